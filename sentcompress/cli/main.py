@@ -1,0 +1,148 @@
+"""The command `sentcompress`: the list of its commands, and the one place where errors become exit codes."""
+
+from __future__ import annotations
+
+import errno
+import importlib
+import importlib.util
+import os
+import sys
+import traceback
+from collections.abc import Sequence
+from typing import Annotated, Any, NoReturn
+
+import typer
+from typer.exceptions import Abort, TyperException
+
+from sentcompress import __version__
+from sentcompress.errors import SentcompressError, did_you_mean
+
+# Each name is a module of sentcompress.cli with a function `command`; this is the order of the help.
+COMMANDS = (
+    "augment",
+    "teacher-embed",
+    "fit-pca",
+    "distill",
+    "eval-sts",
+    "eval-retrieval",
+    "bench",
+    "export",
+    "encode",
+    "status",
+    "methods",
+)
+
+app = typer.Typer(
+    name="sentcompress",
+    no_args_is_help=True,
+    add_completion=False,
+    # Plain help: rich takes longer to import than the whole of `--help` may take.
+    rich_markup_mode=None,
+    pretty_exceptions_enable=False,
+    context_settings={"help_option_names": ["-h", "--help"]},
+)
+
+
+def _print_version(wanted: bool) -> None:
+    if wanted:
+        typer.echo(f"sentcompress {__version__}")
+        raise typer.Exit
+
+
+@app.callback()
+def sentcompress(
+    version: Annotated[
+        bool, typer.Option("--version", callback=_print_version, is_eager=True, help="Print the version and exit.")
+    ] = False,
+    offline: Annotated[
+        bool, typer.Option("--offline", help="Never ask a model hub; may stand anywhere on the line.")
+    ] = False,
+) -> None:
+    """Turn a large sentence-embedding model into a small, fast one with short vectors, and measure what was lost.
+
+    Commands are stages over a work directory (--work, or SENTCOMPRESS_WORK; "work" by default). Each reads what
+    earlier ones wrote; a killed one goes on where it stopped; a fresh one is skipped.
+    """
+
+
+for _name in COMMANDS:
+    if importlib.util.find_spec(f"sentcompress.cli.{_name.replace('-', '_')}") is None:
+        continue  # TEMPORARY
+    _module = importlib.import_module(f"sentcompress.cli.{_name.replace('-', '_')}")
+    app.command(_name)(_module.command)
+
+
+def main(arguments: Sequence[str] | None = None) -> NoReturn:
+    """Run the command line and leave with its exit code: 0 done, 1 failed, 2 usage, 130 interrupted."""
+    given = list(sys.argv[1:] if arguments is None else arguments)
+    if "--offline" in given:
+        # huggingface_hub reads its variables when it is imported, so this comes before anything else.
+        os.environ["HF_HUB_OFFLINE"] = "1"
+        given = [argument for argument in given if argument != "--offline"]
+    sys.exit(_run(given))
+
+
+def _run(given: list[str]) -> int:
+    try:
+        return int(app(given, prog_name="sentcompress", standalone_mode=False) or 0)
+    except SentcompressError as error:
+        return _fail(error.message, error.hint, error.exit_code)
+    except TyperException as error:
+        return _usage(error)
+    except (KeyboardInterrupt, Abort):
+        return _fail("interrupted", "run the same command again to go on where it stopped", 130)
+    except BrokenPipeError:
+        # The reader of our output has gone (`| head`); there is nobody left to tell.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return 141
+    except Exception as error:  # the boundary: a user sees two lines, a developer asks for the traceback
+        if os.environ.get("SENTCOMPRESS_DEBUG"):
+            traceback.print_exc()
+        return _fail(*_explain(error), 1)
+
+
+def _usage(error: TyperException) -> int:
+    """Mistakes on the command line, in our two lines; typer's own classes for them are private."""
+    context: Any = getattr(error, "ctx", None)
+    path = context.command_path if context else "sentcompress"
+    message = error.format_message() if hasattr(error, "format_message") else str(error)
+    if type(error).__name__ == "NoArgsIsHelpError":
+        typer.echo(message, err=True)
+        return 2
+    hint = f"run: {path} --help"
+    if hasattr(error, "option_name") and context:
+        known = [name for parameter in context.command.params for name in parameter.opts if len(name) > 2]
+        return _fail(f"no such option: {error.option_name}", f"{did_you_mean(error.option_name, known)} ({hint})", 2)
+    if message.startswith("No such command"):
+        word = message.split("'")[1]
+        return _fail(f"no such command: {word}", did_you_mean(word, COMMANDS), 2)
+    return _fail(message[:1].lower() + message[1:], hint, 2)
+
+
+def _explain(error: Exception) -> tuple[str, str | None]:
+    """What to tell about an error that no stage foresaw: the disk, the memory, or a bug of ours."""
+    text = str(error).strip() or type(error).__name__
+    number = error.errno if isinstance(error, OSError) else None
+    if number in (errno.ENOSPC, errno.EDQUOT) or _looks_like_full_disk(text):
+        return "the disk is full", "what was finished is kept; free some space and run the same command again"
+    if number in (errno.EROFS, errno.EACCES, errno.EPERM):
+        return f"no permission to use {getattr(error, 'filename', None) or text}", "choose a folder you may write to"
+    if isinstance(error, OSError):
+        return text, None
+    if isinstance(error, MemoryError) or type(error).__name__ == "OutOfMemoryError":
+        return f"out of memory: {text.splitlines()[0]}", "use a smaller --batch-size or --batch-tokens"
+    hint = "this is a defect of sentcompress; SENTCOMPRESS_DEBUG=1 shows where it happened"
+    return f"{type(error).__name__}: {text.splitlines()[0]}", hint
+
+
+def _looks_like_full_disk(text: str) -> bool:
+    # safetensors, torch and NumPy lose the error number on the way; this is what is left of it.
+    signs = ("No space left on device", "os error 28", "PytorchStreamWriter failed writing")
+    return any(sign in text for sign in signs) or (" requested and " in text and text.endswith(" written"))
+
+
+def _fail(message: str, hint: str | None, code: int) -> int:
+    typer.echo(f"error: {message}", err=True)
+    if hint:
+        typer.echo(f"help:  {hint}", err=True)
+    return code

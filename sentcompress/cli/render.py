@@ -1,0 +1,218 @@
+"""Everything that is drawn for a person: progress on standard error, results on standard output.
+
+The only module that imports rich.
+"""
+
+from __future__ import annotations
+
+import json
+import sys
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from typing import Any
+
+from rich.console import Console, Group
+from rich.live import Live
+from rich.progress import (
+    BarColumn,
+    Progress,
+    ProgressColumn,
+    SpinnerColumn,
+    TextColumn,
+    TimeRemainingColumn,
+)
+from rich.progress import Task as RichTask
+from rich.table import Table
+from rich.text import Text
+
+from sentcompress.artifacts import Artifact
+from sentcompress.progress import Reporter
+from sentcompress.progress import Task as ProgressTask
+
+
+class _Speed(ProgressColumn):
+    """Items a second, in the unit of the task."""
+
+    def render(self, task: RichTask) -> Text:
+        speed = task.finished_speed or task.speed
+        return Text(f"{speed:,.0f} {task.fields['unit']}/s" if speed else "", style="cyan")
+
+
+class _TerminalTask:
+    def __init__(self, progress: Progress, task: Any) -> None:
+        self._progress, self._task = progress, task
+
+    def advance(self, amount: int = 1) -> None:
+        self._progress.advance(self._task, amount)
+
+    def set_total(self, total: int | None) -> None:
+        self._progress.update(self._task, total=total)
+
+
+class _SilentTask:
+    def advance(self, amount: int = 1) -> None:
+        pass
+
+    def set_total(self, total: int | None) -> None:
+        pass
+
+
+class TerminalReporter:
+    """Bars and training numbers while standard error is a terminal; remarks and warnings in any case."""
+
+    def __init__(self, quiet: bool) -> None:
+        self.console = Console(stderr=True, highlight=False)
+        self.quiet = quiet
+        self.drawing = self.console.is_terminal and not quiet
+        self._metrics: dict[str, float | int | str | None] = {}
+        self._progress = Progress(
+            SpinnerColumn(),
+            TextColumn("{task.description}"),
+            BarColumn(bar_width=24),
+            TextColumn("{task.completed:,.0f}/{task.fields[shown_total]}"),
+            _Speed(),
+            TimeRemainingColumn(compact=True),
+            console=self.console,
+        )
+        self._live: Live | None = None
+
+    @contextmanager
+    def live(self) -> Iterator[TerminalReporter]:
+        """Draw for the time of the block."""
+        if not self.drawing:
+            yield self
+            return
+        with Live(console=self.console, refresh_per_second=8, transient=True, get_renderable=self._picture) as live:
+            self._live = live
+            yield self
+        self._live = None
+
+    @contextmanager
+    def track(self, description: str, total: int | None = None, unit: str = "sentences") -> Iterator[ProgressTask]:
+        if not self.drawing:
+            yield _SilentTask()
+            return
+        task = self._progress.add_task(description, total=total, unit=unit, shown_total=_count(total))
+        try:
+            yield _CountingTask(self._progress, task)
+        finally:
+            self._progress.remove_task(task)
+
+    def metrics(self, values: Mapping[str, float | int | str | None]) -> None:
+        self._metrics.update(values)
+
+    def note(self, message: str) -> None:
+        if not self.quiet:
+            self.console.print(Text(message, style="dim"), soft_wrap=True)
+
+    def warn(self, message: str) -> None:
+        self.console.print(Text(f"warning: {message}", style="yellow"), soft_wrap=True)
+
+    def _picture(self) -> Group:
+        return Group(_metrics_table(self._metrics), self._progress) if self._metrics else Group(self._progress)
+
+
+class _CountingTask(_TerminalTask):
+    def set_total(self, total: int | None) -> None:
+        self._progress.update(self._task, total=total, shown_total=_count(total))
+
+
+def _count(total: int | None) -> str:
+    return "?" if total is None else f"{total:,}"
+
+
+def _metrics_table(values: Mapping[str, float | int | str | None]) -> Table:
+    grid = Table.grid(padding=(0, 2))
+    shown = [(key.replace("_", " "), show(value)) for key, value in values.items() if value is not None]
+    for start in range(0, len(shown), 4):
+        row = [Text.assemble((f"{key} ", "dim"), (value, "bold")) for key, value in shown[start : start + 4]]
+        grid.add_row(*row)
+    return grid
+
+
+def show(value: Any) -> str:
+    """A value as a table shows it: numbers with about four digits, thousands separated."""
+    if isinstance(value, bool):
+        return "yes" if value else "no"
+    if isinstance(value, int):
+        return f"{value:,}"
+    if isinstance(value, float):
+        if value == 0 or 0.01 <= abs(value) < 10_000:
+            return f"{value:.4g}" if abs(value) < 10 else f"{value:,.2f}"
+        return f"{value:,.0f}" if abs(value) >= 10_000 else f"{value:.2e}"
+    return "" if value is None else str(value)
+
+
+@contextmanager
+def reporting(quiet: bool = False) -> Iterator[Reporter]:
+    """A reporter for one command."""
+    reporter = TerminalReporter(quiet)
+    with reporter.live():
+        yield reporter
+
+
+def stdout() -> Console:
+    """Where results go. Wide when it is no terminal, so that tables in files and pipes are not cut."""
+    return Console(highlight=False, width=None if sys.stdout.isatty() else 160)
+
+
+def print_json(document: Any) -> None:
+    """One JSON document on standard output."""
+    sys.stdout.write(json.dumps(document, indent=2, ensure_ascii=False, allow_nan=False) + "\n")
+
+
+def print_table(columns: Sequence[str], rows: Sequence[Sequence[Any]], title: str | None = None) -> None:
+    """A table on standard output; columns of numbers are right-aligned."""
+    table = Table(title=title, title_justify="left", box=None if not rows else _box(), header_style="bold")
+    for number, column in enumerate(columns):
+        numeric = bool(rows) and all(isinstance(row[number], int | float | None) for row in rows)
+        table.add_column(column, justify="right" if numeric else "left", overflow="fold")
+    for row in rows:
+        table.add_row(*(Text(show(value)) for value in row))
+    stdout().print(table)
+
+
+def _box() -> Any:
+    from rich import box
+
+    return box.SIMPLE_HEAD
+
+
+def print_facts(facts: Mapping[str, Any], title: str | None = None) -> None:
+    """Names and values, a line each, on standard output."""
+    grid = Table.grid(padding=(0, 2))
+    for key, value in facts.items():
+        grid.add_row(Text(key.replace("_", " "), style="dim"), Text(show(value)))
+    console = stdout()
+    if title:
+        console.print(Text(title, style="bold"))
+    console.print(grid)
+
+
+def print_chart(values: Sequence[float], title: str, width: int = 60, height: int = 8) -> None:
+    """A small chart of a falling or rising series (0 to its maximum), one column a bin, on standard output."""
+    top = max(values, default=0.0)
+    if top <= 0:
+        return
+    columns = min(width, len(values))
+    edges = [round(i * len(values) / columns) for i in range(columns + 1)]
+    bins = [max(values[a:b]) / top for a, b in zip(edges, edges[1:], strict=False)]
+    console = stdout()
+    console.print(Text(title, style="bold"))
+    eighths = " ▁▂▃▄▅▆▇█"
+    for level in range(height, 0, -1):
+        line = "".join(eighths[round(max(0.0, min(1.0, value * height - level + 1)) * 8)] for value in bins)
+        label = f"{top * level / height:8.3g} " if level in (height, 1) else " " * 9
+        console.print(Text(label + line))
+
+
+def finished(artifact: Artifact, next_command: str | None, *, as_json: bool, quiet: bool) -> None:
+    """Say where the result is and what comes next; with `--json`, print the manifest."""
+    if as_json:
+        print_json({**artifact.manifest, "path": str(artifact.path)})
+    if quiet or as_json:
+        return
+    console = Console(stderr=True, highlight=False)
+    console.print(Text(f"made  {artifact.path}"), soft_wrap=True)
+    if next_command:
+        console.print(Text(f"next  {next_command}"), soft_wrap=True)

@@ -1,0 +1,65 @@
+"""The errors that a user sees: what went wrong, and what to do about it.
+
+Every stage raises one of these for anything that a user can cause. The command line turns it into
+two lines (`error: ...`, `help: ...`) and an exit code; no traceback is shown.
+"""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Iterable
+
+
+class SentcompressError(Exception):
+    """A failure that the user can understand and act on."""
+
+    exit_code = 1
+
+    def __init__(self, message: str, hint: str | None = None) -> None:
+        super().__init__(message)
+        self.message = message
+        self.hint = hint
+
+
+class UsageError(SentcompressError):
+    """The command was called wrongly: an unknown name, a value out of range, options that clash."""
+
+    exit_code = 2
+
+
+class InputError(SentcompressError):
+    """A file, folder or model that was named cannot be used as it is."""
+
+
+class MissingArtifactError(SentcompressError):
+    """A stage needs the result of another one that has not been run."""
+
+
+class BusyError(SentcompressError):
+    """Another process is writing the same artifact."""
+
+
+class TrainingError(SentcompressError):
+    """Training cannot go on: the loss is no longer a number."""
+
+
+def did_you_mean(word: str, known: Iterable[str]) -> str:
+    """A hint for a mistyped name: the nearest known ones, or all of them."""
+    names = sorted(known)
+    close = difflib.get_close_matches(word, names, n=3, cutoff=0.6)
+    if close:
+        return f"did you mean {' or '.join(close)}?"
+    return f"choose one of: {', '.join(names)}"
+
+
+def raise_faults(faults: list[str], what: str) -> None:
+    """Report all faults of a request at once.
+
+    Raises:
+        UsageError: if there is at least one fault.
+    """
+    if len(faults) == 1:
+        raise UsageError(f"{what}: {faults[0]}")
+    if faults:
+        lines = "".join(f"\n  - {fault}" for fault in faults)
+        raise UsageError(f"{what}: {len(faults)} faults{lines}")

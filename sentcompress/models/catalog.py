@@ -1,0 +1,103 @@
+"""Models by the names that a user gives: `teacher`, a student, an export, `embedded`, a folder, a hub name."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+
+from sentcompress.artifacts import Artifact, WorkDirectory
+from sentcompress.errors import InputError, did_you_mean
+from sentcompress.models.encoder import Encoder
+from sentcompress.models.layout import load_encoder
+from sentcompress.models.sources import EMBEDDED, Source, resolve
+
+TEACHER = "teacher"
+MODEL_FOLDER = "model"
+
+
+@dataclass(frozen=True)
+class NamedModel:
+    """A model that was found, not yet loaded.
+
+    Attributes:
+        source: its files.
+        label: the name to show.
+        reference: how a request names it as an input: `students/<name>`, `exports/<name>` or `model:<label>`.
+        digest: what the request records for that reference.
+        pooling: how a checkpoint without modules is pooled.
+    """
+
+    source: Source
+    label: str
+    reference: str
+    digest: str
+    pooling: str = "auto"
+    trust_remote_code: bool = False
+
+    @property
+    def slug(self) -> str:
+        """The label as a part of a file name."""
+        return self.label.strip("/").replace("/", "-").replace(":", "-").replace(" ", "-").lstrip(".") or "model"
+
+    def load(self) -> Encoder:
+        """The encoder, float32, in eval mode, on the CPU."""
+        return load_encoder(self.source, pooling=self.pooling, trust_remote_code=self.trust_remote_code)
+
+
+def find_model(
+    work: WorkDirectory, name: str | None, *, revision: str | None = None, trust_remote_code: bool = False
+) -> NamedModel:
+    """Find a model by name; None is the student finished last.
+
+    Raises:
+        MissingArtifactError: if the work directory has no student and none was named.
+        InputError: if nothing is called so.
+    """
+    if name is None:
+        return _of_artifact(work.get("students"))
+    if name == TEACHER:
+        return find_teacher(work)
+    for kind in ("students", "exports"):
+        if "/" not in name and name in work.names(kind):
+            return _of_artifact(work.get(kind, name))
+    if name != EMBEDDED and "/" not in name and not Path(name).exists():
+        _refuse_near_miss(work, name)
+    source = resolve(name, revision=revision, trust_remote_code=trust_remote_code)
+    return NamedModel(source, _label(name, source), f"model:{name}", source.digest, "auto", trust_remote_code)
+
+
+def find_teacher(work: WorkDirectory) -> NamedModel:
+    """The model that made the newest teacher vectors; the embedded one where there are none."""
+    names = work.names("teacher-vectors")
+    if not names:
+        return find_model(work, EMBEDDED)
+    asked = work.get("teacher-vectors", names[-1]).parameters
+    source = resolve(
+        asked["teacher"], revision=asked.get("revision"), trust_remote_code=bool(asked.get("trust_remote_code"))
+    )
+    return NamedModel(
+        source,
+        _label(asked["teacher"], source),
+        f"model:{asked['teacher']}",
+        source.digest,
+        asked.get("pooling", "auto"),
+        bool(asked.get("trust_remote_code")),
+    )
+
+
+def _label(name: str, source: Source) -> str:
+    return source.label if name == EMBEDDED else (Path(name).resolve().name if Path(name).is_dir() else name)
+
+
+def _of_artifact(artifact: Artifact) -> NamedModel:
+    folder = artifact.path / MODEL_FOLDER if (artifact.path / MODEL_FOLDER).is_dir() else artifact.path
+    source = resolve(str(folder))
+    return NamedModel(source, artifact.name, artifact.reference, artifact.digest)
+
+
+def _refuse_near_miss(work: WorkDirectory, name: str) -> None:
+    """A word that is nearly a name of ours is a typing mistake, not a model on the hub."""
+    known = [TEACHER, EMBEDDED, *work.names("students"), *work.names("exports")]
+    hint = did_you_mean(name, known)
+    if hint.startswith("did you mean"):
+        raise InputError(f"no model named {name!r} in {work.path}", hint)

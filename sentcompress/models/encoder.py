@@ -1,0 +1,135 @@
+"""A sentence encoder: transformer, pooling, optional linear layers, optional normalisation."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+from torch.nn import functional
+
+from sentcompress.models.pooling import pool
+
+ACTIVATIONS: dict[str, type[nn.Module]] = {
+    "Identity": nn.Identity,
+    "Tanh": nn.Tanh,
+    "ReLU": nn.ReLU,
+    "GELU": nn.GELU,
+    "Sigmoid": nn.Sigmoid,
+    "SiLU": nn.SiLU,
+}
+
+
+class Dense(nn.Module):
+    """A linear layer and its activation, as sentence-transformers' Dense module stores them."""
+
+    def __init__(self, in_features: int, out_features: int, *, bias: bool = True, activation: str = "Identity") -> None:
+        super().__init__()
+        self.linear = nn.Linear(in_features, out_features, bias=bias)
+        self.activation_name = activation
+        self.activation = ACTIVATIONS[activation]()
+
+    def forward(self, vectors: Tensor) -> Tensor:
+        """[B, in_features] -> [B, out_features]."""
+        return self.activation(self.linear(vectors))  # type: ignore[no-any-return]
+
+
+@dataclass(frozen=True)
+class TextSettings:
+    """How text becomes tokens: what `SentenceTransformer.encode` would do before the tokenizer."""
+
+    max_length: int
+    lower_case: bool = False
+    prompt: str = ""
+
+    def prepare(self, text: str) -> str:
+        text = self.prompt + text
+        return text.lower() if self.lower_case else text
+
+
+class Encoder(nn.Module):
+    """tokens -> transformer -> pooling -> dense layers -> normalisation.
+
+    Args:
+        transformer: a transformers model whose output has `last_hidden_state`.
+        tokenizer: the tokenizer of that model.
+        pooling: names of pooling modes; their vectors are concatenated.
+        dense: linear layers after the pooling.
+        normalize: whether vectors are scaled to length one.
+        text: how texts are prepared.
+    """
+
+    def __init__(
+        self,
+        transformer: nn.Module,
+        tokenizer: Any,
+        *,
+        pooling: Sequence[str] = ("mean",),
+        dense: Sequence[Dense] = (),
+        normalize: bool = True,
+        text: TextSettings,
+    ) -> None:
+        super().__init__()
+        self.transformer = transformer
+        self.tokenizer = tokenizer
+        self.pooling = tuple(pooling)
+        self.dense = nn.ModuleList(dense)
+        self.normalize = normalize
+        self.text = text
+
+    @property
+    def config(self) -> Any:
+        return self.transformer.config
+
+    @property
+    def pooled_dimension(self) -> int:
+        """D_s, the width after pooling and before any dense layer."""
+        return int(self.config.hidden_size) * len(self.pooling)
+
+    @property
+    def dimension(self) -> int:
+        """Width of the vectors that `forward` returns."""
+        last = self.dense[-1] if len(self.dense) else None
+        return last.linear.out_features if isinstance(last, Dense) else self.pooled_dimension
+
+    @property
+    def device(self) -> torch.device:
+        return next(self.parameters()).device
+
+    def count_parameters(self) -> int:
+        return sum(p.numel() for p in self.parameters())
+
+    def tokenize(self, texts: Sequence[str]) -> list[list[int]]:
+        """Token ids of each text, special tokens included, cut at the model's maximum length."""
+        prepared = [self.text.prepare(text) for text in texts]
+        encoded = self.tokenizer(
+            prepared,
+            truncation=True,
+            max_length=self.text.max_length,
+            padding=False,
+            return_attention_mask=False,
+            return_token_type_ids=False,
+        )
+        return encoded["input_ids"]  # type: ignore[no-any-return]
+
+    def states(self, input_ids: Tensor, attention_mask: Tensor) -> Tensor:
+        """Last hidden states [B, T, H] of token ids [B, T]."""
+        return self.transformer(input_ids=input_ids, attention_mask=attention_mask).last_hidden_state  # type: ignore[no-any-return]
+
+    def head(self, states: Tensor, attention_mask: Tensor) -> Tensor:
+        """Pooling and dense layers, without normalisation: [B, T, H] -> [B, D]."""
+        vectors = torch.cat([pool(states, attention_mask, mode) for mode in self.pooling], dim=1)
+        for layer in self.dense:
+            vectors = layer(vectors)
+        return vectors
+
+    def embed(self, input_ids: Tensor, attention_mask: Tensor) -> Tensor:
+        """Vectors before normalisation, the ones that are trained: [B, T] -> [B, D]."""
+        return self.head(self.states(input_ids, attention_mask), attention_mask)
+
+    def forward(self, input_ids: Tensor, attention_mask: Tensor) -> Tensor:
+        """The deployed vectors: [B, T] token ids and mask -> [B, D]."""
+        vectors = self.embed(input_ids, attention_mask)
+        return functional.normalize(vectors, dim=1) if self.normalize else vectors
