@@ -184,7 +184,7 @@ class Build:
             "digest": _combined({name: entry["sha256"] for name, entry in files.items() if name != LOG}),
             "files": files,
             "facts": dict(facts),
-            "libraries": _library_versions(),
+            "libraries": installed_libraries(),
             "seconds": round(time.monotonic() - self._started, 3),
             "finished": datetime.now(UTC).isoformat(timespec="microseconds"),
         }
@@ -287,12 +287,8 @@ def tree_digest(paths: Mapping[str, Path]) -> str:
     return _combined({name: file_digest(path) for name, path in paths.items()})
 
 
-def _combined(digests: Mapping[str, str]) -> str:
-    lines = "".join(f"{digest}  {name}\n" for name, digest in sorted(digests.items()))
-    return hashlib.sha256(lines.encode()).hexdigest()
-
-
-def _library_versions() -> dict[str, str]:
+def installed_libraries() -> dict[str, str]:
+    """Versions of the libraries that have a say in results, as far as they are installed."""
     versions = {}
     for library in LIBRARIES:
         try:
@@ -300,6 +296,24 @@ def _library_versions() -> dict[str, str]:
         except importlib.metadata.PackageNotFoundError:
             continue
     return versions
+
+
+def is_being_written(target: Path) -> bool:
+    """Whether a living process holds the lock of the artifact at `target`."""
+    path = _beside(target, "lock")
+    if not path.exists():
+        return False
+    with path.open("r", encoding="utf-8") as stream:
+        try:
+            fcntl.flock(stream, fcntl.LOCK_SH | fcntl.LOCK_NB)
+        except BlockingIOError:
+            return True
+    return False
+
+
+def _combined(digests: Mapping[str, str]) -> str:
+    lines = "".join(f"{digest}  {name}\n" for name, digest in sorted(digests.items()))
+    return hashlib.sha256(lines.encode()).hexdigest()
 
 
 def _read(target: Path) -> Artifact:

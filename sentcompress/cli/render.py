@@ -5,6 +5,7 @@ The only module that imports rich.
 
 from __future__ import annotations
 
+import itertools
 import json
 import sys
 from collections.abc import Iterator, Mapping, Sequence
@@ -196,7 +197,7 @@ def print_chart(values: Sequence[float], title: str, width: int = 60, height: in
         return
     columns = min(width, len(values))
     edges = [round(i * len(values) / columns) for i in range(columns + 1)]
-    bins = [max(values[a:b]) / top for a, b in zip(edges, edges[1:], strict=False)]
+    bins = [max(values[a:b]) / top for a, b in itertools.pairwise(edges)]
     console = stdout()
     console.print(Text(title, style="bold"))
     eighths = " ▁▂▃▄▅▆▇█"

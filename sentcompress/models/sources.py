@@ -87,7 +87,7 @@ def _folder(folder: Path, label: str) -> Source:
     if not weight_files(root):
         raise InputError(
             f"the model folder {folder} has no weights",
-            "it needs model.safetensors (or pytorch_model.bin); was the download complete, or only pointers of git-lfs?",
+            "it needs model.safetensors (or pytorch_model.bin); was the download complete?",
         )
     paths = {path for pattern in (*PATTERNS, *BIN_PATTERNS) for path in folder.glob(pattern) if path.is_file()}
     named = {str(path.relative_to(folder)): path for path in paths if not path.name.startswith(("manifest", "request"))}

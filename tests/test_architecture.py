@@ -1,0 +1,107 @@
+"""The house rules: who may import whom, what the command line may load, where names lead."""
+
+from __future__ import annotations
+
+import ast
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+import sentcompress
+from sentcompress.cli.main import COMMANDS
+
+PACKAGE = Path(sentcompress.__file__).parent
+MIDDLE = ("corpora", "augmentations", "encoding", "methods", "training", "evaluation", "exporting")
+BASE = ("artifacts", "progress", "errors")
+HEAVY = {"torch", "transformers", "faiss", "sklearn", "pyarrow", "numpy", "nltk", "nlpaug", "sentence_transformers"}
+# Which of the middle packages may use which other, and nothing more.
+SIDEWAYS = {("training", "encoding"), ("training", "methods"), ("training", "evaluation"), ("exporting", "encoding")}
+
+
+def modules() -> list[Path]:
+    return sorted(PACKAGE.rglob("*.py"))
+
+
+def room(path: Path) -> str:
+    relative = path.relative_to(PACKAGE)
+    return relative.parts[0] if len(relative.parts) > 1 else relative.stem
+
+
+def imports(path: Path, *, top_level_only: bool = False) -> set[str]:
+    tree = ast.parse(path.read_text(encoding="utf-8"))
+    nodes = tree.body if top_level_only else list(ast.walk(tree))
+    found: set[str] = set()
+    for node in nodes:
+        if isinstance(node, ast.Import):
+            found |= {alias.name for alias in node.names}
+        elif isinstance(node, ast.ImportFrom) and node.module:
+            found |= {node.module} | {f"{node.module}.{alias.name}" for alias in node.names}
+    return found
+
+
+def rooms_used(path: Path) -> set[str]:
+    return {name.split(".")[1] for name in imports(path) if name.startswith("sentcompress.")}
+
+
+def allowed(source: str) -> set[str]:
+    if source in ("cli", "__main__"):
+        return {"cli", "stages", *MIDDLE, "models", *BASE, "__version__"}
+    if source == "stages":
+        return {*MIDDLE, "models", *BASE}
+    if source in MIDDLE:
+        beside = {target for origin, target in SIDEWAYS if origin == source}
+        below = {"progress", "errors"} if source == "methods" else {"models", *BASE}
+        return {source, *beside, *below}
+    if source == "models":
+        return {"models", *BASE}
+    return set(BASE)
+
+
+@pytest.mark.parametrize("path", modules(), ids=lambda path: str(path.relative_to(PACKAGE)))
+def test_imports_point_downwards(path: Path) -> None:
+    assert rooms_used(path) <= allowed(room(path))
+
+
+@pytest.mark.parametrize("path", sorted((PACKAGE / "stages").glob("*.py")), ids=lambda path: path.name)
+def test_no_stage_imports_another(path: Path) -> None:
+    assert not {name for name in imports(path) if name.startswith("sentcompress.stages")}
+
+
+@pytest.mark.parametrize("path", sorted((PACKAGE / "evaluation").glob("*.py")), ids=lambda path: path.name)
+def test_evaluation_takes_arrays_and_no_torch(path: Path) -> None:
+    assert "torch" not in {name.split(".")[0] for name in imports(path)}
+
+
+def test_only_render_imports_rich() -> None:
+    users = {path.name for path in modules() if any(name.split(".")[0] == "rich" for name in imports(path))}
+    assert users == {"render.py"}
+
+
+def test_stages_neither_print_nor_exit() -> None:
+    for path in (PACKAGE / "stages").glob("*.py"):
+        calls = {node.func.id for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))) if named_call(node)}
+        assert not calls & {"print", "exit"}, path
+
+
+def named_call(node: ast.AST) -> bool:
+    return isinstance(node, ast.Call) and isinstance(node.func, ast.Name)
+
+
+def test_a_command_has_the_same_name_all_the_way_down() -> None:
+    for command in COMMANDS:
+        name = command.replace("-", "_")
+        assert (PACKAGE / "cli" / f"{name}.py").is_file(), command
+        assert (PACKAGE / "stages" / f"{name}.py").is_file(), command
+        assert (PACKAGE.parent / "tests" / "stages" / f"test_{name}.py").is_file(), command
+
+
+def test_there_is_no_utils() -> None:
+    assert not [path for path in modules() if "util" in path.stem or "helper" in path.stem]
+
+
+def test_the_command_line_loads_nothing_heavy() -> None:
+    code = "import sys, sentcompress.cli.main; print(*{name.split('.')[0] for name in sys.modules})"
+    run = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert not HEAVY & set(run.stdout.split())
