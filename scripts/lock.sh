@@ -10,6 +10,6 @@ trap 'rm -rf "$folder"' EXIT
 "$folder/venv/bin/pip" install --quiet '.[embedded,onnx,dev]'
 {
     echo "# Every version that make and the Dockerfile install; written by scripts/lock.sh (make lock)."
-    "$folder/venv/bin/pip" freeze --all --exclude sentcompress --exclude pip --exclude setuptools | sed 's/+cpu$//'
+    "$folder/venv/bin/pip" freeze --all --exclude sentcompress --exclude pip | sed 's/+cpu$//'
 } > "$folder/lock"
 mv "$folder/lock" requirements.lock
