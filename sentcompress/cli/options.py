@@ -7,9 +7,7 @@ from typing import Annotated
 
 import typer
 
-Work = Annotated[
-    Path, typer.Option("--work", envvar="SENTCOMPRESS_WORK", help="The work directory.", show_default="work")
-]
+Work = Annotated[Path, typer.Option("--work", envvar="SENTCOMPRESS_WORK", help="The work directory.")]
 DEFAULT_WORK = Path("work")
 Name = Annotated[str | None, typer.Option("--name", help="Name of the result in the work directory.")]
 Force = Annotated[bool, typer.Option("--force", help="Do it again, even when the result is fresh.")]
