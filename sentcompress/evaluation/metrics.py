@@ -1,0 +1,97 @@
+"""Numbers from arrays: agreement of similarities with gold scores, and ranks of what was looked for."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Sequence
+
+import numpy as np
+import numpy.typing as npt
+
+Floats = npt.NDArray[np.floating]
+# Vectors in float32 give the same pair of texts the same cosine up to rounding; differences below this are noise.
+SMALLEST_SPREAD = 1e-6
+NOT_NUMBERS = "the model's vectors hold values that are no numbers"
+
+
+class UndefinedError(ValueError):
+    """A score that has no value for these numbers; the message says why."""
+
+
+def cosine_of_pairs(first: Floats, second: Floats) -> npt.NDArray[np.float64]:
+    """Cosine of each row of `first` with the same row of `second`: two [N, D] -> [N].
+
+    The cosine with a vector of zeros is taken as 0, as sentence-transformers does.
+    """
+    a, b = first.astype(np.float64), second.astype(np.float64)
+    lengths = np.linalg.norm(a, axis=1) * np.linalg.norm(b, axis=1)
+    products = np.einsum("nd,nd->n", a, b)
+    return np.asarray(np.divide(products, lengths, out=np.zeros_like(products), where=lengths > 0))
+
+
+def spearman(gold: Floats, predicted: Floats) -> float:
+    """Spearman's rank correlation, ties given their mean rank; -1 to 1.
+
+    Raises:
+        UndefinedError: fewer than two pairs, or one side without spread.
+    """
+    from scipy.stats import rankdata
+
+    _check_spread(gold, predicted)
+    return _correlation(rankdata(gold), rankdata(predicted))
+
+
+def pearson(gold: Floats, predicted: Floats) -> float:
+    """Pearson's correlation, -1 to 1.
+
+    Raises:
+        UndefinedError: fewer than two pairs, or one side without spread.
+    """
+    _check_spread(gold, predicted)
+    return _correlation(gold.astype(np.float64), predicted.astype(np.float64))
+
+
+def reciprocal_ranks(
+    ranked: npt.NDArray[np.int64], relevant: Sequence[Collection[int]], cutoff: int = 10
+) -> npt.NDArray[np.float64]:
+    """One over the rank of the first relevant document among the first `cutoff`, 0 if there is none.
+
+    Args:
+        ranked: [Q, K] document numbers, best first; -1 where an index found nothing more.
+        relevant: the relevant document numbers of each of the Q queries.
+
+    Returns:
+        [Q]; its mean over the queries that have a relevant document is MRR@cutoff.
+    """
+    values = np.zeros(len(ranked))
+    for query, (row, wanted) in enumerate(zip(ranked[:, :cutoff].tolist(), relevant, strict=True)):
+        values[query] = next((1 / rank for rank, document in enumerate(row, start=1) if document in wanted), 0.0)
+    return values
+
+
+def normalized(vectors: Floats) -> tuple[npt.NDArray[np.float32], int]:
+    """Rows scaled to length one, [N, D] float32, and how many were all zeros (they stay so).
+
+    Raises:
+        UndefinedError: a value that is no number.
+    """
+    if not np.isfinite(vectors).all():
+        raise UndefinedError(NOT_NUMBERS)
+    lengths = np.linalg.norm(vectors, axis=1, keepdims=True)
+    zeros = int(np.count_nonzero(lengths == 0))
+    return (vectors / np.where(lengths == 0, 1, lengths)).astype(np.float32, copy=False), zeros
+
+
+def _check_spread(gold: Floats, predicted: Floats) -> None:
+    if len(gold) < 2:
+        raise UndefinedError(f"{len(gold)} pair(s): a correlation needs at least two")
+    if not np.isfinite(predicted).all():
+        raise UndefinedError(NOT_NUMBERS)
+    if np.ptp(gold) == 0:
+        raise UndefinedError(f"all gold scores are {gold[0]:g}")
+    if np.ptp(predicted) < SMALLEST_SPREAD:
+        raise UndefinedError("the model gives every pair the same similarity")
+
+
+def _correlation(x: npt.NDArray[np.float64], y: npt.NDArray[np.float64]) -> float:
+    x, y = x - x.mean(), y - y.mean()
+    return float(x @ y / np.sqrt((x @ x) * (y @ y)))
