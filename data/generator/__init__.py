@@ -1,0 +1,1 @@
+"""Builds the sample corpora of this folder from the hand-written parts in `handwritten/`."""
