@@ -28,6 +28,7 @@ COMMANDS = (
     "bench",
     "export",
     "encode",
+    "report",
     "status",
     "methods",
 )
