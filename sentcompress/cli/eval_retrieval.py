@@ -40,21 +40,21 @@ def command(
 
     kinds = [kind.strip() for kind in index.split(",") if kind.strip()]
     params = stage.Params(
-        pairs,
-        model,
-        compare,
-        kinds,
-        nlist,
-        nprobe,
-        threads,
-        rounds,
-        seed,
-        device,
-        dtype,
-        revision,
-        trust_remote_code,
-        name,
-        force,
+        pairs=pairs,
+        model=model,
+        compare=compare,
+        index=kinds,
+        nlist=nlist,
+        nprobe=nprobe,
+        threads=threads,
+        rounds=rounds,
+        seed=seed,
+        device=device,
+        dtype=dtype,
+        revision=revision,
+        trust_remote_code=trust_remote_code,
+        name=name,
+        force=force,
     )
     with render.reporting(quiet) as reporter:
         artifact = stage.run(params, WorkDirectory(work), reporter)

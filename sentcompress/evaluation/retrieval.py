@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -55,20 +54,3 @@ def mean_reciprocal_rank(
     """MRR@cutoff, 0 to 1, over the queries that have a relevant document; `ranked` is [Q, K] document numbers."""
     judged = np.array([bool(wanted) for wanted in relevant])
     return float(reciprocal_ranks(ranked, relevant, cutoff)[judged].mean())
-
-
-def alternate(runs: Mapping[str, Callable[[], object]], rounds: int) -> dict[str, list[float]]:
-    """Seconds of each of several calls, taken in turn, so that a busy moment of the machine hits all of them.
-
-    Every call is made once before anything is timed.
-    """
-    seconds: dict[str, list[float]] = {name: [] for name in runs}
-    for run in runs.values():
-        run()
-    for turn in range(rounds):
-        # Back and forth: whoever always goes second would always find a warmer, or hotter, machine.
-        for name in list(runs)[:: 1 if turn % 2 == 0 else -1]:
-            start = time.perf_counter()
-            runs[name]()
-            seconds[name].append(time.perf_counter() - start)
-    return seconds

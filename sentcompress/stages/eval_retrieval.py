@@ -27,8 +27,9 @@ from sentcompress.evaluation.index import (
 )
 from sentcompress.evaluation.metrics import UndefinedError, normalized
 from sentcompress.evaluation.results import write_result
-from sentcompress.evaluation.retrieval import CUTOFF, Collection, alternate, collection_of_pairs, mean_reciprocal_rank
+from sentcompress.evaluation.retrieval import CUTOFF, Collection, collection_of_pairs, mean_reciprocal_rank
 from sentcompress.evaluation.sts import share_kept
+from sentcompress.evaluation.timing import alternate
 from sentcompress.models.catalog import NamedModel, find_model
 from sentcompress.progress import SILENT, Reporter
 
@@ -92,8 +93,12 @@ def run(params: Params, work: WorkDirectory, reporter: Reporter = SILENT) -> Art
         _warn_of_cells(params, collection, reporter)
         described: dict[str, Any] = {}
         searches = {}
+        done: dict[NamedModel, tuple[_Encoded, dict[str, Any]]] = {}
         for role, model in models.items():
-            searches[role], described[role] = _encode(model, collection, params, reporter)
+            # A model may be compared with itself: without a teacher of its own, `teacher` is the embedded one.
+            if model not in done:
+                done[model] = _encode(model, collection, params, reporter)
+            searches[role], described[role] = done[model]
         with search_threads(params.threads) as threads:
             indexes = [_compare_index(kind, searches, collection, params, reporter) for kind in params.index]
         sizes = {

@@ -1,0 +1,30 @@
+"""Times of calls that are to be compared with each other."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Mapping, Sequence
+
+import numpy as np
+
+
+def alternate(runs: Mapping[str, Callable[[], object]], rounds: int) -> dict[str, list[float]]:
+    """Seconds of each of several calls, taken in turn, so that a busy moment of the machine hits all of them.
+
+    Every call is made once before anything is timed.
+    """
+    seconds: dict[str, list[float]] = {name: [] for name in runs}
+    for run in runs.values():
+        run()
+    for turn in range(rounds):
+        # Back and forth: whoever always goes second would always find a warmer, or hotter, machine.
+        for name in list(runs)[:: 1 if turn % 2 == 0 else -1]:
+            start = time.perf_counter()
+            runs[name]()
+            seconds[name].append(time.perf_counter() - start)
+    return seconds
+
+
+def percentiles(seconds: Sequence[float]) -> dict[str, float]:
+    """The median and the slow tail of single calls, in milliseconds: p50, p95, p99."""
+    return {f"p{of}": 1000 * float(np.percentile(seconds, of)) for of in (50, 95, 99)}

@@ -1,0 +1,162 @@
+"""Graded pairs from our files and from SentEval's folder."""
+
+from __future__ import annotations
+
+import gzip
+from pathlib import Path
+
+import pytest
+
+from sentcompress.corpora.sts import read_sts, read_sts_file
+from sentcompress.errors import InputError
+
+LINES = "5\ta\tb\n1.5\tc\td\n"
+
+
+def write(path: Path, content: str) -> Path:
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text(content, encoding="utf-8")
+    return path
+
+
+def shape(paths: list[Path], split: str = "test") -> dict[str, dict[str, int]]:
+    return {s.name: {subset.name: len(subset) for subset in s.subsets} for s in read_sts(paths, split)}
+
+
+@pytest.mark.parametrize("header", ["", "score\tsentence1\tsentence2\n", "Score\tsentence1\tsentence2\tgenre\n"])
+def test_file_with_and_without_header(tmp_path: Path, header: str) -> None:
+    subset = read_sts_file(write(tmp_path / "x.tsv", header + LINES))
+    assert (subset.scores, subset.first, subset.second) == ((5.0, 1.5), ("a", "c"), ("b", "d"))
+
+
+def test_header_may_order_the_columns_and_quotes_are_characters(tmp_path: Path) -> None:
+    path = tmp_path / "x.tsv.gz"
+    path.write_bytes(gzip.compress(b'sentence1\tsentence2\tscore\n"a\tb "c"\t3\n'))
+    subset = read_sts_file(path)
+    assert (subset.scores, subset.first, subset.second) == ((3.0,), ('"a',), ('b "c"',))
+
+
+def test_blank_scores_and_empty_sides_are_dropped_and_counted(tmp_path: Path) -> None:
+    subset = read_sts_file(write(tmp_path / "x.tsv", LINES + "\te\tf\n2\t \th\n\n"))
+    assert (len(subset), subset.dropped, subset.empty) == (2, 1, 1)
+
+
+@pytest.mark.parametrize(
+    ("content", "message"),
+    [
+        (LINES + "high\te\tf\n", r"x.tsv, line 3: the score 'high' is no number"),
+        (LINES + "nan\te\tf\n", r"line 3: the score 'nan' is no number"),
+        (LINES + "2\te\n", r"line 3: 2 columns where 3 are needed"),
+        ("score\tsentence1\tother\n2\te\tf\n", r"no column 'sentence2'"),
+        ("score\tsentence1\tsentence2\n", r"holds no graded pair"),
+        ("", r"is empty"),
+    ],
+)
+def test_broken_files_name_file_and_line(tmp_path: Path, content: str, message: str) -> None:
+    with pytest.raises(InputError, match=message):
+        read_sts_file(write(tmp_path / "x.tsv", content))
+
+
+def test_folder_of_sub_folders_makes_sets_of_subsets(tmp_path: Path) -> None:
+    for name in ("sts13/FNWN.test.tsv", "sts13/OnWN.test.tsv", "sts13/SMT.test.tsv", "stsb/dev.tsv", "stsb/test.tsv"):
+        write(tmp_path / name, LINES)
+    write(tmp_path / "mine" / "first.tsv", LINES)
+    assert shape([tmp_path]) == {"STS13": {"FNWN": 2, "OnWN": 2}, "STS-B": {"": 2}, "mine": {"first": 2}}
+    assert shape([tmp_path], "dev") == {"STS-B": {"": 2}}
+    # the folder of a published set can be named itself
+    assert shape([tmp_path / "sts13"]) == {"STS13": {"FNWN": 2, "OnWN": 2}}
+    assert shape([tmp_path / "stsb", tmp_path / "sts13"]) == {"STS13": {"FNWN": 2, "OnWN": 2}, "STS-B": {"": 2}}
+
+
+def test_loose_files_make_sets_and_a_years_files_belong_together(tmp_path: Path) -> None:
+    names = ("sts13-FNWN.tsv", "sts13-OnWN.tsv", "sts12.tsv", "sick-r.test.tsv", "sick-r.dev.tsv", "ours.tsv", "n.txt")
+    for name in names:
+        write(tmp_path / name, LINES)
+    assert shape([tmp_path]) == {
+        "STS12": {"": 2},
+        "STS13": {"FNWN": 2, "OnWN": 2},
+        "SICK-R": {"": 2},
+        "ours": {"": 2},
+    }
+
+
+def test_a_named_file_is_read_whatever_its_split(tmp_path: Path) -> None:
+    assert shape([write(tmp_path / "stsb" / "dev.tsv", LINES)]) == {"STS-B": {"": 2}}
+    assert shape([write(tmp_path / "weather.train.txt", LINES)]) == {"weather": {"": 2}}
+
+
+@pytest.fixture
+def senteval(tmp_path: Path) -> Path:
+    """A downstream folder in miniature, with the other tasks' files around it."""
+    root = tmp_path / "downstream"
+    year12, year13 = root / "STS" / "STS12-en-test", root / "STS" / "STS13-en-test"
+    write(year12 / "STS.input.SMTeuroparl.txt", "a\tb\nc\td\n")
+    write(year12 / "STS.gs.SMTeuroparl.txt", "1\n2\n")
+    write(year12 / "STS.input.surprise.OnWN.txt", "a\tb\textra\nc\td\textra\ne\tf\textra\n")
+    write(year12 / "STS.gs.surprise.OnWN.txt", "1\n\n3\n")
+    write(year12 / "00-readme.txt", "words\n")
+    for subset in ("FNWN", "SMT"):
+        write(year13 / f"STS.input.{subset}.txt", "a\tb\nc\td\n")
+        write(year13 / f"STS.gs.{subset}.txt", "1\n2\n")
+    for split in ("train", "dev", "test"):
+        lines = 'main\tMSR\t2012\t1\t5.000\ta\tb\nmain\tMSR\t2012\t2\t1.0\tc\t"d\tlicence\n'
+        write(root / "STS" / "STSBenchmark" / f"sts-{split}.csv", lines)
+    write(root / "STS" / "STSBenchmark" / "readme.txt", "words\n")
+    head = "pair_ID\tsentence_A\tsentence_B\trelatedness_score\tentailment_judgment\n"
+    for name in ("SICK_train.txt", "SICK_trial.txt", "SICK_test_annotated.txt"):
+        write(root / "SICK" / name, head + "1\ta\tb\t4.5\tNEUTRAL\n2\tc\td\t1\tNEUTRAL\n")
+    write(root / "MRPC" / "msr_paraphrase_test.txt", "Quality\t#1 ID\n1\t2\n")
+    write(root / "CR" / "custrev.pos", "good\n")
+    return root
+
+
+def test_senteval_folder_as_it_is(senteval: Path) -> None:
+    expected = {
+        "STS12": {"SMTeuroparl": 2, "surprise.OnWN": 2},
+        "STS13": {"FNWN": 2},
+        "STS-B": {"": 2},
+        "SICK-R": {"": 2},
+    }
+    assert shape([senteval]) == expected
+    assert shape([senteval], "dev") == {"STS-B": {"": 2}, "SICK-R": {"": 2}}
+    assert shape([senteval / "SICK" / "SICK_trial.txt"]) == {"SICK-R": {"": 2}}
+    sets = {s.name: s for s in read_sts([senteval])}
+    assert sets["STS12"].subsets[1].scores == (1.0, 3.0)
+    assert sets["STS12"].subsets[1].dropped == 1
+    assert sets["STS12"].subsets[1].second == ("b", "f")
+    assert sets["STS-B"].subsets[0].second == ("b", '"d')
+    assert sets["SICK-R"].subsets[0].scores == (4.5, 1.0)
+
+
+def test_senteval_gold_that_does_not_fit(senteval: Path) -> None:
+    gold = senteval / "STS" / "STS13-en-test" / "STS.gs.FNWN.txt"
+    gold.write_text("1\n")
+    with pytest.raises(InputError, match=r"has 2 lines, STS\.gs\.FNWN\.txt has 1"):
+        read_sts([senteval])
+    gold.unlink()
+    with pytest.raises(InputError, match="has no gold scores"):
+        read_sts([senteval])
+
+
+def test_nothing_there_and_twice_there(tmp_path: Path) -> None:
+    with pytest.raises(InputError, match="no such file or folder"):
+        read_sts([tmp_path / "missing"])
+    with pytest.raises(InputError, match="no graded pairs of the split 'test'"):
+        read_sts([tmp_path])
+    write(tmp_path / "one" / "sts12.tsv", LINES)
+    write(tmp_path / "two" / "sts12.tsv", LINES)
+    with pytest.raises(InputError, match="STS12 occurs twice"):
+        read_sts([tmp_path / "one" / "sts12.tsv", tmp_path / "two" / "sts12.tsv"])
+    with pytest.raises(InputError, match="of the split 'dev'"):
+        read_sts([tmp_path], "dev")
+
+
+def test_real_sets_have_their_official_sizes(shared_data: Path) -> None:
+    sizes = {"STS13": {"FNWN": 189, "OnWN": 561, "headlines": 750}, "STS-B": {"": 1379}}
+    assert shape([shared_data / "sts"]) == sizes
+    assert shape([shared_data / "senteval"]) == sizes
+    assert shape([shared_data / "sts"], "dev") == {"STS-B": {"": 1500}}
+    ours, theirs = (read_sts([shared_data / place]) for place in ("sts", "senteval"))
+    for mine, other in zip(ours, theirs, strict=True):
+        for a, b in zip(mine.subsets, other.subsets, strict=True):
+            assert (a.scores, a.first, a.second) == (b.scores, b.first, b.second)

@@ -1,0 +1,86 @@
+"""Correlations against scipy, ranks against a loop, and everything that has no value."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from scipy import stats
+
+from sentcompress.evaluation.metrics import (
+    UndefinedError,
+    cosine_of_pairs,
+    normalized,
+    pearson,
+    reciprocal_ranks,
+    spearman,
+)
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_correlations_with_ties_equal_scipy(seed: int) -> None:
+    generator = np.random.default_rng(seed)
+    gold = generator.integers(0, 6, size=400).astype(float)
+    predicted = np.round(gold / 5 + generator.normal(size=400), 1)
+    assert spearman(gold, predicted) == pytest.approx(stats.spearmanr(gold, predicted).statistic, abs=1e-12)
+    assert pearson(gold, predicted) == pytest.approx(stats.pearsonr(gold, predicted).statistic, abs=1e-12)
+
+
+def test_cosines_equal_scipy_and_zero_vectors_count_as_zero() -> None:
+    from scipy.spatial.distance import cosine
+
+    generator = np.random.default_rng(0)
+    first, second = generator.normal(size=(2, 20, 7)).astype(np.float32)
+    expected = [1 - cosine(a, b) for a, b in zip(first, second, strict=True)]
+    np.testing.assert_allclose(cosine_of_pairs(first, second), expected, atol=1e-6)
+    first[3] = 0
+    assert cosine_of_pairs(first, second)[3] == 0
+
+
+@pytest.mark.parametrize(
+    ("gold", "predicted", "why"),
+    [
+        ([3, 3, 3], [0.1, 0.2, 0.3], "all gold scores are 3"),
+        ([1, 2, 3], [0.5, 0.5, 0.5], "same similarity"),
+        # what float32 rounding leaves of a model that gives one vector for everything
+        ([1, 2, 3], [1.0, 1.0 + 1e-7, 1.0], "same similarity"),
+        ([1], [0.5], "at least two"),
+        ([], [], "at least two"),
+        ([1, 2, 3], [0.1, np.nan, 0.3], "no numbers"),
+    ],
+)
+@pytest.mark.parametrize("correlation", [spearman, pearson])
+def test_undefined_correlations_say_why(correlation, gold, predicted, why) -> None:  # type: ignore[no-untyped-def]
+    with pytest.raises(UndefinedError, match=why):
+        correlation(np.array(gold, dtype=float), np.array(predicted, dtype=float))
+
+
+def naive_reciprocal_rank(row: list[int], wanted: set[int], cutoff: int) -> float:
+    for position in range(min(cutoff, len(row))):
+        if row[position] in wanted:
+            return 1.0 / (position + 1)
+    return 0.0
+
+
+def test_reciprocal_ranks_equal_a_plain_loop() -> None:
+    generator = np.random.default_rng(1)
+    ranked = np.array([generator.permutation(40)[:15] for _ in range(100)])
+    relevant = [frozenset(generator.integers(0, 40, size=generator.integers(0, 4)).tolist()) for _ in range(100)]
+    for cutoff in (1, 10, 15):
+        expected = [
+            naive_reciprocal_rank(row.tolist(), set(w), cutoff) for row, w in zip(ranked, relevant, strict=True)
+        ]
+        np.testing.assert_allclose(reciprocal_ranks(ranked, relevant, cutoff), expected)
+
+
+def test_places_that_an_index_left_empty_are_never_relevant() -> None:
+    assert reciprocal_ranks(np.array([[-1, -1, 4]]), [frozenset({4})]).tolist() == [1 / 3]
+    assert reciprocal_ranks(np.array([[-1, -1]]), [frozenset({4})]).tolist() == [0]
+
+
+def test_normalized_keeps_zero_rows_counts_them_and_refuses_nan() -> None:
+    vectors, zeros = normalized(np.array([[3.0, 4.0], [0.0, 0.0]], dtype=np.float32))
+    np.testing.assert_allclose(vectors, [[0.6, 0.8], [0, 0]], atol=1e-7)
+    assert zeros == 1
+    assert vectors.dtype == np.float32
+    with pytest.raises(UndefinedError, match="no numbers"):
+        normalized(np.array([[np.nan, 1.0]]))

@@ -1,0 +1,153 @@
+"""eval-sts from files to the artifact, with tiny models and with the embedded teacher's published scores."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import numpy as np
+import pytest
+from conftest import make_tiny_model
+from scipy import stats
+
+from sentcompress.artifacts import WorkDirectory
+from sentcompress.errors import InputError, UsageError
+from sentcompress.progress import SilentReporter
+from sentcompress.stages.eval_sts import Params, run
+
+
+class Listener(SilentReporter):
+    """Keeps what a person would be told."""
+
+    def __init__(self) -> None:
+        self.warnings: list[str] = []
+        self.notes: list[str] = []
+
+    def warn(self, message: str) -> None:
+        self.warnings.append(message)
+
+    def note(self, message: str) -> None:
+        self.notes.append(message)
+
+
+def write_pairs(path: Path, sentences: list[str], scores: list[float]) -> Path:
+    path.parent.mkdir(parents=True, exist_ok=True)
+    pairs = zip(scores, sentences, sentences[1:], strict=False)
+    path.write_text("".join(f"{score}\t{first}\t{second}\n" for score, first, second in pairs), encoding="utf-8")
+    return path
+
+
+@pytest.fixture
+def sts(tmp_path: Path, sentences: list[str]) -> Path:
+    """A folder with a set of two subsets and a set of one."""
+    generator = np.random.default_rng(0)
+    for name, size in (("sts13/FNWN.test.tsv", 40), ("sts13/OnWN.test.tsv", 60), ("stsb/test.tsv", 80)):
+        write_pairs(tmp_path / "sts" / name, sentences[: size + 1], generator.integers(0, 6, size=size).tolist())
+    return tmp_path / "sts"
+
+
+@pytest.fixture
+def other_model(tmp_path: Path) -> Path:
+    return make_tiny_model(tmp_path / "other-model", layers=1, seed=5)
+
+
+def test_scores_equal_sentence_transformers_and_scipy(tmp_path: Path, sts: Path, tiny_model: Path) -> None:
+    from sentence_transformers import SentenceTransformer
+
+    facts = run(Params([sts], str(tiny_model), device="cpu"), WorkDirectory(tmp_path / "work")).facts
+    model = SentenceTransformer(str(tiny_model), device="cpu")
+    for found, files in zip(
+        facts["sets"], (["sts13/FNWN.test.tsv", "sts13/OnWN.test.tsv"], ["stsb/test.tsv"]), strict=True
+    ):
+        rows = [line.split("\t") for name in files for line in (sts / name).read_text().splitlines()]
+        first, second = (model.encode([row[side] for row in rows], normalize_embeddings=True) for side in (1, 2))
+        expected = stats.spearmanr([float(row[0]) for row in rows], (first * second).sum(axis=1)).statistic
+        assert found["model"]["spearman_cosine"] == pytest.approx(100 * expected, abs=0.05)
+        assert found["pairs"] == len(rows)
+    assert [subset["name"] for subset in facts["sets"][0]["subsets"]] == ["FNWN", "OnWN"]
+    assert facts["sets"][1]["subsets"] == []
+    mean = np.mean([round(found["model"]["spearman_cosine"], 2) for found in facts["sets"]])
+    assert facts["mean"]["model"] == round(mean, 2)
+    assert "aggregate all" in facts["protocol"]["statement"]
+
+
+def test_result_file_holds_the_facts_and_is_shown_again(tmp_path: Path, sts: Path, tiny_model: Path) -> None:
+    work = WorkDirectory(tmp_path / "work")
+    params = Params([sts], str(tiny_model), device="cpu")
+    made = run(params, work)
+    assert made.name == f"sts-{tiny_model.name}"
+    assert json.loads((made.path / "result.json").read_text()) == made.facts
+    assert run(params, work).manifest["finished"] == made.manifest["finished"]
+    (sts / "stsb" / "test.tsv").open("a").write("3\tthe cat\tthe dog\n")
+    again = run(params, work)
+    assert again.manifest["finished"] > made.manifest["finished"]
+    assert again.facts["sets"][1]["pairs"] == 81
+
+
+def test_compare_puts_both_side_by_side(tmp_path: Path, sts: Path, tiny_model: Path, other_model: Path) -> None:
+    work = WorkDirectory(tmp_path / "work")
+    facts = run(Params([sts], str(tiny_model), compare=str(other_model), device="cpu"), work).facts
+    alone = run(Params([sts], str(other_model), device="cpu"), work).facts
+    for both, single in zip(facts["sets"], alone["sets"], strict=True):
+        assert both["compare"] == single["model"]
+        ours, other = both["model"]["spearman_cosine"], both["compare"]["spearman_cosine"]
+        assert both["share_kept"] == (pytest.approx(100 * ours / other) if other > 0 else None)
+    assert facts["compare"]["label"] == other_model.name
+
+
+def test_dev_split_has_its_own_name(tmp_path: Path, sts: Path, tiny_model: Path, sentences: list[str]) -> None:
+    write_pairs(sts / "stsb" / "dev.tsv", sentences[:31], list(np.arange(30) % 6))
+    made = run(Params([sts], str(tiny_model), split="dev", device="cpu"), WorkDirectory(tmp_path / "work"))
+    assert made.name == f"sts-{tiny_model.name}-dev"
+    assert [found["name"] for found in made.facts["sets"]] == ["STS-B"]
+
+
+def test_constant_scores_are_an_error_or_a_warning(
+    tmp_path: Path, sts: Path, tiny_model: Path, sentences: list[str]
+) -> None:
+    work, listener = WorkDirectory(tmp_path / "work"), Listener()
+    write_pairs(sts / "sts13" / "headlines.test.tsv", sentences[:11], [3.0] * 10)
+    facts = run(Params([sts], str(tiny_model), device="cpu"), work, listener).facts
+    assert facts["sets"][0]["subsets"][2] == {"name": "headlines", "pairs": 10, "model": None, "share_kept": None}
+    assert listener.warnings == ["STS13 headlines alone has no score: all gold scores are 3"]
+    with pytest.raises(InputError, match=r"STS13 has no score with .*: all gold scores are 3"):
+        run(Params([sts], str(tiny_model), aggregate="mean", device="cpu"), work)
+    only = write_pairs(tmp_path / "one.tsv", sentences[:2], [3.0])
+    with pytest.raises(InputError, match="needs at least two"):
+        run(Params([only], str(tiny_model), device="cpu"), work)
+
+
+def test_model_with_one_vector_for_everything_has_no_score(tmp_path: Path, sts: Path, tiny_model: Path) -> None:
+    from sentcompress.models.encoder import Dense, Encoder
+    from sentcompress.models.layout import load_encoder, save_encoder
+    from sentcompress.models.sources import resolve
+
+    tiny = load_encoder(resolve(str(tiny_model)))
+    constant = Dense(tiny.pooled_dimension, 8)
+    constant.linear.weight.data.zero_()
+    constant.linear.bias.data.fill_(0.5)
+    save_encoder(Encoder(tiny.transformer, tiny.tokenizer, dense=[constant], text=tiny.text), tmp_path / "constant")
+    with pytest.raises(InputError, match="STS13 has no score with constant: the model gives every pair the same"):
+        run(Params([sts], str(tmp_path / "constant"), device="cpu"), WorkDirectory(tmp_path / "work"))
+
+
+def test_empty_sides_are_counted(tmp_path: Path, sts: Path, tiny_model: Path) -> None:
+    (sts / "stsb" / "test.tsv").open("a").write("3\t\tthe dog\n\tthe cat\tthe dog\n")
+    listener = Listener()
+    facts = run(Params([sts], str(tiny_model), device="cpu"), WorkDirectory(tmp_path / "work"), listener).facts
+    assert facts["dropped"]["STS-B"] == {"without_gold_score": 1, "with_empty_sentence": 1}
+    assert listener.warnings == ["STS-B: 1 pairs with an empty sentence left out"]
+
+
+def test_all_faults_of_a_request_at_once(tmp_path: Path) -> None:
+    with pytest.raises(UsageError) as caught:
+        run(Params([], aggregate="al", split="tset"), WorkDirectory(tmp_path))
+    assert all(word in caught.value.message for word in ("--sts", "did you mean all?", "did you mean test?"))
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("layout", ["sts", "senteval"])
+def test_embedded_teacher_has_its_published_scores(tmp_path: Path, shared_data: Path, layout: str) -> None:
+    facts = run(Params([shared_data / layout], "embedded", device="cpu"), WorkDirectory(tmp_path)).facts
+    printed = {found["name"]: round(found["model"]["spearman_cosine"], 2) for found in facts["sets"]}
+    assert printed == {"STS13": 80.60, "STS-B": 82.03}
