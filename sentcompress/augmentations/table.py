@@ -1,0 +1,158 @@
+"""From the originals of a sentence table to its augmented rows, piece by piece, so that a killed run can go on.
+
+Imports `corpora` for the table that it extends; nothing there knows of augmentations.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import ExitStack
+from dataclasses import dataclass, field
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from sentcompress.artifacts import Build
+from sentcompress.augmentations.base import AugmenterSpec
+from sentcompress.augmentations.workers import Piece, augment_pieces
+from sentcompress.corpora.distinct import SentenceIndex, sentence_hashes
+from sentcompress.corpora.originals import Limits, clean
+from sentcompress.corpora.sentence_table import SentenceTable, SentenceWriter
+from sentcompress.progress import Reporter, Task
+
+# The folder of unfinished work inside the artifact's partial folder.
+PIECES = "pieces"
+_LARGEST_PIECE = 5_000
+_SMALLEST_PIECE = 200
+# Enough pieces for many cores to end at about the same time.
+_PIECES = 64
+
+
+@dataclass(frozen=True)
+class Plan:
+    """The originals that are there, and what is to be made of them: (recipe, number of copies), in table order."""
+
+    originals: int
+    shards: int
+    recipes: tuple[tuple[AugmenterSpec, int], ...]
+
+    @property
+    def piece_rows(self) -> int:
+        """Sentences a piece. It must not depend on the number of workers, or no other run could go on."""
+        return max(_SMALLEST_PIECE, min(_LARGEST_PIECE, -(-self.originals // _PIECES)))
+
+
+@dataclass
+class Augmented:
+    """What came of it: rows of the whole table, new rows by source, sentences left out by reason."""
+
+    rows: int = 0
+    by_source: dict[str, int] = field(default_factory=dict)
+    skipped: dict[str, int] = field(default_factory=dict)
+
+
+def make_pieces(plan: Plan, build: Build, workers: int, reporter: Reporter) -> None:
+    """Augment every original and keep the results as files of their own; pieces that are there stay as they are.
+
+    Raises:
+        SentcompressError: what an augmenter raises.
+    """
+    with ExitStack() as stack:
+        tasks = {
+            spec.source: stack.enter_context(reporter.track(spec.source, total=plan.originals * copies))
+            for spec, copies in plan.recipes
+        }
+        shared = {spec.source: spec for spec, _ in plan.recipes if spec.in_workers}
+        if shared:
+            count = sum(1 for _ in _missing(plan, build, shared, {}))
+            pieces = _missing(plan, build, shared, tasks)
+            for piece, new in augment_pieces(shared, pieces, min(workers, count)) if count else ():
+                _keep(piece, new, build, tasks)
+        for spec, _ in plan.recipes:
+            if not spec.in_workers:
+                _augment_here(spec, plan, build, tasks)
+
+
+def append_pieces(plan: Plan, build: Build, limits: Limits, reporter: Reporter) -> Augmented:
+    """Put the augmented sentences behind the originals, without those that are in the table already."""
+    total = plan.originals * (1 + sum(copies for _, copies in plan.recipes))
+    table, index, result = SentenceTable(build.path), SentenceIndex(), Augmented()
+    writer = SentenceWriter(build.write, first_row=plan.originals, first_shard=plan.shards)
+    with reporter.track("leaving out repetitions", total=total) as task:
+        for shard in range(plan.shards):
+            texts = table.texts(shard)
+            index.assign(sentence_hashes(texts))
+            task.advance(len(texts))
+        for spec, copies in plan.recipes:
+            result.by_source[spec.source] = 0
+            for copy in range(1, copies + 1):
+                for piece in _pieces(plan, table, spec.source, copy, table.origins):
+                    _append(piece, build, limits, index, writer, result)
+                    task.advance(len(piece.texts))
+        writer.finish()
+    result.rows = writer.rows
+    return result
+
+
+def _append(
+    piece: Piece, build: Build, limits: Limits, index: SentenceIndex, writer: SentenceWriter, result: Augmented
+) -> None:
+    origins = piece.texts
+    texts = [clean(text) for text in pq.read_table(build.path / _file(piece)).column(0).to_pylist()]
+    fit = [place for place, text in enumerate(texts) if limits.fault(text) is None]
+    _, new = index.assign(sentence_hashes([texts[place] for place in fit]))
+    for place in (fit[number] for number in new):
+        writer.add(texts[place], piece.augmentation, piece.first_row + place, origins[place])
+    result.by_source[piece.augmentation] += len(new)
+    for why, count in (("repeated", len(fit) - len(new)), ("length", len(texts) - len(fit))):
+        if count:
+            key = f"{piece.augmentation}_{why}"
+            result.skipped[key] = result.skipped.get(key, 0) + count
+
+
+def _pieces(
+    plan: Plan, table: SentenceTable, augmentation: str, copy: int, column: Callable[[int], list[str]]
+) -> Iterator[Piece]:
+    """The pieces of all originals, each with its slice of a column of the table."""
+    number = first_row = 0
+    for shard in range(plan.shards):
+        values = column(shard)
+        for start in range(0, len(values), plan.piece_rows):
+            part = values[start : start + plan.piece_rows]
+            yield Piece(number, augmentation, copy, first_row + start, part)
+            number += 1
+        first_row += len(values)
+
+
+def _missing(
+    plan: Plan, build: Build, wanted: Mapping[str, AugmenterSpec], tasks: Mapping[str, Task]
+) -> Iterator[Piece]:
+    """The pieces that are still to be made; those that are there already count as progress."""
+    table = SentenceTable(build.path)
+    kinds = [(spec.source, copy) for spec, copies in plan.recipes for copy in range(1, copies + 1)]
+    for piece in _pieces(plan, table, "", 0, table.texts):
+        for source, copy in kinds:
+            if source not in wanted:
+                continue
+            mine = Piece(piece.number, source, copy, piece.first_row, piece.texts)
+            if not build.has(_file(mine)):
+                yield mine
+            elif source in tasks:
+                tasks[source].advance(len(mine.texts))
+
+
+def _augment_here(spec: AugmenterSpec, plan: Plan, build: Build, tasks: Mapping[str, Task]) -> None:
+    augmenter = None
+    for piece in _missing(plan, build, {spec.source: spec}, tasks):
+        augmenter = augmenter or spec.load()
+        _keep(piece, augmenter.augment(piece.texts, piece.first_row, piece.copy), build, tasks)
+
+
+def _keep(piece: Piece, new: list[str], build: Build, tasks: Mapping[str, Task]) -> None:
+    with build.write(_file(piece)) as path:
+        pq.write_table(pa.table({"text": pa.array(new, pa.string())}), path, compression="zstd")
+    tasks[piece.augmentation].advance(len(new))
+
+
+def _file(piece: Piece) -> str:
+    return f"{PIECES}/{piece.augmentation}-{piece.copy}-{piece.number:06d}.parquet"

@@ -1,0 +1,146 @@
+"""Augmenting on all cores: processes that take a piece of the table at a time and never outlive their parent."""
+
+from __future__ import annotations
+
+import multiprocessing
+import os
+import signal
+import threading
+import warnings
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass
+from multiprocessing.connection import Connection, wait
+from multiprocessing.context import SpawnProcess
+
+from sentcompress.augmentations.base import Augmenter, AugmenterSpec
+from sentcompress.errors import SentcompressError
+
+
+@dataclass(frozen=True)
+class Piece:
+    """Consecutive sentences of the table, and which augmentation (a key of the specs) and copy is to be made."""
+
+    number: int
+    augmentation: str
+    copy: int
+    first_row: int
+    texts: list[str]
+
+
+@dataclass
+class _Worker:
+    process: SpawnProcess
+    pipe: Connection
+    piece: Piece | None = None
+
+
+def augment_pieces(
+    specs: Mapping[str, AugmenterSpec], pieces: Iterable[Piece], workers: int
+) -> Iterator[tuple[Piece, list[str]]]:
+    """The new sentences of each piece, as pieces become ready: their order is not that of `pieces`.
+
+    `pieces` is read lazily, one ahead of each worker.
+
+    Raises:
+        SentcompressError: what an augmenter raises; or a worker that died.
+    """
+    pending = iter(pieces)
+    running = _start(specs, workers)
+    try:
+        busy = {worker.pipe: worker for worker in running if _give(worker, pending)}
+        while busy:
+            for ready in wait(list(busy)):
+                worker = busy.pop(ready)  # type: ignore[call-overload]
+                piece, new = worker.piece, _receive(worker)
+                if _give(worker, pending):
+                    busy[worker.pipe] = worker
+                assert piece is not None
+                yield piece, new
+    finally:
+        for worker in running:
+            worker.process.terminate()
+        for worker in running:
+            worker.process.join()
+            worker.pipe.close()
+
+
+def _start(specs: Mapping[str, AugmenterSpec], workers: int) -> list[_Worker]:
+    context = multiprocessing.get_context("spawn")
+    started = []
+    with _interrupt_ignored():
+        for _ in range(workers):
+            ours, theirs = context.Pipe()
+            process = context.Process(target=_serve, args=(theirs, dict(specs)), daemon=True)
+            process.start()
+            theirs.close()
+            started.append(_Worker(process, ours))
+    return started
+
+
+def _give(worker: _Worker, pending: Iterator[Piece]) -> bool:
+    worker.piece = next(pending, None)
+    if worker.piece is None:
+        return False
+    try:
+        worker.pipe.send(worker.piece)
+    except BrokenPipeError:
+        raise _death(worker) from None
+    return True
+
+
+def _receive(worker: _Worker) -> list[str]:
+    try:
+        answer = worker.pipe.recv()
+    except (EOFError, ConnectionResetError):
+        raise _death(worker) from None
+    if isinstance(answer, SentcompressError):
+        raise answer
+    return list(answer)
+
+
+def _death(worker: _Worker) -> SentcompressError:
+    worker.process.join(timeout=5)
+    code = worker.process.exitcode
+    if code == -signal.SIGKILL:
+        return SentcompressError("a worker was killed", "if memory ran out, use fewer --workers; then run again")
+    return SentcompressError(f"a worker ended with exit code {code}", "run the same command again to go on")
+
+
+def _serve(pipe: Connection, specs: dict[str, AugmenterSpec]) -> None:
+    """The life of a worker."""
+    threading.Thread(target=_die_with_parent, daemon=True).start()
+    # nltk and nlpaug warn about things that are none of the user's business.
+    warnings.simplefilter("ignore")
+    loaded: dict[str, Augmenter] = {}
+    while True:
+        try:
+            piece: Piece = pipe.recv()
+        except EOFError:
+            return
+        try:
+            if piece.augmentation not in loaded:
+                loaded[piece.augmentation] = specs[piece.augmentation].load()
+            pipe.send(loaded[piece.augmentation].augment(piece.texts, piece.first_row, piece.copy))
+        except SentcompressError as error:
+            pipe.send(type(error)(error.message, error.hint))
+
+
+def _die_with_parent() -> None:
+    parent = multiprocessing.parent_process()
+    if parent is not None:
+        wait([parent.sentinel])
+        os._exit(1)
+
+
+@contextmanager
+def _interrupt_ignored() -> Iterator[None]:
+    """Children started in here leave Ctrl-C to their parent, from their first moment on."""
+    if threading.current_thread() is not threading.main_thread():
+        yield
+        return
+    before = signal.signal(signal.SIGINT, signal.SIG_IGN)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGINT, before)

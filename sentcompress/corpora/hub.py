@@ -1,0 +1,110 @@
+"""Data sets of the Hugging Face hub, streamed: nothing is downloaded before it is read."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from sentcompress.corpora.readers import ReadOptions, records_of
+from sentcompress.corpora.records import Record
+from sentcompress.corpora.text_files import BadRecords
+from sentcompress.errors import InputError
+
+OFFLINE_CHOICES = "without a network, give a file: jsonl, csv, tsv, parquet or text"
+
+
+@dataclass(frozen=True)
+class HubInput:
+    """One split of a data set at one revision."""
+
+    name: str
+    config: str | None
+    digest: str
+    options: ReadOptions
+
+    @property
+    def reference(self) -> str:
+        config = f":{self.config}" if self.config else ""
+        return f"hub:{self.name}{config}:{self.options.split}"
+
+    @property
+    def origin(self) -> str:
+        return self.reference
+
+    def records(self, bad: BadRecords) -> Iterator[Record]:
+        return records_of(self.reference, self._rows(), self.options, bad)
+
+    def _rows(self) -> Iterator[tuple[int, Mapping[str, object]]]:
+        data = _load(self.name, self.config, self.digest, self.options.split)
+        names = _label_names(data)
+        try:
+            for number, row in enumerate(data, 1):
+                named = {column: _label(value, names.get(column)) for column, value in row.items()}
+                # A column `split` would be taken for AllNLI.tsv's; here the split was chosen already.
+                named.pop("split", None)
+                yield number, named
+        except _network_errors() as error:
+            raise _unreachable(self.name, error) from None
+
+
+def hub_input(name: str, config: str | None, revision: str | None, options: ReadOptions) -> HubInput:
+    """The data set of that name; its digest is the commit of the revision.
+
+    Raises:
+        InputError: if there is none, or the hub cannot be reached.
+    """
+    from huggingface_hub import HfApi, errors
+
+    try:
+        found = HfApi().dataset_info(name, revision=revision)
+    except errors.RevisionNotFoundError:
+        raise InputError(f"the data set {name} has no revision {revision!r}") from None
+    except errors.GatedRepoError:
+        raise InputError(
+            f"the data set {name} is gated on the hub", "accept its terms there and set HF_TOKEN"
+        ) from None
+    except (errors.RepositoryNotFoundError, errors.HFValidationError):
+        raise InputError(
+            f"no file {name} here, and no data set of that name on the hub", f"check the path; {OFFLINE_CHOICES}"
+        ) from None
+    except _network_errors() as error:
+        raise _unreachable(name, error) from None
+    return HubInput(name, config, str(found.sha), options)
+
+
+def _load(name: str, config: str | None, revision: str, split: str) -> Any:
+    from datasets import load_dataset
+
+    try:
+        return load_dataset(name, config, split=split, revision=revision, streaming=True)
+    except (ValueError, RuntimeError) as error:
+        # A configuration or split that is missing or unknown: the message lists those there are.
+        reason = " ".join(str(error).split())
+        raise InputError(f"the data set {name} cannot be read: {reason}", "use --config and --split") from None
+    except _network_errors() as error:
+        raise _unreachable(name, error) from None
+
+
+def _network_errors() -> tuple[type[Exception], ...]:
+    """What a hub that cannot be reached raises; the errors of its HTTP library are no OSErrors."""
+    libraries = (sys.modules[name] for name in ("httpx", "httpx2") if name in sys.modules)
+    return (OSError, *(library.HTTPError for library in libraries))
+
+
+def _label_names(data: Any) -> dict[str, list[str]]:
+    features = getattr(data, "features", None) or {}
+    return {column: list(feature.names) for column, feature in features.items() if hasattr(feature, "names")}
+
+
+def _label(value: object, names: list[str] | None) -> object:
+    if names and isinstance(value, int):
+        return names[value] if 0 <= value < len(names) else None
+    return value
+
+
+def _unreachable(name: str, error: Exception) -> InputError:
+    reason = (str(error).strip() or type(error).__name__).splitlines()[0]
+    message = f"no file {name} here, and the hub cannot be asked for a data set of that name ({reason})"
+    return InputError(message, OFFLINE_CHOICES)

@@ -1,0 +1,143 @@
+"""What a user names on the command line: files, standard input, data sets of the hub; each with a digest."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import re
+import shutil
+import sys
+import tempfile
+from collections.abc import Iterator, Sequence
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import BinaryIO, Protocol
+
+from sentcompress.corpora.formats import find_format
+from sentcompress.corpora.readers import ReadOptions, read_records
+from sentcompress.corpora.records import Record
+from sentcompress.corpora.text_files import STDIN, BadRecords, Source, as_source, format_extension
+from sentcompress.progress import Reporter
+
+HUB_PREFIX = "hub:"
+_HUB_NAME = re.compile(r"[A-Za-z0-9][\w.-]*(/[\w.-]+)?")
+_FILE_EXTENSIONS = ("jsonl", "ndjson", "json", "csv", "tsv", "tab", "parquet", "pq", "txt", "text")
+
+
+class Input(Protocol):
+    """One thing to read.
+
+    Attributes:
+        reference: its name in the artifact's list of inputs ("file:<absolute path>", "stdin:-", "hub:<name>").
+        digest: what tells one content from another.
+        origin: what the column `origin` of the sentence table says.
+    """
+
+    @property
+    def reference(self) -> str: ...
+
+    @property
+    def digest(self) -> str: ...
+
+    @property
+    def origin(self) -> str: ...
+
+    def records(self, bad: BadRecords) -> Iterator[Record]:
+        """All records, in order. Raises InputError; faults of single lines go through `bad`."""
+
+
+@dataclass(frozen=True)
+class FileInput:
+    """A file, or standard input that was put aside."""
+
+    source: Source
+    reference: str
+    digest: str
+    origin: str
+    options: ReadOptions
+
+    def records(self, bad: BadRecords) -> Iterator[Record]:
+        return read_records(self.source, self.options, bad)
+
+
+@contextmanager
+def open_inputs(
+    names: Sequence[str],
+    options: ReadOptions,
+    config: str | None,
+    revision: str | None,
+    spool: Path,
+    reporter: Reporter,
+) -> Iterator[list[Input]]:
+    """The inputs that `names` mean, checked as far as that is quick, and hashed.
+
+    Standard input can be read only once, so it is copied to a nameless temporary file in the folder `spool`.
+
+    Raises:
+        InputError: a file that is missing or of the wrong format, a data set that cannot be had.
+    """
+    with ExitStack() as stack:
+        sources: list[Source | None] = []
+        for name in names:
+            if name == STDIN:
+                sources.append(stack.enter_context(_spooled_stdin(spool, reporter)))
+            else:
+                sources.append(None if _is_hub_name(name) else as_source(name))
+        for source in sources:
+            if source is not None:
+                find_format(source, options.format)
+        inputs: list[Input] = []
+        for name, source in zip(names, sources, strict=True):
+            if source is None:
+                from sentcompress.corpora.hub import hub_input
+
+                inputs.append(hub_input(name.removeprefix(HUB_PREFIX), config, revision, options))
+            else:
+                inputs.append(_file_input(name, source, _origin(name, names), options, reporter))
+        yield inputs
+
+
+def _is_hub_name(name: str) -> bool:
+    if name.startswith(HUB_PREFIX):
+        return True
+    if os.path.exists(name) or format_extension(name) in _FILE_EXTENSIONS or Path(name).suffix in (".gz", ".zst"):
+        return False
+    return _HUB_NAME.fullmatch(name) is not None
+
+
+def _origin(name: str, names: Sequence[str]) -> str:
+    """The bare file name, as long as that is unambiguous: where a folder stands should not change the table."""
+    short = Path(name).name if name != STDIN else "stdin"
+    return short if sum(Path(other).name == short for other in set(names)) <= 1 else str(Path(name).resolve())
+
+
+def _file_input(name: str, source: Source, origin: str, options: ReadOptions, reporter: Reporter) -> FileInput:
+    reference = "stdin:-" if name == STDIN else f"file:{Path(name).resolve()}"
+    with source.open() as stream:
+        return FileInput(source, reference, _digest(stream, origin, reporter), origin, options)
+
+
+def _digest(stream: BinaryIO, origin: str, reporter: Reporter) -> str:
+    whole = hashlib.sha256()
+    with reporter.track(f"hashing {origin}", total=os.fstat(stream.fileno()).st_size, unit="bytes") as task:
+        while block := stream.read(2**20):
+            whole.update(block)
+            task.advance(len(block))
+    return whole.hexdigest()
+
+
+@contextmanager
+def _spooled_stdin(folder: Path, reporter: Reporter) -> Iterator[Source]:
+    folder.mkdir(parents=True, exist_ok=True)
+    with tempfile.TemporaryFile(dir=folder) as file:
+        if sys.stdin.isatty():
+            reporter.note("reading sentences from the terminal; end with Ctrl-D")
+        shutil.copyfileobj(sys.stdin.buffer, file)
+        file.flush()
+
+        def reopen() -> BinaryIO:
+            file.seek(0)
+            return os.fdopen(os.dup(file.fileno()), "rb")
+
+        yield Source("standard input", reopen)

@@ -1,0 +1,141 @@
+"""Records of files of every format that users bring, as a stream."""
+
+from __future__ import annotations
+
+import io
+import json
+import shutil
+import tempfile
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import BinaryIO
+
+from sentcompress.corpora.formats import find_format
+from sentcompress.corpora.records import BadRecordError, Record, Relation, record_maker
+from sentcompress.corpora.text_files import BadRecords, Readable, Source, as_source, open_bytes, open_lines, read_rows
+from sentcompress.errors import InputError
+
+
+@dataclass(frozen=True)
+class ReadOptions:
+    """How files are to be read: a format for all of them, columns that hold sentences, the part of a data set."""
+
+    format: str | None = None
+    columns: tuple[str, ...] = ()
+    split: str = "train"
+
+
+def read_records(
+    readable: Readable, options: ReadOptions | None = None, bad: BadRecords | None = None
+) -> Iterator[Record]:
+    """The records of one file, in order.
+
+    Raises:
+        InputError: for whatever is wrong with the file; faults of single lines go through `bad`.
+    """
+    source = as_source(readable)
+    options = options or ReadOptions()
+    bad = bad or BadRecords()
+    format_name = find_format(source, options.format)
+    if format_name == "text":
+        if options.columns:
+            raise InputError(f"{source.name} is plain text and has no columns", "leave out --column, or give --format")
+        for _, line in open_lines(source, bad=bad):
+            yield Record((line,), Relation.UNRELATED)
+        return
+    rows = {"jsonl": _json_rows, "parquet": _parquet_rows}.get(format_name)
+    numbered = rows(source, bad) if rows else _delimited_rows(source, "," if format_name == "csv" else "\t", bad)
+    yield from records_of(source.name, numbered, options, bad)
+
+
+def records_of(
+    name: str, rows: Iterator[tuple[int, Mapping[str, object]]], options: ReadOptions, bad: BadRecords
+) -> Iterator[Record]:
+    """The records of numbered rows; `name` is what errors call the place they come from."""
+    make = record_maker(name, options.columns, options.split)
+    for number, row in rows:
+        try:
+            record = make(row)
+        except BadRecordError as error:
+            bad.add(f"{name}, line {number}: {error}")
+            continue
+        if record is not None:
+            yield record
+
+
+def _json_rows(source: Source, bad: BadRecords) -> Iterator[tuple[int, Mapping[str, object]]]:
+    for number, line in open_lines(source, bad=bad):
+        if not line or line.isspace():
+            continue
+        try:
+            row = json.loads(line)
+        except ValueError as error:
+            bad.add(f"{source.name}, line {number}: broken JSON ({error})")
+            continue
+        except RecursionError:
+            bad.add(f"{source.name}, line {number}: JSON nested too deeply")
+            continue
+        if isinstance(row, dict):
+            yield number, row
+        else:
+            bad.add(f"{source.name}, line {number}: a JSON {type(row).__name__}, not an object")
+
+
+def _delimited_rows(source: Source, delimiter: str, bad: BadRecords) -> Iterator[tuple[int, Mapping[str, object]]]:
+    rows = read_rows(source, delimiter=delimiter, bad=bad)
+    _, header = next(rows, (0, []))
+    repeated = {column for column in header if column and header.count(column) > 1}
+    if repeated:
+        raise InputError(f"{source.name} has columns of the same name: {', '.join(sorted(repeated))}", "rename them")
+    rowless = True
+    for number, row in rows:
+        rowless = False
+        if len(row) != len(header):
+            bad.add(f"{source.name}, line {number}: {len(row)} fields, the header has {len(header)}")
+            continue
+        yield number, dict(zip(header, row, strict=True))
+    if rowless and bad.count == 0:
+        raise InputError(f"{source.name} has a header and no rows", f"columns there: {', '.join(header)}")
+
+
+def _parquet_rows(source: Source, bad: BadRecords) -> Iterator[tuple[int, Mapping[str, object]]]:
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+
+    with open_bytes(source) as stream, _seekable(stream) as file:
+        try:
+            table = pq.ParquetFile(file)
+            number = 0
+            for batch in table.iter_batches(batch_size=10_000, columns=_plain_columns(table.schema_arrow)):
+                names = batch.schema.names
+                for values in zip(*(column.to_pylist() for column in batch.columns), strict=True):
+                    number += 1
+                    yield number, dict(zip(names, values, strict=True))
+        except (pa.ArrowInvalid, pa.ArrowNotImplementedError) as error:
+            reason = str(error).splitlines()[0]
+            raise InputError(f"{source.name} is no Parquet file that can be read ({reason})") from None
+        except OSError as error:
+            raise InputError(f"{source.name} is damaged ({str(error).splitlines()[0]})") from None
+    if number == 0:
+        raise InputError(f"{source.name} has no rows")
+
+
+def _plain_columns(schema: Sequence[object]) -> list[str]:
+    """The columns worth reading: text and numbers, not vectors or structures."""
+    import pyarrow.types as types
+
+    tests = (types.is_string, types.is_large_string, types.is_integer, types.is_dictionary)
+    return [field.name for field in schema if any(test(field.type) for test in tests)]  # type: ignore[attr-defined]
+
+
+@contextmanager
+def _seekable(stream: BinaryIO) -> Iterator[BinaryIO]:
+    """Parquet is read from its end, so compressed streams are unpacked to a temporary file first."""
+    if stream.seekable() and isinstance(getattr(stream, "raw", None), io.FileIO):
+        yield stream
+        return
+    with tempfile.TemporaryFile() as file:
+        shutil.copyfileobj(stream, file)
+        file.seek(0)
+        yield file

@@ -1,0 +1,106 @@
+"""The sentence table: Parquet shards, one row a distinct sentence, read back as a stream or by row number."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager
+from pathlib import Path
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+ORIGINAL = "original"
+SHARD_PATTERN = "sentences-{:05d}.parquet"
+SHARD_ROWS = 100_000
+SCHEMA = pa.schema(
+    [
+        pa.field("row", pa.int64(), nullable=False),
+        pa.field("text", pa.string(), nullable=False),
+        # "original", or the augmentation that made the sentence ("wordnet", "back-translation")
+        pa.field("source", pa.string(), nullable=False),
+        # the row of the sentence that it was made from; -1 for originals
+        pa.field("parent", pa.int64(), nullable=False),
+        # the file that the original came from
+        pa.field("origin", pa.string(), nullable=False),
+    ]
+)
+TRIPLETS = "triplets.parquet"
+# Rows of the sentence table: a premise, a sentence it entails, one that contradicts it.
+TRIPLET_SCHEMA = pa.schema([pa.field(name, pa.int64(), nullable=False) for name in ("anchor", "positive", "negative")])
+
+
+class SentenceTable:
+    """The sentences of an artifact of kind `sentences`. Rows are numbered 0 to `len(table) - 1` in shard order."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+        self.shards = sorted(folder.glob("sentences-*.parquet"))
+        self.shard_rows = [pq.read_metadata(path).num_rows for path in self.shards]
+
+    def __len__(self) -> int:
+        return sum(self.shard_rows)
+
+    def texts(self, shard: int) -> list[str]:
+        """All sentences of one shard, in row order."""
+        return self._column(shard, "text")
+
+    def origins(self, shard: int) -> list[str]:
+        """The file that each sentence of one shard came from, in row order."""
+        return self._column(shard, "origin")
+
+    def _column(self, shard: int, name: str) -> list[str]:
+        values = pq.read_table(self.shards[shard], columns=[name]).column(name)
+        return values.to_pylist()  # type: ignore[no-any-return]
+
+    def stream(self, batch_rows: int = 10_000) -> Iterator[list[str]]:
+        """All sentences in row order, a few at a time."""
+        for path in self.shards:
+            with pq.ParquetFile(path) as file:
+                for batch in file.iter_batches(batch_size=batch_rows, columns=["text"]):
+                    yield batch.column(0).to_pylist()
+
+    def parents(self) -> npt.NDArray[np.int64]:
+        """[N] the row that each row was made from, -1 for originals."""
+        columns = [pq.read_table(path, columns=["parent"]).column("parent").to_numpy() for path in self.shards]
+        return np.concatenate([np.zeros(0, np.int64), *columns])
+
+
+class SentenceWriter:
+    """Writes the table shard by shard; rows are numbered as they come.
+
+    Args:
+        write: opens a file of the artifact by name (`Build.write`).
+        first_row, first_shard: where to go on after shards that are there already.
+    """
+
+    def __init__(
+        self, write: Callable[[str], AbstractContextManager[Path]], first_row: int = 0, first_shard: int = 0
+    ) -> None:
+        self.rows = first_row
+        self._write = write
+        self._shard = first_shard
+        self._columns: tuple[list[str], list[str], list[int], list[str]] = ([], [], [], [])
+
+    def add(self, text: str, source: str, parent: int, origin: str) -> None:
+        """Append one row."""
+        texts, sources, parents, origins = self._columns
+        texts.append(text)
+        sources.append(source)
+        parents.append(parent)
+        origins.append(origin)
+        self.rows += 1
+        if len(self._columns[0]) == SHARD_ROWS:
+            self.finish()
+
+    def finish(self) -> None:
+        """Write what is left; a last shard may be short."""
+        count = len(self._columns[0])
+        if count:
+            numbers = range(self.rows - count, self.rows)
+            table = pa.table([pa.array(numbers, pa.int64()), *map(pa.array, self._columns)], schema=SCHEMA)
+            with self._write(SHARD_PATTERN.format(self._shard)) as path:
+                pq.write_table(table, path, compression="zstd")
+            self._shard += 1
+            self._columns = ([], [], [], [])

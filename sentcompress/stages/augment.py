@@ -1,0 +1,197 @@
+"""Read sentences and make new ones of them: the sentence table that all other stages stand on."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import time
+from contextlib import AbstractContextManager
+from dataclasses import asdict, dataclass
+from typing import Any
+
+from sentcompress.artifacts import Artifact, Build, Request, WorkDirectory
+from sentcompress.augmentations.back_translation import back_translation_spec, check_translators
+from sentcompress.augmentations.base import AugmenterSpec
+from sentcompress.augmentations.table import PIECES, Augmented, Plan, append_pieces, make_pieces
+from sentcompress.augmentations.wordnet import wordnet_spec
+from sentcompress.corpora import sentence_table
+from sentcompress.corpora.formats import check_format
+from sentcompress.corpora.inputs import Input, open_inputs
+from sentcompress.corpora.originals import Limits, Tally, write_originals
+from sentcompress.corpora.readers import ReadOptions
+from sentcompress.corpora.sentence_table import ORIGINAL
+from sentcompress.corpora.text_files import STDIN, BadRecords
+from sentcompress.errors import InputError, SentcompressError, raise_faults
+from sentcompress.progress import SILENT, Reporter
+
+COMMAND = "augment"
+DEFAULT_NAME = "main"
+# HPD's threefold table: each sentence as it is, once with synonyms, once translated and back.
+DEFAULT_COPIES = 1
+_READ = "originals.json"
+
+
+@dataclass(frozen=True)
+class Params:
+    """What to read and what to make of it.
+
+    `wordnet` and `back_translate` are copies a sentence; None means one if this machine can make it, and none
+    otherwise. `min_length`, `max_length` count characters; `limit` counts original sentences.
+    """
+
+    inputs: tuple[str, ...]
+    wordnet: int | None = None
+    back_translate: int | None = None
+    translator: tuple[str, ...] = ()
+    aug_p: float = 0.3
+    seed: int = 0
+    format: str | None = None
+    column: tuple[str, ...] = ()
+    split: str = "train"
+    config: str | None = None
+    revision: str | None = None
+    min_length: int = 1
+    max_length: int | None = None
+    limit: int | None = None
+    skip_bad: bool = False
+    workers: int | None = None
+    name: str | None = None
+    force: bool = False
+
+    def check(self) -> None:
+        """Raise UsageError that lists every fault."""
+        if self.format:
+            check_format(self.format)
+        counts = {"wordnet": self.wordnet, "back-translate": self.back_translate}
+        sizes = {"limit": self.limit, "max-length": self.max_length, "workers": self.workers}
+        faults = [f"--{name} must be at least 0, not {n}" for name, n in counts.items() if n is not None and n < 0]
+        faults += [f"--{name} must be at least 1, not {n}" for name, n in sizes.items() if n is not None and n < 1]
+        if not self.inputs:
+            faults.append("name at least one file, data set, or - for standard input")
+        if self.inputs.count(STDIN) > 1:
+            faults.append("standard input (-) can be read only once")
+        if not 0 < self.aug_p <= 1:
+            faults.append(f"--aug-p must be above 0 and at most 1, not {self.aug_p}")
+        if self.max_length is not None and self.max_length < self.min_length:
+            faults.append(f"--max-length {self.max_length} is below --min-length {self.min_length}")
+        raise_faults(faults + check_translators(self.translator), COMMAND)
+
+
+def run(params: Params, work: WorkDirectory, reporter: Reporter = SILENT) -> Artifact:
+    """Write the sentence table, and the triplets where the input has labels, as an artifact of kind `sentences`.
+
+    Raises:
+        InputError: an input that cannot be read, or an augmentation that was asked for and cannot be made.
+    """
+    params.check()
+    options = ReadOptions(params.format, params.column, params.split)
+    with _opened(params, options, work, reporter) as inputs:
+        recipes = _recipes(params, reporter)
+        request = _request(params, inputs, recipes)
+        with work.build(request, force=params.force, reporter=reporter) as build:
+            if build.fresh:
+                return build.fresh
+            return _build(params, inputs, recipes, build, reporter)
+
+
+def _opened(
+    params: Params, options: ReadOptions, work: WorkDirectory, reporter: Reporter
+) -> AbstractContextManager[list[Input]]:
+    return open_inputs(params.inputs, options, params.config, params.revision, work.path, reporter)
+
+
+def _recipes(params: Params, reporter: Reporter) -> tuple[tuple[AugmenterSpec, int], ...]:
+    """The augmentations with their copies, in the order of the table. One that nobody asked for may be missing."""
+    recipes: list[tuple[AugmenterSpec, int]] = []
+    for option, asked in (("wordnet", params.wordnet), ("back-translate", params.back_translate)):
+        copies = DEFAULT_COPIES if asked is None else asked
+        if copies == 0:
+            continue
+        try:
+            recipes.append((_recipe(option, copies, params), copies))
+        except InputError as error:
+            if asked is not None or (option == "back-translate" and params.translator):
+                raise InputError(error.message, f"{error.hint}; or leave it out: --{option} 0") from None
+            reporter.warn(f"--{option} is left out: {error.message} ({error.hint})")
+    return tuple(recipes)
+
+
+def _recipe(option: str, copies: int, params: Params) -> AugmenterSpec:
+    if option == "wordnet":
+        return wordnet_spec(params.aug_p, params.seed)
+    return back_translation_spec(params.translator, copies)
+
+
+def _request(params: Params, inputs: list[Input], recipes: tuple[tuple[AugmenterSpec, int], ...]) -> Request:
+    parameters: dict[str, Any] = {
+        # The inputs again, because their order is the order of the rows.
+        "inputs": [given.reference for given in inputs],
+        "format": params.format,
+        "columns": list(params.column),
+        "split": params.split,
+        "min_length": params.min_length,
+        "max_length": params.max_length,
+        "limit": params.limit,
+        "skip_bad": params.skip_bad,
+        # What is done rather than what was asked: a translator installed later makes the table stale.
+        "augmentations": {spec.source: {"copies": copies, **spec.describe()} for spec, copies in recipes},
+    }
+    digests = {given.reference: given.digest for given in inputs}
+    return Request("sentences", params.name or DEFAULT_NAME, COMMAND, parameters, digests)
+
+
+def _build(
+    params: Params,
+    inputs: list[Input],
+    recipes: tuple[tuple[AugmenterSpec, int], ...],
+    build: Build,
+    reporter: Reporter,
+) -> Artifact:
+    started = time.monotonic()
+    limits = Limits(params.min_length, params.max_length, params.limit)
+    tally = _originals(params, inputs, limits, build, reporter)
+    shards = -(-tally.originals // sentence_table.SHARD_ROWS)
+    plan = Plan(tally.originals, shards, recipes)
+    augmented = Augmented(tally.originals)
+    if recipes:
+        make_pieces(plan, build, params.workers or _cores(), reporter)
+        augmented = append_pieces(plan, build, limits, reporter)
+    build.remove(PIECES)
+    build.remove(_READ)
+    return build.finish(
+        {
+            "rows": augmented.rows,
+            "originals": tally.originals,
+            "by_source": {ORIGINAL: tally.originals, **augmented.by_source},
+            "triplets": tally.triplets,
+            "skipped": {**tally.skipped, **augmented.skipped},
+            "sentences_per_second": round(augmented.rows / max(time.monotonic() - started, 1e-6), 1),
+        }
+    )
+
+
+def _originals(params: Params, inputs: list[Input], limits: Limits, build: Build, reporter: Reporter) -> Tally:
+    """The first part of the table: read now, or found whole from a run that was interrupted later."""
+    if build.has(_READ):
+        return Tally(**json.loads((build.path / _READ).read_text(encoding="utf-8")))
+    bad = BadRecords(params.skip_bad)
+    try:
+        tally = write_originals(inputs, build.write, limits, bad, reporter)
+        if not tally.originals:
+            why = ", ".join(f"{count} {reason.replace('_', ' ')}" for reason, count in tally.skipped.items())
+            raise InputError("there are no sentences in the input", f"left out: {why}" if why else None)
+    except SentcompressError:
+        # Nothing half-read stays behind; the same command with a mended input starts afresh anyway.
+        shutil.rmtree(build.path)
+        raise
+    if bad.count:
+        reporter.warn(f"{bad.count} bad lines were skipped; the first: {bad.first}")
+    with build.write(_READ) as path:
+        path.write_text(json.dumps(asdict(tally)), encoding="utf-8")
+    return tally
+
+
+def _cores() -> int:
+    """The cores that this process may use, which on a shared machine are fewer than there are."""
+    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
