@@ -101,13 +101,13 @@ class Encoder(nn.Module):
     def count_parameters(self) -> int:
         return sum(p.numel() for p in self.parameters())
 
-    def tokenize(self, texts: Sequence[str]) -> list[list[int]]:
-        """Token ids of each text, special tokens included, cut at the model's maximum length."""
+    def tokenize(self, texts: Sequence[str], max_length: int | None = None) -> list[list[int]]:
+        """Token ids of each text, special tokens included, cut at `max_length` or the model's maximum length."""
         prepared = [self.text.prepare(text) for text in texts]
         encoded = self.tokenizer(
             prepared,
             truncation=True,
-            max_length=self.text.max_length,
+            max_length=max_length or self.text.max_length,
             padding=False,
             return_attention_mask=False,
             return_token_type_ids=False,

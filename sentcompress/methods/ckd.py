@@ -1,0 +1,112 @@
+"""CKD: contrastive distillation with a queue of teacher vectors."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+
+from sentcompress.methods.base import Method, Shapes, linear_head, unit
+from sentcompress.methods.queue_logsumexp import queue_logsumexp
+from sentcompress.methods.recipe import CODE, OURS, PAPER, Number, Option, Recipe
+
+
+class CKD(Method):
+    """Pick one's own teacher vector among many (Gao et al. 2021, DistilCSE, stage 1).
+
+    q_i = unit(M s_i), keys = [unit(t_1) .. unit(t_B) ; queue of Q earlier ones], loss = mean over i of
+    -log( exp(scale q_i k_i) / sum_j exp(scale q_i k_j) ): B - 1 + Q negatives. The queue holds the last 65,536
+    normalised teacher vectors, first in first out, is empty at the start, and takes the batch in after its loss.
+    M: Linear(D_s -> D_t, bias) is thrown away: the student's own pooled vector is the embedding.
+
+    Where paper and code differ: the paper gives no temperature; the code learns scale = exp(p) from p = 1, a
+    temperature of 0.37 at the start. `temperature=0.05` fixes it instead. In the code the queue is per GPU and the
+    teacher keeps its dropout while training, which is a bug: cached vectors have none.
+    """
+
+    title = "Contrastive knowledge distillation, stage 1"
+    paper = "Gao et al. 2021, DistilCSE: Effective Knowledge Distillation For Contrastive Sentence Embeddings"
+    link = "https://arxiv.org/abs/2112.05638"
+    equation = "-log exp(scale q k+) / sum_j exp(scale q k_j), q = unit(M s), keys = [batch ; queue] of unit(t)"
+    deployed = "the student's own pooled vector; the head M is thrown away"
+    needs = frozenset({"teacher"})
+    recipe = Recipe(
+        lr=Number(2e-4, f"{CODE} for 110M parameters; 3e-4 for 52M and 14M"),
+        epochs=Number(20, CODE),
+        batch_size=Number(512, f"{PAPER} ({CODE}: 512 on each of 8 GPUs)"),
+        schedule=Number("cosine", CODE),
+        warmup_epochs=Number(0.1, f"{CODE}: a tenth of one epoch"),
+        clip=Number(1.0, CODE),
+        betas=Number("0.9 0.98", CODE),
+        eval_every=Number(125, CODE),
+        patience=Number(3, f"{CODE}: stops after 3 epochs without a better dev score"),
+    )
+    options = {
+        "queue": Option(65_536, "teacher vectors that are kept as negatives; 0 is the batch alone", PAPER, minimum=0),
+        "temperature": Option(
+            0.0, "a fixed temperature; 0 learns it, as scale = exp(p) from p = 1", f"{CODE}: learnt; {PAPER}: not named",
+            minimum=0,
+        ),
+        "head_start": Option(
+            "random", "where M starts: torch's random values or the unit matrix", f"{CODE}: random; identity is {OURS}",
+            choices=("random", "identity"),
+        ),
+    }
+
+    queue: Tensor
+
+    def __init__(self, shapes: Shapes, options: Mapping[str, Any]) -> None:
+        super().__init__(shapes, options)
+        self.head = linear_head(shapes.student, shapes.teacher, self.settings["head_start"])
+        self.log_scale = nn.Parameter(torch.tensor(1.0)) if not self.settings["temperature"] else None
+        self.register_buffer("queue", torch.zeros(self.settings["queue"], shapes.teacher))
+        # Teacher vectors that were ever put in; the place of the next is this modulo the queue's length.
+        self.enqueued = 0
+
+    def get_extra_state(self) -> dict[str, int]:
+        return {"enqueued": self.enqueued}
+
+    def set_extra_state(self, state: dict[str, int]) -> None:
+        self.enqueued = state["enqueued"]
+
+    @property
+    def filled(self) -> Tensor:
+        """The queue without its places that are still empty: [<= Q, D_t], in no order."""
+        return self.queue[: min(self.enqueued, len(self.queue))]
+
+    @property
+    def scale(self) -> Tensor | float:
+        """1 / temperature."""
+        return self.log_scale.exp() if self.log_scale is not None else 1.0 / float(self.settings["temperature"])
+
+    def objective(self, student: Tensor, teacher: Tensor) -> dict[str, Tensor]:
+        query, keys = unit(self.predict(student)) * self.scale, self.target(teacher)
+        in_batch = query @ keys.T  # [B, B]
+        # Batch and queue apart: joining them would copy the whole queue in every step.
+        total = in_batch.logsumexp(dim=1)
+        if len(self.filled):
+            total = torch.logaddexp(total, queue_logsumexp(query, self.filled))
+        return {"contrastive": (total - in_batch.diagonal()).mean()}
+
+    @torch.no_grad()
+    def update(self, student: Tensor, teacher: Tensor) -> None:
+        """Put the batch's teacher vectors in, over the oldest ones."""
+        size = len(self.queue)
+        self.enqueued += len(teacher)
+        if size:
+            newest = self.target(teacher)[-size:]
+            places = torch.arange(self.enqueued - len(newest), self.enqueued, device=newest.device) % size
+            self.queue[places] = newest
+
+    def predict(self, student: Tensor) -> Tensor:
+        """[B, D_s] -> [B, D_t]."""
+        return self.head(student)  # type: ignore[no-any-return]
+
+    def target(self, teacher: Tensor) -> Tensor:
+        """[B, D_t] -> [B, D_t], rows of length one."""
+        return unit(teacher)
+
+    def watched(self) -> dict[str, float]:
+        return {"temperature": 1.0 / float(self.scale), "queue": float(len(self.filled))}

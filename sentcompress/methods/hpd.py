@@ -1,0 +1,81 @@
+"""HPD: the student learns the teacher's principal components."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from sentcompress.methods.base import DeployedHead, Method, Shapes, linear_head, squared_error
+from sentcompress.methods.recipe import CODE, OURS, PAPER, Number, Option, Recipe
+
+
+class HPD(Method):
+    """Match the PCA-projected teacher with a linear head on the student (Zhao et al. 2022).
+
+    h = f(A s + a), y = W (t - m), loss = mean over the batch of |h - y|^2, where W [d, D_t] and m [D_t] are the
+    components and the mean of the PCA, and f is nothing (paper) or Tanh (released code). The head stays: it is the
+    student's Dense layer.
+
+    Where paper and code differ: the paper centres the target, has no Tanh and sums the squares of a row; the code
+    projects without centring, has a Tanh and averages over the dimensions too. The defaults are the paper's.
+    """
+
+    title = "Homomorphic projective distillation"
+    paper = "Zhao et al. 2022, Compressing Sentence Representation for Semantic Retrieval via HPD"
+    link = "https://aclanthology.org/2022.findings-acl.64"
+    equation = "mean_B |A s + a - W (t - m)|^2"
+    deployed = "the head's output, d dimensions: the head becomes the student's Dense layer"
+    needs = frozenset({"teacher", "pca"})
+    recipe = Recipe(
+        lr=Number(1e-4, PAPER),
+        epochs=Number(3, f"{PAPER} ({CODE}: 5)"),
+        batch_size=Number(256, PAPER),
+        schedule=Number("linear", f"{CODE}: sentence-transformers' default after the warm-up"),
+        warmup_steps=Number(1000, f"{CODE}; at most a tenth of all steps"),
+        weight_decay=Number(0.01, CODE),
+        dropout=Number(0.0, f"{OURS}: the target of a sentence is one fixed vector, and noise only blurs it"),
+    )
+    options = {
+        "centre": Option(True, "subtract the teacher's mean before the projection", f"{PAPER} and {OURS}; {CODE}: false"),
+        "tanh": Option(False, "a Tanh after the head", f"{PAPER} and {OURS}; {CODE}: true"),
+        "reduction": Option(
+            "sum",
+            "sum or mean over the dimensions; over the batch it is always the mean",
+            f"{PAPER} and {OURS}: sum; {CODE}: mean",
+            choices=("sum", "mean"),
+        ),
+    }
+
+    pca_weight: Tensor
+    pca_bias: Tensor
+
+    def __init__(self, shapes: Shapes, options: Mapping[str, Any]) -> None:
+        super().__init__(shapes, options)
+        weight, mean = shapes.tensors["pca_weight"].float(), shapes.tensors["pca_mean"].float()
+        bias = -weight @ mean if self.settings["centre"] else torch.zeros(len(weight))
+        # They come from the projection's file and never change: no part of a checkpoint.
+        self.register_buffer("pca_weight", weight, persistent=False)
+        self.register_buffer("pca_bias", bias, persistent=False)
+        self.head = linear_head(shapes.student, len(weight), "random")
+
+    def objective(self, student: Tensor, teacher: Tensor) -> dict[str, Tensor]:
+        return {"mse": squared_error(self.predict(student), self.target(teacher), self.settings["reduction"])}
+
+    def predict(self, student: Tensor) -> Tensor:
+        """[B, D_s] -> [B, d]."""
+        projected: Tensor = self.head(student)
+        return projected.tanh() if self.settings["tanh"] else projected
+
+    def target(self, teacher: Tensor) -> Tensor:
+        """[B, D_t] -> [B, d]."""
+        return torch.nn.functional.linear(teacher, self.pca_weight, self.pca_bias)
+
+    def deploy(self, student: Tensor) -> Tensor:
+        return self.predict(student)
+
+    def deployed_head(self) -> DeployedHead:
+        activation = "Tanh" if self.settings["tanh"] else "Identity"
+        return DeployedHead(self.head.weight, self.head.bias, activation)

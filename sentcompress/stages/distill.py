@@ -1,0 +1,316 @@
+"""Train a student on the teacher's cached vectors."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import asdict, dataclass, replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from sentcompress.artifacts import Artifact, Build, Request, WorkDirectory, file_digest
+from sentcompress.corpora.sentence_table import SentenceTable
+from sentcompress.corpora.sts import StsSubset, read_sts_file
+from sentcompress.encoding.vector_shards import VectorShards
+from sentcompress.errors import InputError, TrainingError, UsageError, did_you_mean, raise_faults
+from sentcompress.methods import METHODS, method_class
+from sentcompress.methods.base import Method, Shapes
+from sentcompress.methods.recipe import Recipe, parse_options
+from sentcompress.models.catalog import MODEL_FOLDER
+from sentcompress.models.devices import pick_device
+from sentcompress.models.encoder import Encoder
+from sentcompress.models.projection import Projection
+from sentcompress.models.sources import resolve
+from sentcompress.models.students import Student, find_student, layer_count, teacher_layers
+from sentcompress.progress import SILENT, Reporter
+from sentcompress.training.batches import Batch, Plan, Rows, collate
+from sentcompress.training.checkpoint import Checkpoints
+from sentcompress.training.deploy import Deployed, deploy
+from sentcompress.training.dev import Dev, held_out_dev, sts_dev
+from sentcompress.training.inputs import Inputs, find_inputs
+from sentcompress.training.loop import Progress, Training
+from sentcompress.training.rows import hold_out
+from sentcompress.training.settings import Settings
+from sentcompress.training.token_cache import build_token_cache
+
+COMMAND = "distill"
+LOG = "log.jsonl"
+# What only the training needs; gone when the artifact is finished.
+STATE = "state"
+BEST = "best"
+
+
+@dataclass(frozen=True)
+class Params:
+    """What to train. None leaves a number to the method's recipe."""
+
+    method: str = "hpd"
+    student: str = "teacher:3"
+    dim: int | None = None
+    lr: float | None = None
+    epochs: int | None = None
+    batch_size: int | None = None
+    batch_tokens: int | None = None
+    warmup_steps: int | None = None
+    warmup_ratio: float | None = None
+    schedule: str | None = None
+    weight_decay: float | None = None
+    clip: float | None = None
+    max_length: int | None = None
+    dropout: float | None = None
+    eval_every: int | None = None
+    patience: float | None = None
+    max_steps: int | None = None
+    seed: int = 0
+    dev: Path | None = None
+    options: tuple[str, ...] = ()
+    device: str = "auto"
+    dtype: str = "auto"
+    checkpoint_seconds: float = 60.0
+    sentences: str | None = None
+    teacher_vectors: str | None = None
+    projection: str | None = None
+    revision: str | None = None
+    trust_remote_code: bool = False
+    name: str | None = None
+    force: bool = False
+
+    def recipe(self) -> Recipe:
+        """The method's recipe with what was asked for instead."""
+        names = ("lr", "epochs", "batch_size", "schedule", "warmup_steps", "weight_decay", "clip", "max_length")
+        names += ("dropout", "eval_every", "patience")
+        recipe = method_class(self.method).recipe
+        if self.warmup_steps is not None:
+            recipe = recipe.overridden({"warmup_epochs": 0}, "--warmup-steps")
+        return recipe.overridden({name: getattr(self, name) for name in names}, "asked for")
+
+    def settings(self) -> Settings:
+        """Recipe and flags put together."""
+        values = self.recipe().values()
+        first, second = (float(beta) for beta in str(values.pop("betas")).split())
+        return Settings(
+            **values,
+            betas=(first, second),
+            warmup_ratio=self.warmup_ratio,
+            batch_tokens=self.batch_tokens,
+            max_steps=self.max_steps,
+            seed=self.seed,
+            device=self.device,
+            dtype=self.dtype,
+            checkpoint_seconds=self.checkpoint_seconds,
+        )
+
+    def method_options(self) -> dict[str, Any]:
+        """All switches of the method, with what `--set` says."""
+        return parse_options(method_class(self.method).options, self.options)[0]
+
+    def check(self) -> None:
+        """Raise UsageError that lists every fault."""
+        faults = []
+        if self.method not in METHODS:
+            faults.append(f"no method {self.method!r}; {did_you_mean(self.method, METHODS)}")
+        else:
+            method = method_class(self.method)
+            faults += parse_options(method.options, self.options)[1]
+            faults += self.settings().faults()
+            if "pca" not in method.needs:
+                given = [flag for flag, value in (("--dim", self.dim), ("--projection", self.projection)) if value]
+                faults += [f"{flag} is for methods that learn a projection; {self.method} has none" for flag in given]
+        if self.dim is not None and self.projection is not None:
+            faults.append("--dim and --projection both choose the projection; give one of them")
+        try:
+            layer_count(self.student)
+        except UsageError as error:
+            faults.append(error.message)
+        if self.dev is not None and not self.dev.is_file():
+            faults.append(f"--dev {self.dev}: no such file")
+        raise_faults(faults, COMMAND)
+
+
+def run(params: Params, work: WorkDirectory, reporter: Reporter = SILENT) -> Artifact:
+    """Train a student and write it as an artifact of kind `students`.
+
+    Raises:
+        MissingArtifactError: if a stage that has to come first was not run.
+        InputError: if the inputs do not belong together, or the student or the dev file cannot be used.
+        TrainingError: if the loss is no longer a number.
+    """
+    params.check()
+    needs = method_class(params.method).needs
+    inputs = find_inputs(
+        work,
+        sentences=params.sentences,
+        vectors=params.teacher_vectors,
+        projection=params.projection or (f"pca-{params.dim}" if params.dim else None),
+        needs_projection="pca" in needs,
+    )
+    student = _find_student(params, inputs.vectors)
+    pairs = _read_dev(params.dev) if params.dev else None
+    request = _request(params, inputs, student)
+    with work.build(request, force=params.force, reporter=reporter) as build:
+        if build.fresh:
+            return build.fresh
+        return _Distillation(params, inputs, student, pairs, build, reporter).run()
+
+
+def _find_student(params: Params, vectors: Artifact) -> Student:
+    asked = vectors.parameters
+    trusted = bool(asked.get("trust_remote_code"))
+    if layer_count(params.student) is None:
+        return find_student(params.student, revision=params.revision, trust_remote_code=params.trust_remote_code)
+    source = resolve(asked["teacher"], revision=asked.get("revision"), trust_remote_code=trusted)
+    recorded = [digest for reference, digest in vectors.inputs.items() if reference.startswith("model:")]
+    if recorded and source.digest not in recorded:
+        raise InputError(
+            f"the teacher {source.label} is no longer the one that made {vectors.reference}: its files have changed",
+            "run: sentcompress teacher-embed",
+        )
+    return teacher_layers(params.student, source, str(asked.get("pooling", "auto")), trusted)
+
+
+def _read_dev(path: Path) -> StsSubset:
+    pairs = read_sts_file(path)
+    if len(set(pairs.scores)) < 2:
+        raise InputError(f"{path}: all pairs have the same score", "graded pairs have to differ in their likeness")
+    return pairs
+
+
+def _request(params: Params, inputs: Inputs, student: Student) -> Request:
+    used = [inputs.sentences, inputs.vectors, *([inputs.projection] if inputs.projection else [])]
+    digests = {artifact.reference: artifact.digest for artifact in used}
+    digests[f"model:{student.source.label}"] = student.source.digest
+    if params.dev is not None:
+        digests[f"file:{params.dev.resolve()}"] = file_digest(params.dev)
+    settings = asdict(params.settings())
+    # Where and how often is written makes no difference to what comes out.
+    asked = {key: value for key, value in settings.items() if key not in ("device", "checkpoint_seconds")}
+    asked["betas"] = list(settings["betas"])
+    asked |= {"method": params.method, "student": student.label, "options": params.method_options()}
+    width = f"-{inputs.projection.facts['dimension']}" if inputs.projection else ""
+    return Request("students", params.name or f"{params.method}-{student.slug}{width}", COMMAND, asked, digests)
+
+
+@dataclass
+class _Distillation:
+    """One build of a student."""
+
+    params: Params
+    inputs: Inputs
+    student: Student
+    pairs: StsSubset | None
+    build: Build
+    reporter: Reporter
+
+    def run(self) -> Artifact:
+        settings = self.params.settings()
+        device = pick_device(settings.device)
+        encoder = self.student.load()
+        settings = replace(settings, max_length=min(settings.max_length, encoder.text.max_length))
+        # Heads start from random values.
+        torch.manual_seed(settings.seed)
+        vectors = VectorShards(self.inputs.vectors.path)
+        method = self._method(encoder, vectors)
+        table = SentenceTable(self.inputs.sentences.path)
+        tokens = build_token_cache(
+            self.build, f"{STATE}/tokens", table, lambda texts: encoder.tokenize(texts, settings.max_length), self.reporter
+        )
+        pad = encoder.tokenizer.pad_token_id or 0
+
+        def tensors(rows: Rows) -> Batch:
+            return collate(rows, tokens, vectors, pad)
+
+        rows, dev = self._rows_and_dev(encoder, method, table, tensors)
+        plan = Plan(rows, tokens.lengths[rows], settings.batch_size, settings.token_budget, settings.seed)
+        training = Training(
+            encoder=encoder,
+            method=method,
+            plan=plan,
+            collate=tensors,
+            views=lambda batch: {
+                "student": encoder.embed(batch.input_ids, batch.attention_mask),
+                "teacher": batch.targets,
+            },
+            dev=dev,
+            settings=settings,
+            device=device,
+            checkpoints=Checkpoints(self.build, STATE),
+            log_path=self.build.path / LOG,
+            reporter=self.reporter,
+        )
+        progress = self._train(training)
+        measured = deploy(encoder, method, self.build.path / MODEL_FOLDER, training.dev, device)
+        facts = self._facts(training, progress, measured, len(rows), str(device))
+        for leftover in (STATE, BEST):
+            self.build.remove(leftover)
+        return self.build.finish(facts)
+
+    def _method(self, encoder: Encoder, vectors: VectorShards) -> Method:
+        tensors: dict[str, Tensor] = {}
+        if self.inputs.projection:
+            projection = Projection.load(self.inputs.projection.path)
+            tensors = {"pca_weight": torch.from_numpy(projection.weight), "pca_mean": torch.from_numpy(projection.mean)}
+        shapes = Shapes(encoder.dimension, vectors.dimension, tensors)
+        try:
+            return method_class(self.params.method)(shapes, self.params.method_options())
+        except ValueError as error:
+            raise UsageError(f"{self.params.method}: {error}", "see: sentcompress methods show " + self.params.method) from None
+
+    def _rows_and_dev(
+        self, encoder: Encoder, method: Method, table: SentenceTable, tensors: Callable[[Rows], Batch]
+    ) -> tuple[Rows, Dev]:
+        """The rows to train on, and what chooses the best checkpoint."""
+        if self.pairs is not None:
+            pad, first, second = encoder.tokenizer.pad_token_id or 0, self.pairs.first, self.pairs.second
+            return np.arange(len(table)), sts_dev(first, second, self.pairs.scores, encoder.tokenize, pad)
+        rows, held = hold_out(table.parents(), self.params.seed)
+        if len(rows) == 0:
+            raise InputError(
+                f"{self.inputs.sentences.reference} has too few sentences to hold some out",
+                "add more sentences, or choose by graded pairs with --dev",
+            )
+        return rows, held_out_dev(held, tensors, method.target)
+
+    def _train(self, training: Training) -> Progress:
+        try:
+            return training.run()
+        except TrainingError as error:
+            if training.best is None:
+                raise
+            folder = self.build.path / BEST
+            training.restore_best()
+            deploy(training.encoder, training.method, folder, training.dev, training.device)
+            hint = f"{error.hint}; the best weights so far are the model folder {folder}, which another --name will not touch"
+            raise TrainingError(error.message, hint) from None
+
+    def _facts(
+        self, training: Training, progress: Progress, measured: Deployed, rows: int, device: str
+    ) -> dict[str, Any]:
+        vectors = self.inputs.vectors
+        recipe = self.params.recipe()
+        return {
+            "method": self.params.method,
+            "student": self.student.label,
+            "teacher": vectors.facts.get("teacher"),
+            "parameters": measured.parameters,
+            "dimension": measured.dimension,
+            "teacher_dimension": vectors.facts.get("dimension"),
+            "dev": progress.best_score,
+            "dev_protocol": training.dev.protocol,
+            "dev_of_saved_model": measured.score,
+            "best_step": progress.best_step,
+            "steps": progress.step,
+            "stopped": progress.stopped,
+            "training_rows": rows,
+            "sentences_seen": progress.sentences,
+            "tokens_seen": progress.tokens,
+            "training_seconds": round(progress.seconds, 1),
+            "sentences_per_second": round(progress.sentences / max(progress.seconds, 1e-9), 1),
+            "device": device,
+            "compute_dtype": progress.dtype,
+            "compute_dtype_reason": progress.dtype_reason,
+            "recipe": {name: {"value": value, "source": recipe.sources()[name]} for name, value in recipe.values().items()},
+            "options": self.params.method_options(),
+        }

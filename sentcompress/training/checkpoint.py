@@ -1,0 +1,51 @@
+"""What a killed run needs to go on: the last state and the best weights, in the artifact that is being built."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from sentcompress.artifacts import Build
+
+State = dict[str, Any]
+Weights = dict[str, dict[str, Tensor]]
+
+
+class Checkpoints:
+    """`last.pt` and `best-<step>.pt` in a folder of the build.
+
+    `last.pt` names the best weights that belong to it, and is written after them; so the two agree whenever the
+    process is killed.
+    """
+
+    def __init__(self, build: Build, folder: str) -> None:
+        self._build = build
+        self._folder = folder
+
+    def save(self, state: Mapping[str, Any], best: Weights | None, best_step: int | None) -> None:
+        """Write the state, with the best weights so far where these are newer than what is on the disk."""
+        if best is not None and not self._build.has(self._best(best_step)):
+            with self._build.write(self._best(best_step)) as path:
+                torch.save(best, path)
+        with self._build.write(f"{self._folder}/last.pt") as path:
+            torch.save({**state, "best_step": best_step}, path)
+        for old in (self._build.path / self._folder).glob("best-*.pt"):
+            if old.name != self._best(best_step).rsplit("/", 1)[-1]:
+                old.unlink()
+
+    def load(self) -> tuple[State, Weights | None] | None:
+        """The last state and the best weights so far; None when training has to start from nothing."""
+        if not self._build.has(f"{self._folder}/last.pt"):
+            return None
+        state = self._read(f"{self._folder}/last.pt")
+        best = self._read(self._best(state["best_step"])) if state["best_step"] is not None else None
+        return state, best
+
+    def _best(self, step: int | None) -> str:
+        return f"{self._folder}/best-{step}.pt"
+
+    def _read(self, name: str) -> Any:
+        return torch.load(self._build.path / name, map_location="cpu", weights_only=True)

@@ -1,0 +1,71 @@
+"""From trained parts to a model folder, which is read back and scored again before anybody relies on it."""
+
+from __future__ import annotations
+
+import shutil
+from dataclasses import dataclass
+from pathlib import Path
+
+import torch
+
+from sentcompress.errors import TrainingError
+from sentcompress.methods.base import Method
+from sentcompress.models.encoder import Dense, Encoder
+from sentcompress.models.layout import load_encoder, save_encoder
+from sentcompress.models.sources import resolve
+from sentcompress.training.dev import Dev
+
+
+@dataclass(frozen=True)
+class Deployed:
+    """The saved model, as it was read back."""
+
+    score: float
+    dimension: int
+    parameters: int
+
+
+def deploy(encoder: Encoder, method: Method, folder: Path, dev: Dev, device: torch.device) -> Deployed:
+    """Write the student with what the method leaves in it, read it back, and take its dev score.
+
+    Raises:
+        TrainingError: if the folder does not give the vectors that were trained.
+    """
+    if folder.exists():
+        shutil.rmtree(folder)  # left by a run that was killed while it wrote
+    whole = Encoder(
+        encoder.transformer,
+        encoder.tokenizer,
+        pooling=encoder.pooling,
+        dense=[*encoder.dense, *_head(method)],  # type: ignore[list-item]
+        normalize=encoder.normalize,
+        text=encoder.text,
+    )
+    expected = _score(encoder, method, dev, device)
+    save_encoder(whole, folder)
+    saved = load_encoder(resolve(str(folder))).to(device)
+    # The Dense layer of the saved model is the head; a method without one is asked for its prediction.
+    if method.deployed_head() is not None or dev.deployed:
+        score = dev.score(saved.embed, device)
+    else:
+        score = _score(saved, method, dev, device)
+    if abs(score - expected) > 1e-3:
+        raise TrainingError(f"the saved student scores {score:.4f} where the trained one scored {expected:.4f}")
+    return Deployed(score, saved.dimension, saved.count_parameters())
+
+
+def _head(method: Method) -> list[Dense]:
+    head = method.deployed_head()
+    if head is None:
+        return []
+    dense = Dense(head.weight.shape[1], head.weight.shape[0], bias=head.bias is not None, activation=head.activation)
+    with torch.no_grad():
+        dense.linear.weight.copy_(head.weight)
+        if head.bias is not None:
+            dense.linear.bias.copy_(head.bias)
+    return [dense]
+
+
+def _score(encoder: Encoder, method: Method, dev: Dev, device: torch.device) -> float:
+    function = method.deploy if dev.deployed else method.predict
+    return dev.score(lambda ids, mask: function(encoder.embed(ids, mask)), device)

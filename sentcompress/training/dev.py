@@ -1,0 +1,136 @@
+"""The score by which the best checkpoint is chosen: Spearman on graded pairs, or cosine to the target."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Protocol
+
+import numpy as np
+import numpy.typing as npt
+import torch
+from torch import Tensor
+
+from sentcompress.evaluation.metrics import UndefinedError, cosine_of_pairs, spearman
+from sentcompress.training.batches import Batch, Rows
+
+Vectors = Callable[[Tensor, Tensor], Tensor]
+TOKENS = 16_384
+LOWEST = -100.0
+HELD_OUT_BATCH = 64
+
+
+class Dev(Protocol):
+    """Something that scores a student; higher is better.
+
+    Attributes:
+        protocol: what is measured, in words, for the record.
+        deployed: whether it looks at the embedding that will be used, or at what is compared with the target.
+    """
+
+    protocol: str
+    deployed: bool
+
+    def score(self, vectors: Vectors, device: torch.device) -> float:
+        """The score of a function from token ids and mask, [B, T] each, to vectors [B, K]."""
+
+
+@dataclass(frozen=True)
+class StsDev:
+    """Spearman x 100 between the cosine of two sentences and their gold score.
+
+    Attributes:
+        tokens: token ids of each distinct sentence.
+        first, second: [P] the sentences of each pair, as places in `tokens`.
+        gold: [P] gold scores.
+    """
+
+    tokens: Sequence[Sequence[int]]
+    first: npt.NDArray[np.int64]
+    second: npt.NDArray[np.int64]
+    gold: npt.NDArray[np.float64]
+    pad: int
+    protocol: str
+    deployed: bool = True
+
+    def score(self, vectors: Vectors, device: torch.device) -> float:
+        found = _encode(self.tokens, self.pad, vectors, device)
+        try:
+            return 100 * spearman(self.gold, cosine_of_pairs(found[self.first], found[self.second]))
+        except UndefinedError:
+            return LOWEST  # every pair alike: the student has collapsed, and ranks are not defined
+
+
+@dataclass(frozen=True)
+class HeldOutDev:
+    """Mean cosine x 100 between what the student predicts and its target, on sentences that are not trained on.
+
+    Attributes:
+        batches: the sentences with their teacher vectors.
+        target: from teacher vectors [B, D_t] to targets [B, K].
+    """
+
+    batches: Sequence[Batch]
+    target: Callable[[Tensor], Tensor]
+    protocol: str
+    deployed: bool = False
+
+    def score(self, vectors: Vectors, device: torch.device) -> float:
+        total, count = 0.0, 0
+        with torch.inference_mode():
+            for batch in (batch.to(device) for batch in self.batches):
+                found = vectors(batch.input_ids, batch.attention_mask).float()
+                cosines = torch.cosine_similarity(found, self.target(batch.targets), dim=1)
+                total += float(cosines.double().sum())
+                count += len(batch)
+        return 100 * total / count if math.isfinite(total) else LOWEST
+
+
+def sts_dev(
+    first: Sequence[str],
+    second: Sequence[str],
+    gold: Sequence[float],
+    tokenize: Callable[[Sequence[str]], list[list[int]]],
+    pad: int,
+) -> StsDev:
+    """Graded pairs, tokenised once."""
+    places = {text: place for place, text in enumerate(dict.fromkeys([*first, *second]))}
+    return StsDev(
+        tokenize(list(places)),
+        np.array([places[text] for text in first]),
+        np.array([places[text] for text in second]),
+        np.array(gold, dtype=np.float64),
+        pad,
+        f"Spearman x 100 of cosines on {len(gold)} graded pairs",
+    )
+
+
+def held_out_dev(rows: Rows, collate: Callable[[Rows], Batch], target: Callable[[Tensor], Tensor]) -> HeldOutDev:
+    """Rows that are not trained on, with their teacher vectors."""
+    batches = [collate(rows[start : start + HELD_OUT_BATCH]) for start in range(0, len(rows), HELD_OUT_BATCH)]
+    return HeldOutDev(batches, target, f"mean cosine x 100 to the target on {len(rows)} held-out sentences")
+
+
+def _encode(
+    tokens: Sequence[Sequence[int]], pad: int, vectors: Vectors, device: torch.device
+) -> npt.NDArray[np.float32]:
+    """Vectors of tokenised sentences, in their order, computed in batches of like length: [N, K]."""
+    order = sorted(range(len(tokens)), key=lambda i: len(tokens[i]))
+    parts: list[npt.NDArray[np.float32]] = []
+    start = 0
+    with torch.inference_mode():
+        while start < len(order):
+            end = start + 1
+            while end < len(order) and (end + 1 - start) * len(tokens[order[end]]) <= TOKENS:
+                end += 1
+            rows = [list(tokens[i]) for i in order[start:end]]
+            longest = len(rows[-1])
+            ids = torch.tensor([row + [pad] * (longest - len(row)) for row in rows], device=device)
+            mask = torch.tensor([[1] * len(row) + [0] * (longest - len(row)) for row in rows], device=device)
+            parts.append(vectors(ids, mask).float().cpu().numpy())
+            start = end
+    found = np.concatenate(parts)
+    out = np.empty_like(found)
+    out[order] = found
+    return out

@@ -1,0 +1,76 @@
+"""The artifacts that training starts from: found by name or by what belongs together, and checked for it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from sentcompress.artifacts import Artifact, WorkDirectory
+from sentcompress.errors import InputError, MissingArtifactError
+
+
+@dataclass(frozen=True)
+class Inputs:
+    """A sentence table, the teacher's vectors of its rows, and a projection fitted on those."""
+
+    sentences: Artifact
+    vectors: Artifact
+    projection: Artifact | None
+
+
+def find_inputs(
+    work: WorkDirectory,
+    *,
+    sentences: str | None,
+    vectors: str | None,
+    projection: str | None,
+    needs_projection: bool,
+) -> Inputs:
+    """Find the inputs. What is not named is what the named ones were made with, else what was finished last.
+
+    Raises:
+        MissingArtifactError: if one is missing; the hint is the command that makes it.
+        InputError: if they do not belong together.
+    """
+    if vectors is None:
+        vectors = _vectors_that_fit(work, sentences, projection)
+    found = work.get("teacher-vectors", vectors)
+    table = work.get("sentences", sentences or found.input_of_kind("sentences"))
+    if found.inputs.get(table.reference) != table.digest:
+        raise InputError(
+            f"{found.reference} is not made of {table.reference} as it is now, so its rows are other sentences",
+            f"run: sentcompress teacher-embed --sentences {table.name} --work {work.path}",
+        )
+    fitted = _find_projection(work, projection, found) if needs_projection else None
+    return Inputs(table, found, fitted)
+
+
+def _vectors_that_fit(work: WorkDirectory, sentences: str | None, projection: str | None) -> str | None:
+    if projection is not None and (named := work.find("projections", projection)):
+        return named.input_of_kind("teacher-vectors")
+    if sentences is not None:
+        for name in reversed(work.names("teacher-vectors")):
+            if work.get("teacher-vectors", name).input_of_kind("sentences") == sentences:
+                return name
+    return None
+
+
+def _find_projection(work: WorkDirectory, name: str | None, vectors: Artifact) -> Artifact:
+    command = f"sentcompress fit-pca --teacher-vectors {vectors.name} --work {work.path}"
+    if name is None:
+        fitting = (work.get("projections", name) for name in reversed(work.names("projections")))
+        found = next((p for p in fitting if p.inputs.get(vectors.reference) == vectors.digest), None)
+        if found is None:
+            raise MissingArtifactError(f"no projection fitted on {vectors.reference} in {work.path}", f"run: {command}")
+        return found
+    if work.find("projections", name) is None:
+        dimension = name.removeprefix("pca-")
+        option = f" --dim {dimension}" if dimension.isdecimal() else ""
+        known = work.names("projections")
+        there = f" (there are: {', '.join(known)})" if known else ""
+        raise MissingArtifactError(f"no projection {name!r} in {work.path}{there}", f"run: {command}{option}")
+    found = work.get("projections", name)
+    if found.inputs.get(vectors.reference) != vectors.digest:
+        raise InputError(
+            f"{found.reference} was not fitted on {vectors.reference} as it is now", f"run: {command} --name {name}"
+        )
+    return found

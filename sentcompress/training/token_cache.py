@@ -1,0 +1,71 @@
+"""The token ids of a whole sentence table, made once and read through the memory map while training."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Protocol
+
+import numpy as np
+import numpy.typing as npt
+
+from sentcompress.artifacts import Build
+from sentcompress.progress import Reporter
+
+Tokenize = Callable[[Sequence[str]], list[list[int]]]
+# Pieces of a shard that go through the tokenizer at once: its lists take 50 times the room of the arrays.
+PIECE = 10_000
+
+
+class Table(Protocol):
+    """What `corpora.sentence_table.SentenceTable` offers."""
+
+    @property
+    def shard_rows(self) -> list[int]: ...
+
+    def texts(self, shard: int) -> list[str]: ...
+
+
+class TokenCache:
+    """Token ids by row number: one flat array for each shard of the table, and the length of every row."""
+
+    def __init__(self, folder: Path, shards: int) -> None:
+        self._flat = [np.load(folder / f"{shard:05d}.tokens.npy", mmap_mode="r") for shard in range(shards)]
+        by_shard = [np.load(folder / f"{shard:05d}.lengths.npy") for shard in range(shards)]
+        self.lengths: npt.NDArray[np.int32] = np.concatenate([np.zeros(0, np.int32), *by_shard])
+        self._starts = np.cumsum([0, *(len(lengths) for lengths in by_shard)])
+        # Where each row begins in its shard's flat array.
+        self._offsets = np.concatenate([np.zeros(0, np.int64), *(np.cumsum(lengths) - lengths for lengths in by_shard)])
+
+    def fill(self, rows: npt.NDArray[np.int64], ids: npt.NDArray[np.int64], mask: npt.NDArray[np.int64]) -> None:
+        """Write the tokens of `rows` [B] into `ids` [B, T], and 1 into `mask` [B, T] where there is one."""
+        shards = np.searchsorted(self._starts, rows, side="right") - 1
+        offsets, lengths = self._offsets[rows], self.lengths[rows]
+        for line, (shard, offset, length) in enumerate(zip(shards, offsets, lengths, strict=True)):
+            ids[line, :length] = self._flat[shard][offset : offset + length]
+            mask[line, :length] = 1
+
+
+def build_token_cache(
+    build: Build, folder: str, table: Table, tokenize: Tokenize, reporter: Reporter
+) -> TokenCache:
+    """Tokenise every sentence of `table` into `folder` of the build; shards that are there already are kept."""
+    with reporter.track("tokenising", total=sum(table.shard_rows)) as task:
+        for shard, rows in enumerate(table.shard_rows):
+            if not build.has(f"{folder}/{shard:05d}.lengths.npy"):
+                _tokenise_shard(build, f"{folder}/{shard:05d}", table.texts(shard), tokenize)
+            task.advance(rows)
+    return TokenCache(build.path / folder, len(table.shard_rows))
+
+
+def _tokenise_shard(build: Build, name: str, texts: list[str], tokenize: Tokenize) -> None:
+    flat: list[npt.NDArray[np.int32]] = [np.zeros(0, np.int32)]
+    lengths: list[int] = []
+    for start in range(0, len(texts), PIECE):
+        tokens = tokenize(texts[start : start + PIECE])
+        lengths.extend(map(len, tokens))
+        flat.append(np.fromiter((token for line in tokens for token in line), dtype=np.int32, count=sum(map(len, tokens))))
+    for part, array in (("tokens", np.concatenate(flat)), ("lengths", np.asarray(lengths, dtype=np.int32))):
+        # The lengths come last: where they are, the shard is complete.
+        with build.write(f"{name}.{part}.npy") as path, path.open("wb") as stream:
+            np.save(stream, array)
