@@ -85,6 +85,9 @@ def _year_lines(files: tuple[Path, ...]) -> Iterator[Line]:
     sentences, gold = files
     pairs = [(number, line.split("\t")) for number, line in open_lines(sentences)]
     scores = [line for _, line in open_lines(gold)]
+    # A blank line beyond the last pair is the end of the file, not a pair that was never graded.
+    while len(scores) > len(pairs) and not scores[-1].strip():
+        scores.pop()
     if len(pairs) != len(scores):
         raise InputError(f"{sentences} has {len(pairs)} lines, {gold.name} has {len(scores)}", "they belong together")
     for (number, fields), score in zip(pairs, scores, strict=True):

@@ -91,26 +91,7 @@ def run(params: Params, work: WorkDirectory, reporter: Reporter = SILENT) -> Art
             reporter.note(f"{COMMAND}: times as measured on {build.fresh.manifest['finished'][:19]} UTC")
             return build.fresh
         _warn_of_cells(params, collection, reporter)
-        described: dict[str, Any] = {}
-        searches = {}
-        done: dict[NamedModel, tuple[_Encoded, dict[str, Any]]] = {}
-        for role, model in models.items():
-            # A model may be compared with itself: without a teacher of its own, `teacher` is the embedded one.
-            if model not in done:
-                done[model] = _encode(model, collection, params, reporter)
-            searches[role], described[role] = done[model]
-        with search_threads(params.threads) as threads:
-            indexes = [_compare_index(kind, searches, collection, params, reporter) for kind in params.index]
-        sizes = {
-            "pairs": len(pairs.rows),
-            "documents": len(collection.documents),
-            "queries": len(collection.queries),
-            "judged_queries": collection.judged,
-        }
-        protocol = _protocol(params, threads, len(_timed(collection, params.seed)))
-        return write_result(
-            build, {"evaluation": "retrieval", "protocol": protocol, **sizes, **described, "indexes": indexes}
-        )
+        return write_result(build, _evaluate(params, collection, models, reporter))
 
 
 @dataclass(frozen=True)
@@ -119,6 +100,31 @@ class _Encoded:
 
     documents: Vectors
     queries: Vectors
+
+
+def _evaluate(
+    params: Params, collection: Collection, models: Mapping[str, NamedModel], reporter: Reporter
+) -> dict[str, Any]:
+    described: dict[str, Any] = {}
+    searches = {}
+    done: dict[NamedModel, tuple[_Encoded, dict[str, Any]]] = {}
+    for role, model in models.items():
+        # A model may be compared with itself: without a teacher of its own, `teacher` is the embedded one.
+        if model not in done:
+            done[model] = _encode(model, collection, params, reporter)
+        searches[role], described[role] = done[model]
+    indexes = [_compare_index(kind, searches, collection, params, reporter) for kind in params.index]
+    with search_threads(params.threads) as threads:
+        protocol = _protocol(params, threads, len(_timed(collection, params.seed)))
+    return {
+        "evaluation": "retrieval",
+        "protocol": protocol,
+        "documents": len(collection.documents),
+        "queries": len(collection.queries),
+        "judged_queries": collection.judged,
+        **described,
+        "indexes": indexes,
+    }
 
 
 def _models(params: Params, work: WorkDirectory) -> dict[str, NamedModel]:
@@ -197,7 +203,8 @@ def _compare_index(
     entry: dict[str, Any] = {"index": kind}
     for role, vectors in searches.items():
         with reporter.track(f"{kind}: building and searching", total=len(vectors.queries), unit="queries") as task:
-            built[role] = build_index(kind, vectors.documents, settings)
+            with search_threads(params.threads):
+                built[role] = build_index(kind, vectors.documents, settings)
             ranked = built[role].search(vectors.queries, depth)
             task.advance(len(vectors.queries))
         entry["settings"] = dict(built[role].details)
@@ -208,7 +215,9 @@ def _compare_index(
         }
     timed = _timed(collection, params.seed)
     calls = {role: partial(built[role].search, of.queries[timed], depth) for role, of in searches.items()}
-    for role, seconds in alternate(calls, params.rounds).items():
+    with search_threads(params.threads):
+        times = alternate(calls, params.rounds)
+    for role, seconds in times.items():
         per_thousand = 1000 * statistics.median(seconds) * TIMED_QUERIES / len(timed)
         entry[role]["milliseconds_per_1000_queries"] = round(per_thousand, 3)
     return entry | (_shares(entry["model"], entry["compare"]) if "compare" in entry else {})

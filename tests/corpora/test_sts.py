@@ -91,7 +91,7 @@ def senteval(tmp_path: Path) -> Path:
     root = tmp_path / "downstream"
     year12, year13 = root / "STS" / "STS12-en-test", root / "STS" / "STS13-en-test"
     write(year12 / "STS.input.SMTeuroparl.txt", "a\tb\nc\td\n")
-    write(year12 / "STS.gs.SMTeuroparl.txt", "1\n2\n")
+    write(year12 / "STS.gs.SMTeuroparl.txt", "1\n2\n\n")
     write(year12 / "STS.input.surprise.OnWN.txt", "a\tb\textra\nc\td\textra\ne\tf\textra\n")
     write(year12 / "STS.gs.surprise.OnWN.txt", "1\n\n3\n")
     write(year12 / "00-readme.txt", "words\n")

@@ -70,7 +70,7 @@ def test_flat_equals_brute_force(
     entry = facts["indexes"][0]
     assert entry["model"]["mrr_at_10"] == pytest.approx(brute_force_mrr(tiny_model, rows), abs=0.5)
     assert facts["documents"] == len({second for _, second, _ in rows})
-    assert (facts["queries"], facts["judged_queries"], facts["pairs"]) == (300, 100, 300)
+    assert (facts["queries"], facts["judged_queries"]) == (300, 100)
     assert facts["model"]["raw_vector_bytes"] == facts["documents"] * 32 * 4
     assert entry["model"]["index_bytes"] >= facts["model"]["raw_vector_bytes"]
     assert facts["protocol"]["threads"] == 1
