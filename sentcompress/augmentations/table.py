@@ -6,7 +6,7 @@ Imports `corpora` for the table that it extends; nothing there knows of augmenta
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import ExitStack
+from contextlib import ExitStack, closing
 from dataclasses import dataclass, field
 
 import pyarrow as pa
@@ -66,8 +66,10 @@ def make_pieces(plan: Plan, build: Build, workers: int, reporter: Reporter) -> N
         if shared:
             count = sum(1 for _ in _missing(plan, build, shared, {}))
             pieces = _missing(plan, build, shared, tasks)
-            for piece, new in augment_pieces(shared, pieces, min(workers, count)) if count else ():
-                _keep(piece, new, build, tasks)
+            # Closed at once when writing fails, so that the workers end before anything else happens.
+            with closing(augment_pieces(shared, pieces, min(workers, count))) as results:
+                for piece, new in results:
+                    _keep(piece, new, build, tasks)
         for spec, _ in plan.recipes:
             if not spec.in_workers:
                 _augment_here(spec, plan, build, tasks)

@@ -7,7 +7,7 @@ import os
 import signal
 import threading
 import warnings
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Generator, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from multiprocessing.connection import Connection, wait
@@ -37,7 +37,7 @@ class _Worker:
 
 def augment_pieces(
     specs: Mapping[str, AugmenterSpec], pieces: Iterable[Piece], workers: int
-) -> Iterator[tuple[Piece, list[str]]]:
+) -> Generator[tuple[Piece, list[str]], None, None]:
     """The new sentences of each piece, as pieces become ready: their order is not that of `pieces`.
 
     `pieces` is read lazily, one ahead of each worker.

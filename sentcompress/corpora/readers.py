@@ -54,14 +54,21 @@ def records_of(
 ) -> Iterator[Record]:
     """The records of numbered rows; `name` is what errors call the place they come from."""
     make = record_maker(name, options.columns, options.split)
+    others: set[str] = set()
+    found = False
     for number, row in rows:
         try:
             record = make(row)
         except BadRecordError as error:
             bad.add(f"{name}, line {number}: {error}")
             continue
-        if record is not None:
-            yield record
+        if record is None:
+            others.add(str(row.get("split")))
+            continue
+        found = True
+        yield record
+    if others and not found:
+        raise InputError(f"{name} has no rows of split {options.split!r}", f"splits there: {', '.join(sorted(others))}")
 
 
 def _json_rows(source: Source, bad: BadRecords) -> Iterator[tuple[int, Mapping[str, object]]]:
@@ -91,10 +98,11 @@ def _delimited_rows(source: Source, delimiter: str, bad: BadRecords) -> Iterator
     rowless = True
     for number, row in rows:
         rowless = False
-        if len(row) != len(header):
+        if len(row) > len(header):
             bad.add(f"{source.name}, line {number}: {len(row)} fields, the header has {len(header)}")
             continue
-        yield number, dict(zip(header, row, strict=True))
+        # A row may be short (SNLI leaves out empty labels at the end); a column that is needed is missed later.
+        yield number, dict(zip(header, row, strict=False))
     if rowless and bad.count == 0:
         raise InputError(f"{source.name} has a header and no rows", f"columns there: {', '.join(header)}")
 

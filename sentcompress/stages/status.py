@@ -19,6 +19,8 @@ from sentcompress.artifacts import (
 from sentcompress.errors import InputError
 from sentcompress.progress import SILENT, Reporter
 
+# Inputs that are no artifacts. Standard input and data sets of a hub cannot be looked at again.
+OUTSIDE = ("file:", "model:", "stdin:", "hub:")
 # What of an artifact's facts is worth a column, by kind.
 TELLING = {
     "sentences": ("rows", "triplets"),
@@ -88,7 +90,7 @@ def _why_stale(
         if reference not in digests:
             digests[reference] = _digest_now(reference, work)
         now = digests[reference]
-        if now is None and not reference.startswith(("file:", "model:")):
+        if now is None and not reference.startswith(OUTSIDE):
             return f"{reference} is gone"
         if now is not None and now != digest:
             return f"{reference.removeprefix('file:')} has changed"
@@ -105,6 +107,8 @@ def _digest_now(reference: str, work: WorkDirectory) -> str | None:
 
         name = reference.removeprefix("model:")
         return resolve(name, trust_remote_code=True).digest if name == EMBEDDED or Path(name).is_dir() else None
+    if reference.startswith(OUTSIDE):
+        return None
     kind, name = reference.split("/", 1)
     if kind not in KINDS:
         return None
