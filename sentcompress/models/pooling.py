@@ -20,19 +20,22 @@ def pool(states: Tensor, mask: Tensor, mode: str) -> Tensor:
         [B, D].
     """
     if mode == "cls":
-        first = mask.to(torch.int8).argmax(dim=1)
-        return states[torch.arange(len(states), device=states.device), first]
+        return _token(states, mask.to(torch.int32).argmax(dim=1))
     if mode == "lasttoken":
-        last = mask.shape[1] - 1 - mask.flip(1).to(torch.int8).argmax(dim=1)
-        return states[torch.arange(len(states), device=states.device), last]
+        return _token(states, mask.shape[1] - 1 - mask.flip(1).to(torch.int32).argmax(dim=1))
     weights = mask.unsqueeze(-1).to(states.dtype)
     if mode == "max":
         return states.masked_fill(weights == 0, float("-inf")).max(dim=1).values
     if mode == "weightedmean":
-        positions = torch.arange(1, mask.shape[1] + 1, device=states.device, dtype=states.dtype)
-        weights = weights * positions.view(1, -1, 1)
+        # 1 for the first token, wherever the padding is
+        weights = weights * mask.cumsum(dim=1).unsqueeze(-1)
     total = (states * weights).sum(dim=1)
     count = weights.sum(dim=1).clamp(min=1e-9)
     if mode == "mean_sqrt_len_tokens":
         return total / count.sqrt()
     return total / count
+
+
+def _token(states: Tensor, index: Tensor) -> Tensor:
+    """One token's state from each row: [B, T, D], [B] -> [B, D]. A gather, since exporters fix the size of a range."""
+    return states.gather(1, index.view(-1, 1, 1).expand(-1, 1, states.shape[2])).squeeze(1)

@@ -21,6 +21,7 @@ OFFLINE_CHOICES = (
 # What a model folder is made of; a hub is asked for nothing else.
 PATTERNS = ("*.json", "*.safetensors", "*.txt", "*.model", "*/config.json", "*/model.safetensors")
 BIN_PATTERNS = ("pytorch_model*.bin", "*/pytorch_model.bin")
+LFS_POINTER = b"version https://git-lfs"
 HUB_NAME = re.compile(r"[\w.-]+(/[\w.-]+)?")
 
 
@@ -89,6 +90,10 @@ def _folder(folder: Path, label: str) -> Source:
             f"the model folder {folder} has no weights",
             "it needs model.safetensors (or pytorch_model.bin); was the download complete?",
         )
+    for path in weight_files(root):
+        with path.open("rb") as stream:
+            if stream.read(len(LFS_POINTER)) == LFS_POINTER:
+                raise InputError(f"{path} is a pointer of git-lfs, not the weights", "fetch them: git lfs pull")
     paths = {path for pattern in (*PATTERNS, *BIN_PATTERNS) for path in folder.glob(pattern) if path.is_file()}
     named = {str(path.relative_to(folder)): path for path in paths if not path.name.startswith(("manifest", "request"))}
     return Source(label, folder, tree_digest(named))

@@ -1,0 +1,159 @@
+"""One ONNX graph from tokens to normalised vectors: transformer, pooling, dense layers and normalisation together.
+
+Servers and libraries that run a graph do the pooling themselves, if at all, and know no dense layer; a graph that
+ends at the token states would lose a student's projection there. The fused graph leaves nothing to do.
+
+The file names are ours on purpose. `model.onnx` and `onnx/model.onnx` are where sentence-transformers, optimum and
+text-embeddings-inference expect token states [B, T, H], which they would pool once more.
+"""
+
+from __future__ import annotations
+
+import importlib.util
+import logging
+import warnings
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+from torch.nn import functional
+
+from sentcompress.errors import InputError, SentcompressError
+from sentcompress.models.encoder import Encoder
+
+FLOAT32_FILE = "onnx/sentence_embedding.onnx"
+INT8_FILE = "onnx/sentence_embedding_int8.onnx"
+INPUTS = ("input_ids", "attention_mask")
+OUTPUT = "sentence_embedding"
+# The first with a Gelu operator of its own, which onnxruntime (1.17 and later) runs as one kernel.
+OPSET = 20
+PACKAGES = ("onnx", "onnxruntime", "onnxscript")
+# A protobuf message, and so a graph with its weights inside, ends at 2 GiB.
+LARGEST_BYTES = 2_000_000_000
+
+
+class FusedGraph(nn.Module):
+    """What is traced: [B, T] token ids and mask -> [B, D] vectors of length one.
+
+    It normalises also where the encoder does not, so that the scalar product of its vectors is always the cosine.
+    """
+
+    def __init__(self, encoder: Encoder) -> None:
+        super().__init__()
+        self.encoder = encoder
+
+    def forward(self, input_ids: Tensor, attention_mask: Tensor) -> Tensor:
+        return functional.normalize(self.encoder.embed(input_ids, attention_mask), dim=1)
+
+
+def require_packages() -> None:
+    """Raise InputError if the packages of the `onnx` extra are not installed."""
+    missing = [package for package in PACKAGES if importlib.util.find_spec(package) is None]
+    if missing:
+        raise InputError(
+            f"the ONNX graph needs {', '.join(missing)}, not installed here",
+            "run: pip install 'sentcompress[onnx]' (or export the folder alone with --no-onnx)",
+        )
+
+
+def write_graph(encoder: Encoder, path: Path) -> None:
+    """Write the fused graph in float32, weights inside, with dynamic batch and length.
+
+    Inputs `input_ids` and `attention_mask`, int64 [batch, length]; output `sentence_embedding`, float32 [batch, D].
+    Token types are zeros inside. The same encoder gives the same bytes.
+
+    Raises:
+        SentcompressError: if the architecture cannot be exported, or its weights do not fit into one file.
+    """
+    import onnx
+
+    size = sum(parameter.numel() * 4 for parameter in encoder.parameters())
+    if size > LARGEST_BYTES:
+        raise SentcompressError(
+            f"{size / 1e9:.1f} GB of weights do not fit into one ONNX file (2 GB)", "export with --no-onnx"
+        )
+    model = _trace(encoder)
+    for given in model.graph.input:
+        if any(axis.HasField("dim_value") for axis in given.type.tensor_type.shape.dim):
+            raise SentcompressError(
+                f"the exporter fixed the batch or the length of {given.name}", "export the folder alone with --no-onnx"
+            )
+    _strip(model)
+    path.parent.mkdir(parents=True, exist_ok=True)
+    onnx.save(model, path)
+
+
+def _trace(encoder: Encoder) -> Any:
+    longest = encoder.text.max_length
+    length = min(8, longest)
+    # A batch with padding: with a mask of ones alone, transformers may leave the mask out of the trace.
+    mask = torch.ones(2, length, dtype=torch.int64)
+    mask[1, length // 2 :] = 0
+    pad = encoder.tokenizer.pad_token_id or 0
+    ids = torch.full((2, length), pad + 1, dtype=torch.int64).where(mask == 1, pad)
+    axes = {0: torch.export.Dim("batch", min=1), 1: torch.export.Dim("length", min=1, max=longest)}
+    with _plain_attention(encoder.transformer), quiet(), torch.no_grad():
+        try:
+            program = torch.onnx.export(
+                FusedGraph(encoder).eval(),
+                (ids, mask),
+                input_names=list(INPUTS),
+                output_names=[OUTPUT],
+                dynamic_shapes=(axes, axes),
+                opset_version=OPSET,
+                dynamo=True,
+                verbose=False,
+            )
+        except (torch.onnx.OnnxExporterError, RuntimeError, ValueError, TypeError) as error:
+            kind = type(encoder.config).__name__.removesuffix("Config")
+            reason = str(error.__cause__ or error).strip().splitlines()[0][:200]
+            raise SentcompressError(
+                f"no ONNX graph can be made of a {kind} model: {reason}", "export the folder alone with --no-onnx"
+            ) from error
+    assert program is not None  # it is None only where the exporter writes the file itself
+    return program.model_proto
+
+
+def _strip(model: Any) -> None:
+    """Take out what is of no use to a reader: paths of this machine, names of Python code.
+
+    The recorded shapes go as well: knowing them, onnxruntime fuses additions into SkipLayerNormalization, whose
+    kernel for the CPU is slower than what it replaces (a sixth of the time of a small model at batch size 32).
+    """
+    for node in model.graph.node:
+        del node.metadata_props[:]
+        node.doc_string = ""
+    for value in (*model.graph.input, *model.graph.output, *model.graph.initializer):
+        del value.metadata_props[:]
+        value.doc_string = ""
+    del model.graph.value_info[:]
+    del model.graph.metadata_props[:]
+    del model.metadata_props[:]
+    model.doc_string = model.graph.doc_string = ""
+
+
+@contextmanager
+def _plain_attention(transformer: Any) -> Iterator[None]:
+    """Written-out attention for the time of the block: it becomes fewer and simpler nodes than torch's fused one."""
+    before = transformer.config._attn_implementation
+    transformer.set_attn_implementation("eager")
+    try:
+        yield
+    finally:
+        transformer.set_attn_implementation(before)
+
+
+@contextmanager
+def quiet() -> Iterator[None]:
+    """Keep the exporter's and the quantiser's remarks to developers from the user's terminal."""
+    before = logging.root.manager.disable
+    logging.disable(logging.WARNING)
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            yield
+    finally:
+        logging.disable(before)
