@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 
 import pytest
@@ -49,3 +50,19 @@ def test_bad_requests(tmp_path: Path, tiny_model: Path) -> None:
         run(Params(str(tiny_model), None, blank), WorkDirectory(tmp_path / "work"))
     with pytest.raises(UsageError, match="2 faults"):
         run(Params(str(tiny_model), None, blank, count=0, rounds=0), WorkDirectory(tmp_path / "work"))
+
+
+def test_command_prints_a_table_and_says_when_times_are_old(
+    tmp_path: Path, text: Path, tiny_model: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    from sentcompress.cli.main import _run
+
+    words = ["bench", "--model", str(tiny_model), "--against", str(tiny_model), "--text", str(text), "--count", "20"]
+    words += ["--single", "5", "--rounds", "1", "--dtype", "float32", "--work", str(tmp_path / "work")]
+    assert _run(words) == 0
+    table = capsys.readouterr().out
+    assert all(word in table for word in ("latency p99, ms", "parameters", "20 distinct sentences"))
+    assert _run([*words, "--json"]) == 0
+    captured = capsys.readouterr()
+    assert json.loads(captured.out)["evaluation"] == "bench"
+    assert "times as measured on" in captured.err

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 
 import numpy as np
@@ -130,3 +131,18 @@ def test_all_faults_of_a_request_at_once(tmp_path: Path) -> None:
     with pytest.raises(UsageError) as caught:
         run(Params(tmp_path / "x.tsv", index=("flt",), nlist=0, threads=-1), WorkDirectory(tmp_path))
     assert all(word in caught.value.message for word in ("did you mean flat?", "--nlist", "--threads"))
+
+
+def test_command_prints_a_table_or_one_json_document(
+    tmp_path: Path, pairs: Path, tiny_model: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    from sentcompress.cli.main import _run
+
+    words = ["eval-retrieval", "--pairs", str(pairs), "--model", str(tiny_model), "--work", str(tmp_path / "work")]
+    assert _run([*words, "--compare", str(tiny_model), "--rounds", "1"]) == 0
+    captured = capsys.readouterr()
+    assert [word for word in ("flat", "ivf 7/5", "MRR@10", "1 thread", "100.00") if word not in captured.out] == []
+    assert "nlist lowered from 1024 to" in captured.err
+    assert _run([*words, "--index", "flat", "--rounds", "1", "--json"]) == 0
+    assert [entry["index"] for entry in json.loads(capsys.readouterr().out)["indexes"]] == ["flat"]
+    assert _run([*words, "--index", "flat,fast"]) == 2

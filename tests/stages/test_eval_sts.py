@@ -151,3 +151,19 @@ def test_embedded_teacher_has_its_published_scores(tmp_path: Path, shared_data: 
     facts = run(Params([shared_data / layout], "embedded", device="cpu"), WorkDirectory(tmp_path)).facts
     printed = {found["name"]: round(found["model"]["spearman_cosine"], 2) for found in facts["sets"]}
     assert printed == {"STS13": 80.60, "STS-B": 82.03}
+
+
+def test_command_prints_a_table_or_one_json_document(
+    tmp_path: Path, sts: Path, tiny_model: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    from sentcompress.cli.main import _run
+
+    words = ["eval-sts", "--sts", str(sts), "--model", str(tiny_model), "--work", str(tmp_path / "work")]
+    assert _run(words) == 0
+    table = capsys.readouterr().out
+    assert all(word in table for word in ("STS13", "FNWN", "mean of sets", "aggregate all", tiny_model.name))
+    assert _run([*words, "--compare", str(tiny_model), "--json"]) == 0
+    document = json.loads(capsys.readouterr().out)
+    assert [found["share_kept"] for found in document["sets"]] == [pytest.approx(100), pytest.approx(100)]
+    assert _run([*words, "--aggregate", "meen"]) == 2
+    assert "did you mean mean" in capsys.readouterr().err
