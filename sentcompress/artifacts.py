@@ -11,128 +11,53 @@ is the one that would be asked for now; what comes downstream is tied to digests
 
 from __future__ import annotations
 
-import fcntl
-import hashlib
-import importlib.metadata
 import json
 import os
-import shutil
-import socket
 import time
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
-from dataclasses import dataclass, field
+from contextlib import AbstractContextManager, contextmanager
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Any, TextIO
+from typing import Any
 
-from sentcompress.errors import BusyError, InputError, MissingArtifactError, did_you_mean
+from sentcompress import atomic
+from sentcompress.atomic import MANIFEST, beside
+from sentcompress.errors import BusyError, DamagedError, InputError, MissingArtifactError, did_you_mean
+from sentcompress.locking import PAUSE_SECONDS, is_locked, locked
 from sentcompress.progress import SILENT, Reporter
+from sentcompress.records import (
+    KINDS,
+    LOG,
+    Artifact,
+    Kind,
+    Request,
+    combined_digest,
+    file_digest,
+    installed_libraries,
+    read_artifact,
+    tree_digest,
+)
+
+__all__ = [
+    "KINDS",
+    "LOG",
+    "MANIFEST",
+    "REQUEST",
+    "Artifact",
+    "Build",
+    "Kind",
+    "Request",
+    "WorkDirectory",
+    "check_name",
+    "file_digest",
+    "installed_libraries",
+    "is_being_written",
+    "tree_digest",
+]
 
 REQUEST = "request.json"
-MANIFEST = "manifest.json"
-# Holds timings, which differ between two runs that are otherwise equal; it is no part of the digest.
-LOG = "log.jsonl"
-
-
-@dataclass(frozen=True)
-class Kind:
-    """One kind of artifact: the command that makes it, and the version of what that command does.
-
-    Raise the version when a stage changes what it computes; artifacts of older versions turn stale.
-    """
-
-    command: str
-    version: int = 1
-
-
-KINDS: Mapping[str, Kind] = {
-    "sentences": Kind("augment"),
-    "teacher-vectors": Kind("teacher-embed"),
-    "projections": Kind("fit-pca"),
-    "students": Kind("distill"),
-    "evaluations": Kind("eval-sts"),
-    "exports": Kind("export"),
-}
-
-LIBRARIES = ("torch", "transformers", "sentence-transformers", "scikit-learn", "faiss-cpu", "numpy", "onnxruntime")
-
-
-@dataclass(frozen=True)
-class Request:
-    """What a stage was asked to make.
-
-    `inputs` maps a reference to a digest. A reference is `<kind>/<name>` of this work directory,
-    `file:<absolute path>`, or `model:<name>`.
-    """
-
-    kind: str
-    name: str
-    command: str
-    parameters: Mapping[str, Any]
-    inputs: Mapping[str, str] = field(default_factory=dict)
-
-    @property
-    def version(self) -> int:
-        return KINDS[self.kind].version
-
-    def as_dict(self) -> dict[str, Any]:
-        return {
-            "kind": self.kind,
-            "name": self.name,
-            "command": self.command,
-            "version": self.version,
-            "parameters": dict(self.parameters),
-            "inputs": dict(self.inputs),
-        }
-
-    @property
-    def fingerprint(self) -> str:
-        """SHA-256 of the request without its name: the same work under two names is the same work."""
-        asked = {key: value for key, value in self.as_dict().items() if key != "name"}
-        return hashlib.sha256(json.dumps(asked, sort_keys=True).encode()).hexdigest()
-
-
-@dataclass(frozen=True)
-class Artifact:
-    """A finished result: a folder and what its manifest says."""
-
-    path: Path
-    manifest: Mapping[str, Any]
-
-    @property
-    def reference(self) -> str:
-        return f"{self.manifest['kind']}/{self.manifest['name']}"
-
-    @property
-    def name(self) -> str:
-        return str(self.manifest["name"])
-
-    @property
-    def digest(self) -> str:
-        return str(self.manifest["digest"])
-
-    @property
-    def fingerprint(self) -> str:
-        return str(self.manifest["fingerprint"])
-
-    @property
-    def parameters(self) -> dict[str, Any]:
-        return dict(self.manifest["parameters"])
-
-    @property
-    def inputs(self) -> dict[str, str]:
-        return dict(self.manifest["inputs"])
-
-    @property
-    def facts(self) -> dict[str, Any]:
-        """What the stage found out and wrote down: rows, dimensions, scores."""
-        return dict(self.manifest["facts"])
-
-    def input_of_kind(self, kind: str) -> str | None:
-        """The name of the artifact of `kind` that this one was made from."""
-        names = [reference.split("/", 1)[1] for reference in self.inputs if reference.startswith(f"{kind}/")]
-        return names[0] if names else None
+# How long a reader waits for a living writer that is between the two renames of a swap.
+SWAP_SECONDS = 5.0
 
 
 class Build:
@@ -150,50 +75,39 @@ class Build:
         """Whether a file of this name was completed, by this run or by the one that is resumed."""
         return (self.path / name).exists()
 
-    @contextmanager
-    def write(self, name: str) -> Iterator[Path]:
-        """A path to write to; the file gets its name only when the block ends without an error."""
-        final = self.path / name
-        final.parent.mkdir(parents=True, exist_ok=True)
-        unfinished = final.with_name(f".{final.name}.tmp")
-        yield unfinished
-        _fsync(unfinished)
-        unfinished.replace(final)
-        _fsync(final.parent)
+    def write(self, name: str) -> AbstractContextManager[Path]:
+        """A path to write a file or folder to; it gets its name only when the block ends without an error."""
+        return atomic.written(self.path / name)
 
     def remove(self, name: str) -> None:
         """Drop a file or folder that only the building needed (a token cache, checkpoints)."""
-        path = self.path / name
-        if path.is_dir():
-            shutil.rmtree(path)
-        else:
-            path.unlink(missing_ok=True)
+        atomic.remove(self.path / name)
 
     def finish(self, facts: Mapping[str, Any]) -> Artifact:
         """Write the manifest and put the artifact in its place, replacing an older one."""
-        for leftover in self.path.rglob(".*.tmp"):
-            leftover.unlink()
+        for leftover in list(self.path.rglob(".*.tmp")):
+            atomic.remove(leftover)
         files: dict[str, dict[str, Any]] = {
-            str(path.relative_to(self.path)): {"sha256": file_digest(path), "bytes": path.stat().st_size}
+            path.relative_to(self.path).as_posix(): {"sha256": file_digest(path), "bytes": path.stat().st_size}
             for path in sorted(self.path.rglob("*"))
-            if path.is_file() and path.name not in (MANIFEST, REQUEST)
+            if path.is_file() and path not in (self.path / MANIFEST, self.path / REQUEST)
         }
+        lasting = {name: entry["sha256"] for name, entry in files.items() if Path(name).name != LOG}
         manifest = {
             **self.request.as_dict(),
             "fingerprint": self.request.fingerprint,
-            "digest": _combined({name: entry["sha256"] for name, entry in files.items() if name != LOG}),
+            "digest": combined_digest(lasting),
             "files": files,
             "facts": dict(facts),
             "libraries": installed_libraries(),
             "seconds": round(time.monotonic() - self._started, 3),
             "finished": datetime.now(UTC).isoformat(timespec="microseconds"),
         }
-        for folder in {path.parent for path in self.path.rglob("*")}:
-            _fsync(folder)
+        atomic.fsync_tree(self.path)
         with self.write(MANIFEST) as path:
             path.write_text(json.dumps(manifest, indent=1, sort_keys=True) + "\n", encoding="utf-8")
-        _swap(self.path, self.target)
-        return _read(self.target)
+        atomic.swap(self.path, self.target)
+        return read_artifact(self.target, self.target)
 
 
 class WorkDirectory:
@@ -206,21 +120,55 @@ class WorkDirectory:
         return self.path / kind / name
 
     def find(self, kind: str, name: str) -> Artifact | None:
-        """The finished artifact of that name, or None. A swap that was interrupted is finished first."""
+        """The finished artifact of that name, or None. A swap that was interrupted is finished first.
+
+        Raises:
+            DamagedError: if there is one that cannot be read.
+        """
+        self._check()
+        if _fault_of_name(name):
+            return None
         target = self._target(kind, name)
-        if not (target / MANIFEST).exists() and _interrupted(target):
-            with _locked(target):
-                _recover(target)
-        return _read(target) if (target / MANIFEST).exists() else None
+        self._finish_swap(target)
+        for _ in range(3):  # a writer may swap between our look and our reading
+            try:
+                if where := atomic.where_complete(target):
+                    return read_artifact(where, target)
+            except FileNotFoundError:
+                continue
+        return None
+
+    def _finish_swap(self, target: Path) -> None:
+        deadline = time.monotonic() + SWAP_SECONDS
+        while not (target / MANIFEST).exists() and atomic.interrupted(target):
+            if not os.access(target.parent, os.W_OK) or time.monotonic() > deadline:
+                return  # a colleague's folder, a read-only disk: it is read as it stands
+            try:
+                with locked(beside(target, "lock"), str(target), patience=0):
+                    atomic.recover(target)
+            except BusyError:
+                time.sleep(PAUSE_SECONDS)  # its writer lives, and is between two renames
+
+    def _names_by_state(self, kind: str) -> tuple[list[Artifact], dict[str, str]]:
+        self._check()
+        folder = self.path / kind
+        found, damaged = [], {}
+        for name in sorted({_name_of(path) for path in folder.iterdir()}) if folder.is_dir() else []:
+            try:
+                artifact = self.find(kind, name)
+            except DamagedError as error:
+                damaged[name] = error.message
+            else:
+                found += [artifact] if artifact else []
+        return sorted(found, key=lambda a: str(a.manifest["finished"])), damaged
 
     def names(self, kind: str) -> list[str]:
-        """Names of the finished artifacts of a kind, the newest last."""
-        folder = self.path / kind
-        if not folder.is_dir():
-            return []
-        candidates = {p.name if not p.name.startswith(".") else p.name[1:].rsplit(".", 1)[0] for p in folder.iterdir()}
-        found = [artifact for name in candidates if (artifact := self.find(kind, name))]
-        return [a.name for a in sorted(found, key=lambda a: str(a.manifest["finished"]))]
+        """Names of the finished artifacts of a kind, the newest last; damaged ones are left out."""
+        return [artifact.name for artifact in self._names_by_state(kind)[0]]
+
+    def damaged(self, kind: str) -> dict[str, str]:
+        """Names of the artifacts of a kind that cannot be read, and what is wrong with them."""
+        return self._names_by_state(kind)[1]
 
     def unfinished(self, kind: str) -> list[str]:
         """Names that have a partial build, running or interrupted."""
@@ -232,9 +180,10 @@ class WorkDirectory:
 
         Raises:
             MissingArtifactError: if there is none; its hint is the command that makes one.
+            DamagedError: if it has lost files.
         """
         names = self.names(kind)
-        command = f"sentcompress {KINDS[kind].command} --work {self.path}"
+        command = f"{KINDS[kind].usage} --work {self.path}"
         what = kind.replace("-", " ")
         if name is None:
             if not names:
@@ -244,6 +193,11 @@ class WorkDirectory:
         if artifact is None:
             hint = did_you_mean(name, names) if names else f"run: {command}"
             raise MissingArtifactError(f"no {what} named {name!r} in {self.path}", hint)
+        if missing := artifact.missing_files():
+            raise DamagedError(
+                f"{artifact.reference} is damaged: {missing[0]} is missing",
+                f"run {artifact.manifest['command']} again to make it anew",
+            )
         return artifact
 
     @contextmanager
@@ -251,175 +205,100 @@ class WorkDirectory:
         """Build the artifact that `request` asks for, alone, and going on where a killed run stopped.
 
         `build.fresh` is the finished artifact when the same request was carried out before (and `force` is
-        not given): there is nothing to do then.
+        not given): there is nothing to do then. `force` begins anew, whatever there is.
 
         Raises:
             BusyError: if another process builds the same artifact.
         """
-        target = self._target(request.kind, request.name)
         check_name(request.name)
-        target.parent.mkdir(parents=True, exist_ok=True)
-        with _locked(target):
-            _recover(target)
-            current = _read(target) if (target / MANIFEST).exists() else None
-            if current and current.fingerprint == request.fingerprint and not force:
-                reporter.note(f"{request.command}: {current.reference} is fresh, skipped (--force to redo)")
-                yield Build(request, target, target, current, resumed=False)
+        target = self._target(request.kind, request.name)
+        self._make_folder(target.parent)
+        if not os.access(target.parent, os.W_OK) and not force and (done := self._fresh(request, reporter)):
+            yield Build(request, target, target, done, resumed=False)  # nothing to write, no lock to take
+            return
+        with locked(beside(target, "lock"), str(target)):
+            atomic.recover(target)
+            if not force and (done := self._fresh(request, reporter)):
+                yield Build(request, target, target, done, resumed=False)
                 return
             partial, resumed = _open_partial(request, target, force, reporter)
-            yield Build(request, target, partial, None, resumed)
+            try:
+                yield Build(request, target, partial, None, resumed)
+            finally:
+                if partial.is_dir() and [path.name for path in partial.iterdir()] == [REQUEST]:
+                    atomic.remove(partial)  # nothing was made, so there is nothing to go on with
+
+    def _fresh(self, request: Request, reporter: Reporter) -> Artifact | None:
+        """The finished artifact of this very request, if it is whole."""
+        try:
+            current = self.find(request.kind, request.name)
+        except DamagedError as error:
+            reporter.warn(f"{error.message}; it is made anew")
+            return None
+        if current is None or current.fingerprint != request.fingerprint:
+            return None
+        if missing := current.missing_files():
+            reporter.warn(f"{current.reference} has lost {missing[0]}; it is made anew")
+            return None
+        reporter.note(f"{request.command}: {current.reference} is fresh, skipped (--force to redo)")
+        return current
+
+    def _check(self) -> None:
+        if self.path.exists() and not self.path.is_dir():
+            raise InputError(f"the work directory {self.path} is a file", "name a folder with --work")
+
+    def _make_folder(self, folder: Path) -> None:
+        self._check()
+        try:
+            folder.mkdir(parents=True, exist_ok=True)
+        except (FileExistsError, NotADirectoryError):
+            raise InputError(f"{folder} is in the way or below a file", "name another folder with --work") from None
+
+
+def _fault_of_name(name: str) -> str | None:
+    if not name or name.startswith(".") or any(c in name for c in "/\\"):
+        return "use letters, digits, dots and dashes"
+    if not name.isprintable():
+        return "leave out what cannot be printed"
+    # The file system counts bytes, and hidden neighbours carry a longer name.
+    return "use a shorter one" if len(name.encode("utf-8")) > 200 else None
 
 
 def check_name(name: str) -> None:
     """Raise InputError for a name that cannot be a folder's."""
-    if not name or name.startswith(".") or any(c in name for c in "/\\\0") or len(name) > 150:
-        raise InputError(f"{name!r} cannot be the name of an artifact", "use letters, digits, dots and dashes")
-
-
-def file_digest(path: Path) -> str:
-    """SHA-256 of a file's bytes, as 64 hex digits."""
-    with path.open("rb") as stream:
-        return hashlib.file_digest(stream, "sha256").hexdigest()
-
-
-def tree_digest(paths: Mapping[str, Path]) -> str:
-    """One SHA-256 over several named files."""
-    return _combined({name: file_digest(path) for name, path in paths.items()})
-
-
-def installed_libraries() -> dict[str, str]:
-    """Versions of the libraries that have a say in results, as far as they are installed."""
-    versions = {}
-    for library in LIBRARIES:
-        try:
-            versions[library] = importlib.metadata.version(library)
-        except importlib.metadata.PackageNotFoundError:
-            continue
-    return versions
+    if fault := _fault_of_name(name):
+        raise InputError(f"{name!r} cannot be the name of an artifact", fault)
 
 
 def is_being_written(target: Path) -> bool:
     """Whether a living process holds the lock of the artifact at `target`."""
-    path = _beside(target, "lock")
-    if not path.exists():
-        return False
-    with path.open("r", encoding="utf-8") as stream:
-        try:
-            fcntl.flock(stream, fcntl.LOCK_SH | fcntl.LOCK_NB)
-        except BlockingIOError:
-            return True
-    return False
+    return is_locked(beside(target, "lock"))
 
 
-def _combined(digests: Mapping[str, str]) -> str:
-    lines = "".join(f"{digest}  {name}\n" for name, digest in sorted(digests.items()))
-    return hashlib.sha256(lines.encode()).hexdigest()
-
-
-def _read(target: Path) -> Artifact:
-    try:
-        manifest = json.loads((target / MANIFEST).read_text(encoding="utf-8"))
-    except (ValueError, UnicodeDecodeError) as error:
-        raise InputError(
-            f"{target / MANIFEST} is damaged ({error})", f"delete {target} and run its stage again"
-        ) from None
-    return Artifact(target, manifest)
-
-
-def _beside(target: Path, suffix: str) -> Path:
-    return target.with_name(f".{target.name}.{suffix}")
+def _name_of(path: Path) -> str:
+    """The artifact that a folder, or a hidden neighbour of one, belongs to."""
+    hidden = path.name.startswith(".") and path.suffix in (".partial", ".old")
+    return path.name[1:].removesuffix(path.suffix) if hidden else path.name
 
 
 def _open_partial(request: Request, target: Path, force: bool, reporter: Reporter) -> tuple[Path, bool]:
-    partial = _beside(target, "partial")
+    partial = beside(target, "partial")
     asked = partial / REQUEST
-    resumed = False
     if partial.exists():
-        resumed = not force and asked.exists() and _fingerprint_of(asked) == request.fingerprint
-        if resumed:
+        if not force and _fingerprint_of(asked) == request.fingerprint:
             reporter.note(f"{request.command}: going on with the unfinished {request.kind}/{request.name}")
-        else:
-            why = "--force" if force else "it was asked for other parameters or inputs"
-            reporter.note(f"{request.command}: an unfinished {request.kind}/{request.name} is dropped ({why})")
-            shutil.rmtree(partial)
-    if not resumed:
-        partial.mkdir()
-        unfinished = partial / f".{REQUEST}.tmp"
-        unfinished.write_text(json.dumps({**request.as_dict(), "fingerprint": request.fingerprint}, indent=1))
-        _fsync(unfinished)
-        unfinished.replace(asked)
-        _fsync(partial)
-    return partial, resumed
+            return partial, True
+        why = "--force" if force else "it was asked for other parameters or inputs"
+        reporter.note(f"{request.command}: an unfinished {request.kind}/{request.name} is dropped ({why})")
+        atomic.drop(partial, first=REQUEST)
+    partial.mkdir()
+    with atomic.written(asked) as path:
+        path.write_text(json.dumps({**request.as_dict(), "fingerprint": request.fingerprint}, indent=1) + "\n")
+    return partial, False
 
 
 def _fingerprint_of(asked: Path) -> str | None:
     try:
-        return str(json.loads(asked.read_text(encoding="utf-8")).get("fingerprint"))
-    except (ValueError, UnicodeDecodeError):
+        return str(json.loads(asked.read_text(encoding="utf-8"))["fingerprint"])
+    except (OSError, ValueError, TypeError, KeyError):
         return None
-
-
-def _swap(partial: Path, target: Path) -> None:
-    old = _beside(target, "old")
-    if old.exists():
-        shutil.rmtree(old)
-    if target.exists():
-        target.rename(old)
-    partial.rename(target)
-    _fsync(target.parent)
-    if old.exists():
-        shutil.rmtree(old)
-
-
-def _interrupted(target: Path) -> bool:
-    return (_beside(target, "partial") / MANIFEST).exists() or _beside(target, "old").exists()
-
-
-def _recover(target: Path) -> None:
-    """Finish, or take back, a swap that a killed process left half done. The caller holds the lock."""
-    partial, old = _beside(target, "partial"), _beside(target, "old")
-    if (partial / MANIFEST).exists():
-        _swap(partial, target)
-    elif old.exists():
-        if target.exists():
-            shutil.rmtree(old)
-        else:
-            old.rename(target)
-
-
-@contextmanager
-def _locked(target: Path) -> Iterator[None]:
-    """Hold the artifact's lock. The kernel frees a flock when its process dies, however it dies."""
-    path = _beside(target, "lock")
-    with path.open("a+", encoding="utf-8") as stream:
-        try:
-            fcntl.flock(stream, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError:
-            raise _busy(target, stream) from None
-        stream.seek(0)
-        stream.truncate()
-        json.dump({"pid": os.getpid(), "host": socket.gethostname(), "since": datetime.now(UTC).isoformat()}, stream)
-        stream.flush()
-        yield
-
-
-def _busy(target: Path, stream: TextIO) -> BusyError:
-    stream.seek(0)
-    try:
-        holder = json.loads(stream.read())
-        who = f"process {holder['pid']} on {holder['host']}, since {holder['since'][:19]} UTC"
-    except (ValueError, KeyError):
-        who = "another process"
-    return BusyError(f"{target} is being written by {who}", "wait for it, or choose another --name or --work")
-
-
-def _fsync(path: Path) -> None:
-    if path.is_dir():
-        descriptor = os.open(path, os.O_RDONLY)
-        try:
-            os.fsync(descriptor)
-        finally:
-            os.close(descriptor)
-    else:
-        with path.open("rb") as stream:
-            os.fsync(stream.fileno())

@@ -31,6 +31,10 @@ class InputError(SentcompressError):
     """A file, folder or model that was named cannot be used as it is."""
 
 
+class DamagedError(InputError):
+    """An artifact has lost files, or its manifest cannot be read."""
+
+
 class MissingArtifactError(SentcompressError):
     """A stage needs the result of another one that has not been run."""
 

@@ -14,7 +14,7 @@ from sentcompress.cli.main import COMMANDS
 
 PACKAGE = Path(sentcompress.__file__).parent
 MIDDLE = ("corpora", "augmentations", "encoding", "methods", "training", "evaluation", "exporting")
-BASE = ("artifacts", "progress", "errors")
+BASE = ("artifacts", "records", "atomic", "locking", "progress", "errors")
 HEAVY = {"torch", "transformers", "faiss", "sklearn", "pyarrow", "numpy", "nltk", "nlpaug", "sentence_transformers"}
 # Which of the middle packages may use which other, and nothing more.
 SIDEWAYS = {("training", "encoding"), ("training", "methods"), ("training", "evaluation"), ("exporting", "encoding")}
