@@ -1,0 +1,108 @@
+"""Files and folders that appear whole or not at all: written beside their place, made durable, moved in.
+
+A folder `name` is built as `.name.partial`; its last file is the manifest. Moving it in takes two renames (the
+older one to `.name.old`, the new one to `name`), so a process killed in between leaves a state that is none of
+the usual ones; `recover` finishes it.
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+MANIFEST = "manifest.json"
+
+
+def beside(target: Path, suffix: str) -> Path:
+    """The hidden neighbour `.name.<suffix>` of `target`."""
+    return target.with_name(f".{target.name}.{suffix}")
+
+
+@contextmanager
+def written(final: Path) -> Iterator[Path]:
+    """A path to write a file or folder to; it becomes `final` only when the block ends without an error."""
+    final.parent.mkdir(parents=True, exist_ok=True)
+    unfinished = beside(final, "tmp")
+    remove(unfinished)
+    try:
+        yield unfinished
+        fsync_tree(unfinished)
+        if final.is_dir():
+            remove(final)
+        unfinished.replace(final)
+    except BaseException:
+        remove(unfinished)  # on a full disk its space is needed
+        raise
+    fsync(final.parent)
+
+
+def swap(partial: Path, target: Path) -> None:
+    """Put a complete folder in the place of an older one."""
+    old = beside(target, "old")
+    remove(old)
+    if target.exists():
+        target.rename(old)
+    partial.rename(target)
+    fsync(target.parent)
+    drop(old, MANIFEST)
+
+
+def interrupted(target: Path) -> bool:
+    """Whether a swap was begun and not ended."""
+    return (beside(target, "partial") / MANIFEST).exists() or beside(target, "old").exists()
+
+
+def recover(target: Path) -> None:
+    """Finish, or take back, a swap that a killed process left half done. The caller holds the lock."""
+    partial, old = beside(target, "partial"), beside(target, "old")
+    if (partial / MANIFEST).exists():
+        swap(partial, target)
+    elif old.exists():
+        if target.exists() or not (old / MANIFEST).exists():
+            remove(old)
+        else:
+            old.rename(target)
+
+
+def where_complete(target: Path) -> Path | None:
+    """Where the complete folder is now; for readers that may not move it. The newer one, after a swap half done."""
+    for folder in (target, beside(target, "partial"), beside(target, "old")):
+        if (folder / MANIFEST).exists():
+            return folder
+    return None
+
+
+def drop(folder: Path, first: str) -> None:
+    """Remove a folder, the file `first` before the others, so that what a kill leaves is not taken for whole."""
+    if folder.is_dir():
+        (folder / first).unlink(missing_ok=True)
+        fsync(folder)
+    remove(folder)
+
+
+def remove(path: Path) -> None:
+    """Remove a file or a folder, if it is there."""
+    if path.is_dir() and not path.is_symlink():
+        shutil.rmtree(path)
+    else:
+        path.unlink(missing_ok=True)
+
+
+def fsync_tree(path: Path) -> None:
+    """Make a file, or a folder with all in it, durable."""
+    if path.is_dir():
+        for inner in path.rglob("*"):
+            fsync(inner)
+    fsync(path)
+
+
+def fsync(path: Path) -> None:
+    """Make one file's bytes, or one folder's names, durable."""
+    descriptor = os.open(path, os.O_RDONLY)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)

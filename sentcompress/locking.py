@@ -1,0 +1,101 @@
+"""One writer at a time: a lock file that the kernel frees when its holder dies, however it dies."""
+
+from __future__ import annotations
+
+import errno
+import fcntl
+import json
+import os
+import socket
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from datetime import UTC, datetime
+from pathlib import Path
+
+from sentcompress.errors import BusyError, InputError
+
+# Readers hold a lock for an instant (to look, or to finish a swap); a writer outwaits them.
+PATIENCE_SECONDS = 2.0
+PAUSE_SECONDS = 0.02
+
+_held: set[int] = set()
+
+
+def _forget() -> None:
+    # A worker process that outlives its killed parent must not keep the parent's lock alive.
+    for descriptor in _held:
+        os.close(descriptor)
+    _held.clear()
+
+
+os.register_at_fork(after_in_child=_forget)
+
+
+@contextmanager
+def locked(path: Path, what: str, patience: float = PATIENCE_SECONDS) -> Iterator[None]:
+    """Hold the lock file at `path`, which is made when it is not there and stays.
+
+    Args:
+        what: what the lock stands for, for the error.
+        patience: seconds to wait for another holder.
+
+    Raises:
+        BusyError: if a living process holds it; says which.
+        InputError: if the file system has no locks.
+    """
+    descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o666)
+    _held.add(descriptor)
+    try:
+        _acquire(descriptor, path, what, time.monotonic() + patience)
+        holder = {"pid": os.getpid(), "host": socket.gethostname(), "since": datetime.now(UTC).isoformat()}
+        os.ftruncate(descriptor, 0)
+        os.pwrite(descriptor, json.dumps(holder).encode(), 0)
+        yield
+    finally:
+        if descriptor in _held:
+            _held.discard(descriptor)
+            os.close(descriptor)
+
+
+def is_locked(path: Path) -> bool:
+    """Whether a living process holds the lock file at `path`."""
+    try:
+        descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
+    except OSError:
+        return False
+    try:
+        fcntl.flock(descriptor, fcntl.LOCK_SH | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return True
+    except OSError:
+        return False
+    finally:
+        os.close(descriptor)
+    return False
+
+
+def _acquire(descriptor: int, path: Path, what: str, deadline: float) -> None:
+    while True:
+        try:
+            fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            return
+        except BlockingIOError:
+            if time.monotonic() >= deadline:
+                raise _busy(descriptor, what) from None
+        except OSError as error:
+            if error.errno not in (errno.ENOSYS, errno.ENOLCK, errno.ENOTSUP):
+                raise
+            raise InputError(
+                f"the file system of {path.parent} has no file locks",
+                "choose a --work on another one (Lustre: -o flock)",
+            ) from None
+        time.sleep(PAUSE_SECONDS)
+
+
+def _busy(descriptor: int, what: str) -> BusyError:
+    who = "another process"
+    with suppress(ValueError, KeyError, TypeError):
+        holder = json.loads(os.pread(descriptor, 4096, 0))
+        who = f"process {holder['pid']} on {holder['host']}, since {holder['since'][:19]} UTC"
+    return BusyError(f"{what} is being written by {who}", "wait for it, or choose another --name or --work")
