@@ -1,0 +1,658 @@
+"""The artifact store: names, freshness, resume, locks, and a crash at every step of a build."""
+
+from __future__ import annotations
+
+import errno
+import json
+import multiprocessing
+import os
+import shutil
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager, contextmanager
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from sentcompress import atomic
+from sentcompress.artifacts import MANIFEST, REQUEST, Artifact, Request, WorkDirectory, check_name, is_being_written
+from sentcompress.errors import BusyError, DamagedError, InputError, MissingArtifactError
+from sentcompress.locking import locked
+from sentcompress.progress import SilentReporter
+
+KIND = "teacher-vectors"
+
+
+class Hearing(SilentReporter):
+    """Keeps what it is told."""
+
+    def __init__(self) -> None:
+        self.heard: list[str] = []
+
+    def note(self, message: str) -> None:
+        self.heard.append(message)
+
+    def warn(self, message: str) -> None:
+        self.heard.append(message)
+
+
+def asked(name: str = "main", **parameters: Any) -> Request:
+    return Request(KIND, name, "teacher-embed", parameters or {"seed": 0}, {"sentences/main": "d1"})
+
+
+def make(
+    work: WorkDirectory,
+    name: str = "main",
+    text: str = "one",
+    *,
+    files: tuple[str, ...] = ("a.txt", "model/b.txt"),
+    force: bool = False,
+    reporter: Hearing | None = None,
+    **parameters: Any,
+) -> Artifact:
+    with work.build(asked(name, **parameters), force=force, reporter=reporter or Hearing()) as build:
+        if build.fresh:
+            return build.fresh
+        for file in files:
+            if not build.has(file):
+                with build.write(file) as path:
+                    path.write_text(text, encoding="utf-8")
+        return build.finish({"text": text})
+
+
+def interrupt(
+    work: WorkDirectory, name: str = "main", files: tuple[str, ...] = ("a.txt",), text: str = "half", **parameters: Any
+) -> Path:
+    """A build that stops after some of its files; its partial folder."""
+    try:
+        with work.build(asked(name, **parameters)) as build:
+            for file in files:
+                with build.write(file) as path:
+                    path.write_text(text, encoding="utf-8")
+            raise KeyboardInterrupt
+    except KeyboardInterrupt:
+        return build.path
+
+
+def content(artifact: Artifact) -> set[str]:
+    return {(artifact.path / name).read_text(encoding="utf-8") for name in artifact.manifest["files"]}
+
+
+@pytest.fixture(autouse=True)
+def no_fsync(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A crash of a process loses nothing that was written; waiting for the disk thousands of times would be slow."""
+    monkeypatch.setattr(os, "fsync", lambda descriptor: None)
+
+
+@pytest.fixture
+def work(tmp_path: Path) -> WorkDirectory:
+    return WorkDirectory(tmp_path / "work")
+
+
+def test_a_build_leaves_data_request_and_manifest_and_nothing_hidden_but_the_lock(work: WorkDirectory) -> None:
+    artifact = make(work)
+    assert artifact.path == work.path / KIND / "main"
+    found = {p.relative_to(artifact.path).as_posix() for p in artifact.path.rglob("*") if p.is_file()}
+    assert found == {"a.txt", "model/b.txt", REQUEST, MANIFEST}
+    assert sorted(p.name for p in artifact.path.parent.iterdir()) == [".main.lock", "main"]
+    assert artifact.reference == f"{KIND}/main"
+    assert artifact.facts == {"text": "one"}
+    assert artifact.input_of_kind("sentences") == "main"
+    assert artifact.input_of_kind("students") is None
+
+
+def test_the_same_request_is_fresh_and_force_does_it_again(work: WorkDirectory) -> None:
+    first = make(work)
+    hearing = Hearing()
+    again = make(work, text="two", reporter=hearing)
+    assert again.digest == first.digest
+    assert hearing.heard == [f"teacher-embed: {KIND}/main is fresh, skipped (--force to redo)"]
+    forced = make(work, text="two", force=True)
+    assert content(forced) == {"two"}
+    assert forced.fingerprint == first.fingerprint
+    assert forced.digest != first.digest
+
+
+def test_another_request_replaces_the_artifact(work: WorkDirectory) -> None:
+    make(work, seed=0)
+    assert content(make(work, text="two", seed=1)) == {"two"}
+    assert work.names(KIND) == ["main"]
+
+
+def test_the_fingerprint_knows_parameters_inputs_kind_and_command_but_no_name() -> None:
+    base = asked("a").fingerprint
+    assert asked("b").fingerprint == base
+    others = [
+        asked("a", seed=1),
+        Request(KIND, "a", "teacher-embed", {"seed": 0}, {"sentences/main": "d2"}),
+        Request(KIND, "a", "merge", {"seed": 0}, {"sentences/main": "d1"}),
+        Request("students", "a", "teacher-embed", {"seed": 0}, {"sentences/main": "d1"}),
+    ]
+    assert len({base, *(other.fingerprint for other in others)}) == 5
+
+
+def test_the_fingerprint_does_not_depend_on_the_order_of_parameters() -> None:
+    assert asked("a", x=1, y=[2]).fingerprint == asked("a", y=[2], x=1).fingerprint
+
+
+def test_the_digest_leaves_out_logs_wherever_they_are_but_lists_them(work: WorkDirectory) -> None:
+    plain = make(work, "plain")
+    logged = make(work, "logged", files=("a.txt", "model/b.txt", "log.jsonl", "model/log.jsonl"))
+    assert plain.digest == logged.digest
+    assert "model/log.jsonl" in logged.manifest["files"]
+
+
+def test_the_digest_counts_a_nested_file_that_is_called_like_the_manifest(work: WorkDirectory) -> None:
+    nested = make(work, files=("a.txt", f"model/{MANIFEST}"))
+    assert f"model/{MANIFEST}" in nested.manifest["files"]
+
+
+def test_the_digest_knows_names_of_files(work: WorkDirectory) -> None:
+    assert make(work, "x", files=("a.txt",)).digest != make(work, "y", files=("b.txt",)).digest
+
+
+def test_a_file_has_no_name_until_it_is_complete(work: WorkDirectory) -> None:
+    with work.build(asked()) as build:
+        with build.write("good.txt") as path:
+            path.write_text("good")
+            assert not build.has("good.txt")
+        with pytest.raises(KeyError), build.write("bad.txt") as path:
+            raise KeyError(path.write_text("half"))
+        assert sorted(p.name for p in build.path.iterdir()) == ["good.txt", REQUEST]
+
+
+def test_a_folder_is_written_whole_and_replaces_an_older_one(work: WorkDirectory) -> None:
+    with work.build(asked()) as build:
+        for text in ("old", "new"):
+            with build.write("model") as folder:
+                folder.mkdir()
+                (folder / f"{text}.txt").write_text(text)
+        artifact = build.finish({})
+    assert list(artifact.manifest["files"]) == ["model/new.txt"]
+
+
+def test_leftovers_of_a_killed_write_do_not_end_up_in_the_artifact(work: WorkDirectory) -> None:
+    with work.build(asked()) as build:
+        (build.path / ".a.txt.tmp").write_text("half")
+        (build.path / ".model.tmp").mkdir()
+        (build.path / ".model.tmp" / "weights").write_text("half")
+        artifact = build.finish({})
+    assert artifact.manifest["files"] == {}
+    assert not list(artifact.path.rglob(".*"))
+
+
+def test_a_stage_that_fails_before_it_made_anything_leaves_nothing(work: WorkDirectory) -> None:
+    with pytest.raises(InputError), work.build(asked()):
+        raise InputError("the vectors are no good")
+    assert work.unfinished(KIND) == []
+    assert work.names(KIND) == []
+
+
+def test_an_unfinished_build_is_resumed_for_the_same_request_only(work: WorkDirectory) -> None:
+    def stop() -> None:
+        interrupt(work, text="from the first run", seed=0)
+
+    stop()
+    assert work.unfinished(KIND) == ["main"]
+    assert work.names(KIND) == []
+    hearing = Hearing()
+    artifact = make(work, text="second", reporter=hearing, seed=0)
+    assert content(artifact) == {"from the first run", "second"}
+    assert "going on with the unfinished" in hearing.heard[0]
+
+    shutil.rmtree(artifact.path)
+    stop()
+    hearing = Hearing()
+    assert content(make(work, text="second", reporter=hearing, seed=1)) == {"second"}
+    assert "dropped (it was asked for other parameters or inputs)" in hearing.heard[0]
+
+    stop_forced = Hearing()
+    shutil.rmtree(artifact.path)
+    stop()
+    assert content(make(work, text="second", force=True, reporter=stop_forced, seed=0)) == {"second"}
+    assert "dropped (--force)" in stop_forced.heard[0]
+
+
+def test_a_new_request_keeps_the_finished_artifact_until_it_is_done(work: WorkDirectory) -> None:
+    make(work, seed=0)
+    interrupt(work, seed=1)
+    assert content(work.get(KIND, "main")) == {"one"}
+    assert work.unfinished(KIND) == ["main"]
+
+
+@pytest.mark.parametrize("damage", ["", "{", "[]", '"text"', "\xff"])
+def test_a_partial_with_a_damaged_request_is_dropped(work: WorkDirectory, damage: str) -> None:
+    partial = work.path / KIND / ".main.partial"
+    partial.mkdir(parents=True)
+    (partial / "a.txt").write_text("unknown origin")
+    (partial / REQUEST).write_bytes(damage.encode("latin-1"))
+    assert content(make(work)) == {"one"}
+
+
+def test_a_drop_that_is_killed_half_way_is_not_resumed(work: WorkDirectory, monkeypatch: pytest.MonkeyPatch) -> None:
+    partial = interrupt(work, files=("a.txt", "model/b.txt", "model/c.txt"), seed=0)
+
+    def killed(path: Path) -> None:
+        (path / "model" / "c.txt").unlink()
+        raise SystemExit
+
+    with monkeypatch.context() as patch:
+        patch.setattr(atomic, "remove", killed)
+        with pytest.raises(SystemExit):
+            make(work, seed=1)
+    assert (partial / "model").is_dir()
+    assert content(make(work, text="second", seed=0)) == {"second"}
+
+
+# Crashes: a forked child dies at its n-th touch of the file system; the parent looks at what is left.
+STEPS = [(os, "mkdir"), (os, "open"), (os, "fsync"), (os, "rename"), (os, "replace"), (os, "unlink"), (os, "rmdir")]
+
+
+@contextmanager
+def dying_at(step: int) -> Iterator[None]:
+    count = 0
+
+    def dying(function: Callable[..., Any]) -> Callable[..., Any]:
+        def call(*arguments: Any, **named: Any) -> Any:
+            nonlocal count
+            if count == step:
+                os._exit(9)
+            count += 1
+            return function(*arguments, **named)
+
+        return call
+
+    with pytest.MonkeyPatch.context() as patch:
+        for module, name in STEPS:
+            patch.setattr(module, name, dying(getattr(module, name)))
+        yield
+
+
+def in_a_child(work: Callable[[], object]) -> int:
+    """The exit status of a forked process that does `work`: 0 when it got to its end."""
+    child = os.fork()
+    if child == 0:
+        status = 1
+        try:
+            work()
+            status = 0
+        finally:
+            os._exit(status)
+    return os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
+
+
+def crash_points(work: WorkDirectory, prepare: Callable[[], object], act: Callable[[], object]) -> Iterator[int]:
+    """Kill `act` at each of its steps in turn, on a work directory that `prepare` made; stop when it survives."""
+    for step in range(1000):
+        shutil.rmtree(work.path, ignore_errors=True)
+        prepare()
+
+        def dying(step: int = step) -> None:
+            with dying_at(step):
+                act()
+
+        status = in_a_child(dying)
+        assert status in (0, 9)
+        yield step
+        if status == 0:
+            return
+    pytest.fail("it never came to an end")
+
+
+def test_a_crash_at_any_step_of_a_first_build_leaves_nothing_or_all(work: WorkDirectory) -> None:
+    for step in crash_points(work, lambda: None, lambda: make(work)):
+        found = WorkDirectory(work.path).find(KIND, "main")
+        assert found is None or content(found) == {"one"}, step
+        assert make(work).facts == {"text": "one"}
+        assert content(work.get(KIND)) == {"one"}
+        assert work.unfinished(KIND) == []
+    assert step > 20
+
+
+def test_a_crash_at_any_step_of_a_replacement_leaves_the_old_or_the_new(work: WorkDirectory) -> None:
+    new = 0
+    for step in crash_points(work, lambda: make(work, seed=0), lambda: make(work, text="two", seed=1)):
+        found = WorkDirectory(work.path).get(KIND, "main")
+        assert content(found) in ({"one"}, {"two"}), step
+        assert not found.missing_files()
+        new += content(found) == {"two"}
+        assert content(make(work, text="two", seed=1)) == {"two"}
+        assert sorted(p.name for p in (work.path / KIND).iterdir()) == [".main.lock", "main"], step
+    assert 2 < new < step
+
+
+def test_a_crash_during_the_recovery_from_a_crash_is_recovered_from(work: WorkDirectory) -> None:
+    def half_swapped() -> None:
+        make(work, seed=0)
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setattr(atomic, "swap", lambda partial, target: target.rename(atomic.beside(target, "old")))
+            with pytest.raises(FileNotFoundError):
+                make(work, text="two", seed=1)
+
+    for step in crash_points(work, half_swapped, lambda: work.find(KIND, "main")):
+        assert content(WorkDirectory(work.path).get(KIND)) == {"two"}, step
+        make(work, text="two", seed=1)
+        assert sorted(p.name for p in (work.path / KIND).iterdir()) == [".main.lock", "main"]
+
+
+def test_a_crash_while_another_request_s_partial_is_dropped(work: WorkDirectory) -> None:
+    def half_made() -> None:
+        interrupt(work, files=("a.txt", "model/b.txt"), seed=0)
+
+    for step in crash_points(work, half_made, lambda: make(work, seed=1)):
+        assert content(make(work, seed=1)) == {"one"}, step
+
+
+def test_the_old_one_comes_back_when_the_new_one_is_gone(work: WorkDirectory) -> None:
+    target = make(work).path
+    target.rename(atomic.beside(target, "old"))
+    assert work.names(KIND) == ["main"]
+    assert content(work.get(KIND)) == {"one"}
+
+
+def test_a_reader_without_the_right_to_write_reads_an_interrupted_swap_as_it_stands(
+    work: WorkDirectory, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    target = make(work).path
+    target.rename(atomic.beside(target, "partial"))
+    before = sorted(p.name for p in target.parent.iterdir())
+    monkeypatch.setattr(os, "access", lambda path, mode: mode != os.W_OK)
+    found = work.get(KIND)
+    assert content(found) == {"one"}
+    assert found.name == "main"
+    assert sorted(p.name for p in target.parent.iterdir()) == before
+
+
+def test_a_reader_waits_for_a_living_writer_between_two_renames(work: WorkDirectory) -> None:
+    make(work)
+    started, go_on = multiprocessing.Event(), multiprocessing.Event()
+
+    def swap_slowly() -> None:
+        rename = Path.rename
+
+        def slow(path: Path, target: Path) -> Path:
+            moved = rename(path, target)
+            if path.name == "main":
+                started.set()
+                go_on.wait(10)
+            return moved
+
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setattr(Path, "rename", slow)
+            make(work, text="two", seed=1)
+
+    writer = multiprocessing.get_context("fork").Process(target=swap_slowly)
+    writer.start()
+    assert started.wait(10)
+    assert not (work.path / KIND / "main").exists()
+    fork = multiprocessing.get_context("fork")
+    reader = fork.Process(target=lambda: content(work.get(KIND)) == {"two"} or os._exit(5))
+    reader.start()
+    time.sleep(0.2)
+    assert reader.is_alive()
+    go_on.set()
+    reader.join(10)
+    writer.join(10)
+    assert (reader.exitcode, writer.exitcode) == (0, 0)
+
+
+# Locks
+
+
+def impatient(path: Path, what: str) -> AbstractContextManager[None]:
+    return locked(path, what, patience=0)
+
+
+def held_elsewhere(work: WorkDirectory, then: str = "time.sleep(60)") -> subprocess.Popen[str]:
+    """Another process that builds `main` and, once it has begun, does `then`."""
+    code = f"""
+import multiprocessing, os, sys, time
+from sentcompress.artifacts import Request, WorkDirectory
+request = Request({KIND!r}, "main", "teacher-embed", {{"seed": 0}}, {{"sentences/main": "d1"}})
+with WorkDirectory({str(work.path)!r}).build(request) as build:
+    with build.write("a.txt") as path:
+        path.write_text("from the dead")
+    {then}
+"""
+    holder = subprocess.Popen([sys.executable, "-c", code], stdout=subprocess.PIPE, text=True)
+    deadline = time.monotonic() + 20
+    while not (work.path / KIND / ".main.partial" / "a.txt").exists():
+        assert time.monotonic() < deadline
+        time.sleep(0.02)
+    return holder
+
+
+def test_a_second_writer_is_told_who_the_first_is_and_a_dead_one_s_lock_is_free(
+    work: WorkDirectory, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("sentcompress.artifacts.locked", impatient)
+    holder = held_elsewhere(work)
+    try:
+        assert is_being_written(work.path / KIND / "main")
+        with pytest.raises(BusyError, match=f"being written by process {holder.pid} on ") as raised:
+            make(work)
+        assert raised.value.hint
+        assert content(make(work, "other")) == {"one"}
+    finally:
+        holder.send_signal(signal.SIGKILL)
+        holder.wait()
+    assert not is_being_written(work.path / KIND / "main")
+    assert content(make(work)) == {"from the dead", "one"}
+
+
+def test_workers_that_outlive_a_killed_writer_do_not_keep_its_lock(work: WorkDirectory) -> None:
+    then = "child = os.fork() or time.sleep(60); print(child, flush=True); time.sleep(60)"
+    holder = held_elsewhere(work, then)
+    assert holder.stdout
+    worker = int(holder.stdout.readline())
+    try:
+        holder.send_signal(signal.SIGKILL)
+        holder.wait()
+        os.kill(worker, 0)  # it is still there
+        assert content(make(work)) == {"from the dead", "one"}
+    finally:
+        os.kill(worker, signal.SIGKILL)
+
+
+def test_two_builds_in_one_process_exclude_each_other(work: WorkDirectory, monkeypatch: pytest.MonkeyPatch) -> None:
+    with work.build(asked()) as build:
+        monkeypatch.setattr("sentcompress.artifacts.locked", impatient)
+        with pytest.raises(BusyError), work.build(asked()):
+            pass
+        build.finish({})
+
+
+def test_a_look_at_the_lock_does_not_disturb_a_writer_that_begins(work: WorkDirectory) -> None:
+    import fcntl
+
+    make(work, seed=0)
+    lock = work.path / KIND / ".main.lock"
+    with lock.open() as looking:
+        fcntl.flock(looking, fcntl.LOCK_SH)
+        child = multiprocessing.get_context("fork").Process(target=lambda: make(work, text="two", seed=1))
+        child.start()
+        time.sleep(0.2)
+        fcntl.flock(looking, fcntl.LOCK_UN)
+    child.join(10)
+    assert child.exitcode == 0
+
+
+def test_a_lock_with_nonsense_in_it_is_still_a_lock(work: WorkDirectory, monkeypatch: pytest.MonkeyPatch) -> None:
+    with work.build(asked()):
+        (work.path / KIND / ".main.lock").write_text("nonsense")
+        monkeypatch.setattr("sentcompress.artifacts.locked", impatient)
+        with pytest.raises(BusyError, match="another process"), work.build(asked()):
+            pass
+
+
+def test_a_file_system_without_locks_is_named(work: WorkDirectory, monkeypatch: pytest.MonkeyPatch) -> None:
+    def no_locks(*_: Any) -> None:
+        raise OSError(errno.ENOLCK, "No locks available")
+
+    monkeypatch.setattr("fcntl.flock", no_locks)
+    with pytest.raises(InputError, match="no file locks"):
+        make(work)
+
+
+# Names and damage
+
+
+def test_names_are_ordered_by_time_and_pass_over_what_is_hidden_or_unfinished(work: WorkDirectory) -> None:
+    for name in ("zulu", "alpha", "v1.2", "Größe-名前"):
+        make(work, name)
+    folder = work.path / KIND
+    (folder / ".gone.lock").touch()
+    (folder / ".DS_Store").touch()
+    (folder / "a stray file").touch()
+    (folder / "no manifest").mkdir()
+    interrupt(work, "half")
+    assert work.names(KIND) == ["zulu", "alpha", "v1.2", "Größe-名前"]
+    assert work.get(KIND).name == "Größe-名前"
+    assert work.unfinished(KIND) == ["half"]
+
+
+def test_a_copied_folder_is_an_artifact_of_its_own_name(work: WorkDirectory) -> None:
+    made = make(work)
+    shutil.copytree(made.path, made.path.with_name("copy"))
+    assert set(work.names(KIND)) == {"main", "copy"}
+    assert work.get(KIND, "copy").reference == f"{KIND}/copy"
+    assert work.get(KIND, "copy").digest == made.digest
+
+
+@pytest.mark.parametrize(
+    "name", ["", ".", "..", ".hidden", "a/b", "../up", "a\\b", "a\nb", "a\0b", "x" * 201, "ü" * 150, "\udcff"]
+)
+def test_names_that_cannot_be_a_folder_s_are_refused(work: WorkDirectory, name: str) -> None:
+    with pytest.raises(InputError, match="cannot be the name"):
+        check_name(name)
+    with pytest.raises(InputError, match="cannot be the name"):
+        make(work, name)
+    assert work.find(KIND, name) is None
+    assert not work.path.exists()
+
+
+def test_a_long_name_of_many_bytes_that_is_allowed_can_be_built(work: WorkDirectory) -> None:
+    assert make(work, "ü" * 100).name == "ü" * 100
+
+
+def test_a_missing_artifact_names_the_command_and_a_near_miss_the_name(work: WorkDirectory) -> None:
+    with pytest.raises(MissingArtifactError, match="no teacher vectors in ") as raised:
+        work.get(KIND)
+    assert raised.value.hint == f"run: sentcompress teacher-embed --work {work.path}"
+    with pytest.raises(MissingArtifactError) as raised:
+        work.get("sentences", "main")
+    assert raised.value.hint == f"run: sentcompress augment FILE --work {work.path}"
+    make(work, "captions")
+    with pytest.raises(MissingArtifactError, match="named 'caption'") as raised:
+        work.get(KIND, "caption")
+    assert raised.value.hint == "did you mean captions?"
+
+
+@pytest.mark.parametrize("damage", [b"", b"{", b"[1]", b"{}", b"\xff\xfe", b'{"kind": 1}'])
+def test_a_damaged_manifest_is_said_passed_over_and_made_anew(work: WorkDirectory, damage: bytes) -> None:
+    make(work, "good")
+    broken = make(work, "broken")
+    (broken.path / MANIFEST).write_bytes(damage)
+    with pytest.raises(DamagedError, match="damaged") as raised:
+        work.find(KIND, "broken")
+    assert str(broken.path) in str(raised.value.hint)
+    assert work.names(KIND) == ["good"]
+    assert list(work.damaged(KIND)) == ["broken"]
+    assert work.get(KIND).name == "good"
+    hearing = Hearing()
+    assert content(make(work, "broken", reporter=hearing)) == {"one"}
+    assert "it is made anew" in hearing.heard[0]
+    assert work.damaged(KIND) == {}
+
+
+def test_an_artifact_that_lost_a_file_is_refused_and_made_anew(work: WorkDirectory) -> None:
+    artifact = make(work)
+    (artifact.path / "a.txt").unlink()
+    with pytest.raises(DamagedError, match="txt is missing"):
+        work.get(KIND)
+    assert content(make(work)) == {"one"}
+    (artifact.path / "a.txt").write_text("longer than it was")
+    assert work.get(KIND).changed_files() == ["a.txt"]
+
+
+# Places
+
+
+def test_a_work_directory_that_is_a_file_is_refused(tmp_path: Path) -> None:
+    path = tmp_path / "work"
+    path.write_text("notes")
+    for use in (lambda work: make(work), lambda work: work.get(KIND), lambda work: work.names(KIND)):
+        with pytest.raises(InputError, match="is a file"):
+            use(WorkDirectory(path))
+    with pytest.raises(InputError, match="below a file"):
+        make(WorkDirectory(path / "deeper"))
+    assert path.read_text() == "notes"
+
+
+def test_a_file_in_the_place_of_a_kind_is_refused(work: WorkDirectory) -> None:
+    work.path.mkdir()
+    (work.path / KIND).touch()
+    assert work.names(KIND) == []
+    with pytest.raises(InputError, match="in the way"):
+        make(work)
+
+
+def test_what_is_fresh_needs_no_right_to_write(work: WorkDirectory, monkeypatch: pytest.MonkeyPatch) -> None:
+    made = make(work)
+    monkeypatch.setattr(os, "access", lambda path, mode: mode != os.W_OK)
+
+    def refuse(*_: Any, **__: Any) -> int:
+        raise PermissionError(errno.EACCES, "Permission denied")
+
+    monkeypatch.setattr("sentcompress.locking.os.open", refuse)
+    assert make(work).digest == made.digest
+    with pytest.raises(PermissionError):
+        make(work, seed=1)
+
+
+def test_a_full_disk_keeps_what_was_finished_and_goes_on(work: WorkDirectory, monkeypatch: pytest.MonkeyPatch) -> None:
+    real = os.fsync
+
+    def full(descriptor: int) -> None:
+        if os.readlink(f"/proc/self/fd/{descriptor}").endswith(".b.txt.tmp"):
+            raise OSError(errno.ENOSPC, "No space left on device")
+        real(descriptor)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(os, "fsync", full)
+        with pytest.raises(OSError, match="No space"):
+            make(work)
+    partial = work.path / KIND / ".main.partial"
+    assert sorted(p.name for p in partial.rglob("*") if p.is_file()) == ["a.txt", REQUEST]
+    assert content(make(work, text="two")) == {"one", "two"}
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="mounting a tiny file system takes root")
+def test_a_disk_that_is_really_full(tmp_path: Path) -> None:
+    place = tmp_path / "tiny"
+    place.mkdir()
+    mounted = subprocess.run(["mount", "-t", "tmpfs", "-o", "size=64k", "tmpfs", str(place)], capture_output=True)
+    if mounted.returncode:
+        pytest.skip("no mounts here")
+    try:
+        work = WorkDirectory(place / "work")
+        make(work, seed=0)
+        with pytest.raises(OSError, match="No space"):
+            make(work, text="x" * 16384, files=tuple(f"{number}.txt" for number in range(9)), seed=1)
+        assert content(work.get(KIND)) == {"one"}
+        partial = work.path / KIND / ".main.partial"
+        assert (partial / "0.txt").exists()
+        assert not list(partial.glob(".*.tmp"))
+    finally:
+        subprocess.run(["umount", str(place)], check=True)
+
+
+def test_a_request_is_plain_json(work: WorkDirectory) -> None:
+    artifact = make(work)
+    request = json.loads((artifact.path / REQUEST).read_text(encoding="utf-8"))
+    assert request["fingerprint"] == artifact.fingerprint
+    assert request["parameters"] == {"seed": 0}
