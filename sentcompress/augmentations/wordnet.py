@@ -55,7 +55,7 @@ class WordNetSpec:
         }
 
     def load(self) -> Augmenter:
-        with _without_neural_libraries():
+        with _without_heavy_libraries():
             from sentcompress.augmentations.synonyms import SynonymAugmenter
         return SynonymAugmenter(self)
 
@@ -72,22 +72,25 @@ def wordnet_spec(share: float, seed: int) -> WordNetSpec:
     return WordNetSpec(wordnet.path, tagger.path if tagger else None, share, seed)
 
 
+_UNWANTED = ("torch", "transformers", "scipy", "sklearn")
+
+
 class _Absent:
-    """Tells the import system that torch and transformers are not there."""
+    """Tells the import system that some libraries are not there."""
 
     def find_spec(
         self, name: str, path: Sequence[str] | None = None, target: ModuleType | None = None
     ) -> ModuleSpec | None:
-        if name.partition(".")[0] in ("torch", "transformers"):
+        if name.partition(".")[0] in _UNWANTED:
             raise ModuleNotFoundError(f"{name} is not wanted here", name=name)
         return None
 
 
 @contextmanager
-def _without_neural_libraries() -> Iterator[None]:
-    """nlpaug imports torch and transformers for augmenters that are not used here: 6 seconds and 300 MB a worker.
+def _without_heavy_libraries() -> Iterator[None]:
+    """nlpaug and nltk import these for things that are not used here: 8 seconds and 400 MB a worker.
 
-    It can do without them. Only in worker processes, which do nothing else: elsewhere it may need them later.
+    They can do without. Only in worker processes, which do nothing else: elsewhere it may need them later.
     """
     if multiprocessing.parent_process() is None:
         yield

@@ -92,7 +92,9 @@ def command(
     facts = artifact.facts
     if not as_json:
         skipped = {f"left out, {why.replace('_', ' ')}": count for why, count in facts["skipped"].items()}
-        shown = {"sentences": facts["rows"], **facts["by_source"], "triplets": facts["triplets"], **skipped}
+        made = {source: count for source, count in facts["by_source"].items() if source != "original"}
+        by_source = {"original": facts["originals"], **made}
+        shown = {"sentences": facts["rows"], **by_source, "triplets": facts["triplets"], **skipped}
         render.print_facts(shown)
     next_command = f"sentcompress teacher-embed --work {work}"
     render.finished(artifact, next_command, as_json=as_json, quiet=quiet)

@@ -1,0 +1,101 @@
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+
+from sentcompress.augmentations.base import Augmenter
+from sentcompress.augmentations.workers import Piece, augment_pieces
+from sentcompress.errors import InputError, SentcompressError
+
+
+@dataclass(frozen=True)
+class ShoutSpec:
+    """Upper-cases; some words do harm."""
+
+    source = "shout"
+    in_workers = True
+
+    def describe(self) -> dict[str, str]:
+        return {}
+
+    def load(self) -> Augmenter:
+        return Shouter()
+
+
+class Shouter:
+    def augment(self, texts: Sequence[str], first_row: int, copy: int) -> list[str]:
+        if "die" in texts:
+            os.kill(os.getpid(), signal.SIGKILL)
+        if "fail" in texts:
+            raise InputError("it failed", "a hint")
+        if "sleep" in texts:
+            time.sleep(60)
+        return [f"{text.upper()} {os.getpid()}" for text in texts]
+
+
+def pieces(*texts: str) -> list[Piece]:
+    return [Piece(number, "shout", 1, number, [text]) for number, text in enumerate(texts)]
+
+
+def test_every_piece_comes_back_once() -> None:
+    given = pieces(*"abcdefg")
+    found = {piece.number: new[0].split()[0] for piece, new in augment_pieces({"shout": ShoutSpec()}, given, 2)}
+    assert found == dict(enumerate("ABCDEFG"))
+
+
+def test_an_error_in_a_worker_reaches_the_caller() -> None:
+    with pytest.raises(InputError, match="it failed") as caught:
+        list(augment_pieces({"shout": ShoutSpec()}, pieces("a", "fail", "b"), 1))
+    assert caught.value.hint == "a hint"
+
+
+def test_a_worker_that_is_killed_is_noticed() -> None:
+    with pytest.raises(SentcompressError, match="killed"):
+        list(augment_pieces({"shout": ShoutSpec()}, pieces("a", "die"), 1))
+
+
+@pytest.mark.parametrize(("how", "code"), [(signal.SIGKILL, -signal.SIGKILL), (signal.SIGINT, 130)])
+def test_workers_do_not_outlive_their_parent(tmp_path: Path, how: signal.Signals, code: int) -> None:
+    script = tmp_path / "parent.py"
+    script.write_text(
+        "import sys\n"
+        f"sys.path.insert(0, {str(Path(__file__).parent)!r})\n"
+        "from test_workers import ShoutSpec, pieces\n"
+        "from sentcompress.augmentations.workers import augment_pieces\n"
+        "if __name__ == '__main__':\n"
+        "    try:\n"
+        "        for piece, new in augment_pieces({'shout': ShoutSpec()}, pieces('a', 'b', 'sleep', 'sleep'), 2):\n"
+        "            print(new, flush=True)\n"
+        "    except KeyboardInterrupt:\n"
+        "        sys.exit(130)\n"
+    )
+    root = Path(__file__).resolve().parents[2]
+    environment = {**os.environ, "PYTHONPATH": str(root)}
+    parent = subprocess.Popen(
+        [sys.executable, str(script)], stdout=subprocess.PIPE, start_new_session=True, env=environment
+    )
+    assert parent.stdout is not None
+    parent.stdout.readline()
+    parent.stdout.readline()
+    os.kill(parent.pid, how) if how == signal.SIGKILL else os.killpg(parent.pid, how)
+    assert parent.wait(timeout=20) == code
+    deadline = time.monotonic() + 20
+    while _alive(parent.pid):
+        assert time.monotonic() < deadline, "workers are still running"
+        time.sleep(0.05)
+
+
+def _alive(group: int) -> bool:
+    try:
+        os.killpg(group, 0)
+    except ProcessLookupError:
+        return False
+    return True

@@ -1,0 +1,100 @@
+from __future__ import annotations
+
+import io
+import sys
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any, ClassVar
+
+import pytest
+
+from sentcompress.corpora.inputs import open_inputs
+from sentcompress.corpora.readers import ReadOptions
+from sentcompress.corpora.text_files import BadRecords
+from sentcompress.errors import InputError
+from sentcompress.progress import SILENT
+
+
+def texts_of(names: list[str], tmp_path: Path, **keys: Any) -> list[tuple[str, ...]]:
+    with open_inputs(names, ReadOptions(**keys), None, None, tmp_path, SILENT) as inputs:
+        return [record.texts for given in inputs for record in given.records(BadRecords())]
+
+
+def test_several_files_in_order(tmp_path: Path) -> None:
+    (tmp_path / "b.txt").write_text("one\n")
+    (tmp_path / "a.txt").write_text("two\n")
+    names = [str(tmp_path / "b.txt"), str(tmp_path / "a.txt")]
+    assert texts_of(names, tmp_path) == [("one",), ("two",)]
+    with open_inputs(names, ReadOptions(), None, None, tmp_path, SILENT) as inputs:
+        assert [given.origin for given in inputs] == ["b.txt", "a.txt"]
+        assert inputs[0].reference == f"file:{tmp_path / 'b.txt'}"
+        assert inputs[0].digest != inputs[1].digest
+
+
+def test_files_of_one_name_are_told_apart(tmp_path: Path) -> None:
+    for folder in ("x", "y"):
+        (tmp_path / folder).mkdir()
+        (tmp_path / folder / "a.txt").write_text(folder)
+    names = [str(tmp_path / folder / "a.txt") for folder in ("x", "y")]
+    with open_inputs(names, ReadOptions(), None, None, tmp_path, SILENT) as inputs:
+        assert [given.origin for given in inputs] == names
+
+
+def test_standard_input_is_put_aside(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    stdin = SimpleNamespace(buffer=io.BytesIO(b'{"text": "a"}\n{"text": "b"}\n'), isatty=lambda: False)
+    monkeypatch.setattr(sys, "stdin", stdin)
+    with open_inputs(["-"], ReadOptions(), None, None, tmp_path / "work", SILENT) as inputs:
+        for _ in range(2):
+            assert [record.texts for record in inputs[0].records(BadRecords())] == [("a",), ("b",)]
+        assert (inputs[0].reference, inputs[0].origin) == ("stdin:-", "stdin")
+        assert list((tmp_path / "work").iterdir()) == []
+
+
+def test_a_file_that_is_missing_is_no_data_set(tmp_path: Path) -> None:
+    for name in ("nothing.jsonl", "./nothing", "a/b/c", "nothing.gz"):
+        with pytest.raises(InputError, match="no such file"):
+            texts_of([name], tmp_path)
+
+
+class FakeHub:
+    """What the hub's client and `datasets` give for a tiny NLI set with label names."""
+
+    features: ClassVar[dict[str, object]] = {
+        "premise": object(),
+        "label": SimpleNamespace(names=["entailment", "neutral", "contradiction"]),
+    }
+
+    def __iter__(self) -> Any:
+        return iter([{"premise": "p", "hypothesis": "h", "label": 2}, {"premise": "q", "hypothesis": "i", "label": -1}])
+
+
+def test_a_data_set_of_the_hub_is_streamed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    datasets = pytest.importorskip("datasets")
+    import huggingface_hub
+
+    asked: dict[str, Any] = {}
+
+    def load(name: str, config: str | None, **keys: Any) -> FakeHub:
+        asked.update(keys, name=name, config=config)
+        return FakeHub()
+
+    monkeypatch.setattr(datasets, "load_dataset", load)
+    monkeypatch.setattr(huggingface_hub.HfApi, "dataset_info", lambda *_, **__: SimpleNamespace(sha="abc"))
+    with open_inputs(["owner/nli"], ReadOptions(split="dev"), "cfg", None, tmp_path, SILENT) as inputs:
+        records = list(inputs[0].records(BadRecords()))
+        assert inputs[0].reference == "hub:owner/nli:cfg:dev"
+        assert inputs[0].digest == "abc"
+    assert [record.relation.name for record in records] == ["CONTRADICTION", "NO_GOLD"]
+    assert asked == {"name": "owner/nli", "config": "cfg", "split": "dev", "revision": "abc", "streaming": True}
+
+
+def test_without_a_network_the_error_names_choices(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    import huggingface_hub
+
+    def refuse(*_: object, **__: object) -> None:
+        raise ConnectionError("no route")
+
+    monkeypatch.setattr(huggingface_hub.HfApi, "dataset_info", refuse)
+    with pytest.raises(InputError, match="no file owner/nli here, and the hub cannot be asked") as caught:
+        texts_of(["owner/nli"], tmp_path)
+    assert "give a file" in str(caught.value.hint)

@@ -1,0 +1,122 @@
+from __future__ import annotations
+
+import gzip
+import os
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+import zstandard
+
+from sentcompress.corpora.text_files import BadRecords, format_extension, open_lines, read_columns, read_rows
+from sentcompress.errors import InputError
+
+TEXT = "\ufefffirst\r\nsecond h\u00e9\n\nlast"
+LINES = [(1, "first"), (2, "second h\u00e9"), (3, ""), (4, "last")]
+PACKERS: dict[str, Callable[[bytes], bytes]] = {"": bytes, ".gz": gzip.compress, ".zst": zstandard.compress}
+
+
+@pytest.mark.parametrize("suffix", PACKERS)
+def test_lines_are_numbered_and_clean(tmp_path: Path, suffix: str) -> None:
+    path = tmp_path / f"a.txt{suffix}"
+    path.write_bytes(PACKERS[suffix](TEXT.encode()))
+    assert list(open_lines(path)) == LINES
+
+
+def test_compression_is_seen_without_its_suffix(tmp_path: Path) -> None:
+    path = tmp_path / "a.txt"
+    path.write_bytes(gzip.compress(TEXT.encode()))
+    assert list(open_lines(path)) == LINES
+
+
+def test_zstd_of_several_frames(tmp_path: Path) -> None:
+    path = tmp_path / "a.zst"
+    path.write_bytes(zstandard.compress(b"one\n" * 50_000) + zstandard.compress(b"two"))
+    lines = list(open_lines(path))
+    assert len(lines) == 50_001
+    assert lines[-1] == (50_001, "two")
+
+
+@pytest.mark.parametrize("suffix", [".gz", ".zst"])
+def test_truncated_compressed_data_is_an_error(tmp_path: Path, suffix: str) -> None:
+    path = tmp_path / f"a.txt{suffix}"
+    whole = PACKERS[suffix](os.urandom(50_000).hex().encode() + b"\n")
+    path.write_bytes(whole[:-500])
+    with pytest.raises(InputError, match="broken compressed data"):
+        list(open_lines(path))
+
+
+@pytest.mark.parametrize(
+    ("content", "message"),
+    [
+        (b"", "is empty"),
+        (b"fine\n\xff\xfe\n", "line 2: not UTF-8"),
+        (b"\x89PNG\r\n\x1a\n rest", "a PNG image"),
+        (b"PAR1 rest", "a Parquet file"),
+        ("text".encode("utf-16"), "UTF-16"),
+        (b"some\0thing", "binary"),
+    ],
+)
+def test_what_is_no_text_is_a_clear_error(tmp_path: Path, content: bytes, message: str) -> None:
+    path = tmp_path / "a.txt"
+    path.write_bytes(content)
+    with pytest.raises(InputError, match=message):
+        list(open_lines(path))
+
+
+def test_files_that_cannot_be_opened(tmp_path: Path) -> None:
+    with pytest.raises(InputError, match="no such file"):
+        list(open_lines(tmp_path / "nothing"))
+    with pytest.raises(InputError, match="is a folder"):
+        list(open_lines(tmp_path))
+    (tmp_path / "a.gz").write_text("plain")
+    with pytest.raises(InputError, match="not gzip data"):
+        list(open_lines(tmp_path / "a.gz"))
+
+
+def test_bad_lines_can_be_skipped(tmp_path: Path) -> None:
+    path = tmp_path / "a.txt"
+    path.write_bytes(b"one\n\xff\ntwo\n")
+    bad = BadRecords(skip=True)
+    assert list(open_lines(path, bad=bad)) == [(1, "one"), (3, "two")]
+    assert bad.count == 1
+    assert "line 2" in str(bad.first)
+
+
+def test_an_endless_line_does_not_fill_the_memory(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("sentcompress.corpora.text_files.LONGEST_LINE", 100)
+    path = tmp_path / "a.txt"
+    path.write_text("short\n" + "x" * 1000)
+    with pytest.raises(InputError, match="line 2: longer than 100"):
+        list(open_lines(path))
+
+
+def test_csv_is_quoted_and_tsv_is_not(tmp_path: Path) -> None:
+    (tmp_path / "a.csv").write_text('a,b\n"x, ""y""\nz",2\n\n3,4\n')
+    assert list(read_rows(tmp_path / "a.csv")) == [(1, ["a", "b"]), (3, ['x, "y"\nz', "2"]), (5, ["3", "4"])]
+    (tmp_path / "a.tsv").write_text('a\tb\n"x\ty"\n')
+    assert list(read_rows(tmp_path / "a.tsv")) == [(1, ["a", "b"]), (2, ['"x', 'y"'])]
+
+
+def test_columns_by_name(tmp_path: Path) -> None:
+    (tmp_path / "a.tsv").write_text("a\tb\tc\n1\t2\t3\n4\n")
+    with pytest.raises(InputError, match=r"line 3: 1 fields"):
+        list(read_columns(tmp_path / "a.tsv", ["c", "a"]))
+    bad = BadRecords(skip=True)
+    assert list(read_columns(tmp_path / "a.tsv", ["c", "a"], bad=bad)) == [(2, ["3", "1"])]
+    with pytest.raises(InputError, match="no column 'x'") as caught:
+        list(read_columns(tmp_path / "a.tsv", ["x"]))
+    assert caught.value.hint == "columns there: a, b, c"
+
+
+def test_broken_quoting_names_the_line(tmp_path: Path) -> None:
+    (tmp_path / "a.csv").write_text('a,b\n1,2\n"x"y,3\n4,5\n')
+    with pytest.raises(InputError, match="line 3: broken csv"):
+        list(read_rows(tmp_path / "a.csv"))
+    bad = BadRecords(skip=True)
+    assert [row for _, row in read_rows(tmp_path / "a.csv", bad=bad)] == [["a", "b"], ["1", "2"], ["4", "5"]]
+
+
+def test_the_extension_looks_through_compression() -> None:
+    assert format_extension("pairs.CSV.gz") == "csv"
+    assert format_extension("pairs.gz") == ""

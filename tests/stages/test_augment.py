@@ -1,0 +1,265 @@
+from __future__ import annotations
+
+import json
+import os
+import random
+import signal
+import subprocess
+import sys
+import time
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pyarrow.parquet as pq
+import pytest
+
+from sentcompress.artifacts import Artifact, WorkDirectory
+from sentcompress.augmentations.apertium import find_pivots
+from sentcompress.augmentations.wordnet_data import find_wordnet
+from sentcompress.corpora import sentence_table
+from sentcompress.errors import InputError, UsageError
+from sentcompress.stages import augment
+from sentcompress.stages.augment import Params
+
+ROOT = Path(__file__).resolve().parents[2]
+PLAIN = {"wordnet": 0, "back_translate": 0}
+needs_wordnet = pytest.mark.skipif(find_wordnet() is None, reason="no WordNet (apt-get install wordnet-base)")
+needs_apertium = pytest.mark.skipif(not find_pivots(), reason="no apertium with a pair of English")
+
+
+class Listener:
+    """A reporter that keeps what it is told."""
+
+    def __init__(self) -> None:
+        self.warnings: list[str] = []
+        self.notes: list[str] = []
+
+    def __getattr__(self, name: str) -> Any:
+        from sentcompress.progress import SILENT
+
+        return getattr(SILENT, name)
+
+    def warn(self, message: str) -> None:
+        self.warnings.append(message)
+
+    def note(self, message: str) -> None:
+        self.notes.append(message)
+
+
+def rows_of(artifact: Artifact) -> list[dict[str, Any]]:
+    shards = sorted(artifact.path.glob("sentences-*.parquet"))
+    return [row for shard in shards for row in pq.read_table(shard).to_pylist()]
+
+
+def triplets_of(artifact: Artifact) -> list[tuple[int, int, int]]:
+    return [tuple(row.values()) for row in pq.read_table(artifact.path / "triplets.parquet").to_pylist()]
+
+
+def run(folder: Path, *inputs: Path, **options: Any) -> Artifact:
+    params = Params(tuple(map(str, inputs)), **{**PLAIN, **options})
+    return augment.run(params, WorkDirectory(folder / "work"))
+
+
+@pytest.fixture
+def nli(tmp_path: Path) -> Path:
+    rows = [
+        ("A man  plays\n a guitar.", "A man makes music.", "entailment"),
+        ("A man plays a guitar.", "A man sleeps.", "contradiction"),
+        ("A dog runs.", "A cat sits.", "-"),
+        ("Two women walk.", "A man sleeps.", "contradiction"),
+        ("Two women walk.", "", "entailment"),
+    ]
+    path = tmp_path / "nli.jsonl"
+    lines = (json.dumps({"premise": p, "hypothesis": h, "label": label}) for p, h, label in rows)
+    path.write_text("\n".join(lines) + "\n")
+    return path
+
+
+def test_distinct_sentences_in_order_with_triplets(tmp_path: Path, nli: Path) -> None:
+    artifact = run(tmp_path, nli)
+    rows = rows_of(artifact)
+    assert [row["text"] for row in rows] == [
+        "A man plays a guitar.",
+        "A man makes music.",
+        "A man sleeps.",
+        "Two women walk.",
+    ]
+    assert [row["row"] for row in rows] == [0, 1, 2, 3]
+    assert {(row["source"], row["parent"], row["origin"]) for row in rows} == {("original", -1, "nli.jsonl")}
+    assert triplets_of(artifact) == [(0, 1, 2)]
+    facts = artifact.facts
+    assert facts["rows"] == facts["originals"] == 4
+    assert facts["triplets"] == 1
+    assert facts["skipped"] == {"no_gold_label": 1, "blank": 1, "repeated": 3}
+
+
+def test_without_labels_there_is_no_triplet_file(tmp_path: Path) -> None:
+    (tmp_path / "a.txt").write_text("one\ntwo\n")
+    artifact = run(tmp_path, tmp_path / "a.txt")
+    assert not (artifact.path / "triplets.parquet").exists()
+    assert artifact.facts["triplets"] == 0
+
+
+def test_length_and_number_are_limited(tmp_path: Path) -> None:
+    (tmp_path / "a.txt").write_text("x\nsome words\nother words\na line that is too long\nmore words\n")
+    artifact = run(tmp_path, tmp_path / "a.txt", min_length=2, max_length=15, limit=2)
+    assert [row["text"] for row in rows_of(artifact)] == ["some words", "other words"]
+    assert artifact.facts["skipped"] == {"too_short": 1, "too_long": 1}
+
+
+def test_a_triplet_never_names_a_sentence_that_was_left_out(tmp_path: Path, nli: Path) -> None:
+    artifact = run(tmp_path, nli, max_length=18)
+    assert not (artifact.path / "triplets.parquet").exists()
+
+
+def test_the_same_request_is_fresh_and_another_is_not(tmp_path: Path, nli: Path) -> None:
+    first = run(tmp_path, nli)
+    assert run(tmp_path, nli).manifest["finished"] == first.manifest["finished"]
+    assert run(tmp_path, nli, workers=3).manifest["finished"] == first.manifest["finished"]
+    assert run(tmp_path, nli, limit=2).facts["rows"] == 2
+    nli.write_text(nli.read_text() + '{"premise": "x", "hypothesis": "y", "label": 1}\n')
+    assert run(tmp_path, nli).facts["rows"] == 6
+
+
+def test_a_failed_read_leaves_nothing_and_loses_nothing(tmp_path: Path, nli: Path) -> None:
+    before = run(tmp_path, nli)
+    broken = tmp_path / "broken.jsonl"
+    broken.write_text('{"text": "fine"}\n{"text": \n')
+    with pytest.raises(InputError, match="line 2: broken JSON"):
+        run(tmp_path, broken)
+    assert WorkDirectory(tmp_path / "work").get("sentences").digest == before.digest
+    assert WorkDirectory(tmp_path / "work").unfinished("sentences") == []
+    assert run(tmp_path, broken, skip_bad=True).facts["skipped"] == {"bad": 1}
+
+
+def test_half_a_character_is_a_bad_record(tmp_path: Path) -> None:
+    (tmp_path / "a.jsonl").write_text('{"text": "fine"}\n{"text": "bad \\ud800"}\n')
+    with pytest.raises(InputError, match="record 2"):
+        run(tmp_path, tmp_path / "a.jsonl")
+    assert run(tmp_path, tmp_path / "a.jsonl", skip_bad=True).facts["rows"] == 1
+
+
+def test_input_without_sentences_is_an_error(tmp_path: Path) -> None:
+    (tmp_path / "a.txt").write_text("\n  \n")
+    with pytest.raises(InputError, match="no sentences") as caught:
+        run(tmp_path, tmp_path / "a.txt")
+    assert caught.value.hint == "left out: 2 blank"
+
+
+def test_all_faults_of_a_request_are_told_at_once(tmp_path: Path) -> None:
+    params = Params((), wordnet=-1, aug_p=2.0, limit=0, translator=("x",), min_length=9, max_length=3)
+    with pytest.raises(UsageError, match="6 faults"):
+        augment.run(params, WorkDirectory(tmp_path))
+    with pytest.raises(UsageError, match="unknown format") as caught:
+        augment.run(Params(("a",), format="jsnl"), WorkDirectory(tmp_path))
+    assert "jsonl" in str(caught.value.hint)
+
+
+def test_what_nobody_asked_for_may_be_missing(tmp_path: Path, nli: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("sentcompress.augmentations.wordnet.find_wordnet", lambda: None)
+    monkeypatch.setattr("sentcompress.augmentations.back_translation.find_pivots", lambda: ())
+    monkeypatch.setattr("sentcompress.augmentations.back_translation.is_cached", lambda name: False)
+    listener, work = Listener(), WorkDirectory(tmp_path / "work")
+    artifact = augment.run(Params((str(nli),)), work, listener)
+    assert artifact.facts["rows"] == 4
+    assert ["--wordnet" in listener.warnings[0], "--back-translate" in listener.warnings[1]] == [True, True]
+    assert "apt-get install" in listener.warnings[0]
+    for asked in ({"wordnet": 1}, {"back_translate": 1}, {"translator": ("apertium",)}):
+        with pytest.raises(InputError, match=r"not installed|no translator"):
+            augment.run(replace(Params((str(nli),)), **asked), work)
+
+
+def sample(count: int) -> list[str]:
+    words = "dog cat house garden picture book river quick red large run eat see walk build quickly often".split()
+    generator = random.Random(7)
+    return [f"The {' '.join(generator.choices(words, k=6))} near {number}." for number in range(count)]
+
+
+@needs_wordnet
+def test_bytes_do_not_depend_on_workers_or_shards_before(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sentence_table, "SHARD_ROWS", 300)
+    (tmp_path / "a.txt").write_text("\n".join(sample(500)) + "\n")
+    options: dict[str, Any] = {"wordnet": 2, "seed": 1, "back_translate": 0}
+    results = [run(tmp_path, tmp_path / "a.txt", workers=n, name=f"w{n}", **options) for n in (1, 2, 3)]
+    assert len({result.digest for result in results}) == 1
+    rows = rows_of(results[0])
+    assert [row["row"] for row in rows] == list(range(len(rows)))
+    assert len({row["text"] for row in rows}) == len(rows)
+    made = [row for row in rows if row["source"] == "wordnet"]
+    assert len(made) == results[0].facts["by_source"]["wordnet"] > 800
+    assert all(rows[row["parent"]]["source"] == "original" for row in made)
+    assert {row["origin"] for row in rows} == {"a.txt"}
+
+
+@needs_wordnet
+@needs_apertium
+def test_three_times_by_default(tmp_path: Path) -> None:
+    (tmp_path / "a.txt").write_text("A man is playing a large guitar.\nTwo children walk to the old school.\n")
+    artifact = augment.run(Params((str(tmp_path / "a.txt"),)), WorkDirectory(tmp_path / "work"))
+    assert set(artifact.facts["by_source"]) == {"original", "wordnet", "back-translation"}
+    assert artifact.facts["by_source"]["original"] == 2
+    assert set(artifact.parameters["augmentations"]) == {"wordnet", "back-translation"}
+    assert not (artifact.path / "pieces").exists()
+
+
+def command(folder: Path, work: str) -> list[str]:
+    options = ["--wordnet", "1", "--back-translate", "1" if find_pivots() else "0", "--work", str(folder / work)]
+    return [sys.executable, "-m", "sentcompress", "augment", str(folder / "a.txt"), *options, "--quiet"]
+
+
+def start(folder: Path, work: str) -> subprocess.Popen[bytes]:
+    environment = {**os.environ, "PYTHONPATH": str(ROOT)}
+    return subprocess.Popen(command(folder, work), env=environment, start_new_session=True, stdout=subprocess.DEVNULL)
+
+
+def killed_until_done(folder: Path, kills: int, longest: float) -> int:
+    """Kill the stage at random moments, then let it end; how many of the kills found it alive."""
+    generator, hits = random.Random(3), 0
+    for _ in range(kills):
+        process = start(folder, "killed")
+        try:
+            process.wait(timeout=generator.uniform(0.2, longest))
+        except subprocess.TimeoutExpired:
+            process.kill()
+            hits += 1
+            process.wait()
+    assert start(folder, "killed").wait() == 0
+    return hits
+
+
+def check_kills(folder: Path, sentences: int, kills: int) -> None:
+    (folder / "a.txt").write_text("\n".join(sample(sentences)) + "\n")
+    began = time.monotonic()
+    assert start(folder, "whole").wait() == 0
+    took = time.monotonic() - began
+    # Each run goes on where the last was killed, so moments are drawn from a part of the whole time.
+    hits = killed_until_done(folder, kills, max(0.5, took * 0.8))
+    assert hits >= kills // 2
+    whole, killed = (WorkDirectory(folder / name).get("sentences") for name in ("whole", "killed"))
+    assert killed.digest == whole.digest
+    assert {path.name for path in killed.path.iterdir()} == {path.name for path in whole.path.iterdir()}
+
+
+@needs_wordnet
+def test_killed_and_run_again_gives_the_same_bytes(tmp_path: Path) -> None:
+    check_kills(tmp_path, 300, 2)
+
+
+@pytest.mark.slow
+@needs_wordnet
+def test_killed_a_dozen_times_and_run_again_gives_the_same_bytes(tmp_path: Path) -> None:
+    check_kills(tmp_path, 6000, 14)
+
+
+@needs_wordnet
+def test_interrupted_by_the_keyboard_it_ends_at_once_and_goes_on(tmp_path: Path) -> None:
+    (tmp_path / "a.txt").write_text("\n".join(sample(2000)) + "\n")
+    process = start(tmp_path, "work")
+    partial = tmp_path / "work" / "sentences" / ".main.partial" / "pieces"
+    while not (partial.is_dir() and any(partial.glob("*.parquet"))):
+        assert process.poll() is None
+        time.sleep(0.02)
+    os.killpg(process.pid, signal.SIGINT)
+    assert process.wait(timeout=10) == 130
+    assert WorkDirectory(tmp_path / "work").unfinished("sentences") == ["main"]
