@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 import numpy as np
 import numpy.typing as npt
+
+from sentcompress.errors import InputError
 
 SHARD_PATTERN = "vectors-{:05d}.npy"
 
@@ -33,3 +37,40 @@ class VectorShards:
             mine = owner == shard
             out[mine] = self._shards[shard][indices[mine] - self._starts[shard]]
         return out
+
+
+@contextmanager
+def writing_vectors(
+    path: Path, rows: int, dimension: int, store: str
+) -> Iterator[Callable[[npt.NDArray[np.float32]], None]]:
+    """Write a `.npy` file piece by piece: yields a function that appends [n, D] vectors.
+
+    Args:
+        path: where to write.
+        rows, dimension: N and D, known beforehand since the header comes first.
+        store: float32 or float16.
+
+    Raises:
+        InputError: if a vector is not finite as stored.
+        ValueError: if not exactly `rows` vectors were appended.
+    """
+    written = 0
+    with path.open("wb") as stream:
+        header = {"descr": np.lib.format.dtype_to_descr(np.dtype(store)), "fortran_order": False}
+        np.lib.format.write_array_header_1_0(stream, {**header, "shape": (rows, dimension)})
+
+        def append(vectors: npt.NDArray[np.float32]) -> None:
+            nonlocal written
+            with np.errstate(over="ignore"):  # found below
+                stored = np.ascontiguousarray(vectors, dtype=store)
+            if not np.isfinite(stored).all():
+                if np.isfinite(vectors).all():
+                    raise InputError(f"the model's vectors are too large for {store}", "use --store float32")
+                raise InputError("the model gave vectors that are not numbers", "try --dtype float32")
+            # Not stream.write(stored.tobytes()): that would copy.
+            stream.write(stored.data)
+            written += len(stored)
+
+        yield append
+    if written != rows:
+        raise ValueError(f"{written} vectors were written to {path}, {rows} were announced")

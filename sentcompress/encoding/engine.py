@@ -1,0 +1,125 @@
+"""Sentences -> vectors at full speed: batches without padding, tokenised ahead, duplicates encoded once."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+
+import numpy as np
+import numpy.typing as npt
+import torch
+from torch import Tensor
+from torch.nn import functional
+
+from sentcompress.encoding.batches import Window, ahead, plan_batches, tokenized, windows
+from sentcompress.encoding.linear import OneDnnLinear
+from sentcompress.encoding.plan import Plan, make_plan, prepared
+from sentcompress.models.devices import pick_device
+from sentcompress.models.encoder import Encoder
+from sentcompress.progress import Task
+
+
+class EncodeEngine:
+    """Encodes with the weights that `encoder` has when the engine is made; the encoder itself is left as it is.
+
+    The vectors are those of `SentenceTransformer.encode`. Their last digits depend on which sentences share a
+    batch, hence on the window; the same texts in the same order always give the same bytes on the same machine.
+
+    Args:
+        encoder: the model.
+        device: auto, cpu, cuda or mps.
+        dtype: auto, float32, bfloat16, or float16 on a GPU.
+        batch_tokens: the largest number of tokens in a batch; by default what suits the device.
+        plan: decisions of an earlier engine, instead of `dtype` and `batch_tokens`.
+
+    Raises:
+        UsageError: for an unknown device or dtype.
+        InputError: if this machine has no such device.
+    """
+
+    def __init__(
+        self,
+        encoder: Encoder,
+        *,
+        device: str = "auto",
+        dtype: str = "auto",
+        batch_tokens: int | None = None,
+        plan: Plan | None = None,
+    ) -> None:
+        self.device = pick_device(device)
+        self.plan = plan or make_plan(encoder, self.device, dtype, batch_tokens)
+        self._encoder = prepared(encoder, self.device, self.plan.dtype)
+        self._padding = int(encoder.tokenizer.pad_token_id or 0)
+
+    @property
+    def compute_dtype(self) -> str:
+        """What the transformer computes in."""
+        return self.plan.dtype
+
+    @property
+    def dtype_reason(self) -> str:
+        return self.plan.reason
+
+    @property
+    def matmul(self) -> str:
+        """Whose matrix product the linear layers use: "onednn", or "torch" for torch's own choice."""
+        return "onednn" if any(isinstance(m, OneDnnLinear) for m in self._encoder.modules()) else "torch"
+
+    @property
+    def dimension(self) -> int:
+        return self._encoder.dimension
+
+    def encode(self, texts: Sequence[str], task: Task | None = None) -> npt.NDArray[np.float32]:
+        """Vectors of all texts at once: N texts -> [N, D], in their order; `task` counts texts."""
+        index: dict[str, int] = {}
+        places = [index.setdefault(text, len(index)) for text in texts]
+        vectors = np.empty((len(index), self.dimension), dtype=np.float32)
+        done = 0
+        for part in self.stream([list(index)], task):
+            vectors[done : done + len(part)] = part
+            done += len(part)
+        if len(index) == len(texts):
+            return vectors
+        if task:
+            task.advance(len(texts) - len(index))
+        return vectors[places]
+
+    def stream(self, chunks: Iterable[Sequence[str]], task: Task | None = None) -> Iterator[npt.NDArray[np.float32]]:
+        """Vectors of any number of texts in bounded memory.
+
+        Args:
+            chunks: the texts, a few at a time; they are regrouped, so the size of a chunk matters little.
+            task: counts texts.
+
+        Yields:
+            [n, D], consecutive rows in the order of the texts; n is not the size of a chunk.
+        """
+        # The iterator runs in another thread, so that texts are read and tokenised while the model computes.
+        for window in ahead(tokenized(self._encoder, texts) for texts in windows(chunks)):
+            yield self._encode_window(window, task)
+
+    @torch.inference_mode()
+    def _encode_window(self, window: Window, task: Task | None) -> npt.NDArray[np.float32]:
+        lengths = np.array([len(ids) for ids in window.tokens], dtype=np.int64)
+        occurrences = np.bincount(window.places, minlength=len(lengths))
+        # Results stay on the device until the window is done, so that a GPU never waits for a copy.
+        vectors = torch.empty(len(lengths), self.dimension, device=self.device)
+        for batch in plan_batches(lengths, self.plan.batch_tokens):
+            vectors[torch.from_numpy(batch).to(self.device)] = self._forward([window.tokens[i] for i in batch])
+            if task:
+                task.advance(int(occurrences[batch].sum()))
+        distinct: npt.NDArray[np.float32] = vectors.cpu().numpy()
+        return distinct if len(distinct) == len(window.places) else distinct[window.places]
+
+    def _forward(self, tokens: Sequence[npt.NDArray[np.int32]]) -> Tensor:
+        """[B, D] float32 vectors of B token sequences, the first of which is the longest."""
+        ids = torch.full((len(tokens), len(tokens[0])), self._padding, dtype=torch.long)
+        mask = torch.zeros_like(ids)
+        for row, found in enumerate(tokens):
+            ids[row, : len(found)] = torch.from_numpy(found)
+            mask[row, : len(found)] = 1
+        padded = len(tokens[-1]) < len(tokens[0])
+        ids, mask = ids.to(self.device, non_blocking=True), mask.to(self.device, non_blocking=True)
+        # Without a mask, attention takes its fastest kernel.
+        output = self._encoder.transformer(input_ids=ids, attention_mask=mask if padded else None)
+        vectors = self._encoder.head(output.last_hidden_state.float(), mask)
+        return functional.normalize(vectors, dim=1) if self._encoder.normalize else vectors

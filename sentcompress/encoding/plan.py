@@ -1,0 +1,99 @@
+"""How a model is run on a machine: number format and batch size, by rule where one holds, else by measurement."""
+
+from __future__ import annotations
+
+import copy
+import json
+import time
+from dataclasses import asdict, dataclass
+
+import torch
+
+from sentcompress.encoding.linear import onednn_is_here, use_onednn
+from sentcompress.errors import UsageError
+from sentcompress.models.devices import dtype_candidates
+from sentcompress.models.encoder import Encoder
+
+# Tokens of one batch. On a CPU, what its caches hold (1,024 to 4,096 measure alike for 384 dimensions; 8,192 is 15%
+# slower); a GPU has to be filled.
+CPU_BATCH_TOKENS = 2048
+GPU_BATCH_TOKENS = 32_768
+# The measurement: sentences of the usual length, as many as take a CPU a few hundredths of a second.
+TRIAL_SHAPE = (16, 32)
+TRIAL_ROUNDS = 3
+# bfloat16 costs accuracy (cosines to float32 of about 0.9999), so it has to be worth it.
+WORTHWHILE = 1.15
+
+
+@dataclass(frozen=True)
+class Plan:
+    """What changes the last digits of vectors without being asked for. A resumed run keeps the plan it began with.
+
+    Attributes:
+        dtype: what the transformer computes in; pooling, dense layers and normalisation are always float32.
+        reason: why that dtype.
+        batch_tokens: the largest number of tokens in a batch.
+    """
+
+    dtype: str
+    reason: str
+    batch_tokens: int
+
+    def to_json(self) -> str:
+        return json.dumps({"plan": asdict(self)}) + "\n"
+
+    @classmethod
+    def from_json(cls, text: str) -> Plan:
+        return cls(**json.loads(text)["plan"])
+
+
+def make_plan(encoder: Encoder, device: torch.device, dtype: str = "auto", batch_tokens: int | None = None) -> Plan:
+    """Decide how to run `encoder` on `device`.
+
+    Raises:
+        UsageError: for an unknown dtype, float16 on a CPU, or a batch without tokens.
+    """
+    if batch_tokens is not None and batch_tokens < 1:
+        raise UsageError(f"--batch-tokens must be at least 1, not {batch_tokens}")
+    tokens = batch_tokens or (CPU_BATCH_TOKENS if device.type == "cpu" else GPU_BATCH_TOKENS)
+    candidates = dtype_candidates(dtype, device)
+    if len(candidates) == 1:
+        reason = f"default on {device.type}" if dtype == "auto" else "asked for"
+        return Plan(candidates[0], reason, tokens)
+    seconds = _measure(encoder, device, candidates)
+    ratio = seconds["float32"] / seconds["bfloat16"]
+    picked = "bfloat16" if ratio >= WORTHWHILE else "float32"
+    return Plan(picked, f"measured: bfloat16 is {ratio:.2f} times as fast as float32 with this model here", tokens)
+
+
+def prepared(encoder: Encoder, device: torch.device, dtype: str) -> Encoder:
+    """A copy for inference on `device`; the original is not touched, and shares its weights where it can."""
+    same = encoder.device == device and dtype == "float32"
+    shared = list(encoder.parameters()) + list(encoder.buffers()) if same else []
+    memo = {id(item): item for item in (*shared, encoder.tokenizer)}
+    with torch.no_grad():
+        clone = copy.deepcopy(encoder, memo).eval()
+        if not same:
+            # The layers after the transformer are small, and in float32 they round nothing away.
+            clone.to(device)
+            clone.transformer.to(getattr(torch, dtype))
+        if device.type == "cpu" and onednn_is_here():
+            use_onednn(clone.transformer)
+    return clone
+
+
+def _measure(encoder: Encoder, device: torch.device, dtypes: tuple[str, ...]) -> dict[str, float]:
+    """Seconds of one forward for each dtype: the best of a few rounds, taken in turn."""
+    vocabulary = int(getattr(encoder.config, "vocab_size", 1000))
+    ids = torch.arange(TRIAL_SHAPE[0] * TRIAL_SHAPE[1], device=device).view(TRIAL_SHAPE) * 7 % vocabulary
+    ones = torch.ones_like(ids)
+    copies = {dtype: prepared(encoder, device, dtype) for dtype in dtypes}
+    best = dict.fromkeys(dtypes, float("inf"))
+    with torch.inference_mode():
+        for turn in range(TRIAL_ROUNDS + 1):
+            for dtype, model in copies.items():
+                started = time.perf_counter()
+                model.states(ids, ones)
+                if turn > 0:  # the first round warms up
+                    best[dtype] = min(best[dtype], time.perf_counter() - started)
+    return best

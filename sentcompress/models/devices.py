@@ -1,0 +1,53 @@
+"""Where a model runs, and which number formats make sense there."""
+
+from __future__ import annotations
+
+import torch
+
+from sentcompress.errors import InputError, UsageError, did_you_mean
+
+DEVICES = ("auto", "cpu", "cuda", "mps")
+DTYPES = ("auto", "float32", "bfloat16", "float16")
+
+
+def pick_device(name: str = "auto") -> torch.device:
+    """The device called `name`; `auto` is CUDA where there is one, then Apple's GPU, then the CPU.
+
+    Raises:
+        UsageError: if `name` is not one of DEVICES.
+        InputError: if this machine has no such device.
+    """
+    if name not in DEVICES:
+        raise UsageError(f"no device {name!r}", did_you_mean(name, DEVICES))
+    present = {"cpu": True, "cuda": torch.cuda.is_available(), "mps": torch.backends.mps.is_available()}
+    if name == "auto":
+        return torch.device(next(kind for kind in ("cuda", "mps", "cpu") if present[kind]))
+    if not present[name]:
+        raise InputError(f"this machine has no {name} device{_why_not(name)}", "use --device auto or --device cpu")
+    return torch.device(name)
+
+
+def dtype_candidates(name: str, device: torch.device) -> tuple[str, ...]:
+    """The number formats to choose from; more than one where only a measurement can tell which is faster.
+
+    `auto` is bfloat16 on CUDA GPUs that compute in it. On a CPU it depends on the model and on the machine: half
+    precision can be four times faster there or a hundred times slower. float16 is never right on a CPU.
+
+    Raises:
+        UsageError: if `name` is not one of DTYPES, or is float16 on a CPU.
+    """
+    if name not in DTYPES:
+        raise UsageError(f"no dtype {name!r}", did_you_mean(name, DTYPES))
+    if name == "float16" and device.type == "cpu":
+        raise UsageError("float16 is no format to compute in on a CPU", "use --dtype auto, float32 or bfloat16")
+    if name != "auto":
+        return (name,)
+    if device.type == "cuda":
+        return ("bfloat16",) if torch.cuda.is_bf16_supported(including_emulation=False) else ("float32",)
+    return ("float32", "bfloat16") if device.type == "cpu" else ("float32",)
+
+
+def _why_not(name: str) -> str:
+    if name == "cuda" and torch.version.cuda is None:
+        return f" that torch {torch.__version__} could use (it is built without CUDA)"
+    return ""

@@ -1,0 +1,138 @@
+"""Lines of text -> one `.npy` file of vectors."""
+
+from __future__ import annotations
+
+import itertools
+import shutil
+import sys
+import tempfile
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import BinaryIO
+
+from sentcompress.artifacts import WorkDirectory
+from sentcompress.atomic import written
+from sentcompress.corpora.text_files import STDIN, Source, as_source, open_lines
+from sentcompress.encoding.engine import EncodeEngine
+from sentcompress.encoding.vector_shards import writing_vectors
+from sentcompress.errors import InputError, raise_faults
+from sentcompress.models.catalog import find_model
+from sentcompress.models.devices import DTYPES, pick_device
+from sentcompress.progress import SILENT, Reporter
+
+COMMAND = "encode"
+STORES = ("float32", "float16")
+# Lines handed to the engine at a time.
+CHUNK = 1000
+
+
+@dataclass(frozen=True)
+class Params:
+    """What to encode (`-` is standard input), with what, and where to."""
+
+    lines: str
+    output: Path
+    model: str | None = None
+    revision: str | None = None
+    trust_remote_code: bool = False
+    store: str = "float32"
+    dtype: str = "auto"
+    device: str = "auto"
+    batch_tokens: int | None = None
+
+    def check(self) -> None:
+        """Raise UsageError that lists every fault."""
+        faults = []
+        if self.store not in STORES:
+            faults.append(f"--store must be one of {', '.join(STORES)}, not {self.store}")
+        if self.dtype not in DTYPES:
+            faults.append(f"--dtype must be one of {', '.join(DTYPES)}, not {self.dtype}")
+        if self.batch_tokens is not None and self.batch_tokens < 1:
+            faults.append(f"--batch-tokens must be at least 1, not {self.batch_tokens}")
+        raise_faults(faults, COMMAND)
+
+
+@dataclass(frozen=True)
+class Result:
+    """What was written. `seconds` counts the encoding, not the loading of the model."""
+
+    rows: int
+    dimension: int
+    model: str
+    seconds: float
+    sentences_per_second: float
+    dtype: str
+    dtype_reason: str
+    output: str
+
+
+def run(params: Params, work: WorkDirectory, reporter: Reporter = SILENT) -> Result:
+    """Write [N, D] vectors, row i for line i (an empty line too); the file appears only when it is complete.
+
+    Raises:
+        InputError: if the text is missing, empty or not UTF-8, the model cannot be loaded, or the output is a folder.
+    """
+    params.check()
+    pick_device(params.device)
+    if params.output.is_dir():
+        raise InputError(f"{params.output} is a folder", "name a file: -o vectors.npy")
+    model = find_model(work, params.model, revision=params.revision, trust_remote_code=params.trust_remote_code)
+    with _rereadable(params.lines, reporter) as text:
+        rows = _count(text, reporter)
+        engine = EncodeEngine(model.load(), device=params.device, dtype=params.dtype, batch_tokens=params.batch_tokens)
+        reporter.note(f"{model.label} on {engine.device.type} in {engine.compute_dtype} ({engine.dtype_reason})")
+        started = time.perf_counter()
+        with (
+            written(params.output) as unfinished,
+            writing_vectors(unfinished, rows, engine.dimension, params.store) as append,
+            reporter.track("encoding", total=rows) as task,
+        ):
+            for vectors in engine.stream(_chunks(text), task):
+                append(vectors)
+        seconds = time.perf_counter() - started
+    return Result(
+        rows=rows,
+        dimension=engine.dimension,
+        model=model.label,
+        seconds=round(seconds, 3),
+        sentences_per_second=round(rows / seconds, 1),
+        dtype=engine.compute_dtype,
+        dtype_reason=engine.dtype_reason,
+        output=str(params.output),
+    )
+
+
+@contextmanager
+def _rereadable(lines: str, reporter: Reporter) -> Iterator[Source]:
+    """The text as something that can be read twice: once to count the lines, which the header needs, once to encode."""
+    if lines != STDIN:
+        yield as_source(lines)
+        return
+    with tempfile.NamedTemporaryFile(prefix="sentcompress-") as file:
+        if sys.stdin.isatty():
+            reporter.note("reading lines from the terminal; end with Ctrl-D")
+        shutil.copyfileobj(sys.stdin.buffer, file)
+        file.flush()
+
+        def reopen() -> BinaryIO:
+            return Path(file.name).open("rb")
+
+        yield Source("standard input", reopen)
+
+
+def _count(text: Source, reporter: Reporter) -> int:
+    """The number of lines, all of which are found to be readable on the way."""
+    rows = 0
+    with reporter.track("counting", unit="lines") as task:
+        for rows, _ in open_lines(text):  # noqa: B007
+            task.advance()
+    return rows
+
+
+def _chunks(text: Source) -> Iterator[list[str]]:
+    lines = (line for _, line in open_lines(text))
+    while chunk := list(itertools.islice(lines, CHUNK)):
+        yield chunk

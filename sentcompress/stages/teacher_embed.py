@@ -1,0 +1,155 @@
+"""Encode every sentence with the teacher, once, and keep the vectors."""
+
+from __future__ import annotations
+
+import time
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+from sentcompress.artifacts import Artifact, Build, Request, WorkDirectory
+from sentcompress.corpora.sentence_table import SentenceTable
+from sentcompress.encoding.engine import EncodeEngine
+from sentcompress.encoding.plan import Plan
+from sentcompress.encoding.vector_shards import SHARD_PATTERN, writing_vectors
+from sentcompress.errors import InputError, raise_faults
+from sentcompress.models.devices import DTYPES, pick_device
+from sentcompress.models.encoder import Encoder
+from sentcompress.models.layout import POOLING_CHOICES, load_encoder
+from sentcompress.models.sources import EMBEDDED, Source, resolve
+from sentcompress.progress import SILENT, Reporter
+from sentcompress.records import LOG
+
+COMMAND = "teacher-embed"
+STORES = ("float32", "float16")
+
+
+@dataclass(frozen=True)
+class Params:
+    """What to encode, with what, and how to keep it. `device` and `batch_tokens` are no part of the request."""
+
+    teacher: str = EMBEDDED
+    sentences: str | None = None
+    name: str = "main"
+    revision: str | None = None
+    pooling: str = "auto"
+    trust_remote_code: bool = False
+    max_length: int | None = None
+    store: str = "float32"
+    dtype: str = "auto"
+    device: str = "auto"
+    batch_tokens: int | None = None
+    force: bool = False
+
+    def check(self) -> None:
+        """Raise UsageError that lists every fault."""
+        faults = []
+        if self.pooling not in POOLING_CHOICES:
+            faults.append(f"--pooling must be one of {', '.join(POOLING_CHOICES)}, not {self.pooling}")
+        if self.store not in STORES:
+            faults.append(f"--store must be one of {', '.join(STORES)}, not {self.store}")
+        if self.dtype not in DTYPES:
+            faults.append(f"--dtype must be one of {', '.join(DTYPES)}, not {self.dtype}")
+        if self.max_length is not None and self.max_length < 1:
+            faults.append(f"--max-length must be at least 1, not {self.max_length}")
+        if self.batch_tokens is not None and self.batch_tokens < 1:
+            faults.append(f"--batch-tokens must be at least 1, not {self.batch_tokens}")
+        raise_faults(faults, COMMAND)
+
+
+def run(params: Params, work: WorkDirectory, reporter: Reporter = SILENT) -> Artifact:
+    """Write an artifact of kind `teacher-vectors`: a `.npy` shard beside every shard of the sentence table.
+
+    A killed run goes on after its last whole shard, with the number format and batch size that it began with.
+
+    Raises:
+        MissingArtifactError: if there are no sentences yet.
+        InputError: if the teacher cannot be loaded or the device is not there.
+    """
+    params.check()
+    pick_device(params.device)
+    sentences = work.get("sentences", params.sentences)
+    source = resolve(params.teacher, revision=params.revision, trust_remote_code=params.trust_remote_code)
+    with work.build(_request(params, sentences, source), force=params.force, reporter=reporter) as build:
+        if build.fresh:
+            return build.fresh
+        encoder = _teacher(params, source)
+        engine = _engine(params, encoder, build)
+        reporter.note(f"{source.label} on {engine.device.type} in {engine.compute_dtype} ({engine.dtype_reason})")
+        table = SentenceTable(sentences.path)
+        encoded, seconds = _embed(table, engine, params.store, build, reporter)
+        facts: dict[str, Any] = {
+            "rows": len(table),
+            "dimension": engine.dimension,
+            "teacher": source.label,
+            "sentences_digest": sentences.digest,
+            "compute_dtype": engine.compute_dtype,
+            "compute_dtype_reason": engine.dtype_reason,
+            "device": engine.device.type,
+            # of the run that finished it: what it encoded itself, without loading
+            "sentences_per_second": round(encoded / seconds, 1) if encoded else None,
+        }
+        return build.finish(facts)
+
+
+def _request(params: Params, sentences: Artifact, source: Source) -> Request:
+    # A folder's path is made absolute: later stages load the teacher again, wherever they are called from.
+    teacher = str(source.path.resolve()) if Path(params.teacher).is_dir() else params.teacher
+    asked = {
+        "teacher": teacher,
+        "revision": params.revision,
+        "pooling": params.pooling,
+        "trust_remote_code": params.trust_remote_code,
+        "max_length": params.max_length,
+        "dtype": params.store,
+        # What was asked for: "auto" stays "auto", else a request could not be compared before measuring.
+        "compute_dtype": params.dtype,
+    }
+    inputs = {sentences.reference: sentences.digest, f"model:{source.label}": source.digest}
+    return Request("teacher-vectors", params.name, COMMAND, asked, inputs)
+
+
+def _teacher(params: Params, source: Source) -> Encoder:
+    encoder = load_encoder(source, pooling=params.pooling, trust_remote_code=params.trust_remote_code)
+    if params.max_length is not None:
+        positions = getattr(encoder.config, "max_position_embeddings", None)
+        if positions is not None and params.max_length > positions:
+            raise InputError(
+                f"{source.label} reads at most {positions} tokens, not {params.max_length}",
+                f"use --max-length {positions} or less",
+            )
+        encoder.text = replace(encoder.text, max_length=params.max_length)
+    return encoder
+
+
+def _engine(params: Params, encoder: Encoder, build: Build) -> EncodeEngine:
+    """The engine of this build; the first run decides and writes it down, those that resume it follow."""
+    if not build.has(LOG):
+        engine = EncodeEngine(encoder, device=params.device, dtype=params.dtype, batch_tokens=params.batch_tokens)
+        with build.write(LOG) as path:
+            path.write_text(engine.plan.to_json(), encoding="utf-8")
+        return engine
+    plan = Plan.from_json((build.path / LOG).read_text(encoding="utf-8"))
+    if params.batch_tokens:  # asked for again, perhaps because the memory did not suffice
+        plan = replace(plan, batch_tokens=params.batch_tokens)
+    return EncodeEngine(encoder, device=params.device, plan=plan)
+
+
+def _embed(
+    table: SentenceTable, engine: EncodeEngine, store: str, build: Build, reporter: Reporter
+) -> tuple[int, float]:
+    """Write the shards that are missing; returns how many sentences that were and the seconds it took."""
+    encoded, seconds = 0, 0.0
+    with reporter.track("encoding", total=len(table)) as task:
+        for shard, rows in enumerate(table.shard_rows):
+            name = SHARD_PATTERN.format(shard)
+            if build.has(name):
+                task.advance(rows)
+                continue
+            started = time.perf_counter()
+            with build.write(name) as path, writing_vectors(path, rows, engine.dimension, store) as append:
+                # Nothing but the shard's own sentences goes in, so that its bytes do not depend on where a run began.
+                for vectors in engine.stream([table.texts(shard)], task):
+                    append(vectors)
+            encoded, seconds = encoded + rows, seconds + time.perf_counter() - started
+    return encoded, seconds

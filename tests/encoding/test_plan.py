@@ -1,0 +1,68 @@
+"""How dtype and batch size are decided."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+import torch
+
+from sentcompress.encoding import plan as module
+from sentcompress.encoding.plan import Plan, make_plan, prepared
+from sentcompress.errors import UsageError
+from sentcompress.models.encoder import Encoder
+from sentcompress.models.layout import load_encoder
+from sentcompress.models.sources import resolve
+
+CPU = torch.device("cpu")
+
+
+@pytest.fixture
+def encoder(tiny_model: Path) -> Encoder:
+    return load_encoder(resolve(str(tiny_model)))
+
+
+@pytest.mark.parametrize(("bfloat16_seconds", "expected"), [(0.5, "bfloat16"), (0.95, "float32"), (30.0, "float32")])
+def test_auto_follows_the_measurement(
+    encoder: Encoder, monkeypatch: pytest.MonkeyPatch, bfloat16_seconds: float, expected: str
+) -> None:
+    seconds = {"float32": 1.0, "bfloat16": bfloat16_seconds}
+    monkeypatch.setattr(module, "_measure", lambda *_: seconds)
+    plan = make_plan(encoder, CPU)
+    assert plan.dtype == expected
+    assert "measured" in plan.reason
+    assert f"{1 / bfloat16_seconds:.2f} times" in plan.reason
+
+
+def test_auto_really_measures(encoder: Encoder) -> None:
+    assert make_plan(encoder, CPU).dtype in ("float32", "bfloat16")
+
+
+def test_what_is_asked_for_is_not_measured(encoder: Encoder, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delattr(module, "_measure")
+    assert make_plan(encoder, CPU, "bfloat16", 77) == Plan("bfloat16", "asked for", 77)
+
+
+def test_a_batch_needs_tokens(encoder: Encoder) -> None:
+    with pytest.raises(UsageError, match="batch-tokens"):
+        make_plan(encoder, CPU, "float32", 0)
+
+
+def test_a_plan_survives_its_file() -> None:
+    plan = Plan("bfloat16", "because", 12)
+    assert Plan.from_json(plan.to_json()) == plan
+
+
+@pytest.mark.parametrize("dtype", ["float32", "bfloat16"])
+def test_the_encoder_itself_is_left_alone(encoder: Encoder, dtype: str) -> None:
+    before = {name: value.clone() for name, value in encoder.state_dict().items()}
+    kinds = [type(layer) for layer in encoder.modules()]
+    encoder.train()
+    clone = prepared(encoder, CPU, dtype)
+    assert not clone.training
+    assert encoder.training
+    assert [type(layer) for layer in encoder.modules()] == kinds
+    assert all(torch.equal(value, before[name]) for name, value in encoder.state_dict().items())
+    assert clone.tokenizer is encoder.tokenizer
+    shared = clone.transformer.get_input_embeddings().weight is encoder.transformer.get_input_embeddings().weight  # type: ignore[operator]
+    assert shared == (dtype == "float32")

@@ -1,0 +1,52 @@
+"""Vectors on disk: written piece by piece, read by row."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from sentcompress.encoding.vector_shards import SHARD_PATTERN, VectorShards, writing_vectors
+from sentcompress.errors import InputError
+
+
+@pytest.mark.parametrize("store", ["float32", "float16"])
+def test_pieces_become_the_array_that_numpy_would_save(tmp_path: Path, store: str) -> None:
+    vectors = np.random.default_rng(0).normal(size=(10, 3)).astype(np.float32)
+    with writing_vectors(tmp_path / "a.npy", 10, 3, store) as append:
+        for piece in (vectors[:4], vectors[4:4], vectors[4:]):
+            append(piece)
+    np.save(tmp_path / "b.npy", vectors.astype(store))
+    assert (tmp_path / "a.npy").read_bytes() == (tmp_path / "b.npy").read_bytes()
+
+
+def test_too_few_vectors_are_noticed(tmp_path: Path) -> None:
+    with pytest.raises(ValueError, match="2 vectors"), writing_vectors(tmp_path / "a.npy", 3, 2, "float32") as append:
+        append(np.zeros((2, 2), dtype=np.float32))
+
+
+def test_what_float16_cannot_hold_is_refused(tmp_path: Path) -> None:
+    with (
+        pytest.raises(InputError, match="too large") as caught,
+        writing_vectors(tmp_path / "a.npy", 1, 2, "float16") as append,
+    ):
+        append(np.array([[1e6, 0]], dtype=np.float32))
+    assert "--store float32" in str(caught.value.hint)
+
+
+def test_vectors_that_are_not_numbers_are_refused(tmp_path: Path) -> None:
+    with pytest.raises(InputError, match="not numbers"), writing_vectors(tmp_path / "a", 1, 1, "float32") as append:
+        append(np.array([[np.nan]], dtype=np.float32))
+
+
+def test_rows_are_found_across_shards(tmp_path: Path) -> None:
+    whole = np.arange(24, dtype=np.float32).reshape(8, 3)
+    for shard, (start, end) in enumerate([(0, 3), (3, 7), (7, 8)]):
+        np.save(tmp_path / SHARD_PATTERN.format(shard), whole[start:end].astype(np.float16))
+    shards = VectorShards(tmp_path)
+    wanted = np.array([7, 0, 3, 3, 2])
+    assert len(shards) == 8
+    assert shards.dimension == 3
+    assert shards.rows(wanted).dtype == np.float32
+    np.testing.assert_array_equal(shards.rows(wanted), whole[wanted])
