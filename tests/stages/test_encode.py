@@ -1,0 +1,111 @@
+"""encode: lines of text to one .npy file."""
+
+from __future__ import annotations
+
+import gzip
+import io
+import json
+import os
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from sentcompress.artifacts import WorkDirectory
+from sentcompress.encoding.engine import EncodeEngine
+from sentcompress.errors import InputError, UsageError
+from sentcompress.models.layout import load_encoder
+from sentcompress.models.sources import resolve
+from sentcompress.stages import encode as stage
+from sentcompress.stages.encode import Params
+
+
+@pytest.fixture
+def work(tmp_path: Path) -> WorkDirectory:
+    return WorkDirectory(tmp_path / "work")
+
+
+def write(path: Path, lines: list[str]) -> str:
+    path.write_text("".join(f"{line}\n" for line in lines), encoding="utf-8")
+    return str(path)
+
+
+def test_row_i_is_line_i(work: WorkDirectory, tmp_path: Path, tiny_model: Path, sentences: list[str]) -> None:
+    lines = [*sentences[:40], "", sentences[0], "last"]
+    result = stage.run(
+        Params(write(tmp_path / "a.txt", lines), tmp_path / "new" / "a.npy", str(tiny_model), dtype="float32"), work
+    )
+    vectors = np.load(tmp_path / "new" / "a.npy")
+    expected = EncodeEngine(load_encoder(resolve(str(tiny_model))), dtype="float32").encode(lines)
+    np.testing.assert_allclose(vectors, expected, rtol=0, atol=1e-6)
+    assert (result.rows, result.dimension, result.model, result.dtype) == (43, 32, "tiny-model", "float32")
+    assert result.sentences_per_second > 0
+    assert os.listdir(tmp_path / "new") == ["a.npy"]
+
+
+def test_compressed_text_and_half_precision(work: WorkDirectory, tmp_path: Path, tiny_model: Path) -> None:
+    with gzip.open(tmp_path / "a.txt.gz", "wt", encoding="utf-8") as stream:
+        stream.write("\ufeffa dog\r\na cat")
+    stage.run(Params(str(tmp_path / "a.txt.gz"), tmp_path / "a.npy", str(tiny_model), store="float16"), work)
+    vectors = np.load(tmp_path / "a.npy")
+    assert vectors.shape == (2, 32)
+    assert vectors.dtype == np.float16
+
+
+def test_standard_input(work: WorkDirectory, tmp_path: Path, tiny_model: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("sys.stdin", io.TextIOWrapper(io.BytesIO(b"a dog\na cat\n")))
+    assert stage.run(Params("-", tmp_path / "a.npy", str(tiny_model)), work).rows == 2
+    assert len(np.load(tmp_path / "a.npy")) == 2
+
+
+@pytest.mark.parametrize(
+    ("content", "message"),
+    [(b"", "is empty"), (b"a dog\n\xff\xfe cat\n", "line 2"), (b"\x93NUMPY\x01\x00", "NumPy")],
+)
+def test_bad_text_is_refused_and_nothing_is_written(
+    work: WorkDirectory, tmp_path: Path, tiny_model: Path, content: bytes, message: str
+) -> None:
+    (tmp_path / "a.txt").write_bytes(content)
+    (tmp_path / "out.npy").write_bytes(b"older")
+    with pytest.raises(InputError, match=message):
+        stage.run(Params(str(tmp_path / "a.txt"), tmp_path / "out.npy", str(tiny_model)), work)
+    assert (tmp_path / "out.npy").read_bytes() == b"older"
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["a.txt", "out.npy"]
+
+
+def test_a_folder_cannot_be_the_output(work: WorkDirectory, tmp_path: Path, tiny_model: Path) -> None:
+    with pytest.raises(InputError, match="is a folder"):
+        stage.run(Params(write(tmp_path / "a.txt", ["a"]), tmp_path, str(tiny_model)), work)
+
+
+def test_an_interrupted_run_leaves_the_older_file(
+    work: WorkDirectory, tmp_path: Path, tiny_model: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "out.npy").write_bytes(b"older")
+
+    def interrupt(*_: object) -> object:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(EncodeEngine, "_forward", interrupt)
+    with pytest.raises(KeyboardInterrupt):
+        stage.run(
+            Params(write(tmp_path / "a.txt", ["a"]), tmp_path / "out.npy", str(tiny_model), dtype="float32"), work
+        )
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["a.txt", "out.npy"]
+    assert (tmp_path / "out.npy").read_bytes() == b"older"
+
+
+def test_all_faults_are_told_at_once(work: WorkDirectory, tmp_path: Path) -> None:
+    with pytest.raises(UsageError, match="3 faults"):
+        stage.run(Params("a.txt", tmp_path / "a.npy", store="int8", dtype="half", batch_tokens=0), work)
+
+
+def test_the_command_reports_json(tmp_path: Path, tiny_model: Path, capfd: pytest.CaptureFixture[str]) -> None:
+    from sentcompress.cli.main import _run
+
+    lines, output = write(tmp_path / "a.txt", ["a dog", "a cat"]), str(tmp_path / "a.npy")
+    assert _run(["encode", lines, "--model", str(tiny_model), "-o", output, "--json", "-q"]) == 0
+    document = json.loads(capfd.readouterr().out)
+    expected = {"rows", "dimension", "model", "seconds", "sentences_per_second", "dtype", "dtype_reason", "output"}
+    assert set(document) == expected
+    assert document["output"] == output

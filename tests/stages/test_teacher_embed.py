@@ -1,0 +1,238 @@
+"""teacher-embed: aligned vectors, freshness, faults, and a run that is killed again and again."""
+
+from __future__ import annotations
+
+import json
+import multiprocessing
+import os
+import random
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+from conftest import make_sentences, make_tiny_model
+
+from sentcompress.artifacts import Artifact, Request, WorkDirectory
+from sentcompress.corpora.sentence_table import SCHEMA, SHARD_PATTERN
+from sentcompress.encoding.engine import EncodeEngine
+from sentcompress.encoding.vector_shards import VectorShards
+from sentcompress.errors import InputError, MissingArtifactError, UsageError
+from sentcompress.models.layout import load_encoder
+from sentcompress.models.sources import resolve
+from sentcompress.stages import teacher_embed as stage
+from sentcompress.stages.teacher_embed import Params
+
+
+def make_table(work: WorkDirectory, texts: list[str], shard_rows: int = 100, name: str = "main") -> Artifact:
+    """A sentence table in small shards."""
+    request = Request("sentences", name, "augment", {"texts": len(texts)}, {})
+    with work.build(request) as build:
+        for shard, start in enumerate(range(0, len(texts), shard_rows)):
+            part = texts[start : start + shard_rows]
+            rows = [
+                {"row": start + i, "text": text, "source": "original", "parent": -1, "origin": "test"}
+                for i, text in enumerate(part)
+            ]
+            with build.write(SHARD_PATTERN.format(shard)) as path:
+                pq.write_table(pa.Table.from_pylist(rows, schema=SCHEMA), path)
+        return build.finish({"rows": len(texts), "originals": len(texts)})
+
+
+@pytest.fixture
+def work(tmp_path: Path, sentences: list[str]) -> WorkDirectory:
+    work = WorkDirectory(tmp_path / "work")
+    make_table(work, sentences)
+    return work
+
+
+def test_vectors_stand_beside_their_sentences(work: WorkDirectory, tiny_model: Path, sentences: list[str]) -> None:
+    artifact = stage.run(Params(str(tiny_model), dtype="float32"), work)
+    table = work.get("sentences")
+    assert artifact.reference == "teacher-vectors/main"
+    assert artifact.inputs["sentences/main"] == table.digest
+    assert artifact.facts["rows"] == 300
+    assert artifact.facts["dimension"] == 32
+    assert artifact.facts["sentences_digest"] == table.digest
+    assert artifact.facts["compute_dtype"] == "float32"
+    assert artifact.facts["sentences_per_second"] > 0
+    shards = VectorShards(artifact.path)
+    assert [path.name for path in shards.paths] == [f"vectors-{number:05d}.npy" for number in range(3)]
+    expected = EncodeEngine(load_encoder(resolve(str(tiny_model))), dtype="float32").encode(sentences)
+    np.testing.assert_allclose(shards.rows(np.arange(300)), expected, rtol=0, atol=1e-6)
+
+
+def test_half_precision_storage(work: WorkDirectory, tiny_model: Path) -> None:
+    full = stage.run(Params(str(tiny_model), dtype="float32"), work)
+    half = stage.run(Params(str(tiny_model), name="half", dtype="float32", store="float16"), work)
+    stored = np.load(half.path / "vectors-00000.npy")
+    assert stored.dtype == np.float16
+    np.testing.assert_array_equal(stored, np.load(full.path / "vectors-00000.npy").astype(np.float16))
+
+
+def test_a_second_run_is_fresh_whatever_the_device_and_the_batches(work: WorkDirectory, tiny_model: Path) -> None:
+    first = stage.run(Params(str(tiny_model), dtype="float32"), work)
+    second = stage.run(Params(str(tiny_model), dtype="float32", device="cpu", batch_tokens=64), work)
+    assert second.manifest == first.manifest
+    other = stage.run(Params(str(tiny_model), dtype="bfloat16"), work)
+    assert other.digest != first.digest
+    assert other.facts["compute_dtype"] == "bfloat16"
+
+
+def test_sentences_are_cut_where_asked(work: WorkDirectory, tiny_model: Path) -> None:
+    whole = stage.run(Params(str(tiny_model), dtype="float32"), work)
+    cut = stage.run(Params(str(tiny_model), name="cut", dtype="float32", max_length=5), work)
+    assert whole.digest != cut.digest
+    with pytest.raises(InputError, match="at most 64 tokens"):
+        stage.run(Params(str(tiny_model), name="long", max_length=65), work)
+
+
+def test_a_simcse_checkpoint_keeps_its_pooler(work: WorkDirectory, tmp_path: Path) -> None:
+    from transformers import BertConfig, BertModel
+
+    donor = make_tiny_model(tmp_path / "donor")
+    folder = tmp_path / "sup-simcse-tiny"
+    BertModel(BertConfig.from_pretrained(donor)).save_pretrained(folder)
+    for name in ("tokenizer.json", "tokenizer_config.json"):
+        (folder / name).write_bytes((donor / name).read_bytes())
+    vectors = {
+        pooling: stage.run(Params(str(folder), name=pooling, pooling=pooling, dtype="float32"), work)
+        for pooling in ("auto", "cls-mlp", "mean")
+    }
+    assert vectors["auto"].digest == vectors["cls-mlp"].digest != vectors["mean"].digest
+
+
+def test_what_is_missing_is_named(tmp_path: Path, tiny_model: Path) -> None:
+    with pytest.raises(MissingArtifactError) as caught:
+        stage.run(Params(str(tiny_model)), WorkDirectory(tmp_path / "empty"))
+    assert "augment" in str(caught.value.hint)
+
+
+def test_all_faults_are_told_at_once(work: WorkDirectory) -> None:
+    with pytest.raises(UsageError) as caught:
+        stage.run(Params(pooling="best", store="int8", dtype="half", max_length=0, batch_tokens=0), work)
+    assert "5 faults" in caught.value.message
+
+
+def test_a_teacher_without_weights_leaves_nothing_behind(work: WorkDirectory, tiny_model: Path, tmp_path: Path) -> None:
+    hollow = tmp_path / "hollow"
+    hollow.mkdir()
+    (hollow / "config.json").write_bytes((tiny_model / "config.json").read_bytes())
+    with pytest.raises(InputError, match="no weights"):
+        stage.run(Params(str(hollow)), work)
+    assert work.names("teacher-vectors") == work.unfinished("teacher-vectors") == []
+
+
+def test_a_resumed_run_keeps_the_plan_it_began_with(
+    work: WorkDirectory, tiny_model: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    plans = iter([{"float32": 1.0, "bfloat16": 0.1}, {"float32": 0.1, "bfloat16": 1.0}])
+    monkeypatch.setattr("sentcompress.encoding.plan._measure", lambda *_: next(plans))
+    whole = EncodeEngine.stream
+    left = [1]
+
+    def interrupted(self: EncodeEngine, *arguments: object) -> object:
+        if not left:
+            raise KeyboardInterrupt
+        left.pop()
+        return whole(self, *arguments)  # type: ignore[arg-type]
+
+    with monkeypatch.context() as patch:
+        patch.setattr(EncodeEngine, "stream", interrupted)
+        with pytest.raises(KeyboardInterrupt):
+            stage.run(Params(str(tiny_model)), work)
+    assert work.unfinished("teacher-vectors") == ["main"]
+    artifact = stage.run(Params(str(tiny_model)), work)
+    assert artifact.facts["compute_dtype"] == "bfloat16"
+    asked = stage.run(Params(str(tiny_model), name="asked", dtype="bfloat16"), work)
+    assert artifact.digest == asked.digest
+
+
+def run_to_the_end(folder: str, teacher: str) -> None:
+    """What the killed processes run."""
+    import torch
+
+    torch.set_num_threads(1)
+    stage.run(Params(teacher, dtype="float32"), WorkDirectory(folder))
+
+
+def test_killed_at_random_moments_it_ends_with_the_same_bytes(tmp_path: Path) -> None:
+    teacher = str(make_tiny_model(tmp_path / "teacher", layers=4, width=64))
+    texts = make_sentences(3000)
+    table = make_table(WorkDirectory(tmp_path / "killed"), texts, 150)
+    make_table(WorkDirectory(tmp_path / "whole"), texts, 150)
+    # A server that has loaded the libraries and forks: each run begins at once, in a clean process.
+    context = multiprocessing.get_context("forkserver")
+    context.set_forkserver_preload(["sentcompress.stages.teacher_embed", "transformers.models.bert.modeling_bert"])
+    generator = random.Random(0)
+    partial = tmp_path / "killed" / "teacher-vectors" / ".main.partial"
+
+    def shards() -> int:
+        return len(list(partial.glob("vectors-*.npy")))
+
+    kills = 0
+    for _ in range(12):
+        process = context.Process(target=run_to_the_end, args=(str(tmp_path / "killed"), teacher))
+        process.start()
+        begun = shards()
+        # Some die while they start; most in the middle of a shard.
+        while generator.random() > 0.1 and process.is_alive() and shards() == begun:
+            time.sleep(0.002)
+        time.sleep(generator.random() * 0.02)
+        if process.is_alive():
+            os.kill(process.pid or 0, signal.SIGKILL)
+            kills += 1
+        process.join()
+    for folder in ("killed", "whole"):
+        process = context.Process(target=run_to_the_end, args=(str(tmp_path / folder), teacher))
+        process.start()
+        process.join()
+        assert process.exitcode == 0
+    assert kills >= 10
+    killed, whole = (WorkDirectory(tmp_path / name).get("teacher-vectors") for name in ("killed", "whole"))
+    assert killed.inputs["sentences/main"] == table.digest
+    assert killed.digest == whole.digest
+    for path in sorted(whole.path.glob("*.npy")):
+        assert path.read_bytes() == (killed.path / path.name).read_bytes()
+
+
+@pytest.mark.slow
+def test_the_command_killed_at_random_moments(tmp_path: Path) -> None:
+    teacher = str(make_tiny_model(tmp_path / "teacher", layers=6, width=128))
+    texts = make_sentences(12_000)
+    for name in ("killed", "whole"):
+        make_table(WorkDirectory(tmp_path / name), texts, 500)
+
+    def start(name: str) -> subprocess.Popen[bytes]:
+        words = ["teacher-embed", "--teacher", teacher, "--dtype", "float32", "-q", "--work", str(tmp_path / name)]
+        return subprocess.Popen([sys.executable, "-m", "sentcompress", *words])
+
+    before = time.monotonic()
+    assert start("whole").wait() == 0
+    seconds = time.monotonic() - before
+    generator = random.Random(1)
+    for _ in range(10):
+        process = start("killed")
+        time.sleep(generator.uniform(0.3, 0.9) * seconds)
+        process.kill()
+        process.wait()
+    assert start("killed").wait() == 0
+    killed, whole = (WorkDirectory(tmp_path / name).get("teacher-vectors") for name in ("killed", "whole"))
+    assert killed.digest == whole.digest
+
+
+def test_the_command_prints_one_json_document(
+    work: WorkDirectory, tiny_model: Path, capfd: pytest.CaptureFixture[str]
+) -> None:
+    from sentcompress.cli.main import _run
+
+    words = ["teacher-embed", "--teacher", str(tiny_model), "--work", str(work.path), "--json"]
+    assert _run(words) == 0
+    document = json.loads(capfd.readouterr().out)
+    assert document["kind"] == "teacher-vectors"
+    assert document["facts"]["rows"] == 300
