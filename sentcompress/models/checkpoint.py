@@ -16,6 +16,8 @@ from sentcompress.errors import InputError
 from sentcompress.models.encoder import Dense
 from sentcompress.models.sources import weight_files
 
+VOCABULARY_FILES = ("tokenizer.json", "vocab.*", "*.model", "bpe.codes", "tokenizer*.py")
+
 
 def load_transformer(folder: Path, label: str, trust_remote_code: bool) -> tuple[Any, Any, Dense | None]:
     """A transformer in float32, its tokenizer, and the trained head of a SimCSE checkpoint if there is one.
@@ -27,6 +29,7 @@ def load_transformer(folder: Path, label: str, trust_remote_code: bool) -> tuple
 
     hush_transformers()
     _check_bin_weights(folder)
+    _check_vocabulary(folder, label)
     try:
         tokenizer = AutoTokenizer.from_pretrained(folder, trust_remote_code=trust_remote_code)
         model, report = AutoModel.from_pretrained(
@@ -66,6 +69,15 @@ def _check_bin_weights(folder: Path) -> None:
                     f"{path} is not a file of plain tensors: {first_line(error)}",
                     "it was not opened, since it could run code; convert it to safetensors where you trust it",
                 ) from None
+
+
+def _check_vocabulary(folder: Path, label: str) -> None:
+    """Without a vocabulary transformers makes up an empty one, in which every word is unknown."""
+    if not any(path.is_file() for pattern in VOCABULARY_FILES for path in folder.glob(pattern)):
+        raise InputError(
+            f"the model folder of {label} has no tokenizer",
+            "it needs tokenizer.json, or the vocabulary in a file of its own",
+        )
 
 
 def _take_pooler(model: Any, report: dict[str, Any]) -> Dense | None:

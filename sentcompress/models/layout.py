@@ -111,12 +111,18 @@ def _save_tokenizer(encoder: Encoder, folder: Path) -> None:
 
 def _plain(label: str, pooling: str, simcse_head: Dense | None) -> tuple[list[str], list[Dense], bool]:
     if pooling == "auto":
-        pooling = "cls-mlp" if "simcse" in label.lower() and simcse_head is not None else "mean"
+        pooling = "cls-mlp" if _named_simcse(label) and simcse_head is not None else "mean"
     if pooling == "cls-mlp":
         if simcse_head is None:
             raise InputError(f"{label} has no trained pooler", "use --pooling mean or --pooling cls")
         return ["cls"], [simcse_head], False
     return [pooling], [], False
+
+
+def _named_simcse(label: str) -> bool:
+    """By the model's own name, or that of its folder in the hub's cache; folders above may be called anything."""
+    *above, name = Path(label).parts
+    return any("simcse" in part.lower() for part in [name, *(p for p in above if p.startswith("models--"))])
 
 
 def _modules(folder: Path) -> tuple[list[str], list[Dense], bool]:
@@ -144,18 +150,19 @@ def _modules(folder: Path) -> tuple[list[str], list[Dense], bool]:
 def _module_list(folder: Path) -> list[tuple[str, Path]]:
     """The kind and folder of each module; the schemas differ in the package names alone."""
     try:
-        listed = [
-            (str(m["type"]).rsplit(".", 1)[-1], folder / str(m["path"])) for m in read_json(folder / "modules.json")
-        ]
+        listed = [(str(m["type"]), folder / str(m["path"])) for m in read_json(folder / "modules.json")]
     except (KeyError, TypeError):
         raise InputError(
             f"{folder / 'modules.json'} is not a list of modules with type and path",
             "is it a sentence-transformers folder?",
         ) from None
-    for kind, _ in listed:
-        if kind not in READABLE:
-            raise InputError(f"{folder} has a {kind} module", f"modules that can be read: {', '.join(READABLE)}")
-    return listed
+    known = []
+    for name, path in listed:
+        package, _, kind = name.rpartition(".")
+        if kind not in READABLE or not package.startswith("sentence_transformers."):
+            raise InputError(f"{folder} has a module {name}", f"modules that can be read: {', '.join(READABLE)}")
+        known.append((kind, path))
+    return known
 
 
 def _pooling_modes(folder: Path) -> list[str]:

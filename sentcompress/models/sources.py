@@ -106,20 +106,22 @@ def transformer_folder(folder: Path) -> Path:
         try:
             first = json.loads(modules.read_text(encoding="utf-8"))[0]
             return folder / str(first.get("path", ""))
-        except (ValueError, LookupError, AttributeError):
+        except (ValueError, LookupError, AttributeError, TypeError):
             raise InputError(f"{modules} is not a list of modules", "is it a sentence-transformers folder?") from None
     return folder
 
 
 def _refuse_code(source: Source, trusted: bool) -> None:
-    path = transformer_folder(source.path) / "config.json"
+    root = transformer_folder(source.path)
+    path = root / "config.json"
     try:
         config = json.loads(path.read_text(encoding="utf-8"))
     except ValueError as error:
         raise InputError(f"{path} is not valid JSON: {error}") from None
     if not isinstance(config, dict):
         raise InputError(f"{path} is not a model configuration")
-    if "auto_map" in config and not trusted:
+    tokenizer = root / "tokenizer_config.json"
+    if not trusted and ("auto_map" in config or (tokenizer.is_file() and b'"auto_map"' in tokenizer.read_bytes())):
         raise InputError(
             f"{source.label} wants to run Python code that comes with it",
             "read that code first; if you trust it, pass --trust-remote-code",

@@ -1,0 +1,235 @@
+"""The model card: README.md of an exported folder, with what was measured and where the model comes from."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from sentcompress.artifacts import Artifact
+from sentcompress.exporting.lineage import Table, command_line
+from sentcompress.exporting.onnx import FLOAT32_FILE, INT8_FILE
+from sentcompress.models.encoder import Encoder
+
+HUB_NAME = re.compile(r"[A-Za-z0-9][\w.-]*/[\w.-]+")
+TAGS = ("sentence-transformers", "sentence-similarity", "feature-extraction", "sentcompress")
+
+
+@dataclass(frozen=True)
+class Card:
+    """What a card tells.
+
+    Attributes:
+        name: of the export.
+        facts: the export's own facts: sizes, parameters, the check.
+        lineage: the artifacts that the model was made of, nearest first.
+        teacher: label of the teacher, where it is known.
+        measured: what evaluations of the work directory found.
+    """
+
+    name: str
+    encoder: Encoder
+    facts: Mapping[str, Any]
+    lineage: Sequence[Artifact]
+    teacher: str | None
+    measured: Sequence[Table]
+
+    def render(self) -> str:
+        """The whole README.md; the same facts give the same text."""
+        parts = [
+            *self._front_matter(),
+            f"# {self.name}",
+            self._summary(),
+            *self._use(),
+            *self._measured(),
+            *self._check(),
+            *self._lineage(),
+        ]
+        return "\n\n".join(parts) + "\n"
+
+    def _front_matter(self) -> Iterator[str]:
+        lines = ["---", "library_name: sentence-transformers", "pipeline_tag: sentence-similarity", "tags:"]
+        lines += [f"- {tag}" for tag in (*TAGS, *(["onnx"] if "onnx" in self.facts else []))]
+        if self.teacher and HUB_NAME.fullmatch(self.teacher):
+            lines += ["base_model:", f"- {_quoted(self.teacher)}"]
+        scores = [score for table in self.measured for score in table.scores]
+        if scores:
+            lines += ["model-index:", f"- name: {_quoted(self.name)}", "  results:"]
+        for data, metric, value in scores:
+            lines += [
+                "  - task:",
+                "      type: sentence-similarity",
+                "    dataset:",
+                f"      name: {_quoted(data)}",
+                f"      type: {_quoted(data)}",
+                "    metrics:",
+                f"    - type: {metric}",
+                f"      value: {value}",
+            ]
+        yield "\n".join([*lines, "---"])
+
+    def _summary(self) -> str:
+        config, facts = self.encoder.config, self.facts
+        layers = getattr(config, "num_hidden_layers", None)
+        made = _method(self.lineage)
+        from_teacher = f" It was made from {self.teacher}{made}." if self.teacher else ""
+        rows = [
+            ("dimensions of a vector", facts["dimension"]),
+            ("parameters", f"{facts['parameters']:,}"),
+            ("architecture", f"{config.model_type}, {layers} layers, {config.hidden_size} wide"),
+            ("pooling", " + ".join(self.encoder.pooling)),
+            ("dense layers", ", ".join(_dense(self.encoder)) or "none"),
+            ("normalised", "yes" if self.encoder.normalize else "in the ONNX graphs only"),
+            ("longest text", f"{self.encoder.text.max_length} tokens"),
+            ("similarity", "cosine"),
+        ]
+        return f"A sentence encoder made with `sentcompress`.{from_teacher}\n\n" + _markdown(("", ""), rows)
+
+    def _use(self) -> Iterator[str]:
+        yield "## Use"
+        yield "\n".join(
+            [
+                "```python",
+                "from sentence_transformers import SentenceTransformer",
+                "",
+                'model = SentenceTransformer("path/of/this/folder")',
+                'vectors = model.encode(["A man plays the guitar.", "Two dogs run."])',
+                "print(model.similarity(vectors, vectors))",
+                "```",
+            ]
+        )
+        if "onnx" not in self.facts:
+            return
+        yield (
+            "Without PyTorch: the graphs take tokens and give the finished, normalised vectors; pooling, dense layers "
+            "and normalisation are inside. They are not named `model.onnx`, since what opens that name pools again."
+        )
+        text = self.encoder.text
+        prepared = f"({text.prompt!r} + text)" if text.prompt else "text"
+        prepared = f"{prepared}.lower()" if text.lower_case else prepared
+        given = "texts" if prepared == "text" else f"[{prepared} for text in texts]"
+        yield "\n".join(
+            [
+                "```python",
+                "import numpy as np",
+                "import onnxruntime",
+                "from tokenizers import Tokenizer",
+                "",
+                'tokenizer = Tokenizer.from_file("tokenizer.json")',
+                f"tokenizer.enable_truncation({text.max_length})",
+                f"tokenizer.enable_padding({_padding(self.encoder.tokenizer)})",
+                f'session = onnxruntime.InferenceSession("{FLOAT32_FILE}")  # or {INT8_FILE}',
+                'texts = ["A man plays the guitar.", "Two dogs run."]',
+                f"encoded = tokenizer.encode_batch({given})",
+                "inputs = {",
+                '    "input_ids": np.array([one.ids for one in encoded], dtype=np.int64),',
+                '    "attention_mask": np.array([one.attention_mask for one in encoded], dtype=np.int64),',
+                "}",
+                "vectors = session.run(None, inputs)[0]",
+                "```",
+            ]
+        )
+
+    def _measured(self) -> Iterator[str]:
+        if not self.measured:
+            return
+        yield "## Measured"
+        for table in self.measured:
+            yield f"{table.title}:"
+            yield _markdown(table.columns, table.rows)
+            yield f"    {table.command}"
+
+    def _check(self) -> Iterator[str]:
+        checked = self.facts["checked"]
+        yield "## Checked at export"
+        sizes = [(name, f"{size:,}") for name, size in self.facts["bytes"].items()]
+        yield _markdown(("file", "bytes"), sizes)
+        yield (
+            f"On {checked['folder']['texts']} sentences, one of a single word and one longer than the model reads "
+            "among them, smallest and mean cosine to the model's own vectors:"
+        )
+        rows = [("this folder, sentence-transformers", *_cosines(checked["folder"]))]
+        if "onnx" in self.facts:
+            int8 = checked["int8"]
+            rows += [
+                ("ONNX float32", *_cosines(checked["float32"])),
+                ("ONNX int8, in batches", *_cosines(int8)),
+                ("ONNX int8, one at a time", f"{int8['single_min_cosine']:.6f}", f"{int8['single_mean_cosine']:.6f}"),
+            ]
+        yield _markdown(("", "smallest", "mean"), rows)
+        if self.facts.get("sts"):
+            yield "STS, Spearman x 100, of the graphs:"
+            scores = [
+                (s["set"], f"{s['pairs']:,}", *(f"{s[k]:.2f}" for k in ("float32", "int8", "int8_single")))
+                for s in self.facts["sts"]
+            ]
+            yield _markdown(("set", "pairs", "float32", "int8, in batches", "int8, one at a time"), scores)
+
+    def _lineage(self) -> Iterator[str]:
+        if not self.lineage:
+            return
+        yield "## Lineage"
+        yield "What it was made of, nearest first; the digest is SHA-256 over the files."
+        yield _markdown(
+            ("artifact", "made by", "digest"),
+            [(f"`{a.reference}`", f"`{command_line(a)}`", f"`{a.digest[:16]}`") for a in self.lineage],
+        )
+        outside = {(r, d) for a in self.lineage for r, d in a.inputs.items() if r.startswith(("model:", "file:"))}
+        if outside:
+            rows = [(f"`{_outside(r)}`", f"`{d[:16]}`") for r, d in sorted(outside)]
+            yield _markdown(("from outside", "digest"), rows)
+        for artifact in self.lineage:
+            recipe = artifact.facts.get("recipe")
+            if isinstance(recipe, Mapping) and recipe:
+                yield f"Recipe of `{artifact.reference}` ({artifact.facts.get('method')}):"
+                yield _markdown(("setting", "value", "source"), [_setting(*item) for item in recipe.items()])
+
+
+def _method(lineage: Sequence[Artifact]) -> str:
+    methods = [str(a.facts["method"]) for a in lineage if a.facts.get("method")]
+    student = next((str(a.facts["student"]) for a in lineage if a.facts.get("student")), None)
+    if not methods:
+        return ""
+    return f" by {', then '.join(reversed(methods))}" + (f" into the student {student}" if student else "")
+
+
+def _dense(encoder: Encoder) -> Iterator[str]:
+    for layer in encoder.dense:
+        linear: Any = layer.linear
+        yield f"{linear.in_features} to {linear.out_features} ({layer.activation_name})"
+
+
+def _padding(tokenizer: Any) -> str:
+    return (
+        f"pad_id={tokenizer.pad_token_id}, pad_token={json.dumps(tokenizer.pad_token)}" if tokenizer.pad_token else ""
+    )
+
+
+def _cosines(found: Mapping[str, Any]) -> tuple[str, str]:
+    return f"{found['min_cosine']:.6f}", f"{found['mean_cosine']:.6f}"
+
+
+def _setting(name: str, entry: Any) -> tuple[str, str, str]:
+    if isinstance(entry, Mapping):
+        return name, str(entry.get("value")), str(entry.get("source", ""))
+    return name, str(entry), ""
+
+
+def _outside(reference: str) -> str:
+    """A model's name or a file's, without the folders of the machine it was on."""
+    kind, _, name = reference.partition(":")
+    return f"{kind} {name.rsplit('/', 1)[-1] if kind == 'file' or name.startswith('/') else name}"
+
+
+def _markdown(columns: Sequence[str], rows: Sequence[Sequence[Any]]) -> str:
+    lines = [f"| {' | '.join(columns)} |", f"|{'---|' * len(columns)}"]
+    return "\n".join(
+        lines + [f"| {' | '.join(str(cell).replace('|', chr(92) + '|') for cell in row)} |" for row in rows]
+    )
+
+
+def _quoted(text: str) -> str:
+    """A YAML scalar; JSON's strings are YAML's."""
+    return json.dumps(text, ensure_ascii=False)

@@ -1,0 +1,161 @@
+"""Where a model came from: the artifacts of the work directory that it was made of, and the scores they got."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from sentcompress.artifacts import KINDS, Artifact, WorkDirectory
+
+
+@dataclass(frozen=True)
+class Table:
+    """What one evaluation found, ready to print.
+
+    Attributes:
+        title: the evaluation and its protocol in a line.
+        columns: heads of the columns; the rows have as many cells.
+        command: the command line that measured it; files by name, without their folders.
+        scores: for machines: data set, metric, value.
+    """
+
+    title: str
+    columns: Sequence[str]
+    rows: Sequence[Sequence[str]]
+    command: str
+    scores: Sequence[tuple[str, str, float]]
+
+
+def ancestors(work: WorkDirectory, reference: str, digest: str) -> list[Artifact]:
+    """The artifact itself if the work directory has it as it was, then what it was made of, nearest first."""
+    found: dict[str, Artifact] = {}
+    waiting = [(reference, digest)]
+    while waiting:
+        reference, digest = waiting.pop(0)
+        kind, _, name = reference.partition("/")
+        artifact = work.find(kind, name) if kind in KINDS and reference not in found else None
+        if artifact is not None and artifact.digest == digest:
+            found[reference] = artifact
+            waiting += artifact.inputs.items()
+    return list(found.values())
+
+
+def measurements(work: WorkDirectory, reference: str, digest: str) -> list[Artifact]:
+    """Evaluations of this very model, in the order of their names."""
+    names = sorted(work.names("evaluations"))
+    return [a for a in (work.get("evaluations", name) for name in names) if _is_of(a, reference, digest)]
+
+
+def tables(work: WorkDirectory, measured: Sequence[Artifact], teachers: set[str]) -> list[Table]:
+    """A table for each evaluation of a kind that is known here.
+
+    An evaluation without `--compare` gets its second column from one of a teacher (by digest) by the same protocol
+    on the same files.
+    """
+    found = []
+    for artifact in measured:
+        facts = artifact.facts
+        other = facts.get("compare") or facts.get("against")
+        beside = None
+        if other is None:
+            beside = next((a for a in _evaluations(work) if _same_work(a, artifact, teachers)), None)
+            other = beside.facts["model"] if beside else None
+        reader = {"sts": _sts, "retrieval": _retrieval, "bench": _bench}.get(str(facts.get("evaluation")))
+        if reader is not None:
+            found.append(reader(artifact, other, beside.facts if beside else None))
+    return found
+
+
+def _evaluations(work: WorkDirectory) -> Iterator[Artifact]:
+    for name in work.names("evaluations"):
+        yield work.get("evaluations", name)
+
+
+def _is_of(artifact: Artifact, reference: str, digest: str) -> bool:
+    model = artifact.facts.get("model", {})
+    return bool(model.get("reference") == reference and model.get("digest") == digest)
+
+
+def _same_work(candidate: Artifact, artifact: Artifact, teachers: set[str]) -> bool:
+    of_teacher = candidate.facts.get("model", {}).get("digest") in teachers
+    same = candidate.facts.get("protocol") == artifact.facts.get("protocol") and _files(candidate) == _files(artifact)
+    return of_teacher and same and candidate.facts.get("evaluation") == artifact.facts.get("evaluation")
+
+
+def _files(artifact: Artifact) -> set[tuple[str, str]]:
+    return {(r, digest) for r, digest in artifact.inputs.items() if r.startswith("file:")}
+
+
+def command_line(artifact: Artifact) -> str:
+    """The command that made an artifact, as far as its manifest tells: options by name, files without their folders."""
+    words = ["sentcompress", str(artifact.manifest["command"])]
+    files = sorted(reference for reference in artifact.inputs if reference.startswith("file:"))
+    option = {"eval-sts": "--sts", "eval-retrieval": "--pairs", "distill": "--dev"}.get(words[1])
+    if option:
+        words += [word for file in files for word in (option, Path(file).name)]
+    for name, value in artifact.parameters.items():
+        if name in ("model", "compare"):
+            words += [f"--{name}", str(value).split("/", 1)[-1].removeprefix("model:")]
+    return " ".join(words)
+
+
+def _sts(artifact: Artifact, other: Mapping[str, Any] | None, beside: Mapping[str, Any] | None) -> Table:
+    facts = artifact.facts
+    theirs = {entry["name"]: entry["model"] for entry in beside["sets"]} if beside else {}
+    rows, scores = [], []
+    for entry in facts["sets"]:
+        ours = entry["model"]["spearman_cosine"]
+        compared = entry.get("compare") or theirs.get(entry["name"])
+        reference = compared["spearman_cosine"] if compared else None
+        rows.append([entry["name"], f"{entry['pairs']:,}", *_beside(ours, reference, other)])
+        scores.append((entry["name"], "spearman_cosine", round(ours, 2)))
+    columns = ["set", "pairs", *_columns(facts, other)]
+    protocol = facts["protocol"]
+    title = f"STS, Spearman x 100 of the cosines ({protocol['split']} split, aggregate {protocol['aggregate']})"
+    return Table(title, columns, rows, command_line(artifact), scores)
+
+
+def _retrieval(artifact: Artifact, other: Mapping[str, Any] | None, beside: Mapping[str, Any] | None) -> Table:
+    facts = artifact.facts
+    theirs = {entry["index"]: entry["model"] for entry in beside["indexes"]} if beside else {}
+    rows, scores = [], []
+    for entry in facts["indexes"]:
+        ours, compared = entry["model"], entry.get("compare") or theirs.get(entry["index"])
+        reference = compared["mrr_at_10"] if compared else None
+        rows.append([f"MRR@10 x 100, {entry['index']}", *_beside(ours["mrr_at_10"], reference, other)])
+        size = [f"{ours['index_bytes']:,}", *([f"{compared['index_bytes']:,}", ""] if compared else [])]
+        rows.append([f"index bytes, {entry['index']}", *size, *([""] * (3 - len(size)) if other else [])])
+        scores.append((f"question pairs ({entry['index']})", "mrr_at_10", round(ours["mrr_at_10"], 2)))
+    title = f"Retrieval of question pairs: {facts['documents']:,} documents, {facts['judged_queries']:,} queries"
+    return Table(title, ["measure", *_columns(facts, other)], rows, command_line(artifact), scores)
+
+
+def _bench(artifact: Artifact, other: Mapping[str, Any] | None, _: Mapping[str, Any] | None) -> Table:
+    facts = artifact.facts
+    names = {
+        "sentences_per_second": "sentences per second",
+        "latency_p50_milliseconds": "latency of one sentence, ms (p50)",
+        "weight_bytes": "bytes of weights",
+        "vector_bytes": "bytes of a vector (float32)",
+    }
+    rows = []
+    for key, label in names.items():
+        if isinstance(facts["model"].get(key), int | float):
+            values = [facts["model"][key], *([other.get(key)] if other else [])]
+            rows.append([label, *("" if v is None else f"{v:,.4g}" if v < 100 else f"{v:,.0f}" for v in values)])
+    columns = ["measure", facts["model"]["label"], *([other["label"]] if other else [])]
+    return Table("Speed and size", columns, rows, command_line(artifact), [])
+
+
+def _columns(facts: Mapping[str, Any], other: Mapping[str, Any] | None) -> list[str]:
+    return [facts["model"]["label"], *([other["label"], "kept"] if other else [])]
+
+
+def _beside(ours: float, reference: float | None, other: Mapping[str, Any] | None) -> list[str]:
+    if other is None:
+        return [f"{ours:.2f}"]
+    if reference is None or reference <= 0:
+        return [f"{ours:.2f}", "" if reference is None else f"{reference:.2f}", ""]
+    return [f"{ours:.2f}", f"{reference:.2f}", f"{100 * ours / reference:.2f}%"]

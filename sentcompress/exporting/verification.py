@@ -1,0 +1,193 @@
+"""The last step of an export: does what was written give the encoder's vectors?
+
+What is compared are the vectors that a user of the folder gets: sentence-transformers' own loader and its own
+tokenisation, onnxruntime with the folder's `tokenizer.json`. A lost Dense layer, a wrong limit on the length or a
+tokenizer that differs shows here, whichever file it hides in.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import torch
+
+from sentcompress.errors import InputError, SentcompressError
+from sentcompress.exporting.onnx import INPUTS
+from sentcompress.models.checkpoint import hush_transformers, read_json
+from sentcompress.models.encoder import Encoder
+
+Vectors = npt.NDArray[np.float32]
+LEAST_COSINE = 0.9999
+# How far a vector's length may be off, relatively: it would be at once if a Normalize module were lost.
+LENGTH_TOLERANCE = 1e-3
+BATCH = 32
+# Used when the work directory has no sentences.
+BUILT_IN_SAMPLE = (
+    "A man is playing the guitar on the corner of the street.",
+    "How do I learn a new language quickly?",
+    "The company's profit fell by 3.5% in the second quarter, to $1.2 million.",
+    "Two dogs run through the snow.",
+    "Is it going to rain tomorrow?",
+    "She said: 'We'll see', and closed the door behind her without another word.",
+    "Zürich, São Paulo and 東京 are cities.",
+    "The committee, which had met eleven times since the spring, could not agree on a date for the vote.",
+)
+
+
+@dataclass(frozen=True)
+class Agreement:
+    """How near some vectors are to the encoder's: cosine to them, and the largest relative error of a length."""
+
+    texts: int
+    min_cosine: float
+    mean_cosine: float
+    length_error: float
+
+    def as_dict(self) -> dict[str, Any]:
+        return asdict(self)
+
+
+def with_extremes(texts: Sequence[str], encoder: Encoder) -> list[str]:
+    """The texts in order of length, one far longer than the model reads, and one of a single word."""
+    joined = " ".join(texts)
+    while len(encoder.tokenize([joined])[0]) < encoder.text.max_length:
+        joined = f"{joined} {joined}"
+    # Twice over, so that characters that end up in one token each are cut as well.
+    extremes = [f"{joined} {joined}"[: 40 * encoder.text.max_length], joined.split()[0][:12]]
+    return sorted({*texts, *extremes}, key=lambda text: (len(text), text))
+
+
+def encoder_vectors(encoder: Encoder, texts: Sequence[str]) -> Vectors:
+    """The reference: each text alone, so that no padding can hide a fault. [N, D] float32."""
+    encoder.eval()
+    rows = []
+    with torch.inference_mode():
+        for ids in encoder.tokenize(texts):
+            tokens = torch.tensor([ids], device=encoder.device)
+            rows.append(encoder(tokens, torch.ones_like(tokens)).float().cpu().numpy()[0])
+    return np.stack(rows)
+
+
+def folder_vectors(folder: Path, texts: Sequence[str]) -> Vectors:
+    """What `SentenceTransformer(folder).encode(texts)` gives on the CPU. [N, D]."""
+    from sentence_transformers import SentenceTransformer
+
+    hush_transformers()
+    model = SentenceTransformer(str(folder), device="cpu", local_files_only=True)
+    return np.asarray(model.encode(list(texts), batch_size=BATCH, show_progress_bar=False), dtype=np.float32)
+
+
+class GraphReader:
+    """A graph of the exported folder, used as the model card tells: tokenizers and onnxruntime, nothing else.
+
+    Args:
+        folder: the exported folder.
+        file: the graph's path within it.
+        prepare: what is done to a text before the tokenizer (`TextSettings.prepare`).
+        max_length: tokens that are read of each text.
+    """
+
+    def __init__(self, folder: Path, file: str, *, prepare: Callable[[str], str], max_length: int) -> None:
+        import onnxruntime
+        from tokenizers import Tokenizer
+
+        self.tokenizer = Tokenizer.from_file(str(folder / "tokenizer.json"))
+        self.tokenizer.enable_truncation(max_length)
+        settings = read_json(folder / "tokenizer_config.json")
+        pad = settings["pad_token"]
+        pad = pad["content"] if isinstance(pad, dict) else pad
+        self.tokenizer.enable_padding(pad_id=self.tokenizer.token_to_id(pad), pad_token=pad)
+        self.prepare = prepare
+        options = onnxruntime.SessionOptions()
+        options.log_severity_level = 3
+        self.session = onnxruntime.InferenceSession(folder / file, options, providers=["CPUExecutionProvider"])
+
+    def vectors(self, texts: Sequence[str], batch: int = BATCH) -> Vectors:
+        """[N, D], in batches of neighbours as they come; `batch=1` is what a single query gets."""
+        rows = []
+        for start in range(0, len(texts), batch):
+            encoded = self.tokenizer.encode_batch([self.prepare(text) for text in texts[start : start + batch]])
+            ids = np.array([one.ids for one in encoded], dtype=np.int64)
+            mask = np.array([one.attention_mask for one in encoded], dtype=np.int64)
+            rows.append(self.session.run(None, dict(zip(INPUTS, (ids, mask), strict=True)))[0])
+        return np.concatenate(rows)
+
+
+def agreement(found: Vectors, expected: Vectors) -> Agreement:
+    """Compare [N, D] vectors row by row; a vector that is zero or not a number has the cosine 0.
+
+    Raises:
+        SentcompressError: if the dimensions differ.
+    """
+    if found.shape != expected.shape:
+        raise SentcompressError(
+            f"the export failed its check: vectors of {found.shape[1]} dimensions instead of {expected.shape[1]}",
+            "nothing was written; was a Dense layer lost?",
+        )
+    found64, expected64 = np.nan_to_num(found.astype(np.float64)), expected.astype(np.float64)
+    lengths, wanted = np.linalg.norm(found64, axis=1), np.linalg.norm(expected64, axis=1)
+    products = np.maximum(lengths * wanted, np.finfo(np.float64).tiny)
+    cosines = (found64 * expected64).sum(axis=1) / products
+    error = np.abs(lengths - wanted) / np.maximum(wanted, np.finfo(np.float64).tiny)
+    return Agreement(len(found), float(cosines.min()), float(cosines.mean()), float(error.max()))
+
+
+def require_agreement(found: Vectors, expected: Vectors, what: str) -> Agreement:
+    """The agreement, if it is as near as float32 must be.
+
+    Raises:
+        SentcompressError: if a cosine is below LEAST_COSINE or a length is off.
+    """
+    result = agreement(found, expected)
+    if result.min_cosine < LEAST_COSINE:
+        raise SentcompressError(
+            f"the export failed its check: {what} has a cosine of {result.min_cosine:.6f} to the model's own vector "
+            f"(at least {LEAST_COSINE} is asked of float32)",
+            "nothing was written; the model's folder and this machine's libraries may not fit together",
+        )
+    if result.length_error > LENGTH_TOLERANCE:
+        raise SentcompressError(
+            f"the export failed its check: {what} has vectors of another length", "nothing was written"
+        )
+    return result
+
+
+def unit(vectors: Vectors) -> Vectors:
+    """Rows scaled to length one, as the graph gives them."""
+    lengths = np.linalg.norm(vectors, axis=1, keepdims=True)
+    return np.asarray(vectors / np.maximum(lengths, 1e-12), dtype=np.float32)
+
+
+def check_int8(reader: GraphReader, texts: Sequence[str], expected: Vectors) -> dict[str, Any]:
+    """How near the int8 graph is to float32, in batches and one text at a time.
+
+    Activations are quantised by the range of the batch that they are in, so a text's int8 vector depends on its
+    neighbours; `batch_to_single_min_cosine` is how much.
+
+    Raises:
+        SentcompressError: if a vector is zero or not a number.
+        InputError: if onnxruntime cannot run the graph.
+    """
+    from onnxruntime.capi.onnxruntime_pybind11_state import Fail, NotImplemented, RuntimeException
+
+    try:
+        batched, single = reader.vectors(texts), reader.vectors(texts, batch=1)
+    except (Fail, NotImplemented, RuntimeException) as error:
+        raise InputError(f"onnxruntime cannot run the int8 graph: {error}", "export with --no-onnx") from None
+    broken = sum(int((~np.isfinite(v) | (np.abs(v) < 1e-12)).all(axis=1).sum()) for v in (batched, single))
+    if broken:
+        raise SentcompressError(f"the export failed its check: {broken} int8 vectors are zero", "nothing was written")
+    in_batch, alone = agreement(batched, expected), agreement(single, expected)
+    return {
+        "texts": in_batch.texts,
+        "min_cosine": in_batch.min_cosine,
+        "mean_cosine": in_batch.mean_cosine,
+        "single_min_cosine": alone.min_cosine,
+        "single_mean_cosine": alone.mean_cosine,
+        "batch_to_single_min_cosine": agreement(batched, single).min_cosine,
+    }

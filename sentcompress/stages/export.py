@@ -1,0 +1,215 @@
+"""Write a model for others to use: a sentence-transformers folder, fused ONNX graphs, a model card; and prove them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from sentcompress.artifacts import REQUEST, Artifact, Build, Request, WorkDirectory, file_digest
+from sentcompress.corpora.sentence_table import SentenceTable
+from sentcompress.corpora.sts import StsSet, read_sts
+from sentcompress.errors import InputError, raise_faults
+from sentcompress.evaluation.metrics import UndefinedError, cosine_of_pairs
+from sentcompress.evaluation.sts import Graded, score_set
+from sentcompress.exporting import verification
+from sentcompress.exporting.card import Card
+from sentcompress.exporting.lineage import ancestors, measurements, tables
+from sentcompress.exporting.onnx import FLOAT32_FILE, INT8_FILE, require_packages, write_graph
+from sentcompress.exporting.quantisation import quantise
+from sentcompress.exporting.verification import GraphReader
+from sentcompress.models.catalog import NamedModel, find_model
+from sentcompress.models.encoder import Encoder
+from sentcompress.models.layout import save_encoder
+from sentcompress.progress import SILENT, Reporter, Task
+
+COMMAND = "export"
+CARD = "README.md"
+SAMPLE = 200
+# Below this an int8 graph has lost more than the rounding of its weights explains.
+INT8_MEAN_COSINE = 0.95
+
+
+@dataclass(frozen=True)
+class Params:
+    """What to export. `sts`: graded pairs on which the int8 graph is scored beside the float32 one."""
+
+    model: str | None = None
+    onnx: bool = True
+    sts: Sequence[Path] = ()
+    revision: str | None = None
+    trust_remote_code: bool = False
+    name: str | None = None
+    force: bool = False
+
+    def check(self) -> None:
+        """Raise UsageError that lists every fault."""
+        faults = []
+        if self.sts and not self.onnx:
+            faults.append("--sts scores the ONNX graphs, which --no-onnx leaves out")
+        raise_faults(faults, COMMAND)
+
+
+def run(params: Params, work: WorkDirectory, reporter: Reporter = SILENT) -> Artifact:
+    """Export the model; the artifact's folder is the model's folder.
+
+    Raises:
+        SentcompressError: if what was written does not give the model's vectors; nothing is kept then.
+        InputError: if a package of the `onnx` extra is missing.
+    """
+    params.check()
+    if params.onnx:
+        require_packages()
+    model = find_model(work, params.model, revision=params.revision, trust_remote_code=params.trust_remote_code)
+    sets = read_sts(params.sts, "test") if params.sts else []
+    lineage = ancestors(work, model.reference, model.digest)
+    sentences = _sentences(work, lineage)
+    measured = measurements(work, model.reference, model.digest)
+    request = _request(params, model, sets, [*([sentences] if sentences else []), *measured])
+    with work.build(request, force=params.force, reporter=reporter) as build:
+        if build.fresh:
+            return build.fresh
+        _clear(build)  # of a killed run; made again sooner than checked
+        with _nothing_half_done(build), reporter.track("exporting", total=4, unit="steps") as task:
+            encoder = model.load()
+            texts = verification.with_extremes(_sample(sentences), encoder)
+            facts = _write(build, encoder, params, task)
+            facts |= _verify(build.path, encoder, texts, sets, params, reporter)
+            task.advance()
+            card = _card(work, request.name, encoder, facts, lineage, measured, model)
+            with build.write(CARD) as path:
+                path.write_text(card.render(), encoding="utf-8")
+        return build.finish({**facts, "teacher": card.teacher, "model": model.label})
+
+
+def _request(params: Params, model: NamedModel, sets: Sequence[StsSet], used: Sequence[Artifact]) -> Request:
+    inputs = {model.reference: model.digest} | {artifact.reference: artifact.digest for artifact in used}
+    files = {path.resolve() for found in sets for subset in found.subsets for path in subset.files}
+    inputs |= {f"file:{path}": file_digest(path) for path in sorted(files)}
+    asked = {"model": model.reference, "onnx": params.onnx, "sets": [found.name for found in sets]}
+    return Request("exports", params.name or model.slug, COMMAND, asked, inputs)
+
+
+def _sentences(work: WorkDirectory, lineage: Sequence[Artifact]) -> Artifact | None:
+    """The sentences that the model was trained on, else the newest ones."""
+    own = [artifact for artifact in lineage if artifact.reference.startswith("sentences/")]
+    if own:
+        return own[0]
+    return work.get("sentences") if work.names("sentences") else None
+
+
+def _sample(sentences: Artifact | None) -> list[str]:
+    """Sentences to compare on: half at random, half spread over all lengths."""
+    if sentences is None:
+        return list(verification.BUILT_IN_SAMPLE)
+    table = SentenceTable(sentences.path)
+    shard = max(range(len(table.shards)), key=lambda number: table.shard_rows[number])
+    texts = [text for text in table.texts(shard) if text.strip()]
+    rows = np.random.default_rng(0).choice(len(texts), size=min(SAMPLE // 2, len(texts)), replace=False)
+    by_length = sorted(texts, key=len)
+    spread = np.linspace(0, len(texts) - 1, SAMPLE // 2).astype(int)
+    return list(dict.fromkeys([texts[row] for row in rows] + [by_length[row] for row in spread]))
+
+
+def _clear(build: Build) -> None:
+    for path in build.path.iterdir():
+        if path.name != REQUEST:
+            build.remove(path.name)
+
+
+@contextmanager
+def _nothing_half_done(build: Build) -> Iterator[None]:
+    """An export that fails its check, or is interrupted, leaves nothing that could be taken for one."""
+    try:
+        yield
+    except BaseException:
+        _clear(build)
+        raise
+
+
+def _write(build: Build, encoder: Encoder, params: Params, task: Task) -> dict[str, Any]:
+    save_encoder(encoder, build.path)
+    task.advance()
+    facts: dict[str, Any] = {"dimension": encoder.dimension, "parameters": encoder.count_parameters()}
+    if params.onnx:
+        write_graph(encoder, build.path / FLOAT32_FILE)
+        task.advance()
+        quantise(build.path / FLOAT32_FILE, build.path / INT8_FILE)
+        task.advance()
+        facts["onnx"] = {"float32": FLOAT32_FILE, "int8": INT8_FILE}
+    weights = [path for path in build.path.rglob("*") if path.suffix in (".safetensors", ".onnx")]
+    facts["bytes"] = {path.relative_to(build.path).as_posix(): path.stat().st_size for path in sorted(weights)}
+    return facts
+
+
+def _verify(
+    folder: Path,
+    encoder: Encoder,
+    texts: Sequence[str],
+    sets: Sequence[StsSet],
+    params: Params,
+    reporter: Reporter,
+) -> dict[str, Any]:
+    expected = verification.encoder_vectors(encoder, texts)
+    found = verification.folder_vectors(folder, texts)
+    checked = {"folder": verification.require_agreement(found, expected, "the exported folder").as_dict()}
+    if not params.onnx:
+        return {"checked": checked}
+    text = encoder.text
+    float32, int8 = (
+        GraphReader(folder, file, prepare=text.prepare, max_length=text.max_length)
+        for file in (FLOAT32_FILE, INT8_FILE)
+    )
+    for batch in (verification.BATCH, 1):
+        found = float32.vectors(texts, batch)
+        agreed = verification.require_agreement(found, verification.unit(expected), "the ONNX graph")
+        if batch > 1:
+            checked["float32"] = agreed.as_dict()
+    checked["int8"] = verification.check_int8(int8, texts, expected)
+    if checked["int8"]["mean_cosine"] < INT8_MEAN_COSINE:
+        reporter.warn(
+            f"int8 vectors have a mean cosine of {checked['int8']['mean_cosine']:.3f} to the model's own; "
+            "score them with --sts before using them"
+        )
+    return {"checked": checked, "sts": [_score(found, float32, int8) for found in sets]}
+
+
+def _score(found: StsSet, float32: GraphReader, int8: GraphReader) -> dict[str, Any]:
+    """Spearman x 100 of one STS set with each graph; int8 also one text at a time, as single queries come."""
+    texts = sorted({text for subset in found.subsets for text in (*subset.first, *subset.second)}, key=len)
+    rows = {text: row for row, text in enumerate(texts)}
+    scores: dict[str, Any] = {"set": found.name, "pairs": len(found)}
+    ways = {"float32": float32.vectors(texts), "int8": int8.vectors(texts), "int8_single": int8.vectors(texts, 1)}
+    for way, vectors in ways.items():
+        graded = [
+            Graded(
+                np.array(subset.scores),
+                cosine_of_pairs(vectors[[rows[t] for t in subset.first]], vectors[[rows[t] for t in subset.second]]),
+            )
+            for subset in found.subsets
+        ]
+        try:
+            scores[way] = score_set(graded).spearman_cosine
+        except UndefinedError as error:
+            raise InputError(f"{found.name} has no score with the {way} graph: {error}") from None
+    return scores
+
+
+def _card(
+    work: WorkDirectory,
+    name: str,
+    encoder: Encoder,
+    facts: dict[str, Any],
+    lineage: Sequence[Artifact],
+    measured: Sequence[Artifact],
+    model: NamedModel,
+) -> Card:
+    teachers = [artifact for artifact in lineage if artifact.reference.startswith("teacher-vectors/")]
+    labels = [str(artifact.facts["teacher"]) for artifact in lineage if artifact.facts.get("teacher")]
+    digests = {d for artifact in teachers for r, d in artifact.inputs.items() if r.startswith("model:")}
+    outside = model.label if model.reference.startswith("model:") else None
+    return Card(name, encoder, facts, lineage, labels[0] if labels else outside, tables(work, measured, digests))

