@@ -22,8 +22,10 @@ from sentcompress.progress import Reporter, Task
 
 # The folder of unfinished work inside the artifact's partial folder.
 PIECES = "pieces"
+# A killed run loses at most a piece a worker (about 20 seconds of apertium); starting apertium for each piece costs
+# as much as 100 sentences.
 _LARGEST_PIECE = 5_000
-_SMALLEST_PIECE = 200
+_SMALLEST_PIECE = 1_000
 # Enough pieces for many cores to end at about the same time.
 _PIECES = 64
 

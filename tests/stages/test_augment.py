@@ -203,39 +203,44 @@ def test_three_times_by_default(tmp_path: Path) -> None:
     assert not (artifact.path / "pieces").exists()
 
 
-def command(folder: Path, work: str) -> list[str]:
-    options = ["--wordnet", "1", "--back-translate", "1" if find_pivots() else "0", "--work", str(folder / work)]
-    return [sys.executable, "-m", "sentcompress", "augment", str(folder / "a.txt"), *options, "--quiet"]
+def start(folder: Path, work: str, *options: str) -> subprocess.Popen[bytes]:
+    command = [sys.executable, "-m", "sentcompress", "augment", str(folder / "a.txt"), "--quiet", *options]
+    return subprocess.Popen(
+        [*command, "--work", str(folder / work)],
+        env={**os.environ, "PYTHONPATH": str(ROOT)},
+        start_new_session=True,
+        stdout=subprocess.DEVNULL,
+    )
 
 
-def start(folder: Path, work: str) -> subprocess.Popen[bytes]:
-    environment = {**os.environ, "PYTHONPATH": str(ROOT)}
-    return subprocess.Popen(command(folder, work), env=environment, start_new_session=True, stdout=subprocess.DEVNULL)
+def kill_at(process: subprocess.Popen[bytes], pieces: Path, count: int, delay: float) -> bool:
+    """Kill the process some time after so many pieces are there; whether it was still alive."""
+    while process.poll() is None and len(list(pieces.glob("*.parquet"))) < count:
+        time.sleep(0.01)
+    time.sleep(delay)
+    alive = process.poll() is None
+    process.kill()
+    process.wait()
+    return alive
 
 
-def killed_until_done(folder: Path, kills: int, longest: float) -> int:
-    """Kill the stage at random moments, then let it end; how many of the kills found it alive."""
-    generator, hits = random.Random(3), 0
-    for _ in range(kills):
-        process = start(folder, "killed")
-        try:
-            process.wait(timeout=generator.uniform(0.2, longest))
-        except subprocess.TimeoutExpired:
-            process.kill()
-            hits += 1
-            process.wait()
-    assert start(folder, "killed").wait() == 0
-    return hits
-
-
-def check_kills(folder: Path, sentences: int, kills: int) -> None:
+def check_kills(folder: Path, sentences: int, total_pieces: int, kills: int, *options: str) -> None:
     (folder / "a.txt").write_text("\n".join(sample(sentences)) + "\n")
-    began = time.monotonic()
-    assert start(folder, "whole").wait() == 0
-    took = time.monotonic() - began
-    # Each run goes on where the last was killed, so moments are drawn from a part of the whole time.
-    hits = killed_until_done(folder, kills, max(0.5, took * 0.8))
-    assert hits >= kills // 2
+    assert start(folder, "whole", *options).wait() == 0
+    generator = random.Random(3)
+    pieces = folder / "killed" / "sentences" / ".main.partial" / "pieces"
+    # From the start of the program over all pieces to the writing of the table.
+    hits = sum(
+        kill_at(
+            start(folder, "killed", *options),
+            pieces,
+            total_pieces * kill // (kills - 1),
+            generator.uniform(0.0, 0.8 if kill == 0 else 0.1),
+        )
+        for kill in range(kills)
+    )
+    assert hits >= kills - 2
+    assert start(folder, "killed", *options).wait() == 0
     whole, killed = (WorkDirectory(folder / name).get("sentences") for name in ("whole", "killed"))
     assert killed.digest == whole.digest
     assert {path.name for path in killed.path.iterdir()} == {path.name for path in whole.path.iterdir()}
@@ -243,19 +248,20 @@ def check_kills(folder: Path, sentences: int, kills: int) -> None:
 
 @needs_wordnet
 def test_killed_and_run_again_gives_the_same_bytes(tmp_path: Path) -> None:
-    check_kills(tmp_path, 300, 2)
+    check_kills(tmp_path, 2000, 4, 3, "--wordnet", "2", "--back-translate", "0")
 
 
 @pytest.mark.slow
 @needs_wordnet
+@needs_apertium
 def test_killed_a_dozen_times_and_run_again_gives_the_same_bytes(tmp_path: Path) -> None:
-    check_kills(tmp_path, 6000, 14)
+    check_kills(tmp_path, 6000, 12, 14, "--wordnet", "1", "--back-translate", "1")
 
 
 @needs_wordnet
 def test_interrupted_by_the_keyboard_it_ends_at_once_and_goes_on(tmp_path: Path) -> None:
     (tmp_path / "a.txt").write_text("\n".join(sample(2000)) + "\n")
-    process = start(tmp_path, "work")
+    process = start(tmp_path, "work", "--wordnet", "9", "--back-translate", "0")
     partial = tmp_path / "work" / "sentences" / ".main.partial" / "pieces"
     while not (partial.is_dir() and any(partial.glob("*.parquet"))):
         assert process.poll() is None
