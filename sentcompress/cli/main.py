@@ -5,7 +5,9 @@ from __future__ import annotations
 import errno
 import importlib
 import importlib.util
+import io
 import os
+import re
 import sys
 import traceback
 from collections.abc import Sequence
@@ -32,6 +34,8 @@ COMMANDS = (
     "status",
     "methods",
 )
+
+OS_ERROR = re.compile(r"\(os error (\d+)\)")
 
 app = typer.Typer(
     name="sentcompress",
@@ -80,16 +84,27 @@ def main(arguments: Sequence[str] | None = None) -> NoReturn:
         # huggingface_hub reads its variables when it is imported, so this comes before anything else.
         os.environ["HF_HUB_OFFLINE"] = "1"
         given = [argument for argument in given if argument != "--offline"]
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(stream, io.TextIOWrapper):
+            # A terminal or pipe that is not UTF-8 gets escapes for what it cannot show, not an error.
+            stream.reconfigure(errors="backslashreplace")
     sys.exit(_run(given))
 
 
 def _run(given: list[str]) -> int:
+    # Not `app(given)`: typer would turn an interrupt and a closed pipe into exit codes of its own, silently.
+    command = typer.main.get_command(app)
     try:
-        return int(app(given, prog_name="sentcompress", standalone_mode=False) or 0)
+        with command.make_context("sentcompress", list(given)) as context:
+            command.invoke(context)
+        sys.stdout.flush()  # here, where a full disk or a closed pipe can still be told
+        return 0
+    except typer.Exit as ended:
+        return ended.exit_code
     except SentcompressError as error:
         return _fail(error.message, error.hint, error.exit_code)
     except TyperException as error:
-        return _usage(error)
+        return _usage(error, given)
     except (KeyboardInterrupt, Abort):
         return _fail("interrupted", "run the same command again to go on where it stopped", 130)
     except BrokenPipeError:
@@ -102,10 +117,10 @@ def _run(given: list[str]) -> int:
         return _fail(*_explain(error), 1)
 
 
-def _usage(error: TyperException) -> int:
+def _usage(error: TyperException, given: list[str]) -> int:
     """Mistakes on the command line, in our two lines; typer's own classes for them are private."""
     context: Any = getattr(error, "ctx", None)
-    path = context.command_path if context else "sentcompress"
+    path = context.command_path if context else " ".join(["sentcompress", *(w for w in given[:1] if w in COMMANDS)])
     message = error.format_message() if hasattr(error, "format_message") else str(error)
     if type(error).__name__ == "NoArgsIsHelpError":
         typer.echo(message, err=True)
@@ -124,21 +139,29 @@ def _explain(error: Exception) -> tuple[str, str | None]:
     """What to tell about an error that no stage foresaw: the disk, the memory, or a bug of ours."""
     text = str(error).strip() or type(error).__name__
     number = error.errno if isinstance(error, OSError) else None
+    if found := OS_ERROR.search(text):
+        number = int(found[1])  # safetensors and tokenizers keep it in their words only
     if number in (errno.ENOSPC, errno.EDQUOT) or _looks_like_full_disk(text):
         return "the disk is full", "what was finished is kept; free some space and run the same command again"
+    if number == errno.EFBIG:
+        return f"too large a file for this disk, or for your limits: {_place(error)}", "choose another place for it"
     if number in (errno.EROFS, errno.EACCES, errno.EPERM):
-        return f"no permission to use {getattr(error, 'filename', None) or text}", "choose a folder you may write to"
+        return f"no permission to use {_place(error)}", "choose a folder you may write to"
     if isinstance(error, OSError):
-        return text, None
-    if isinstance(error, MemoryError) or type(error).__name__ == "OutOfMemoryError":
+        return f"{error.strerror}: {error.filename}" if error.strerror and error.filename else text, None
+    if isinstance(error, MemoryError) or type(error).__name__ == "OutOfMemoryError" or "can't allocate memory" in text:
         return f"out of memory: {text.splitlines()[0]}", "use a smaller --batch-size or --batch-tokens"
     hint = "this is a defect of sentcompress; SENTCOMPRESS_DEBUG=1 shows where it happened"
     return f"{type(error).__name__}: {text.splitlines()[0]}", hint
 
 
+def _place(error: Exception) -> str:
+    return str(getattr(error, "filename", None) or error)
+
+
 def _looks_like_full_disk(text: str) -> bool:
-    # safetensors, torch and NumPy lose the error number on the way; this is what is left of it.
-    signs = ("No space left on device", "os error 28", "PytorchStreamWriter failed writing")
+    # torch, NumPy and Arrow lose the error number on the way; this is what is left of it.
+    signs = ("No space left on device", "PytorchStreamWriter failed writing")
     return any(sign in text for sign in signs) or (" requested and " in text and text.endswith(" written"))
 
 

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import itertools
 import json
+import math
 import sys
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -47,7 +48,7 @@ class _TerminalTask:
         self._progress.advance(self._task, amount)
 
     def set_total(self, total: int | None) -> None:
-        self._progress.update(self._task, total=total)
+        self._progress.update(self._task, total=total, shown_total=_count(total))
 
 
 class _SilentTask:
@@ -68,14 +69,13 @@ class TerminalReporter:
         self._metrics: dict[str, float | int | str | None] = {}
         self._progress = Progress(
             SpinnerColumn(),
-            TextColumn("{task.description}"),
+            TextColumn("{task.description}", markup=False),
             BarColumn(bar_width=24),
             TextColumn("{task.completed:,.0f}/{task.fields[shown_total]}"),
             _Speed(),
             TimeRemainingColumn(compact=True),
             console=self.console,
         )
-        self._live: Live | None = None
 
     @contextmanager
     def live(self) -> Iterator[TerminalReporter]:
@@ -83,10 +83,8 @@ class TerminalReporter:
         if not self.drawing:
             yield self
             return
-        with Live(console=self.console, refresh_per_second=8, transient=True, get_renderable=self._picture) as live:
-            self._live = live
+        with Live(console=self.console, refresh_per_second=8, transient=True, get_renderable=self._picture):
             yield self
-        self._live = None
 
     @contextmanager
     def track(self, description: str, total: int | None = None, unit: str = "sentences") -> Iterator[ProgressTask]:
@@ -95,7 +93,7 @@ class TerminalReporter:
             return
         task = self._progress.add_task(description, total=total, unit=unit, shown_total=_count(total))
         try:
-            yield _CountingTask(self._progress, task)
+            yield _TerminalTask(self._progress, task)
         finally:
             self._progress.remove_task(task)
 
@@ -111,11 +109,6 @@ class TerminalReporter:
 
     def _picture(self) -> Group:
         return Group(_metrics_table(self._metrics), self._progress) if self._metrics else Group(self._progress)
-
-
-class _CountingTask(_TerminalTask):
-    def set_total(self, total: int | None) -> None:
-        self._progress.update(self._task, total=total, shown_total=_count(total))
 
 
 def _count(total: int | None) -> str:
@@ -158,8 +151,17 @@ def stdout() -> Console:
 
 
 def print_json(document: Any) -> None:
-    """One JSON document on standard output."""
-    sys.stdout.write(json.dumps(document, indent=2, ensure_ascii=False, allow_nan=False) + "\n")
+    """One JSON document on standard output; numbers that are none, which JSON does not know, become null."""
+    utf8 = (sys.stdout.encoding or "").lower().replace("-", "") == "utf8"
+    sys.stdout.write(json.dumps(_finite(document), indent=2, ensure_ascii=not utf8, allow_nan=False) + "\n")
+
+
+def _finite(value: Any) -> Any:
+    if isinstance(value, float):
+        return value if math.isfinite(value) else None
+    if isinstance(value, Mapping):
+        return {key: _finite(inner) for key, inner in value.items()}
+    return [_finite(inner) for inner in value] if isinstance(value, list | tuple) else value
 
 
 def print_table(columns: Sequence[str], rows: Sequence[Sequence[Any]], title: str | None = None) -> None:

@@ -1,0 +1,281 @@
+"""The error boundary: two lines on standard error, an exit code, never a traceback."""
+
+from __future__ import annotations
+
+import errno
+import os
+import resource
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+from typing import Any
+
+import pytest
+import typer
+
+from sentcompress.artifacts import Request, WorkDirectory
+from sentcompress.cli import main as boundary
+from sentcompress.cli.main import COMMANDS, _run, main
+from sentcompress.errors import InputError, SentcompressError, UsageError
+from sentcompress.stages import status
+
+Captured = pytest.CaptureFixture[str]
+
+
+@pytest.fixture
+def work(tmp_path: Path) -> Path:
+    (tmp_path / "work").mkdir()
+    return tmp_path / "work"
+
+
+def failing(monkeypatch: pytest.MonkeyPatch, error: BaseException) -> None:
+    """Let `sentcompress status` fail with this error."""
+
+    def run(*_: Any) -> None:
+        raise error
+
+    monkeypatch.setattr(status, "run", run)
+
+
+def outcome(capsys: Captured, arguments: list[str]) -> tuple[int, str, str]:
+    code = _run(arguments)
+    captured = capsys.readouterr()
+    assert "Traceback" not in captured.err
+    return code, captured.out, captured.err
+
+
+def test_success_is_0(capsys: Captured, work: Path) -> None:
+    code, out, err = outcome(capsys, ["status", "--work", str(work)])
+    assert (code, err) == (0, "")
+    assert str(work) in out.replace("\n", "")
+
+
+@pytest.mark.parametrize("arguments", [["--help"], ["-h"], ["--version"], ["fit-pca", "--help"]])
+def test_help_and_version_are_0(capsys: Captured, arguments: list[str]) -> None:
+    code, out, err = outcome(capsys, arguments)
+    assert (code, err) == (0, "")
+    assert out
+
+
+def test_every_command_is_in_the_help(capsys: Captured) -> None:
+    _, out, _ = outcome(capsys, ["--help"])
+    listed = out.split("Commands:")[1]
+    assert [line.split()[0] for line in listed.splitlines() if line[:3].strip()] == [*COMMANDS]
+
+
+def test_no_command_prints_the_help_and_is_2(capsys: Captured) -> None:
+    code, out, err = outcome(capsys, [])
+    assert (code, out) == (2, "")
+    assert err.startswith("Usage: sentcompress")
+
+
+@pytest.mark.parametrize(
+    ("arguments", "error", "help_line"),
+    [
+        (["fitpca"], "no such command: fitpca", "did you mean fit-pca?"),
+        (["zzz"], "no such command: zzz", f"choose one of: {', '.join(sorted(COMMANDS))}"),
+        (["--versoin"], "no such option: --versoin", "did you mean --version? (run: sentcompress --help)"),
+        (
+            ["fit-pca", "--dimm", "3"],
+            "no such option: --dimm",
+            "did you mean --dim? (run: sentcompress fit-pca --help)",
+        ),
+        (["fit-pca", "--dim"], "option '--dim' requires an argument.", "run: sentcompress fit-pca --help"),
+        (["fit-pca", "more"], "got unexpected extra argument(s) (more)", "run: sentcompress fit-pca --help"),
+        (["eval-sts"], "missing option '--sts'.", "run: sentcompress eval-sts --help"),
+    ],
+)
+def test_usage_mistakes_are_2(capsys: Captured, arguments: list[str], error: str, help_line: str) -> None:
+    assert outcome(capsys, arguments) == (2, "", f"error: {error}\nhelp:  {help_line}\n")
+
+
+def test_a_value_of_the_wrong_type_is_2_and_names_the_option(capsys: Captured) -> None:
+    code, _, err = outcome(capsys, ["fit-pca", "--dim", "many"])
+    assert code == 2
+    assert err.startswith("error: invalid value for '--dim'")
+
+
+def test_all_faults_of_a_request_are_told_at_once(capsys: Captured, work: Path) -> None:
+    code, _, err = outcome(capsys, ["fit-pca", "--dim", "0", "--sample", "1", "--work", str(work)])
+    assert code == 2
+    assert err.splitlines() == [
+        "error: fit-pca: 2 faults",
+        "  - --dim must be at least 1, not 0",
+        "  - --sample must be at least 2, not 1",
+    ]
+
+
+def test_a_missing_stage_names_the_command(capsys: Captured, work: Path) -> None:
+    assert outcome(capsys, ["fit-pca", "--work", str(work)]) == (
+        1,
+        "",
+        f"error: no teacher vectors in {work}\nhelp:  run: sentcompress teacher-embed --work {work}\n",
+    )
+
+
+def test_the_work_directory_comes_from_the_environment_and_a_flag_beats_it(
+    capsys: Captured, work: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("SENTCOMPRESS_WORK", "/nowhere/at/all")
+    assert "in /nowhere/at/all" in outcome(capsys, ["fit-pca"])[2]
+    assert f"in {work}" in outcome(capsys, ["fit-pca", "--work", str(work)])[2]
+
+
+def test_a_work_directory_that_is_a_file_is_1(capsys: Captured, tmp_path: Path) -> None:
+    (tmp_path / "work").touch()
+    for command in ("status", "fit-pca"):
+        code, _, err = outcome(capsys, [command, "--work", str(tmp_path / "work")])
+        assert code == 1
+        assert "is a file" in err
+
+
+FORESEEN: list[tuple[BaseException, int, str]] = [
+    (InputError("no such thing", "look elsewhere"), 1, "error: no such thing\nhelp:  look elsewhere\n"),
+    (SentcompressError("just so"), 1, "error: just so\n"),
+    (UsageError("not so"), 2, "error: not so\n"),
+    (KeyboardInterrupt(), 130, "error: interrupted\nhelp:  run the same command again to go on where it stopped\n"),
+    (typer.Exit(3), 3, ""),
+]
+FULL = "error: the disk is full\n"
+UNFORESEEN: list[tuple[Exception, str]] = [
+    (OSError(errno.ENOSPC, "No space left on device"), FULL),
+    (OSError(errno.EDQUOT, "Disk quota exceeded"), FULL),
+    (OSError("4096 requested and 100 written"), FULL),
+    (RuntimeError("[enforce fail at inline_container.cc:668] . PytorchStreamWriter failed writing file data/0"), FULL),
+    (Exception("Error while serializing: I/O error: No space left on device (os error 28)"), FULL),
+    (
+        OSError(errno.EFBIG, "File too large", "big.npy"),
+        "error: too large a file for this disk",
+    ),
+    (Exception("I/O error: File too large (os error 27)"), "error: too large a file for this disk"),
+    (PermissionError(errno.EACCES, "Permission denied", "/their/file"), "error: no permission to use /their/file\n"),
+    (OSError(errno.EROFS, "Read-only file system", "/cdrom/x"), "error: no permission to use /cdrom/x\n"),
+    (FileNotFoundError(errno.ENOENT, "No such file or directory", "gone"), "error: No such file or directory: gone\n"),
+    (OSError(errno.EIO, "Input/output error"), "error: [Errno 5] Input/output error\n"),
+    (MemoryError(), "error: out of memory: MemoryError\nhelp:  use a smaller --batch-size"),
+    (RuntimeError("DefaultCPUAllocator: can't allocate memory: you tried"), "error: out of memory"),
+    (ValueError("first line\nsecond line"), "error: ValueError: first line\nhelp:  this is a defect of sentcompress"),
+    (AssertionError(), "error: AssertionError: AssertionError\nhelp:  this is a defect of sentcompress"),
+]
+
+
+@pytest.mark.parametrize(("error", "code", "lines"), FORESEEN, ids=lambda value: type(value).__name__)
+def test_foreseen_errors(
+    capsys: Captured, work: Path, monkeypatch: pytest.MonkeyPatch, error: BaseException, code: int, lines: str
+) -> None:
+    failing(monkeypatch, error)
+    assert outcome(capsys, ["status", "--work", str(work)]) == (code, "", lines)
+
+
+@pytest.mark.parametrize(("error", "lines"), UNFORESEEN, ids=lambda value: str(value)[:30])
+def test_unforeseen_errors_are_1_and_told_in_two_lines(
+    capsys: Captured, work: Path, monkeypatch: pytest.MonkeyPatch, error: Exception, lines: str
+) -> None:
+    failing(monkeypatch, error)
+    code, out, err = outcome(capsys, ["status", "--work", str(work)])
+    assert (code, out) == (1, "")
+    assert err.startswith(lines)
+    assert len(err.splitlines()) <= 2
+
+
+def test_a_developer_may_have_the_traceback(capsys: Captured, work: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    failing(monkeypatch, ValueError("here"))
+    monkeypatch.setenv("SENTCOMPRESS_DEBUG", "1")
+    assert _run(["status", "--work", str(work)]) == 1
+    assert "Traceback" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("arguments", [["--offline", "status"], ["status", "--offline"]])
+def test_offline_may_stand_anywhere(
+    work: Path, monkeypatch: pytest.MonkeyPatch, capsys: Captured, arguments: list[str]
+) -> None:
+    monkeypatch.setenv("HF_HUB_OFFLINE", "0")
+    with pytest.raises(SystemExit) as ended:
+        main([*arguments, "--work", str(work)])
+    assert ended.value.code == 0
+    assert os.environ["HF_HUB_OFFLINE"] == "1"
+
+
+def test_a_second_run_is_told_of_the_first(capsys: Captured, work: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    np = pytest.importorskip("numpy")
+    directory = WorkDirectory(work)
+    with directory.build(Request("teacher-vectors", "main", "teacher-embed", {})) as build:
+        with build.write("vectors-00000.npy") as path, path.open("wb") as stream:
+            np.save(stream, np.random.default_rng(0).normal(size=(50, 8)).astype(np.float32))
+        build.finish({})
+    monkeypatch.setattr("sentcompress.locking.PAUSE_SECONDS", 0.5)
+    with directory.build(Request("projections", "pca-4", "fit-pca", {})):
+        code, _, err = outcome(capsys, ["fit-pca", "--dim", "4", "--work", str(work)])
+    assert code == 1
+    assert f"is being written by process {os.getpid()} on" in err
+    assert outcome(capsys, ["fit-pca", "--dim", "4", "--work", str(work), "-q"])[0] == 0
+
+
+# What only a process of its own can show
+
+
+def sentcompress(arguments: list[str], **options: Any) -> subprocess.CompletedProcess[str]:
+    command = [sys.executable, "-m", "sentcompress", *arguments]
+    return subprocess.run(command, text=True, stderr=subprocess.PIPE, timeout=60, **options)
+
+
+def test_a_reader_that_has_gone_is_141_and_silent() -> None:
+    reading, writing = os.pipe()
+    os.close(reading)
+    done = sentcompress(["--help"], stdout=writing)
+    os.close(writing)
+    assert (done.returncode, done.stderr) == (141, "")
+
+
+@pytest.mark.skipif(not Path("/dev/full").exists(), reason="no /dev/full here")
+def test_a_full_disk_behind_standard_output_is_told() -> None:
+    with Path("/dev/full").open("w") as full:
+        done = sentcompress(["--help"], stdout=full)
+    assert done.returncode == 1
+    assert done.stderr.startswith(FULL)
+
+
+def test_an_output_that_is_not_utf_8_gets_escapes(work: Path) -> None:
+    strange = work.parent / "Größe"
+    strange.mkdir()
+    environment = {**os.environ, "PYTHONIOENCODING": "ascii", "PYTHONUTF8": "0"}
+    done = sentcompress(["status", "--json", "--work", str(strange)], stdout=subprocess.PIPE, env=environment)
+    assert done.returncode == 0, done.stderr
+    assert r"Gr\u00f6\u00dfe" in done.stdout
+
+
+def test_an_interrupt_is_130_and_told(tmp_path: Path) -> None:
+    pipe = tmp_path / "lines.txt"
+    os.mkfifo(pipe)
+    command = [sys.executable, "-m", "sentcompress", "augment", str(pipe), "--work", str(tmp_path / "work")]
+    process = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True)
+    with pipe.open("w"):  # opens when the command does: it is at work and waits for lines
+        time.sleep(0.2)
+        process.send_signal(signal.SIGINT)
+        _, err = process.communicate(timeout=60)
+    assert process.returncode == 130
+    assert "error: interrupted" in err
+    assert "Traceback" not in err
+
+
+def test_a_limit_on_file_sizes_is_told(work: Path) -> None:
+    np = pytest.importorskip("numpy")
+    with WorkDirectory(work).build(Request("teacher-vectors", "main", "teacher-embed", {})) as build:
+        with build.write("vectors-00000.npy") as path, path.open("wb") as stream:
+            np.save(stream, np.random.default_rng(0).normal(size=(300, 200)).astype(np.float32))
+        build.finish({})
+
+    def limit() -> None:
+        resource.setrlimit(resource.RLIMIT_FSIZE, (4096, 4096))
+
+    done = sentcompress(["fit-pca", "--work", str(work)], stdout=subprocess.DEVNULL, preexec_fn=limit)
+    assert done.returncode == 1
+    assert "Traceback" not in done.stderr
+    assert "too large a file" in done.stderr
+    assert WorkDirectory(work).names("projections") == []
+
+
+def test_the_boundary_is_what_the_console_script_calls() -> None:
+    assert boundary.main is main
