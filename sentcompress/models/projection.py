@@ -7,7 +7,10 @@ from pathlib import Path
 
 import numpy as np
 import numpy.typing as npt
+from safetensors import SafetensorError
 from safetensors.numpy import load_file, save_file
+
+from sentcompress.errors import InputError
 
 FILE = "projection.safetensors"
 Array = npt.NDArray[np.float32]
@@ -41,6 +44,7 @@ class Projection:
         return Projection(self.weight[:dimension], self.mean, self.explained_variance_ratio[:dimension])
 
     def save(self, path: Path) -> None:
+        """Write weight, bias, mean and explained_variance_ratio as safetensors, float32."""
         tensors = {
             "weight": self.weight,
             "bias": self.bias,
@@ -51,6 +55,13 @@ class Projection:
 
     @classmethod
     def load(cls, folder: Path) -> Projection:
-        """Read the projection of an artifact of kind `projections`."""
-        tensors = load_file(folder / FILE)
-        return cls(tensors["weight"], tensors["mean"], tensors["explained_variance_ratio"])
+        """Read the projection of an artifact of kind `projections`.
+
+        Raises:
+            InputError: if its file is missing or damaged.
+        """
+        try:
+            tensors = load_file(folder / FILE)
+            return cls(tensors["weight"], tensors["mean"], tensors["explained_variance_ratio"])
+        except (OSError, SafetensorError, KeyError) as error:
+            raise InputError(f"{folder / FILE} is damaged ({error})", "run: sentcompress fit-pca --force") from None

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
 import numpy as np
@@ -11,11 +13,14 @@ from sentcompress.artifacts import Artifact, Request, WorkDirectory
 from sentcompress.encoding.vector_shards import VectorShards
 from sentcompress.errors import InputError, raise_faults
 from sentcompress.models.projection import FILE, Projection
-from sentcompress.progress import SILENT, Reporter
+from sentcompress.progress import SILENT, Reporter, Task
 
 COMMAND = "fit-pca"
-# Above this the sample goes through IncrementalPCA piece by piece instead of one call of PCA.
+Floats = npt.NDArray[np.float64]
+# A larger sample is summed up piece by piece instead of going through scikit-learn's PCA in one.
 MEMORY_LIMIT_BYTES = 2 * 1024**3
+# Vectors that are read at a time.
+PIECE = 10_000
 
 
 @dataclass(frozen=True)
@@ -87,33 +92,88 @@ def _check_dimension(dimension: int, available: int, sample: int) -> None:
         )
 
 
+@dataclass(frozen=True)
+class _Fitted:
+    """Axes [d, D] by falling variance [d] along them; the mean [D] and the total variance of the sample."""
+
+    axes: Floats
+    variances: Floats
+    mean: Floats
+    total: float
+
+
 def _fit(
     vectors: VectorShards, rows: npt.NDArray[np.int64], params: Params, reporter: Reporter
 ) -> tuple[Projection, float]:
     """The projection, and the total variance of the sample (the trace of its covariance)."""
-    from sklearn.decomposition import PCA, IncrementalPCA
-
-    chunk = max(params.dim, 10_000)
+    shape = (len(rows), vectors.dimension)
+    method = _by_scikit_learn if 8 * math.prod(shape) <= MEMORY_LIMIT_BYTES else _by_sums
     with reporter.track("fitting", total=len(rows)) as task:
-        if len(rows) * vectors.dimension * 4 <= MEMORY_LIMIT_BYTES:
-            model = PCA(params.dim, svd_solver="covariance_eigh", whiten=params.whiten)
-            model.fit(vectors.rows(rows).astype(np.float64))
-            task.advance(len(rows))
-        else:
-            model = IncrementalPCA(params.dim, whiten=params.whiten)
-            for start in range(0, len(rows), chunk):
-                piece = rows[start : start + chunk]
-                if len(piece) >= params.dim:  # what IncrementalPCA needs of each piece
-                    model.partial_fit(vectors.rows(piece))
-                task.advance(len(piece))
-    weight = model.components_
+        fitted = method(_pieces(vectors, rows, task), shape, params.dim)
+    # What float32 rounds away of a vector is about 1e-7 of it, so this much variance is no variance.
+    if fitted.total <= 1e-14 * float(np.square(fitted.mean).sum()):
+        raise InputError(
+            f"all {len(rows)} vectors of the sample are the same",
+            "is it the right teacher?",
+        )
+    weight = fitted.axes
     if params.whiten:
-        if model.explained_variance_[-1] <= 1e-12 * model.explained_variance_[0]:
+        rank = int((fitted.variances > 1e-12 * fitted.variances[0]).sum())
+        if rank < params.dim:
             raise InputError(
-                f"the vectors span fewer than {params.dim} dimensions, so they cannot be whitened to that many",
-                "use a smaller --dim",
+                f"the vectors span {rank} dimensions, so they cannot be whitened to {params.dim}",
+                f"use --dim {rank} or less",
             )
-        weight = weight / np.sqrt(model.explained_variance_)[:, None]
-    total = float(model.explained_variance_.sum() / model.explained_variance_ratio_.sum())
-    as_float32 = (np.asarray(a, dtype=np.float32) for a in (weight, model.mean_, model.explained_variance_ratio_))
-    return Projection(*as_float32), total
+        weight = weight / np.sqrt(fitted.variances)[:, None]
+    as_float32 = (np.asarray(a, dtype=np.float32) for a in (weight, fitted.mean, fitted.variances / fitted.total))
+    return Projection(*as_float32), fitted.total
+
+
+def _pieces(vectors: VectorShards, rows: npt.NDArray[np.int64], task: Task) -> Iterator[Floats]:
+    """The sample as float64 [up to PIECE, D] at a time, looked over."""
+    for start in range(0, len(rows), PIECE):
+        wanted = rows[start : start + PIECE]
+        piece = vectors.rows(wanted).astype(np.float64)
+        bad = wanted[~np.isfinite(piece).all(axis=1)]
+        if len(bad):
+            raise InputError(
+                f"the teacher's vector of row {bad[0]} is no vector: it holds NaN or infinity",
+                "run: sentcompress teacher-embed --force --dtype float32 --store float32",
+            )
+        yield piece
+        task.advance(len(piece))
+
+
+def _by_scikit_learn(pieces: Iterable[Floats], shape: tuple[int, int], dim: int) -> _Fitted:
+    from sklearn.decomposition import PCA
+
+    sample, filled = np.empty(shape), 0
+    for piece in pieces:
+        sample[filled : filled + len(piece)] = piece
+        filled += len(piece)
+    model = PCA(dim, svd_solver="covariance_eigh")
+    with np.errstate(invalid="ignore"):  # 0 / 0 for vectors that are all the same, which `_fit` tells
+        model.fit(sample)
+    return _Fitted(model.components_, model.explained_variance_, model.mean_, float(sample.var(axis=0, ddof=1).sum()))
+
+
+def _by_sums(pieces: Iterable[Floats], shape: tuple[int, int], dim: int) -> _Fitted:
+    """The same from covariance sums: exact for any sample, with memory for one piece and D x D numbers.
+
+    Means and scatter matrices of pieces are merged as in Chan, Golub and LeVeque, "Updating formulae and a
+    pairwise algorithm for computing sample variances" (1979), so nothing is lost to a mean far from zero.
+    """
+    count, dimension = shape
+    seen, mean, scatter = 0, np.zeros(dimension), np.zeros((dimension, dimension))
+    for piece in pieces:
+        own_mean = piece.mean(axis=0)
+        shift = own_mean - mean
+        piece -= own_mean
+        scatter += piece.T @ piece + np.outer(shift, shift) * (seen * len(piece) / (seen + len(piece)))
+        mean = mean + shift * (len(piece) / (seen + len(piece)))
+        seen += len(piece)
+    variances, axes = np.linalg.eigh(scatter / (count - 1))
+    axes = axes.T[::-1][:dim]
+    # The sign of an axis is free: the largest part positive, as scikit-learn does it.
+    axes = axes * np.sign(axes[np.arange(dim), np.abs(axes).argmax(axis=1)])[:, None]
+    return _Fitted(axes, np.maximum(variances[::-1][:dim], 0.0), mean, float(np.trace(scatter)) / (count - 1))
