@@ -85,7 +85,8 @@ def prepared(encoder: Encoder, device: torch.device, dtype: str) -> Encoder:
 def _measure(encoder: Encoder, device: torch.device, dtypes: tuple[str, ...]) -> dict[str, float]:
     """Seconds of one forward for each dtype: the best of a few rounds, taken in turn."""
     vocabulary = int(getattr(encoder.config, "vocab_size", 1000))
-    ids = torch.arange(TRIAL_SHAPE[0] * TRIAL_SHAPE[1], device=device).view(TRIAL_SHAPE) * 7 % vocabulary
+    rows, width = TRIAL_SHAPE[0], min(TRIAL_SHAPE[1], encoder.text.max_length)
+    ids = torch.arange(rows * width, device=device).view(rows, width) * 7 % vocabulary
     ones = torch.ones_like(ids)
     copies = {dtype: prepared(encoder, device, dtype) for dtype in dtypes}
     best = dict.fromkeys(dtypes, float("inf"))

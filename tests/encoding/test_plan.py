@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 from pathlib import Path
 
 import pytest
@@ -35,6 +36,7 @@ def test_auto_follows_the_measurement(
 
 
 def test_auto_really_measures(encoder: Encoder) -> None:
+    encoder.text = dataclasses.replace(encoder.text, max_length=8)
     assert make_plan(encoder, CPU).dtype in ("float32", "bfloat16")
 
 
