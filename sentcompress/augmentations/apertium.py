@@ -43,6 +43,10 @@ class ApertiumSpec:
     source = "back-translation"
     in_workers = True
 
+    @property
+    def summary(self) -> str:
+        return f"apertium {', '.join(self.pivots)} and back"
+
     def describe(self) -> dict[str, Any]:
         return {"apertium": {pivot: _pair_digest(pivot) for pivot in self.pivots}}
 

@@ -25,6 +25,10 @@ class AugmenterSpec(Protocol):
         """What the column `source` of the sentence table says."""
 
     @property
+    def summary(self) -> str:
+        """What will be used, in a few words for the user."""
+
+    @property
     def in_workers(self) -> bool:
         """Whether several processes can each run one; a neural translator uses all cores by itself."""
 

@@ -27,6 +27,10 @@ class NeuralSpec:
     source = "back-translation"
     in_workers = False
 
+    @property
+    def summary(self) -> str:
+        return "; ".join(" and ".join(route) for route in self.routes)
+
     def describe(self) -> dict[str, Any]:
         revisions = {name: _revision(name) for route in self.routes for name in route}
         versions = {name: importlib.metadata.version(name) for name in ("nlpaug", "transformers")}

@@ -44,6 +44,10 @@ class WordNetSpec:
     source = "wordnet"
     in_workers = True
 
+    @property
+    def summary(self) -> str:
+        return f"WordNet in {self.wordnet}, parts of speech by {'nltk' if self.tagger else 'WordNet itself'}"
+
     def describe(self) -> dict[str, Any]:
         tagger = f"nltk {tagger_digest(DataFolder(self.tagger))[:16]}" if self.tagger else "WordNet's counts"
         return {

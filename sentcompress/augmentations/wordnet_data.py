@@ -192,7 +192,7 @@ def _nltk_roots() -> list[Path]:
     named = [Path(entry) for entry in os.environ.get("NLTK_DATA", "").split(os.pathsep) if entry]
     inside = [Path(sys.prefix) / folder / "nltk_data" for folder in (".", "share", "lib")]
     shared = [Path(base) / "nltk_data" for base in ("/usr/share", "/usr/local/share", "/usr/lib", "/usr/local/lib")]
-    return [*named, Path.home() / "nltk_data", *inside, *shared]
+    return [*named, Path(os.path.expanduser("~/nltk_data")), *inside, *shared]
 
 
 def _first(places: list[Path], needed: str) -> DataFolder | None:

@@ -72,7 +72,7 @@ def open_inputs(
 ) -> Iterator[list[Input]]:
     """The inputs that `names` mean, checked as far as that is quick, and hashed.
 
-    Standard input can be read only once, so it is copied to a nameless temporary file in the folder `spool`.
+    Standard input and pipes can be read only once, so they are copied to a nameless temporary file in `spool`.
 
     Raises:
         InputError: a file that is missing or of the wrong format, a data set that cannot be had.
@@ -80,8 +80,8 @@ def open_inputs(
     with ExitStack() as stack:
         sources: list[Source | None] = []
         for name in names:
-            if name == STDIN:
-                sources.append(stack.enter_context(_spooled_stdin(spool, reporter)))
+            if name == STDIN or _is_pipe(name):
+                sources.append(stack.enter_context(_spooled(name, spool, reporter)))
             else:
                 sources.append(None if _is_hub_name(name) else as_source(name))
         for source in sources:
@@ -96,6 +96,11 @@ def open_inputs(
             else:
                 inputs.append(_file_input(name, source, _origin(name, names), options, reporter))
         yield inputs
+
+
+def _is_pipe(name: str) -> bool:
+    """Whether a path is no file on a disk: a named pipe, or the shell's `<(command)`."""
+    return os.path.exists(name) and not os.path.isfile(name) and not os.path.isdir(name)
 
 
 def _is_hub_name(name: str) -> bool:
@@ -113,7 +118,7 @@ def _origin(name: str, names: Sequence[str]) -> str:
 
 
 def _file_input(name: str, source: Source, origin: str, options: ReadOptions, reporter: Reporter) -> FileInput:
-    reference = "stdin:-" if name == STDIN else f"file:{Path(name).resolve()}"
+    reference = f"stdin:{name}" if name == STDIN or _is_pipe(name) else f"file:{Path(name).resolve()}"
     with source.open() as stream:
         return FileInput(source, reference, _digest(stream, origin, reporter), origin, options)
 
@@ -128,16 +133,20 @@ def _digest(stream: BinaryIO, origin: str, reporter: Reporter) -> str:
 
 
 @contextmanager
-def _spooled_stdin(folder: Path, reporter: Reporter) -> Iterator[Source]:
+def _spooled(name: str, folder: Path, reporter: Reporter) -> Iterator[Source]:
     folder.mkdir(parents=True, exist_ok=True)
     with tempfile.TemporaryFile(dir=folder) as file:
-        if sys.stdin.isatty():
-            reporter.note("reading sentences from the terminal; end with Ctrl-D")
-        shutil.copyfileobj(sys.stdin.buffer, file)
+        if name == STDIN:
+            if sys.stdin.isatty():
+                reporter.note("reading sentences from the terminal; end with Ctrl-D")
+            shutil.copyfileobj(sys.stdin.buffer, file)
+        else:
+            with open(name, "rb") as pipe:
+                shutil.copyfileobj(pipe, file)
         file.flush()
 
         def reopen() -> BinaryIO:
             file.seek(0)
             return os.fdopen(os.dup(file.fileno()), "rb")
 
-        yield Source("standard input", reopen)
+        yield Source("standard input" if name == STDIN else name, reopen)

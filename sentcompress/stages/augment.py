@@ -109,7 +109,9 @@ def _recipes(params: Params, reporter: Reporter) -> tuple[tuple[AugmenterSpec, i
         if copies == 0:
             continue
         try:
-            recipes.append((_recipe(option, copies, params), copies))
+            spec = _recipe(option, copies, params)
+            recipes.append((spec, copies))
+            reporter.note(f"{spec.source}: {spec.summary}")
         except InputError as error:
             if asked is not None or (option == "back-translate" and params.translator):
                 raise InputError(error.message, f"{error.hint}; or leave it out: --{option} 0") from None

@@ -21,6 +21,7 @@ class ShoutSpec:
     """Upper-cases; some words do harm."""
 
     source = "shout"
+    summary = "for tests"
     in_workers = True
 
     def describe(self) -> dict[str, str]:

@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import io
+import os
 import sys
 from pathlib import Path
 from types import SimpleNamespace
@@ -48,6 +49,16 @@ def test_standard_input_is_put_aside(tmp_path: Path, monkeypatch: pytest.MonkeyP
             assert [record.texts for record in inputs[0].records(BadRecords())] == [("a",), ("b",)]
         assert (inputs[0].reference, inputs[0].origin) == ("stdin:-", "stdin")
         assert list((tmp_path / "work").iterdir()) == []
+
+
+def test_a_pipe_is_put_aside_too(tmp_path: Path) -> None:
+    reading, writing = os.pipe()
+    os.write(writing, b"one\ntwo\n")
+    os.close(writing)
+    try:
+        assert texts_of([f"/dev/fd/{reading}"], tmp_path) == [("one",), ("two",)]
+    finally:
+        os.close(reading)
 
 
 def test_a_file_that_is_missing_is_no_data_set(tmp_path: Path) -> None:
