@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -37,7 +38,7 @@ class NamedModel:
     @property
     def slug(self) -> str:
         """The label as a part of a file name."""
-        return self.label.strip("/").replace("/", "-").replace(":", "-").replace(" ", "-").lstrip(".") or "model"
+        return re.sub(r"[^\w.-]+", "-", self.label).strip("-.")[:120] or "model"
 
     def load(self) -> Encoder:
         """The encoder, float32, in eval mode, on the CPU."""
@@ -54,16 +55,16 @@ def find_model(
         InputError: if nothing is called so.
     """
     if name is None:
-        return _of_artifact(work.get("students"))
+        return _of_artifact(work.get("students"), trust_remote_code)
     if name == TEACHER:
         return find_teacher(work)
     for kind in ("students", "exports"):
         if "/" not in name and name in work.names(kind):
-            return _of_artifact(work.get(kind, name))
+            return _of_artifact(work.get(kind, name), trust_remote_code)
     if name != EMBEDDED and "/" not in name and not Path(name).exists():
         _refuse_near_miss(work, name)
     source = resolve(name, revision=revision, trust_remote_code=trust_remote_code)
-    return NamedModel(source, _label(name, source), f"model:{name}", source.digest, "auto", trust_remote_code)
+    return NamedModel(source, _label(name, source), _reference(name), source.digest, "auto", trust_remote_code)
 
 
 def find_teacher(work: WorkDirectory) -> NamedModel:
@@ -78,7 +79,7 @@ def find_teacher(work: WorkDirectory) -> NamedModel:
     return NamedModel(
         source,
         _label(asked["teacher"], source),
-        f"model:{asked['teacher']}",
+        _reference(asked["teacher"]),
         source.digest,
         asked.get("pooling", "auto"),
         bool(asked.get("trust_remote_code")),
@@ -89,10 +90,15 @@ def _label(name: str, source: Source) -> str:
     return source.label if name == EMBEDDED else (Path(name).resolve().name if Path(name).is_dir() else name)
 
 
-def _of_artifact(artifact: Artifact) -> NamedModel:
+def _reference(name: str) -> str:
+    # A folder's path is made absolute, so that a request means the same wherever it is made.
+    return f"model:{Path(name).resolve() if name != EMBEDDED and Path(name).is_dir() else name}"
+
+
+def _of_artifact(artifact: Artifact, trust_remote_code: bool) -> NamedModel:
     folder = artifact.path / MODEL_FOLDER if (artifact.path / MODEL_FOLDER).is_dir() else artifact.path
-    source = resolve(str(folder))
-    return NamedModel(source, artifact.name, artifact.reference, artifact.digest)
+    source = resolve(str(folder), trust_remote_code=trust_remote_code)
+    return NamedModel(source, artifact.name, artifact.reference, artifact.digest, "auto", trust_remote_code)
 
 
 def _refuse_near_miss(work: WorkDirectory, name: str) -> None:
@@ -100,4 +106,4 @@ def _refuse_near_miss(work: WorkDirectory, name: str) -> None:
     known = [TEACHER, EMBEDDED, *work.names("students"), *work.names("exports")]
     hint = did_you_mean(name, known)
     if hint.startswith("did you mean"):
-        raise InputError(f"no model named {name!r} in {work.path}", hint)
+        raise InputError(f"no model named {name!r} in {work.path}", f"{hint} (a hub's model is named owner/model)")

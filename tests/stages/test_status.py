@@ -1,0 +1,233 @@
+"""status: what is fresh, stale, damaged, partial or running, and the reason it gives."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from sentcompress import artifacts, records
+from sentcompress.artifacts import KINDS, MANIFEST, REQUEST, Artifact, Kind, Request, WorkDirectory, file_digest
+from sentcompress.cli.main import _run
+from sentcompress.errors import InputError
+from sentcompress.models.sources import resolve
+from sentcompress.stages import status
+from sentcompress.stages.status import Params, run
+
+Row = Mapping[str, Any]
+
+
+@pytest.fixture
+def work(tmp_path: Path) -> WorkDirectory:
+    return WorkDirectory(tmp_path / "work")
+
+
+def make(
+    work: WorkDirectory,
+    kind: str,
+    name: str = "main",
+    inputs: Mapping[str, str] | None = None,
+    text: str = "one",
+    facts: Mapping[str, Any] | None = None,
+) -> Artifact:
+    request = Request(kind, name, KINDS[kind].command, {"text": text}, inputs or {})
+    with work.build(request, force=True) as build:
+        with build.write("data.txt") as path:
+            path.write_text(text)
+        return build.finish(facts or {})
+
+
+def of(*artifacts: Artifact) -> dict[str, str]:
+    return {artifact.reference: artifact.digest for artifact in artifacts}
+
+
+def chain(work: WorkDirectory) -> list[Artifact]:
+    """One artifact of each kind; the evaluation is of the export, whose kind comes after it."""
+    sentences = make(work, "sentences")
+    vectors = make(work, "teacher-vectors", inputs=of(sentences))
+    projection = make(work, "projections", "pca-8", inputs=of(vectors))
+    student = make(work, "students", "small", inputs=of(sentences, vectors, projection))
+    export = make(work, "exports", "small", inputs=of(student))
+    return [sentences, vectors, projection, student, make(work, "evaluations", "sts-small", of(export)), export]
+
+
+def states(work: WorkDirectory) -> dict[str, tuple[str, str]]:
+    return {f"{row['kind']}/{row['name']}": (row["state"], row["why"]) for row in run(Params(), work)}
+
+
+def test_rows_come_in_the_order_of_the_stages_and_are_fresh(work: WorkDirectory) -> None:
+    made = chain(work)
+    rows = run(Params(), work)
+    assert [f"{row['kind']}/{row['name']}" for row in rows] == [artifact.reference for artifact in made]
+    assert {(row["state"], row["why"]) for row in rows} == {("fresh", "")}
+    assert all(row["bytes"] == 3 and row["finished"] and not row["drift"] and not row["gone"] for row in rows)
+
+
+def test_a_rebuilt_input_makes_all_that_comes_of_it_stale(work: WorkDirectory) -> None:
+    chain(work)
+    make(work, "teacher-vectors", inputs=of(work.get("sentences")), text="two")
+    assert states(work) == {
+        "sentences/main": ("fresh", ""),
+        "teacher-vectors/main": ("fresh", ""),
+        "projections/pca-8": ("stale", "teacher-vectors/main has changed"),
+        "students/small": ("stale", "teacher-vectors/main has changed"),
+        "exports/small": ("stale", "students/small is stale"),
+        "evaluations/sts-small": ("stale", "exports/small is stale"),
+    }
+
+
+def test_an_input_rebuilt_with_the_same_bytes_makes_nothing_stale(work: WorkDirectory) -> None:
+    chain(work)
+    make(work, "teacher-vectors", inputs=of(work.get("sentences")))
+    assert {state for state, _ in states(work).values()} == {"fresh"}
+
+
+def test_an_input_that_is_gone_or_damaged_makes_stale(work: WorkDirectory) -> None:
+    made = chain(work)
+    made[2].path.rename(work.path / "elsewhere")
+    assert states(work)["students/small"] == ("stale", "projections/pca-8 is gone")
+    (work.path / "elsewhere").rename(made[2].path)
+    (made[2].path / "data.txt").unlink()
+    found = states(work)
+    assert found["projections/pca-8"] == ("damaged", "data.txt is missing")
+    assert found["students/small"] == ("stale", "projections/pca-8 is damaged")
+    (made[2].path / "data.txt").write_text("longer")
+    assert states(work)["projections/pca-8"] == ("damaged", "data.txt is not as long as it was made")
+    (made[2].path / MANIFEST).write_text("{")
+    found = states(work)
+    assert found["projections/pca-8"][0] == "damaged"
+    assert MANIFEST in found["projections/pca-8"][1]
+    assert found["students/small"] == ("stale", "projections/pca-8 is damaged")
+
+
+def test_a_file_that_changed_makes_stale_and_one_that_is_gone_is_mentioned(work: WorkDirectory, tmp_path: Path) -> None:
+    raw = tmp_path / "raw: 1.txt"
+    raw.write_text("a")
+    make(work, "sentences", inputs={f"file:{raw}": file_digest(raw), "stdin:-": "d", "hub:owner/set": "d"})
+    assert states(work)["sentences/main"] == ("fresh", "")
+    raw.write_text("b")
+    assert states(work)["sentences/main"] == ("stale", f"{raw} has changed")
+    raw.unlink()
+    row = run(Params(), work)[0]
+    assert (row["state"], row["gone"]) == ("fresh", [str(raw)])
+
+
+def test_a_teacher_whose_files_changed_makes_stale(work: WorkDirectory, tmp_path: Path) -> None:
+    folder = tmp_path / "teacher"
+    folder.mkdir()
+    (folder / "config.json").write_text("{}")
+    (folder / "model.safetensors").write_bytes(b"weights")
+    digest = resolve(str(folder)).digest
+    make(work, "teacher-vectors", inputs={f"model:{folder}": digest, "model:owner/on-a-hub": "d"})
+    assert states(work)["teacher-vectors/main"] == ("fresh", "")
+    (folder / "model.safetensors").write_bytes(b"others!")
+    assert states(work)["teacher-vectors/main"] == ("stale", f"{folder} has changed")
+    assert run(Params(check_models=False), work)[0]["state"] == "fresh"
+    (folder / "config.json").unlink()  # no model any more: nothing can be told, and nothing fails
+    assert states(work)["teacher-vectors/main"] == ("fresh", "")
+
+
+def test_an_artifact_of_an_older_stage_is_stale(work: WorkDirectory, monkeypatch: pytest.MonkeyPatch) -> None:
+    chain(work)
+    newer = {**KINDS, "students": Kind("distill", version=2)}
+    monkeypatch.setattr(status, "KINDS", newer)
+    monkeypatch.setattr(records, "KINDS", newer)
+    found = states(work)
+    assert found["students/small"] == ("stale", "made by version 1 of distill, now 2")
+    assert found["exports/small"] == ("stale", "students/small is stale")
+    assert found["projections/pca-8"] == ("fresh", "")
+
+
+def test_other_libraries_are_shown_and_force_nothing(work: WorkDirectory, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(artifacts, "installed_libraries", lambda: {"numpy": "1.0", "torch": "9.9", "gone": "1"})
+    make(work, "sentences")
+    monkeypatch.setattr(status, "installed_libraries", lambda: {"numpy": "2.0", "torch": "9.9"})
+    row = run(Params(), work)[0]
+    assert (row["state"], row["drift"]) == ("fresh", {"numpy": "1.0 -> 2.0"})
+
+
+def test_inputs_that_go_in_a_circle_come_to_an_end(work: WorkDirectory) -> None:
+    first = make(work, "students", "a")
+    second = make(work, "students", "b", of(first), text="b")
+    make(work, "students", "a", of(second))
+    assert set(states(work)) == {"students/a", "students/b"}
+
+
+def test_a_partial_build_says_how_to_go_on(work: WorkDirectory) -> None:
+    partial = work.path / "students" / ".small.partial"
+    partial.mkdir(parents=True)
+    (partial / "weights").write_bytes(b"12345")
+    (partial / REQUEST).write_text(json.dumps({"command": "finetune", "fingerprint": "f"}))
+    row = run(Params(), work)[0]
+    assert (row["kind"], row["name"], row["state"]) == ("students", "small", "partial")
+    assert row["why"] == "interrupted; run finetune again to go on"
+    assert row["bytes"] > 5
+    for damage in ("", "[]", "{}"):
+        (partial / REQUEST).write_text(damage)
+        assert states(work)["students/small"] == ("partial", "interrupted; run distill again to start over")
+
+
+def test_a_forced_build_that_was_interrupted_is_told_from_one_to_go_on_with(work: WorkDirectory) -> None:
+    finished = make(work, "students", "small")
+    partial = work.path / "students" / ".small.partial"
+    partial.mkdir()
+    (partial / REQUEST).write_text(json.dumps({"command": "distill", "fingerprint": finished.fingerprint}))
+    found = [(row["state"], row["why"]) for row in run(Params(), work)]
+    assert found == [
+        ("fresh", ""),
+        ("partial", "distill --force was interrupted; the finished one is as asked"),
+    ]
+
+
+def test_a_build_under_way_is_running(work: WorkDirectory) -> None:
+    with work.build(Request("students", "small", "distill", {})) as build:
+        assert states(work) == {"students/small": ("running", "is being written now")}
+        build.finish({})
+
+
+def test_the_telling_facts_are_shown(work: WorkDirectory) -> None:
+    make(work, "teacher-vectors", facts={"teacher": "t", "rows": 5, "dimension": 8, "other": 1})
+    make(work, "evaluations", facts={"model": {"label": "small"}, "mean": {"model": 81.5}})
+    rows = run(Params(), work)
+    assert rows[0]["facts"] == {"teacher": "t", "rows": 5, "dimension": 8}
+    assert rows[1]["facts"] == {"model": "small", "spearman": 81.5}
+
+
+def test_every_kind_has_its_telling_facts() -> None:
+    assert set(status.TELLING) == set(KINDS)
+
+
+def test_a_work_directory_that_is_not_there_or_a_file_is_refused(work: WorkDirectory) -> None:
+    with pytest.raises(InputError, match="no work directory"):
+        run(Params(), work)
+    work.path.touch()
+    with pytest.raises(InputError, match="is a file"):
+        run(Params(), work)
+
+
+def test_looking_writes_nothing(work: WorkDirectory) -> None:
+    chain(work)
+    before = sorted(path.stat().st_mtime_ns for path in work.path.rglob("*"))
+    states(work)
+    assert sorted(path.stat().st_mtime_ns for path in work.path.rglob("*")) == before
+
+
+def test_the_command_prints_a_table_or_one_document(work: WorkDirectory, capsys: pytest.CaptureFixture[str]) -> None:
+    work.path.mkdir()
+    assert _run(["status", "--work", str(work.path)]) == 0
+    assert "none yet" in capsys.readouterr().out
+    chain(work)
+    make(work, "sentences", text="two")
+    assert _run(["status", "--work", str(work.path)]) == 0
+    out = capsys.readouterr().out
+    assert "projections/pca-8" in out
+    assert "sentences/main has changed" in out
+    assert _run(["status", "--json", "--work", str(work.path)]) == 0
+    captured = capsys.readouterr()
+    document = json.loads(captured.out)
+    assert document["work"] == str(work.path)
+    assert [row["state"] for row in document["artifacts"]].count("stale") == 5
+    assert captured.err == ""

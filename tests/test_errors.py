@@ -1,0 +1,49 @@
+"""The errors' helpers: near names, and all faults at once."""
+
+from __future__ import annotations
+
+import pytest
+
+from sentcompress import errors
+from sentcompress.errors import SentcompressError, UsageError, did_you_mean, raise_faults
+
+
+def test_a_near_name_is_proposed() -> None:
+    assert did_you_mean("hdp", ["hpd", "mse", "ckd"]) == "did you mean hpd?"
+
+
+def test_several_near_names_are_proposed() -> None:
+    assert did_you_mean("pca-12", ["pca-128", "pca-122", "other"]) in (
+        "did you mean pca-128 or pca-122?",
+        "did you mean pca-122 or pca-128?",
+    )
+
+
+def test_far_names_list_what_there_is_in_order() -> None:
+    assert did_you_mean("zzz", ["mse", "ckd"]) == "choose one of: ckd, mse"
+
+
+def test_no_fault_is_no_error() -> None:
+    raise_faults([], "fit-pca")
+
+
+def test_one_fault_is_one_line() -> None:
+    with pytest.raises(UsageError) as raised:
+        raise_faults(["--dim must be at least 1"], "fit-pca")
+    assert raised.value.message == "fit-pca: --dim must be at least 1"
+
+
+def test_faults_are_told_together() -> None:
+    with pytest.raises(UsageError) as raised:
+        raise_faults(["one", "two"], "fit-pca")
+    assert raised.value.message == "fit-pca: 2 faults\n  - one\n  - two"
+
+
+def test_every_error_has_a_message_a_hint_and_an_exit_code() -> None:
+    kinds = [kind for kind in vars(errors).values() if isinstance(kind, type) and issubclass(kind, SentcompressError)]
+    assert len(kinds) > 5
+    for kind in kinds:
+        error = kind("what", "do")
+        assert (error.message, error.hint, str(error)) == ("what", "do", "what")
+        assert error.exit_code == (2 if kind is UsageError else 1)
+        assert kind.__doc__
