@@ -102,6 +102,9 @@ def _save_tokenizer(encoder: Encoder, folder: Path) -> None:
     """Write the tokenizer, cutting where the encoder does: some tools (fastembed) read the limit here alone."""
     tokenizer = encoder.tokenizer
     tokenizer.model_max_length = encoder.text.max_length
+    # What calls of long ago were made with; all-MiniLM-L6-v2 carries a limit that is not its own.
+    for key in ("max_length", "truncation_strategy", "stride", "pad_to_multiple_of", "pad_token_type_id"):
+        tokenizer.init_kwargs.pop(key, None)
     if tokenizer.is_fast:
         # Left over from the last call or from the teacher's file; written, they would cut and pad on their own.
         tokenizer.backend_tokenizer.no_truncation()

@@ -1,0 +1,183 @@
+"""The fused graph: right for every batch, length and padding, for each kind of student."""
+
+from __future__ import annotations
+
+import importlib.util
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+from transformers import BertConfig, BertModel, ElectraConfig, ElectraModel, RobertaConfig, RobertaModel
+
+from sentcompress.errors import InputError, SentcompressError
+from sentcompress.exporting import onnx as module
+from sentcompress.exporting.onnx import INPUTS, OUTPUT, require_packages, write_graph
+from sentcompress.exporting.quantisation import quantise
+from sentcompress.models.encoder import Dense, Encoder, TextSettings
+
+onnxruntime = pytest.importorskip("onnxruntime", reason="the onnx extra is not installed")
+MAX_LENGTH = 24
+SHAPES = ((1, 1), (1, 2), (1, MAX_LENGTH), (2, 1), (3, 5), (9, 17))
+
+
+class FakeTokenizer:
+    def __init__(self, pad: int) -> None:
+        self.pad_token_id = pad
+
+
+def make_encoder(kind: str, **parts: Any) -> Encoder:
+    torch.manual_seed(0)
+    sizes: dict[str, Any] = {
+        "vocab_size": 60,
+        "hidden_size": 16,
+        "num_hidden_layers": 1,
+        "num_attention_heads": 2,
+        "intermediate_size": 32,
+        "max_position_embeddings": MAX_LENGTH + 2,
+        "initializer_range": 0.3,
+    }
+    pad = 1 if kind == "roberta" else 0
+    models: dict[str, Any] = {
+        "bert": lambda: BertModel(BertConfig(**sizes), add_pooling_layer=False),
+        "roberta": lambda: RobertaModel(RobertaConfig(**sizes, pad_token_id=1), add_pooling_layer=False),
+        "electra": lambda: ElectraModel(ElectraConfig(**sizes, embedding_size=8)),
+    }
+    settings = {"text": TextSettings(MAX_LENGTH), "dense": [Dense(16, 6)]} | parts
+    return Encoder(models[kind](), FakeTokenizer(pad), **settings).eval()
+
+
+def batch(rows: int, length: int, pad: int) -> tuple[torch.Tensor, torch.Tensor]:
+    """Random tokens; every row but the first is padded on the right, by another amount each."""
+    generator = torch.Generator().manual_seed(rows * 100 + length)
+    ids = torch.randint(4, 60, (rows, length), generator=generator)
+    lengths = torch.randint(1, length + 1, (rows,), generator=generator)
+    lengths[0] = length
+    mask = (torch.arange(length)[None] < lengths[:, None]).long()
+    return torch.where(mask == 1, ids, pad), mask
+
+
+def check(encoder: Encoder, path: Path) -> None:
+    session = onnxruntime.InferenceSession(path, providers=["CPUExecutionProvider"])
+    for rows, length in SHAPES:
+        ids, mask = batch(rows, length, encoder.tokenizer.pad_token_id)
+        found = session.run([OUTPUT], dict(zip(INPUTS, (ids.numpy(), mask.numpy()), strict=True)))[0]
+        with torch.no_grad():
+            expected = torch.nn.functional.normalize(encoder.embed(ids, mask), dim=1).numpy()
+        np.testing.assert_allclose(found, expected, atol=2e-6, err_msg=f"{rows} x {length}")
+
+
+@pytest.mark.parametrize(
+    ("kind", "parts"),
+    [
+        ("bert", {"pooling": ("cls", "max"), "dense": [], "normalize": False}),
+        ("roberta", {"pooling": ("weightedmean",)}),
+        ("electra", {"pooling": ("lasttoken",)}),
+    ],
+    ids=["bert-cls-max", "roberta-weightedmean", "electra-lasttoken"],
+)
+def test_the_graph_gives_the_encoders_vectors(kind: str, parts: dict[str, Any], tmp_path: Path) -> None:
+    encoder = make_encoder(kind, **parts)
+    write_graph(encoder, tmp_path / "graph.onnx")
+    check(encoder, tmp_path / "graph.onnx")
+
+
+@pytest.fixture(scope="module")
+def written(tmp_path_factory: pytest.TempPathFactory) -> tuple[Encoder, Path]:
+    encoder = make_encoder("bert", dense=[Dense(16, 8), Dense(8, 6, activation="Tanh")])
+    path = tmp_path_factory.mktemp("graph") / "graph.onnx"
+    write_graph(encoder, path)
+    return encoder, path
+
+
+def test_the_graph_gives_the_vectors_of_dense_layers(written: tuple[Encoder, Path]) -> None:
+    check(*written)
+
+
+def test_inputs_and_output_are_what_the_documentation_says(written: tuple[Encoder, Path]) -> None:
+    session = onnxruntime.InferenceSession(written[1], providers=["CPUExecutionProvider"])
+    assert [(given.name, given.type, given.shape) for given in session.get_inputs()] == [
+        (name, "tensor(int64)", ["batch", "length"]) for name in INPUTS
+    ]
+    (output,) = session.get_outputs()
+    assert (output.name, output.type, output.shape) == (OUTPUT, "tensor(float)", ["batch", 6])
+
+
+def test_the_same_encoder_gives_the_same_bytes(written: tuple[Encoder, Path], tmp_path: Path) -> None:
+    write_graph(written[0], tmp_path / "again.onnx")
+    assert (tmp_path / "again.onnx").read_bytes() == written[1].read_bytes()
+
+
+def test_nothing_of_this_machine_is_in_the_file(written: tuple[Encoder, Path]) -> None:
+    import sentcompress
+
+    content = written[1].read_bytes()
+    for folder in (Path(sentcompress.__file__).parent, Path(torch.__file__).parent, written[1].parent):
+        assert str(folder).encode() not in content
+    assert b"stack_trace" not in content
+
+
+def test_the_weights_are_in_the_file(written: tuple[Encoder, Path]) -> None:
+    encoder, path = written
+    assert path.stat().st_size > 4 * encoder.count_parameters()
+    assert list(path.parent.iterdir()) == [path]
+
+
+def test_the_encoder_is_as_before(written: tuple[Encoder, Path]) -> None:
+    assert written[0].transformer.config._attn_implementation == "sdpa"
+
+
+def test_the_int8_graph_is_small_near_and_alike_on_every_machine(written: tuple[Encoder, Path], tmp_path: Path) -> None:
+    import onnx
+
+    encoder, path = written
+    quantise(path, tmp_path / "int8.onnx")
+    assert [p.name for p in tmp_path.iterdir()] == ["int8.onnx"]
+    graph = onnx.load(tmp_path / "int8.onnx").graph
+    weights = [onnx.numpy_helper.to_array(w) for w in graph.initializer if w.data_type == onnx.TensorProto.INT8]
+    matrices = [weight for weight in weights if weight.ndim == 2]
+    assert len(matrices) >= 7
+    # seven bits: processors without VNNI overflow with eight
+    products = {name for node in graph.node if node.op_type == "MatMulInteger" for name in node.input}
+    for weight in graph.initializer:
+        if weight.name in products and weight.data_type == onnx.TensorProto.INT8:
+            assert np.abs(onnx.numpy_helper.to_array(weight).astype(int)).max() <= 64
+    session = onnxruntime.InferenceSession(tmp_path / "int8.onnx", providers=["CPUExecutionProvider"])
+    for rows, length in SHAPES:
+        ids, mask = batch(rows, length, 0)
+        found = session.run(None, dict(zip(INPUTS, (ids.numpy(), mask.numpy()), strict=True)))[0]
+        with torch.no_grad():
+            cosine = (found * encoder(ids, mask).numpy()).sum(axis=1)
+        assert cosine.min() > 0.9, (rows, length)
+    quantise(path, tmp_path / "again.onnx")
+    assert (tmp_path / "again.onnx").read_bytes() == (tmp_path / "int8.onnx").read_bytes()
+
+
+def test_a_missing_package_names_the_extra(monkeypatch: pytest.MonkeyPatch) -> None:
+    real = importlib.util.find_spec
+    monkeypatch.setattr(importlib.util, "find_spec", lambda name, *a: None if name == "onnxruntime" else real(name, *a))
+    with pytest.raises(InputError, match="onnxruntime") as caught:
+        require_packages()
+    assert "pip install 'sentcompress[onnx]'" in str(caught.value.hint)
+    assert "--no-onnx" in str(caught.value.hint)
+
+
+def test_more_weights_than_a_file_can_hold_are_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(module, "LARGEST_BYTES", 1000)
+    with pytest.raises(SentcompressError, match="do not fit into one ONNX file") as caught:
+        write_graph(make_encoder("bert"), tmp_path / "graph.onnx")
+    assert "--no-onnx" in str(caught.value.hint)
+    assert not list(tmp_path.iterdir())
+
+
+def test_a_model_that_cannot_be_traced_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    encoder = make_encoder("bert")
+
+    def depends_on_values(states: torch.Tensor, mask: torch.Tensor) -> torch.Tensor:
+        return states[:, int(mask.sum()) % 2]
+
+    monkeypatch.setattr(encoder, "head", depends_on_values)
+    with pytest.raises(SentcompressError, match="no ONNX graph can be made of a Bert model"):
+        write_graph(encoder, tmp_path / "graph.onnx")
+    assert encoder.transformer.config._attn_implementation == "sdpa"

@@ -1,0 +1,132 @@
+"""The check at the end of an export sees what would be lost."""
+
+from __future__ import annotations
+
+import json
+import shutil
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+
+from sentcompress.errors import SentcompressError
+from sentcompress.exporting import verification
+from sentcompress.exporting.verification import (
+    agreement,
+    encoder_vectors,
+    folder_vectors,
+    require_agreement,
+    unit,
+    with_extremes,
+)
+from sentcompress.models.encoder import Dense, Encoder
+from sentcompress.models.layout import load_encoder, save_encoder
+from sentcompress.models.sources import resolve
+
+
+@pytest.fixture(scope="module")
+def student(tiny_model: Path, tmp_path_factory: pytest.TempPathFactory) -> tuple[Encoder, Path]:
+    """An encoder with a square Dense layer, so that nothing but the vectors tells of its loss."""
+    base = load_encoder(resolve(str(tiny_model)))
+    torch.manual_seed(0)
+    encoder = Encoder(base.transformer, base.tokenizer, dense=[Dense(32, 32)], text=base.text).eval()
+    folder = tmp_path_factory.mktemp("student")
+    save_encoder(encoder, folder)
+    return encoder, folder
+
+
+@pytest.fixture
+def copy(student: tuple[Encoder, Path], tmp_path: Path) -> Path:
+    return shutil.copytree(student[1], tmp_path / "copy")
+
+
+def verify(encoder: Encoder, folder: Path, sentences: list[str]) -> verification.Agreement:
+    texts = with_extremes(sentences[:20], encoder)
+    return require_agreement(folder_vectors(folder, texts), encoder_vectors(encoder, texts), "the exported folder")
+
+
+def test_a_whole_folder_agrees(student: tuple[Encoder, Path], sentences: list[str]) -> None:
+    found = verify(*student, sentences)
+    assert found.texts == 22
+    assert found.min_cosine > 0.999999
+
+
+def drop_module(folder: Path, kind: str) -> None:
+    path = folder / "modules.json"
+    path.write_text(json.dumps([m for m in json.loads(path.read_text()) if not m["type"].endswith(kind)]))
+
+
+def test_a_dropped_dense_layer_fails(student: tuple[Encoder, Path], copy: Path, sentences: list[str]) -> None:
+    drop_module(copy, "Dense")
+    with pytest.raises(SentcompressError, match="failed its check"):
+        verify(student[0], copy, sentences)
+
+
+def test_a_dense_layer_that_changes_the_width_fails_with_its_numbers(student: tuple[Encoder, Path]) -> None:
+    with pytest.raises(SentcompressError, match="vectors of 8 dimensions instead of 32"):
+        agreement(np.zeros((1, 8), np.float32), np.zeros((1, 32), np.float32))
+
+
+def test_a_forgotten_mean_fails(student: tuple[Encoder, Path], copy: Path, sentences: list[str]) -> None:
+    from safetensors.torch import load_file, save_file
+
+    weights = load_file(copy / "2_Dense" / "model.safetensors")
+    save_file(weights | {"linear.bias": weights["linear.bias"] + 0.05}, copy / "2_Dense" / "model.safetensors")
+    with pytest.raises(SentcompressError, match="has a cosine of"):
+        verify(student[0], copy, sentences)
+
+
+def test_a_lost_normalisation_fails(student: tuple[Encoder, Path], copy: Path, sentences: list[str]) -> None:
+    drop_module(copy, "Normalize")
+    with pytest.raises(SentcompressError, match="another length"):
+        verify(student[0], copy, sentences)
+
+
+def test_another_limit_on_the_length_fails(student: tuple[Encoder, Path], copy: Path, sentences: list[str]) -> None:
+    path = copy / "sentence_bert_config.json"
+    path.write_text(json.dumps(json.loads(path.read_text()) | {"max_seq_length": 48}))
+    with pytest.raises(SentcompressError, match="has a cosine of"):
+        verify(student[0], copy, sentences)
+
+
+def test_extremes_are_added(student: tuple[Encoder, Path]) -> None:
+    encoder = student[0]
+    texts = with_extremes(["the dog", "a cat runs"], encoder)
+    lengths = [len(ids) for ids in encoder.tokenize(texts)]
+    assert min(lengths) == 3
+    assert max(lengths) == encoder.text.max_length
+    assert {"the dog", "a cat runs"} < set(texts)
+
+
+def test_a_zero_or_broken_vector_has_no_cosine() -> None:
+    expected = unit(np.ones((3, 4), np.float32))
+    found = expected.copy()
+    found[1] = 0
+    found[2] = np.nan
+    result = agreement(found, expected)
+    assert result.min_cosine == 0
+    assert result.mean_cosine == pytest.approx(1 / 3)
+
+
+class FixedReader:
+    """A graph that gives what it is told; single texts may get other vectors than batches."""
+
+    def __init__(self, batched: np.ndarray, single: np.ndarray) -> None:
+        self.given = {True: single, False: batched}
+
+    def vectors(self, texts: list[str], batch: int = 32) -> np.ndarray:
+        return self.given[batch == 1]
+
+
+def test_int8_vectors_of_zeros_fail_even_when_batches_are_fine() -> None:
+    pytest.importorskip("onnxruntime", reason="the onnx extra is not installed")
+    expected = unit(np.random.default_rng(0).normal(size=(5, 8)).astype(np.float32))
+    single = expected.copy()
+    single[3] = 0
+    with pytest.raises(SentcompressError, match="1 int8 vectors are zero"):
+        verification.check_int8(FixedReader(expected, single), ["x"] * 5, expected)  # type: ignore[arg-type]
+    found = verification.check_int8(FixedReader(expected, -expected), ["x"] * 5, expected)  # type: ignore[arg-type]
+    assert found["min_cosine"] == pytest.approx(1)
+    assert found["single_min_cosine"] == pytest.approx(-1)
+    assert found["batch_to_single_min_cosine"] == pytest.approx(-1)

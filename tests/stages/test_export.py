@@ -1,0 +1,329 @@
+"""`sentcompress export`: what lands in exports/, what is proved of it, and what never lands there."""
+
+from __future__ import annotations
+
+import json
+import shutil
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+import torch
+
+from sentcompress.artifacts import Artifact, Request, WorkDirectory
+from sentcompress.cli.main import _run
+from sentcompress.corpora.sentence_table import SCHEMA, SHARD_PATTERN
+from sentcompress.errors import InputError, MissingArtifactError, SentcompressError, UsageError
+from sentcompress.exporting.verification import encoder_vectors
+from sentcompress.models.encoder import Dense, Encoder
+from sentcompress.models.layout import load_encoder, save_encoder
+from sentcompress.models.sources import resolve
+from sentcompress.progress import SilentReporter
+from sentcompress.stages import export
+from sentcompress.stages.export import Params, run
+
+STUDENT = "hpd-teacher-1-8"
+
+
+class Remarks(SilentReporter):
+    def __init__(self) -> None:
+        self.warnings: list[str] = []
+
+    def warn(self, message: str) -> None:
+        self.warnings.append(message)
+
+
+def make_sentence_table(work: WorkDirectory, sentences: list[str]) -> Artifact:
+    with work.build(Request("sentences", "main", "augment", {"wordnet": 0})) as build:
+        count = len(sentences)
+        columns = [list(range(count)), sentences, ["original"] * count, [-1] * count, ["x.txt"] * count]
+        with build.write(SHARD_PATTERN.format(0)) as path:
+            pq.write_table(pa.table(columns, schema=SCHEMA), path)
+        return build.finish({"rows": count})
+
+
+def make_student(work: WorkDirectory, inputs: dict[str, str], encoder: Encoder, name: str = STUDENT) -> Artifact:
+    request = Request("students", name, "distill", {"method": "hpd", "student": "teacher:1"}, inputs)
+    with work.build(request) as build:
+        save_encoder(encoder, build.path / "model")
+        recipe = {"lr": {"value": 0.0001, "source": "the paper, section 4"}}
+        return build.finish({"method": "hpd", "student": "teacher:1", "teacher": "owner/big-teacher", "recipe": recipe})
+
+
+def make_evaluation(work: WorkDirectory, name: str, model: dict[str, str], score: float, **facts: Any) -> Artifact:
+    inputs = {model["reference"]: model["digest"], "file:/somewhere/sts/test.tsv": "1" * 64}
+    asked = {"model": model["reference"], "aggregate": "all"}
+    scores = {"spearman_cosine": score, "pearson_cosine": score}
+    with work.build(Request("evaluations", name, "eval-sts", asked, inputs)) as build:
+        (build.path / "result.json").write_text("{}")
+        result = {
+            "evaluation": "sts",
+            "protocol": {"split": "test", "aggregate": "all"},
+            "model": model,
+            "sets": [{"name": "STS-B", "pairs": 1379, "model": scores, "share_kept": None, "subsets": []}],
+        }
+        return build.finish(result | facts)
+
+
+@pytest.fixture(scope="module")
+def encoder(tiny_model: Path) -> Encoder:
+    base = load_encoder(resolve(str(tiny_model)))
+    torch.manual_seed(0)
+    return Encoder(base.transformer, base.tokenizer, dense=[Dense(32, 8)], text=base.text).eval()
+
+
+@pytest.fixture(scope="module")
+def template(encoder: Encoder, sentences: list[str], tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A work directory with sentences, teacher vectors, a student and its scores; do not write to it."""
+    work = WorkDirectory(tmp_path_factory.mktemp("template") / "work")
+    table = make_sentence_table(work, sentences)
+    inputs = {table.reference: table.digest, "model:owner/big-teacher": "2" * 64}
+    with work.build(Request("teacher-vectors", "main", "teacher-embed", {"teacher": "big"}, inputs)) as build:
+        np.save(build.path / "vectors-00000.npy", np.zeros((1, 4), np.float32))
+        vectors = build.finish({"teacher": "owner/big-teacher"})
+    made_of = {table.reference: table.digest, vectors.reference: vectors.digest}
+    student = make_student(work, made_of, encoder)
+    ours = {"reference": student.reference, "digest": student.digest, "label": STUDENT}
+    make_evaluation(work, f"sts-{STUDENT}", ours, 81.0)
+    theirs = {"reference": "model:owner/big-teacher", "digest": "2" * 64, "label": "owner/big-teacher"}
+    make_evaluation(work, "sts-big-teacher", theirs, 90.0)
+    return work.path
+
+
+@pytest.fixture
+def work(template: Path, tmp_path: Path) -> WorkDirectory:
+    return WorkDirectory(shutil.copytree(template, tmp_path / "work"))
+
+
+@pytest.fixture(scope="module")
+def exported(template: Path, tmp_path_factory: pytest.TempPathFactory) -> Artifact:
+    """One export with everything; do not write to it."""
+    pytest.importorskip("onnxruntime", reason="the onnx extra is not installed")
+    folder = tmp_path_factory.mktemp("exported")
+    work = WorkDirectory(shutil.copytree(template, folder / "work"))
+    lines = ["5\tthe dog runs\ta dog runs", "1\ttwo cats\ta man reads a book", "3\tred car\tblue car on the road"]
+    (folder / "pairs.tsv").write_text("\n".join(lines) + "\n")
+    return run(Params(sts=(folder / "pairs.tsv",)), work)
+
+
+def test_the_artifact_is_the_model_folder(exported: Artifact, encoder: Encoder) -> None:
+    assert exported.reference == f"exports/{STUDENT}"
+    files = set(exported.manifest["files"])
+    assert {
+        "modules.json",
+        "README.md",
+        "model.safetensors",
+        "2_Dense/model.safetensors",
+        "onnx/sentence_embedding.onnx",
+        "onnx/sentence_embedding_int8.onnx",
+    } <= files
+    assert {Path(name).suffix for name in files} <= {".json", ".md", ".safetensors", ".onnx", ".txt"}
+    assert "onnx/model.onnx" not in files
+    loaded = load_encoder(resolve(str(exported.path)))
+    texts = ["the dog runs", "a man reads"]
+    np.testing.assert_allclose(encoder_vectors(loaded, texts), encoder_vectors(encoder, texts), atol=1e-6)
+
+
+def test_facts_hold_sizes_and_the_check(exported: Artifact, encoder: Encoder) -> None:
+    facts = exported.facts
+    assert facts["dimension"] == 8
+    assert facts["parameters"] == encoder.count_parameters()
+    for name, size in facts["bytes"].items():
+        assert (exported.path / name).stat().st_size == size
+    assert len(facts["bytes"]) == 4
+    checked = facts["checked"]
+    assert checked["folder"]["min_cosine"] > 0.99999
+    assert checked["float32"]["min_cosine"] > 0.99999
+    assert 0.9 < checked["int8"]["min_cosine"] <= checked["int8"]["mean_cosine"] <= 1
+    assert {"single_min_cosine", "batch_to_single_min_cosine"} < checked["int8"].keys()
+    (scored,) = facts["sts"]
+    assert scored.keys() == {"set", "pairs", "float32", "int8", "int8_single"}
+
+
+def test_the_request_is_tied_to_everything_the_card_tells(exported: Artifact) -> None:
+    kinds = {reference.split("/")[0].split(":")[0] for reference in exported.inputs}
+    assert kinds == {"students", "sentences", "evaluations", "file"}
+
+
+def test_the_card_tells_lineage_numbers_and_use(exported: Artifact) -> None:
+    card = (exported.path / "README.md").read_text(encoding="utf-8")
+    front = card.split("---")[1]
+    assert "library_name: sentence-transformers" in front
+    assert "pipeline_tag: sentence-similarity" in front
+    assert '- "owner/big-teacher"' in front
+    assert "spearman_cosine" in front
+    assert "| STS-B | 1,379 | 81.00 | 90.00 | 90.00% |" in card
+    assert f"sentcompress eval-sts --sts test.tsv --model {STUDENT}" in card
+    assert "`teacher-vectors/main`" in card
+    assert "| lr | 0.0001 | the paper, section 4 |" in card
+    assert "32 to 8 (Identity)" in card
+    assert "/somewhere/" not in card
+    assert str(exported.path.parent) not in card
+
+
+def test_the_front_matter_is_yaml(exported: Artifact) -> None:
+    yaml = pytest.importorskip("yaml")
+    front = yaml.safe_load((exported.path / "README.md").read_text(encoding="utf-8").split("---")[1])
+    assert front["base_model"] == ["owner/big-teacher"]
+    (result,) = front["model-index"][0]["results"]
+    assert result["metrics"] == [{"type": "spearman_cosine", "value": 81.0}]
+
+
+def python_blocks(card: str) -> list[str]:
+    return [part.split("```")[0] for part in card.split("```python\n")[1:]]
+
+
+def test_the_code_of_the_card_runs(exported: Artifact, encoder: Encoder, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(exported.path)
+    first, second = python_blocks((exported.path / "README.md").read_text(encoding="utf-8"))
+    expected = encoder_vectors(encoder, ["A man plays the guitar.", "Two dogs run."])
+    for code in (first.replace("path/of/this/folder", "."), second):
+        names: dict[str, Any] = {}
+        exec(code, names)
+        np.testing.assert_allclose(names["vectors"], expected, atol=1e-5)
+
+
+def test_again_is_fresh_and_forced_gives_the_same_bytes(exported: Artifact) -> None:
+    work = WorkDirectory(exported.path.parents[1])
+    sts = (exported.path.parents[2] / "pairs.tsv",)
+    assert run(Params(sts=sts), work).manifest == exported.manifest
+    again = run(Params(sts=sts, force=True), work)
+    assert again.manifest["finished"] != exported.manifest["finished"]
+    assert again.digest == exported.digest
+
+
+def test_a_new_score_makes_a_new_card(work: WorkDirectory) -> None:
+    before = run(Params(onnx=False), work)
+    student = work.get("students", STUDENT)
+    model = {"reference": student.reference, "digest": student.digest, "label": STUDENT}
+    make_evaluation(work, "sts-more", model, 77.0)
+    after = run(Params(onnx=False), work)
+    assert after.fingerprint != before.fingerprint
+    assert "77.00" in (after.path / "README.md").read_text(encoding="utf-8")
+
+
+def test_without_onnx(work: WorkDirectory, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(export, "require_packages", lambda: pytest.fail("needs no packages"))
+    artifact = run(Params(onnx=False, name="plain"), work)
+    assert artifact.reference == "exports/plain"
+    assert not list(artifact.path.rglob("*.onnx"))
+    card = (artifact.path / "README.md").read_text(encoding="utf-8")
+    assert "onnx" not in card
+    assert len(python_blocks(card)) == 1
+
+
+def test_missing_packages_stop_it_before_anything_is_written(
+    work: WorkDirectory, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("sentcompress.exporting.onnx.PACKAGES", ("a_package_that_is_not_there",))
+    with pytest.raises(InputError, match="a_package_that_is_not_there"):
+        run(Params(), work)
+    assert not (work.path / "exports").exists()
+
+
+def left(work: WorkDirectory) -> list[str]:
+    return sorted(path.name for path in (work.path / "exports").iterdir() if not path.name.endswith(".lock"))
+
+
+@pytest.mark.parametrize("kind", ["Dense", "Normalize"])
+def test_an_export_that_loses_a_module_fails_and_leaves_nothing(
+    kind: str, work: WorkDirectory, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def lossy(encoder: Encoder, folder: Path) -> None:
+        save_encoder(encoder, folder)
+        modules = json.loads((folder / "modules.json").read_text())
+        (folder / "modules.json").write_text(json.dumps([m for m in modules if not m["type"].endswith(kind)]))
+
+    monkeypatch.setattr(export, "save_encoder", lossy)
+    with pytest.raises(SentcompressError, match="failed its check"):
+        run(Params(onnx=False), work)
+    assert left(work) == []
+
+
+def test_a_graph_that_loses_the_dense_layer_fails_and_keeps_the_older_export(
+    work: WorkDirectory, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    pytest.importorskip("onnxruntime", reason="the onnx extra is not installed")
+    older = run(Params(onnx=False), work)
+    real = export.write_graph
+
+    def lossy(encoder: Encoder, path: Path) -> None:
+        dropped = Encoder(encoder.transformer, encoder.tokenizer, text=encoder.text)
+        real(dropped.eval(), path)
+
+    monkeypatch.setattr(export, "write_graph", lossy)
+    with pytest.raises(SentcompressError, match="32 dimensions instead of 8"):
+        run(Params(), work)
+    assert left(work) == [STUDENT]
+    assert work.get("exports", STUDENT).digest == older.digest
+
+
+def test_a_killed_run_leaves_nothing_in_the_next(work: WorkDirectory, monkeypatch: pytest.MonkeyPatch) -> None:
+    # A kill runs no handlers, so what it leaves is put there by hand.
+    wanted = run(Params(onnx=False), work)
+    partial = work.path / "exports" / f".{STUDENT}.partial"
+    shutil.copytree(wanted.path, partial)
+    (partial / "manifest.json").unlink()
+    (partial / "2_Dense" / "model.safetensors").write_bytes(b"half")
+    (partial / "stray.bin").write_bytes(b"x")
+    shutil.rmtree(wanted.path)
+    again = run(Params(onnx=False), work)
+    assert again.digest == wanted.digest
+    assert not (again.path / "stray.bin").exists()
+
+
+def test_poor_int8_vectors_are_warned_of(
+    exported: Artifact, work: WorkDirectory, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def copied(_: object, path: Path) -> None:
+        path.parent.mkdir(exist_ok=True)
+        shutil.copy(exported.path / "onnx" / path.name, path)
+
+    monkeypatch.setattr(export, "write_graph", copied)
+    monkeypatch.setattr(export, "quantise", copied)
+    monkeypatch.setattr(export, "INT8_MEAN_COSINE", 1.1)
+    remarks = Remarks()
+    run(Params(), work, remarks)
+    assert ["score them with --sts" in warning for warning in remarks.warnings] == [True]
+
+
+def test_any_folder_can_be_exported_from_an_empty_work_directory(tiny_model: Path, tmp_path: Path) -> None:
+    artifact = run(Params(model=str(tiny_model), onnx=False), WorkDirectory(tmp_path / "work"))
+    assert artifact.name == "tiny-model"
+    assert artifact.facts["checked"]["folder"]["min_cosine"] > 0.9999
+    assert list(artifact.inputs) == [f"model:{tiny_model}"]
+    again = run(Params(model=str(artifact.path), onnx=False, name="copy"), WorkDirectory(tmp_path / "work"))
+    assert again.facts["parameters"] == artifact.facts["parameters"]
+
+
+def test_the_default_is_the_student_finished_last(work: WorkDirectory, encoder: Encoder) -> None:
+    make_student(work, {}, encoder, "another")
+    assert run(Params(onnx=False), work).name == "another"
+
+
+def test_without_a_student_the_command_is_named(tmp_path: Path) -> None:
+    with pytest.raises(MissingArtifactError) as caught:
+        run(Params(onnx=False), WorkDirectory(tmp_path))
+    assert "sentcompress distill" in str(caught.value.hint)
+
+
+def test_scores_need_the_graphs() -> None:
+    with pytest.raises(UsageError, match="--no-onnx"):
+        run(Params(onnx=False, sts=(Path("x.tsv"),)), WorkDirectory("nowhere"))
+
+
+def test_the_command_prints_one_document(work: WorkDirectory, capsys: pytest.CaptureFixture[str]) -> None:
+    assert _run(["export", "--no-onnx", "--json", "--work", str(work.path)]) == 0
+    document = json.loads(capsys.readouterr().out)
+    assert document["facts"]["checked"]["folder"]["texts"] > 100
+    assert document["path"] == str(work.path / "exports" / STUDENT)
+
+
+def test_the_command_shows_the_check(work: WorkDirectory, capsys: pytest.CaptureFixture[str]) -> None:
+    assert _run(["export", "--no-onnx", "--work", str(work.path)]) == 0
+    printed = capsys.readouterr()
+    assert "sentence-transformers folder" in printed.out
+    assert "sentcompress encode" in printed.err
