@@ -17,7 +17,13 @@ MIDDLE = ("corpora", "augmentations", "encoding", "methods", "training", "evalua
 BASE = ("artifacts", "records", "atomic", "locking", "progress", "errors")
 HEAVY = {"torch", "transformers", "faiss", "sklearn", "pyarrow", "numpy", "nltk", "nlpaug", "sentence_transformers"}
 # Which of the middle packages may use which other, and nothing more.
-SIDEWAYS = {("training", "encoding"), ("training", "methods"), ("training", "evaluation"), ("exporting", "encoding")}
+SIDEWAYS = {
+    ("augmentations", "corpora"),
+    ("training", "encoding"),
+    ("training", "methods"),
+    ("training", "evaluation"),
+    ("exporting", "encoding"),
+}
 
 
 def modules() -> list[Path]:
