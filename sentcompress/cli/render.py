@@ -11,7 +11,7 @@ import math
 import sys
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from typing import Any
+from typing import Any, Literal
 
 from rich.console import Console, Group
 from rich.live import Live
@@ -164,12 +164,15 @@ def _finite(value: Any) -> Any:
     return [_finite(inner) for inner in value] if isinstance(value, list | tuple) else value
 
 
-def print_table(columns: Sequence[str], rows: Sequence[Sequence[Any]], title: str | None = None) -> None:
-    """A table on standard output; columns of numbers are right-aligned."""
+def print_table(
+    columns: Sequence[str], rows: Sequence[Sequence[Any]], title: str | None = None, *, whole: Sequence[str] = ()
+) -> None:
+    """A table on standard output; columns of numbers are right-aligned, those in `whole` are never broken."""
     table = Table(title=title, title_justify="left", box=None if not rows else _box(), header_style="bold")
     for number, column in enumerate(columns):
         numeric = bool(rows) and all(isinstance(row[number], int | float | None) for row in rows)
-        table.add_column(column, justify="right" if numeric else "left", overflow="fold")
+        justify: Literal["right", "left"] = "right" if numeric else "left"
+        table.add_column(column, justify=justify, overflow="fold", no_wrap=column in whole)
     for row in rows:
         table.add_row(*(Text(show(value)) for value in row))
     stdout().print(table)
@@ -207,6 +210,7 @@ def print_chart(values: Sequence[float], title: str, width: int = 60, height: in
         line = "".join(eighths[round(max(0.0, min(1.0, value * height - level + 1)) * 8)] for value in bins)
         label = f"{top * level / height:8.3g} " if level in (height, 1) else " " * 9
         console.print(Text(label + line))
+    console.print(Text(" " * 9 + "1" + str(len(values)).rjust(columns - 1)))
 
 
 def finished(artifact: Artifact, next_command: str | None, *, as_json: bool, quiet: bool) -> None:

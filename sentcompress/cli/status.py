@@ -2,8 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Mapping
+from typing import Any
+
 from sentcompress.artifacts import WorkDirectory
 from sentcompress.cli import options
+
+# Facts that are names of models.
+MODELS = ("teacher", "model", "compared_with")
 
 
 def command(
@@ -23,11 +29,25 @@ def command(
     if not rows:
         render.print_facts({"work directory": str(work), "artifacts": "none yet; start with sentcompress augment FILE"})
         return
-    columns = ["artifact", "state", "what", "MB", "why"]
-    shown = []
-    for row in rows:
-        what = ", ".join(f"{key.replace('_', ' ')} {render.show(value)}" for key, value in row["facts"].items())
-        drift = "; ".join(f"{name} {change}" for name, change in row["drift"].items())
-        why = "; ".join(filter(None, [row["why"], f"made with other libraries: {drift}" if drift else ""]))
-        shown.append([f"{row['kind']}/{row['name']}", row["state"], what, round(row["bytes"] / 1e6, 1), why])
-    render.print_table(columns, shown)
+    columns = ["artifact", "state", "MB", "what, and why"]
+    shown = [
+        [f"{row['kind']}/{row['name']}", row["state"], round(row["bytes"] / 1e6, 1), "\n".join(_lines(row))]
+        for row in rows
+    ]
+    render.print_table(columns, shown, whole=columns[:3])
+
+
+def _lines(row: Mapping[str, Any]) -> Iterator[str]:
+    """What is wrong with an artifact, what it is, and what else is worth knowing."""
+    from sentcompress.cli import render
+
+    if row["why"]:
+        yield row["why"]
+    # Of a model's name the last part says enough here.
+    facts = {key: str(value).rsplit("/", 1)[-1] if key in MODELS else value for key, value in row["facts"].items()}
+    if facts:
+        yield ", ".join(f"{key.replace('_', ' ')} {render.show(value)}" for key, value in facts.items())
+    if row["gone"]:
+        yield f"made from what is no longer there: {', '.join(row['gone'])}"
+    if row["drift"]:
+        yield f"made with {', '.join(f'{library} {change}' for library, change in row['drift'].items())}"

@@ -1,0 +1,107 @@
+"""What is drawn: tables, charts, one JSON document, progress only where somebody watches."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import pytest
+
+from sentcompress.cli import render
+
+Captured = pytest.CaptureFixture[str]
+
+
+@pytest.mark.parametrize(
+    ("value", "shown"),
+    [
+        (True, "yes"),
+        (1234567, "1,234,567"),
+        (0.98123456, "0.9812"),
+        (82.034, "82.03"),
+        (12345.6, "12,346"),
+        (0.00001234, "1.23e-05"),
+        (0.0, "0"),
+        (None, ""),
+        ("[bold]text", "[bold]text"),
+    ],
+)
+def test_numbers_have_about_four_digits(value: Any, shown: str) -> None:
+    assert render.show(value) == shown
+
+
+def test_json_is_one_document_without_numbers_that_are_none(capsys: Captured) -> None:
+    render.print_json({"a": float("nan"), "b": [float("inf"), 1.5], "c": {"d": (float("-inf"), "ü")}})
+    out = capsys.readouterr().out
+    assert json.loads(out) == {"a": None, "b": [None, 1.5], "c": {"d": [None, "ü"]}}
+    assert "ü" in out
+
+
+def test_a_table_shows_what_looks_like_markup_and_cuts_nothing_in_a_pipe(capsys: Captured) -> None:
+    long = "models/" + "x" * 100
+    render.print_table(["name", "score"], [[long, 81.5], ["[red]y[/]", None]])
+    out = capsys.readouterr().out
+    assert long in out
+    assert "[red]y[/]" in out
+    assert "81.50" in out
+
+
+def test_a_table_without_rows_has_its_columns(capsys: Captured) -> None:
+    render.print_table(["name", "score"], [])
+    assert "score" in capsys.readouterr().out
+
+
+def test_a_chart_falls_as_its_values_do(capsys: Captured) -> None:
+    render.print_chart([8.0, 4.0, 2.0, 1.0], "variance", height=4)
+    lines = capsys.readouterr().out.splitlines()
+    assert lines[0] == "variance"
+    assert [line[9:].rstrip() for line in lines[1:5]] == ["█", "█", "██", "███▄"]
+    assert lines[1].split()[0] == "8"
+    assert lines[5].split() == ["1", "4"]
+
+
+def test_many_values_share_the_columns_of_a_chart(capsys: Captured) -> None:
+    render.print_chart([1.0] * 1000, "variance", width=60)
+    lines = capsys.readouterr().out.splitlines()
+    assert {len(line) for line in lines[1:]} == {69}
+
+
+@pytest.mark.parametrize("values", [[], [0.0, 0.0]])
+def test_a_chart_of_nothing_is_nothing(capsys: Captured, values: list[float]) -> None:
+    render.print_chart(values, "variance")
+    assert capsys.readouterr().out == ""
+
+
+def test_a_chart_of_one_value(capsys: Captured) -> None:
+    render.print_chart([1.0], "variance", height=2)
+    assert capsys.readouterr().out.count("█") == 2
+
+
+def test_remarks_go_to_standard_error_and_quiet_keeps_the_warnings(capsys: Captured) -> None:
+    for quiet, expected in ((False, "a note\nwarning: [careful]\n"), (True, "warning: [careful]\n")):
+        with render.reporting(quiet) as reporter:
+            reporter.note("a note")
+            reporter.warn("[careful]")
+            reporter.metrics({"loss": 1.0})
+            with reporter.track("[odd] work", total=3) as task:
+                task.advance()
+                task.set_total(None)
+        captured = capsys.readouterr()
+        assert (captured.out, captured.err) == ("", expected)
+
+
+def test_bars_are_drawn_on_a_terminal_only(capsys: Captured, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("FORCE_COLOR", "1")
+    monkeypatch.setenv("TTY_COMPATIBLE", "1")
+    monkeypatch.setenv("COLUMNS", "100")
+    watched = render.TerminalReporter(quiet=False)
+    with watched.live(), watched.track("[odd] work", total=2000) as task:
+        task.advance(500)
+        task.set_total(4000)
+        watched.metrics({"loss": 0.25, "dev": None})
+        watched.console.print(watched._picture())  # not left to the clock
+    err = capsys.readouterr().err
+    assert "[odd] work" in err
+    assert "500/4,000" in err
+    assert "0.25" in err
+    assert "dev" not in err
