@@ -11,6 +11,10 @@ from sentcompress.artifacts import WorkDirectory
 from sentcompress.cli import options
 
 RECIPE = "By default as in the method's recipe: sentcompress methods show METHOD."
+SHOWN = (
+    *("teacher", "student", "parameters", "dimension", "dev", "dev_protocol", "best_step", "steps", "stopped"),
+    *("compute_dtype", "sentences_per_second"),
+)
 
 
 def command(
@@ -19,7 +23,8 @@ def command(
         str,
         typer.Option(
             "--student",
-            help="teacher:K (the teacher's last K layers), tinybert, tinybert6, minilm, bert-base, a folder, or a hub name.",
+            help="teacher:K (the teacher's last K layers), tinybert, tinybert6, minilm, bert-base, a folder, "
+            "or a hub name.",
         ),
     ] = "teacher:3",
     dim: Annotated[
@@ -32,7 +37,7 @@ def command(
         int | None, typer.Option("--batch-tokens", help="Most tokens a step; by default 64 times the batch size.")
     ] = None,
     warmup_steps: Annotated[
-        int | None, typer.Option("--warmup-steps", help="Steps in which the learning rate rises; at most a tenth of all.")
+        int | None, typer.Option("--warmup-steps", help="Steps of rising learning rate, at most a tenth of all.")
     ] = None,
     warmup_ratio: Annotated[
         float | None, typer.Option("--warmup-ratio", help="The same as a share of all steps, without that limit.")
@@ -85,31 +90,35 @@ def command(
     """Train a student on the teacher's cached vectors; interrupted, the same command goes on where it stopped."""
     from sentcompress.cli import render
     from sentcompress.stages import distill as stage
+    from sentcompress.training.settings import Overrides
 
-    params = stage.Params(
-        method=method,
-        student=student,
-        dim=dim,
+    numbers = Overrides(
         lr=lr,
         epochs=epochs,
         batch_size=batch_size,
-        batch_tokens=batch_tokens,
-        warmup_steps=warmup_steps,
-        warmup_ratio=warmup_ratio,
         schedule=schedule,
+        warmup_steps=warmup_steps,
         weight_decay=weight_decay,
         clip=clip,
         max_length=max_length,
         dropout=dropout,
         eval_every=eval_every,
         patience=patience,
+        warmup_ratio=warmup_ratio,
+        batch_tokens=batch_tokens,
         max_steps=max_steps,
         seed=seed,
-        dev=dev,
-        options=tuple(settings or ()),
         device=device,
         dtype=dtype,
         checkpoint_seconds=checkpoint_every,
+    )
+    params = stage.Params(
+        method=method,
+        student=student,
+        dim=dim,
+        numbers=numbers,
+        options=tuple(settings or ()),
+        dev=dev,
         sentences=sentences,
         teacher_vectors=teacher_vectors,
         projection=projection,
@@ -122,7 +131,6 @@ def command(
         artifact = stage.run(params, WorkDirectory(work), reporter)
     facts = artifact.facts
     if not as_json:
-        shown = ("teacher", "student", "parameters", "dimension", "dev", "dev_protocol", "best_step", "steps", "stopped")
-        shown += ("compute_dtype", "sentences_per_second")
-        render.print_facts({key: facts[key] for key in shown}, artifact.reference)
-    render.finished(artifact, f"sentcompress export --model {artifact.name} --work {work}", as_json=as_json, quiet=quiet)
+        render.print_facts({key: facts[key] for key in SHOWN}, artifact.reference)
+    next_command = f"sentcompress eval-sts --sts FOLDER --model {artifact.name} --compare teacher --work {work}"
+    render.finished(artifact, next_command, as_json=as_json, quiet=quiet)

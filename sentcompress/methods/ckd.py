@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, ClassVar
 
 import torch
 from torch import Tensor, nn
@@ -43,14 +43,18 @@ class CKD(Method):
         eval_every=Number(125, CODE),
         patience=Number(3, f"{CODE}: stops after 3 epochs without a better dev score"),
     )
-    options = {
+    options: ClassVar[Mapping[str, Option]] = {
         "queue": Option(65_536, "teacher vectors that are kept as negatives; 0 is the batch alone", PAPER, minimum=0),
         "temperature": Option(
-            0.0, "a fixed temperature; 0 learns it, as scale = exp(p) from p = 1", f"{CODE}: learnt; {PAPER}: not named",
+            0.0,
+            "a fixed temperature; 0 learns it, as scale = exp(p) from p = 1",
+            f"{CODE}: learnt; {PAPER}: not named",
             minimum=0,
         ),
         "head_start": Option(
-            "random", "where M starts: torch's random values or the unit matrix", f"{CODE}: random; identity is {OURS}",
+            "random",
+            "where M starts: torch's random values or the unit matrix",
+            f"{CODE}: random; identity is {OURS}",
             choices=("random", "identity"),
         ),
     }

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, ClassVar
 
 import torch
 from torch import Tensor
@@ -38,8 +38,8 @@ class HPD(Method):
         weight_decay=Number(0.01, CODE),
         dropout=Number(0.0, f"{OURS}: the target of a sentence is one fixed vector, and noise only blurs it"),
     )
-    options = {
-        "centre": Option(True, "subtract the teacher's mean before the projection", f"{PAPER} and {OURS}; {CODE}: false"),
+    options: ClassVar[Mapping[str, Option]] = {
+        "centre": Option(True, "subtract the teacher's mean first", f"{PAPER} and {OURS}; {CODE}: false"),
         "tanh": Option(False, "a Tanh after the head", f"{PAPER} and {OURS}; {CODE}: true"),
         "reduction": Option(
             "sum",

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, ClassVar
 
 from torch import Tensor, nn
 
@@ -36,7 +36,7 @@ class MSE(Method):
         patience=Number(3, f"as ckd: {CODE}"),
         dropout=Number(0.0, f"{OURS}: the target of a sentence is one fixed vector, and noise only blurs it"),
     )
-    options = {
+    options: ClassVar[Mapping[str, Option]] = {
         "head": Option(
             "linear",
             "compare M s, or s itself (none; needs a student as wide as the teacher)",
@@ -45,11 +45,16 @@ class MSE(Method):
         ),
         "normalise": Option(False, "scale both vectors to length one first", f"{PAPER}: false"),
         "head_start": Option(
-            "random", "where M starts: torch's random values or the unit matrix", f"{CODE}: random",
+            "random",
+            "where M starts: torch's random values or the unit matrix",
+            f"{CODE}: random",
             choices=("random", "identity"),
         ),
         "reduction": Option(
-            "sum", "sum or mean over the dimensions; over the batch it is always the mean", OURS, choices=("sum", "mean")
+            "sum",
+            "sum or mean over the dimensions; over the batch it is always the mean",
+            OURS,
+            choices=("sum", "mean"),
         ),
     }
 

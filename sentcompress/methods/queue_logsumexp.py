@@ -34,7 +34,7 @@ class _QueueLogSumExp(torch.autograd.Function):
         largest = query.new_full((len(query), 1), float("-inf"))
         total = query.new_zeros((len(query), 1))
         mean_key = torch.zeros_like(query)
-        for chunk in keys.split(CHUNK):
+        for chunk in keys.split(CHUNK):  # type: ignore[no-untyped-call]
             products = query @ chunk.T
             new_largest = torch.maximum(largest, products.amax(dim=1, keepdim=True))
             shrink = (largest - new_largest).exp_()

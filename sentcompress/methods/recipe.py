@@ -14,6 +14,8 @@ from sentcompress.errors import did_you_mean
 PAPER = "paper"
 CODE = "released code"
 OURS = "ours"
+TRUE = ("true", "yes", "on", "1")
+FALSE = ("false", "no", "off", "0")
 
 
 @dataclass(frozen=True)
@@ -71,14 +73,17 @@ class Recipe:
         """Name -> value."""
         return {field.name: getattr(self, field.name).value for field in fields(self)}
 
-    def sources(self) -> dict[str, str]:
-        """Name -> where the value is from."""
-        return {field.name: getattr(self, field.name).source for field in fields(self)}
+    def as_dict(self) -> dict[str, dict[str, Any]]:
+        """Name -> value and source, for JSON."""
+        return {field.name: dict(vars(getattr(self, field.name))) for field in fields(self)}
 
     def overridden(self, values: Mapping[str, Any], by: str) -> Recipe:
         """The recipe with some values replaced; None keeps the recipe's. The source becomes `by`."""
-        given = {name: Number(value, f"{by}, in place of {getattr(self, name).value}") for name, value in values.items()
-                 if value is not None}
+        given = {
+            name: Number(value, f"{by}, in place of {getattr(self, name).value}")
+            for name, value in values.items()
+            if value is not None
+        }
         return replace(self, **given)
 
 
@@ -119,10 +124,9 @@ class Option:
 
     def _typed(self, text: str) -> bool | int | float | str:
         if isinstance(self.default, bool):
-            words = {"true": True, "yes": True, "on": True, "1": True, "false": False, "no": False, "off": False, "0": False}
-            if text.lower() not in words:
+            if text.lower() not in (*TRUE, *FALSE):
                 raise ValueError(f"must be true or false, not {text!r}")
-            return words[text.lower()]
+            return text.lower() in TRUE
         if isinstance(self.default, int | float):
             try:
                 return type(self.default)(text)

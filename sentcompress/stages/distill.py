@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import asdict, dataclass, replace
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -18,7 +18,7 @@ from sentcompress.encoding.vector_shards import VectorShards
 from sentcompress.errors import InputError, TrainingError, UsageError, did_you_mean, raise_faults
 from sentcompress.methods import METHODS, method_class
 from sentcompress.methods.base import Method, Shapes
-from sentcompress.methods.recipe import Recipe, parse_options
+from sentcompress.methods.recipe import parse_options
 from sentcompress.models.catalog import MODEL_FOLDER
 from sentcompress.models.devices import pick_device
 from sentcompress.models.encoder import Encoder
@@ -33,7 +33,7 @@ from sentcompress.training.dev import Dev, held_out_dev, sts_dev
 from sentcompress.training.inputs import Inputs, find_inputs
 from sentcompress.training.loop import Progress, Training
 from sentcompress.training.rows import hold_out
-from sentcompress.training.settings import Settings
+from sentcompress.training.settings import Overrides, Settings
 from sentcompress.training.token_cache import build_token_cache
 
 COMMAND = "distill"
@@ -45,31 +45,14 @@ BEST = "best"
 
 @dataclass(frozen=True)
 class Params:
-    """What to train. None leaves a number to the method's recipe."""
+    """What to train. `numbers` stand in place of the method's recipe; `options` are `name=value` switches."""
 
     method: str = "hpd"
     student: str = "teacher:3"
     dim: int | None = None
-    lr: float | None = None
-    epochs: int | None = None
-    batch_size: int | None = None
-    batch_tokens: int | None = None
-    warmup_steps: int | None = None
-    warmup_ratio: float | None = None
-    schedule: str | None = None
-    weight_decay: float | None = None
-    clip: float | None = None
-    max_length: int | None = None
-    dropout: float | None = None
-    eval_every: int | None = None
-    patience: float | None = None
-    max_steps: int | None = None
-    seed: int = 0
-    dev: Path | None = None
+    numbers: Overrides = field(default_factory=Overrides)
     options: tuple[str, ...] = ()
-    device: str = "auto"
-    dtype: str = "auto"
-    checkpoint_seconds: float = 60.0
+    dev: Path | None = None
     sentences: str | None = None
     teacher_vectors: str | None = None
     projection: str | None = None
@@ -78,30 +61,9 @@ class Params:
     name: str | None = None
     force: bool = False
 
-    def recipe(self) -> Recipe:
-        """The method's recipe with what was asked for instead."""
-        names = ("lr", "epochs", "batch_size", "schedule", "warmup_steps", "weight_decay", "clip", "max_length")
-        names += ("dropout", "eval_every", "patience")
-        recipe = method_class(self.method).recipe
-        if self.warmup_steps is not None:
-            recipe = recipe.overridden({"warmup_epochs": 0}, "--warmup-steps")
-        return recipe.overridden({name: getattr(self, name) for name in names}, "asked for")
-
     def settings(self) -> Settings:
         """Recipe and flags put together."""
-        values = self.recipe().values()
-        first, second = (float(beta) for beta in str(values.pop("betas")).split())
-        return Settings(
-            **values,
-            betas=(first, second),
-            warmup_ratio=self.warmup_ratio,
-            batch_tokens=self.batch_tokens,
-            max_steps=self.max_steps,
-            seed=self.seed,
-            device=self.device,
-            dtype=self.dtype,
-            checkpoint_seconds=self.checkpoint_seconds,
-        )
+        return Settings.of(method_class(self.method).recipe, self.numbers)
 
     def method_options(self) -> dict[str, Any]:
         """All switches of the method, with what `--set` says."""
@@ -184,11 +146,12 @@ def _request(params: Params, inputs: Inputs, student: Student) -> Request:
     digests[f"model:{student.source.label}"] = student.source.digest
     if params.dev is not None:
         digests[f"file:{params.dev.resolve()}"] = file_digest(params.dev)
-    settings = asdict(params.settings())
-    # Where and how often is written makes no difference to what comes out.
-    asked = {key: value for key, value in settings.items() if key not in ("device", "checkpoint_seconds")}
-    asked["betas"] = list(settings["betas"])
-    asked |= {"method": params.method, "student": student.label, "options": params.method_options()}
+    asked = {
+        **params.settings().that_matter(),
+        "method": params.method,
+        "student": student.label,
+        "options": params.method_options(),
+    }
     width = f"-{inputs.projection.facts['dimension']}" if inputs.projection else ""
     return Request("students", params.name or f"{params.method}-{student.slug}{width}", COMMAND, asked, digests)
 
@@ -214,9 +177,11 @@ class _Distillation:
         vectors = VectorShards(self.inputs.vectors.path)
         method = self._method(encoder, vectors)
         table = SentenceTable(self.inputs.sentences.path)
-        tokens = build_token_cache(
-            self.build, f"{STATE}/tokens", table, lambda texts: encoder.tokenize(texts, settings.max_length), self.reporter
-        )
+
+        def tokenize(texts: Sequence[str]) -> list[list[int]]:
+            return encoder.tokenize(texts, settings.max_length)
+
+        tokens = build_token_cache(self.build, f"{STATE}/tokens", table, tokenize, self.reporter)
         pad = encoder.tokenizer.pad_token_id or 0
 
         def tensors(rows: Rows) -> Batch:
@@ -256,7 +221,8 @@ class _Distillation:
         try:
             return method_class(self.params.method)(shapes, self.params.method_options())
         except ValueError as error:
-            raise UsageError(f"{self.params.method}: {error}", "see: sentcompress methods show " + self.params.method) from None
+            name = self.params.method
+            raise UsageError(f"{name}: {error}", f"see: sentcompress methods show {name}") from None
 
     def _rows_and_dev(
         self, encoder: Encoder, method: Method, table: SentenceTable, tensors: Callable[[Rows], Batch]
@@ -265,7 +231,7 @@ class _Distillation:
         if self.pairs is not None:
             pad, first, second = encoder.tokenizer.pad_token_id or 0, self.pairs.first, self.pairs.second
             return np.arange(len(table)), sts_dev(first, second, self.pairs.scores, encoder.tokenize, pad)
-        rows, held = hold_out(table.parents(), self.params.seed)
+        rows, held = hold_out(table.parents(), self.params.numbers.seed)
         if len(rows) == 0:
             raise InputError(
                 f"{self.inputs.sentences.reference} has too few sentences to hold some out",
@@ -282,14 +248,16 @@ class _Distillation:
             folder = self.build.path / BEST
             training.restore_best()
             deploy(training.encoder, training.method, folder, training.dev, training.device)
-            hint = f"{error.hint}; the best weights so far are the model folder {folder}, which another --name will not touch"
-            raise TrainingError(error.message, hint) from None
+            kept = (
+                f"the best weights so far are the model folder {folder}; a new run under another --name leaves it there"
+            )
+            raise TrainingError(error.message, f"{error.hint}; {kept}") from None
 
     def _facts(
         self, training: Training, progress: Progress, measured: Deployed, rows: int, device: str
     ) -> dict[str, Any]:
         vectors = self.inputs.vectors
-        recipe = self.params.recipe()
+        recipe = self.params.numbers.apply(method_class(self.params.method).recipe)
         return {
             "method": self.params.method,
             "student": self.student.label,
@@ -311,6 +279,6 @@ class _Distillation:
             "device": device,
             "compute_dtype": progress.dtype,
             "compute_dtype_reason": progress.dtype_reason,
-            "recipe": {name: {"value": value, "source": recipe.sources()[name]} for name, value in recipe.values().items()},
+            "recipe": recipe.as_dict(),
             "options": self.params.method_options(),
         }

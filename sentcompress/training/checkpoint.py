@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from typing import Any
 
 import torch
-from torch import Tensor
+from torch import Tensor, nn
 
 from sentcompress.artifacts import Build
 
@@ -49,3 +49,11 @@ class Checkpoints:
 
     def _read(self, name: str) -> Any:
         return torch.load(self._build.path / name, map_location="cpu", weights_only=True)
+
+
+def copy_weights(encoder: nn.Module, method: nn.Module) -> Weights:
+    """What a student is made of, on the CPU: the encoder's tensors and the method's parameters, not its queue."""
+    return {
+        "encoder": {name: tensor.detach().cpu().clone() for name, tensor in encoder.state_dict().items()},
+        "method": {name: tensor.detach().cpu().clone() for name, tensor in method.named_parameters()},
+    }

@@ -37,7 +37,7 @@ def deploy(encoder: Encoder, method: Method, folder: Path, dev: Dev, device: tor
         encoder.transformer,
         encoder.tokenizer,
         pooling=encoder.pooling,
-        dense=[*encoder.dense, *_head(method)],  # type: ignore[list-item]
+        dense=[*encoder.dense, *_head(method)],
         normalize=encoder.normalize,
         text=encoder.text,
     )

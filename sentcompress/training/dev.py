@@ -22,15 +22,15 @@ HELD_OUT_BATCH = 64
 
 
 class Dev(Protocol):
-    """Something that scores a student; higher is better.
+    """Something that scores a student; higher is better."""
 
-    Attributes:
-        protocol: what is measured, in words, for the record.
-        deployed: whether it looks at the embedding that will be used, or at what is compared with the target.
-    """
+    @property
+    def protocol(self) -> str:
+        """What is measured, in words, for the record."""
 
-    protocol: str
-    deployed: bool
+    @property
+    def deployed(self) -> bool:
+        """Whether it looks at the embedding that will be used, or at what is compared with the target."""
 
     def score(self, vectors: Vectors, device: torch.device) -> float:
         """The score of a function from token ids and mask, [B, T] each, to vectors [B, K]."""

@@ -5,9 +5,9 @@ from __future__ import annotations
 import math
 import time
 from collections.abc import Callable, Iterator, Mapping
+from contextlib import closing
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
 
 import torch
 from torch import Tensor, nn
@@ -17,13 +17,14 @@ from sentcompress.methods.base import Method
 from sentcompress.models.encoder import Encoder
 from sentcompress.progress import Reporter
 from sentcompress.training.batches import Batch, Plan, Rows, ahead
-from sentcompress.training.checkpoint import Checkpoints, Weights
+from sentcompress.training.checkpoint import Checkpoints, Weights, copy_weights
 from sentcompress.training.dev import Dev
 from sentcompress.training.log import TrainingLog
 from sentcompress.training.optimizer import make_optimizer, set_dropout
-from sentcompress.training.precision import autocast, choose_dtype
+from sentcompress.training.precision import choose_dtype, computing_in
 from sentcompress.training.schedule import factor, warmup_steps
 from sentcompress.training.settings import Settings
+from sentcompress.training.window import Window
 
 # Steps between two looks at the numbers; on a GPU each look waits for the device.
 LOOK_EVERY = 10
@@ -79,8 +80,8 @@ class Training:
         Raises:
             TrainingError: if the loss or a gradient is no longer a number. The last good checkpoint stays.
         """
-        settings, method, progress = self.settings, self.method, self.progress
-        model = nn.ModuleDict({"encoder": self.encoder, "method": method}).to(self.device)
+        settings, progress = self.settings, self.progress
+        model = nn.ModuleDict({"encoder": self.encoder, "method": self.method}).to(self.device)
         set_dropout(self.encoder, settings.dropout)
         optimizer = make_optimizer(model, settings)
         self._resume(model, optimizer)
@@ -88,107 +89,119 @@ class Training:
         epoch_steps = [self.plan.steps(epoch) for epoch in range(settings.epochs)]
         total = min(sum(epoch_steps), settings.max_steps or sum(epoch_steps))
         warmup = warmup_steps(settings, total, sum(epoch_steps) / settings.epochs)
-        eval_every = settings.eval_every or max(1, math.ceil(epoch_steps[0] / 4))
-        log = TrainingLog(self.log_path, progress.log_bytes)
-        window = _Window()
+        eval_every = settings.eval_every or math.ceil(epoch_steps[0] / 4)
+        sentences = round(len(self.plan.rows) * settings.epochs * total / sum(epoch_steps))
+        window = Window()
         saved = time.monotonic()
         model.train()
         with (
-            self.reporter.track("training", total=total, unit="steps") as bar,
+            closing(TrainingLog(self.log_path, progress.log_bytes)) as log,
+            self.reporter.track("training", total=sentences) as bar,
             ahead(lambda: self._batches(epoch_steps, progress.step, total)) as batches,
         ):
-            bar.advance(progress.step)
+            bar.advance(progress.sentences)
             clock = time.perf_counter()
-            for batch in () if progress.stopped else batches:
+            while not progress.stopped:
+                batch = next(batches)
                 rate = settings.lr * factor(progress.step, total=total, warmup=warmup, kind=settings.schedule)
-                for group in optimizer.param_groups:
-                    group["lr"] = rate
-                # Seeded by the step: dropout is the same after a resume, whatever ran in between.
-                torch.manual_seed(settings.seed * 1_000_003 + progress.step)
-                batch = batch.to(self.device)
-                with autocast(self.device, progress.dtype):
-                    views = self.views(batch)
-                views = {name: tensor.float() for name, tensor in views.items()}
-                terms = method.objective(**views)
-                loss = torch.stack(list(terms.values())).sum()
-                loss.backward()  # type: ignore[no-untyped-call]
-                norm = nn.utils.clip_grad_norm_(model.parameters(), settings.clip or math.inf)
-                optimizer.step()
-                optimizer.zero_grad(set_to_none=True)
-                method.update(**{name: tensor.detach() for name, tensor in views.items()})
+                terms, norm = self._step(batch, model, optimizer, rate)
                 progress.step += 1
                 progress.sentences += len(batch)
                 progress.tokens += batch.input_ids.numel()
-                window.add(terms, loss + norm, len(batch))
-                progress.seconds += time.perf_counter() - clock
-                bar.advance()
+                now = time.perf_counter()
+                progress.seconds += now - clock
+                window.add(terms, norm, len(batch), now - clock)
+                bar.advance(len(batch))
 
                 last = progress.step == total
-                look = last or progress.step % LOOK_EVERY == 0
-                score = None
-                if look or progress.step % eval_every == 0:
+                evaluate = last or progress.step % eval_every == 0
+                if evaluate or progress.step % LOOK_EVERY == 0:
                     self._check(window)
-                if last or progress.step % eval_every == 0:
-                    score = self._evaluate(model, epoch_steps[0])
-                if look or score is not None:
-                    epoch = progress.sentences / len(self.plan.rows)
-                    values = {"step": progress.step, "epoch": epoch, **window.take(), "lr": rate, "dev": score}
-                    self._tell({**values, **method.watched()}, log)
+                    score = self._evaluate(model) if evaluate else None
+                    self._tell({**window.take(), "lr": rate, "dev": score, "best": progress.best_score}, log)
                 if last:
-                    progress.stopped = progress.stopped or "all steps done"
+                    progress.stopped = "all steps done"
                 if progress.stopped or time.monotonic() - saved >= settings.checkpoint_seconds:
                     self._check(window)
                     self._save(model, optimizer, log)
                     saved = time.monotonic()
-                if progress.stopped:
-                    break
                 # Neither dev nor checkpoints count as training time.
                 clock = time.perf_counter()
-        log.close()
         self.restore_best()
         return progress
+
+    def _step(
+        self, batch: Batch, model: nn.ModuleDict, optimizer: torch.optim.Optimizer, rate: float
+    ) -> tuple[dict[str, Tensor], Tensor]:
+        """Learn from one batch: the terms of its loss, and the norm of all gradients before clipping."""
+        for group in optimizer.param_groups:
+            group["lr"] = rate
+        # Seeded by the step: dropout is the same after a resume, whatever ran in between.
+        torch.manual_seed(self.settings.seed * 1_000_003 + self.progress.step)
+        with computing_in(self.progress.dtype, self.device, self.encoder.transformer):
+            views = self.views(batch)
+        views = {name: tensor.float() for name, tensor in views.items()}
+        terms = self.method.objective(**views)
+        torch.stack(list(terms.values())).sum().backward()  # type: ignore[no-untyped-call]
+        norm = nn.utils.clip_grad_norm_(model.parameters(), self.settings.clip or math.inf)
+        optimizer.step()
+        optimizer.zero_grad(set_to_none=True)
+        self.method.update(**{name: tensor.detach() for name, tensor in views.items()})
+        return terms, norm
 
     def vectors(self, ids: Tensor, mask: Tensor) -> Tensor:
         """What dev looks at: the deployed embedding, or the prediction of the target."""
         pooled = self.encoder.embed(ids, mask)
         return self.method.deploy(pooled) if self.dev.deployed else self.method.predict(pooled)
 
+    def restore_best(self) -> None:
+        """Put the weights with the best dev score back into encoder and method."""
+        if self.best is not None:
+            self.encoder.load_state_dict(self.best["encoder"])
+            # The queue, which is no part of a student, stays as it is.
+            self.method.load_state_dict(self.best["method"], strict=False)
+        self.encoder.eval()
+        self.method.eval()
+
     def _batches(self, epoch_steps: list[int], first: int, total: int) -> Iterator[Batch]:
-        """The batches of steps `first` to `total`, across epochs."""
+        """The batches of steps `first` to `total`, across epochs, on the device."""
         done = 0
         for epoch, steps in enumerate(epoch_steps):
             if done + steps > first and done < total:
                 for rows in self.plan.epoch(epoch)[max(0, first - done) : total - done]:
-                    yield self.collate(rows)
+                    yield self.collate(rows).to(self.device)
             done += steps
 
-    def _check(self, window: _Window) -> None:
+    def _check(self, window: Window) -> None:
         """Stop before weights that are no longer numbers are scored or saved."""
         if window.finite():
             return
         step, best = self.progress.step, self.progress.best_step
         kept = f"the best weights so far (step {best}) are kept" if best else "no dev score had been taken yet"
+        where = f"step {max(1, step - LOOK_EVERY + 1)} to {step}"
         raise TrainingError(
-            f"the loss or a gradient became infinite or not a number in step {max(1, step - LOOK_EVERY)} to {step}; {kept}",
-            "try a lower --lr" + ("" if self.progress.dtype == "float32" else " or --dtype float32"),
+            f"the loss or a gradient became infinite or no number at all ({where}); {kept}",
+            "try a lower --lr" + ("" if self.progress.dtype == "float32" else ", or --dtype float32"),
         )
 
-    def _evaluate(self, model: nn.ModuleDict, steps_per_epoch: int) -> float:
-        progress = self.progress
+    def _evaluate(self, model: nn.ModuleDict) -> float:
+        """Take the dev score, keep the weights if it is the best one, and see whether to stop."""
+        progress, patience = self.progress, self.settings.patience
         model.eval()
         score = self.dev.score(self.vectors, self.device)
         model.train()
         if progress.best_score is None or score > progress.best_score:
             progress.best_score, progress.best_step, progress.best_sentences = score, progress.step, progress.sentences
-            self.best = _weights(model)
+            self.best = copy_weights(self.encoder, self.method)
         waited = (progress.sentences - progress.best_sentences) / len(self.plan.rows)
-        if self.settings.patience is not None and waited >= self.settings.patience:
-            progress.stopped = f"no better dev score in {self.settings.patience:g} epochs"
+        if patience is not None and waited >= patience:
+            progress.stopped = f"no better dev score in {patience:g} epochs"
         return score
 
-    def _tell(self, values: Mapping[str, float | int | str | None], log: TrainingLog) -> None:
-        speed = self.progress.sentences / max(self.progress.seconds, 1e-9)
-        shown = {**values, "sentences_per_second": round(speed, 1), "best": self.progress.best_score}
+    def _tell(self, values: Mapping[str, float | None], log: TrainingLog) -> None:
+        progress = self.progress
+        epoch = round(progress.sentences / len(self.plan.rows), 4)
+        shown = {"step": progress.step, "epoch": epoch, **values, **self.method.watched()}
         self.reporter.metrics(shown)
         log.write({key: value for key, value in shown.items() if value is not None})
 
@@ -196,15 +209,17 @@ class Training:
         """Once for a whole run: a resumed one keeps the answer."""
         if not self.progress.dtype:
             batch = self.collate(self.plan.epoch(0)[0]).to(self.device)
+            transformer = self.encoder.transformer
             model.train()
-            answer = choose_dtype(self.settings.dtype, self.device, lambda: next(iter(self.views(batch).values())))
-            self.progress.dtype, self.progress.dtype_reason = answer
+            self.progress.dtype, self.progress.dtype_reason = choose_dtype(
+                self.settings.dtype, self.device, transformer, lambda: next(iter(self.views(batch).values()))
+            )
             model.zero_grad(set_to_none=True)
         self.reporter.note(f"training in {self.progress.dtype} ({self.progress.dtype_reason})")
 
     def _save(self, model: nn.ModuleDict, optimizer: torch.optim.Optimizer, log: TrainingLog) -> None:
         self.progress.log_bytes = log.size()
-        state: dict[str, Any] = {
+        state = {
             "model": {name: module.state_dict() for name, module in model.items()},
             "optimizer": optimizer.state_dict(),
             "progress": dict(vars(self.progress)),
@@ -221,46 +236,3 @@ class Training:
         optimizer.load_state_dict(state["optimizer"])
         vars(self.progress).update(state["progress"])
         self.reporter.note(f"going on after step {self.progress.step}")
-
-    def restore_best(self) -> None:
-        """Put the weights with the best dev score back into encoder and method."""
-        if self.best is not None:
-            self.encoder.load_state_dict(self.best["encoder"])
-            # The queue, which is no part of a student, stays as it is.
-            self.method.load_state_dict(self.best["method"], strict=False)
-        self.encoder.eval()
-        self.method.eval()
-
-
-class _Window:
-    """Loss terms since the last look, kept on the device until then."""
-
-    def __init__(self) -> None:
-        self._terms: dict[str, Tensor] = {}
-        self._steps = 0
-        self._health: Tensor | None = None
-
-    def add(self, terms: Mapping[str, Tensor], health: Tensor, sentences: int) -> None:
-        """Count the terms of a step; `health` is a number that is finite as long as all is well."""
-        for name, term in terms.items():
-            self._terms[name] = self._terms.get(name, torch.zeros_like(term)) + term.detach()
-        self._health = health.detach() if self._health is None else self._health + health.detach()
-        self._steps += 1
-
-    def finite(self) -> bool:
-        return self._health is None or math.isfinite(float(self._health))
-
-    def take(self) -> dict[str, float]:
-        """The means since the last call."""
-        means = {name: float(total) / self._steps for name, total in self._terms.items()} if self._steps else {}
-        self._terms, self._steps, self._health = {}, 0, None
-        return means
-
-
-def _weights(model: nn.ModuleDict) -> Weights:
-    """A copy of what a student is made of: the encoder's tensors and the method's parameters, not its queue."""
-    encoder, method = model["encoder"], model["method"]
-    return {
-        "encoder": {name: tensor.detach().cpu().clone() for name, tensor in encoder.state_dict().items()},
-        "method": {name: tensor.detach().cpu().clone() for name, tensor in method.named_parameters()},
-    }

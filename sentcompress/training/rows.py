@@ -11,9 +11,10 @@ HELD_OUT_SHARE = 0.02
 
 
 def hold_out(parents: Rows, seed: int) -> tuple[Rows, Rows]:
-    """Split the rows of a sentence table into those trained on and those held out: 2% of the originals drawn at random, at most 2,000.
+    """Split the rows of a sentence table into those trained on and those held out.
 
-    What augmentation made of a held-out sentence is in neither part.
+    Held out are 2% of the originals, drawn at random, at most 2,000. What augmentation made of a held-out
+    sentence is in neither part.
 
     Args:
         parents: [N] the row that each row was made from, -1 for originals.

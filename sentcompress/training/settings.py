@@ -3,20 +3,55 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Any
 
+from sentcompress.methods.recipe import Recipe
 from sentcompress.training.schedule import SCHEDULES
+
+DTYPES = ("auto", "float32", "bfloat16")
 
 
 @dataclass(frozen=True)
-class Settings:
-    """See `sentcompress.methods.recipe.Recipe` for those that a recipe names.
+class Overrides:
+    """What was asked for in place of a method's recipe; None leaves a number to the recipe.
 
     Attributes:
-        warmup_ratio: warm-up as a share of all steps; overrides the other two when it is not None.
+        warmup_ratio: warm-up as a share of all steps, in place of what the recipe says in steps or epochs.
         batch_tokens: padding included, a batch holds no more tokens than this; None is `batch_size` x 64.
         max_steps: stop after so many steps, with the schedule shortened to match; None is no limit.
         checkpoint_seconds: time between checkpoints; it has no influence on the result.
     """
+
+    lr: float | None = None
+    epochs: int | None = None
+    batch_size: int | None = None
+    schedule: str | None = None
+    warmup_steps: int | None = None
+    weight_decay: float | None = None
+    clip: float | None = None
+    max_length: int | None = None
+    dropout: float | None = None
+    eval_every: int | None = None
+    patience: float | None = None
+    warmup_ratio: float | None = None
+    batch_tokens: int | None = None
+    max_steps: int | None = None
+    seed: int = 0
+    device: str = "auto"
+    dtype: str = "auto"
+    checkpoint_seconds: float = 60.0
+
+    def apply(self, recipe: Recipe) -> Recipe:
+        """The recipe with what was asked for, and who asked, in its place."""
+        asked = {name: value for name, value in vars(self).items() if name in recipe.values()}
+        if self.warmup_steps is not None:
+            asked["warmup_epochs"] = 0
+        return recipe.overridden(asked, "asked for")
+
+
+@dataclass(frozen=True)
+class Settings:
+    """See `sentcompress.methods.recipe.Recipe` and `Overrides` for each number."""
 
     lr: float
     epochs: int
@@ -39,34 +74,48 @@ class Settings:
     dtype: str = "auto"
     checkpoint_seconds: float = 60.0
 
+    @classmethod
+    def of(cls, recipe: Recipe, asked: Overrides) -> Settings:
+        """Recipe and flags put together."""
+        values: dict[str, Any] = {**vars(asked), **asked.apply(recipe).values()}
+        first, second = (float(beta) for beta in str(values.pop("betas")).split())
+        return cls(**values, betas=(first, second))
+
     @property
     def token_budget(self) -> int:
         return self.batch_tokens or self.batch_size * 64
 
+    def that_matter(self) -> dict[str, Any]:
+        """All that the result depends on: not the device, nor how often a checkpoint is written."""
+        return {
+            **{name: value for name, value in vars(self).items() if name not in ("device", "checkpoint_seconds")},
+            "betas": list(self.betas),
+        }
+
     def faults(self) -> list[str]:
         """What is wrong with the numbers, in words."""
         checks = [
-            (self.lr > 0, f"--lr must be above 0, not {self.lr:g}"),
-            (self.epochs >= 1, f"--epochs must be at least 1, not {self.epochs}"),
-            (self.batch_size >= 1, f"--batch-size must be at least 1, not {self.batch_size}"),
-            (self.schedule in SCHEDULES, f"--schedule must be one of {', '.join(SCHEDULES)}, not {self.schedule!r}"),
-            (self.warmup_steps >= 0, f"--warmup-steps must not be negative, but is {self.warmup_steps}"),
-            (self.weight_decay >= 0, f"--weight-decay must not be negative, but is {self.weight_decay:g}"),
-            (self.clip >= 0, f"--clip must not be negative, but is {self.clip:g}"),
-            (self.max_length >= 3, f"--max-length must be at least 3 tokens, not {self.max_length}"),
-            (self.dropout is None or 0 <= self.dropout < 1, f"--dropout must be from 0 to below 1, not {self.dropout}"),
-            (self.eval_every is None or self.eval_every >= 1, f"--eval-every must be at least 1, not {self.eval_every}"),
-            (self.patience is None or self.patience > 0, f"--patience must be above 0, not {self.patience}"),
-            (
-                self.warmup_ratio is None or 0 <= self.warmup_ratio <= 1,
-                f"--warmup-ratio must be from 0 to 1, not {self.warmup_ratio}",
-            ),
-            (self.batch_tokens is None or self.batch_tokens >= 1, f"--batch-tokens must be at least 1, not {self.batch_tokens}"),
-            (self.max_steps is None or self.max_steps >= 1, f"--max-steps must be at least 1, not {self.max_steps}"),
-            (self.dtype in ("auto", "float32", "bfloat16"), f"--dtype must be auto, float32 or bfloat16, not {self.dtype!r}"),
-            (
-                self.checkpoint_seconds >= 0,
-                f"--checkpoint-every must not be negative, but is {self.checkpoint_seconds:g}",
-            ),
+            (self.lr > 0, "lr", "above 0"),
+            (self.epochs >= 1, "epochs", "at least 1"),
+            (self.batch_size >= 1, "batch_size", "at least 1"),
+            (self.schedule in SCHEDULES, "schedule", f"one of {', '.join(SCHEDULES)}"),
+            (self.warmup_steps >= 0, "warmup_steps", "at least 0"),
+            (self.warmup_ratio is None or 0 <= self.warmup_ratio <= 1, "warmup_ratio", "from 0 to 1"),
+            (self.weight_decay >= 0, "weight_decay", "at least 0"),
+            (self.clip >= 0, "clip", "at least 0"),
+            (self.max_length >= 3, "max_length", "at least 3 tokens"),
+            (self.dropout is None or 0 <= self.dropout < 1, "dropout", "from 0 to below 1"),
+            (self.eval_every is None or self.eval_every >= 1, "eval_every", "at least 1"),
+            (self.patience is None or self.patience > 0, "patience", "above 0"),
+            (self.batch_tokens is None or self.batch_tokens >= 1, "batch_tokens", "at least 1"),
+            (self.max_steps is None or self.max_steps >= 1, "max_steps", "at least 1"),
+            (self.seed >= 0, "seed", "at least 0"),
+            (self.dtype in DTYPES, "dtype", f"one of {', '.join(DTYPES)}"),
+            (self.checkpoint_seconds >= 0, "checkpoint_seconds", "at least 0"),
         ]
-        return [fault for good, fault in checks if not good]
+        flags = {"checkpoint_seconds": "checkpoint-every"}
+        return [
+            f"--{flags.get(name, name).replace('_', '-')} must be {rule}, not {getattr(self, name)}"
+            for good, name, rule in checks
+            if not good
+        ]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from itertools import chain
 from pathlib import Path
 from typing import Protocol
 
@@ -46,9 +47,7 @@ class TokenCache:
             mask[line, :length] = 1
 
 
-def build_token_cache(
-    build: Build, folder: str, table: Table, tokenize: Tokenize, reporter: Reporter
-) -> TokenCache:
+def build_token_cache(build: Build, folder: str, table: Table, tokenize: Tokenize, reporter: Reporter) -> TokenCache:
     """Tokenise every sentence of `table` into `folder` of the build; shards that are there already are kept."""
     with reporter.track("tokenising", total=sum(table.shard_rows)) as task:
         for shard, rows in enumerate(table.shard_rows):
@@ -64,7 +63,7 @@ def _tokenise_shard(build: Build, name: str, texts: list[str], tokenize: Tokeniz
     for start in range(0, len(texts), PIECE):
         tokens = tokenize(texts[start : start + PIECE])
         lengths.extend(map(len, tokens))
-        flat.append(np.fromiter((token for line in tokens for token in line), dtype=np.int32, count=sum(map(len, tokens))))
+        flat.append(np.fromiter(chain.from_iterable(tokens), dtype=np.int32))
     for part, array in (("tokens", np.concatenate(flat)), ("lengths", np.asarray(lengths, dtype=np.int32))):
         # The lengths come last: where they are, the shard is complete.
         with build.write(f"{name}.{part}.npy") as path, path.open("wb") as stream:

@@ -1,0 +1,46 @@
+"""The newest steps in numbers: mean loss terms, speed, and whether all is still a number."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+
+from torch import Tensor
+
+
+class Window:
+    """What happened since the last look; loss terms stay on the device until then."""
+
+    def __init__(self) -> None:
+        self._clear()
+
+    def _clear(self) -> None:
+        self._terms: dict[str, Tensor] = {}
+        self._health: Tensor | None = None
+        self._steps = self._sentences = 0
+        self._seconds = 0.0
+
+    def add(self, terms: Mapping[str, Tensor], gradient_norm: Tensor, sentences: int, seconds: float) -> None:
+        """Count one step."""
+        health = gradient_norm.detach()
+        for name, term in terms.items():
+            value = term.detach()
+            self._terms[name] = self._terms[name] + value if name in self._terms else value
+            health = health + value
+        self._health = health if self._health is None else self._health + health
+        self._steps += 1
+        self._sentences += sentences
+        self._seconds += seconds
+
+    def finite(self) -> bool:
+        """Whether all losses and gradients since the last look were finite numbers."""
+        return self._health is None or math.isfinite(float(self._health))
+
+    def take(self) -> dict[str, float]:
+        """Mean loss terms and sentences a second since the last call."""
+        if not self._steps:
+            return {}
+        means = {name: float(total) / self._steps for name, total in self._terms.items()}
+        means["sentences_per_second"] = round(self._sentences / max(self._seconds, 1e-9), 1)
+        self._clear()
+        return means
