@@ -195,6 +195,11 @@ def print_facts(facts: Mapping[str, Any], title: str | None = None) -> None:
     console.print(grid)
 
 
+def print_text(text: str) -> None:
+    """Paragraphs on standard output."""
+    stdout().print(Text(f"\n{text}\n"))
+
+
 def print_chart(values: Sequence[float], title: str, width: int = 60, height: int = 8) -> None:
     """A small chart of a falling or rising series (0 to its maximum), one column a bin, on standard output."""
     top = max(values, default=0.0)

@@ -113,4 +113,4 @@ class CKD(Method):
         return unit(teacher)
 
     def watched(self) -> dict[str, float]:
-        return {"temperature": 1.0 / float(self.scale), "queue": float(len(self.filled))}
+        return {"temperature": 1.0 / float(torch.as_tensor(self.scale).detach()), "queue": float(len(self.filled))}

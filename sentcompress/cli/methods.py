@@ -1,0 +1,61 @@
+"""`sentcompress methods` and `sentcompress methods show NAME`."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Annotated, Any
+
+import typer
+
+from sentcompress.cli import options
+from sentcompress.errors import UsageError, did_you_mean
+
+
+def command(
+    action: Annotated[str | None, typer.Argument(help="`show`, to see one method whole.", show_default=False)] = None,
+    method: Annotated[str | None, typer.Argument(help="The method to show.", show_default=False)] = None,
+    as_json: options.Json = False,
+) -> None:
+    """What methods there are; `methods show hpd`: its equation, needs, recipe with sources, and switches."""
+    from sentcompress.cli import render
+    from sentcompress.methods import METHODS
+    from sentcompress.stages import methods as stage
+
+    if action not in (None, "show"):
+        raise UsageError(f"methods {action}: no such action", f"write: sentcompress methods show {action}")
+    if action == "show" and method is None:
+        raise UsageError("methods show: name a method", did_you_mean("", METHODS))
+    found = stage.run(stage.Params(method))
+    if as_json:
+        render.print_json(found[0] if method else found)
+    elif method:
+        _show(found[0])
+    else:
+        columns = ["method", "paper", "needs", "deployed"]
+        rows = [[m["name"], m["paper"], ", ".join(m["needs"]), m["deployed"]] for m in found]
+        render.print_table(columns, rows)
+
+
+def _show(method: Mapping[str, Any]) -> None:
+    from sentcompress.cli import render
+
+    needs = ", ".join(f"{need} (sentcompress {stage})" for need, stage in method["needs"].items())
+    facts = {"paper": method["paper"], "link": method["link"], "equation": method["equation"], "needs": needs}
+    render.print_facts({**facts, "deployed": method["deployed"]}, f"{method['name']}: {method['title']}")
+    render.print_text(method["description"])
+    recipe = [[name, _value(number["value"]), number["source"]] for name, number in method["recipe"].items()]
+    render.print_table(["recipe", "value", "source"], recipe)
+    if method["options"]:
+        columns = ["--set", "type", "default", "what it does", "source"]
+        switches = [
+            [name, option["type"], _value(option["default"]), option["help"], option["source"]]
+            for name, option in method["options"].items()
+        ]
+        render.print_table(columns, switches)
+
+
+def _value(value: Any) -> str:
+    """As it would be typed; a recipe's number is not rounded."""
+    if value is None:
+        return "-"
+    return str(value).lower() if isinstance(value, bool) else f"{value:g}" if isinstance(value, float) else str(value)

@@ -1,0 +1,75 @@
+"""A work directory with everything that `distill` needs, made without the stages that come before it."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from sentcompress.artifacts import Artifact, Request, WorkDirectory
+from sentcompress.corpora.sentence_table import SCHEMA, SHARD_PATTERN
+from sentcompress.models.layout import load_encoder
+from sentcompress.models.sources import resolve
+
+
+def make_work(folder: Path, teacher: Path, texts: Sequence[str], *, shard_rows: int = 200) -> WorkDirectory:
+    """Sentences and the teacher's vectors of them, both called main, in shards of `shard_rows`."""
+    work = WorkDirectory(folder)
+    shards = [texts[start : start + shard_rows] for start in range(0, len(texts), shard_rows)]
+    add_vectors(work, add_sentences(work, shards), teacher, shards)
+    return work
+
+
+def add_sentences(work: WorkDirectory, shards: Sequence[Sequence[str]], name: str = "main") -> Artifact:
+    """A sentence table of originals."""
+    asked = {"texts": [list(texts) for texts in shards]}
+    with work.build(Request("sentences", name, "augment", asked)) as build:
+        row = 0
+        for number, texts in enumerate(shards):
+            count = len(texts)
+            columns = {
+                "row": list(range(row, row + count)),
+                "text": list(texts),
+                "source": ["original"] * count,
+                "parent": [-1] * count,
+                "origin": ["test"] * count,
+            }
+            with build.write(SHARD_PATTERN.format(number)) as path:
+                pq.write_table(pa.table(columns, schema=SCHEMA), path)
+            row += count
+        return build.finish({"rows": row})
+
+
+def add_vectors(
+    work: WorkDirectory, sentences: Artifact, teacher: Path, shards: Sequence[Sequence[str]], name: str = "main"
+) -> Artifact:
+    """The teacher's vectors of a table made by `add_sentences`."""
+    import torch
+
+    source = resolve(str(teacher))
+    encoder = load_encoder(source)
+    asked = {"teacher": str(teacher), "revision": None, "pooling": "auto", "trust_remote_code": False}
+    inputs = {sentences.reference: sentences.digest, f"model:{source.label}": source.digest}
+    with work.build(Request("teacher-vectors", name, "teacher-embed", asked, inputs)) as build:
+        for number, texts in enumerate(shards):
+            tokens = encoder.tokenize(texts)
+            longest = max(map(len, tokens))
+            ids = torch.tensor([line + [0] * (longest - len(line)) for line in tokens])
+            mask = torch.tensor([[1] * len(line) + [0] * (longest - len(line)) for line in tokens])
+            with torch.inference_mode(), build.write(f"vectors-{number:05d}.npy") as path, path.open("wb") as stream:
+                np.save(stream, encoder(ids, mask).numpy())
+        rows = sum(map(len, shards))
+        return build.finish({"rows": rows, "dimension": encoder.dimension, "teacher": source.label})
+
+
+def write_dev(path: Path, texts: Sequence[str]) -> Path:
+    """Graded pairs: the share of words that two sentences have in common, times five."""
+    lines = []
+    for first, second in zip(texts, texts[1:], strict=False):
+        one, two = set(first.split()), set(second.split())
+        lines.append(f"{5 * len(one & two) / len(one | two):.3f}\t{first}\t{second}\n")
+    path.write_text("".join(lines), encoding="utf-8")
+    return path

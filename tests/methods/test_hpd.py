@@ -1,0 +1,96 @@
+"""HPD against its equation in NumPy."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+import torch
+
+from sentcompress.methods.base import Shapes
+from sentcompress.methods.hpd import HPD
+
+B, STUDENT, TEACHER, D = 7, 6, 10, 4
+
+
+def make(seed: int = 0, **options: object) -> tuple[HPD, dict[str, np.ndarray]]:
+    """A method with random weights, and every number that goes into its equation, in float64."""
+    random = np.random.default_rng(seed)
+    numbers = {
+        "s": random.normal(size=(B, STUDENT)),
+        "t": random.normal(size=(B, TEACHER)) + 0.5,
+        "W": random.normal(size=(D, TEACHER)),
+        "m": random.normal(size=TEACHER),
+        "A": random.normal(size=(D, STUDENT)),
+        "a": random.normal(size=D),
+    }
+    tensors = {"pca_weight": torch.tensor(numbers["W"]), "pca_mean": torch.tensor(numbers["m"])}
+    method = HPD(Shapes(STUDENT, TEACHER, tensors), options).double()
+    # The buffers are kept in float32; the equation is compared with what they hold.
+    numbers["W"] = method.pca_weight.numpy()
+    with torch.no_grad():
+        method.head.weight.copy_(torch.tensor(numbers["A"]))
+        method.head.bias.copy_(torch.tensor(numbers["a"]))
+    return method, numbers
+
+
+def equation(n: dict[str, np.ndarray], *, centre: bool, tanh: bool, mean: bool) -> float:
+    total = 0.0
+    for s, t in zip(n["s"], n["t"], strict=True):
+        h = n["A"] @ s + n["a"]
+        h = np.tanh(h) if tanh else h
+        y = n["W"] @ (t - n["m"]) if centre else n["W"] @ t
+        squares = (h - y) ** 2
+        total += squares.mean() if mean else squares.sum()
+    return total / len(n["s"])
+
+
+@pytest.mark.parametrize("centre", [True, False])
+@pytest.mark.parametrize("tanh", [True, False])
+@pytest.mark.parametrize("reduction", ["sum", "mean"])
+def test_the_loss_and_its_gradients_are_the_equation(centre: bool, tanh: bool, reduction: str) -> None:
+    method, numbers = make(centre=centre, tanh=tanh, reduction=reduction)
+    student = torch.tensor(numbers["s"], requires_grad=True)
+    terms = method.objective(student, torch.tensor(numbers["t"]))
+    assert list(terms) == ["mse"]
+    terms["mse"].backward()
+    switches = {"centre": centre, "tanh": tanh, "mean": reduction == "mean"}
+    assert float(terms["mse"]) == pytest.approx(equation(numbers, **switches), rel=1e-6)
+    for name, gradient in (("s", student.grad), ("A", method.head.weight.grad), ("a", method.head.bias.grad)):
+        assert gradient is not None
+        np.testing.assert_allclose(gradient.numpy(), differences(numbers, name, switches), rtol=1e-5, atol=1e-6)
+
+
+def differences(numbers: dict[str, np.ndarray], name: str, switches: dict[str, bool]) -> np.ndarray:
+    """The gradient of the equation by central differences."""
+    out = np.zeros_like(numbers[name])
+    for place in np.ndindex(out.shape):
+        values = []
+        for step in (1e-6, -1e-6):
+            moved = numbers[name].copy()
+            moved[place] += step
+            values.append(equation({**numbers, name: moved}, **switches))
+        out[place] = (values[0] - values[1]) / 2e-6
+    return out
+
+
+def test_the_defaults_are_the_papers() -> None:
+    method, numbers = make()
+    loss = method.objective(torch.tensor(numbers["s"]), torch.tensor(numbers["t"]))["mse"]
+    assert float(loss) == pytest.approx(equation(numbers, centre=True, tanh=False, mean=False), rel=1e-6)
+
+
+@pytest.mark.parametrize("tanh", [True, False])
+def test_the_head_is_what_is_deployed(tanh: bool) -> None:
+    method, numbers = make(tanh=tanh)
+    head = method.deployed_head()
+    assert head.bias is not None
+    assert head.activation == ("Tanh" if tanh else "Identity")
+    by_hand = numbers["s"] @ head.weight.detach().numpy().T + head.bias.detach().numpy()
+    deployed = method.deploy(torch.tensor(numbers["s"])).detach().numpy()
+    np.testing.assert_allclose(deployed, np.tanh(by_hand) if tanh else by_hand)
+
+
+def test_the_projection_is_neither_trained_nor_saved() -> None:
+    method, _ = make()
+    assert {name for name, _ in method.named_parameters()} == {"head.weight", "head.bias"}
+    assert set(method.state_dict()) == {"head.weight", "head.bias"}

@@ -1,0 +1,76 @@
+"""Recipes with their sources, and switches as users set them."""
+
+from __future__ import annotations
+
+import inspect
+from dataclasses import fields
+
+import pytest
+
+from sentcompress.errors import UsageError
+from sentcompress.methods import METHODS, method_class
+from sentcompress.methods.recipe import Number, Option, Recipe, parse_options
+
+OPTIONS = {
+    "tanh": Option(False, "", ""),
+    "queue": Option(10, "", "", minimum=0),
+    "temperature": Option(0.0, "", ""),
+    "reduction": Option("sum", "", "", choices=("sum", "mean")),
+}
+
+
+@pytest.mark.parametrize("name", METHODS)
+def test_every_method_says_what_it_is(name: str) -> None:
+    method = method_class(name)
+    assert method.needs <= {"teacher", "pca"}
+    for text in (method.title, method.paper, method.link, method.equation, method.deployed, inspect.getdoc(method)):
+        assert text
+    for number in method.recipe.as_dict().values():
+        assert number["source"]
+    for option in method.options.values():
+        assert option.help
+        assert option.source
+        assert option.parse(str(option.default)) == option.default
+
+
+@pytest.mark.parametrize(
+    ("setting", "value"),
+    [("tanh=true", True), ("tanh=no", False), ("queue=0", 0), ("temperature=0.05", 0.05), ("reduction=mean", "mean")],
+)
+def test_an_option_is_set_by_name_and_value(setting: str, value: object) -> None:
+    values, faults = parse_options(OPTIONS, [setting])
+    assert not faults
+    assert values[setting.split("=")[0]] == value
+
+
+@pytest.mark.parametrize(
+    ("setting", "complaint"),
+    [
+        ("tahn=true", "did you mean tanh?"),
+        ("tanh", "write name=value"),
+        ("tanh=maybe", "true or false"),
+        ("queue=1.5", "a number of type int"),
+        ("queue=-1", "at least 0"),
+        ("temperature=nan", None),
+        ("reduction=max", "one of sum, mean"),
+    ],
+)
+def test_what_is_wrong_with_a_setting_is_said(setting: str, complaint: str | None) -> None:
+    _, faults = parse_options(OPTIONS, [setting])
+    if complaint:
+        assert len(faults) == 1
+        assert complaint in faults[0]
+
+
+def test_a_number_that_is_overridden_says_so() -> None:
+    recipe = Recipe(Number(1e-4, "paper"), Number(3, "paper"), Number(256, "paper"), Number("linear", "code"))
+    changed = recipe.overridden({"lr": 5e-4, "epochs": None}, "asked for")
+    assert changed.lr == Number(5e-4, "asked for, in place of 0.0001")
+    assert changed.epochs == recipe.epochs
+    assert {field.name for field in fields(Recipe)} == set(changed.values())
+
+
+def test_an_unknown_method_is_a_slip_of_the_finger() -> None:
+    with pytest.raises(UsageError) as caught:
+        method_class("hdp")
+    assert caught.value.hint == "did you mean hpd?"

@@ -1,0 +1,87 @@
+"""Which rows make which batch, and the thread that makes the next one."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Iterator
+
+import numpy as np
+import pytest
+
+from sentcompress.training.batches import Plan, ahead
+
+
+def plan(count: int = 1000, batch_size: int = 16, budget: int = 10_000, seed: int = 0, longest: int = 60) -> Plan:
+    lengths = np.random.default_rng(5).integers(3, longest, size=count).astype(np.int32)
+    return Plan(np.arange(count) + 7, lengths, batch_size, budget, seed)
+
+
+@pytest.mark.parametrize("budget", [10_000, 200])
+@pytest.mark.parametrize("count", [1, 15, 16, 17, 1000])
+def test_an_epoch_holds_every_row_once(count: int, budget: int) -> None:
+    batches = plan(count, budget=budget).epoch(0)
+    assert sorted(np.concatenate(batches)) == list(range(7, count + 7))
+    assert len(batches) == plan(count, budget=budget).steps(0)
+
+
+def test_an_epoch_is_a_function_of_seed_and_number() -> None:
+    first, again = plan().epoch(3), plan().epoch(3)
+    assert all(np.array_equal(a, b) for a, b in zip(first, again, strict=True))
+    for other in (plan().epoch(4), plan(seed=1).epoch(3)):
+        assert not all(np.array_equal(a, b) for a, b in zip(first, other, strict=True))
+
+
+def test_there_is_next_to_no_padding() -> None:
+    made = plan(10_000)
+    padded = real = 0
+    for rows in made.epoch(0):
+        lengths = made.lengths[rows - 7]
+        padded += int(lengths.max()) * len(lengths)
+        real += int(lengths.sum())
+    assert padded < 1.05 * real
+
+
+def test_batches_of_all_lengths_are_mixed() -> None:
+    made = plan(10_000)
+    means = np.array([made.lengths[rows - 7].mean() for rows in made.epoch(0)])
+    assert abs(np.corrcoef(means, np.arange(len(means)))[0, 1]) < 0.15
+
+
+def test_no_batch_is_larger_than_asked() -> None:
+    made = plan(budget=200)
+    for rows in made.epoch(0):
+        assert len(rows) <= 16
+        assert len(rows) == 1 or len(rows) * int(made.lengths[rows - 7].max()) <= 200
+
+
+def test_a_sentence_longer_than_the_budget_is_a_batch_of_its_own() -> None:
+    made = Plan(np.arange(4), np.array([3, 500, 3, 3], dtype=np.int32), 4, 100, 0)
+    assert [1] in [list(rows) for rows in made.epoch(0)]
+
+
+def test_ahead_gives_the_items_in_order() -> None:
+    with ahead(lambda: iter(range(50))) as items:
+        assert list(items) == list(range(50))
+
+
+def test_an_error_in_the_thread_reaches_the_reader() -> None:
+    def make() -> Iterator[int]:
+        yield 1
+        raise OSError("disk gone")
+
+    with ahead(make) as items:
+        assert next(items) == 1
+        with pytest.raises(OSError, match="disk gone"):
+            next(items)
+
+
+def test_a_reader_that_leaves_early_stops_the_thread() -> None:
+    def make() -> Iterator[int]:
+        number = 0
+        while True:
+            yield (number := number + 1)
+
+    before = threading.active_count()
+    with ahead(make) as items:
+        next(items)
+    assert threading.active_count() == before

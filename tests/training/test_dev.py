@@ -1,0 +1,55 @@
+"""The scores that choose the best checkpoint."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+import torch
+from scipy.stats import spearmanr
+from torch import Tensor
+
+from sentcompress.training.batches import Batch
+from sentcompress.training.dev import LOWEST, held_out_dev, sts_dev
+
+CPU = torch.device("cpu")
+TABLE = torch.randn(100, 4, generator=torch.Generator().manual_seed(0))
+
+
+def tokenize(texts: list[str]) -> list[list[int]]:
+    return [[int(word) for word in text.split()] for text in texts]
+
+
+def mean(ids: Tensor, mask: Tensor) -> Tensor:
+    return (TABLE[ids] * mask.unsqueeze(-1)).sum(1) / mask.sum(1, keepdim=True)
+
+
+def test_sts_is_spearman_of_cosines() -> None:
+    random = np.random.default_rng(0)
+    texts = [" ".join(str(random.integers(1, 100)) for _ in range(random.integers(1, 9))) for _ in range(40)]
+    first, second, gold = texts[:20] + texts[:1], texts[20:] + texts[:1], random.uniform(0, 5, 21)
+    dev = sts_dev(first, second, gold.tolist(), tokenize, 0)
+    assert len(dev.tokens) == len(set(texts))
+
+    def vector(text: str) -> np.ndarray:
+        found = TABLE[tokenize([text])[0]].mean(0).numpy().astype(np.float64)
+        return found / np.linalg.norm(found)
+
+    cosines = [vector(a) @ vector(b) for a, b in zip(first, second, strict=True)]
+    assert dev.score(mean, CPU) == pytest.approx(100 * spearmanr(cosines, gold).statistic)
+
+
+def test_a_student_that_gives_everything_the_same_vector_scores_lowest() -> None:
+    dev = sts_dev(["1", "2"], ["3", "4"], [1.0, 2.0], tokenize, 0)
+    assert dev.score(lambda ids, mask: torch.ones(len(ids), 3), CPU) == LOWEST
+
+
+def test_held_out_is_the_mean_cosine_to_the_target() -> None:
+    ids, targets = torch.randint(1, 100, (150, 6)), torch.randn(150, 4)
+
+    def collate(rows: np.ndarray) -> Batch:
+        return Batch(ids[rows], torch.ones_like(ids[rows]), targets[rows])
+
+    dev = held_out_dev(np.arange(150), collate, lambda teacher: teacher * 2)
+    wanted = torch.cosine_similarity(mean(ids, torch.ones_like(ids)), targets, dim=1).mean()
+    assert dev.score(mean, CPU) == pytest.approx(100 * wanted.item(), abs=1e-4)
+    assert dev.score(lambda ids, mask: mean(ids, mask) * float("nan"), CPU) == LOWEST
