@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import errno
 import importlib
-import importlib.util
 import io
 import os
 import re
@@ -71,8 +70,6 @@ def sentcompress(
 
 
 for _name in COMMANDS:
-    if importlib.util.find_spec(f"sentcompress.cli.{_name.replace('-', '_')}") is None:
-        continue  # TEMPORARY
     _module = importlib.import_module(f"sentcompress.cli.{_name.replace('-', '_')}")
     app.command(_name)(_module.command)
 
