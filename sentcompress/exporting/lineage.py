@@ -9,6 +9,9 @@ from typing import Any
 
 from sentcompress.artifacts import KINDS, Artifact, WorkDirectory
 
+# Parameters that say which of several things a command made; the recipe has the others.
+TELLING = ("teacher", "revision", "dim", "method", "student")
+
 
 @dataclass(frozen=True)
 class Table:
@@ -97,8 +100,21 @@ def command_line(artifact: Artifact) -> str:
         words += [word for file in files for word in (option, Path(file).name)]
     for name, value in artifact.parameters.items():
         if name in ("model", "compare"):
-            words += [f"--{name}", str(value).split("/", 1)[-1].removeprefix("model:")]
+            words += [f"--{name}", _without_folders(_name_of(str(value)))]
+        elif name in TELLING and value is not None:
+            words += [f"--{name.replace('_', '-')}", _without_folders(str(value))]
     return " ".join(words)
+
+
+def _name_of(reference: str) -> str:
+    """`students/x` -> `x`, `model:owner/x` -> `owner/x`."""
+    kind, slash, name = reference.partition("/")
+    return name if slash and kind in KINDS else reference.removeprefix("model:")
+
+
+def _without_folders(name: str) -> str:
+    """A folder by its own name; names of a hub as they are."""
+    return Path(name).name if name.startswith("/") else name
 
 
 def _sts(artifact: Artifact, other: Mapping[str, Any] | None, beside: Mapping[str, Any] | None) -> Table:

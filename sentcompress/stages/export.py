@@ -180,7 +180,8 @@ def _verify(
 
 def _score(found: StsSet, float32: GraphReader, int8: GraphReader) -> dict[str, Any]:
     """Spearman x 100 of one STS set with each graph; int8 also one text at a time, as single queries come."""
-    texts = sorted({text for subset in found.subsets for text in (*subset.first, *subset.second)}, key=len)
+    texts = sorted({text for subset in found.subsets for text in (*subset.first, *subset.second)})
+    texts.sort(key=len)  # neighbours of like length share a batch, always the same ones
     rows = {text: row for row, text in enumerate(texts)}
     scores: dict[str, Any] = {"set": found.name, "pairs": len(found)}
     ways = {"float32": float32.vectors(texts), "int8": int8.vectors(texts), "int8_single": int8.vectors(texts, 1)}

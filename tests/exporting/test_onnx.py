@@ -104,11 +104,6 @@ def test_inputs_and_output_are_what_the_documentation_says(written: tuple[Encode
     assert (output.name, output.type, output.shape) == (OUTPUT, "tensor(float)", ["batch", 6])
 
 
-def test_the_same_encoder_gives_the_same_bytes(written: tuple[Encoder, Path], tmp_path: Path) -> None:
-    write_graph(written[0], tmp_path / "again.onnx")
-    assert (tmp_path / "again.onnx").read_bytes() == written[1].read_bytes()
-
-
 def test_nothing_of_this_machine_is_in_the_file(written: tuple[Encoder, Path]) -> None:
     import sentcompress
 
