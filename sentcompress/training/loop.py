@@ -178,7 +178,7 @@ class Training:
             return
         step, best = self.progress.step, self.progress.best_step
         kept = f"the best weights so far (step {best}) are kept" if best else "no dev score had been taken yet"
-        where = f"step {max(1, step - LOOK_EVERY + 1)} to {step}"
+        where = f"step {step - window.steps + 1} to {step}"
         raise TrainingError(
             f"the loss or a gradient became infinite or no number at all ({where}); {kept}",
             "try a lower --lr" + ("" if self.progress.dtype == "float32" else ", or --dtype float32"),

@@ -9,7 +9,7 @@ from torch import Tensor
 
 
 class Window:
-    """What happened since the last look; loss terms stay on the device until then."""
+    """What happened since the last look, `steps` steps ago; loss terms stay on the device until then."""
 
     def __init__(self) -> None:
         self._clear()
@@ -17,7 +17,7 @@ class Window:
     def _clear(self) -> None:
         self._terms: dict[str, Tensor] = {}
         self._health: Tensor | None = None
-        self._steps = self._sentences = 0
+        self.steps = self._sentences = 0
         self._seconds = 0.0
 
     def add(self, terms: Mapping[str, Tensor], gradient_norm: Tensor, sentences: int, seconds: float) -> None:
@@ -28,7 +28,7 @@ class Window:
             self._terms[name] = self._terms[name] + value if name in self._terms else value
             health = health + value
         self._health = health if self._health is None else self._health + health
-        self._steps += 1
+        self.steps += 1
         self._sentences += sentences
         self._seconds += seconds
 
@@ -38,9 +38,9 @@ class Window:
 
     def take(self) -> dict[str, float]:
         """Mean loss terms and sentences a second since the last call."""
-        if not self._steps:
+        if not self.steps:
             return {}
-        means = {name: float(total) / self._steps for name, total in self._terms.items()}
+        means = {name: float(total) / self.steps for name, total in self._terms.items()}
         means["sentences_per_second"] = round(self._sentences / max(self._seconds, 1e-9), 1)
         self._clear()
         return means

@@ -1,0 +1,339 @@
+"""distill: what it makes, what it refuses, and a run that is killed again and again."""
+
+from __future__ import annotations
+
+import json
+import multiprocessing
+import os
+import random
+import re
+import signal
+import time
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+from conftest import make_sentences, make_tiny_model
+from distilling import add_sentences, add_vectors, make_work, write_dev
+
+from sentcompress.artifacts import WorkDirectory
+from sentcompress.encoding.vector_shards import VectorShards
+from sentcompress.errors import InputError, MissingArtifactError, TrainingError, UsageError
+from sentcompress.models.layout import load_encoder
+from sentcompress.models.projection import Projection
+from sentcompress.models.sources import resolve
+from sentcompress.progress import SilentReporter
+from sentcompress.stages import distill as stage
+from sentcompress.stages import fit_pca
+from sentcompress.stages.distill import Params
+from sentcompress.training.settings import Overrides
+
+TEXTS = make_sentences(500)
+SHORT = Overrides(epochs=2, batch_size=32, lr=2e-3, dtype="float32")
+
+
+class Listener(SilentReporter):
+    """Remembers what it is told."""
+
+    def __init__(self) -> None:
+        self.told: list[dict[str, Any]] = []
+
+    def metrics(self, values: Any) -> None:
+        self.told.append(dict(values))
+
+
+@pytest.fixture
+def work(tmp_path: Path, tiny_model: Path) -> WorkDirectory:
+    work = make_work(tmp_path / "work", tiny_model, TEXTS)
+    fit_pca.run(fit_pca.Params(dim=8), work)
+    return work
+
+
+@pytest.fixture
+def dev(tmp_path: Path) -> Path:
+    return write_dev(tmp_path / "dev.tsv", make_sentences(60, seed=9))
+
+
+def params(method: str = "hpd", **changes: Any) -> Params:
+    numbers = changes.pop("numbers", SHORT)
+    return Params(method=method, student=changes.pop("student", "teacher:1"), numbers=numbers, **changes)
+
+
+def test_hpd_makes_a_student_with_the_projection_in_it(work: WorkDirectory) -> None:
+    listener = Listener()
+    artifact = stage.run(params(), work, listener)
+    assert artifact.reference == "students/hpd-teacher-1-8"
+    assert set(artifact.inputs) >= {"sentences/main", "teacher-vectors/main", "projections/pca-8"}
+    facts = artifact.facts
+    assert (facts["method"], facts["student"], facts["dimension"]) == ("hpd", "teacher:1", 8)
+    assert facts["dev"] == pytest.approx(facts["dev_of_saved_model"], abs=1e-9)
+    assert facts["training_rows"] == 490
+    assert facts["recipe"]["lr"] == {"value": 2e-3, "source": "asked for, in place of 0.0001"}
+    student = load_encoder(resolve(str(artifact.path / "model")))
+    assert (student.dimension, len(student.dense), student.config.num_hidden_layers) == (8, 1, 1)
+    assert student.normalize
+    log = [json.loads(line) for line in (artifact.path / "log.jsonl").read_text().splitlines()]
+    assert [line["step"] for line in log] == [told["step"] for told in listener.told]
+    assert {"mse", "lr", "sentences_per_second", "epoch"} <= set(log[-1])
+    files = {path.relative_to(artifact.path).parts[0] for path in artifact.path.iterdir()}
+    assert files == {"model", "log.jsonl", "manifest.json", "request.json"}
+
+
+def test_the_student_learns_the_projected_teacher(work: WorkDirectory) -> None:
+    numbers = replace(SHORT, epochs=20, lr=5e-3)
+    artifact = stage.run(params(student="teacher:2", numbers=numbers), work)
+    encoder = load_encoder(resolve(str(artifact.path / "model")))
+    projection = Projection.load(work.get("projections").path)
+    target = projection.apply(VectorShards(work.get("teacher-vectors").path).rows(np.arange(100)))
+    tokens = encoder.tokenize(TEXTS[:100])
+    found = []
+    for line in tokens:
+        with torch.inference_mode():
+            found.append(encoder(torch.tensor([line]), torch.ones(1, len(line), dtype=torch.long))[0].numpy())
+    cosines = (np.array(found) * target).sum(1) / np.linalg.norm(target, axis=1)
+    assert cosines.mean() > 0.9
+    assert artifact.facts["dev"] > 85
+
+
+@pytest.mark.parametrize(("method", "options"), [("mse", ("head=none",)), ("ckd", ("queue=64", "temperature=0.1"))])
+def test_methods_whose_head_is_thrown_away(work: WorkDirectory, dev: Path, method: str, options: Any) -> None:
+    artifact = stage.run(params(method, options=options, dev=dev), work)
+    assert artifact.reference == f"students/{method}-teacher-1"
+    assert artifact.facts["dev_protocol"] == "Spearman x 100 of cosines on 59 graded pairs"
+    assert artifact.facts["dev"] == artifact.facts["dev_of_saved_model"]
+    student = load_encoder(resolve(str(artifact.path / "model")))
+    assert (student.dimension, len(student.dense)) == (32, 0)
+
+
+def test_the_best_checkpoint_is_kept_and_not_the_last(work: WorkDirectory, dev: Path) -> None:
+    listener = Listener()
+    # A learning rate that grows too high: later is worse.
+    numbers = replace(SHORT, epochs=4, lr=0.3, eval_every=4, warmup_ratio=1.0, schedule="constant")
+    artifact = stage.run(params(dev=dev, numbers=numbers), work, listener)
+    scores = {told["step"]: told["dev"] for told in listener.told if told["dev"] is not None}
+    assert artifact.facts["dev"] == max(scores.values())
+    assert artifact.facts["best_step"] == max(scores, key=lambda step: scores[step]) < max(scores)
+    assert artifact.facts["dev_of_saved_model"] == artifact.facts["dev"]
+
+
+def test_patience_ends_the_training(work: WorkDirectory, dev: Path) -> None:
+    numbers = replace(SHORT, epochs=50, lr=1e-9, eval_every=4, patience=1)
+    artifact = stage.run(params("mse", options=("head=none",), dev=dev, numbers=numbers), work)
+    assert artifact.facts["stopped"] == "no better dev score in 1 epochs"
+    assert artifact.facts["steps"] < 100
+
+
+def test_max_steps_ends_it_with_the_schedule(work: WorkDirectory) -> None:
+    listener = Listener()
+    artifact = stage.run(params(numbers=replace(SHORT, max_steps=7)), work, listener)
+    assert artifact.facts["steps"] == 7
+    assert listener.told[-1]["lr"] < 0.5 * 2e-3
+
+
+def test_a_student_of_other_width_and_tokenizer(work: WorkDirectory, tmp_path: Path) -> None:
+    other = make_tiny_model(tmp_path / "narrow-one", width=16, layers=1, seed=3)
+    artifact = stage.run(params("ckd", student=str(other), options=("queue=32",)), work)
+    assert artifact.name == "ckd-narrow-one"
+    assert artifact.facts["dimension"] == 16
+
+
+def test_a_second_run_is_fresh_and_other_numbers_are_not(work: WorkDirectory) -> None:
+    first = stage.run(params(), work)
+    assert stage.run(params(numbers=replace(SHORT, checkpoint_seconds=0, device="cpu")), work).manifest == first.manifest
+    assert stage.run(params(numbers=replace(SHORT, seed=1)), work).digest != first.digest
+
+
+def test_the_same_request_gives_the_same_weights(work: WorkDirectory) -> None:
+    digests = {stage.run(params(name=name), work).digest for name in ("one", "two")}
+    assert len(digests) == 1
+
+
+def test_bfloat16_trains_too(work: WorkDirectory) -> None:
+    artifact = stage.run(params(numbers=replace(SHORT, dtype="bfloat16")), work)
+    assert artifact.facts["compute_dtype"] == "bfloat16"
+    assert artifact.facts["dev"] == pytest.approx(artifact.facts["dev_of_saved_model"], abs=1e-9)
+
+
+def test_auto_measures_and_says_what_it_picked(work: WorkDirectory) -> None:
+    artifact = stage.run(params(numbers=replace(SHORT, dtype="auto", max_steps=1)), work)
+    assert artifact.facts["compute_dtype"] in ("float32", "bfloat16")
+    assert "times as fast" in artifact.facts["compute_dtype_reason"] or artifact.facts["device"] != "cpu"
+
+
+def test_all_faults_are_told_at_once(work: WorkDirectory) -> None:
+    numbers = Overrides(lr=-1.0, epochs=0)
+    wrong = Params("mse", "teacher:0", dim=8, numbers=numbers, options=("normalize=true",), dev=Path("none.tsv"))
+    with pytest.raises(UsageError) as caught:
+        stage.run(wrong, work)
+    for part in ("6 faults", "--lr", "--epochs", "--dim", "did you mean normalise?", "teacher:0", "none.tsv"):
+        assert part in caught.value.message
+
+
+def test_an_unknown_method(work: WorkDirectory) -> None:
+    with pytest.raises(UsageError, match="did you mean hpd"):
+        stage.run(params("hdp"), work)
+
+
+def test_missing_stages_are_named(tmp_path: Path, tiny_model: Path) -> None:
+    empty = WorkDirectory(tmp_path / "empty")
+    with pytest.raises(MissingArtifactError) as caught:
+        stage.run(params(), empty)
+    assert "teacher-embed" in str(caught.value.hint)
+    work = make_work(tmp_path / "work", tiny_model, TEXTS[:50])
+    with pytest.raises(MissingArtifactError) as caught:
+        stage.run(params(), work)
+    assert "sentcompress fit-pca" in str(caught.value.hint)
+    fit_pca.run(fit_pca.Params(dim=8), work)
+    with pytest.raises(MissingArtifactError) as caught:
+        stage.run(params(dim=16), work)
+    assert "--dim 16" in str(caught.value.hint)
+
+
+def test_projections_are_chosen_by_dimension_or_name(work: WorkDirectory) -> None:
+    fit_pca.run(fit_pca.Params(dim=4), work)
+    assert stage.run(params(dim=8), work).facts["dimension"] == 8
+    assert stage.run(params(), work).facts["dimension"] == 4
+    assert stage.run(params(projection="pca-8"), work).name == "hpd-teacher-1-8"
+
+
+def test_vectors_of_other_sentences_are_refused(work: WorkDirectory, tiny_model: Path) -> None:
+    add_sentences(work, [TEXTS[:100]])  # main again, now with other sentences
+    with pytest.raises(InputError) as caught:
+        stage.run(params(), work)
+    assert "teacher-embed" in str(caught.value.hint)
+
+
+def test_a_projection_of_other_vectors_is_refused(work: WorkDirectory, tiny_model: Path) -> None:
+    add_vectors(work, add_sentences(work, [TEXTS[:100]], "few"), tiny_model, [TEXTS[:100]], "few")
+    with pytest.raises(InputError, match="was not fitted on teacher-vectors/few"):
+        stage.run(params(teacher_vectors="few", dim=8), work)
+    # Naming the sentences alone finds the vectors that belong to them.
+    with pytest.raises(MissingArtifactError, match="fitted on teacher-vectors/few"):
+        stage.run(params(sentences="few"), work)
+
+
+def test_a_teacher_whose_files_have_changed_is_refused(tmp_path: Path) -> None:
+    teacher = make_tiny_model(tmp_path / "teacher")
+    work = make_work(tmp_path / "work", teacher, TEXTS[:100])
+    make_tiny_model(teacher, seed=5)
+    with pytest.raises(InputError, match="its files have changed"):
+        stage.run(params("mse"), work)
+
+
+def test_more_layers_than_the_teacher_has(work: WorkDirectory) -> None:
+    with pytest.raises(InputError, match="has 2 layers"):
+        stage.run(params("mse", student="teacher:3"), work)
+
+
+def test_a_head_that_cannot_be_left_out(work: WorkDirectory, tmp_path: Path) -> None:
+    other = make_tiny_model(tmp_path / "narrow", width=16)
+    with pytest.raises(UsageError, match="as wide as the teacher"):
+        stage.run(params("mse", student=str(other), options=("head=none",)), work)
+
+
+def test_a_dev_file_without_differences(work: WorkDirectory, tmp_path: Path) -> None:
+    flat = tmp_path / "flat.tsv"
+    flat.write_text("1\ta man\ta dog\n1\ta cat\ta bird\n")
+    with pytest.raises(InputError, match="same score"):
+        stage.run(params(dev=flat), work)
+
+
+def test_a_loss_that_is_no_number_keeps_the_best(work: WorkDirectory, dev: Path, monkeypatch: Any) -> None:
+    from sentcompress.methods.hpd import HPD
+
+    whole = HPD.objective
+    calls = [0]
+
+    def broken(self: HPD, student: torch.Tensor, teacher: torch.Tensor) -> dict[str, torch.Tensor]:
+        calls[0] += 1
+        terms = whole(self, student, teacher)
+        return {name: term * (float("nan") if calls[0] > 13 else 1.0) for name, term in terms.items()}
+
+    monkeypatch.setattr(HPD, "objective", broken)
+    with pytest.raises(TrainingError) as caught:
+        stage.run(params(dev=dev, numbers=replace(SHORT, eval_every=5, checkpoint_seconds=0)), work)
+    assert re.search(r"\(step 1\d to 14\); the best weights so far \(step (5|10)\) are kept", caught.value.message)
+    assert "--lr" in str(caught.value.hint)
+    assert "float32" not in str(caught.value.hint)  # it is already
+    folder = work.path / "students" / ".hpd-teacher-1-8.partial" / "best"
+    assert str(folder) in str(caught.value.hint)
+    assert load_encoder(resolve(str(folder))).dimension == 8
+    last = torch.load(folder.parent / "state" / "last.pt", weights_only=True)
+    assert last["progress"]["step"] < 14
+    assert all(tensor.isfinite().all() for tensor in last["model"]["encoder"].values())
+    assert work.names("students") == []
+
+
+def run_to_the_end(folder: str, asked: Params) -> None:
+    """What the killed processes run."""
+    torch.set_num_threads(1)
+    stage.run(asked, WorkDirectory(folder))
+
+
+@pytest.mark.parametrize("kills", [3, pytest.param(12, marks=pytest.mark.slow)])
+def test_killed_at_random_moments_it_ends_with_the_same_weights(tmp_path: Path, dev: Path, kills: int) -> None:
+    teacher = make_tiny_model(tmp_path / "teacher")
+    for name in ("whole", "killed"):
+        make_work(tmp_path / name, teacher, TEXTS)
+    # Dropout, a queue, a learnt temperature, several epochs: everything that a checkpoint has to bring back.
+    numbers = replace(SHORT, epochs=8, dropout=0.1, eval_every=10, checkpoint_seconds=0.02)
+    asked = params("ckd", options=("queue=100",), dev=dev, numbers=numbers)
+    # A server that has loaded the libraries and forks: each run begins at once, in a clean process.
+    context = multiprocessing.get_context("forkserver")
+    context.set_forkserver_preload(["sentcompress.stages.distill", "transformers.models.bert.modeling_bert"])
+    generator = random.Random(kills)
+    partial = tmp_path / "killed" / "students" / ".ckd-teacher-1.partial"
+    done, died_at = 0, []
+    while done < kills:
+        process = context.Process(target=run_to_the_end, args=(str(tmp_path / "killed"), asked))
+        process.start()
+        goal = len(died_at) and died_at[-1] + generator.randrange(1, 100 // kills)
+        while process.is_alive() and last_step(partial) < goal:
+            time.sleep(0.001)
+        time.sleep(generator.random() * 0.05)
+        assert process.is_alive(), "it was done before it could be killed"
+        os.kill(process.pid or 0, signal.SIGKILL)
+        process.join()
+        done += 1
+        died_at.append(last_step(partial))
+    for name in ("killed", "whole"):
+        process = context.Process(target=run_to_the_end, args=(str(tmp_path / name), asked))
+        process.start()
+        process.join()
+        assert process.exitcode == 0
+    assert died_at[-1] > 0
+    killed, whole = (WorkDirectory(tmp_path / name).get("students") for name in ("killed", "whole"))
+    assert killed.digest == whole.digest
+    weights = [(found.path / "model" / "model.safetensors").read_bytes() for found in (killed, whole)]
+    assert weights[0] == weights[1]
+    for fact in ("best_step", "dev", "steps", "sentences_seen", "stopped"):
+        assert killed.facts[fact] == whole.facts[fact]
+    steps = [
+        [json.loads(line)["step"] for line in (found.path / "log.jsonl").read_text().splitlines()]
+        for found in (killed, whole)
+    ]
+    assert steps[0] == steps[1] == sorted(set(steps[0]))
+
+
+def last_step(partial: Path) -> int:
+    """The last step that the log tells of."""
+    log = partial / "log.jsonl"
+    lines = log.read_text().split("\n")[:-1] if log.exists() else []
+    return int(json.loads(lines[-1])["step"]) if lines else 0
+
+
+def test_the_command(work: WorkDirectory, capfd: pytest.CaptureFixture[str]) -> None:
+    from sentcompress.cli.main import _run
+
+    words = ["distill", "--method", "mse", "--student", "teacher:1", "--set", "head=none", "--epochs", "1"]
+    words += ["--batch-size", "64", "--work", str(work.path)]
+    assert _run([*words, "--json"]) == 0
+    manifest = json.loads(capfd.readouterr().out)
+    assert manifest["facts"]["options"]["head"] == "none"
+    assert _run([*words, "--set", "hed=none"]) == 2
+    assert "did you mean head?" in capfd.readouterr().err
+    assert _run([*words, "--student", "tinybrt"]) == 2
+    assert "did you mean tinybert" in capfd.readouterr().err
