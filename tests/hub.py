@@ -1,0 +1,102 @@
+"""A model hub on 127.0.0.1: the few answers that `huggingface_hub.snapshot_download` asks for."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import re
+import threading
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
+from typing import Any
+from urllib.parse import unquote, urlsplit
+
+COMMIT = hashlib.sha1(b"the only commit").hexdigest()
+
+
+@contextmanager
+def serve_hub(models: Mapping[str, Path]) -> Iterator[str]:
+    """Serve folders under names such as `owner/model`; yields the address for HF_ENDPOINT."""
+    files = {
+        name: {path.relative_to(folder).as_posix(): path for path in sorted(folder.rglob("*")) if path.is_file()}
+        for name, folder in models.items()
+    }
+
+    class Handler(_Handler):
+        repositories = files
+
+    server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
+    thread = threading.Thread(target=server.serve_forever, daemon=True)
+    thread.start()
+    try:
+        yield f"http://127.0.0.1:{server.server_address[1]}"
+    finally:
+        server.shutdown()
+        server.server_close()
+        thread.join()
+
+
+class _Handler(BaseHTTPRequestHandler):
+    repositories: Mapping[str, Mapping[str, Path]] = {}
+    protocol_version = "HTTP/1.1"
+
+    def do_HEAD(self) -> None:
+        self._answer(body=False)
+
+    def do_GET(self) -> None:
+        self._answer(body=True)
+
+    def log_message(self, format: str, *arguments: Any) -> None:
+        pass
+
+    def _answer(self, *, body: bool) -> None:
+        path = unquote(urlsplit(self.path).path).strip("/")
+        if match := re.fullmatch(r"api/models/(.+?)(?:/(revision|tree)/[^/]+)?", path):
+            self._describe(match[1], tree=match[2] == "tree", body=body)
+        elif match := re.fullmatch(r"(.+?)/resolve/[^/]+/(.+)", path):
+            self._file(match[1], match[2], body=body)
+        else:
+            self._missing("EntryNotFound", body)
+
+    def _describe(self, name: str, *, tree: bool, body: bool) -> None:
+        if name not in self.repositories:
+            self._missing("RepoNotFound", body)
+            return
+        files = self.repositories[name]
+        if tree:
+            answer: Any = [
+                {"type": "file", "path": path, "size": file.stat().st_size, "oid": _oid(file)}
+                for path, file in files.items()
+            ]
+        else:
+            siblings = [{"rfilename": path} for path in files]
+            answer = {"id": name, "modelId": name, "sha": COMMIT, "private": False, "tags": [], "siblings": siblings}
+        self._send(json.dumps(answer).encode(), {"Content-Type": "application/json"}, body)
+
+    def _file(self, name: str, path: str, *, body: bool) -> None:
+        if name not in self.repositories:
+            self._missing("RepoNotFound", body)
+        elif path not in self.repositories[name]:
+            self._missing("EntryNotFound", body)
+        else:
+            file = self.repositories[name][path]
+            headers = {"ETag": f'"{_oid(file)}"', "Content-Type": "application/octet-stream", "Accept-Ranges": "none"}
+            self._send(file.read_bytes(), headers, body)
+
+    def _missing(self, code: str, body: bool) -> None:
+        headers = {"X-Error-Code": code, "X-Error-Message": "not found"}
+        self._send(b'{"error": "not found"}', headers, body, status=404)
+
+    def _send(self, content: bytes, headers: Mapping[str, str], body: bool, status: int = 200) -> None:
+        self.send_response(status)
+        for key, value in {**headers, "X-Repo-Commit": COMMIT, "Content-Length": str(len(content))}.items():
+            self.send_header(key, value)
+        self.end_headers()
+        if body:
+            self.wfile.write(content)
+
+
+def _oid(file: Path) -> str:
+    return hashlib.sha1(file.read_bytes()).hexdigest()

@@ -1,0 +1,136 @@
+"""Where students start from."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+import torch
+from conftest import make_tiny_model
+
+from sentcompress.errors import InputError, UsageError
+from sentcompress.models.encoder import Encoder
+from sentcompress.models.layout import load_encoder, save_encoder
+from sentcompress.models.sources import resolve
+from sentcompress.models.students import LAYERS, PRESETS, find_student, keep_last_layers, layer_count, teacher_layers
+
+IDS = torch.tensor([[2, 7, 8, 9, 3]])
+MASK = torch.ones_like(IDS)
+
+
+def test_the_last_layers_of_the_teacher(tmp_path: Path) -> None:
+    source = resolve(str(make_tiny_model(tmp_path / "teacher", layers=4)))
+    teacher = load_encoder(source)
+    student = teacher_layers("teacher:2", source, "auto", False).load()
+    assert student.config.num_hidden_layers == 2
+    assert (student.pooling, student.normalize) == (teacher.pooling, True)
+    for theirs, ours in zip(teacher.transformer.encoder.layer[2:], student.transformer.encoder.layer, strict=True):
+        for one, two in zip(theirs.parameters(), ours.parameters(), strict=True):
+            assert torch.equal(one, two)
+    # By hand: embeddings, then the last two layers.
+    with torch.inference_mode():
+        states = teacher.transformer.embeddings(input_ids=IDS)
+        for layer in teacher.transformer.encoder.layer[2:]:
+            output = layer(states)
+            states = output[0] if isinstance(output, tuple) else output
+        torch.testing.assert_close(student.states(IDS, MASK), states)
+
+
+def test_it_is_the_same_after_saving_and_loading(tmp_path: Path) -> None:
+    source = resolve(str(make_tiny_model(tmp_path / "teacher", layers=3)))
+    student = teacher_layers("teacher:1", source, "auto", False).load()
+    save_encoder(student, tmp_path / "student")
+    again = load_encoder(resolve(str(tmp_path / "student")))
+    with torch.inference_mode():
+        assert torch.equal(student(IDS, MASK), again(IDS, MASK))
+
+
+def tiny(kind: str) -> torch.nn.Module:
+    import transformers
+
+    classes = {
+        "bert": "Bert",
+        "roberta": "Roberta",
+        "xlm-roberta": "XLMRoberta",
+        "camembert": "Camembert",
+        "electra": "Electra",
+        "mpnet": "MPNet",
+        "distilbert": "DistilBert",
+        "albert": "Albert",
+    }
+    common = {"vocab_size": 30, "max_position_embeddings": 40}
+    if kind == "distilbert":
+        shape = {"dim": 16, "n_heads": 2, "hidden_dim": 32, "n_layers": 4}
+    else:
+        shape = {"hidden_size": 16, "num_attention_heads": 2, "intermediate_size": 32, "num_hidden_layers": 4}
+        shape |= {"embedding_size": 8} if kind in ("electra", "albert") else {}
+    config = getattr(transformers, f"{classes[kind]}Config")(**common, **shape)
+    model: torch.nn.Module = getattr(transformers, f"{classes[kind]}Model")(config)
+    return model.eval()
+
+
+@pytest.mark.parametrize("kind", LAYERS)
+def test_every_architecture_runs_with_fewer_layers(kind: str) -> None:
+    model = tiny(kind)
+    before = sum(p.numel() for p in model.parameters())
+    keep_last_layers(model, 2, "it")
+    assert sum(p.numel() for p in model.parameters()) < before
+    with torch.inference_mode():
+        assert model(input_ids=IDS, attention_mask=MASK).last_hidden_state.shape == (1, 5, 16)
+    again = type(model)(model.config)
+    again.load_state_dict(model.state_dict())
+
+
+def test_an_architecture_without_layers_of_its_own() -> None:
+    with pytest.raises(InputError, match="'albert'") as caught:
+        keep_last_layers(tiny("albert"), 2, "it")
+    assert "bert, roberta" in str(caught.value.hint)
+
+
+def test_more_layers_than_there_are() -> None:
+    with pytest.raises(InputError, match="it has 4 layers") as caught:
+        keep_last_layers(tiny("bert"), 5, "it")
+    assert caught.value.hint == "choose 1 to 4"
+
+
+@pytest.mark.parametrize("name", ["teacher:0", "teacher:-1", "teacher:two", "teacher:", "teacher:1.5"])
+def test_a_number_of_layers_that_is_none(name: str) -> None:
+    with pytest.raises(UsageError):
+        layer_count(name)
+
+
+def test_other_names_are_not_layers() -> None:
+    assert layer_count("teacher:12") == 12
+    assert layer_count("tinybert") is None
+
+
+@pytest.mark.parametrize(("slip", "meant"), [("tinybret", "tinybert"), ("minlm", "minilm"), ("bert-bse", "bert-base")])
+def test_a_slip_of_the_finger(slip: str, meant: str) -> None:
+    with pytest.raises(UsageError) as caught:
+        find_student(slip)
+    assert meant in str(caught.value.hint)
+    assert set(PRESETS) <= set(str(caught.value.hint).replace(",", " ").split())
+
+
+def test_a_plain_checkpoint_is_mean_pooled_and_its_vectors_are_normalised(tmp_path: Path) -> None:
+    folder = make_tiny_model(tmp_path / "plain", normalize=False)
+    (folder / "modules.json").unlink()
+    student = find_student(str(folder))
+    encoder = student.load()
+    assert (encoder.pooling, len(encoder.dense), encoder.normalize) == (("mean",), 0, True)
+    assert student.slug == "plain"
+
+
+def test_a_dense_layer_of_its_own_stays_part_of_the_pooled_vector(tmp_path: Path) -> None:
+    from sentcompress.models.encoder import Dense
+
+    plain = load_encoder(resolve(str(make_tiny_model(tmp_path / "plain"))))
+    dense = [Dense(32, 12, activation="Tanh")]
+    save_encoder(Encoder(plain.transformer, plain.tokenizer, dense=dense, text=plain.text), tmp_path / "dense")
+    assert find_student(str(tmp_path / "dense")).load().dimension == 12
+
+
+def test_slugs_are_names_of_artifacts(tmp_path: Path) -> None:
+    source = resolve(str(make_tiny_model(tmp_path / "My Model")))
+    assert teacher_layers("teacher:3", source, "auto", False).slug == "teacher-3"
+    assert find_student(str(tmp_path / "My Model")).slug == "my-model"

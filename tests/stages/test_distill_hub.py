@@ -1,0 +1,68 @@
+"""distill with a student from a model hub, and what happens where there is none."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from conftest import make_sentences, make_tiny_model
+from distilling import make_work
+from hub import serve_hub
+
+from sentcompress.artifacts import WorkDirectory
+
+TINYBERT = "nreimers/TinyBERT_L-4_H-312_v2"
+
+
+@pytest.fixture
+def work(tmp_path: Path, tiny_model: Path) -> WorkDirectory:
+    return make_work(tmp_path / "work", tiny_model, make_sentences(200))
+
+
+def distill(work: WorkDirectory, endpoint: str, home: Path, *words: str) -> subprocess.CompletedProcess[str]:
+    environment = {**os.environ, "HF_ENDPOINT": endpoint, "HF_HOME": str(home), "HF_HUB_DISABLE_XET": "1"}
+    # A proxy would be asked for 127.0.0.1 too.
+    environment |= {"NO_PROXY": "127.0.0.1", "no_proxy": "127.0.0.1", "OMP_NUM_THREADS": "1"}
+    environment.pop("HF_HUB_OFFLINE", None)
+    command = [sys.executable, "-m", "sentcompress", "distill", "--work", str(work.path), "--method", "ckd", *words]
+    return subprocess.run(command, env=environment, capture_output=True, text=True, check=False, timeout=300)
+
+
+def test_tinybert_comes_from_the_hub(work: WorkDirectory, tmp_path: Path) -> None:
+    model = make_tiny_model(tmp_path / "tinybert", layers=4, width=24, seed=4)
+    for extra in ("modules.json", "sentence_bert_config.json", "config_sentence_transformers.json"):
+        (model / extra).unlink()  # a plain checkpoint, as the real one is
+    numbers = ("--epochs", "2", "--batch-size", "32", "--dtype", "float32")
+    with serve_hub({TINYBERT: model}) as endpoint:
+        first = distill(work, endpoint, tmp_path / "home", "--student", "tinybert", "--json", *numbers)
+    assert first.returncode == 0, first.stderr
+    manifest = json.loads(first.stdout)
+    assert manifest["name"] == "ckd-tinybert"
+    assert manifest["facts"]["dimension"] == 24
+    assert f"model:{TINYBERT}" in manifest["inputs"]
+    # The hub has gone; what was downloaded is still there.
+    again = distill(work, endpoint, tmp_path / "home", "--student", "tinybert", "--name", "again", *numbers)
+    assert again.returncode == 0, again.stderr
+    assert work.get("students", "again").digest == manifest["digest"]
+
+
+def test_a_name_that_the_hub_does_not_know(work: WorkDirectory, tmp_path: Path) -> None:
+    with serve_hub({}) as endpoint:
+        run = distill(work, endpoint, tmp_path / "home", "--student", "nobody/nothing")
+    assert run.returncode == 1
+    assert run.stderr.startswith("error: no model 'nobody/nothing'")
+    assert "help:" in run.stderr
+    assert "Traceback" not in run.stderr
+    assert not (work.path / "students").exists()
+
+
+def test_no_hub_at_all(work: WorkDirectory, tmp_path: Path) -> None:
+    run = distill(work, "http://127.0.0.1:9", tmp_path / "home", "--student", "tinybert")
+    assert run.returncode == 1
+    assert f"{TINYBERT} cannot be fetched" in run.stderr
+    assert "embedded" in run.stderr
+    assert "Traceback" not in run.stderr
