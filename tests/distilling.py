@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from itertools import pairwise
 from pathlib import Path
 
 import numpy as np
@@ -68,7 +69,7 @@ def add_vectors(
 def write_dev(path: Path, texts: Sequence[str]) -> Path:
     """Graded pairs: the share of words that two sentences have in common, times five."""
     lines = []
-    for first, second in zip(texts, texts[1:], strict=False):
+    for first, second in pairwise(texts):
         one, two = set(first.split()), set(second.split())
         lines.append(f"{5 * len(one & two) / len(one | two):.3f}\t{first}\t{second}\n")
     path.write_text("".join(lines), encoding="utf-8")

@@ -13,7 +13,7 @@ import numpy as np
 import numpy.typing as npt
 import pytest
 import torch
-from conftest import make_sentences, make_tiny_model
+from tiny_models import make_sentences, make_tiny_model
 
 from sentcompress.encoding import batches
 from sentcompress.encoding.engine import EncodeEngine

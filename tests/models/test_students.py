@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 import torch
-from conftest import make_tiny_model
+from tiny_models import make_tiny_model
 
 from sentcompress.errors import InputError, UsageError
 from sentcompress.models.encoder import Encoder

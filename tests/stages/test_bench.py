@@ -6,7 +6,7 @@ import json
 from pathlib import Path
 
 import pytest
-from conftest import make_tiny_model
+from tiny_models import make_tiny_model
 
 from sentcompress.artifacts import WorkDirectory
 from sentcompress.errors import InputError, MissingArtifactError, UsageError

@@ -16,8 +16,8 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
-from conftest import make_sentences, make_tiny_model
 from distilling import add_sentences, add_vectors, make_work, write_dev
+from tiny_models import make_sentences, make_tiny_model
 
 from sentcompress.artifacts import WorkDirectory
 from sentcompress.encoding.vector_shards import VectorShards
@@ -142,7 +142,8 @@ def test_a_student_of_other_width_and_tokenizer(work: WorkDirectory, tmp_path: P
 
 def test_a_second_run_is_fresh_and_other_numbers_are_not(work: WorkDirectory) -> None:
     first = stage.run(params(), work)
-    assert stage.run(params(numbers=replace(SHORT, checkpoint_seconds=0, device="cpu")), work).manifest == first.manifest
+    same = replace(SHORT, checkpoint_seconds=0, device="cpu")
+    assert stage.run(params(numbers=same), work).manifest == first.manifest
     assert stage.run(params(numbers=replace(SHORT, seed=1)), work).digest != first.digest
 
 

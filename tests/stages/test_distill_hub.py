@@ -9,9 +9,9 @@ import sys
 from pathlib import Path
 
 import pytest
-from conftest import make_sentences, make_tiny_model
 from distilling import make_work
 from hub import serve_hub
+from tiny_models import make_sentences, make_tiny_model
 
 from sentcompress.artifacts import WorkDirectory
 

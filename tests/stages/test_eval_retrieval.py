@@ -7,7 +7,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from conftest import make_tiny_model
+from tiny_models import make_tiny_model
 
 from sentcompress.artifacts import WorkDirectory
 from sentcompress.errors import InputError, UsageError

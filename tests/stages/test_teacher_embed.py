@@ -16,7 +16,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
-from conftest import make_sentences, make_tiny_model
+from tiny_models import make_sentences, make_tiny_model
 
 from sentcompress.artifacts import Artifact, Request, WorkDirectory
 from sentcompress.corpora.sentence_table import SCHEMA, SHARD_PATTERN

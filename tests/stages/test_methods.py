@@ -1,0 +1,51 @@
+"""methods: the list, and one method whole."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+
+from sentcompress.cli.main import _run
+from sentcompress.errors import UsageError
+from sentcompress.methods import METHODS
+from sentcompress.stages import methods as stage
+
+
+def test_all_methods_are_listed() -> None:
+    found = stage.run(stage.Params())
+    assert [method["name"] for method in found] == list(METHODS)
+
+
+def test_one_method_with_the_source_of_each_number() -> None:
+    (hpd,) = stage.run(stage.Params("hpd"))
+    assert hpd["needs"] == {"teacher": "teacher-embed", "pca": "fit-pca"}
+    assert hpd["recipe"]["lr"] == {"value": 1e-4, "source": "paper"}
+    assert set(hpd["options"]) == {"centre", "tanh", "reduction"}
+    assert hpd["options"]["reduction"]["type"] == "sum|mean"
+    assert "released code" in hpd["options"]["tanh"]["source"]
+
+
+def test_a_slip_of_the_finger() -> None:
+    with pytest.raises(UsageError) as caught:
+        stage.run(stage.Params("cdk"))
+    assert caught.value.hint == "did you mean ckd?"
+
+
+def test_the_command(capfd: pytest.CaptureFixture[str]) -> None:
+    assert _run(["methods", "--json"]) == 0
+    assert [method["name"] for method in json.loads(capfd.readouterr().out)] == list(METHODS)
+    assert _run(["methods", "show", "ckd", "--json"]) == 0
+    assert json.loads(capfd.readouterr().out)["recipe"]["betas"]["value"] == "0.9 0.98"
+    assert _run(["methods", "show", "ckd"]) == 0
+    shown = capfd.readouterr().out
+    for part in ("0.0002", "released code", "teacher-embed", "--set", "65536", "DistilCSE"):
+        assert part in shown
+    assert _run(["methods"]) == 0
+    assert "hpd" in capfd.readouterr().out
+
+
+@pytest.mark.parametrize("words", [["methods", "hpd"], ["methods", "show"], ["methods", "show", "hdp"]])
+def test_wrong_words_are_usage_errors(words: list[str], capfd: pytest.CaptureFixture[str]) -> None:
+    assert _run(words) == 2
+    assert "help:" in capfd.readouterr().err

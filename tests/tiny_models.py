@@ -1,0 +1,51 @@
+"""Tiny random encoders and sentences of their vocabulary, made in the test that needs them."""
+
+from __future__ import annotations
+
+import random
+from pathlib import Path
+
+WORDS = """
+    the a man woman child dog cat horse bird car road river city house tree market guitar song game ball book
+    teacher doctor farmer plays rides reads sings walks runs eats sleeps buys sells paints in on near under with
+    red green small large old young quiet loud happy sad fresh is are not two three many people street garden
+""".split()
+
+
+def make_sentences(count: int, seed: int = 0) -> list[str]:
+    """Distinct sentences of 3 to 20 words from a small vocabulary."""
+    generator = random.Random(seed)
+    found: dict[str, None] = {}
+    while len(found) < count:
+        found[" ".join(generator.choice(WORDS) for _ in range(generator.randint(3, 20)))] = None
+    return list(found)
+
+
+def make_tiny_model(folder: Path, *, layers: int = 2, width: int = 32, seed: int = 0, normalize: bool = True) -> Path:
+    """A sentence-transformers folder with a random BERT of `layers` layers and a word-level vocabulary."""
+    import torch
+    from transformers import BertConfig, BertModel, BertTokenizerFast
+
+    from sentcompress.models.encoder import Encoder, TextSettings
+    from sentcompress.models.layout import save_encoder
+
+    folder.mkdir(parents=True, exist_ok=True)
+    tokens = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]", *WORDS, "##s", ".", ","]
+    vocabulary = folder / "vocab.txt"
+    vocabulary.write_text("\n".join(tokens) + "\n", encoding="utf-8")
+    tokenizer = BertTokenizerFast(str(vocabulary), model_max_length=64)
+    torch.manual_seed(seed)
+    config = BertConfig(
+        vocab_size=len(tokens),
+        hidden_size=width,
+        num_hidden_layers=layers,
+        num_attention_heads=4,
+        intermediate_size=2 * width,
+        max_position_embeddings=64,
+        # larger than usual, so that random vectors of different sentences differ
+        initializer_range=0.2,
+    )
+    transformer = BertModel(config, add_pooling_layer=False)
+    encoder = Encoder(transformer, tokenizer, normalize=normalize, text=TextSettings(max_length=64))
+    save_encoder(encoder.eval(), folder)
+    return folder
