@@ -1,0 +1,54 @@
+"""Token ids on the disk."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from sentcompress.artifacts import Request, WorkDirectory
+from sentcompress.progress import SILENT
+from sentcompress.training.token_cache import build_token_cache
+
+SHARDS = [["1", "2 3", "4 5 6"], ["7 8 9 10"], ["11", "12 13"]]
+
+
+class Table:
+    shard_rows = [len(shard) for shard in SHARDS]  # noqa: RUF012
+
+    def texts(self, shard: int) -> list[str]:
+        return SHARDS[shard]
+
+
+def tokenize(texts: Sequence[str]) -> list[list[int]]:
+    return [[int(word) for word in text.split()] for text in texts]
+
+
+def test_rows_of_any_shard_in_any_order(tmp_path: Path) -> None:
+    with WorkDirectory(tmp_path).build(Request("students", "one", "distill", {})) as build:
+        cache = build_token_cache(build, "tokens", Table(), tokenize, SILENT)
+    assert cache.lengths.tolist() == [1, 2, 3, 4, 1, 2]
+    ids, mask = np.full((4, 5), 99), np.zeros((4, 5), dtype=np.int64)
+    cache.fill(np.array([5, 0, 3, 2]), ids, mask)
+    assert ids.tolist() == [[12, 13, 99, 99, 99], [1, 99, 99, 99, 99], [7, 8, 9, 10, 99], [4, 5, 6, 99, 99]]
+    assert mask.sum(axis=1).tolist() == [2, 1, 4, 3]
+
+
+def test_shards_that_are_there_are_not_made_again(tmp_path: Path) -> None:
+    seen: list[str] = []
+
+    def stop_at_eleven(texts: Sequence[str]) -> list[list[int]]:
+        seen.extend(texts)
+        if "11" in texts:
+            raise KeyboardInterrupt
+        return tokenize(texts)
+
+    work, request = WorkDirectory(tmp_path), Request("students", "one", "distill", {})
+    with pytest.raises(KeyboardInterrupt), work.build(request) as build:
+        build_token_cache(build, "tokens", Table(), stop_at_eleven, SILENT)
+    seen.clear()
+    with work.build(request) as build:
+        build_token_cache(build, "tokens", Table(), lambda texts: (seen.extend(texts), tokenize(texts))[1], SILENT)
+    assert seen == SHARDS[2]
