@@ -74,6 +74,11 @@ for _name in COMMANDS:
     app.command(_name)(_module.command)
 
 
+# oneDNN keeps a compiled kernel for every shape it has met. Batches here come in hundreds of shapes that hardly ever
+# return, so by default the caches grow by gigabytes and save nothing (docs/decisions/0005-memory.md).
+KERNEL_CACHES = {"ONEDNN_PRIMITIVE_CACHE_CAPACITY": "16", "LRU_CACHE_CAPACITY": "16"}
+
+
 def main(arguments: Sequence[str] | None = None) -> NoReturn:
     """Run the command line and leave with its exit code: 0 done, 1 failed, 2 usage, 130 interrupted."""
     given = list(sys.argv[1:] if arguments is None else arguments)
@@ -81,6 +86,8 @@ def main(arguments: Sequence[str] | None = None) -> NoReturn:
         # huggingface_hub reads its variables when it is imported, so this comes before anything else.
         os.environ["HF_HUB_OFFLINE"] = "1"
         given = [argument for argument in given if argument != "--offline"]
+    for variable, entries in KERNEL_CACHES.items():
+        os.environ.setdefault(variable, entries)  # read when torch is loaded
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, io.TextIOWrapper):
             # A terminal or pipe that is not UTF-8 gets escapes for what it cannot show, not an error.
