@@ -102,16 +102,16 @@ def test_negatives_are_the_others_of_the_batch_and_the_queue(batches: int, negat
         method.head.weight.zero_()
         method.head.bias.zero_()  # every key is equally near, so the loss is the log of their number
     student, teacher = batch(4, 99)
-    loss = float(method.objective(student, teacher)["contrastive"])
+    loss = method.objective(student, teacher)["contrastive"].item()
     assert math.exp(loss) == pytest.approx(negatives + 1)
 
 
 def test_the_batch_enters_the_queue_after_its_loss_and_not_before() -> None:
     method = CKD(Shapes(STUDENT, TEACHER), {"queue": 10}).double()
     student, teacher = batch(4, 0)
-    before = float(method.objective(student, teacher)["contrastive"])
+    before = method.objective(student, teacher)["contrastive"].item()
     assert len(method.filled) == 0
-    assert float(method.objective(student, teacher)["contrastive"]) == before
+    assert method.objective(student, teacher)["contrastive"].item() == before
     method.update(student, teacher)
     torch.testing.assert_close(method.filled, torch.tensor(rows(teacher.numpy())))
 
@@ -140,7 +140,7 @@ def test_no_queue_is_the_batch_alone() -> None:
     method.update(*batch(4, 0))
     student, teacher = batch(4, 1)
     assert len(method.filled) == 0
-    assert math.isfinite(float(method.objective(student, teacher)["contrastive"]))
+    assert math.isfinite(method.objective(student, teacher)["contrastive"].item())
 
 
 def test_the_queue_is_saved_and_goes_on_where_it_was() -> None:
