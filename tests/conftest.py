@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import os
+import signal
 from pathlib import Path
 
 import pytest
 from tiny_models import make_sentences, make_tiny_model
 
 os.environ.setdefault("TOKENIZERS_PARALLELISM", "false")
+# A shell that runs the tests in the background has them ignore Ctrl-C, and every command that they start as well.
+signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
 @pytest.fixture(scope="session")
