@@ -47,6 +47,12 @@ def train(data: Path, work: Path) -> dict[str, str]:
     return {name: sentcompress(f"{words} --dev {dev}", work)[0] for name, words in STUDENTS.items()}
 
 
+def trained_before(work: Path) -> dict[str, str]:
+    """What the students of a work directory were trained with, as their manifests record it."""
+    recorded = {name: json.loads((work / "students" / name / "manifest.json").read_text()) for name in STUDENTS}
+    return {name: json.dumps(manifest["parameters"], sort_keys=True) for name, manifest in recorded.items()}
+
+
 def measure(name: str, data: Path, work: Path) -> dict[str, Any]:
     """STS and retrieval of a student beside its teacher, and its speed."""
     sts = sentcompress(f"eval-sts --sts {data / 'sts'} --model {name} --compare teacher", work)[1]
@@ -95,15 +101,18 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("data", type=Path)
     parser.add_argument("--work", type=Path, default=Path("work-real"))
+    parser.add_argument(
+        "--measure-only", action="store_true", help="take the students as they are in the work directory"
+    )
     options = parser.parse_args()
     options.work.mkdir(parents=True, exist_ok=True)
-    commands = train(options.data, options.work)
+    commands = trained_before(options.work) if options.measure_only else train(options.data, options.work)
     measured = {name: measure(name, options.data, options.work) for name in STUDENTS}
     first = next(iter(measured.values()))
     rows = [figures("all-MiniLM-L6-v2 (teacher)", first, "compare")]
     rows += [figures(name, results, "model") for name, results in measured.items()]
     RESULTS.mkdir(exist_ok=True)
-    document = {"machine": machine(), "commands": commands, "rows": rows, "evaluations": measured}
+    document = {"machine": machine(), "training": commands, "rows": rows, "evaluations": measured}
     (RESULTS / "real_run.json").write_text(json.dumps(document, indent=1) + "\n", encoding="utf-8")
     (RESULTS / "real_run.md").write_text(table(rows), encoding="utf-8")
     print(table(rows))
