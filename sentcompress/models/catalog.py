@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from sentcompress.artifacts import Artifact, WorkDirectory
@@ -26,6 +26,7 @@ class NamedModel:
         reference: how a request names it as an input: `students/<name>`, `exports/<name>` or `model:<label>`.
         digest: what the request records for that reference.
         pooling: how a checkpoint without modules is pooled.
+        max_length: tokens that are read of a text; None leaves the model's own limit.
     """
 
     source: Source
@@ -34,6 +35,7 @@ class NamedModel:
     digest: str
     pooling: str = "auto"
     trust_remote_code: bool = False
+    max_length: int | None = None
 
     @property
     def slug(self) -> str:
@@ -42,7 +44,10 @@ class NamedModel:
 
     def load(self) -> Encoder:
         """The encoder, float32, in eval mode, on the CPU."""
-        return load_encoder(self.source, pooling=self.pooling, trust_remote_code=self.trust_remote_code)
+        encoder = load_encoder(self.source, pooling=self.pooling, trust_remote_code=self.trust_remote_code)
+        if self.max_length is not None:
+            encoder.text = replace(encoder.text, max_length=self.max_length)
+        return encoder
 
 
 def find_model(
@@ -72,17 +77,21 @@ def find_teacher(work: WorkDirectory) -> NamedModel:
     names = work.names("teacher-vectors")
     if not names:
         return find_model(work, EMBEDDED)
-    asked = work.get("teacher-vectors", names[-1]).parameters
+    vectors = work.get("teacher-vectors", names[-1])
+    asked = vectors.parameters
+    max_length = asked.get("max_length")
     source = resolve(
         asked["teacher"], revision=asked.get("revision"), trust_remote_code=bool(asked.get("trust_remote_code"))
     )
     return NamedModel(
         source,
         _label(asked["teacher"], source),
-        _reference(asked["teacher"]),
-        source.digest,
+        # Read at another length it is another model than its files alone; the vectors stand for both.
+        _reference(asked["teacher"]) if max_length is None else vectors.reference,
+        source.digest if max_length is None else vectors.digest,
         asked.get("pooling", "auto"),
         bool(asked.get("trust_remote_code")),
+        max_length,
     )
 
 

