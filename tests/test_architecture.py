@@ -19,6 +19,7 @@ HEAVY = {"torch", "transformers", "faiss", "sklearn", "pyarrow", "numpy", "nltk"
 # Which of the middle packages may use which other, and nothing more.
 SIDEWAYS = {
     ("augmentations", "corpora"),
+    ("encoding", "corpora"),
     ("training", "encoding"),
     ("training", "methods"),
     ("training", "evaluation"),

@@ -1,0 +1,141 @@
+"""What evaluations ask for vectors: a model that encodes, or a file of vectors that were made elsewhere."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Protocol
+
+import numpy as np
+import numpy.typing as npt
+
+from sentcompress.artifacts import WorkDirectory, file_digest
+from sentcompress.corpora.vector_file import SUFFIX, VectorFile
+from sentcompress.encoding.engine import EncodeEngine
+from sentcompress.models.catalog import NamedModel, find_model
+from sentcompress.models.encoder import Encoder
+from sentcompress.progress import Task
+
+Vectors = npt.NDArray[np.float32]
+
+
+class Embedder(Protocol):
+    """Vectors of texts, ready to be asked for."""
+
+    @property
+    def dimension(self) -> int:
+        """D."""
+
+    def encode(self, texts: Sequence[str], task: Task | None = None) -> Vectors:
+        """N texts -> [N, D], in their order, as the model gives them; every distinct text is encoded once."""
+
+    def stream(self, chunks: Iterable[Sequence[str]], task: Task | None = None) -> Iterator[Vectors]:
+        """The same for any number of texts in bounded memory; rows in order, regrouped."""
+
+    def described(self) -> dict[str, Any]:
+        """Parameters and number format, for the record."""
+
+
+@dataclass(frozen=True)
+class EmbedderSource:
+    """Where vectors come from: found and fingerprinted, nothing loaded yet.
+
+    Attributes:
+        label: the name to show.
+        reference, digest: what a request records as an input.
+        model: for a model.
+        vectors, texts: for a file.
+    """
+
+    label: str
+    reference: str
+    digest: str
+    model: NamedModel | None = None
+    vectors: Path | None = None
+    texts: Path | None = None
+
+    @property
+    def slug(self) -> str:
+        """The label as a part of a file name."""
+        return re.sub(r"[^\w.-]+", "-", self.label).strip("-.")[:120] or "model"
+
+    @property
+    def inputs(self) -> Mapping[str, str]:
+        """What a request records: reference -> digest."""
+        return {self.reference: self.digest}
+
+    def open(self, *, device: str = "auto", dtype: str = "float32") -> Embedder:
+        """Load the model, or open the file.
+
+        Raises:
+            InputError: if that cannot be done.
+        """
+        if self.model is not None:
+            return ModelEmbedder(self.model.load(), device=device, dtype=dtype)
+        assert self.vectors is not None
+        return FileEmbedder(VectorFile(self.vectors, self.texts))
+
+
+class ModelEmbedder:
+    """A model behind the encode engine."""
+
+    def __init__(self, encoder: Encoder, *, device: str, dtype: str) -> None:
+        self._parameters = encoder.count_parameters()
+        self._engine = EncodeEngine(encoder, device=device, dtype=dtype)
+
+    @property
+    def dimension(self) -> int:
+        return self._engine.dimension
+
+    def encode(self, texts: Sequence[str], task: Task | None = None) -> Vectors:
+        return self._engine.encode(texts, task)
+
+    def stream(self, chunks: Iterable[Sequence[str]], task: Task | None = None) -> Iterator[Vectors]:
+        return self._engine.stream(chunks, task)
+
+    def described(self) -> dict[str, Any]:
+        return {"dimension": self.dimension, "parameters": self._parameters, "dtype": self._engine.compute_dtype}
+
+
+class FileEmbedder:
+    """Vectors that somebody else made."""
+
+    def __init__(self, file: VectorFile) -> None:
+        self._file = file
+
+    @property
+    def dimension(self) -> int:
+        return self._file.dimension
+
+    def encode(self, texts: Sequence[str], task: Task | None = None) -> Vectors:
+        vectors = self._file.rows(texts)
+        if task:
+            task.advance(len(texts))
+        return vectors
+
+    def stream(self, chunks: Iterable[Sequence[str]], task: Task | None = None) -> Iterator[Vectors]:
+        return (self.encode(chunk, task) for chunk in chunks)
+
+    def described(self) -> dict[str, Any]:
+        return {"dimension": self.dimension, "parameters": None, "dtype": "as in the file"}
+
+
+def find_embedder(
+    work: WorkDirectory, name: str | None, *, revision: str | None = None, trust_remote_code: bool = False
+) -> EmbedderSource:
+    """Find vectors by name: `vectors.npy` (its texts in `vectors.txt`), `vectors.npy:texts.txt`, or a model's name.
+
+    Raises:
+        MissingArtifactError, InputError: see `models.catalog.find_model` and `VectorFile`.
+    """
+    path, _, texts = (name or "").partition(f"{SUFFIX}:")
+    if name and (texts or name.endswith(SUFFIX)):
+        vectors = Path(path + SUFFIX) if texts else Path(name)
+        # Opened once here, so that a wrong file is told before anything long begins.
+        file = VectorFile(vectors, Path(texts) if texts else None)
+        digest = file_digest(vectors)[:32] + file_digest(file.texts)[:32]
+        return EmbedderSource(vectors.name, f"file:{vectors.resolve()}", digest, None, vectors, file.texts)
+    model = find_model(work, name, revision=revision, trust_remote_code=trust_remote_code)
+    return EmbedderSource(model.label, model.reference, model.digest, model)
