@@ -37,7 +37,7 @@ class VectorFile:
         self._vectors = _open_array(path)
         self._rows: dict[bytes, int] = {}
         count = 0
-        for count, (_, line) in enumerate(open_lines(self.texts), start=1):  # noqa: B007
+        for count, (_, line) in enumerate(open_lines(self.texts), start=1):
             self._rows.setdefault(_key(line), count - 1)
         if count != len(self._vectors):
             raise InputError(

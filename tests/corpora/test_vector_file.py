@@ -28,7 +28,7 @@ def test_a_text_without_a_row_is_named(tmp_path: Path) -> None:
 
 
 def test_rows_and_lines_have_to_agree(tmp_path: Path) -> None:
-    with pytest.raises(InputError, match="3 rows and .* 2 lines"):
+    with pytest.raises(InputError, match=r"3 rows and .* 2 lines"):
         VectorFile(write(tmp_path, ["one", "two"], rows=3))
 
 
