@@ -54,8 +54,8 @@ class VectorFile:
         Raises:
             InputError: if a text has no row.
         """
-        found = [self._rows.get(_key(text)) for text in texts]
-        missing = [text for text, row in zip(texts, found, strict=True) if row is None]
+        found = [self._rows.get(_key(text), -1) for text in texts]
+        missing = [text for text, row in zip(texts, found, strict=True) if row < 0]
         if missing:
             raise InputError(
                 f"{self.texts} lacks {len(missing)} of {len(texts)} texts of the evaluation: {missing[0][:SHOWN]!r}"
