@@ -10,21 +10,36 @@ from sentcompress.errors import UsageError, did_you_mean
 if TYPE_CHECKING:
     from sentcompress.methods.base import Method
 
-# Text, so that names can be listed and checked without importing torch.
+# Text, so that names can be listed and checked without importing torch. What `distill` offers:
 METHODS: dict[str, str] = {
     "hpd": "sentcompress.methods.hpd:HPD",
     "mse": "sentcompress.methods.mse:MSE",
     "ckd": "sentcompress.methods.ckd:CKD",
 }
+# What `finetune` and `train-teacher` offer:
+OBJECTIVES: dict[str, str] = {}
 
 
 def method_class(name: str) -> type[Method]:
-    """The class of a method.
+    """The class of a method of `distill`.
 
     Raises:
         UsageError: if there is none of that name.
     """
-    if name not in METHODS:
-        raise UsageError(f"no method {name!r}", did_you_mean(name, METHODS))
-    module, _, attribute = METHODS[name].partition(":")
+    return _find(name, METHODS, "method")
+
+
+def objective_class(name: str) -> type[Method]:
+    """The class of an objective of `finetune` and `train-teacher`.
+
+    Raises:
+        UsageError: if there is none of that name.
+    """
+    return _find(name, OBJECTIVES, "objective")
+
+
+def _find(name: str, known: dict[str, str], kind: str) -> type[Method]:
+    if name not in known:
+        raise UsageError(f"no {kind} {name!r}", did_you_mean(name, known))
+    module, _, attribute = known[name].partition(":")
     return getattr(importlib.import_module(module), attribute)  # type: ignore[no-any-return]

@@ -15,17 +15,28 @@ from sentcompress.methods.recipe import Option, Recipe
 
 @dataclass(frozen=True)
 class Shapes:
-    """What a method is built from.
+    """What a method is built from. A width that a method does not need stays 0.
 
     Attributes:
         student: D_s, the width of the student's pooled vector.
         teacher: D_t, the width of the cached teacher vectors.
-        tensors: what else it `needs`, by name: `pca_weight` [d, D_t] and `pca_mean` [D_t] for "pca".
+        tensors: what else it `needs`, by name: `pca_weight` [d, D_t] and `pca_mean` [D_t] for "pca", `prototypes`
+            [n, D_t] for "domains".
+        hidden: H_s, the width of the student's hidden states.
+        teacher_hidden: H_t, the width of the teacher's hidden states.
+        layers: L, how many pairs of layers are matched.
+        teacher_layer_width: D_l, the width of the cached pooled states of teacher layers.
+        hard_negatives: N, how many of them each anchor has.
     """
 
     student: int
     teacher: int
     tensors: Mapping[str, Tensor] = field(default_factory=dict)
+    hidden: int = 0
+    teacher_hidden: int = 0
+    layers: int = 0
+    teacher_layer_width: int = 0
+    hard_negatives: int = 0
 
 
 @dataclass(frozen=True)
@@ -40,8 +51,20 @@ class DeployedHead:
 class Method(nn.Module):
     """A way to teach a student. Heads and queues are parameters and buffers, so they train and are saved with it.
 
-    A method sees tensors and never the model. The loop hands the tensors of a step, by name, to `objective` and,
-    once the step is done, to `update`; `student` [B, D_s] and `teacher` [B, D_t] for a method that needs no more.
+    A method sees tensors and never the model. The loop hands the tensors of a step, the views, to `objective` and,
+    once the step is done, to `update`, each under its name. Every view can be concatenated along its first
+    dimension, so that a batch may be put together from several smaller ones. B sentences, M real (unpadded) tokens:
+
+    - always, when distilling: `student` [B, D_s]
+    - "teacher": `teacher` [B, D_t], cached; "pca" adds no view, but a projection in `Shapes.tensors`
+    - "inputs": `inputs` [B, H_s], the mean over the real tokens of a low layer of the student's
+    - "tokens": `student_tokens` [M, H_s] and `teacher_tokens` [M, H_t], outputs of the embedding layers
+    - "teacher-layers": `student_layers` [B, L, D_s] and `teacher_layers` [B, L, D_l], pooled states of matched layers
+    - "states": `student_states` [M, L, H_s] and `teacher_states` [M, L, H_t], hidden states of matched layers
+    - "domains": `domains` [B], the number of each sentence's domain
+    - "triplets": `anchor` [B, D_s], `positive` [B, D_s] and `negatives` [B N, D_s], where row i N + j is the j-th hard
+      negative of anchor i; `inputs`, if needed too, are those of the anchors. `student` and `teacher` are then the
+      vectors of ordinary sentences, in number unlike B, where a distillation term is kept, and None elsewhere.
     """
 
     title: ClassVar[str]
@@ -50,7 +73,11 @@ class Method(nn.Module):
     equation: ClassVar[str]
     # In words: which vector is the embedding once training is over.
     deployed: ClassVar[str]
+    # The command that it belongs to: distill, or finetune (and train-teacher).
+    stage: ClassVar[str]
     needs: ClassVar[frozenset[str]]
+    # Whether the loss depends on which rows share a batch; then no batch may be cut in parts that are summed up.
+    contrastive: ClassVar[bool]
     recipe: ClassVar[Recipe]
     options: ClassVar[Mapping[str, Option]] = {}
 
@@ -59,16 +86,17 @@ class Method(nn.Module):
         self.shapes = shapes
         self.settings = {**{name: option.default for name, option in self.options.items()}, **options}
 
-    def objective(self, student: Tensor, teacher: Tensor) -> dict[str, Tensor]:
+    # `*args: Any` beside `**views: Any` is what lets a type checker accept the named views of each method instead.
+    def objective(self, *args: Any, **views: Any) -> dict[str, Tensor]:
         """The weighted terms of the loss, by name; their sum is what is minimised. Changes nothing."""
         raise NotImplementedError
 
-    def update(self, student: Tensor, teacher: Tensor) -> None:
+    def update(self, *args: Any, **views: Any) -> None:
         """What remains to be done with a batch after its step, such as filling a queue."""
 
     def predict(self, student: Tensor) -> Tensor:
         """The student's side of the comparison that is trained: [B, D_s] -> [B, K]."""
-        raise NotImplementedError
+        return self.deploy(student)
 
     def target(self, teacher: Tensor) -> Tensor:
         """The teacher's side of it: [B, D_t] -> [B, K]."""

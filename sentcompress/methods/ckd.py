@@ -31,7 +31,9 @@ class CKD(Method):
     link = "https://arxiv.org/abs/2112.05638"
     equation = "-log exp(scale q k+) / sum_j exp(scale q k_j), q = unit(M s), keys = [batch ; queue] of unit(t)"
     deployed = "the student's own pooled vector; the head M is thrown away"
+    stage = "distill"
     needs = frozenset({"teacher"})
+    contrastive = True
     recipe = Recipe(
         lr=Number(2e-4, f"{CODE} for 110M parameters; 3e-4 for 52M and 14M"),
         epochs=Number(20, CODE),

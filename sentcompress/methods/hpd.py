@@ -28,7 +28,9 @@ class HPD(Method):
     link = "https://aclanthology.org/2022.findings-acl.64"
     equation = "mean_B |A s + a - W (t - m)|^2"
     deployed = "the head's output, d dimensions: the head becomes the student's Dense layer"
+    stage = "distill"
     needs = frozenset({"teacher", "pca"})
+    contrastive = False
     recipe = Recipe(
         lr=Number(1e-4, PAPER),
         epochs=Number(3, f"{PAPER} ({CODE}: 5)"),

@@ -24,7 +24,9 @@ class MSE(Method):
     link = "https://arxiv.org/abs/2112.05638"
     equation = "mean_B |M s - t|^2"
     deployed = "the student's own pooled vector; the head M is thrown away"
+    stage = "distill"
     needs = frozenset({"teacher"})
+    contrastive = False
     recipe = Recipe(
         lr=Number(2e-4, f"as ckd: {CODE} for 110M parameters"),
         epochs=Number(20, f"as ckd: {CODE}"),
