@@ -6,12 +6,13 @@ from collections import deque
 from collections.abc import Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
-from typing import TypeVar
+from typing import TYPE_CHECKING, TypeVar
 
 import numpy as np
 import numpy.typing as npt
 
-from sentcompress.models.encoder import Encoder
+if TYPE_CHECKING:  # so that what runs ONNX graphs can plan batches without loading torch
+    from sentcompress.models.encoder import Encoder
 
 # Sentences of like length are looked for within a window. These bounds are what keeps the memory constant: two
 # windows of token ids (4 bytes each) and one of vectors (D x 4 bytes a sentence) are held at a time.

@@ -22,11 +22,11 @@ from torch import Tensor, nn
 from torch.nn import functional
 
 from sentcompress.errors import InputError, SentcompressError
+from sentcompress.exporting.graph_reader import INPUTS as INPUTS
 from sentcompress.models.encoder import Encoder
 
 FLOAT32_FILE = "onnx/sentence_embedding.onnx"
 INT8_FILE = "onnx/sentence_embedding_int8.onnx"
-INPUTS = ("input_ids", "attention_mask")
 OUTPUT = "sentence_embedding"
 # The first with a Gelu operator of its own, which onnxruntime (1.17 and later) runs as one kernel.
 OPSET = 20

@@ -7,7 +7,7 @@ tokenizer that differs shows here, whichever file it hides in.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
@@ -17,15 +17,14 @@ import numpy.typing as npt
 import torch
 
 from sentcompress.errors import InputError, SentcompressError
-from sentcompress.exporting.onnx import INPUTS
-from sentcompress.models.checkpoint import hush_transformers, read_json
+from sentcompress.exporting.graph_reader import BATCH, GraphReader
+from sentcompress.models.checkpoint import hush_transformers
 from sentcompress.models.encoder import Encoder
 
 Vectors = npt.NDArray[np.float32]
 LEAST_COSINE = 0.9999
 # How far a vector's length may be off, relatively: it would be at once if a Normalize module were lost.
 LENGTH_TOLERANCE = 1e-3
-BATCH = 32
 # Used when the work directory has no sentences.
 BUILT_IN_SAMPLE = (
     "A man is playing the guitar on the corner of the street.",
@@ -80,42 +79,6 @@ def folder_vectors(folder: Path, texts: Sequence[str]) -> Vectors:
     hush_transformers()
     model = SentenceTransformer(str(folder), device="cpu", local_files_only=True)
     return np.asarray(model.encode(list(texts), batch_size=BATCH, show_progress_bar=False), dtype=np.float32)
-
-
-class GraphReader:
-    """A graph of the exported folder, used as the model card tells: tokenizers and onnxruntime, nothing else.
-
-    Args:
-        folder: the exported folder.
-        file: the graph's path within it.
-        prepare: what is done to a text before the tokenizer (`TextSettings.prepare`).
-        max_length: tokens that are read of each text.
-    """
-
-    def __init__(self, folder: Path, file: str, *, prepare: Callable[[str], str], max_length: int) -> None:
-        import onnxruntime
-        from tokenizers import Tokenizer
-
-        self.tokenizer = Tokenizer.from_file(str(folder / "tokenizer.json"))
-        self.tokenizer.enable_truncation(max_length)
-        settings = read_json(folder / "tokenizer_config.json")
-        pad = settings["pad_token"]
-        pad = pad["content"] if isinstance(pad, dict) else pad
-        self.tokenizer.enable_padding(pad_id=self.tokenizer.token_to_id(pad), pad_token=pad)
-        self.prepare = prepare
-        options = onnxruntime.SessionOptions()
-        options.log_severity_level = 3
-        self.session = onnxruntime.InferenceSession(folder / file, options, providers=["CPUExecutionProvider"])
-
-    def vectors(self, texts: Sequence[str], batch: int = BATCH) -> Vectors:
-        """[N, D], in batches of neighbours as they come; `batch=1` is what a single query gets."""
-        rows = []
-        for start in range(0, len(texts), batch):
-            encoded = self.tokenizer.encode_batch([self.prepare(text) for text in texts[start : start + batch]])
-            ids = np.array([one.ids for one in encoded], dtype=np.int64)
-            mask = np.array([one.attention_mask for one in encoded], dtype=np.int64)
-            rows.append(self.session.run(None, dict(zip(INPUTS, (ids, mask), strict=True)))[0])
-        return np.concatenate(rows)
 
 
 def agreement(found: Vectors, expected: Vectors) -> Agreement:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Any
 
 import torch
@@ -11,6 +10,7 @@ from torch import Tensor, nn
 from torch.nn import functional
 
 from sentcompress.models.pooling import pool
+from sentcompress.models.text import TextSettings as TextSettings
 
 ACTIVATIONS: dict[str, type[nn.Module]] = {
     "Identity": nn.Identity,
@@ -34,19 +34,6 @@ class Dense(nn.Module):
     def forward(self, vectors: Tensor) -> Tensor:
         """[B, in_features] -> [B, out_features]."""
         return self.activation(self.linear(vectors))  # type: ignore[no-any-return]
-
-
-@dataclass(frozen=True)
-class TextSettings:
-    """How text becomes tokens: what `SentenceTransformer.encode` would do before the tokenizer."""
-
-    max_length: int
-    lower_case: bool = False
-    prompt: str = ""
-
-    def prepare(self, text: str) -> str:
-        text = self.prompt + text
-        return text.lower() if self.lower_case else text
 
 
 class Encoder(nn.Module):

@@ -18,10 +18,10 @@ from sentcompress.evaluation.metrics import UndefinedError, cosine_of_pairs
 from sentcompress.evaluation.sts import Graded, score_set
 from sentcompress.exporting import verification
 from sentcompress.exporting.card import Card
+from sentcompress.exporting.graph_reader import GraphReader
 from sentcompress.exporting.lineage import ancestors, measurements, tables
 from sentcompress.exporting.onnx import FLOAT32_FILE, INT8_FILE, require_packages, write_graph
 from sentcompress.exporting.quantisation import quantise
-from sentcompress.exporting.verification import GraphReader
 from sentcompress.models.catalog import NamedModel, find_model
 from sentcompress.models.encoder import Encoder
 from sentcompress.models.layout import save_encoder
