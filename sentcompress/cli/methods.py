@@ -10,6 +10,8 @@ import typer
 from sentcompress.cli import options
 from sentcompress.errors import UsageError, did_you_mean
 
+USED_BY = {"distill": "distill --method", "finetune": "finetune, train-teacher --objective"}
+
 
 def command(
     action: Annotated[str | None, typer.Argument(help="`show`, to see one method whole.", show_default=False)] = None,
@@ -27,21 +29,28 @@ def command(
         raise UsageError("methods show: name a method", did_you_mean("", METHODS))
     found = stage.run(stage.Params(method))
     if as_json:
-        render.print_json(found[0] if method else found)
+        render.print_json(found)
     elif method:
-        _show(found[0])
+        for described in found:
+            _show(described)
     else:
-        columns = ["method", "paper", "needs", "deployed"]
-        rows = [[m["name"], m["paper"], ", ".join(m["needs"]), m["deployed"]] for m in found]
+        columns = ["method", "for", "paper", "needs", "deployed"]
+        rows = [[m["name"], m["stage"], m["paper"], ", ".join(m["needs"]), m["deployed"]] for m in found]
         render.print_table(columns, rows)
 
 
 def _show(method: Mapping[str, Any]) -> None:
     from sentcompress.cli import render
 
-    needs = ", ".join(f"{need} (sentcompress {stage})" for need, stage in method["needs"].items())
-    facts = {"paper": method["paper"], "link": method["link"], "equation": method["equation"], "needs": needs}
-    render.print_facts({**facts, "deployed": method["deployed"]}, f"{method['name']}: {method['title']}")
+    facts = {
+        "used by": USED_BY[method["stage"]],
+        "paper": method["paper"],
+        "link": method["link"],
+        "equation": method["equation"],
+        **{f"needs {need}": _need(source) for need, source in method["needs"].items()},
+        "deployed": method["deployed"],
+    }
+    render.print_facts(facts, f"{method['name']}: {method['title']}")
     render.print_text(method["description"])
     recipe = [[name, _value(number["value"]), number["source"]] for name, number in method["recipe"].items()]
     render.print_table(["recipe", "value", "source"], recipe)
@@ -52,6 +61,10 @@ def _show(method: Mapping[str, Any]) -> None:
             for name, option in method["options"].items()
         ]
         render.print_table(columns, switches)
+
+
+def _need(source: Mapping[str, Any]) -> str:
+    return f"{source['what']} (sentcompress {source['command']})" if source["command"] else str(source["what"])
 
 
 def _value(value: Any) -> str:

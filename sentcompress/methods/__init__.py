@@ -15,9 +15,19 @@ METHODS: dict[str, str] = {
     "hpd": "sentcompress.methods.hpd:HPD",
     "mse": "sentcompress.methods.mse:MSE",
     "ckd": "sentcompress.methods.ckd:CKD",
+    "ibkd": "sentcompress.methods.ibkd:IBKD",
+    "simtde": "sentcompress.methods.simtde:SimTDE",
+    "crd": "sentcompress.methods.crd:CRD",
+    "pkd": "sentcompress.methods.pkd:PKD",
+    "metakd": "sentcompress.methods.metakd:MetaKD",
+    "lrn-kd": "sentcompress.methods.lrn_kd:LRNKD",
+    "lmx-kd": "sentcompress.methods.lmx_kd:LMXKD",
 }
 # What `finetune` and `train-teacher` offer:
-OBJECTIVES: dict[str, str] = {}
+OBJECTIVES: dict[str, str] = {
+    "simcse": "sentcompress.methods.simcse:SimCSE",
+    "ibkd": "sentcompress.methods.ibkd:IBKDFinetune",
+}
 
 
 def method_class(name: str) -> type[Method]:

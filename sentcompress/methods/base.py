@@ -57,14 +57,15 @@ class Method(nn.Module):
 
     - always, when distilling: `student` [B, D_s]
     - "teacher": `teacher` [B, D_t], cached; "pca" adds no view, but a projection in `Shapes.tensors`
-    - "inputs": `inputs` [B, H_s], the mean over the real tokens of a low layer of the student's
+    - "inputs": `inputs` [B, H_s], the student's hidden_states[layer] averaged over real tokens; option `layer`
     - "tokens": `student_tokens` [M, H_s] and `teacher_tokens` [M, H_t], outputs of the embedding layers
     - "teacher-layers": `student_layers` [B, L, D_s] and `teacher_layers` [B, L, D_l], pooled states of matched layers
     - "states": `student_states` [M, L, H_s] and `teacher_states` [M, L, H_t], hidden states of matched layers
     - "domains": `domains` [B], the number of each sentence's domain
     - "triplets": `anchor` [B, D_s], `positive` [B, D_s] and `negatives` [B N, D_s], where row i N + j is the j-th hard
-      negative of anchor i; `inputs`, if needed too, are those of the anchors. `student` and `teacher` are then the
-      vectors of ordinary sentences, in number unlike B, where a distillation term is kept, and None elsewhere.
+      negative of anchor i. With "inputs" too, `inputs` are those of the anchors, `positive_inputs` and
+      `negative_inputs` those of the others. `student` [B', D_s] and `teacher` [B', D_t] are then the vectors of
+      ordinary sentences where a distillation term is kept (option `keep`), and left out elsewhere.
     """
 
     title: ClassVar[str]
@@ -76,8 +77,9 @@ class Method(nn.Module):
     # The command that it belongs to: distill, or finetune (and train-teacher).
     stage: ClassVar[str]
     needs: ClassVar[frozenset[str]]
-    # Whether the loss depends on which rows share a batch; then no batch may be cut in parts that are summed up.
-    contrastive: ClassVar[bool]
+    # Whether the loss depends on which rows share a batch, so that none may be cut in parts that are summed up. Where
+    # options decide it, the instance says so.
+    contrastive: bool
     recipe: ClassVar[Recipe]
     options: ClassVar[Mapping[str, Option]] = {}
 
@@ -115,18 +117,23 @@ class Method(nn.Module):
         return {}
 
 
-def squared_error(prediction: Tensor, target: Tensor, reduction: str) -> Tensor:
-    """Mean over the batch of the squared distance (`sum` over dimensions), or mean over both (`mean`).
+def row_errors(prediction: Tensor, target: Tensor, reduction: str) -> Tensor:
+    """Squared distance of each row: the `sum` of squares over the dimensions or their `mean`.
 
     Args:
         prediction: [B, K].
         target: [B, K].
 
     Returns:
-        A number.
+        [B].
     """
-    per_row = (prediction - target).square().sum(dim=1).mean()
-    return per_row if reduction == "sum" else per_row / prediction.shape[1]
+    squares = (prediction - target).square()
+    return squares.sum(dim=1) if reduction == "sum" else squares.mean(dim=1)
+
+
+def squared_error(prediction: Tensor, target: Tensor, reduction: str) -> Tensor:
+    """The mean of `row_errors` over the batch: a number."""
+    return row_errors(prediction, target, reduction).mean()
 
 
 def linear_head(inputs: int, outputs: int, start: str) -> nn.Linear:
@@ -140,5 +147,5 @@ def linear_head(inputs: int, outputs: int, start: str) -> nn.Linear:
 
 
 def unit(vectors: Tensor) -> Tensor:
-    """Rows scaled to length one: [B, D] -> [B, D]."""
-    return functional.normalize(vectors, dim=1)
+    """Vectors scaled to length one: [..., D] -> [..., D]."""
+    return functional.normalize(vectors, dim=-1)

@@ -2,16 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Any, ClassVar
+from torch import Tensor
 
-from torch import Tensor, nn
-
-from sentcompress.methods.base import Method, Shapes, linear_head, squared_error, unit
-from sentcompress.methods.recipe import CODE, OURS, PAPER, Number, Option, Recipe
+from sentcompress.methods.regression import BASELINE_RECIPE, REGRESSION_OPTIONS, Regression
 
 
-class MSE(Method):
+class MSE(Regression):
     """Match the teacher's vector itself (the KD row of DistilCSE's tables, in the frame of `ckd`).
 
     loss = mean over the batch of |M s - t|^2 with M: Linear(D_s -> D_t, bias), which is thrown away: the student's
@@ -27,56 +23,8 @@ class MSE(Method):
     stage = "distill"
     needs = frozenset({"teacher"})
     contrastive = False
-    recipe = Recipe(
-        lr=Number(2e-4, f"as ckd: {CODE} for 110M parameters"),
-        epochs=Number(20, f"as ckd: {CODE}"),
-        batch_size=Number(512, f"as ckd: {PAPER}"),
-        schedule=Number("cosine", f"as ckd: {CODE}"),
-        warmup_epochs=Number(0.1, f"as ckd: {CODE}"),
-        clip=Number(1.0, f"as ckd: {CODE}"),
-        eval_every=Number(125, f"as ckd: {CODE}"),
-        patience=Number(3, f"as ckd: {CODE}"),
-        dropout=Number(0.0, f"{OURS}: the target of a sentence is one fixed vector, and noise only blurs it"),
-    )
-    options: ClassVar[Mapping[str, Option]] = {
-        "head": Option(
-            "linear",
-            "compare M s, or s itself (none; needs a student as wide as the teacher)",
-            f"{PAPER}: linear",
-            choices=("linear", "none"),
-        ),
-        "normalise": Option(False, "scale both vectors to length one first", f"{PAPER}: false"),
-        "head_start": Option(
-            "random",
-            "where M starts: torch's random values or the unit matrix",
-            f"{CODE}: random",
-            choices=("random", "identity"),
-        ),
-        "reduction": Option(
-            "sum",
-            "sum or mean over the dimensions; over the batch it is always the mean",
-            OURS,
-            choices=("sum", "mean"),
-        ),
-    }
-
-    def __init__(self, shapes: Shapes, options: Mapping[str, Any]) -> None:
-        super().__init__(shapes, options)
-        linear = self.settings["head"] == "linear"
-        if not linear and shapes.student != shapes.teacher:
-            raise ValueError(
-                f"head=none needs a student as wide as the teacher, not {shapes.student} and {shapes.teacher}"
-            )
-        self.head: nn.Module = (
-            linear_head(shapes.student, shapes.teacher, self.settings["head_start"]) if linear else nn.Identity()
-        )
+    recipe = BASELINE_RECIPE
+    options = REGRESSION_OPTIONS
 
     def objective(self, student: Tensor, teacher: Tensor) -> dict[str, Tensor]:
-        prediction, target = self.predict(student), self.target(teacher)
-        if self.settings["normalise"]:
-            prediction, target = unit(prediction), unit(target)
-        return {"mse": squared_error(prediction, target, self.settings["reduction"])}
-
-    def predict(self, student: Tensor) -> Tensor:
-        """[B, D_s] -> [B, D_t]."""
-        return self.head(student)  # type: ignore[no-any-return]
+        return {"mse": self.errors(student, teacher).mean()}

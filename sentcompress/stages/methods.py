@@ -3,14 +3,36 @@
 from __future__ import annotations
 
 import inspect
+from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from sentcompress.methods import METHODS, method_class
+from sentcompress.errors import UsageError, did_you_mean
+from sentcompress.methods import METHODS, OBJECTIVES, method_class, objective_class
 from sentcompress.progress import SILENT, Reporter
 
-# Where what a method needs comes from.
-SOURCES = {"teacher": "teacher-embed", "pca": "fit-pca"}
+if TYPE_CHECKING:
+    from sentcompress.methods.base import Method
+
+
+@dataclass(frozen=True)
+class Source:
+    """Where what a method needs comes from: in words, and the command that makes it (None: nothing to be done)."""
+
+    what: str
+    command: str | None = None
+
+
+SOURCES: Mapping[str, Source] = {
+    "triplets": Source("anchors with a positive and hard negatives", "augment or mine-negatives"),
+    "teacher": Source("the teacher's sentence vectors, cached", "teacher-embed"),
+    "pca": Source("a projection of the teacher's vectors", "fit-pca"),
+    "inputs": Source("hidden states of the student itself, at hand while training"),
+    "tokens": Source("the teacher's token embeddings, which training reads from the teacher's checkpoint"),
+    "teacher-layers": Source("pooled states of chosen teacher layers, cached", "teacher-embed --layers"),
+    "states": Source("hidden states of the teacher, which runs beside the student while training"),
+    "domains": Source("the column `domain` of the sentences (one domain when absent)", "augment"),
+}
 
 
 @dataclass(frozen=True)
@@ -21,23 +43,27 @@ class Params:
 
 
 def run(params: Params, reporter: Reporter = SILENT) -> list[dict[str, Any]]:
-    """A description of each method asked for.
+    """A description of each method asked for: two of a name that both `distill` and `finetune` know.
 
     Raises:
         UsageError: if there is no method of that name.
     """
-    return [_describe(name) for name in ([params.method] if params.method else METHODS)]
+    found = [(name, method_class(name)) for name in METHODS if params.method in (None, name)]
+    found += [(name, objective_class(name)) for name in OBJECTIVES if params.method in (None, name)]
+    if not found:
+        raise UsageError(f"no method {params.method!r}", did_you_mean(str(params.method), {**METHODS, **OBJECTIVES}))
+    return [_describe(name, method) for name, method in found]
 
 
-def _describe(name: str) -> dict[str, Any]:
-    method = method_class(name)
+def _describe(name: str, method: type[Method]) -> dict[str, Any]:
     return {
         "name": name,
+        "stage": method.stage,
         "title": method.title,
         "paper": method.paper,
         "link": method.link,
         "equation": method.equation,
-        "needs": {need: SOURCES[need] for need in sorted(method.needs, reverse=True)},
+        "needs": {need: dict(vars(SOURCES[need])) for need in sorted(method.needs, key=list(SOURCES).index)},
         "deployed": method.deployed,
         "description": inspect.cleandoc(method.__doc__ or ""),
         "recipe": method.recipe.as_dict(),

@@ -8,7 +8,8 @@ from dataclasses import fields
 import pytest
 
 from sentcompress.errors import UsageError
-from sentcompress.methods import METHODS, method_class
+from sentcompress.methods import METHODS, OBJECTIVES, method_class, objective_class
+from sentcompress.methods.base import Method
 from sentcompress.methods.recipe import Number, Option, Recipe, parse_options
 
 OPTIONS = {
@@ -19,10 +20,20 @@ OPTIONS = {
 }
 
 
-@pytest.mark.parametrize("name", METHODS)
-def test_every_method_says_what_it_is(name: str) -> None:
-    method = method_class(name)
-    assert method.needs <= {"teacher", "pca"}
+NEEDS = {"teacher", "pca", "inputs", "tokens", "teacher-layers", "states", "domains", "triplets"}
+EVERY = [*map(method_class, METHODS), *map(objective_class, OBJECTIVES)]
+
+
+def test_each_name_is_of_its_stage() -> None:
+    assert {method_class(name).stage for name in METHODS} == {"distill"}
+    assert {objective_class(name).stage for name in OBJECTIVES} == {"finetune"}
+
+
+@pytest.mark.parametrize("method", EVERY, ids=lambda method: method.__name__)
+def test_every_method_says_what_it_is(method: type[Method]) -> None:
+    assert method.needs <= NEEDS
+    assert ("triplets" in method.needs) == (method.stage == "finetune")
+    assert isinstance(method.contrastive, bool)
     for text in (method.title, method.paper, method.link, method.equation, method.deployed, inspect.getdoc(method)):
         assert text
     for number in method.recipe.as_dict().values():
@@ -74,3 +85,6 @@ def test_an_unknown_method_is_a_slip_of_the_finger() -> None:
     with pytest.raises(UsageError) as caught:
         method_class("hdp")
     assert caught.value.hint == "did you mean hpd?"
+    with pytest.raises(UsageError, match="no objective 'simsce'") as caught:
+        objective_class("simsce")
+    assert caught.value.hint == "did you mean simcse?"

@@ -8,22 +8,46 @@ import pytest
 
 from sentcompress.cli.main import _run
 from sentcompress.errors import UsageError
-from sentcompress.methods import METHODS
+from sentcompress.methods import METHODS, OBJECTIVES
 from sentcompress.stages import methods as stage
 
 
 def test_all_methods_are_listed() -> None:
     found = stage.run(stage.Params())
-    assert [method["name"] for method in found] == list(METHODS)
+    assert [method["name"] for method in found] == [*METHODS, *OBJECTIVES]
+    assert {"hpd", "mse", "ckd", "ibkd", "simtde", "crd", "pkd", "metakd", "lrn-kd", "lmx-kd"} == set(METHODS)
+    assert {"simcse", "ibkd"} == set(OBJECTIVES)
 
 
 def test_one_method_with_the_source_of_each_number() -> None:
     (hpd,) = stage.run(stage.Params("hpd"))
-    assert hpd["needs"] == {"teacher": "teacher-embed", "pca": "fit-pca"}
+    assert {need: source["command"] for need, source in hpd["needs"].items()} == {
+        "teacher": "teacher-embed",
+        "pca": "fit-pca",
+    }
+    assert all(source["what"] for source in hpd["needs"].values())
     assert hpd["recipe"]["lr"] == {"value": 1e-4, "source": "paper"}
     assert set(hpd["options"]) == {"centre", "tanh", "reduction"}
     assert hpd["options"]["reduction"]["type"] == "sum|mean"
     assert "released code" in hpd["options"]["tanh"]["source"]
+
+
+def test_a_name_of_two_stages_shows_both() -> None:
+    first, second = stage.run(stage.Params("ibkd"))
+    assert (first["stage"], second["stage"]) == ("distill", "finetune")
+    assert first["options"]["beta"]["default"] == 1.0
+    assert second["options"]["beta"]["default"] == 0.5
+    assert second["needs"]["triplets"]["command"] == "augment or mine-negatives"
+    assert second["needs"]["inputs"]["command"] is None
+
+
+@pytest.mark.parametrize("name", [*METHODS, *OBJECTIVES])
+def test_every_method_says_where_its_needs_come_from(name: str) -> None:
+    for described in stage.run(stage.Params(name)):
+        assert described["name"] == name
+        assert described["needs"]
+        assert all(source["what"] for source in described["needs"].values())
+        assert json.loads(json.dumps(described)) == described
 
 
 def test_a_slip_of_the_finger() -> None:
@@ -34,15 +58,20 @@ def test_a_slip_of_the_finger() -> None:
 
 def test_the_command(capfd: pytest.CaptureFixture[str]) -> None:
     assert _run(["methods", "--json"]) == 0
-    assert [method["name"] for method in json.loads(capfd.readouterr().out)] == list(METHODS)
+    assert [method["name"] for method in json.loads(capfd.readouterr().out)] == [*METHODS, *OBJECTIVES]
     assert _run(["methods", "show", "ckd", "--json"]) == 0
-    assert json.loads(capfd.readouterr().out)["recipe"]["betas"]["value"] == "0.9 0.98"
+    (ckd,) = json.loads(capfd.readouterr().out)
+    assert ckd["recipe"]["betas"]["value"] == "0.9 0.98"
     assert _run(["methods", "show", "ckd"]) == 0
     shown = capfd.readouterr().out
     for part in ("0.0002", "released code", "teacher-embed", "--set", "65536", "DistilCSE"):
         assert part in shown
     assert _run(["methods"]) == 0
     assert "hpd" in capfd.readouterr().out
+    assert _run(["methods", "show", "ibkd"]) == 0
+    shown = capfd.readouterr().out
+    for part in ("stage 1", "stage 2", "distill --method", "finetune, train-teacher --objective", "mine-negatives"):
+        assert part in shown
 
 
 @pytest.mark.parametrize("words", [["methods", "hpd"], ["methods", "show"], ["methods", "show", "hdp"]])

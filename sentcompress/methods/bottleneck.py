@@ -1,0 +1,71 @@
+"""IBKD's second term: what the student's vector shares with its input is to be small."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+
+from sentcompress.methods.base import unit
+from sentcompress.methods.hsic import KERNELS, hsic, kernel, mean_off_diagonal
+from sentcompress.methods.recipe import CODE, OURS, PAPER, Option
+
+
+def bottleneck_options(beta: float, beta_source: str, gamma_source: str, layer_source: str) -> dict[str, Option]:
+    """The switches of the term; stage 1 and stage 2 differ in the numbers."""
+    return {
+        "beta": Option(beta, "weight of the HSIC term", beta_source, minimum=0),
+        "kernel": Option(
+            "rbf", "the kernel of both sides of HSIC", f"{PAPER}: all three; {CODE}: rbf", choices=KERNELS
+        ),
+        "gamma": Option(0.5, "width of the rbf kernel, or offset of imq; above 0", gamma_source),
+        "layer": Option(
+            0,
+            "which of the student's hidden states X is the mean of; 0: the embedding layer, -2: last but one",
+            layer_source,
+        ),
+        "detach": Option(False, "take X as given: no gradient through it", f"{CODE}: false"),
+        "normalise": Option(
+            False,
+            "scale X and S to length one inside HSIC, which keeps rbf from vanishing on long vectors",
+            f"{PAPER} and {CODE}: false ({CODE}'s linear kernel: true); true is {OURS}",
+        ),
+        "divisor": Option(
+            "n-1", "HSIC is divided by the square of it", f"{CODE}: n-1; {PAPER}: n", choices=("n-1", "n")
+        ),
+    }
+
+
+class Bottleneck(nn.Module):
+    """beta HSIC(X, S), and the kernels' means for the log."""
+
+    def __init__(self, settings: Mapping[str, Any]) -> None:
+        super().__init__()
+        self.settings = settings
+        if not settings["gamma"] > 0:
+            raise ValueError(f"gamma must be above 0, not {settings['gamma']:g}")
+        self._means: dict[str, Tensor] = {}
+
+    def forward(self, inputs: Tensor, states: Tensor) -> Tensor:
+        """[n, H], [n, D] -> a number."""
+        inputs = inputs.detach() if self.settings["detach"] else inputs
+        beta = float(self.settings["beta"])
+        return beta * hsic(self._kernel(inputs), self._kernel(states), self.settings["divisor"])
+
+    @torch.no_grad()
+    def look(self, inputs: Tensor, states: Tensor) -> None:
+        """Note the kernels' mean values on this batch."""
+        for name, vectors in (("kernel_x", inputs), ("kernel_s", states)):
+            mean = mean_off_diagonal(self._kernel(vectors))
+            if mean is not None:
+                self._means[name] = mean
+
+    def watched(self) -> dict[str, float]:
+        """The last noted means: `kernel_x` and `kernel_s`."""
+        return {name: float(mean) for name, mean in self._means.items()}
+
+    def _kernel(self, vectors: Tensor) -> Tensor:
+        vectors = unit(vectors) if self.settings["normalise"] else vectors
+        return kernel(vectors, self.settings["kernel"], self.settings["gamma"])

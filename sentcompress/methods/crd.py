@@ -1,0 +1,129 @@
+"""CRD: contrastive representation distillation, with noise-contrastive estimation against a memory."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from typing import Any, ClassVar
+
+import torch
+from torch import Tensor
+from torch.nn import functional
+
+from sentcompress.methods.base import Method, Shapes, linear_head, unit
+from sentcompress.methods.recipe import CODE, PAPER, Number, Option, Recipe
+
+# Pairs of random unit vectors that the normaliser is averaged over: a standard error of about 0.2%.
+PROBES = 1024
+
+
+class CRD(Method):
+    """Tell the pair of one sentence from pairs of two, yes or no (Tian, Krishnan and Isola 2019).
+
+    u = unit(A s), v = unit(B t), both in 128 dimensions. h(u, v) = e / (e + K z), e = exp(u v / tau), is taken for the
+    probability that u and v belong to one sentence; loss = mean over the batch of -log h(u, v) - sum over K memorised
+    v' of log(1 - h(u, v')), and the same with u and v exchanged and K memorised u'. In each half only the vector that
+    asks is trained, as in the released code: u in the first, v in the second. A and B are thrown away.
+
+    The normaliser z: the paper has h = e / (e + K / M) with M the number of training sentences (`normaliser` 1 / M);
+    its code divides e by M times the mean of e in the first batch, which makes z that mean, whatever M is. Its memory
+    is random at that time, so the mean is the one over pairs of random directions: z is taken from these, once.
+
+    Where ours differs: the code's memory has a place for each sentence, draws K of them and mixes new with old values
+    half and half; here it is the last K vectors of each side, first in first out, random at the start. A batch is
+    entered after its step. So a sentence is none of its own negatives until K others have passed, and the memory
+    does not grow with the data. The code adds 1e-7 to the denominators; sums of logarithms do not need it.
+    """
+
+    title = "Contrastive representation distillation"
+    paper = "Tian, Krishnan and Isola 2019; baseline of Zhang et al. 2023, IBKD"
+    link = "https://arxiv.org/abs/1910.10699"
+    equation = "-log h(u, v) - sum_K log(1 - h(u, v')) + the same from v, h(u, v) = 1 / (1 + K z exp(-u v / tau))"
+    deployed = "the student's own pooled vector; the heads A and B are thrown away"
+    stage = "distill"
+    needs = frozenset({"teacher"})
+    # The negatives come from the memory alone.
+    contrastive = False
+    recipe = Recipe(
+        lr=Number(1e-4, f"as ibkd, whose tables it is in: {PAPER}"),
+        epochs=Number(10, f"as ibkd: {PAPER}"),
+        batch_size=Number(256, f"as ibkd: {PAPER}"),
+        schedule=Number("linear", f"as ibkd: {CODE}"),
+        weight_decay=Number(0.0, f"as ibkd: {CODE}"),
+        eval_every=Number(2000, f"as ibkd: {CODE}"),
+    )
+    options: ClassVar[Mapping[str, Option]] = {
+        "dim": Option(128, "dimensions in which the two are compared", CODE, minimum=1),
+        "memory": Option(16_384, "K, the negatives of each side", CODE, minimum=1),
+        "temperature": Option(0.07, "tau", CODE, minimum=1e-6),
+        "normaliser": Option(
+            0.0,
+            "z; 0 takes the mean of exp(u v / tau) over random directions",
+            f"{CODE}: its mean in the first batch; {PAPER}: 1 / number of training sentences",
+            minimum=0,
+        ),
+    }
+
+    student_memory: Tensor
+    teacher_memory: Tensor
+    normaliser: Tensor
+
+    def __init__(self, shapes: Shapes, options: Mapping[str, Any]) -> None:
+        super().__init__(shapes, options)
+        size, dim = self.settings["memory"], self.settings["dim"]
+        self.student_head = linear_head(shapes.student, dim, "random")
+        self.teacher_head = linear_head(shapes.teacher, dim, "random")
+        self.register_buffer("student_memory", unit(torch.randn(size, dim)))
+        self.register_buffer("teacher_memory", unit(torch.randn(size, dim)))
+        self.register_buffer("normaliser", torch.tensor(self.settings["normaliser"] or self._random_mean()))
+        # Vectors that were ever put in; the place of the next is this modulo the memory's length.
+        self.entered = 0
+
+    def get_extra_state(self) -> dict[str, int]:
+        return {"entered": self.entered}
+
+    def set_extra_state(self, state: dict[str, int]) -> None:
+        self.entered = state["entered"]
+
+    def objective(self, student: Tensor, teacher: Tensor) -> dict[str, Tensor]:
+        u, v = self.predict(student), self.target(teacher)
+        return {
+            "student": self._binary(u, v.detach(), self.teacher_memory),
+            "teacher": self._binary(v, u.detach(), self.student_memory),
+        }
+
+    @torch.no_grad()
+    def update(self, student: Tensor, teacher: Tensor) -> None:
+        """Put the batch in, over the oldest vectors."""
+        size = len(self.student_memory)
+        self.entered += len(student)
+        newest_student, newest_teacher = self.predict(student[-size:]), self.target(teacher[-size:])
+        places = torch.arange(self.entered - len(newest_student), self.entered, device=student.device) % size
+        self.student_memory[places] = newest_student
+        self.teacher_memory[places] = newest_teacher
+
+    def predict(self, student: Tensor) -> Tensor:
+        """[B, D_s] -> [B, dim], rows of length one."""
+        return unit(self.student_head(student))
+
+    def target(self, teacher: Tensor) -> Tensor:
+        """[B, D_t] -> [B, dim], rows of length one; it changes while the teacher's head is trained."""
+        return unit(self.teacher_head(teacher))
+
+    def deploy(self, student: Tensor) -> Tensor:
+        return student
+
+    def _binary(self, queries: Tensor, positives: Tensor, memory: Tensor) -> Tensor:
+        """Mean over the batch of -log h of the positive and -log(1 - h) of each memorised vector.
+
+        With x = u v / tau and c = log(K z): -log h = softplus(c - x) and -log(1 - h) = softplus(x - c).
+        """
+        threshold = math.log(len(memory)) + self.normaliser.log()
+        positive = (queries * positives).sum(dim=1) / self.settings["temperature"]
+        negative = queries @ memory.T / self.settings["temperature"]  # [B, K]
+        missed = functional.softplus(threshold - positive)
+        return (missed + functional.softplus(negative - threshold).sum(dim=1)).mean()
+
+    def _random_mean(self) -> float:
+        first, second = (unit(torch.randn(PROBES, self.settings["dim"])) for _ in range(2))
+        return float((first @ second.T / self.settings["temperature"]).exp().mean())

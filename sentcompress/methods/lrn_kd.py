@@ -1,0 +1,45 @@
+"""LRN-KD: the teacher's last layers learn its sentence vectors, and nothing else."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, ClassVar
+
+from torch import Tensor
+
+from sentcompress.methods.base import Method, Shapes, squared_error, unit
+from sentcompress.methods.recipe import Option
+from sentcompress.methods.simtde import NORMALISE, REDUCTION, SIMTDE_RECIPE
+
+
+class LRNKD(Method):
+    """Match the teacher's sentence vector with its own last K layers (baseline of Xie et al. 2023).
+
+    loss = MSE(s, t). The student is `teacher:K`, at the teacher's full width and with its token table, so that s and t
+    are of one width and no head is needed. `simtde` with a narrow table and its token term is what the paper sets
+    against it.
+    """
+
+    title = "Last layers of the teacher, sentence term alone"
+    paper = "baseline of Xie et al. 2023, SimTDE"
+    link = "https://openreview.net/forum?id=Rnb4T-02AH"
+    equation = "mean_B |s - t|^2"
+    deployed = "the student's own pooled vector"
+    stage = "distill"
+    needs = frozenset({"teacher"})
+    contrastive = False
+    recipe = SIMTDE_RECIPE
+    options: ClassVar[Mapping[str, Option]] = {"normalise": NORMALISE, "reduction": REDUCTION}
+
+    def __init__(self, shapes: Shapes, options: Mapping[str, Any]) -> None:
+        super().__init__(shapes, options)
+        if shapes.student != shapes.teacher:
+            raise ValueError(
+                f"the student has to be as wide as the teacher, as teacher:3 is, not {shapes.student} for"
+                f" {shapes.teacher}"
+            )
+
+    def objective(self, student: Tensor, teacher: Tensor) -> dict[str, Tensor]:
+        if self.settings["normalise"]:
+            student, teacher = unit(student), unit(teacher)
+        return {"sentence": squared_error(student, teacher, self.settings["reduction"])}

@@ -1,0 +1,57 @@
+"""SimCSE, supervised: training of teachers and baseline students, and DistilCSE's stage 2."""
+
+from __future__ import annotations
+
+from torch import Tensor
+
+from sentcompress.methods.recipe import CODE, OURS, PAPER, Number, Recipe
+from sentcompress.methods.triplets import TRIPLET_OPTIONS, TripletMethod
+
+
+class SimCSE(TripletMethod):
+    """Pick one's own positive among all positives and hard negatives of the batch (Gao, Yao and Chen 2021).
+
+    loss = mean over i of -log( exp(cos(z_i, z+_i) / tau) / sum_j [exp(cos(z_i, z+_j) / tau) + sum over the N hard
+    negatives of j of exp(cos(z_i, z-_jn) / tau)] ): the denominator has B + B N entries, the hard negatives of the
+    other anchors among them. z = s, or P s with `dim`: the linear head P stays ("+Projection-128").
+
+    The recipe is DistilCSE's stage 2, a student that was distilled before, with SimCSE's fixed temperature; its code
+    learns the scale from 20 (`temperature=0`), and takes 1e-5 for 52M parameters. For other uses:
+    a teacher, or a student from scratch (SimCSE paper): batch 512, 3 epochs, 32 tokens, learning rate 5e-5 (base) or
+    1e-5 (large), linear decay; HPD's baseline students: batch 256, 3 epochs, learning rate 1e-3, which looks high.
+    """
+
+    title = "Supervised contrastive learning on triplets"
+    paper = "Gao, Yao and Chen 2021, SimCSE; as stage 2: Gao et al. 2021, DistilCSE"
+    link = "https://arxiv.org/abs/2104.08821"
+    equation = "-log exp(cos(z, z+) / tau) / sum_j [exp(cos(z, z+_j) / tau) + sum_n exp(cos(z, z-_jn) / tau)]"
+    deployed = "the student's own pooled vector, or with dim=d the head's output: it becomes a Dense layer"
+    stage = "finetune"
+    needs = frozenset({"triplets"})
+    contrastive = True
+    recipe = Recipe(
+        lr=Number(5e-5, f"{CODE} of DistilCSE's stage 2 (1e-5 for 52M); SimCSE's {PAPER}: 5e-5 base, 1e-5 large"),
+        epochs=Number(5, f"{CODE} of DistilCSE's stage 2; SimCSE's {PAPER}: 3"),
+        batch_size=Number(128, f"{CODE} of DistilCSE's stage 2; SimCSE's {PAPER}: 512"),
+        schedule=Number("linear", f"SimCSE's {CODE}"),
+        warmup_steps=Number(0, f"SimCSE's {CODE}"),
+        weight_decay=Number(0.0, f"SimCSE's {CODE}: its trainer's default"),
+        clip=Number(1.0, f"SimCSE's {CODE}"),
+        eval_every=Number(125, f"both {CODE}s"),
+        max_length=Number(
+            256,
+            f"{OURS}: long text costs only what it is, and a student that stops reading it loses retrieval; 32"
+            f" in SimCSE's {PAPER}",
+        ),
+    )
+    options = TRIPLET_OPTIONS
+
+    def objective(
+        self,
+        anchor: Tensor,
+        positive: Tensor,
+        negatives: Tensor,
+        student: Tensor | None = None,
+        teacher: Tensor | None = None,
+    ) -> dict[str, Tensor]:
+        return self.triplet_terms(anchor, positive, negatives, student, teacher)

@@ -1,0 +1,40 @@
+"""Comparisons of a batch with another, or of its rows with each other: what contrastive terms are made of."""
+
+from __future__ import annotations
+
+from torch import Tensor
+
+from sentcompress.methods.base import unit
+
+
+def contrast(queries: Tensor, keys: Tensor, scale: Tensor | float) -> Tensor:
+    """InfoNCE: mean over i of -log( exp(scale cos(q_i, k_i)) / sum over all j of exp(scale cos(q_i, k_j)) ).
+
+    Args:
+        queries: [B, K].
+        keys: [B + R, K]; row i belongs to query i, the R rows beyond are negatives for everybody.
+        scale: 1 / temperature.
+
+    Returns:
+        A number.
+    """
+    logits = (unit(queries) @ unit(keys).T) * scale
+    return (logits.logsumexp(dim=1) - logits.diagonal()).mean()
+
+
+def relation_error(first: Tensor, second: Tensor) -> Tensor:
+    """How far two sets of vectors of the same sentences differ in their cosines; their widths need not agree.
+
+    mean over i != j of (cos(a_i, a_j) - cos(b_i, b_j))^2; 0 for a single sentence, which relates to nothing.
+
+    Args:
+        first: [B, D_1].
+        second: [B, D_2].
+
+    Returns:
+        A number.
+    """
+    a, b = unit(first), unit(second)
+    squares = (a @ a.T - b @ b.T).square()
+    pairs = len(first) * (len(first) - 1)
+    return (squares.sum() - squares.diagonal().sum()) / max(pairs, 1)

@@ -1,0 +1,84 @@
+"""The frame of stage 2: triplets, an optional projection that stays, an optional term that keeps the teacher near."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+
+from sentcompress.methods.base import Shapes, linear_head, squared_error, unit
+from sentcompress.methods.heads import HeadedMethod, ProjectionHead
+from sentcompress.methods.recipe import CODE, OURS, PAPER, Option
+from sentcompress.methods.similarity import contrast, relation_error
+
+TRIPLET_OPTIONS: Mapping[str, Option] = {
+    "temperature": Option(
+        0.05,
+        "a fixed temperature; 0 learns it, as scale = exp(p), beginning at `scale_start`",
+        f"{PAPER}s (SimCSE, IBKD): 0.05; {CODE} of DistilCSE's stage 2: learnt",
+        minimum=0,
+    ),
+    "scale_start": Option(
+        20.0, "1 / temperature at the start, where it is learnt", f"{CODE} of DistilCSE's stage 2", minimum=1e-6
+    ),
+    "dim": Option(
+        0,
+        "a linear head to so many dimensions, deployed with the model; 0 is none",
+        f"HPD's and IBKD's {PAPER}s: 128 in their +Projection-128 and IBKD-128 rows, none elsewhere",
+        minimum=0,
+    ),
+    "keep": Option(
+        0.0,
+        "weight of a distillation term on ordinary sentences with teacher vectors, beside the triplets",
+        f"{OURS}: triplets alone take a student away from what it had learnt",
+        minimum=0,
+    ),
+}
+
+
+class TripletMethod(HeadedMethod):
+    """What the objectives of stage 2 share.
+
+    `triplet_terms` is SimCSE's supervised loss on z = unit(P s), with P the head of option `dim` or nothing, and,
+    with `keep` = w > 0, w times a distillation term (ours): mean |unit(P s) - unit(t)|^2 where both are of one
+    width, and elsewhere the mean squared difference of the cosines within the batch.
+    """
+
+    def __init__(self, shapes: Shapes, options: Mapping[str, Any]) -> None:
+        super().__init__(shapes, options)
+        if self.settings["keep"] and not shapes.teacher:
+            raise ValueError("keep needs the teacher's vectors of ordinary sentences")
+        dim = self.settings["dim"]
+        self.head = ProjectionHead(linear_head(shapes.student, dim, "random") if dim else None, kept=bool(dim))
+        learnt = not self.settings["temperature"]
+        start = torch.tensor(math.log(self.settings["scale_start"]))
+        self.log_scale = nn.Parameter(start) if learnt else None
+
+    @property
+    def scale(self) -> Tensor | float:
+        """1 / temperature."""
+        return self.log_scale.exp() if self.log_scale is not None else 1.0 / float(self.settings["temperature"])
+
+    def triplet_terms(
+        self, anchor: Tensor, positive: Tensor, negatives: Tensor, student: Tensor | None, teacher: Tensor | None
+    ) -> dict[str, Tensor]:
+        """The terms of the loss but those of a subclass."""
+        keys = self.predict(torch.cat([positive, negatives]))  # [B + B N, K]
+        terms = {"contrastive": contrast(self.predict(anchor), keys, self.scale)}
+        if self.settings["keep"]:
+            if student is None or teacher is None:
+                raise ValueError("keep needs the views student and teacher")
+            terms["keep"] = self.settings["keep"] * self._distance(self.predict(student), teacher)
+        return terms
+
+    def watched(self) -> dict[str, float]:
+        return {"temperature": 1.0 / float(self.log_scale.detach().exp())} if self.log_scale is not None else {}
+
+    @staticmethod
+    def _distance(prediction: Tensor, teacher: Tensor) -> Tensor:
+        if prediction.shape[1] == teacher.shape[1]:
+            return squared_error(unit(prediction), unit(teacher), "sum")
+        return relation_error(prediction, teacher)
