@@ -66,7 +66,7 @@ class CRD(Method):
 
     student_memory: Tensor
     teacher_memory: Tensor
-    normaliser: Tensor
+    log_normaliser: Tensor
 
     def __init__(self, shapes: Shapes, options: Mapping[str, Any]) -> None:
         super().__init__(shapes, options)
@@ -75,7 +75,8 @@ class CRD(Method):
         self.teacher_head = linear_head(shapes.teacher, dim, "random")
         self.register_buffer("student_memory", unit(torch.randn(size, dim)))
         self.register_buffer("teacher_memory", unit(torch.randn(size, dim)))
-        self.register_buffer("normaliser", torch.tensor(self.settings["normaliser"] or self._random_mean()))
+        given = self.settings["normaliser"]
+        self.register_buffer("log_normaliser", torch.tensor(math.log(given)) if given else self._log_random_mean())
         # Vectors that were ever put in; the place of the next is this modulo the memory's length.
         self.entered = 0
 
@@ -84,6 +85,11 @@ class CRD(Method):
 
     def set_extra_state(self, state: dict[str, int]) -> None:
         self.entered = state["entered"]
+
+    @property
+    def normaliser(self) -> float:
+        """z."""
+        return float(self.log_normaliser.exp())
 
     def objective(self, student: Tensor, teacher: Tensor) -> dict[str, Tensor]:
         u, v = self.predict(student), self.target(teacher)
@@ -118,12 +124,15 @@ class CRD(Method):
 
         With x = u v / tau and c = log(K z): -log h = softplus(c - x) and -log(1 - h) = softplus(x - c).
         """
-        threshold = math.log(len(memory)) + self.normaliser.log()
+        threshold = math.log(len(memory)) + self.log_normaliser
         positive = (queries * positives).sum(dim=1) / self.settings["temperature"]
         negative = queries @ memory.T / self.settings["temperature"]  # [B, K]
         missed = functional.softplus(threshold - positive)
         return (missed + functional.softplus(negative - threshold).sum(dim=1)).mean()
 
-    def _random_mean(self) -> float:
+    def _log_random_mean(self) -> Tensor:
         first, second = (unit(torch.randn(PROBES, self.settings["dim"])) for _ in range(2))
-        return float((first @ second.T / self.settings["temperature"]).exp().mean())
+        # As a logarithm: exp(1 / tau) of a small tau is beyond float32.
+        scores = (first @ second.T / self.settings["temperature"]).flatten()
+        mean: Tensor = scores.logsumexp(dim=0) - math.log(len(scores))
+        return mean

@@ -53,7 +53,7 @@ def test_every_method_says_where_its_needs_come_from(name: str) -> None:
 def test_a_slip_of_the_finger() -> None:
     with pytest.raises(UsageError) as caught:
         stage.run(stage.Params("cdk"))
-    assert caught.value.hint == "did you mean ckd?"
+    assert caught.value.hint == "did you mean crd or ckd?"
 
 
 def test_the_command(capfd: pytest.CaptureFixture[str]) -> None:

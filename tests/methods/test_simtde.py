@@ -1,0 +1,134 @@
+"""SimTDE against its equation in NumPy."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+from gradients import differences, rows
+
+from sentcompress.methods.base import Shapes
+from sentcompress.methods.simtde import SimTDE
+
+B, M, WIDTH, HIDDEN = 4, 9, 5, 6
+
+
+def numbers(teacher: int = WIDTH, teacher_hidden: int = HIDDEN) -> dict[str, np.ndarray]:
+    random = np.random.default_rng(0)
+    sizes = {
+        "student": (B, WIDTH),
+        "teacher": (B, teacher),
+        "student_tokens": (M, HIDDEN),
+        "teacher_tokens": (M, teacher_hidden),
+    }
+    return {name: random.normal(size=size) for name, size in sizes.items()}
+
+
+def make(options: dict[str, Any], teacher: int = WIDTH, teacher_hidden: int = HIDDEN) -> SimTDE:
+    return SimTDE(Shapes(WIDTH, teacher, hidden=HIDDEN, teacher_hidden=teacher_hidden), options).double()
+
+
+def tensors(n: dict[str, np.ndarray]) -> dict[str, torch.Tensor]:
+    return {name: torch.tensor(value, requires_grad=True) for name, value in n.items()}
+
+
+def sentence_error(s: np.ndarray, t: np.ndarray, *, normalise: bool, reduction: str) -> float:
+    squares = (rows(s) - rows(t)) ** 2 if normalise else (s - t) ** 2
+    return float(squares.sum(1).mean() if reduction == "sum" else squares.mean())
+
+
+@pytest.mark.parametrize("alpha", [0.0, 0.3, 1.0])
+@pytest.mark.parametrize("normalise", [True, False])
+@pytest.mark.parametrize("reduction", ["mean", "sum"])
+def test_the_loss_and_its_gradients_are_the_equation(alpha: float, normalise: bool, reduction: str) -> None:
+    n = numbers()
+    views = tensors(n)
+    terms = make({"alpha": alpha, "normalise": normalise, "reduction": reduction}).objective(**views)
+    torch.stack(list(terms.values())).sum().backward()
+
+    def loss(n: dict[str, np.ndarray]) -> float:
+        squares = (n["student_tokens"] - n["teacher_tokens"]) ** 2
+        token = squares.sum(1).mean() if reduction == "sum" else squares.mean()
+        sentence = sentence_error(n["student"], n["teacher"], normalise=normalise, reduction=reduction)
+        return float(alpha * token + (1 - alpha) * sentence)
+
+    assert list(terms) == ["token", "sentence"]
+    assert float(sum(terms.values())) == pytest.approx(loss(n), rel=1e-9)
+    for name in ("student", "student_tokens"):
+        wanted = differences(lambda moved, name=name: loss({**n, name: moved}), n[name])
+        assert views[name].grad is not None
+        np.testing.assert_allclose(views[name].grad.numpy(), wanted, atol=1e-8)
+
+
+def test_the_defaults_are_the_papers() -> None:
+    n = numbers()
+    terms = make({}).objective(**tensors(n))
+    token = ((n["student_tokens"] - n["teacher_tokens"]) ** 2).mean()
+    assert float(terms["token"]) == pytest.approx(0.5 * token)
+    assert float(terms["sentence"]) == pytest.approx(0.5 * ((n["student"] - n["teacher"]) ** 2).mean())
+
+
+def test_weights_in_place_of_alpha() -> None:
+    n = numbers()
+    terms = make({"token_weight": 0.7, "alpha": 0.1}).objective(**tensors(n))
+    token = ((n["student_tokens"] - n["teacher_tokens"]) ** 2).mean()
+    assert float(terms["token"]) == pytest.approx(0.7 * token)
+    assert float(terms["sentence"]) == pytest.approx(((n["student"] - n["teacher"]) ** 2).mean())
+
+
+def test_terms_that_look_at_the_batch_are_off_by_default_and_on_by_weight() -> None:
+    n = numbers()
+    assert not make({}).contrastive
+    method = make({"contrast": 0.2, "temperature": 0.1, "relation": 3.0})
+    assert method.contrastive
+    terms = method.objective(**tensors(n))
+    cosines = rows(n["student"]) @ rows(n["teacher"]).T
+    powers = np.exp(cosines / 0.1)
+    assert float(terms["contrast"]) == pytest.approx(0.2 * -np.log(np.diag(powers) / powers.sum(1)).mean(), rel=1e-9)
+    apart = ~np.eye(B, dtype=bool)
+    ours, theirs = (rows(n[name]) @ rows(n[name]).T for name in ("student", "teacher"))
+    assert float(terms["relation"]) == pytest.approx(3.0 * ((ours - theirs)[apart] ** 2).mean(), rel=1e-9)
+
+
+def test_equal_widths_need_no_head() -> None:
+    method = make({})
+    assert list(method.parameters()) == []
+    assert method.deployed_head() is None
+
+
+@pytest.mark.parametrize(("choice", "deployed"), [("auto", True), ("kept", True), ("thrown", False)])
+def test_a_head_for_a_student_of_another_width(choice: str, deployed: bool) -> None:
+    n = numbers(teacher=8)
+    method = make({"head": choice}, teacher=8)
+    linear = method.head.linear
+    assert linear is not None
+    projected = n["student"] @ linear.weight.detach().numpy().T + linear.bias.detach().numpy()
+    terms = method.objective(**tensors(n))
+    assert float(terms["sentence"]) == pytest.approx(0.5 * ((projected - n["teacher"]) ** 2).mean(), rel=1e-9)
+    found = method.deploy(torch.tensor(n["student"])).detach().numpy()
+    np.testing.assert_allclose(found, projected if deployed else n["student"])
+    assert (method.deployed_head() is not None) == deployed
+
+
+def test_a_head_that_is_asked_for_is_there_for_equal_widths_too() -> None:
+    assert make({"head": "kept"}).deployed_head() is not None
+    thrown = make({"head": "thrown"})
+    assert thrown.deployed_head() is None
+    assert thrown.head.linear is not None
+
+
+def test_tokens_of_another_width_go_through_a_map_that_is_thrown_away() -> None:
+    n = numbers(teacher_hidden=7)
+    method = make({}, teacher_hidden=7)
+    weight, bias = (method.token_map.get_parameter(name).detach().numpy() for name in ("weight", "bias"))
+    terms = method.objective(**tensors(n))
+    wanted = 0.5 * ((n["student_tokens"] @ weight.T + bias - n["teacher_tokens"]) ** 2).mean()
+    assert float(terms["token"]) == pytest.approx(wanted, rel=1e-9)
+    assert method.deployed_head() is None
+
+
+def test_alpha_is_a_share() -> None:
+    with pytest.raises(ValueError, match="alpha must be from 0 to 1"):
+        make({"alpha": 1.5})
