@@ -3,22 +3,22 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from pathlib import Path
 from typing import Annotated, Any
 
 import typer
 
 from sentcompress.artifacts import WorkDirectory
 from sentcompress.cli import options
+from sentcompress.cli.intervals import short, shown
 
 
 def command(
     sts: Annotated[
-        list[Path],
+        list[str],
         typer.Option(
             "--sts",
-            help="A file score<TAB>sentence1<TAB>sentence2, a folder of such files, or SentEval's downstream folder. "
-            "May be given several times.",
+            help="A file score<TAB>sentence1<TAB>sentence2, a folder of such files, SentEval's downstream folder, "
+            "a data set of the hub (mteb/sts13-sts), or mteb for all seven. May be given several times.",
         ),
     ],
     model: options.Model = None,
@@ -27,6 +27,9 @@ def command(
         str, typer.Option("--aggregate", help="How a set's subsets become one score: all, mean or wmean.")
     ] = "all",
     split: Annotated[str, typer.Option("--split", help="test, dev or train.")] = "test",
+    bootstrap: options.Bootstrap = 1000,
+    seed: options.Seed = 0,
+    skip_bad: options.SkipBad = False,
     device: options.Device = "auto",
     dtype: options.Dtype = "float32",
     revision: options.Revision = None,
@@ -42,7 +45,20 @@ def command(
     from sentcompress.stages import eval_sts as stage
 
     params = stage.Params(
-        sts, model, compare, aggregate, split, device, dtype, revision, trust_remote_code, name, force
+        sts=sts,
+        model=model,
+        compare=compare,
+        aggregate=aggregate,
+        split=split,
+        bootstrap=bootstrap,
+        seed=seed,
+        skip_bad=skip_bad,
+        device=device,
+        dtype=dtype,
+        revision=revision,
+        trust_remote_code=trust_remote_code,
+        name=name,
+        force=force,
     )
     with render.reporting(quiet) as reporter:
         artifact = stage.run(params, WorkDirectory(work), reporter)
@@ -51,25 +67,32 @@ def command(
         render.print_json({**result, "artifact": artifact.reference, "path": str(artifact.path)})
         return
     columns, rows = _table(result)
-    render.print_table(columns, rows, "STS, Spearman x 100")
+    render.print_table(columns, rows, "STS, Spearman x 100", whole=("set",))
+    if spread := result["alignment_uniformity"]:
+        render.print_table(*_spread_table(result, spread), f"{spread['set']}, smaller is better")
     render.print_facts({"protocol": result["protocol"]["statement"]})
     render.finished(artifact, None, as_json=False, quiet=quiet)
 
 
 def _table(result: Mapping[str, Any]) -> tuple[list[str], list[list[Any]]]:
     """Columns and rows: a line for each set, its subsets below it, the mean of the sets last."""
-    compared = "compare" in result
-    ours = result["model"]["label"]
-    if compared:
-        columns = ["set", "pairs", ours, result["compare"]["label"], "% kept", "Pearson", "Pearson (compared)"]
-    else:
-        columns = ["set", "pairs", ours, "Pearson"]
-    rows = [_cells(line, compared) for line in _lines(result)]
+    columns = ["set", "pairs", short(result["model"]["label"]), "95%", "Pearson"]
+    if "compare" in result:
+        columns += [short(result["compare"]["label"]), "95%", "Pearson", "difference", "95%", "% kept"]
+    rows = [_cells(line, len(columns)) for line in _lines(result)]
     if len(result["sets"]) > 1:
-        mean = result["mean"]
-        scores = [mean["model"], mean["compare"], mean["share_kept"], None, None] if compared else [mean["model"], None]
-        rows.append(["mean of sets", sum(found["pairs"] for found in result["sets"]), *scores])
+        mean, pairs = result["mean"], sum(found["pairs"] for found in result["sets"])
+        rows.append(_cells({"name": "mean of sets", "pairs": pairs, **_as_line(mean)}, len(columns)))
     return columns, rows
+
+
+def _as_line(mean: Mapping[str, Any]) -> dict[str, Any]:
+    """The mean of the sets in the form of a set's line."""
+    scores = {
+        role: {"spearman_cosine": mean[role], "spearman_cosine_interval": interval}
+        for role, interval in mean["intervals"].items()
+    }
+    return {**scores, "share_kept": mean["share_kept"], "difference": mean.get("difference")}
 
 
 def _lines(result: Mapping[str, Any]) -> Iterator[Mapping[str, Any]]:
@@ -79,10 +102,34 @@ def _lines(result: Mapping[str, Any]) -> Iterator[Mapping[str, Any]]:
             yield {**subset, "name": f"  {subset['name']}"}
 
 
-def _cells(line: Mapping[str, Any], compared: bool) -> list[Any]:
-    ours, other = line["model"] or {}, line.get("compare") or {}
-    cells = [line["name"], line["pairs"], ours.get("spearman_cosine")]
-    if compared:
-        cells += [other.get("spearman_cosine"), line["share_kept"]]
-    cells.append(ours.get("pearson_cosine"))
-    return [*cells, other.get("pearson_cosine")] if compared else cells
+def _cells(line: Mapping[str, Any], width: int) -> list[Any]:
+    cells = [line["name"], line["pairs"], *_scores(line["model"]), *_scores(line.get("compare"))]
+    difference = line.get("difference") or {}
+    value = difference.get("spearman_cosine")
+    cells += [
+        None if value is None else f"{value:+.2f}",
+        shown(difference.get("spearman_cosine_interval"), signed=True),
+        line["share_kept"],
+    ]
+    return cells[:width]
+
+
+def _scores(score: Mapping[str, Any] | None) -> list[Any]:
+    score = score or {}
+    interval = shown(score.get("spearman_cosine_interval"))
+    return [score.get("spearman_cosine"), interval, score.get("pearson_cosine")]
+
+
+def _spread_table(result: Mapping[str, Any], spread: Mapping[str, Any]) -> tuple[list[str], list[list[Any]]]:
+    roles = [(short(result[role]["label"]), spread[role]) for role in ("model", "compare") if role in spread]
+    rows = [
+        [
+            label,
+            of["alignment"],
+            shown(of["alignment_interval"], digits=3),
+            of["uniformity"],
+            shown(of["uniformity_interval"], digits=3),
+        ]
+        for label, of in [*roles, *([("difference", spread["difference"])] if "difference" in spread else [])]
+    ]
+    return ["model", "alignment", "95%", "uniformity", "95%"], rows

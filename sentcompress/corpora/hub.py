@@ -34,9 +34,14 @@ class HubInput:
         return self.reference
 
     def records(self, bad: BadRecords) -> Iterator[Record]:
-        return records_of(self.reference, self._rows(), self.options, bad)
+        return records_of(self.reference, self.rows(), self.options, bad)
 
-    def _rows(self) -> Iterator[tuple[int, Mapping[str, object]]]:
+    def rows(self) -> Iterator[tuple[int, Mapping[str, object]]]:
+        """All rows with their numbers (from 1), labels by their names.
+
+        Raises:
+            InputError: no such configuration or split, or the hub cannot be reached.
+        """
         data = _load(self.name, self.config, self.digest, self.options.split)
         names = _label_names(data)
         try:

@@ -25,9 +25,9 @@ BENCHMARK_COLUMNS = (4, 5, 6)
 
 @dataclass(frozen=True)
 class Line:
-    """A pair as it stands in a file, its score not yet looked at; `number` counts lines from 1."""
+    """A pair as it stands in a file or data set, its score not yet looked at; `number` counts lines from 1."""
 
-    path: Path
+    path: Path | str
     number: int
     score: str
     first: str

@@ -11,27 +11,40 @@ import numpy as np
 
 from sentcompress.artifacts import Artifact, Request, WorkDirectory, file_digest
 from sentcompress.corpora.sts import StsSet, read_sts
+from sentcompress.corpora.sts_names import OFFICIAL_PAIRS
 from sentcompress.corpora.sts_senteval import SPLITS
-from sentcompress.encoding.engine import EncodeEngine
+from sentcompress.corpora.text_files import BadRecords
+from sentcompress.encoding.embedded_texts import EmbeddedTexts, embed_texts
+from sentcompress.encoding.embedders import EmbedderSource, find_embedder
 from sentcompress.errors import InputError, did_you_mean, raise_faults
-from sentcompress.evaluation.metrics import Floats, UndefinedError, cosine_of_pairs
+from sentcompress.evaluation.alignment import Spread
+from sentcompress.evaluation.correlation_bootstrap import Resampling
+from sentcompress.evaluation.metrics import Floats, UndefinedError, cosine_of_pairs, normalized
 from sentcompress.evaluation.results import write_result
-from sentcompress.evaluation.sts import AGGREGATES, Graded, StsScore, mean_of_sets, score_pairs, score_set, share_kept
-from sentcompress.models.catalog import NamedModel, find_model
+from sentcompress.evaluation.sts import AGGREGATES
+from sentcompress.evaluation.sts_comparison import COMPARE, MODEL, GradedSet, NoScoreError, compare_sets
 from sentcompress.progress import SILENT, Reporter
 
 COMMAND = "eval-sts"
+# The set on which alignment and uniformity are measured.
+BENCHMARK = "STS-B"
 
 
 @dataclass(frozen=True)
 class Params:
-    """What to score. `dtype` is float32 because published scores are; `aggregate` as in `AGGREGATES`."""
+    """What to score. `dtype` is float32 because published scores are; `aggregate` as in `AGGREGATES`.
 
-    sts: Sequence[Path]
+    `sts` holds files, folders and names of the hub (text); `bootstrap` is the number of draws, 0 for no intervals.
+    """
+
+    sts: Sequence[Path | str]
     model: str | None = None
     compare: str | None = None
     aggregate: str = "all"
     split: str = "test"
+    bootstrap: int = 1000
+    seed: int = 0
+    skip_bad: bool = False
     device: str = "auto"
     dtype: str = "float32"
     revision: str | None = None
@@ -48,6 +61,9 @@ class Params:
             faults.append(f"--aggregate {self.aggregate}: {did_you_mean(self.aggregate, AGGREGATES)}")
         if self.split not in SPLITS:
             faults.append(f"--split {self.split}: {did_you_mean(self.split, SPLITS)}")
+        for option in ("bootstrap", "seed"):
+            if getattr(self, option) < 0:
+                faults.append(f"--{option} must be at least 0, not {getattr(self, option)}")
         raise_faults(faults, COMMAND)
 
 
@@ -58,174 +74,154 @@ def run(params: Params, work: WorkDirectory, reporter: Reporter = SILENT) -> Art
         InputError: files that cannot be read, or a set that has no score with this model.
     """
     params.check()
-    sets = read_sts(params.sts, params.split)
-    _warn_of_dropped(sets, reporter)
-    models = {"model": _find(params, work, params.model)}
+    sets = read_sts(params.sts, params.split, BadRecords(skip=params.skip_bad))
+    _warn_of_sets(sets, params.split, reporter)
+    models = {MODEL: _find(params, work, params.model)}
     if params.compare:
-        models["compare"] = _find(params, work, params.compare)
+        models[COMPARE] = _find(params, work, params.compare)
     request = _request(params, sets, models)
     with work.build(request, force=params.force, reporter=reporter) as build:
         if build.fresh:
             return build.fresh
-        described, scores = {}, {}
-        done: dict[NamedModel, tuple[list[list[Floats]], dict[str, Any]]] = {}
+        seen: dict[str, EmbeddedTexts] = {}
+        done: dict[EmbedderSource, EmbeddedTexts] = {}
         for role, model in models.items():
             # A model may be compared with itself: without a teacher of its own, `teacher` is the embedded one.
             if model not in done:
-                done[model] = _similarities(model, sets, params, reporter)
-            cosines, described[role] = done[model]
-            scores[role] = _Scorer(model.label, params.aggregate, reporter).score(sets, cosines)
-        return write_result(build, _result(params, sets, described, scores))
+                done[model] = _look(model, sets, params, reporter)
+            seen[role] = done[model]
+        return write_result(build, _result(params, sets, seen, reporter))
 
 
-def _find(params: Params, work: WorkDirectory, name: str | None) -> NamedModel:
+def _find(params: Params, work: WorkDirectory, name: str | None) -> EmbedderSource:
     # A revision belongs to the model that was named, not to the one it is compared with.
     revision = params.revision if name == params.model else None
-    return find_model(work, name, revision=revision, trust_remote_code=params.trust_remote_code)
+    return find_embedder(work, name, revision=revision, trust_remote_code=params.trust_remote_code)
 
 
-def _request(params: Params, sets: Sequence[StsSet], models: Mapping[str, NamedModel]) -> Request:
-    files = {path.resolve() for found in sets for subset in found.subsets for path in subset.files}
+def _request(params: Params, sets: Sequence[StsSet], models: Mapping[str, EmbedderSource]) -> Request:
+    subsets = [subset for found in sets for subset in found.subsets]
+    files = {path.resolve() for subset in subsets for path in subset.files}
     inputs = {f"file:{path}": file_digest(path) for path in sorted(files)}
-    inputs |= {model.reference: model.digest for model in models.values()}
+    inputs |= dict(subset.hub for subset in subsets if subset.hub)
+    for model in models.values():
+        inputs |= model.inputs
     asked = {
-        "aggregate": params.aggregate,
-        "split": params.split,
-        "dtype": params.dtype,
+        **{key: getattr(params, key) for key in ("aggregate", "split", "dtype", "bootstrap", "seed", "skip_bad")},
         "sets": [found.name for found in sets],
         **{role: model.reference for role, model in models.items()},
     }
     suffix = "" if params.split == "test" else f"-{params.split}"
-    return Request("evaluations", params.name or f"sts-{models['model'].slug}{suffix}", COMMAND, asked, inputs)
+    return Request("evaluations", params.name or f"sts-{models[MODEL].slug}{suffix}", COMMAND, asked, inputs)
 
 
-def _warn_of_dropped(sets: Sequence[StsSet], reporter: Reporter) -> None:
+def _warn_of_sets(sets: Sequence[StsSet], split: str, reporter: Reporter) -> None:
     for found in sets:
-        ungraded, empty = (sum(getattr(subset, kind) for subset in found.subsets) for kind in ("dropped", "empty"))
+        ungraded, empty, bad = (sum(getattr(s, kind) for s in found.subsets) for kind in ("dropped", "empty", "bad"))
         if ungraded:
             reporter.note(f"{found.name}: {ungraded} pairs without a gold score left out, as the protocol demands")
         if empty:
             reporter.warn(f"{found.name}: {empty} pairs with an empty sentence left out")
+        if bad:
+            reporter.warn(f"{found.name}: {bad} lines that cannot be read left out")
+        official = OFFICIAL_PAIRS.get(found.name, len(found))
+        if split == "test" and len(found) != official:
+            reporter.warn(
+                f"{found.name} has {len(found):,} pairs here, the published test set {official:,}: "
+                "the score does not compare with published ones"
+            )
 
 
-def _similarities(
-    model: NamedModel, sets: Sequence[StsSet], params: Params, reporter: Reporter
-) -> tuple[list[list[Floats]], dict[str, Any]]:
-    """Cosines of all pairs, by set and subset, and what there is to say about the model."""
-    rows: dict[str, int] = {}
-    for found in sets:
-        for subset in found.subsets:
-            for text in (*subset.first, *subset.second):
-                rows.setdefault(text, len(rows))
-    encoder = model.load()
-    engine = EncodeEngine(encoder, device=params.device, dtype=params.dtype)
-    with reporter.track(f"encoding with {model.label}", total=len(rows)) as task:
-        vectors = engine.encode(list(rows), task)
-    zeros = int(np.count_nonzero(~vectors.any(axis=1)))
-    if zeros:
-        reporter.warn(f"{model.label}: {zeros} sentences have a vector of zeros; their cosines count as 0")
-    cosines: list[list[Floats]] = [
-        [
-            cosine_of_pairs(vectors[[rows[t] for t in subset.first]], vectors[[rows[t] for t in subset.second]])
-            for subset in found.subsets
-        ]
-        for found in sets
-    ]
-    described = {
-        "label": model.label,
-        "reference": model.reference,
-        "digest": model.digest,
-        "dimension": int(vectors.shape[1]),
-        "parameters": encoder.count_parameters(),
-        "dtype": engine.compute_dtype,
-        "sentences": len(rows),
-    }
-    return cosines, described
+def _look(model: EmbedderSource, sets: Sequence[StsSet], params: Params, reporter: Reporter) -> EmbeddedTexts:
+    texts = (text for found in sets for subset in found.subsets for text in (*subset.first, *subset.second))
+    embedder = model.open(device=params.device, dtype=params.dtype)
+    return embed_texts(model, embedder, texts, reporter, "their cosines count as 0")
 
 
-@dataclass(frozen=True)
-class _Scorer:
-    """Scores of one model: for each set its own score and those of its subsets."""
-
-    label: str
-    aggregate: str
-    reporter: Reporter
-
-    def score(
-        self, sets: Sequence[StsSet], cosines: list[list[Floats]]
-    ) -> list[tuple[StsScore, list[StsScore | None]]]:
-        return [self._score_set(found, similar) for found, similar in zip(sets, cosines, strict=True)]
-
-    def _score_set(self, found: StsSet, cosines: list[Floats]) -> tuple[StsScore, list[StsScore | None]]:
-        graded = [
-            Graded(np.array(subset.scores), similar) for subset, similar in zip(found.subsets, cosines, strict=True)
-        ]
-        try:
-            whole = score_set(graded, self.aggregate)
-        except UndefinedError as error:
-            raise InputError(
-                f"{found.name} has no score with {self.label}: {error}",
-                "a correlation needs two or more pairs whose gold scores and whose similarities differ",
-            ) from None
-        return whole, [self._score_subset(found, n, pairs) for n, pairs in enumerate(graded) if len(graded) > 1]
-
-    def _score_subset(self, found: StsSet, number: int, pairs: Graded) -> StsScore | None:
-        try:
-            return score_pairs(pairs)
-        except UndefinedError as error:
-            self.reporter.warn(f"{found.name} {found.subsets[number].name} alone has no score: {error}")
-            return None
+def _cosines(found: StsSet, embedded: EmbeddedTexts) -> list[Floats]:
+    return [cosine_of_pairs(embedded.of(subset.first), embedded.of(subset.second)) for subset in found.subsets]
 
 
 def _result(
-    params: Params,
-    sets: Sequence[StsSet],
-    described: Mapping[str, Any],
-    scores: Mapping[str, list[tuple[StsScore, list[StsScore | None]]]],
+    params: Params, sets: Sequence[StsSet], seen: Mapping[str, EmbeddedTexts], reporter: Reporter
 ) -> dict[str, Any]:
-    rows = []
-    for number, found in enumerate(sets):
-        row = _row(found.name, len(found), {role: of[number][0] for role, of in scores.items()})
-        parts = found.subsets if len(found.subsets) > 1 else ()
-        row["subsets"] = [
-            _row(subset.name, len(subset), {role: of[number][1][n] for role, of in scores.items()})
-            for n, subset in enumerate(parts)
-        ]
-        rows.append(row)
-    mean = {role: mean_of_sets([score.spearman_cosine for score, _ in of]) for role, of in scores.items()}
+    graded = [
+        GradedSet(
+            found.name,
+            [subset.name for subset in found.subsets],
+            [np.array(subset.scores) for subset in found.subsets],
+            {role: _cosines(found, embedded) for role, embedded in seen.items()},
+        )
+        for found in sets
+    ]
+    resampling = Resampling(params.bootstrap, params.seed)
+
+    def unscored(name: str, role: str, why: str) -> None:
+        reporter.warn(f"{name} alone has no score{'' if role == MODEL else f' with {seen[role].label}'}: {why}")
+
+    try:
+        rows, mean = compare_sets(graded, params.aggregate, resampling, unscored)
+    except NoScoreError as error:
+        raise InputError(
+            f"{error.set_name} has no score with {seen[error.role].label}: {error}",
+            "a correlation needs two or more pairs whose gold scores and whose similarities differ",
+        ) from None
     return {
         "evaluation": "sts",
         "protocol": _protocol(params),
-        **described,
+        **{role: of.described for role, of in seen.items()},
         "sets": rows,
-        "mean": {**mean, "share_kept": share_kept(mean["model"], mean["compare"]) if "compare" in mean else None},
+        "mean": mean,
+        "alignment_uniformity": _alignment_uniformity(sets, seen, params, reporter),
         "dropped": {
             found.name: {
                 "without_gold_score": sum(subset.dropped for subset in found.subsets),
                 "with_empty_sentence": sum(subset.empty for subset in found.subsets),
+                "unreadable": sum(subset.bad for subset in found.subsets),
             }
             for found in sets
         },
     }
 
 
-def _row(name: str, pairs: int, scores: Mapping[str, StsScore | None]) -> dict[str, Any]:
-    row: dict[str, Any] = {"name": name, "pairs": pairs}
-    for role, score in scores.items():
-        row[role] = score and {"spearman_cosine": score.spearman_cosine, "pearson_cosine": score.pearson_cosine}
-    ours, other = scores["model"], scores.get("compare")
-    row["share_kept"] = share_kept(ours.spearman_cosine, other.spearman_cosine) if ours and other else None
-    return row
+def _alignment_uniformity(
+    sets: Sequence[StsSet], seen: Mapping[str, EmbeddedTexts], params: Params, reporter: Reporter
+) -> dict[str, Any] | None:
+    """Both measures of each model on the benchmark; None where the benchmark is not among the sets."""
+    pairs = [subset for found in sets if found.name == BENCHMARK for subset in found.subsets]
+    if not pairs:
+        return None
+    gold = np.concatenate([subset.scores for subset in pairs])
+    resampling = Resampling(params.bootstrap, params.seed)
+    spreads = {}
+    for role, embedded in seen.items():
+        first = normalized(embedded.of([text for subset in pairs for text in subset.first]))[0]
+        second = normalized(embedded.of([text for subset in pairs for text in subset.second]))[0]
+        try:
+            spreads[role] = Spread.of(first, second, gold, resampling)
+        except UndefinedError as error:
+            reporter.warn(f"{BENCHMARK} has no alignment: {error}")
+            return None
+    found = {"set": BENCHMARK, "split": params.split, **{role: of.as_dict() for role, of in spreads.items()}}
+    return found | ({"difference": spreads[MODEL].less(spreads[COMPARE]).as_dict()} if COMPARE in spreads else {})
 
 
 def _protocol(params: Params) -> dict[str, Any]:
+    intervals = (
+        f"intervals: the middle 95% of {params.bootstrap:,} bootstrap draws of the pairs (seed {params.seed}), the "
+        "same draws for both models"
+        if params.bootstrap
+        else "no intervals"
+    )
     return {
         "statement": f"cosine similarity, Spearman x 100 against the gold scores; split {params.split}; aggregate "
         f"{params.aggregate}: {AGGREGATES[params.aggregate]}; pairs without a gold score dropped, STS13 without "
-        "SMT; the mean over sets is of scores rounded to two decimals",
+        f"SMT; the mean over sets is of scores rounded to two decimals; {intervals}",
         "similarity": "cosine",
         "main_score": "spearman_cosine",
         "scale": 100,
         "aggregate": params.aggregate,
         "split": params.split,
+        "bootstrap": params.bootstrap,
+        "seed": params.seed,
     }

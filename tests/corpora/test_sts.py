@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import gzip
+from collections.abc import Sequence
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 
 from sentcompress.corpora.sts import read_sts, read_sts_file
+from sentcompress.corpora.text_files import BadRecords
 from sentcompress.errors import InputError
 
 LINES = "5\ta\tb\n1.5\tc\td\n"
@@ -19,7 +22,7 @@ def write(path: Path, content: str) -> Path:
     return path
 
 
-def shape(paths: list[Path], split: str = "test") -> dict[str, dict[str, int]]:
+def shape(paths: Sequence[Path | str], split: str = "test") -> dict[str, dict[str, int]]:
     return {s.name: {subset.name: len(subset) for subset in s.subsets} for s in read_sts(paths, split)}
 
 
@@ -160,3 +163,77 @@ def test_real_sets_have_their_official_sizes(shared_data: Path) -> None:
     for mine, other in zip(ours, theirs, strict=True):
         for a, b in zip(mine.subsets, other.subsets, strict=True):
             assert (a.scores, a.first, a.second) == (b.scores, b.first, b.second)
+
+
+def test_bad_lines_are_skipped_and_counted_on_demand(tmp_path: Path) -> None:
+    path = write(tmp_path / "x.tsv", LINES + "high\te\tf\n2\te\n3\tg\th\n")
+    bad = BadRecords(skip=True)
+    subset = read_sts_file(path, bad=bad)
+    assert (subset.scores, subset.bad) == ((5.0, 1.5, 3.0), 2)
+    assert "line 3: the score 'high' is no number" in str(bad.first)
+    assert sum(s.bad for s in read_sts([path], bad=BadRecords(skip=True))[0].subsets) == 2
+    with pytest.raises(InputError, match="holds no graded pair"):
+        read_sts_file(write(tmp_path / "y.tsv", "high\te\tf\n"), bad=BadRecords(skip=True))
+
+
+@pytest.fixture
+def hub(monkeypatch: pytest.MonkeyPatch) -> dict[str, list[dict[str, object]]]:
+    """A hub whose data sets all hold the same rows; they can be changed by name."""
+    import huggingface_hub
+
+    datasets = pytest.importorskip("datasets")
+    sets: dict[str, list[dict[str, object]]] = {}
+    rows: list[dict[str, object]] = [
+        {"sentence1": "a", "sentence2": "b", "score": 4.5, "genre": "x"},
+        {"sentence1": "c", "sentence2": "d", "score": None},
+        {"sentence1": " e", "sentence2": "f", "score": 0},
+    ]
+
+    def load(name: str, config: str | None, *, split: str, revision: str, streaming: bool) -> list[dict[str, object]]:
+        if split not in ("test", "validation"):
+            raise ValueError(f"Unknown split {split!r}.")
+        return sets.get(f"{name}:{config}" if config else name, rows)
+
+    monkeypatch.setattr(datasets, "load_dataset", load)
+    monkeypatch.setattr(huggingface_hub.HfApi, "dataset_info", lambda *_, **__: SimpleNamespace(sha="c0ffee"))
+    return sets
+
+
+def test_data_sets_of_the_hub_by_name(hub: dict[str, list[dict[str, object]]]) -> None:
+    assert shape(["mteb/sts13-sts", "mteb/stsbenchmark-sts"]) == {"STS13": {"": 2}, "STS-B": {"": 2}}
+    found = read_sts(["mteb/sickr-sts"])[0].subsets[0]
+    assert (found.scores, found.first, found.second, found.dropped) == ((4.5, 0.0), ("a", "e"), ("b", "f"), 1)
+    assert found.hub == ("hub:mteb/sickr-sts:test", "c0ffee")
+    assert read_sts(["mteb/stsbenchmark-sts"], "dev")[0].subsets[0].hub == (
+        "hub:mteb/stsbenchmark-sts:validation",
+        "c0ffee",
+    )
+    hub["mteb/sts17-crosslingual-sts:en-en"] = [{"sentence1": "x", "sentence2": "y", "score": 1}]
+    assert shape(["mteb/sts17-crosslingual-sts:en-en"]) == {"sts17-crosslingual-en-en": {"": 1}}
+
+
+def test_one_word_names_all_seven(hub: dict[str, list[dict[str, object]]]) -> None:
+    assert list(shape(["mteb"])) == ["STS12", "STS13", "STS14", "STS15", "STS16", "STS-B", "SICK-R"]
+    assert list(shape(["mteb"], "dev")) == ["STS-B"]
+
+
+def test_a_folder_of_that_name_is_a_folder(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, hub: dict[str, list[dict[str, object]]]
+) -> None:
+    write(tmp_path / "mteb" / "sts12-sts" / "ours.tsv", LINES)
+    monkeypatch.chdir(tmp_path)
+    assert shape(["mteb"]) == {"sts12-sts": {"ours": 2}}
+    assert shape(["hub:mteb/sts12-sts"]) == {"STS12": {"": 2}}
+    with pytest.raises(InputError, match="no such file or folder"):
+        read_sts(["mteb/typo.tsv"])
+
+
+def test_data_sets_that_cannot_be_scored(hub: dict[str, list[dict[str, object]]]) -> None:
+    hub["owner/other"] = [{"text": "a", "label": 1}]
+    with pytest.raises(InputError, match="no columns 'score', 'sentence1', 'sentence2'"):
+        read_sts(["owner/other"])
+    hub["owner/words"] = [{"sentence1": "a", "sentence2": "b", "score": "high"}]
+    with pytest.raises(InputError, match="hub:owner/words:test, line 1: the score 'high' is no number"):
+        read_sts(["owner/words"])
+    with pytest.raises(InputError, match="cannot be read: Unknown split 'train'"):
+        read_sts(["mteb/sts12-sts"], "train")

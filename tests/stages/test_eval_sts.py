@@ -95,6 +95,89 @@ def test_compare_puts_both_side_by_side(tmp_path: Path, sts: Path, tiny_model: P
     assert facts["compare"]["label"] == other_model.name
 
 
+def test_intervals_and_paired_differences(tmp_path: Path, sts: Path, tiny_model: Path, other_model: Path) -> None:
+    work = WorkDirectory(tmp_path / "work")
+    facts = run(Params([sts], str(tiny_model), compare=str(other_model), device="cpu"), work).facts
+    for row in [*facts["sets"], *facts["sets"][0]["subsets"]]:
+        for role in ("model", "compare"):
+            for score in ("spearman_cosine", "pearson_cosine"):
+                low, high = row[role][f"{score}_interval"]
+                assert low < row[role][score] < high
+        difference = row["difference"]["spearman_cosine"]
+        assert difference == pytest.approx(row["model"]["spearman_cosine"] - row["compare"]["spearman_cosine"])
+        low, high = row["difference"]["spearman_cosine_interval"]
+        assert low < difference < high
+    mean = facts["mean"]
+    assert mean["difference"]["spearman_cosine"] == pytest.approx(mean["model"] - mean["compare"])
+    assert mean["intervals"]["model"][0] < mean["model"] < mean["intervals"]["model"][1]
+    # a mean over sets varies less than a set of it
+    assert np.ptp(mean["intervals"]["model"]) < max(
+        np.ptp(row["model"]["spearman_cosine_interval"]) for row in facts["sets"]
+    )
+    again = run(Params([sts], str(tiny_model), compare=str(other_model), device="cpu", seed=1, name="b"), work).facts
+    assert again["mean"]["intervals"] != mean["intervals"]
+    without = run(Params([sts], str(tiny_model), compare=str(other_model), device="cpu", bootstrap=0), work).facts
+    assert without["mean"]["intervals"] == {"model": None, "compare": None}
+    assert without["sets"][0]["model"]["spearman_cosine_interval"] is None
+    assert without["sets"][0]["model"]["spearman_cosine"] == facts["sets"][0]["model"]["spearman_cosine"]
+
+
+def test_alignment_and_uniformity_are_measured_on_the_benchmark(
+    tmp_path: Path, sts: Path, tiny_model: Path, other_model: Path
+) -> None:
+    from sentence_transformers import SentenceTransformer
+
+    work = WorkDirectory(tmp_path / "work")
+    facts = run(Params([sts], str(tiny_model), compare=str(other_model), device="cpu"), work).facts
+    rows = [line.split("\t") for line in (sts / "stsb" / "test.tsv").read_text().splitlines()]
+    for role, folder in (("model", tiny_model), ("compare", other_model)):
+        model = SentenceTransformer(str(folder), device="cpu")
+        first, second = (model.encode([row[side] for row in rows], normalize_embeddings=True) for side in (1, 2))
+        apart = [np.square(a - b).sum() for a, b, row in zip(first, second, rows, strict=True) if float(row[0]) > 4]
+        assert facts["alignment_uniformity"][role]["alignment"] == pytest.approx(np.mean(apart), abs=1e-4)
+        every = np.concatenate([first, second]).astype(float)
+        kernels = np.exp(-2 * np.square(every[:, None] - every).sum(axis=2))[np.triu_indices(len(every), 1)]
+        assert facts["alignment_uniformity"][role]["uniformity"] == pytest.approx(np.log(kernels.mean()), abs=1e-4)
+    assert set(facts["alignment_uniformity"]) == {"set", "split", "model", "compare", "difference"}
+    elsewhere = run(Params([sts / "sts13"], str(tiny_model), device="cpu", name="other"), work).facts
+    assert elsewhere["alignment_uniformity"] is None
+
+
+def test_vectors_from_a_file_stand_in_for_a_model(tmp_path: Path, sts: Path, tiny_model: Path) -> None:
+    from sentence_transformers import SentenceTransformer
+
+    rows = [line.split("\t") for path in sts.rglob("*.tsv") for line in path.read_text().splitlines()]
+    texts = list(dict.fromkeys(text for row in rows for text in row[1:]))
+    np.save(tmp_path / "v.npy", SentenceTransformer(str(tiny_model), device="cpu").encode(texts))
+    (tmp_path / "v.txt").write_text("\n".join(texts) + "\n", encoding="utf-8")
+    params = Params([sts], str(tiny_model), compare=str(tmp_path / "v.npy"), device="cpu")
+    facts = run(params, WorkDirectory(tmp_path / "work")).facts
+    for row in facts["sets"]:
+        assert row["compare"]["spearman_cosine"] == pytest.approx(row["model"]["spearman_cosine"], abs=0.05)
+    (tmp_path / "v.txt").write_text("\n".join([*texts[:-1], "something else"]) + "\n", encoding="utf-8")
+    with pytest.raises(InputError, match="lacks 1 of"):
+        run(params, WorkDirectory(tmp_path / "work"))
+
+
+def test_sets_of_another_size_than_the_published_are_told(tmp_path: Path, sts: Path, tiny_model: Path) -> None:
+    listener = Listener()
+    run(Params([sts], str(tiny_model), device="cpu", bootstrap=0), WorkDirectory(tmp_path / "work"), listener)
+    assert [warning[:32] for warning in listener.warnings] == [
+        "STS13 has 100 pairs here, the pu",
+        "STS-B has 80 pairs here, the pub",
+    ]
+
+
+def test_lines_that_cannot_be_read(tmp_path: Path, sts: Path, tiny_model: Path) -> None:
+    (sts / "stsb" / "test.tsv").open("a").write("high\tthe cat\tthe dog\n")
+    work, listener = WorkDirectory(tmp_path / "work"), Listener()
+    with pytest.raises(InputError, match="line 81: the score 'high' is no number"):
+        run(Params([sts], str(tiny_model), device="cpu"), work)
+    facts = run(Params([sts], str(tiny_model), device="cpu", skip_bad=True), work, listener).facts
+    assert facts["dropped"]["STS-B"]["unreadable"] == 1
+    assert "STS-B: 1 lines that cannot be read left out" in listener.warnings
+
+
 def test_dev_split_has_its_own_name(tmp_path: Path, sts: Path, tiny_model: Path, sentences: list[str]) -> None:
     write_pairs(sts / "stsb" / "dev.tsv", sentences[:31], list(np.arange(30) % 6))
     made = run(Params([sts], str(tiny_model), split="dev", device="cpu"), WorkDirectory(tmp_path / "work"))
@@ -109,7 +192,7 @@ def test_constant_scores_are_an_error_or_a_warning(
     write_pairs(sts / "sts13" / "headlines.test.tsv", sentences[:11], [3.0] * 10)
     facts = run(Params([sts], str(tiny_model), device="cpu"), work, listener).facts
     assert facts["sets"][0]["subsets"][2] == {"name": "headlines", "pairs": 10, "model": None, "share_kept": None}
-    assert listener.warnings == ["STS13 headlines alone has no score: all gold scores are 3"]
+    assert "STS13 headlines alone has no score: all gold scores are 3" in listener.warnings
     with pytest.raises(InputError, match=r"STS13 has no score with .*: all gold scores are 3"):
         run(Params([sts], str(tiny_model), aggregate="mean", device="cpu"), work)
     only = write_pairs(tmp_path / "one.tsv", sentences[:2], [3.0])
@@ -135,14 +218,15 @@ def test_empty_sides_are_counted(tmp_path: Path, sts: Path, tiny_model: Path) ->
     (sts / "stsb" / "test.tsv").open("a").write("3\t\tthe dog\n\tthe cat\tthe dog\n")
     listener = Listener()
     facts = run(Params([sts], str(tiny_model), device="cpu"), WorkDirectory(tmp_path / "work"), listener).facts
-    assert facts["dropped"]["STS-B"] == {"without_gold_score": 1, "with_empty_sentence": 1}
-    assert listener.warnings == ["STS-B: 1 pairs with an empty sentence left out"]
+    assert facts["dropped"]["STS-B"] == {"without_gold_score": 1, "with_empty_sentence": 1, "unreadable": 0}
+    assert "STS-B: 1 pairs with an empty sentence left out" in listener.warnings
 
 
 def test_all_faults_of_a_request_at_once(tmp_path: Path) -> None:
     with pytest.raises(UsageError) as caught:
-        run(Params([], aggregate="al", split="tset"), WorkDirectory(tmp_path))
-    assert all(word in caught.value.message for word in ("--sts", "did you mean all?", "did you mean test?"))
+        run(Params([], aggregate="al", split="tset", bootstrap=-1), WorkDirectory(tmp_path))
+    faults = ("--sts", "did you mean all?", "did you mean test?", "--bootstrap must be at least 0")
+    assert all(fault in caught.value.message for fault in faults)
 
 
 @pytest.mark.slow
@@ -161,7 +245,8 @@ def test_command_prints_a_table_or_one_json_document(
     words = ["eval-sts", "--sts", str(sts), "--model", str(tiny_model), "--work", str(tmp_path / "work")]
     assert _run(words) == 0
     table = capsys.readouterr().out
-    assert all(word in table for word in ("STS13", "FNWN", "mean of sets", "aggregate all", tiny_model.name))
+    words_there = ("STS13", "FNWN", "mean of sets", "aggregate all", tiny_model.name, " to ", "uniformity")
+    assert all(word in table for word in words_there)
     assert _run([*words, "--compare", str(tiny_model), "--json"]) == 0
     document = json.loads(capsys.readouterr().out)
     assert [found["share_kept"] for found in document["sets"]] == [pytest.approx(100), pytest.approx(100)]

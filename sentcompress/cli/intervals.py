@@ -1,0 +1,18 @@
+"""How tables with intervals show them, and the models they are of."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+
+def shown(interval: Sequence[float] | None, *, digits: int = 2, signed: bool = False) -> str | None:
+    """`79.81 to 84.05`; None where there is none."""
+    if interval is None:
+        return None
+    low, high = (f"{value:{'+' if signed else ''}.{digits}f}" for value in interval)
+    return f"{low} to {high}"
+
+
+def short(label: str) -> str:
+    """The head of a model's column: its label without the owner."""
+    return label.rstrip("/").rpartition("/")[2]

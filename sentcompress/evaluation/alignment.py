@@ -1,0 +1,130 @@
+"""Alignment and uniformity of vectors: how near similar sentences lie, and how evenly all are spread.
+
+Wang and Isola, "Understanding Contrastive Representation Learning through Alignment and Uniformity on the
+Hypersphere" (2020), as SimCSE measures them on STS-B: alignment over the pairs scored above 4, uniformity over all
+sentences. Both are better when smaller.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from sentcompress.evaluation.correlation_bootstrap import NO_RESAMPLING, Resampling, draw_counts, interval
+from sentcompress.evaluation.metrics import Floats, UndefinedError
+
+Values = npt.NDArray[np.float64]
+POSITIVE_ABOVE = 4.0
+# Rows of a block of distances; and the pairs of a set beyond which uniformity gets no interval (it needs all distances
+# between pairs in memory: 4 bytes times their square).
+BLOCK = 512
+MOST_RESAMPLED = 10_000
+
+
+@dataclass(frozen=True)
+class Measured:
+    """A value and what it is in each draw of the pairs, [rounds]."""
+
+    value: float
+    draws: Values
+
+    def less(self, other: Measured) -> Measured:
+        """The difference, paired by draw."""
+        return Measured(self.value - other.value, self.draws - other.draws)
+
+
+@dataclass(frozen=True)
+class Spread:
+    """Both measures of one model on one set of pairs."""
+
+    alignment: Measured
+    uniformity: Measured
+
+    @classmethod
+    def of(cls, first: Floats, second: Floats, gold: Floats, resampling: Resampling) -> Spread:
+        """Measure both; see `alignment` and `uniformity`."""
+        return cls(alignment(first, second, gold, resampling), uniformity(first, second, resampling))
+
+    def less(self, other: Spread) -> Spread:
+        """The differences to another model on the same pairs and draws."""
+        return Spread(self.alignment.less(other.alignment), self.uniformity.less(other.uniformity))
+
+    def as_dict(self) -> dict[str, Any]:
+        """Values and 95% intervals, for the record."""
+        return {
+            "alignment": self.alignment.value,
+            "alignment_interval": interval(self.alignment.draws),
+            "uniformity": self.uniformity.value,
+            "uniformity_interval": interval(self.uniformity.draws),
+        }
+
+
+def alignment(first: Floats, second: Floats, gold: Floats, resampling: Resampling = NO_RESAMPLING) -> Measured:
+    """Mean |x - y|^2 over the pairs whose gold score is above 4.
+
+    Args:
+        first, second: [N, D] vectors of length one.
+        gold: [N] scores from 0 to 5.
+
+    Raises:
+        UndefinedError: if no pair is scored above 4.
+    """
+    positive = gold > POSITIVE_ABOVE
+    if not positive.any():
+        raise UndefinedError(f"no pair is scored above {POSITIVE_ABOVE:g}")
+    apart = np.square(first[positive].astype(np.float64) - second[positive].astype(np.float64)).sum(axis=1)
+    counts = draw_counts(len(apart), resampling.rounds, resampling.generator("alignment"))
+    return Measured(float(apart.mean()), apart @ counts / len(apart))
+
+
+def uniformity(first: Floats, second: Floats, resampling: Resampling = NO_RESAMPLING) -> Measured:
+    """log of the mean of exp(-2 |x - y|^2) over all pairs of different places among the 2N sentences.
+
+    A sentence that stands in several pairs counts each time. In a draw, a pair is never held against its own copies.
+
+    Args:
+        first, second: [N, D] vectors of length one.
+    """
+    count = len(first)
+    inner = _kernel(first, second)
+    between = 0.0
+    kernels: list[Values] = []
+    keep = resampling.rounds > 0 and count <= MOST_RESAMPLED
+    for block in _kernels_between(first, second):
+        between += float(block.sum(dtype=np.float64))
+        if keep:
+            kernels.append(block)
+    total, places = between + 2 * float(inner.sum()), 2 * count
+    value = float(np.log(total / (places * (places - 1))))
+    if not keep:
+        return Measured(value, np.full(resampling.rounds, np.nan))
+    drawn = draw_counts(count, resampling.rounds, resampling.generator("uniformity"))
+    whole = np.concatenate(kernels)
+    sums = np.einsum("nr,nr->r", drawn, whole @ drawn.astype(np.float32)) + 2 * inner @ drawn
+    compared = 4 * (count**2 - np.square(drawn).sum(axis=0)) + 2 * count
+    return Measured(value, np.log(sums / compared))
+
+
+def _kernel(x: Floats, y: Floats) -> Values:
+    return np.exp(-2 * np.square(x.astype(np.float64) - y.astype(np.float64)).sum(axis=1))
+
+
+def _kernels_between(first: Floats, second: Floats) -> Iterator[Values]:
+    """Sums of the four kernels between the sentences of two pairs: blocks of [N, N], zero on the diagonal."""
+    sides = [first.astype(np.float32), second.astype(np.float32)]
+    lengths = [np.einsum("nd,nd->n", side, side) for side in sides]
+    for start in range(0, len(first), BLOCK):
+        rows = slice(start, start + BLOCK)
+        block = sum(
+            np.exp(-2 * np.maximum(of_x[rows, None] + of_y - 2 * x[rows] @ y.T, 0))
+            for x, of_x in zip(sides, lengths, strict=True)
+            for y, of_y in zip(sides, lengths, strict=True)
+        )
+        assert not isinstance(block, int)
+        places = np.arange(len(block))
+        block[places, start + places] = 0
+        yield block
