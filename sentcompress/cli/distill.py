@@ -30,6 +30,13 @@ def command(
     dim: Annotated[
         int | None, typer.Option("--dim", help="Take the projection pca-DIM. By default the one fitted last.")
     ] = None,
+    token_dim: Annotated[
+        int | None,
+        typer.Option(
+            "--token-dim",
+            help="For teacher:K: factorise the token table to this width (an ELECTRA checkpoint, as SimTDE's).",
+        ),
+    ] = None,
     epochs: Annotated[int | None, typer.Option("--epochs", help=f"Passes over the sentences. {RECIPE}")] = None,
     lr: Annotated[float | None, typer.Option("--lr", help="Highest learning rate.")] = None,
     batch_size: Annotated[int | None, typer.Option("--batch-size", help="Sentences a step.")] = None,
@@ -63,6 +70,12 @@ def command(
     patience: Annotated[
         float | None, typer.Option("--patience", help="Stop after so many epochs without a better dev score.")
     ] = None,
+    grad_accum: Annotated[
+        int,
+        typer.Option(
+            "--grad-accum", help="Batches that make one step; contrastive methods see all their rows as negatives."
+        ),
+    ] = 1,
     max_steps: Annotated[int | None, typer.Option("--max-steps", help="Stop after so many steps.")] = None,
     settings: Annotated[
         list[str] | None,
@@ -106,6 +119,7 @@ def command(
         patience=patience,
         warmup_ratio=warmup_ratio,
         batch_tokens=batch_tokens,
+        grad_accum=grad_accum,
         max_steps=max_steps,
         seed=seed,
         device=device,
@@ -116,6 +130,7 @@ def command(
         method=method,
         student=student,
         dim=dim,
+        token_dim=token_dim,
         numbers=numbers,
         options=tuple(settings or ()),
         dev=dev,

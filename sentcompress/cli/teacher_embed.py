@@ -34,6 +34,12 @@ def command(
     batch_tokens: Annotated[
         int | None, typer.Option("--batch-tokens", help="Most tokens in a batch. By default what suits the device.")
     ] = None,
+    layers: Annotated[
+        str | None,
+        typer.Option(
+            "--layers", help="Keep the pooled states of these layers too, counted from 1, with commas; pkd needs them."
+        ),
+    ] = None,
     name: options.Name = None,
     work: options.Work = options.DEFAULT_WORK,
     force: options.Force = False,
@@ -45,6 +51,7 @@ def command(
     from sentcompress.stages import teacher_embed as stage
 
     params = stage.Params(
+        layers=options.whole_numbers(layers, "--layers"),
         teacher=teacher,
         sentences=sentences,
         name=name or "main",

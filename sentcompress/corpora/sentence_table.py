@@ -61,6 +61,29 @@ class SentenceTable:
                 for batch in file.iter_batches(batch_size=batch_rows, columns=["text"]):
                     yield batch.column(0).to_pylist()
 
+    def triplets(self) -> npt.NDArray[np.int64]:
+        """[n, 2 + N] rows of anchor, positive and N hard negatives; none where the input had no labels.
+
+        Labelled pairs give one negative each, in a column `negative`; mined ones are a list in `negatives`.
+        """
+        path = self.folder / TRIPLETS
+        if not path.is_file():
+            return np.zeros((0, 3), np.int64)
+        table = pq.read_table(path)
+        single = "negative" in table.column_names
+        columns = [table.column(name).to_numpy() for name in ("anchor", "positive", *(["negative"] if single else []))]
+        if single:
+            return np.stack(columns, axis=1)
+        lists = table.column("negatives").combine_chunks()
+        return np.concatenate([np.stack(columns, axis=1), lists.flatten().to_numpy().reshape(len(lists), -1)], axis=1)
+
+    def domains(self) -> npt.NDArray[np.int64]:
+        """[N] the number of each row's domain: of the column `domain`, else all one domain (0)."""
+        if not self.shards or "domain" not in pq.read_schema(self.shards[0]).names:
+            return np.zeros(len(self), np.int64)
+        names = [name for shard in range(len(self.shards)) for name in self._column(shard, "domain")]
+        return np.unique(names, return_inverse=True)[1].astype(np.int64)
+
     def parents(self) -> npt.NDArray[np.int64]:
         """[N] the row that each row was made from, -1 for originals."""
         columns = [pq.read_table(path, columns=["parent"]).column("parent").to_numpy() for path in self.shards]

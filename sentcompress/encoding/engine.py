@@ -30,6 +30,7 @@ class EncodeEngine:
         dtype: auto, float32, bfloat16, or float16 on a GPU.
         batch_tokens: the largest number of tokens in a batch; by default what suits the device.
         plan: decisions of an earlier engine, instead of `dtype` and `batch_tokens`.
+        layers: layers of the transformer, from 1; their pooled states follow each vector in the same row.
 
     Raises:
         UsageError: for an unknown device or dtype.
@@ -44,10 +45,12 @@ class EncodeEngine:
         dtype: str = "auto",
         batch_tokens: int | None = None,
         plan: Plan | None = None,
+        layers: Sequence[int] = (),
     ) -> None:
         self.device = pick_device(device)
         self.plan = plan or make_plan(encoder, self.device, dtype, batch_tokens)
         self._encoder = prepared(encoder, self.device, self.plan.dtype)
+        self.layers = tuple(layers)
         self._padding = int(encoder.tokenizer.pad_token_id or 0)
 
     @property
@@ -66,7 +69,8 @@ class EncodeEngine:
 
     @property
     def dimension(self) -> int:
-        return self._encoder.dimension
+        """D, the length of a row: the vector's own width and that of each of `layers`."""
+        return self._encoder.dimension + len(self.layers) * self._encoder.pooled_dimension
 
     def encode(self, texts: Sequence[str], task: Task | None = None) -> npt.NDArray[np.float32]:
         """Vectors of all texts at once: N texts -> [N, D], in their order; `task` counts texts."""
@@ -120,6 +124,9 @@ class EncodeEngine:
         padded = len(tokens[-1]) < len(tokens[0])
         ids, mask = ids.to(self.device, non_blocking=True), mask.to(self.device, non_blocking=True)
         # Without a mask, attention takes its fastest kernel.
-        output = self._encoder.transformer(input_ids=ids, attention_mask=mask if padded else None)
+        asked = {"output_hidden_states": True} if self.layers else {}
+        output = self._encoder.transformer(input_ids=ids, attention_mask=mask if padded else None, **asked)
         vectors = self._encoder.head(output.last_hidden_state.float(), mask)
-        return functional.normalize(vectors, dim=1) if self._encoder.normalize else vectors
+        vectors = functional.normalize(vectors, dim=1) if self._encoder.normalize else vectors
+        states = [self._encoder.pooled(output.hidden_states[layer].float(), mask) for layer in self.layers]
+        return torch.cat([vectors, *states], dim=1)

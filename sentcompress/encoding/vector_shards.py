@@ -12,13 +12,21 @@ import numpy.typing as npt
 from sentcompress.errors import InputError
 
 SHARD_PATTERN = "vectors-{:05d}.npy"
+# Pooled states of chosen layers of the teacher, side by side in one row.
+LAYERS = "layers"
+LAYER_SHARD_PATTERN = LAYERS + "-{:05d}.npy"
 
 
 class VectorShards:
-    """All vectors of an artifact of kind `teacher-vectors`: [N, D], float32 or float16 on disk."""
+    """All vectors of an artifact of kind `teacher-vectors`: [N, D], float32 or float16 on disk.
 
-    def __init__(self, folder: Path) -> None:
-        self.paths = sorted(folder.glob("vectors-*.npy"))
+    Args:
+        folder: of the artifact.
+        prefix: `vectors`, or `layers` for the states of layers, [N, L D].
+    """
+
+    def __init__(self, folder: Path, prefix: str = "vectors") -> None:
+        self.paths = sorted(folder.glob(f"{prefix}-*.npy"))
         self._shards = [np.load(path, mmap_mode="r") for path in self.paths]
         self._starts = np.cumsum([0, *(len(shard) for shard in self._shards)])
 

@@ -105,9 +105,13 @@ class Encoder(nn.Module):
         """Last hidden states [B, T, H] of token ids [B, T]."""
         return self.transformer(input_ids=input_ids, attention_mask=attention_mask).last_hidden_state  # type: ignore[no-any-return]
 
+    def pooled(self, states: Tensor, attention_mask: Tensor) -> Tensor:
+        """Pooling alone: [B, T, H] -> [B, D_s]."""
+        return torch.cat([pool(states, attention_mask, mode) for mode in self.pooling], dim=1)
+
     def head(self, states: Tensor, attention_mask: Tensor) -> Tensor:
         """Pooling and dense layers, without normalisation: [B, T, H] -> [B, D]."""
-        vectors = torch.cat([pool(states, attention_mask, mode) for mode in self.pooling], dim=1)
+        vectors = self.pooled(states, attention_mask)
         for layer in self.dense:
             vectors = layer(vectors)
         return vectors
@@ -115,6 +119,11 @@ class Encoder(nn.Module):
     def embed(self, input_ids: Tensor, attention_mask: Tensor) -> Tensor:
         """Vectors before normalisation, the ones that are trained: [B, T] -> [B, D]."""
         return self.head(self.states(input_ids, attention_mask), attention_mask)
+
+    def embed_with_states(self, input_ids: Tensor, attention_mask: Tensor) -> tuple[Tensor, tuple[Tensor, ...]]:
+        """`embed`, and the hidden states [B, T, H] that went into it: of the embedding layer and of every layer."""
+        output = self.transformer(input_ids=input_ids, attention_mask=attention_mask, output_hidden_states=True)
+        return self.head(output.last_hidden_state, attention_mask), output.hidden_states
 
     def forward(self, input_ids: Tensor, attention_mask: Tensor) -> Tensor:
         """The deployed vectors: [B, T] token ids and mask -> [B, D]."""

@@ -11,6 +11,7 @@ from torch import nn
 
 from sentcompress.errors import InputError, UsageError, did_you_mean
 from sentcompress.models.encoder import Encoder
+from sentcompress.models.factorised import factorised
 from sentcompress.models.layout import load_encoder
 from sentcompress.models.sources import EMBEDDED, Source, resolve
 
@@ -43,12 +44,14 @@ class Student:
         label: the name as given.
         source: the files that its weights come from: the teacher's for `teacher:K`.
         layers: for `teacher:K`, K.
+        token_dim: for `teacher:K`, the width of a factorised token table; None keeps the teacher's table.
         pooling: how a checkpoint without modules is pooled.
     """
 
     label: str
     source: Source
     layers: int | None = None
+    token_dim: int | None = None
     pooling: str = "auto"
     trust_remote_code: bool = False
 
@@ -56,17 +59,20 @@ class Student:
     def slug(self) -> str:
         """The label as a part of an artifact's name."""
         name = Path(self.label).resolve().name if Path(self.label).is_dir() else self.label.rsplit("/", 1)[-1]
-        return re.sub(r"[^\w.-]+", "-", name).strip("-.").lower() or "student"
+        slug = re.sub(r"[^\w.-]+", "-", name).strip("-.").lower() or "student"
+        return slug if self.token_dim is None else f"{slug}-e{self.token_dim}"
 
     def load(self) -> Encoder:
         """The encoder to train, float32; its vectors are normalised once it is deployed, whatever it starts from.
 
         Raises:
-            InputError: if the teacher's layers cannot be taken from it.
+            InputError: if the teacher's layers cannot be taken from it, or its token table not be factorised.
         """
         encoder = load_encoder(self.source, pooling=self.pooling, trust_remote_code=self.trust_remote_code)
         if self.layers is not None:
             keep_last_layers(encoder.transformer, self.layers, self.source.label)
+        if self.token_dim is not None:
+            encoder.transformer = factorised(encoder.transformer, self.token_dim, self.source.label)
         encoder.normalize = True
         return encoder
 
@@ -85,9 +91,11 @@ def layer_count(name: str) -> int | None:
     return int(match[1])
 
 
-def teacher_layers(name: str, teacher: Source, pooling: str, trust_remote_code: bool) -> Student:
+def teacher_layers(
+    name: str, teacher: Source, pooling: str, trust_remote_code: bool, token_dim: int | None = None
+) -> Student:
     """The student `teacher:K`, made of the teacher's own files and pooled as the teacher is."""
-    return Student(name, teacher, layer_count(name), pooling, trust_remote_code)
+    return Student(name, teacher, layer_count(name), token_dim, pooling, trust_remote_code)
 
 
 def find_student(name: str, *, revision: str | None = None, trust_remote_code: bool = False) -> Student:

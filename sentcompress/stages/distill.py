@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
@@ -14,12 +14,10 @@ from torch import Tensor
 from sentcompress.artifacts import Artifact, Build, Request, WorkDirectory, file_digest
 from sentcompress.corpora.sentence_table import SentenceTable
 from sentcompress.corpora.sts import StsSubset, read_sts_file
-from sentcompress.encoding.vector_shards import VectorShards
-from sentcompress.errors import InputError, TrainingError, UsageError, did_you_mean, raise_faults
+from sentcompress.errors import InputError, UsageError, did_you_mean, raise_faults
 from sentcompress.methods import METHODS, method_class
 from sentcompress.methods.base import Method, Shapes
 from sentcompress.methods.recipe import parse_options
-from sentcompress.models.catalog import MODEL_FOLDER
 from sentcompress.models.devices import pick_device
 from sentcompress.models.encoder import Encoder
 from sentcompress.models.projection import Projection
@@ -27,20 +25,14 @@ from sentcompress.models.sources import resolve
 from sentcompress.models.students import Student, find_student, layer_count, teacher_layers
 from sentcompress.progress import SILENT, Reporter
 from sentcompress.training.batches import Batch, Plan, Rows, collate
-from sentcompress.training.checkpoint import Checkpoints
-from sentcompress.training.deploy import Deployed, deploy
 from sentcompress.training.dev import Dev, held_out_dev, sts_dev
 from sentcompress.training.inputs import Inputs, find_inputs
-from sentcompress.training.loop import Progress, Training
 from sentcompress.training.rows import hold_out
+from sentcompress.training.session import Session, tokenised
 from sentcompress.training.settings import Overrides, Settings
-from sentcompress.training.token_cache import build_token_cache
+from sentcompress.training.teacher_views import supply
 
 COMMAND = "distill"
-LOG = "log.jsonl"
-# What only the training needs; gone when the artifact is finished.
-STATE = "state"
-BEST = "best"
 
 
 @dataclass(frozen=True)
@@ -50,6 +42,7 @@ class Params:
     method: str = "hpd"
     student: str = "teacher:3"
     dim: int | None = None
+    token_dim: int | None = None
     numbers: Overrides = field(default_factory=Overrides)
     options: tuple[str, ...] = ()
     dev: Path | None = None
@@ -84,9 +77,16 @@ class Params:
         if self.dim is not None and self.projection is not None:
             faults.append("--dim and --projection both choose the projection; give one of them")
         try:
-            layer_count(self.student)
+            layers = layer_count(self.student)
         except UsageError as error:
             faults.append(error.message)
+        else:
+            if self.token_dim is not None and layers is None:
+                faults.append(
+                    f"--token-dim factorises the teacher's token table: it needs --student teacher:K, not {self.student}"
+                )
+        if self.token_dim is not None and self.token_dim < 1:
+            faults.append(f"--token-dim must be at least 1, not {self.token_dim}")
         if self.dev is not None and not self.dev.is_file():
             faults.append(f"--dev {self.dev}: no such file")
         raise_faults(faults, COMMAND)
@@ -130,7 +130,7 @@ def _find_student(params: Params, vectors: Artifact) -> Student:
             f"the teacher {source.label} is no longer the one that made {vectors.reference}: its files have changed",
             "run: sentcompress teacher-embed",
         )
-    return teacher_layers(params.student, source, str(asked.get("pooling", "auto")), trusted)
+    return teacher_layers(params.student, source, str(asked.get("pooling", "auto")), trusted, params.token_dim)
 
 
 def _read_dev(path: Path) -> StsSubset:
@@ -150,6 +150,7 @@ def _request(params: Params, inputs: Inputs, student: Student) -> Request:
         **params.settings().that_matter(),
         "method": params.method,
         "student": student.label,
+        "token_dim": student.token_dim,
         "options": params.method_options(),
     }
     width = f"-{inputs.projection.facts['dimension']}" if inputs.projection else ""
@@ -168,56 +169,44 @@ class _Distillation:
     reporter: Reporter
 
     def run(self) -> Artifact:
-        settings = self.params.settings()
-        device = pick_device(settings.device)
+        params = self.params
+        settings, device = params.settings(), pick_device(params.numbers.device)
         encoder = self.student.load()
         settings = replace(settings, max_length=min(settings.max_length, encoder.text.max_length))
+        table = SentenceTable(self.inputs.sentences.path)
+        options = params.method_options()
+        supplied = supply(
+            method_class(params.method).needs,
+            encoder,
+            self.inputs.vectors,
+            domains=table.domains(),
+            tensors=self._projection(),
+            input_layer=int(options.get("layer", 0)),
+            device=device,
+        )
         # Heads start from random values.
         torch.manual_seed(settings.seed)
-        vectors = VectorShards(self.inputs.vectors.path)
-        method = self._method(encoder, vectors)
-        table = SentenceTable(self.inputs.sentences.path)
-
-        def tokenize(texts: Sequence[str]) -> list[list[int]]:
-            return encoder.tokenize(texts, settings.max_length)
-
-        tokens = build_token_cache(self.build, f"{STATE}/tokens", table, tokenize, self.reporter)
+        method = self._method(supplied.shapes)
+        session = Session(encoder, method, settings, device, self.build, self.reporter)
+        tokens = tokenised(encoder, settings, table, self.build, self.reporter)
         pad = encoder.tokenizer.pad_token_id or 0
 
         def tensors(rows: Rows) -> Batch:
-            return collate(rows, tokens, vectors, pad)
+            return collate(rows, tokens, supplied.fields, pad)
 
         rows, dev = self._rows_and_dev(encoder, method, table, tensors)
         plan = Plan(rows, tokens.lengths[rows], settings.batch_size, settings.token_budget, settings.seed)
-        training = Training(
-            encoder=encoder,
-            method=method,
-            plan=plan,
-            collate=tensors,
-            views=lambda batch: {
-                "student": encoder.embed(batch.input_ids, batch.attention_mask),
-                "teacher": batch.targets,
-            },
-            dev=dev,
-            settings=settings,
-            device=device,
-            checkpoints=Checkpoints(self.build, STATE),
-            log_path=self.build.path / LOG,
-            reporter=self.reporter,
-        )
-        progress = self._train(training)
-        measured = deploy(encoder, method, self.build.path / MODEL_FOLDER, training.dev, device)
-        facts = self._facts(training, progress, measured, len(rows), str(device))
-        for leftover in (STATE, BEST):
-            self.build.remove(leftover)
-        return self.build.finish(facts)
+        trained = session.train(plan, tensors, supplied.views, dev)
+        recipe = params.numbers.apply(method_class(params.method).recipe)
+        return session.finish(session.facts(trained, len(rows), recipe, self._own_facts(options)))
 
-    def _method(self, encoder: Encoder, vectors: VectorShards) -> Method:
-        tensors: dict[str, Tensor] = {}
-        if self.inputs.projection:
-            projection = Projection.load(self.inputs.projection.path)
-            tensors = {"pca_weight": torch.from_numpy(projection.weight), "pca_mean": torch.from_numpy(projection.mean)}
-        shapes = Shapes(encoder.dimension, vectors.dimension, tensors)
+    def _projection(self) -> dict[str, Tensor]:
+        if not self.inputs.projection:
+            return {}
+        projection = Projection.load(self.inputs.projection.path)
+        return {"pca_weight": torch.from_numpy(projection.weight), "pca_mean": torch.from_numpy(projection.mean)}
+
+    def _method(self, shapes: Shapes) -> Method:
         try:
             return method_class(self.params.method)(shapes, self.params.method_options())
         except ValueError as error:
@@ -239,46 +228,13 @@ class _Distillation:
             )
         return rows, held_out_dev(held, tensors, method.target)
 
-    def _train(self, training: Training) -> Progress:
-        try:
-            return training.run()
-        except TrainingError as error:
-            if training.best is None:
-                raise
-            folder = self.build.path / BEST
-            training.restore_best()
-            deploy(training.encoder, training.method, folder, training.dev, training.device)
-            kept = (
-                f"the best weights so far are the model folder {folder}; a new run under another --name leaves it there"
-            )
-            raise TrainingError(error.message, f"{error.hint}; {kept}") from None
-
-    def _facts(
-        self, training: Training, progress: Progress, measured: Deployed, rows: int, device: str
-    ) -> dict[str, Any]:
+    def _own_facts(self, options: dict[str, Any]) -> dict[str, Any]:
         vectors = self.inputs.vectors
-        recipe = self.params.numbers.apply(method_class(self.params.method).recipe)
         return {
             "method": self.params.method,
             "student": self.student.label,
+            "token_dim": self.student.token_dim,
             "teacher": vectors.facts.get("teacher"),
-            "parameters": measured.parameters,
-            "dimension": measured.dimension,
             "teacher_dimension": vectors.facts.get("dimension"),
-            "dev": progress.best_score,
-            "dev_protocol": training.dev.protocol,
-            "dev_of_saved_model": measured.score,
-            "best_step": progress.best_step,
-            "steps": progress.step,
-            "stopped": progress.stopped,
-            "training_rows": rows,
-            "sentences_seen": progress.sentences,
-            "tokens_seen": progress.tokens,
-            "training_seconds": round(progress.seconds, 1),
-            "sentences_per_second": round(progress.sentences / max(progress.seconds, 1e-9), 1),
-            "device": device,
-            "compute_dtype": progress.dtype,
-            "compute_dtype_reason": progress.dtype_reason,
-            "recipe": recipe.as_dict(),
-            "options": self.params.method_options(),
+            "options": options,
         }

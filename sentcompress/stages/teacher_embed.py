@@ -3,15 +3,20 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
+
+import numpy as np
+import numpy.typing as npt
 
 from sentcompress.artifacts import Artifact, Build, Request, WorkDirectory
 from sentcompress.corpora.sentence_table import SentenceTable
 from sentcompress.encoding.engine import EncodeEngine
 from sentcompress.encoding.plan import Plan
-from sentcompress.encoding.vector_shards import SHARD_PATTERN, writing_vectors
+from sentcompress.encoding.vector_shards import LAYER_SHARD_PATTERN, SHARD_PATTERN, writing_vectors
 from sentcompress.errors import InputError, raise_faults
 from sentcompress.models.devices import DTYPES, pick_device
 from sentcompress.models.encoder import Encoder
@@ -39,6 +44,7 @@ class Params:
     dtype: str = "auto"
     device: str = "auto"
     batch_tokens: int | None = None
+    layers: tuple[int, ...] = ()
     force: bool = False
 
     def check(self) -> None:
@@ -54,6 +60,8 @@ class Params:
             faults.append(f"--max-length must be at least 1, not {self.max_length}")
         if self.batch_tokens is not None and self.batch_tokens < 1:
             faults.append(f"--batch-tokens must be at least 1, not {self.batch_tokens}")
+        if any(layer < 1 for layer in self.layers) or list(self.layers) != sorted(set(self.layers)):
+            faults.append(f"--layers takes rising numbers from 1, such as 2,4,6, not {','.join(map(str, self.layers))}")
         raise_faults(faults, COMMAND)
 
 
@@ -77,10 +85,12 @@ def run(params: Params, work: WorkDirectory, reporter: Reporter = SILENT) -> Art
         engine = _engine(params, encoder, build)
         reporter.note(f"{source.label} on {engine.device.type} in {engine.compute_dtype} ({engine.dtype_reason})")
         table = SentenceTable(sentences.path)
-        encoded, seconds = _embed(table, engine, params.store, build, reporter)
+        encoded, seconds = _embed(table, engine, encoder.dimension, params.store, build, reporter)
         facts: dict[str, Any] = {
             "rows": len(table),
-            "dimension": engine.dimension,
+            "dimension": encoder.dimension,
+            "layers": list(params.layers),
+            "layer_width": encoder.pooled_dimension if params.layers else None,
             "teacher": source.label,
             "sentences_digest": sentences.digest,
             "compute_dtype": engine.compute_dtype,
@@ -105,6 +115,8 @@ def _request(params: Params, sentences: Artifact, source: Source) -> Request:
         # What was asked for: "auto" stays "auto", else a request could not be compared before measuring.
         "compute_dtype": params.dtype,
     }
+    if params.layers:
+        asked["layers"] = list(params.layers)
     inputs = {sentences.reference: sentences.digest, f"model:{teacher}": source.digest}
     return Request("teacher-vectors", params.name, COMMAND, asked, inputs)
 
@@ -119,24 +131,35 @@ def _teacher(params: Params, source: Source) -> Encoder:
                 f"use --max-length {positions} or less",
             )
         encoder.text = replace(encoder.text, max_length=params.max_length)
+    depth = int(getattr(encoder.config, "num_hidden_layers", 0))
+    if params.layers and params.layers[-1] > depth:
+        raise InputError(
+            f"{source.label} has {depth} layers, not {params.layers[-1]}", f"choose --layers up to {depth}"
+        )
     return encoder
 
 
 def _engine(params: Params, encoder: Encoder, build: Build) -> EncodeEngine:
     """The engine of this build; the first run decides and writes it down, those that resume it follow."""
     if not build.has(LOG):
-        engine = EncodeEngine(encoder, device=params.device, dtype=params.dtype, batch_tokens=params.batch_tokens)
+        engine = EncodeEngine(
+            encoder,
+            device=params.device,
+            dtype=params.dtype,
+            batch_tokens=params.batch_tokens,
+            layers=params.layers,
+        )
         with build.write(LOG) as path:
             path.write_text(engine.plan.to_json(), encoding="utf-8")
         return engine
     plan = Plan.from_json((build.path / LOG).read_text(encoding="utf-8"))
     if params.batch_tokens:  # asked for again, perhaps because the memory did not suffice
         plan = replace(plan, batch_tokens=params.batch_tokens)
-    return EncodeEngine(encoder, device=params.device, plan=plan)
+    return EncodeEngine(encoder, device=params.device, plan=plan, layers=params.layers)
 
 
 def _embed(
-    table: SentenceTable, engine: EncodeEngine, store: str, build: Build, reporter: Reporter
+    table: SentenceTable, engine: EncodeEngine, dimension: int, store: str, build: Build, reporter: Reporter
 ) -> tuple[int, float]:
     """Write the shards that are missing; returns how many sentences that were and the seconds it took."""
     encoded, seconds = 0, 0.0
@@ -147,9 +170,24 @@ def _embed(
                 task.advance(rows)
                 continue
             started = time.perf_counter()
-            with build.write(name) as path, writing_vectors(path, rows, engine.dimension, store) as append:
+            with ExitStack() as stack:
+                # The vectors' shard is finished last: where it is, the layers' shard is too.
+                append = stack.enter_context(_shard(build, name, rows, dimension, store))
+                beside = engine.dimension - dimension
+                layers = LAYER_SHARD_PATTERN.format(shard)
+                append_layers = stack.enter_context(_shard(build, layers, rows, beside, store)) if beside else None
                 # Nothing but the shard's own sentences goes in, so that its bytes do not depend on where a run began.
                 for vectors in engine.stream([table.texts(shard)], task):
-                    append(vectors)
+                    append(vectors[:, :dimension])
+                    if append_layers:
+                        append_layers(vectors[:, dimension:])
             encoded, seconds = encoded + rows, seconds + time.perf_counter() - started
     return encoded, seconds
+
+
+@contextmanager
+def _shard(
+    build: Build, name: str, rows: int, dimension: int, store: str
+) -> Iterator[Callable[[npt.NDArray[np.float32]], None]]:
+    with build.write(name) as path, writing_vectors(path, rows, dimension, store) as append:
+        yield append

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import queue
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
-from typing import Protocol, TypeVar
+from typing import TypeVar
 
 import numpy as np
 import numpy.typing as npt
@@ -71,47 +71,74 @@ class Batch:
     """The tensors of one step.
 
     Attributes:
-        input_ids: [B, T].
-        attention_mask: [B, T].
-        targets: [B, D_t] what the rows are to be compared with.
+        input_ids: [S, T] the texts: S = B sentences, or B anchors, B positives and B N hard negatives.
+        attention_mask: [S, T].
+        fields: what belongs to the rows, [B, ...] each: `teacher` [B, D_t] and whatever else the method needs.
+        rows: B.
+        kept: ordinary sentences that are trained on beside triplets.
     """
 
     input_ids: Tensor
     attention_mask: Tensor
-    targets: Tensor
+    fields: Mapping[str, Tensor]
+    rows: int
+    kept: Batch | None = None
 
     def __len__(self) -> int:
-        return len(self.input_ids)
+        return self.rows
+
+    @property
+    def targets(self) -> Tensor:
+        """[B, D_t] the teacher's vectors."""
+        return self.fields["teacher"]
+
+    @property
+    def tokens(self) -> int:
+        """Tokens that are computed, padding included."""
+        return self.input_ids.numel() + (self.kept.tokens if self.kept else 0)
 
     def to(self, device: torch.device) -> Batch:
         if device.type == "cpu":
             return self
-        ids, mask, targets = (
-            tensor.pin_memory().to(device, non_blocking=True) if device.type == "cuda" else tensor.to(device)
-            for tensor in (self.input_ids, self.attention_mask, self.targets)
+        return Batch(
+            _moved(self.input_ids, device),
+            _moved(self.attention_mask, device),
+            {name: _moved(tensor, device) for name, tensor in self.fields.items()},
+            self.rows,
+            self.kept.to(device) if self.kept else None,
         )
-        return Batch(ids, mask, targets)
 
 
-class Targets(Protocol):
-    """What `encoding.vector_shards.VectorShards` offers."""
-
-    @property
-    def dimension(self) -> int: ...
-
-    def rows(self, indices: Rows) -> npt.NDArray[np.float32]: ...
+def _moved(tensor: Tensor, device: torch.device) -> Tensor:
+    return tensor.pin_memory().to(device, non_blocking=True) if device.type == "cuda" else tensor.to(device)
 
 
-def collate(rows: Rows, tokens: TokenCache, targets: Targets, pad: int) -> Batch:
-    """The tensors of some rows, padded on the right to the longest of them."""
+# From row numbers [B] to what belongs to them, [B, ...].
+RowField = Callable[[Rows], Tensor]
+
+
+def padded(rows: Rows, tokens: TokenCache, pad: int) -> tuple[Tensor, Tensor]:
+    """Token ids and mask of some rows, [B, T] each, padded on the right to the longest of them."""
     longest = int(tokens.lengths[rows].max())
     # torch's own memory is aligned the same way in every process; sums over it round the same way too.
     ids = torch.full((len(rows), longest), pad, dtype=torch.int64)
     mask = torch.zeros((len(rows), longest), dtype=torch.int64)
     tokens.fill(rows, ids.numpy(), mask.numpy())
-    goal = torch.empty((len(rows), targets.dimension), dtype=torch.float32)
-    goal.numpy()[:] = targets.rows(rows)
-    return Batch(ids, mask, goal)
+    return ids, mask
+
+
+def collate(rows: Rows, tokens: TokenCache, fields: Mapping[str, RowField], pad: int) -> Batch:
+    """The tensors of some rows of a sentence table."""
+    ids, mask = padded(rows, tokens, pad)
+    return Batch(ids, mask, {name: field(rows) for name, field in fields.items()}, len(rows))
+
+
+def collate_triplets(triplets: Rows, tokens: TokenCache, pad: int, kept: Batch | None = None) -> Batch:
+    """The tensors of some triplets, [B, 2 + N] rows of a sentence table."""
+    # Anchors, positives, then all negatives of the first anchor, of the second, ...
+    rows = np.concatenate([triplets[:, 0], triplets[:, 1], triplets[:, 2:].reshape(-1)])
+    ids, mask = padded(rows, tokens, pad)
+    return Batch(ids, mask, {}, len(triplets), kept)
 
 
 @contextmanager

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import closing
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -19,16 +19,18 @@ from sentcompress.progress import Reporter
 from sentcompress.training.batches import Batch, Plan, Rows, ahead
 from sentcompress.training.checkpoint import Checkpoints, Weights, copy_weights
 from sentcompress.training.dev import Dev
+from sentcompress.training.gradient_cache import backward_together
+from sentcompress.training.health import Health, Watch, diagnose
 from sentcompress.training.log import TrainingLog
 from sentcompress.training.optimizer import make_optimizer, set_dropout
 from sentcompress.training.precision import choose_dtype, computing_in
 from sentcompress.training.schedule import factor, warmup_steps
 from sentcompress.training.settings import Settings
+from sentcompress.training.views import Views
 from sentcompress.training.window import Window
 
 # Steps between two looks at the numbers; on a GPU each look waits for the device.
 LOOK_EVERY = 10
-Views = Callable[[Batch], dict[str, Tensor]]
 
 
 @dataclass
@@ -42,6 +44,10 @@ class Progress:
     best_score: float | None = None
     best_step: int | None = None
     best_sentences: int = 0
+    start_score: float | None = None
+    mean_cosine: float | None = None
+    effective_rank: float | None = None
+    warning: str = ""
     dtype: str = ""
     dtype_reason: str = ""
     stopped: str = ""
@@ -86,7 +92,7 @@ class Training:
         optimizer = make_optimizer(model, settings)
         self._resume(model, optimizer)
         self._choose_dtype(model)
-        epoch_steps = [self.plan.steps(epoch) for epoch in range(settings.epochs)]
+        epoch_steps = [-(-self.plan.steps(epoch) // settings.grad_accum) for epoch in range(settings.epochs)]
         total = min(sum(epoch_steps), settings.max_steps or sum(epoch_steps))
         warmup = warmup_steps(settings, total, sum(epoch_steps) / settings.epochs)
         eval_every = settings.eval_every or math.ceil(epoch_steps[0] / 4)
@@ -100,18 +106,23 @@ class Training:
             ahead(lambda: self._batches(epoch_steps, progress.step, total)) as batches,
         ):
             bar.advance(progress.sentences)
+            if progress.step == 0:
+                # What the student starts from is a candidate too: training that makes it worse is undone.
+                progress.start_score = self._evaluate(model)
+                self._tell({"dev": progress.start_score}, log)
             clock = time.perf_counter()
             while not progress.stopped:
-                batch = next(batches)
+                together = next(batches)
                 rate = settings.lr * factor(progress.step, total=total, warmup=warmup, kind=settings.schedule)
-                terms, norm = self._step(batch, model, optimizer, rate)
+                terms, norm = self._step(together, model, optimizer, rate)
+                count = sum(map(len, together))
                 progress.step += 1
-                progress.sentences += len(batch)
-                progress.tokens += batch.input_ids.numel()
+                progress.sentences += count
+                progress.tokens += sum(batch.tokens for batch in together)
                 now = time.perf_counter()
                 progress.seconds += now - clock
-                window.add(terms, norm, len(batch), now - clock)
-                bar.advance(len(batch))
+                window.add(terms, norm, count, now - clock)
+                bar.advance(count)
 
                 last = progress.step == total
                 evaluate = last or progress.step % eval_every == 0
@@ -131,23 +142,30 @@ class Training:
         return progress
 
     def _step(
-        self, batch: Batch, model: nn.ModuleDict, optimizer: torch.optim.Optimizer, rate: float
+        self, batches: Sequence[Batch], model: nn.ModuleDict, optimizer: torch.optim.Optimizer, rate: float
     ) -> tuple[dict[str, Tensor], Tensor]:
-        """Learn from one batch: the terms of its loss, and the norm of all gradients before clipping."""
+        """Learn from the batches of one step: the terms of its loss, and the norm of all gradients before clipping."""
         for group in optimizer.param_groups:
             group["lr"] = rate
-        # Seeded by the step: dropout is the same after a resume, whatever ran in between.
-        torch.manual_seed(self.settings.seed * 1_000_003 + self.progress.step)
-        with computing_in(self.progress.dtype, self.device, self.encoder.transformer):
-            views = self.views(batch)
-        views = {name: tensor.float() for name, tensor in views.items()}
-        terms = self.method.objective(**views)
-        torch.stack(list(terms.values())).sum().backward()  # type: ignore[no-untyped-call]
+        if len(batches) == 1:
+            views = self._compute(batches[0], 0)
+            terms = self.method.objective(**views)
+            torch.stack(list(terms.values())).sum().backward()  # type: ignore[no-untyped-call]
+        else:
+            terms, views = backward_together(batches, self._compute, lambda views: self.method.objective(**views))
         norm = nn.utils.clip_grad_norm_(model.parameters(), self.settings.clip or math.inf)
         optimizer.step()
         optimizer.zero_grad(set_to_none=True)
         self.method.update(**{name: tensor.detach() for name, tensor in views.items()})
         return terms, norm
+
+    def _compute(self, batch: Batch, number: int) -> dict[str, Tensor]:
+        """The views of a batch, the `number`-th of its step."""
+        # Seeded by the step: dropout is the same after a resume, whatever ran in between.
+        torch.manual_seed((self.settings.seed * 1_000_003 + self.progress.step) * self.settings.grad_accum + number)
+        with computing_in(self.progress.dtype, self.device, self.encoder.transformer):
+            views = self.views(batch)
+        return {name: tensor.float() if tensor.is_floating_point() else tensor for name, tensor in views.items()}
 
     def vectors(self, ids: Tensor, mask: Tensor) -> Tensor:
         """What dev looks at: the deployed embedding, or the prediction of the target."""
@@ -163,13 +181,15 @@ class Training:
         self.encoder.eval()
         self.method.eval()
 
-    def _batches(self, epoch_steps: list[int], first: int, total: int) -> Iterator[Batch]:
+    def _batches(self, epoch_steps: list[int], first: int, total: int) -> Iterator[list[Batch]]:
         """The batches of steps `first` to `total`, across epochs, on the device."""
-        done = 0
+        done, together = 0, self.settings.grad_accum
         for epoch, steps in enumerate(epoch_steps):
             if done + steps > first and done < total:
-                for rows in self.plan.epoch(epoch)[max(0, first - done) : total - done]:
-                    yield self.collate(rows).to(self.device)
+                rows = self.plan.epoch(epoch)
+                for step in range(max(0, first - done), min(steps, total - done)):
+                    mine = rows[step * together : (step + 1) * together]
+                    yield [self.collate(batch).to(self.device) for batch in mine]
             done += steps
 
     def _check(self, window: Window) -> None:
@@ -177,7 +197,7 @@ class Training:
         if window.finite():
             return
         step, best = self.progress.step, self.progress.best_step
-        kept = f"the best weights so far (step {best}) are kept" if best else "no dev score had been taken yet"
+        kept = f"the best weights so far (step {best}) are kept"
         where = f"step {step - window.steps + 1} to {step}"
         raise TrainingError(
             f"the loss or a gradient became infinite or no number at all ({where}); {kept}",
@@ -188,7 +208,8 @@ class Training:
         """Take the dev score, keep the weights if it is the best one, and see whether to stop."""
         progress, patience = self.progress, self.settings.patience
         model.eval()
-        score = self.dev.score(self.vectors, self.device)
+        watch = Watch(self.vectors)
+        score = self.dev.score(watch, self.device)
         model.train()
         if progress.best_score is None or score > progress.best_score:
             progress.best_score, progress.best_step, progress.best_sentences = score, progress.step, progress.sentences
@@ -196,12 +217,30 @@ class Training:
         waited = (progress.sentences - progress.best_sentences) / len(self.plan.rows)
         if patience is not None and waited >= patience:
             progress.stopped = f"no better dev score in {patience:g} epochs"
+        self._diagnose(watch.health(), score)
         return score
+
+    def _diagnose(self, health: Health | None, score: float) -> None:
+        """Say so when the student becomes useless, once for each new reason."""
+        progress = self.progress
+        if health is not None:
+            progress.mean_cosine, progress.effective_rank = health.mean_cosine, health.effective_rank
+        found = diagnose(
+            health if progress.step else None,
+            score=score,
+            best=score if progress.best_score is None else progress.best_score,
+            settings=self.settings,
+            watched=self.method.watched(),
+        )
+        if found and not progress.warning:
+            self.reporter.warn(f"step {progress.step}: {found}")
+        progress.warning = found or ""
 
     def _tell(self, values: Mapping[str, float | None], log: TrainingLog) -> None:
         progress = self.progress
         epoch = round(progress.sentences / len(self.plan.rows), 4)
-        shown = {"step": progress.step, "epoch": epoch, **values, **self.method.watched()}
+        spread = {"mean_cosine": progress.mean_cosine, "effective_rank": progress.effective_rank}
+        shown = {"step": progress.step, "epoch": epoch, **values, **spread, **self.method.watched()}
         self.reporter.metrics(shown)
         log.write({key: value for key, value in shown.items() if value is not None})
 

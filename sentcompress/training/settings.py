@@ -18,6 +18,7 @@ class Overrides:
     Attributes:
         warmup_ratio: warm-up as a share of all steps, in place of what the recipe says in steps or epochs.
         batch_tokens: padding included, a batch holds no more tokens than this; None is `batch_size` x 64.
+        grad_accum: so many batches make one step. Contrastive methods see the rows of all of them as negatives.
         max_steps: stop after so many steps, with the schedule shortened to match; None is no limit.
         checkpoint_seconds: time between checkpoints; it has no influence on the result.
     """
@@ -35,6 +36,7 @@ class Overrides:
     patience: float | None = None
     warmup_ratio: float | None = None
     batch_tokens: int | None = None
+    grad_accum: int = 1
     max_steps: int | None = None
     seed: int = 0
     device: str = "auto"
@@ -68,6 +70,7 @@ class Settings:
     patience: float | None
     warmup_ratio: float | None = None
     batch_tokens: int | None = None
+    grad_accum: int = 1
     max_steps: int | None = None
     seed: int = 0
     device: str = "auto"
@@ -108,6 +111,7 @@ class Settings:
             (self.eval_every is None or self.eval_every >= 1, "eval_every", "at least 1"),
             (self.patience is None or self.patience > 0, "patience", "above 0"),
             (self.batch_tokens is None or self.batch_tokens >= 1, "batch_tokens", "at least 1"),
+            (self.grad_accum >= 1, "grad_accum", "at least 1"),
             (self.max_steps is None or self.max_steps >= 1, "max_steps", "at least 1"),
             (self.seed >= 0, "seed", "at least 0"),
             (self.dtype in DTYPES, "dtype", f"one of {', '.join(DTYPES)}"),

@@ -47,7 +47,7 @@ def test_held_out_is_the_mean_cosine_to_the_target() -> None:
     ids, targets = torch.randint(1, 100, (150, 6)), torch.randn(150, 4)
 
     def collate(rows: np.ndarray) -> Batch:
-        return Batch(ids[rows], torch.ones_like(ids[rows]), targets[rows])
+        return Batch(ids[rows], torch.ones_like(ids[rows]), {"teacher": targets[rows]}, len(rows))
 
     dev = held_out_dev(np.arange(150), collate, lambda teacher: teacher * 2)
     wanted = torch.cosine_similarity(mean(ids, torch.ones_like(ids)), targets, dim=1).mean()

@@ -1,0 +1,172 @@
+"""Students with a narrow token table: the teacher's last layers behind factorised embeddings, as an ELECTRA checkpoint.
+
+SimTDE's student (Xie et al. 2023) is token embeddings of a small width e, a linear map to the teacher's width H, and
+the teacher's last K layers. That is ELECTRA's architecture, which every tool reads.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+
+from sentcompress.errors import InputError
+
+# Teachers whose layers ELECTRA's are: post-norm, learnt absolute positions.
+FACTORISABLE = ("bert", "roberta", "xlm-roberta", "electra")
+# RoBERTa and its kin count positions from padding_idx + 1.
+OFFSET_POSITIONS = ("roberta", "xlm-roberta")
+# What the student's configuration takes over from the teacher's.
+KEPT = (
+    *("vocab_size", "hidden_size", "num_attention_heads", "intermediate_size", "num_hidden_layers", "hidden_act"),
+    *("layer_norm_eps", "hidden_dropout_prob", "attention_probs_dropout_prob", "initializer_range", "pad_token_id"),
+)
+# Rows of the table that the scale of the start is measured on.
+SAMPLE = 4096
+
+
+@dataclass(frozen=True)
+class _Embeddings:
+    """A teacher's embedding layer in plain tensors.
+
+    Attributes:
+        words, positions, types: [V, d], [P, d], [S, d]; positions count from the first token.
+        weight, bias: LayerNorm's, [d].
+        project, project_bias: to the hidden width, [H, d] and [H]; the unit matrix where there is none.
+        own_project: whether the checkpoint has that layer.
+    """
+
+    words: Tensor
+    positions: Tensor
+    types: Tensor
+    weight: Tensor
+    bias: Tensor
+    project: Tensor
+    project_bias: Tensor
+    own_project: bool
+
+
+def factorised(transformer: Any, token_dim: int, label: str) -> nn.Module:
+    """An ElectraModel with a token table of width e in place of the teacher's, and the teacher's layers.
+
+    The table is the truncated SVD of the teacher's centred table (LayerNorm centres it anyway), turned so that the
+    mean over its columns, which the narrow LayerNorm takes away, is the least of its directions; the projection leads
+    back and carries the teacher's LayerNorm weights. With e equal to the teacher's own width nothing is lost.
+
+    Args:
+        transformer: BERT, RoBERTa, XLM-R or ELECTRA; it is left as it is.
+        token_dim: e.
+        label: the teacher's name, for errors.
+
+    Raises:
+        InputError: for another architecture, or a width above the teacher's.
+    """
+    config = transformer.config
+    if config.model_type not in FACTORISABLE:
+        raise InputError(
+            f"the token table of {label} cannot be factorised: its architecture is {config.model_type!r}",
+            f"--token-dim works with {', '.join(FACTORISABLE)}",
+        )
+    if getattr(config, "position_embedding_type", "absolute") != "absolute":
+        raise InputError(f"{label} has positions of type {config.position_embedding_type!r}; ELECTRA's are absolute")
+    found = _embeddings(transformer)
+    width = found.words.shape[1]
+    if token_dim > width:
+        raise InputError(f"--token-dim {token_dim}: the token table of {label} is {width} wide", f"choose 1 to {width}")
+    student = _empty(config, token_dim, len(found.positions), len(found.types))
+    with torch.no_grad():
+        if token_dim == width:
+            _copy(student, found)
+        else:
+            _decompose(student, found, token_dim)
+    student.encoder.load_state_dict(transformer.encoder.state_dict())
+    return student  # type: ignore[no-any-return]
+
+
+def _embeddings(transformer: Any) -> _Embeddings:
+    config, module = transformer.config, transformer.embeddings
+    hidden = int(config.hidden_size)
+    project = getattr(transformer, "embeddings_project", None)
+    first = module.position_embeddings.padding_idx + 1 if config.model_type in OFFSET_POSITIONS else 0
+    return _Embeddings(
+        words=module.word_embeddings.weight.detach(),
+        positions=module.position_embeddings.weight.detach()[first:],
+        types=module.token_type_embeddings.weight.detach(),
+        weight=module.LayerNorm.weight.detach(),
+        bias=module.LayerNorm.bias.detach(),
+        project=torch.eye(hidden) if project is None else project.weight.detach(),
+        project_bias=torch.zeros(hidden) if project is None else project.bias.detach(),
+        own_project=project is not None,
+    )
+
+
+def _empty(config: Any, token_dim: int, positions: int, types: int) -> Any:
+    """An ElectraModel of the teacher's measures, with random weights."""
+    from transformers import ElectraConfig, ElectraModel
+
+    settings = {name: getattr(config, name) for name in KEPT}
+    student = ElectraModel(
+        ElectraConfig(**settings, embedding_size=token_dim, max_position_embeddings=positions, type_vocab_size=types)
+    )
+    student.config._attn_implementation = config._attn_implementation
+    return student.eval()
+
+
+def _copy(student: Any, found: _Embeddings) -> None:
+    """The teacher's embedding layer as it is."""
+    _set(student.embeddings, found.words, found.positions, found.types)
+    student.embeddings.LayerNorm.weight.copy_(found.weight)
+    student.embeddings.LayerNorm.bias.copy_(found.bias)
+    if found.own_project:
+        student.embeddings_project.weight.copy_(found.project)
+        student.embeddings_project.bias.copy_(found.project_bias)
+
+
+def _decompose(student: Any, found: _Embeddings, token_dim: int) -> None:
+    words, positions, types = (
+        (table - table.mean(dim=1, keepdim=True)).double() for table in (found.words, found.positions, found.types)
+    )
+    basis = torch.linalg.svd(words, full_matrices=False).Vh[:token_dim].T  # [d, e]
+    basis = basis @ _last_to_mean(token_dim).T
+    _set(student.embeddings, words @ basis, positions @ basis, types @ basis)
+    student.embeddings.LayerNorm.weight.fill_(1.0)
+    student.embeddings.LayerNorm.bias.zero_()
+    scale = _scale(words, positions, types, basis)
+    project = found.project.double()
+    # LayerNorm(x) W + b of the teacher, then its own projection, with the narrow vector in place of x.
+    student.embeddings_project.weight.copy_(scale * project @ (found.weight.double().unsqueeze(1) * basis))
+    student.embeddings_project.bias.copy_(project @ found.bias.double() + found.project_bias)
+
+
+def _last_to_mean(size: int) -> Tensor:
+    """The reflection that turns the last axis into the direction of the mean: [e, e], orthogonal."""
+    mean = torch.full((size,), 1 / math.sqrt(size), dtype=torch.float64)
+    last = torch.zeros(size, dtype=torch.float64)
+    last[-1] = 1.0
+    normal = mean - last
+    length = normal.square().sum()
+    if length == 0:
+        return torch.eye(size, dtype=torch.float64)
+    return torch.eye(size, dtype=torch.float64) - 2 * torch.outer(normal, normal) / length
+
+
+def _scale(words: Tensor, positions: Tensor, types: Tensor, basis: Tensor) -> float:
+    """How much shorter the teacher's unit-variance vectors are in the narrow space, on the mean over tokens.
+
+    LayerNorm gives vectors of length sqrt(d) in the wide space and sqrt(e) in the narrow one; of the wide one only
+    the share within the basis is there to be matched.
+    """
+    rows = torch.linspace(0, len(words) - 1, min(SAMPLE, len(words))).long()
+    sums = words[rows] + positions[rows % min(32, len(positions))] + types[0]
+    share = ((sums @ basis).norm(dim=1) / sums.norm(dim=1).clamp_min(1e-12)).mean()
+    width, token_dim = basis.shape
+    return float(share) * math.sqrt(width / token_dim)
+
+
+def _set(embeddings: Any, words: Tensor, positions: Tensor, types: Tensor) -> None:
+    embeddings.word_embeddings.weight.copy_(words)
+    embeddings.position_embeddings.weight.copy_(positions)
+    embeddings.token_type_embeddings.weight.copy_(types)

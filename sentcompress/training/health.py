@@ -1,0 +1,113 @@
+"""Whether a student is still of use while it trains: have its vectors collapsed, has it left its best score behind?"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+from torch import Tensor
+
+from sentcompress.evaluation.geometry import anisotropy, effective_rank
+from sentcompress.evaluation.metrics import UndefinedError
+from sentcompress.training.settings import Settings
+
+Vectors = Callable[[Tensor, Tensor], Tensor]
+# Vectors that are looked at: enough for a mean over pairs, few enough to cost nothing.
+SAMPLE = 512
+# Unrelated sentences of a good encoder have cosines of 0 to 0.6. Beyond this they cannot be told apart any more.
+COLLAPSED_COSINE = 0.98
+COLLAPSED_RANK = 2.0
+# Points of dev score below the best one (or below the start) that no noise explains.
+LOST = 20.0
+HIGH_LR = 3e-4
+
+
+@dataclass(frozen=True)
+class Health:
+    """How the vectors of some dev sentences lie.
+
+    Attributes:
+        mean_cosine: of two different sentences.
+        effective_rank: how many directions are in use, see `evaluation.geometry`.
+    """
+
+    mean_cosine: float
+    effective_rank: float
+
+    @property
+    def collapsed(self) -> bool:
+        """Whether all sentences have next to the same vector, or all lie on a line."""
+        return self.mean_cosine > COLLAPSED_COSINE or self.effective_rank < COLLAPSED_RANK
+
+
+class Watch:
+    """Keeps the first vectors that a dev score is taken of."""
+
+    def __init__(self, vectors: Vectors) -> None:
+        self._vectors = vectors
+        self._seen: list[npt.NDArray[np.float32]] = []
+
+    def __call__(self, ids: Tensor, mask: Tensor) -> Tensor:
+        found = self._vectors(ids, mask)
+        if sum(map(len, self._seen)) < SAMPLE:
+            self._seen.append(found.detach().float().cpu().numpy())
+        return found
+
+    def health(self) -> Health | None:
+        """None when there are too few vectors, or values that are no numbers (which the loss tells of)."""
+        if not self._seen:
+            return None
+        vectors = np.unique(np.concatenate(self._seen)[:SAMPLE], axis=0)
+        if len(vectors) == 1:
+            return Health(1.0, 1.0)
+        if not np.isfinite(vectors).all():
+            return None
+        lengths = np.linalg.norm(vectors, axis=1, keepdims=True)
+        unit = vectors / np.maximum(lengths, 1e-12)
+        try:
+            return Health(anisotropy(unit), effective_rank(unit))
+        except UndefinedError:
+            return Health(1.0, 1.0)
+
+
+def diagnose(
+    health: Health | None,
+    *,
+    score: float,
+    best: float,
+    settings: Settings,
+    watched: Mapping[str, float],
+) -> str | None:
+    """What is wrong with the student and why that is likely; None while nothing is.
+
+    Args:
+        health: of the newest weights.
+        score, best: dev scores: the newest, and the best so far (the start counts).
+        watched: what the method shows beside its loss.
+    """
+    if health is not None and health.collapsed:
+        return (
+            f"the student has collapsed: two unrelated sentences have a cosine of {health.mean_cosine:.3f}, and its "
+            f"vectors use {health.effective_rank:.1f} directions; likely cause: {_cause(settings, watched)}"
+        )
+    if best - score > LOST:
+        return (
+            f"the student has lost what it had learnt: dev {score:.2f} after {best:.2f}; "
+            f"likely cause: {_cause(settings, watched)}"
+        )
+    return None
+
+
+def _cause(settings: Settings, watched: Mapping[str, float]) -> str:
+    kernel = watched.get("kernel_mean")
+    if kernel is not None and not 0.01 < kernel < 0.99:
+        return f"the kernel's mean is {kernel:.3f}, where its gradient vanishes: choose another gamma"
+    if watched.get("temperature", 0.0) > 1.0:
+        return f"a temperature of {watched['temperature']:.2f} hardly tells sentences apart: fix a lower one"
+    if settings.lr > HIGH_LR:
+        return f"a learning rate of {settings.lr:g} is high; try a third of it, or more --warmup-steps"
+    if settings.batch_size * settings.grad_accum < 16:
+        return f"batches of {settings.batch_size} are small; use a larger --batch-size or --grad-accum"
+    return "a loss that one vector for all sentences satisfies, or targets that hardly differ: look at the data"

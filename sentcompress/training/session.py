@@ -1,0 +1,153 @@
+"""What every command that trains does around the loop: rows with their tokens, the best weights saved, the record."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from sentcompress.artifacts import Artifact, Build
+from sentcompress.encoding.vector_shards import VectorShards
+from sentcompress.errors import TrainingError
+from sentcompress.methods.base import Method
+from sentcompress.methods.recipe import Recipe
+from sentcompress.models.catalog import MODEL_FOLDER
+from sentcompress.models.encoder import Encoder
+from sentcompress.progress import Reporter
+from sentcompress.training.batches import Batch, Plan, RowField, Rows
+from sentcompress.training.checkpoint import Checkpoints
+from sentcompress.training.deploy import Deployed, deploy
+from sentcompress.training.dev import Dev
+from sentcompress.training.loop import Progress, Training
+from sentcompress.training.settings import Settings
+from sentcompress.training.token_cache import Table, TokenCache, build_token_cache
+from sentcompress.training.views import Views
+
+LOG = "log.jsonl"
+# What only the training needs; gone when the artifact is finished.
+STATE = "state"
+BEST = "best"
+
+
+def tokenised(
+    encoder: Encoder, settings: Settings, table: Table, build: Build, reporter: Reporter, name: str = "tokens"
+) -> TokenCache:
+    """The token ids of a sentence table, made once for a build."""
+
+    def tokenize(texts: Sequence[str]) -> list[list[int]]:
+        return encoder.tokenize(texts, settings.max_length)
+
+    return build_token_cache(build, f"{STATE}/{name}", table, tokenize, reporter)
+
+
+def vector_field(vectors: VectorShards) -> RowField:
+    """Cached vectors of rows: [B] -> [B, D]."""
+
+    def take(rows: Rows) -> Tensor:
+        # torch's own memory is aligned the same way in every process; sums over it round the same way too.
+        found = torch.empty((len(rows), vectors.dimension), dtype=torch.float32)
+        found.numpy()[:] = vectors.rows(rows)
+        return found
+
+    return take
+
+
+def number_field(numbers: Rows) -> RowField:
+    """A number of each row: [B] -> [B]."""
+    return lambda rows: torch.from_numpy(np.ascontiguousarray(numbers[rows]))
+
+
+@dataclass(frozen=True)
+class Session:
+    """A training run with everything it needs but the data."""
+
+    encoder: Encoder
+    method: Method
+    settings: Settings
+    device: torch.device
+    build: Build
+    reporter: Reporter
+
+    def train(
+        self, plan: Plan, collate: Callable[[Rows], Batch], views: Views, dev: Dev
+    ) -> tuple[Progress, Deployed, Dev]:
+        """Train, write the student with the best weights into the build, read it back and score it.
+
+        Raises:
+            TrainingError: if the loss is no longer a number; the best weights so far are left as a model folder.
+        """
+        training = Training(
+            encoder=self.encoder,
+            method=self.method,
+            plan=plan,
+            collate=collate,
+            views=views,
+            dev=dev,
+            settings=self.settings,
+            device=self.device,
+            checkpoints=Checkpoints(self.build, STATE),
+            log_path=self.build.path / LOG,
+            reporter=self.reporter,
+        )
+        progress = self._run(training)
+        if progress.best_step == 0:
+            self.reporter.warn(
+                f"training did not make the student better than its start (dev {progress.best_score:.2f}): "
+                "the weights it started from are kept"
+            )
+        measured = deploy(self.encoder, self.method, self.build.path / MODEL_FOLDER, dev, self.device)
+        return progress, measured, dev
+
+    def _run(self, training: Training) -> Progress:
+        try:
+            return training.run()
+        except TrainingError as error:
+            if training.best is None:
+                raise
+            folder = self.build.path / BEST
+            training.restore_best()
+            deploy(self.encoder, self.method, folder, training.dev, self.device)
+            kept = (
+                f"the best weights so far are the model folder {folder}; a new run under another --name leaves it there"
+            )
+            raise TrainingError(error.message, f"{error.hint}; {kept}") from None
+
+    def facts(
+        self, trained: tuple[Progress, Deployed, Dev], rows: int, recipe: Recipe, own: Mapping[str, Any]
+    ) -> dict[str, Any]:
+        """The record of a run; `own` is what the command adds in front."""
+        progress, measured, dev = trained
+        return {
+            **own,
+            "parameters": measured.parameters,
+            "dimension": measured.dimension,
+            "dev": progress.best_score,
+            "dev_protocol": dev.protocol,
+            "dev_of_saved_model": measured.score,
+            "dev_before_training": progress.start_score,
+            "best_step": progress.best_step,
+            "steps": progress.step,
+            "stopped": progress.stopped,
+            "diagnosis": progress.warning or "none",
+            "mean_cosine": progress.mean_cosine,
+            "effective_rank": progress.effective_rank,
+            "training_rows": rows,
+            "sentences_seen": progress.sentences,
+            "tokens_seen": progress.tokens,
+            "training_seconds": round(progress.seconds, 1),
+            "sentences_per_second": round(progress.sentences / max(progress.seconds, 1e-9), 1),
+            "device": str(self.device),
+            "compute_dtype": progress.dtype,
+            "compute_dtype_reason": progress.dtype_reason,
+            "recipe": recipe.as_dict(),
+        }
+
+    def finish(self, facts: Mapping[str, Any]) -> Artifact:
+        """Drop what only the training needed, and finish the artifact."""
+        for leftover in (STATE, BEST):
+            self.build.remove(leftover)
+        return self.build.finish(facts)

@@ -1,0 +1,142 @@
+"""Which views a method gets when it distils: matched layers, the teacher in the loop, cached vectors of each row."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from sentcompress.artifacts import Artifact
+from sentcompress.encoding.vector_shards import LAYERS, VectorShards
+from sentcompress.errors import InputError, MissingArtifactError
+from sentcompress.methods.base import Shapes
+from sentcompress.models.encoder import Encoder
+from sentcompress.models.layout import load_encoder
+from sentcompress.models.sources import resolve
+from sentcompress.training.batches import RowField, Rows
+from sentcompress.training.session import number_field, vector_field
+from sentcompress.training.views import DistillationViews, TeacherInLoop, matched_layers, spread_layers
+
+
+@dataclass(frozen=True)
+class Supply:
+    """Everything that a method needs from outside the student.
+
+    Attributes:
+        shapes: what the method is built from.
+        fields: what belongs to each row.
+        views: what the loop makes of a batch.
+    """
+
+    shapes: Shapes
+    fields: Mapping[str, RowField]
+    views: DistillationViews
+
+
+def supply(
+    needs: frozenset[str],
+    encoder: Encoder,
+    vectors: Artifact,
+    *,
+    domains: Rows,
+    tensors: Mapping[str, Tensor],
+    input_layer: int,
+    device: torch.device,
+) -> Supply:
+    """Gather what a method needs.
+
+    Args:
+        vectors: the artifact of kind `teacher-vectors`.
+        domains: [N] of each row of the sentence table.
+        tensors: what `Shapes` carries already.
+        input_layer: for "inputs".
+
+    Raises:
+        MissingArtifactError: if the vectors hold no states of layers and the method needs them.
+        InputError: if teacher and student do not fit together.
+    """
+    shards = VectorShards(vectors.path)
+    fields: dict[str, RowField] = {"teacher": vector_field(shards)}
+    widths: dict[str, int] = {"hidden": int(encoder.config.hidden_size)}
+    depth = len(_hidden_layers(encoder))
+    chosen: dict[str, Any] = {}
+    if "domains" in needs:
+        fields["domains"] = number_field(domains)
+        tensors = {**tensors, "prototypes": prototypes(shards, domains)}
+    if "teacher-layers" in needs:
+        count, width = _cached_layers(vectors, depth)
+        cached = vector_field(VectorShards(vectors.path, LAYERS))
+        fields["teacher_layers"] = lambda rows: cached(rows).view(len(rows), count, width)
+        widths |= {"layers": count, "teacher_layer_width": width}
+        chosen["layers"] = matched_layers(depth, count)
+    if needs & {"tokens", "states"}:
+        teacher = teacher_in_loop(vectors, encoder).to(device)
+        widths["teacher_hidden"] = int(teacher.encoder.config.hidden_size)
+        chosen["teacher"] = teacher
+        if "states" in needs:
+            spread = spread_layers(depth, len(_hidden_layers(teacher.encoder)))
+            widths["layers"] = len(spread)
+            chosen |= {"layers": tuple(range(depth + 1)), "teacher_layers": spread}
+    if input_layer > depth:
+        raise InputError(f"the student has {depth} layers, and layer {input_layer} was asked for")
+    shapes = Shapes(encoder.dimension, shards.dimension, tensors, **widths)
+    return Supply(shapes, fields, DistillationViews(encoder, needs, input_layer, **chosen))
+
+
+def prototypes(vectors: VectorShards, domains: Rows, piece: int = 50_000) -> Tensor:
+    """The mean teacher vector of each domain: [n, D_t]."""
+    count = int(domains.max(initial=0)) + 1
+    sums, sizes = np.zeros((count, vectors.dimension)), np.zeros(count)
+    for start in range(0, len(domains), piece):
+        mine = domains[start : start + piece]
+        np.add.at(sums, mine, vectors.rows(np.arange(start, start + len(mine))))
+        sizes += np.bincount(mine, minlength=count)
+    return torch.from_numpy(sums / np.maximum(sizes, 1)[:, None]).float()
+
+
+def teacher_in_loop(vectors: Artifact, student: Encoder) -> TeacherInLoop:
+    """The teacher that made the vectors, for a student that reads its tokens.
+
+    Raises:
+        InputError: if the student has tokens that the teacher does not know.
+    """
+    asked = vectors.parameters
+    trusted = bool(asked.get("trust_remote_code"))
+    source = resolve(asked["teacher"], revision=asked.get("revision"), trust_remote_code=trusted)
+    teacher = load_encoder(source, pooling=str(asked.get("pooling", "auto")), trust_remote_code=trusted)
+    known, own = teacher.tokenizer.get_vocab(), student.tokenizer.get_vocab()
+    unknown = [token for token in own if token not in known]
+    if unknown:
+        raise InputError(
+            f"the student reads other tokens than its teacher {source.label}: {unknown[0]!r} is one of {len(unknown)}",
+            "this method compares token by token; take a student made of the teacher, such as --student teacher:3",
+        )
+    ids = torch.zeros(max(own.values()) + 1, dtype=torch.int64)
+    for token, number in own.items():
+        ids[number] = known[token]
+    same = bool((ids == torch.arange(len(ids))).all())
+    return TeacherInLoop(teacher, None if same else ids)
+
+
+def _hidden_layers(encoder: Encoder) -> range:
+    return range(int(encoder.config.num_hidden_layers))
+
+
+def _cached_layers(vectors: Artifact, depth: int) -> tuple[int, int]:
+    """How many layers are cached, and their width."""
+    layers = vectors.facts.get("layers")
+    if not layers:
+        raise MissingArtifactError(
+            f"{vectors.reference} holds the teacher's last vectors alone, and this method compares layers",
+            "run: sentcompress teacher-embed --layers 2,4,6 (the layers to compare, no more than the student has)",
+        )
+    if len(layers) > depth:
+        raise InputError(
+            f"{vectors.reference} holds {len(layers)} layers of the teacher, and the student has {depth}",
+            f"run teacher-embed with at most {depth} --layers",
+        )
+    return len(layers), int(vectors.facts["layer_width"])

@@ -1,0 +1,163 @@
+"""From a batch to the tensors that a method's objective takes, by name (`methods.base.Method` lists them)."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from sentcompress.models.encoder import Encoder
+from sentcompress.models.pooling import pool
+from sentcompress.training.batches import Batch
+
+Views = Callable[[Batch], dict[str, Tensor]]
+# Texts of triplets differ in length; encoded in so many parts of like length, next to no padding is computed.
+PARTS = 4
+
+
+@dataclass(frozen=True)
+class TeacherInLoop:
+    """What of the teacher runs while the student trains: its embedding layer, or all of it; never trained.
+
+    Attributes:
+        encoder: in eval mode.
+        token_ids: [V] the teacher's token id for each of the student's; None where they are the same.
+    """
+
+    encoder: Encoder
+    token_ids: Tensor | None = None
+
+    def to(self, device: torch.device) -> TeacherInLoop:
+        ids = None if self.token_ids is None else self.token_ids.to(device)
+        return TeacherInLoop(self.encoder.to(device).eval().requires_grad_(False), ids)
+
+    def ids(self, input_ids: Tensor) -> Tensor:
+        return input_ids if self.token_ids is None else self.token_ids[input_ids]
+
+    @torch.no_grad()
+    def token_embeddings(self, batch: Batch) -> Tensor:
+        """[M, H_t] outputs of the embedding layer at the M real tokens."""
+        transformer: Any = self.encoder.transformer
+        found = transformer.embeddings(input_ids=self.ids(batch.input_ids))
+        project = getattr(transformer, "embeddings_project", None)
+        return _real(found if project is None else project(found), batch.attention_mask)
+
+    @torch.no_grad()
+    def states(self, batch: Batch, layers: Sequence[int]) -> Tensor:
+        """[M, L, H_t] hidden states of some layers at the M real tokens."""
+        _, states = self.encoder.embed_with_states(self.ids(batch.input_ids), batch.attention_mask)
+        return _stacked(states, layers, batch.attention_mask)
+
+
+@dataclass(frozen=True)
+class DistillationViews:
+    """Views of a batch of sentences.
+
+    Attributes:
+        needs: see `Method`.
+        input_layer: k, for "inputs".
+        layers: the student's matched layers (0 is the embedding layer), for "teacher-layers" and "states".
+        teacher_layers: the teacher's, for "states".
+        teacher: for "tokens" and "states".
+    """
+
+    encoder: Encoder
+    needs: frozenset[str]
+    input_layer: int = 0
+    layers: tuple[int, ...] = ()
+    teacher_layers: tuple[int, ...] = ()
+    teacher: TeacherInLoop | None = None
+
+    def __call__(self, batch: Batch) -> dict[str, Tensor]:
+        ids, mask = batch.input_ids, batch.attention_mask
+        views = dict(batch.fields)
+        if not self.needs & {"inputs", "tokens", "teacher-layers", "states"}:
+            return {"student": self.encoder.embed(ids, mask), **views}
+        student, states = self.encoder.embed_with_states(ids, mask)
+        views = {"student": student, **views}
+        if "inputs" in self.needs:
+            views["inputs"] = pool(states[self.input_layer], mask, "mean")
+        if "teacher-layers" in self.needs:
+            views["student_layers"] = torch.stack([self.encoder.pooled(states[k], mask) for k in self.layers], dim=1)
+        if "tokens" in self.needs and self.teacher:
+            views["student_tokens"] = _real(states[0], mask)
+            views["teacher_tokens"] = self.teacher.token_embeddings(batch)
+        if "states" in self.needs and self.teacher:
+            views["student_states"] = _stacked(states, self.layers, mask)
+            views["teacher_states"] = self.teacher.states(batch, self.teacher_layers)
+        return views
+
+
+@dataclass(frozen=True)
+class TripletViews:
+    """Views of a batch of triplets, and of the ordinary sentences beside them."""
+
+    encoder: Encoder
+    needs: frozenset[str]
+    input_layer: int = 0
+
+    def __call__(self, batch: Batch) -> dict[str, Tensor]:
+        vectors, inputs = self._encode(batch.input_ids, batch.attention_mask)
+        views = dict(zip(("anchor", "positive", "negatives"), _thirds(vectors, len(batch)), strict=True))
+        if inputs is not None:
+            names = ("inputs", "positive_inputs", "negative_inputs")
+            views |= dict(zip(names, _thirds(inputs, len(batch)), strict=True))
+        if batch.kept is not None:
+            views["student"] = self.encoder.embed(batch.kept.input_ids, batch.kept.attention_mask)
+            views["teacher"] = batch.kept.targets
+        return views
+
+    def _encode(self, ids: Tensor, mask: Tensor) -> tuple[Tensor, Tensor | None]:
+        """Vectors [S, D], and the means of a layer's states [S, H] where they are needed."""
+        lengths = mask.sum(dim=1)
+        order = lengths.argsort(stable=True)
+        vectors, inputs = [], []
+        for part in order.chunk(min(PARTS, len(order))):
+            longest = int(lengths[part].max())
+            found = self._encode_part(ids[part, :longest], mask[part, :longest])
+            vectors.append(found[0])
+            inputs.append(found[1])
+        back = order.argsort()
+        joined = torch.cat([part for part in inputs if part is not None])[back] if "inputs" in self.needs else None
+        return torch.cat(vectors)[back], joined
+
+    def _encode_part(self, ids: Tensor, mask: Tensor) -> tuple[Tensor, Tensor | None]:
+        if "inputs" not in self.needs:
+            return self.encoder.embed(ids, mask), None
+        vectors, states = self.encoder.embed_with_states(ids, mask)
+        return vectors, pool(states[self.input_layer], mask, "mean")
+
+
+def matched_layers(student: int, teacher: int) -> tuple[int, ...]:
+    """The student's layers that are compared with `teacher` chosen ones of the teacher: spread evenly, the last last.
+
+    Args:
+        student: K, the student's layers; `teacher` is at most K.
+    """
+    return tuple(round((number + 1) * student / teacher) for number in range(teacher))
+
+
+def spread_layers(student: int, teacher: int) -> tuple[int, ...]:
+    """For each of a student's K + 1 hidden states, the one of the teacher that stands at the same depth."""
+    return tuple(round(number * teacher / student) for number in range(student + 1))
+
+
+def _thirds(rows: Tensor, count: int) -> tuple[Tensor, Tensor, Tensor]:
+    return rows[:count], rows[count : 2 * count], rows[2 * count :]
+
+
+def _real(states: Tensor, mask: Tensor) -> Tensor:
+    """[B, T, H] -> [M, H], without the padding."""
+    return states[mask.bool()]
+
+
+def _stacked(states: Sequence[Tensor], layers: Sequence[int], mask: Tensor) -> Tensor:
+    return torch.stack([_real(states[layer], mask) for layer in layers], dim=1)
+
+
+def concatenated(parts: Sequence[Mapping[str, Tensor]]) -> dict[str, Tensor]:
+    """Views of several batches as those of one."""
+    return {name: torch.cat([part[name] for part in parts]) for name in parts[0]}
