@@ -13,7 +13,17 @@ import sentcompress
 from sentcompress.cli.main import COMMANDS
 
 PACKAGE = Path(sentcompress.__file__).parent
-MIDDLE = ("corpora", "augmentations", "encoding", "methods", "training", "evaluation", "exporting")
+MIDDLE = (
+    "corpora",
+    "augmentations",
+    "encoding",
+    "methods",
+    "training",
+    "evaluation",
+    "exporting",
+    "measuring",
+    "reporting",
+)
 BASE = ("artifacts", "records", "atomic", "locking", "progress", "errors")
 HEAVY = {"torch", "transformers", "faiss", "sklearn", "pyarrow", "numpy", "nltk", "nlpaug", "sentence_transformers"}
 # Which of the middle packages may use which other, and nothing more.
@@ -24,6 +34,11 @@ SIDEWAYS = {
     ("training", "methods"),
     ("training", "evaluation"),
     ("exporting", "encoding"),
+    ("measuring", "corpora"),
+    ("measuring", "encoding"),
+    ("measuring", "evaluation"),
+    ("measuring", "exporting"),
+    ("reporting", "exporting"),
 }
 
 

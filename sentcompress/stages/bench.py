@@ -1,37 +1,39 @@
-"""Measure speed and size of a model next to another one, both in turn in one run."""
+"""Measure speed, size and memory of a model next to another one, in several runtimes, all in turn in one run."""
 
 from __future__ import annotations
 
-import statistics
-import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from functools import partial
 from pathlib import Path
 from typing import Any
 
-import numpy as np
-
-from sentcompress.artifacts import Artifact, Request, WorkDirectory, file_digest
-from sentcompress.corpora.sentence_table import SentenceTable
-from sentcompress.corpora.text_files import open_lines
-from sentcompress.encoding.engine import EncodeEngine
-from sentcompress.errors import InputError, MissingArtifactError, raise_faults
+from sentcompress.artifacts import Artifact, Request, WorkDirectory
+from sentcompress.errors import InputError, MissingArtifactError, did_you_mean, raise_faults
 from sentcompress.evaluation.results import write_result
-from sentcompress.evaluation.timing import alternate, percentiles
+from sentcompress.measuring.contender import BATCH_TOKENS, Contender, take_turns, work_of
+from sentcompress.measuring.graphs import FILES, Graphs, find_graphs, graphs_can_run
+from sentcompress.measuring.lineup import described, line_up
+from sentcompress.measuring.memory import measure_memory
+from sentcompress.measuring.runtimes import RUNTIMES
+from sentcompress.measuring.workload import SIMTDE_PAIRS, SIMTDE_ROUNDS, Workload, of_lines, of_simtde, of_table
 from sentcompress.models.catalog import NamedModel, find_model
+from sentcompress.models.devices import pick_device
 from sentcompress.progress import SILENT, Reporter
 
 COMMAND = "bench"
-# Tokens of a batch, padding included, among which the fastest is looked for.
-BATCH_TOKENS = (1024, 4096, 16384)
-# Sentences of the trial that picks one of them.
-TRIAL = 256
+PRESETS = ("simtde",)
+TORCH_RUNTIMES = tuple(name for name in RUNTIMES if name not in FILES)
+# The longest sentences are what the peak of memory comes from; so many of them are encoded to find it.
+MEMORY_TEXTS = 256
 
 
 @dataclass(frozen=True)
 class Params:
-    """What to measure. `count` sentences at the best batch, the first `single` of them one at a time as well."""
+    """What to measure. `count` sentences at the best batch, the first `single` of them one at a time as well.
+
+    `runtimes`: names of RUNTIMES; none for all that can be had. `preset` simtde takes sentences and rounds from its
+    protocol, and `sts` says where STS-B is.
+    """
 
     model: str | None = None
     against: str | None = "teacher"
@@ -40,9 +42,12 @@ class Params:
     count: int = 1000
     single: int = 100
     rounds: int = 3
+    runtimes: Sequence[str] = ()
+    preset: str | None = None
+    sts: Sequence[Path] = ()
+    memory: bool = True
     seed: int = 0
     device: str = "auto"
-    dtype: str = "auto"
     revision: str | None = None
     trust_remote_code: bool = False
     name: str | None = None
@@ -55,8 +60,22 @@ class Params:
             for option in ("count", "single", "rounds")
             if getattr(self, option) < 1
         ]
-        if self.text and self.sentences:
-            faults.append("--text and --sentences cannot both be given")
+        faults += [
+            f"--runtimes {name}: {did_you_mean(name, RUNTIMES)}" for name in self.runtimes if name not in RUNTIMES
+        ]
+        if len(set(self.runtimes)) < len(self.runtimes):
+            faults.append("--runtimes names one twice")
+        if self.preset is not None and self.preset not in PRESETS:
+            faults.append(f"--preset {self.preset}: {did_you_mean(self.preset, PRESETS)}")
+        if self.preset and not self.sts:
+            faults.append("--preset simtde encodes the pairs of STS-B; name its test file, or its folder, with --sts")
+        if self.sts and not self.preset:
+            faults.append("--sts is for --preset simtde")
+        sources = [
+            f"--{o}" for o, v in (("text", self.text), ("sentences", self.sentences), ("preset", self.preset)) if v
+        ]
+        if len(sources) > 1:
+            faults.append(f"{' and '.join(sources)} cannot be given together")
         raise_faults(faults, COMMAND)
 
 
@@ -65,137 +84,153 @@ def run(params: Params, work: WorkDirectory, reporter: Reporter = SILENT) -> Art
 
     Raises:
         MissingArtifactError: no sentences named and none in the work directory.
-        InputError: a file without text.
+        InputError: a file without text, or a runtime that was asked for and cannot be had.
     """
     params.check()
-    texts, inputs = _texts(params, work)
+    workload = _workload(params, work, reporter)
     models = {
         "model": find_model(work, params.model, revision=params.revision, trust_remote_code=params.trust_remote_code)
     }
     if params.against:
         models["against"] = find_model(work, params.against, trust_remote_code=params.trust_remote_code)
-    inputs |= {model.reference: model.digest for model in models.values()}
-    asked = {
-        **{key: getattr(params, key) for key in ("count", "single", "rounds", "seed", "device", "dtype")},
-        **{role: model.reference for role, model in models.items()},
-    }
-    name = params.name or f"bench-{models['model'].slug}"
-    request = Request("evaluations", name, COMMAND, asked, inputs)
+    graphs = {role: found for role, model in models.items() if (found := find_graphs(work, model))}
+    runtimes = _runtimes(params, models["model"], "model" in graphs)
+    request = _request(params, workload, models, graphs, runtimes)
     with work.build(request, force=params.force, reporter=reporter) as build:
         if build.fresh:
             reporter.note(f"{COMMAND}: times as measured on {build.fresh.manifest['finished'][:19]} UTC")
             return build.fresh
-        runners = {role: _Runner.load(model, params, texts) for role, model in models.items()}
-        _measure(runners, texts, params, reporter)
-        described = {role: runner.described(texts) for role, runner in runners.items()}
-        return write_result(build, {"evaluation": "bench", "protocol": _protocol(params, texts), **described})
+        encoders = {role: model.load() for role, model in models.items()}
+        contenders, missing = line_up(models, encoders, graphs, runtimes, pick_device(params.device).type)
+        for reason in missing.values():
+            reporter.note(reason)
+        rounds = SIMTDE_ROUNDS if params.preset else params.rounds
+        total = work_of(contenders, workload.batched, workload.single, rounds)
+        with reporter.track("measuring", total=total) as task:
+            take_turns(contenders, workload.batched, workload.single, rounds, task)
+        memory = _memory(params, contenders, workload, reporter)
+        roles = {role: described(models[role], encoder) for role, encoder in encoders.items()}
+        figures = _figures(contenders, workload, memory)
+        return write_result(build, _result(_protocol(params, workload, rounds), roles, figures, missing))
 
 
-def _texts(params: Params, work: WorkDirectory) -> tuple[list[str], dict[str, str]]:
-    """Distinct sentences to encode, drawn with the seed, and what they come from."""
+def _workload(params: Params, work: WorkDirectory, reporter: Reporter) -> Workload:
+    if params.preset:
+        workload = of_simtde(params.sts, params.count, params.seed)
+        if workload.pairs != SIMTDE_PAIRS:
+            reporter.warn(f"{workload.pairs} pairs; SimTDE's times are of the {SIMTDE_PAIRS} of STS-B test")
+        return workload
     if params.text:
-        lines = (line.strip() for _, line in open_lines(params.text))
-        found = list(dict.fromkeys(line for line in lines if line))
-        inputs = {f"file:{params.text.resolve()}": file_digest(params.text)}
-    else:
-        try:
-            artifact = work.get("sentences", params.sentences)
-        except MissingArtifactError as error:
-            raise MissingArtifactError(
-                error.message, f"{error.hint}, or give a file of sentences with --text"
-            ) from None
-        found = [text for texts in SentenceTable(artifact.path).stream() for text in texts]
-        inputs = {artifact.reference: artifact.digest}
-    if not found:
-        raise InputError(f"{params.text} has no line with text", "give one sentence a line")
-    rows = np.random.default_rng(params.seed).permutation(len(found))[: params.count]
-    return [found[row] for row in rows], inputs
+        return of_lines(params.text, params.count, params.single, params.seed)
+    try:
+        artifact = work.get("sentences", params.sentences)
+    except MissingArtifactError as error:
+        raise MissingArtifactError(error.message, f"{error.hint}, or give a file of sentences with --text") from None
+    return of_table(artifact, params.count, params.single, params.seed)
 
 
-@dataclass
-class _Runner:
-    """One model, ready to encode, and the seconds of its calls."""
-
-    model: NamedModel
-    parameters: int
-    dimension: int
-    engine: EncodeEngine
-    batch_tokens: int
-    single: list[float]
-    whole: list[float]
-
-    @classmethod
-    def load(cls, model: NamedModel, params: Params, texts: Sequence[str]) -> _Runner:
-        """Load the model and pick its fastest batch by a short trial."""
-        encoder = model.load()
-        build = partial(EncodeEngine, encoder, device=params.device)
-        first = build(dtype=params.dtype, batch_tokens=BATCH_TOKENS[0])
-        # `auto` measures; once is enough.
-        others = {tokens: build(dtype=first.compute_dtype, batch_tokens=tokens) for tokens in BATCH_TOKENS[1:]}
-        engines = {BATCH_TOKENS[0]: first, **others}
-        trial = {str(tokens): partial(engine.encode, texts[:TRIAL]) for tokens, engine in engines.items()}
-        seconds = alternate(trial, rounds=1)
-        best = min(BATCH_TOKENS, key=lambda tokens: min(seconds[str(tokens)]))
-        return cls(model, encoder.count_parameters(), encoder.dimension, engines[best], best, [], [])
-
-    def encode_singly(self, texts: Sequence[str]) -> None:
-        for text in texts:
-            start = time.perf_counter()
-            self.engine.encode([text])
-            self.single.append(time.perf_counter() - start)
-
-    def described(self, texts: Sequence[str]) -> dict[str, Any]:
-        latency = {f"latency_{of}_milliseconds": round(value, 3) for of, value in percentiles(self.single).items()}
-        return {
-            "label": self.model.label,
-            "reference": self.model.reference,
-            "digest": self.model.digest,
-            "sentences_per_second": round(len(texts) / statistics.median(self.whole), 1),
-            "best_batch_tokens": self.batch_tokens,
-            "sentences_per_second_batch_1": round(1 / statistics.mean(self.single), 1),
-            **latency,
-            "parameters": self.parameters,
-            "weight_bytes": _weight_bytes(self.model.source.path),
-            "dimension": self.dimension,
-            "vector_bytes": 4 * self.dimension,
-            "dtype": self.engine.compute_dtype,
-        }
+def _runtimes(params: Params, model: NamedModel, has_graphs: bool) -> list[str]:
+    """The runtimes that were asked for, or those that the model can run in here."""
+    wanted = [name for name in params.runtimes if name in FILES]
+    if wanted and not graphs_can_run():
+        raise InputError(f"--runtimes {wanted[0]} needs onnxruntime", "run: pip install 'sentcompress[onnx]'")
+    if wanted and not has_graphs:
+        raise InputError(
+            f"{model.label} has no ONNX graphs",
+            f"run: sentcompress export --model {model.label}, or leave out {wanted[0]}",
+        )
+    return list(params.runtimes or [*TORCH_RUNTIMES, *(FILES if has_graphs and graphs_can_run() else ())])
 
 
-def _measure(runners: Mapping[str, _Runner], texts: Sequence[str], params: Params, reporter: Reporter) -> None:
-    few = texts[: params.single]
-    total = (params.rounds + 1) * len(runners) * (len(texts) + len(few))
-    with reporter.track("measuring", total=total) as task:
-
-        def encode_all(runner: _Runner) -> None:
-            runner.engine.encode(texts)
-            task.advance(len(texts))
-
-        def encode_few(runner: _Runner) -> None:
-            runner.encode_singly(few)
-            task.advance(len(few))
-
-        for role, seconds in alternate({k: partial(encode_all, r) for k, r in runners.items()}, params.rounds).items():
-            runners[role].whole = seconds
-        alternate({role: partial(encode_few, runner) for role, runner in runners.items()}, params.rounds)
-    for runner in runners.values():
-        # The first pass only warms up.
-        runner.single = runner.single[len(few) :]
+def _request(
+    params: Params,
+    workload: Workload,
+    models: Mapping[str, NamedModel],
+    graphs: Mapping[str, Graphs],
+    runtimes: Sequence[str],
+) -> Request:
+    inputs = dict(workload.inputs) | {model.reference: model.digest for model in models.values()}
+    if set(runtimes) & set(FILES):
+        inputs |= {reference: digest for found in graphs.values() for reference, digest in found.inputs.items()}
+    asked = {
+        **{key: getattr(params, key) for key in ("count", "single", "rounds", "seed", "device", "preset", "memory")},
+        "runtimes": list(runtimes),
+        **{role: model.reference for role, model in models.items()},
+    }
+    suffix = f"-{params.preset}" if params.preset else ""
+    return Request("evaluations", params.name or f"bench-{models['model'].slug}{suffix}", COMMAND, asked, inputs)
 
 
-def _weight_bytes(folder: Path) -> int:
-    """Bytes of all weights: the transformer's and those of Dense layers; `.bin` only where nothing else is there."""
-    found = [path for path in folder.rglob("*.safetensors") if "onnx" not in path.parts]
-    return sum(path.stat().st_size for path in found or folder.rglob("pytorch_model*.bin"))
+def _memory(
+    params: Params, contenders: Sequence[Contender], workload: Workload, reporter: Reporter
+) -> dict[str, dict[str, int | None]]:
+    if not params.memory:
+        return {}
+    texts = sorted(workload.batched, key=len, reverse=True)[:MEMORY_TEXTS]
+    found = {}
+    with reporter.track("measuring memory", total=len(contenders), unit="processes") as task:
+        for contender in contenders:
+            found[contender.key] = measure_memory(contender.job, texts, contender.engine.batch_tokens).as_dict()
+            task.advance()
+    return found
 
 
-def _protocol(params: Params, texts: Sequence[str]) -> dict[str, Any]:
+def _figures(
+    contenders: Sequence[Contender], workload: Workload, memory: Mapping[str, Mapping[str, int | None]]
+) -> list[dict[str, Any]]:
+    """One entry a runtime, with the figures of each role that ran in it."""
+    entries: dict[str, dict[str, Any]] = {}
+    for one in contenders:
+        figures = one.figures(workload.batched) | dict(memory.get(one.key, {}))
+        if workload.pairs is not None:
+            figures |= one.seconds_of_a_pass()
+        entries.setdefault(one.runtime, {"runtime": one.runtime, "what": RUNTIMES[one.runtime]})[one.role] = figures
+    return list(entries.values())
+
+
+def _result(
+    protocol: Mapping[str, Any],
+    roles: Mapping[str, Mapping[str, Any]],
+    figures: Sequence[Mapping[str, Any]],
+    missing: Mapping[str, str],
+) -> dict[str, Any]:
+    """The document. Each role carries the figures of the first runtime in which all of them ran."""
+    shared = [entry for entry in figures if all(role in entry for role in roles)]
+    shown = (shared or figures)[0]
+    document = {role: {**of, **shown.get(role, {}), "dtype": shown["runtime"]} for role, of in roles.items()}
     return {
-        "statement": f"{len(texts)} distinct sentences through the encode engine, whole sentences per second; median "
-        f"of {params.rounds} rounds at the fastest of the batches {', '.join(map(str, BATCH_TOKENS))} tokens; latency "
-        f"of {min(params.single, len(texts))} sentences one at a time, tokenisation included; "
-        "models in turn in one run",
-        "sentences": len(texts),
-        "characters": sum(len(text) for text in texts),
-        "rounds": params.rounds,
+        "evaluation": "bench",
+        "protocol": protocol,
+        **document,
+        "runtimes": list(figures),
+        "missing": dict(missing),
+    }
+
+
+def _protocol(params: Params, workload: Workload, rounds: int) -> dict[str, Any]:
+    import torch
+
+    single = (
+        f"latency of {len(workload.single)} sentences one at a time, tokenisation included"
+        if workload.pairs is None
+        else f"SimTDE's: {workload.pairs} pairs of STS-B test, both sentences one at a time, tokenisation included; "
+        f"seconds of a pass, mean of {rounds}"
+    )
+    memory = (
+        "; peak memory: resident bytes of a process of its own that loads the model and encodes the "
+        f"{min(MEMORY_TEXTS, len(workload.batched))} longest sentences at that batch, whole, and less what the process "
+        "held with the libraries imported and no model"
+        if params.memory
+        else ""
+    )
+    return {
+        "statement": f"{len(workload.batched)} distinct sentences, tokenisation included, whole sentences per second; "
+        f"median of {rounds} rounds at the fastest of the batches {', '.join(map(str, BATCH_TOKENS))} tokens; "
+        f"{single}; all models and runtimes in turn in one run{memory}",
+        "sentences": len(workload.batched),
+        "single": len(workload.single),
+        "characters": sum(len(text) for text in workload.batched),
+        "rounds": rounds,
+        "threads": torch.get_num_threads(),
+        "preset": params.preset,
     }

@@ -1,16 +1,23 @@
-"""bench: what is measured adds up, and both models are measured in one run."""
+"""bench: what is measured adds up, and all models and runtimes are measured in one run."""
 
 from __future__ import annotations
 
 import json
 from pathlib import Path
+from typing import Any
 
 import pytest
 from tiny_models import make_tiny_model
 
-from sentcompress.artifacts import WorkDirectory
+from sentcompress.artifacts import Artifact, Request, WorkDirectory
 from sentcompress.errors import InputError, MissingArtifactError, UsageError
+from sentcompress.exporting.onnx import FLOAT32_FILE, INT8_FILE, write_graph
+from sentcompress.exporting.quantisation import quantise
+from sentcompress.models.catalog import NamedModel, find_model
+from sentcompress.models.layout import save_encoder
 from sentcompress.stages.bench import Params, run
+
+QUICK: dict[str, Any] = {"count": 40, "single": 6, "rounds": 1, "device": "cpu", "memory": False}
 
 
 @pytest.fixture
@@ -20,20 +27,82 @@ def text(tmp_path: Path, sentences: list[str]) -> Path:
     return path
 
 
+@pytest.fixture
+def pairs(tmp_path: Path, sentences: list[str]) -> Path:
+    """A small stand-in for STS-B's test split: 12 pairs, of which every one shares a sentence with the next."""
+    path = tmp_path / "sts" / "stsb" / "test.tsv"
+    path.parent.mkdir(parents=True)
+    path.write_text("".join(f"{n % 6}\t{sentences[n]}\t{sentences[n + 1]}\n" for n in range(12)), encoding="utf-8")
+    return path
+
+
 def test_both_models_are_measured(tmp_path: Path, text: Path, tiny_model: Path) -> None:
     other = make_tiny_model(tmp_path / "other", layers=4, width=64)
-    params = Params(str(tiny_model), str(other), text, count=50, single=10, rounds=2, device="cpu", dtype="float32")
+    params = Params(str(tiny_model), str(other), text, count=50, single=10, rounds=2, device="cpu", memory=False)
     facts = run(params, WorkDirectory(tmp_path / "work")).facts
     assert facts["protocol"]["sentences"] == 50
+    assert [entry["runtime"] for entry in facts["runtimes"]] == ["float32", "bfloat16"]
     for role, folder, width in (("model", tiny_model, 32), ("against", other, 64)):
         measured = facts[role]
         assert measured["label"] == folder.name
         assert measured["vector_bytes"] == 4 * width
         assert measured["weight_bytes"] == (folder / "model.safetensors").stat().st_size
-        assert measured["sentences_per_second"] > 0
-        latency = [measured[f"latency_p{of}_milliseconds"] for of in (50, 95, 99)]
-        assert 0 < latency[0] <= latency[1] <= latency[2]
+        assert measured["dtype"] == "float32"
+        for figures in (measured, *(entry[role] for entry in facts["runtimes"])):
+            assert figures["sentences_per_second"] > 0
+            assert figures["best_batch_tokens"] in (1024, 4096, 16384)
+            latency = [figures[f"latency_p{of}_milliseconds"] for of in (50, 95, 99)]
+            assert 0 < latency[0] <= latency[1] <= latency[2]
     assert facts["against"]["parameters"] > facts["model"]["parameters"]
+
+
+def export(work: WorkDirectory, model: NamedModel) -> Artifact:
+    """An export with nothing but the graphs and what is read beside them."""
+    request = Request("exports", "small", "export", {}, {model.reference: model.digest})
+    with work.build(request) as build:
+        encoder = model.load()
+        save_encoder(encoder, build.path)
+        write_graph(encoder, build.path / FLOAT32_FILE)
+        quantise(build.path / FLOAT32_FILE, build.path / INT8_FILE)
+        return build.finish({})
+
+
+def test_graphs_are_found_in_the_export_of_a_model(tmp_path: Path, text: Path, tiny_model: Path) -> None:
+    pytest.importorskip("onnxruntime", reason="the onnx extra is not installed")
+    work = WorkDirectory(tmp_path / "work")
+    exported = export(work, find_model(work, str(tiny_model)))
+    facts = run(Params(str(tiny_model), None, text, **QUICK), work).facts
+    assert [entry["runtime"] for entry in facts["runtimes"]] == ["float32", "bfloat16", "onnx", "onnx-int8"]
+    sizes = {entry["runtime"]: entry["model"]["disk_bytes"] for entry in facts["runtimes"]}
+    assert sizes["onnx"] == (exported.path / FLOAT32_FILE).stat().st_size
+    assert sizes["onnx-int8"] < sizes["onnx"]
+    # The export itself has the graphs; the other model has none and is left out with a remark.
+    other = make_tiny_model(tmp_path / "other", seed=1)
+    params = Params(exported.name, str(other), text, runtimes=("onnx", "float32"), **QUICK)
+    facts = run(params, work).facts
+    assert "against" not in facts["runtimes"][0]
+    assert "other has no ONNX graphs" in facts["missing"]["onnx"]
+    assert facts["model"]["dtype"] == facts["against"]["dtype"] == "float32"
+
+
+def test_a_runtime_that_cannot_be_had_is_told_with_the_command_that_makes_it(
+    tmp_path: Path, text: Path, tiny_model: Path
+) -> None:
+    pytest.importorskip("onnxruntime", reason="the onnx extra is not installed")
+    with pytest.raises(InputError, match="no ONNX graphs") as caught:
+        run(Params(str(tiny_model), None, text, runtimes=("onnx",)), WorkDirectory(tmp_path / "work"))
+    assert "sentcompress export --model tiny-model" in str(caught.value.hint)
+
+
+def test_simtde_is_a_pass_over_all_pairs_repeats_included(tmp_path: Path, pairs: Path, tiny_model: Path) -> None:
+    params = Params(str(tiny_model), None, runtimes=("float32",), preset="simtde", sts=[pairs.parents[1]], memory=False)
+    facts = run(params, WorkDirectory(tmp_path / "work")).facts
+    assert facts["protocol"]["single"] == 24
+    assert facts["protocol"]["sentences"] == 13
+    passes = facts["model"]["passes"]
+    assert len(passes) == 3
+    assert facts["model"]["pass_seconds"] == pytest.approx(sum(passes) / 3, abs=0.001)
+    assert facts["model"]["pass_seconds"] >= 24 * facts["model"]["latency_p50_milliseconds"] / 1000 / 4
 
 
 def test_without_text_and_without_sentences_the_hint_names_both(tmp_path: Path, tiny_model: Path) -> None:
@@ -43,26 +112,35 @@ def test_without_text_and_without_sentences_the_hint_names_both(tmp_path: Path, 
     assert "--text" in str(caught.value.hint)
 
 
-def test_bad_requests(tmp_path: Path, tiny_model: Path) -> None:
+def test_bad_requests(tmp_path: Path, pairs: Path, tiny_model: Path) -> None:
     blank = tmp_path / "blank.txt"
     blank.write_text("\n \n")
+    work = WorkDirectory(tmp_path / "work")
     with pytest.raises(InputError, match="no line with text"):
-        run(Params(str(tiny_model), None, blank), WorkDirectory(tmp_path / "work"))
+        run(Params(str(tiny_model), None, blank), work)
     with pytest.raises(UsageError, match="2 faults"):
-        run(Params(str(tiny_model), None, blank, count=0, rounds=0), WorkDirectory(tmp_path / "work"))
+        run(Params(str(tiny_model), None, blank, count=0, rounds=0), work)
+    with pytest.raises(UsageError, match="3 faults") as caught:
+        run(Params(str(tiny_model), None, blank, runtimes=("flaot32",), preset="simtde"), work)
+    assert "did you mean float32" in caught.value.message
+    pairs.parent.rename(pairs.parents[1] / "other")
+    with pytest.raises(InputError, match="no STS-B test pairs"):
+        run(Params(str(tiny_model), None, preset="simtde", sts=[pairs.parents[1]]), work)
 
 
-def test_command_prints_a_table_and_says_when_times_are_old(
+def test_command_prints_tables_and_says_when_times_are_old(
     tmp_path: Path, text: Path, tiny_model: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     from sentcompress.cli.main import _run
 
-    words = ["bench", "--model", str(tiny_model), "--against", str(tiny_model), "--text", str(text), "--count", "20"]
-    words += ["--single", "5", "--rounds", "1", "--dtype", "float32", "--work", str(tmp_path / "work")]
+    words = ["bench", "--model", str(tiny_model), "--against", "none", "--text", str(text), "--count", "20"]
+    words += ["--single", "5", "--rounds", "1", "--runtimes", "float32", "--work", str(tmp_path / "work")]
     assert _run(words) == 0
     table = capsys.readouterr().out
-    assert all(word in table for word in ("latency p99, ms", "parameters", "20 distinct sentences"))
+    assert all(word in table for word in ("latency p99, ms", "parameters", "20 distinct sentences", "peak memory"))
     assert _run([*words, "--json"]) == 0
     captured = capsys.readouterr()
-    assert json.loads(captured.out)["evaluation"] == "bench"
+    document = json.loads(captured.out)
+    assert document["evaluation"] == "bench"
+    assert document["model"]["peak_memory_bytes"] > document["model"]["model_memory_bytes"] > 0
     assert "times as measured on" in captured.err

@@ -1,0 +1,120 @@
+"""One model in one runtime, and what is measured of it."""
+
+from __future__ import annotations
+
+import statistics
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from functools import partial
+from typing import Any
+
+from sentcompress.evaluation.timing import alternate, percentiles
+from sentcompress.measuring.runtimes import Engine, Job
+from sentcompress.progress import Task
+
+# Tokens of a batch, padding included, among which the fastest is looked for.
+BATCH_TOKENS = (1024, 4096, 16384)
+# Sentences of the trial that picks one of them, and of the first, untimed pass of single ones.
+TRIAL = 256
+WARM_UP = 20
+
+
+@dataclass
+class Contender:
+    """A loaded model and the seconds of its calls.
+
+    Attributes:
+        role: `model` or `against`.
+        runtime: one of RUNTIMES.
+        disk_bytes: of the weights, or of the graph, that it is loaded from.
+        whole: seconds of each timed pass over all sentences, in batches.
+        single: for each timed pass, the seconds of every sentence encoded alone.
+    """
+
+    role: str
+    runtime: str
+    job: Job
+    engine: Engine
+    disk_bytes: int
+    whole: list[float] = field(default_factory=list)
+    single: list[list[float]] = field(default_factory=list)
+
+    @property
+    def key(self) -> str:
+        return f"{self.runtime} {self.role}"
+
+    def pick_batch(self, texts: Sequence[str]) -> None:
+        """Choose the batch that a short trial finds fastest, and keep it."""
+        texts = texts[:TRIAL]
+        seconds = alternate({str(tokens): partial(self._encode, texts, tokens) for tokens in BATCH_TOKENS}, rounds=1)
+        self.engine.batch_tokens = min(BATCH_TOKENS, key=lambda tokens: min(seconds[str(tokens)]))
+
+    def _encode(self, texts: Sequence[str], tokens: int) -> None:
+        self.engine.batch_tokens = tokens
+        self.engine.encode(texts)
+
+    def encode_singly(self, texts: Sequence[str]) -> None:
+        """A pass of one sentence at a time, recorded."""
+        seconds = []
+        for text in texts:
+            start = time.perf_counter()
+            self.engine.encode([text])
+            seconds.append(time.perf_counter() - start)
+        self.single.append(seconds)
+
+    def figures(self, texts: Sequence[str]) -> dict[str, Any]:
+        """What the passes came to; `texts` are those of a whole pass."""
+        each = [seconds for turn in self.single for seconds in turn]
+        latency = {f"latency_{of}_milliseconds": round(value, 3) for of, value in percentiles(each).items()}
+        return {
+            "sentences_per_second": round(len(texts) / statistics.median(self.whole), 1),
+            "best_batch_tokens": self.engine.batch_tokens,
+            "sentences_per_second_batch_1": round(1 / statistics.mean(each), 1),
+            **latency,
+            "disk_bytes": self.disk_bytes,
+            "device": self.job.device,
+        }
+
+    def seconds_of_a_pass(self) -> dict[str, Any]:
+        """The mean over passes of single sentences of their seconds, and each of them."""
+        passes = [sum(seconds) for seconds in self.single]
+        return {"pass_seconds": round(statistics.mean(passes), 3), "passes": [round(one, 3) for one in passes]}
+
+
+class _Pass:
+    """Passes of single sentences; the first call only warms up."""
+
+    def __init__(self, contender: Contender, texts: Sequence[str], task: Task) -> None:
+        self._contender, self._texts, self._task, self._warm = contender, texts, task, False
+
+    def __call__(self) -> None:
+        if self._warm:
+            self._contender.encode_singly(self._texts)
+            self._task.advance(len(self._texts))
+            return
+        for text in self._texts[:WARM_UP]:
+            self._contender.engine.encode([text])
+        self._warm = True
+
+
+def take_turns(
+    contenders: Sequence[Contender], texts: Sequence[str], single: Sequence[str], rounds: int, task: Task
+) -> None:
+    """Time all contenders, one after the other in every round: `texts` in batches, then each of `single` alone."""
+
+    def encode_all(contender: Contender) -> None:
+        contender.engine.encode(texts)
+        task.advance(len(texts))
+
+    for contender in contenders:
+        contender.pick_batch(texts)
+    whole = alternate({one.key: partial(encode_all, one) for one in contenders}, rounds)
+    for contender in contenders:
+        contender.whole = whole[contender.key]
+    alternate({one.key: _Pass(one, single, task) for one in contenders}, rounds)
+
+
+def work_of(contenders: Sequence[Contender], texts: Sequence[str], single: Sequence[str], rounds: int) -> int:
+    """How many sentences `take_turns` will advance its task by."""
+    return len(contenders) * ((rounds + 1) * len(texts) + rounds * len(single))

@@ -1,0 +1,81 @@
+"""Who takes part in a measurement: every model in every runtime that it can run in, loaded."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import torch
+
+from sentcompress.measuring.contender import Contender
+from sentcompress.measuring.graphs import FILES, Graphs
+from sentcompress.measuring.runtimes import GraphJob, TorchJob
+from sentcompress.models.catalog import NamedModel
+from sentcompress.models.encoder import Encoder
+
+
+def line_up(
+    models: Mapping[str, NamedModel],
+    encoders: Mapping[str, Encoder],
+    graphs: Mapping[str, Graphs],
+    runtimes: Sequence[str],
+    device: str,
+) -> tuple[list[Contender], dict[str, str]]:
+    """Load all that takes part.
+
+    Args:
+        models: by role.
+        encoders: the same models, loaded.
+        graphs: of the roles that have some.
+        runtimes: names of RUNTIMES.
+        device: for torch; graphs run on the CPU.
+
+    Returns:
+        The contenders, and for each runtime that a model has no graph for, why it is left out.
+    """
+    found: list[Contender] = []
+    missing: dict[str, str] = {}
+    for runtime in runtimes:
+        for role, model in models.items():
+            if runtime not in FILES:
+                found.append(_in_torch(role, runtime, model, encoders[role], device))
+            elif role in graphs:
+                found.append(_as_graph(role, runtime, graphs[role], encoders[role]))
+            else:
+                name = model.label if model.reference.startswith(("students/", "exports/")) else "teacher"
+                missing[runtime] = (
+                    f"{runtime}: {model.label} has no ONNX graphs and is left out "
+                    f"(make them: sentcompress export --model {name})"
+                )
+    return found, missing
+
+
+def _in_torch(role: str, runtime: str, model: NamedModel, encoder: Encoder, device: str) -> Contender:
+    job = TorchJob(model, runtime, device, torch.get_num_threads())
+    return Contender(role, runtime, job, job.load(encoder), weight_bytes(model.source.path))
+
+
+def _as_graph(role: str, runtime: str, graphs: Graphs, encoder: Encoder) -> Contender:
+    # As many threads as torch takes, so that the two are compared on the same part of the machine.
+    job = GraphJob(graphs.folder, FILES[runtime], encoder.text, torch.get_num_threads())
+    return Contender(role, runtime, job, job.load(), (graphs.folder / FILES[runtime]).stat().st_size)
+
+
+def described(model: NamedModel, encoder: Encoder) -> dict[str, Any]:
+    """What a model is, whatever it runs in."""
+    return {
+        "label": model.label,
+        "reference": model.reference,
+        "digest": model.digest,
+        "parameters": encoder.count_parameters(),
+        "weight_bytes": weight_bytes(model.source.path),
+        "dimension": encoder.dimension,
+        "vector_bytes": 4 * encoder.dimension,
+    }
+
+
+def weight_bytes(folder: Path) -> int:
+    """Bytes of all weights: the transformer's and those of Dense layers; `.bin` only where nothing else is there."""
+    found = [path for path in folder.rglob("*.safetensors") if "onnx" not in path.parts]
+    return sum(path.stat().st_size for path in found or folder.rglob("pytorch_model*.bin"))

@@ -1,0 +1,134 @@
+"""What a model can run in: torch in two number formats, onnxruntime with two graphs. Loaded here or in another process.
+
+A job is plain data until it is loaded; unpickling one imports what its runtime needs and nothing else, so that a
+process which runs a graph has no torch in its memory.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Protocol
+
+import numpy as np
+import numpy.typing as npt
+
+from sentcompress.encoding.batches import plan_batches
+from sentcompress.exporting.graph_reader import GraphReader
+from sentcompress.models.text import TextSettings
+
+if TYPE_CHECKING:
+    from sentcompress.models.catalog import NamedModel
+    from sentcompress.models.encoder import Encoder
+
+# Each runtime -> what it is, for the help and the documentation.
+RUNTIMES: Mapping[str, str] = {
+    "float32": "torch, the encode engine in float32",
+    "bfloat16": "torch, the encode engine in bfloat16",
+    "onnx": "onnxruntime on the CPU, the float32 graph of an export",
+    "onnx-int8": "onnxruntime on the CPU, its int8 graph",
+}
+Vectors = npt.NDArray[np.float32]
+
+
+class Engine(Protocol):
+    """A model, loaded in some runtime."""
+
+    batch_tokens: int
+
+    def encode(self, texts: Sequence[str]) -> Vectors:
+        """N texts -> [N, D]; batches of like length with at most `batch_tokens` tokens each."""
+
+
+class Job(Protocol):
+    """What is needed to load a model in one runtime."""
+
+    @property
+    def device(self) -> str:
+        """Where it computes."""
+
+    def import_libraries(self) -> None:
+        """Import what loading will need, so that its memory can be told from the model's."""
+
+    def load(self) -> Engine:
+        """Load the model."""
+
+
+@dataclass(frozen=True)
+class TorchJob:
+    """A model for the encode engine."""
+
+    model: NamedModel
+    dtype: str
+    device: str
+    threads: int
+
+    def import_libraries(self) -> None:
+        import torch
+        from transformers import AutoModel, AutoTokenizer  # noqa: F401
+
+        import sentcompress.encoding.engine  # noqa: F401
+
+        torch.set_num_threads(self.threads)
+
+    def load(self, encoder: Encoder | None = None) -> Engine:
+        """Load the model, or take an encoder that is loaded already."""
+        from sentcompress.encoding.engine import EncodeEngine
+
+        return _TorchEngine(EncodeEngine(encoder or self.model.load(), device=self.device, dtype=self.dtype))
+
+
+class _TorchEngine:
+    def __init__(self, engine: Any) -> None:
+        self._engine = engine
+
+    @property
+    def batch_tokens(self) -> int:
+        return int(self._engine.plan.batch_tokens)
+
+    @batch_tokens.setter
+    def batch_tokens(self, tokens: int) -> None:
+        self._engine.plan = replace(self._engine.plan, batch_tokens=tokens)
+
+    def encode(self, texts: Sequence[str]) -> Vectors:
+        vectors: Vectors = self._engine.encode(texts)
+        return vectors
+
+
+@dataclass(frozen=True)
+class GraphJob:
+    """A graph of an exported folder for onnxruntime."""
+
+    folder: Path
+    file: str
+    text: TextSettings
+    threads: int
+    device: str = "cpu"
+
+    def import_libraries(self) -> None:
+        import onnxruntime  # noqa: F401
+        import tokenizers  # noqa: F401
+
+    def load(self) -> Engine:
+        """Load the graph."""
+        reader = GraphReader(
+            self.folder, self.file, prepare=self.text.prepare, max_length=self.text.max_length, threads=self.threads
+        )
+        return _GraphEngine(reader)
+
+
+class _GraphEngine:
+    batch_tokens = 2048
+
+    def __init__(self, reader: GraphReader) -> None:
+        self._reader = reader
+
+    def encode(self, texts: Sequence[str]) -> Vectors:
+        tokens = self._reader.tokenize(texts)
+        batches = plan_batches(np.array([len(ids) for ids in tokens], dtype=np.int64), self.batch_tokens)
+        parts = [self._reader.run([tokens[row] for row in batch]) for batch in batches]
+        vectors = np.empty((len(texts), parts[0].shape[1]), dtype=np.float32)
+        for batch, part in zip(batches, parts, strict=True):
+            vectors[batch] = part
+        return vectors

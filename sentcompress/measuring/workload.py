@@ -1,0 +1,81 @@
+"""What is encoded while times are taken: the user's sentences, or the pairs of a published protocol."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+
+from sentcompress.artifacts import Artifact, file_digest
+from sentcompress.corpora.sentence_table import SentenceTable
+from sentcompress.corpora.sts import read_sts
+from sentcompress.corpora.text_files import open_lines
+from sentcompress.errors import InputError
+
+STS_B = "STS-B"
+# SimTDE's speed protocol: every pair of STS-B's test split, both sentences one at a time, the mean of three passes.
+SIMTDE_PAIRS = 1379
+SIMTDE_ROUNDS = 3
+
+
+@dataclass(frozen=True)
+class Workload:
+    """Sentences to encode.
+
+    Attributes:
+        batched: distinct sentences, encoded all at once.
+        single: sentences that are encoded one at a time.
+        inputs: what a request records: reference -> digest.
+        pairs: of a preset; None without one.
+    """
+
+    batched: Sequence[str]
+    single: Sequence[str]
+    inputs: Mapping[str, str]
+    pairs: int | None = None
+
+
+def of_lines(path: Path, count: int, single: int, seed: int) -> Workload:
+    """Distinct lines of a file, drawn with the seed.
+
+    Raises:
+        InputError: a file without text.
+    """
+    lines = (line.strip() for _, line in open_lines(path))
+    found = list(dict.fromkeys(line for line in lines if line))
+    if not found:
+        raise InputError(f"{path} has no line with text", "give one sentence a line")
+    drawn = _draw(found, count, seed)
+    return Workload(drawn, drawn[:single], {f"file:{path.resolve()}": file_digest(path)})
+
+
+def of_table(sentences: Artifact, count: int, single: int, seed: int) -> Workload:
+    """Rows of a sentence table, drawn with the seed."""
+    found = [text for texts in SentenceTable(sentences.path).stream() for text in texts]
+    drawn = _draw(found, count, seed)
+    return Workload(drawn, drawn[:single], {sentences.reference: sentences.digest})
+
+
+def of_simtde(paths: Sequence[Path], count: int, seed: int) -> Workload:
+    """SimTDE's: the sentences of STS-B's test pairs in their order, repeated ones as often as they come.
+
+    Raises:
+        InputError: no STS-B among the sets under `paths`.
+    """
+    # A single file is taken at its word, whatever it is called.
+    named = len(paths) == 1 and paths[0].is_file()
+    sets = [found for found in read_sts(paths, "test") if named or found.name == STS_B]
+    if not sets:
+        raise InputError(f"no {STS_B} test pairs in {', '.join(map(str, paths))}", "name its test file with --sts")
+    subsets = sets[0].subsets
+    both = [text for subset in subsets for pair in zip(subset.first, subset.second, strict=True) for text in pair]
+    files = {path.resolve() for subset in subsets for path in subset.files}
+    inputs = {f"file:{path}": file_digest(path) for path in sorted(files)}
+    return Workload(_draw(list(dict.fromkeys(both)), count, seed), both, inputs, len(sets[0]))
+
+
+def _draw(texts: Sequence[str], count: int, seed: int) -> list[str]:
+    rows = np.random.default_rng(seed).permutation(len(texts))[:count]
+    return [texts[row] for row in rows]
