@@ -59,7 +59,9 @@ class GraphReader:
 
     def tokenize(self, texts: Sequence[str]) -> list[list[int]]:
         """Token ids of each text, at least one of them, without padding."""
-        return [one.ids or [self.padding] for one in self.tokenizer.encode_batch([self.prepare(text) for text in texts])]
+        return [
+            one.ids or [self.padding] for one in self.tokenizer.encode_batch([self.prepare(text) for text in texts])
+        ]
 
     def run(self, tokens: Sequence[Sequence[int]]) -> Vectors:
         """[B, D] vectors of B token sequences, padded to the longest of them."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -10,7 +11,20 @@ from typing import Any
 from sentcompress.artifacts import KINDS, Artifact, WorkDirectory
 
 # Parameters that say which of several things a command made; the recipe has the others.
-TELLING = ("teacher", "revision", "dim", "method", "student")
+TELLING = ("teacher", "revision", "dim", "method", "student", "preset")
+LISTS = ("index", "runtimes")
+# The option by which a command is told its files.
+FILE_OPTIONS = {
+    "eval-sts": "--sts",
+    "eval-retrieval": "--pairs",
+    "eval-transfer": "--tasks",
+    "eval-fidelity": "--text",
+    "bench": "--text",
+    "distill": "--dev",
+}
+MANY_FILES = 3
+# What retrieval may be scored by -> how it is written.
+METRICS = {"mrr_at_10": "MRR@10", "ndcg_at_10": "nDCG@10", "recall_at_1": "Recall@1"}
 
 
 @dataclass(frozen=True)
@@ -93,17 +107,38 @@ def _files(artifact: Artifact) -> set[tuple[str, str]]:
 
 def command_line(artifact: Artifact) -> str:
     """The command that made an artifact, as far as its manifest tells: options by name, files without their folders."""
-    words = ["sentcompress", str(artifact.manifest["command"])]
-    files = sorted(reference for reference in artifact.inputs if reference.startswith("file:"))
-    option = {"eval-sts": "--sts", "eval-retrieval": "--pairs", "distill": "--dev"}.get(words[1])
-    if option:
-        words += [word for file in files for word in (option, Path(file).name)]
+    command = str(artifact.manifest["command"])
+    words = ["sentcompress", command, *_data(command, artifact)]
     for name, value in artifact.parameters.items():
-        if name in ("model", "compare"):
+        if name in ("model", "compare", "against"):
             words += [f"--{name}", _without_folders(_name_of(str(value)))]
+        elif name == "model_documents":
+            words += ["--documents", _without_folders(_name_of(str(value)))]
+        elif name in LISTS:
+            words += [f"--{name}", ",".join(map(str, value))]
         elif name in TELLING and value is not None:
             words += [f"--{name.replace('_', '-')}", _without_folders(str(value))]
     return " ".join(words)
+
+
+def _data(command: str, artifact: Artifact) -> list[str]:
+    """The options that name the files which were read; where there are many, the folder that holds them all."""
+    asked = artifact.parameters
+    if command == "eval-retrieval" and "protocol" in asked:
+        split = ["--split", str(asked["split"])] if asked.get("split") else []
+        return [f"--{asked['protocol']}", str(asked["data"]), *split]
+    option = "--sts" if command == "bench" and asked.get("preset") else FILE_OPTIONS.get(command)
+    files = sorted(Path(r.removeprefix("file:")) for r in artifact.inputs if r.startswith("file:") and not _vectors(r))
+    if option is None or not files:
+        return []
+    if len(files) > MANY_FILES:
+        files = [Path(os.path.commonpath(files))]
+    return [word for file in files for word in (option, file.name)]
+
+
+def _vectors(reference: str) -> bool:
+    """Whether an input stands for vectors that were made elsewhere, or graphs: a model, not data."""
+    return reference.endswith((".npy", ".onnx"))
 
 
 def _name_of(reference: str) -> str:
@@ -136,15 +171,17 @@ def _sts(artifact: Artifact, other: Mapping[str, Any] | None, beside: Mapping[st
 def _retrieval(artifact: Artifact, other: Mapping[str, Any] | None, beside: Mapping[str, Any] | None) -> Table:
     facts = artifact.facts
     theirs = {entry["index"]: entry["model"] for entry in beside["indexes"]} if beside else {}
+    data = facts.get("dataset", {}).get("name", "question pairs")
+    metric = facts["protocol"].get("main_score", "mrr_at_10")
     rows, scores = [], []
     for entry in facts["indexes"]:
         ours, compared = entry["model"], entry.get("compare") or theirs.get(entry["index"])
-        reference = compared["mrr_at_10"] if compared else None
-        rows.append([f"MRR@10 x 100, {entry['index']}", *_beside(ours["mrr_at_10"], reference, other)])
+        reference = compared[metric] if compared else None
+        rows.append([f"{METRICS[metric]} x 100, {entry['index']}", *_beside(ours[metric], reference, other)])
         size = [f"{ours['index_bytes']:,}", *([f"{compared['index_bytes']:,}", ""] if compared else [])]
         rows.append([f"index bytes, {entry['index']}", *size, *([""] * (3 - len(size)) if other else [])])
-        scores.append((f"question pairs ({entry['index']})", "mrr_at_10", round(ours["mrr_at_10"], 2)))
-    title = f"Retrieval of question pairs: {facts['documents']:,} documents, {facts['judged_queries']:,} queries"
+        scores.append((f"{data} ({entry['index']})", metric, round(ours[metric], 2)))
+    title = f"Retrieval, {data}: {facts['documents']:,} documents, {facts['judged_queries']:,} queries"
     return Table(title, ["measure", *_columns(facts, other)], rows, command_line(artifact), scores)
 
 
