@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Annotated
 
 import typer
@@ -12,20 +13,34 @@ from sentcompress.cli import options
 
 def command(
     student: Annotated[
-        str | None, typer.Option("--model", help="A student's name. By default the one finished last.")
+        str | None,
+        typer.Option("--model", help="The student of the table. By default the one finished last that was measured."),
     ] = None,
+    output: Annotated[
+        Path | None,
+        typer.Option(
+            "--output", "-o", help="The page, an HTML file. By default report/report.html in the work directory."
+        ),
+    ] = None,
+    markdown: Annotated[
+        bool, typer.Option("--markdown", help="Print the report as Markdown instead of a table, for a README.")
+    ] = False,
     work: options.Work = options.DEFAULT_WORK,
     as_json: options.Json = False,
     quiet: options.Quiet = False,
 ) -> None:
-    """Show in one table what a student keeps of its teacher's quality, and what it saves."""
+    """Show what a student keeps and saves; put all that was measured of all students on one page, with figures."""
     from sentcompress.cli import render
     from sentcompress.stages import report as stage
 
     with render.reporting(quiet) as reporter:
-        result = stage.run(stage.Params(student), WorkDirectory(work), reporter)
+        result = stage.run(stage.Params(student, output), WorkDirectory(work), reporter)
+    text = result.pop("markdown")
     if as_json:
         render.print_json(result)
+        return
+    if markdown:
+        typer.echo(text, nl=False)
         return
     rows = [
         [line["measure"], line["student"], line["teacher"], _gain(line["ratio"], line["better"])]

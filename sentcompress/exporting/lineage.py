@@ -172,7 +172,7 @@ def _retrieval(artifact: Artifact, other: Mapping[str, Any] | None, beside: Mapp
     facts = artifact.facts
     theirs = {entry["index"]: entry["model"] for entry in beside["indexes"]} if beside else {}
     data = facts.get("dataset", {}).get("name", "question pairs")
-    metric = facts["protocol"].get("main_score", "mrr_at_10")
+    metric = facts.get("protocol", {}).get("main_score", "mrr_at_10")
     rows, scores = [], []
     for entry in facts["indexes"]:
         ours, compared = entry["model"], entry.get("compare") or theirs.get(entry["index"])

@@ -1,121 +1,134 @@
-"""One table of a work directory: what a student keeps of its teacher, and what it saves."""
+"""Everything that a work directory knows, on one page: what students keep of their teacher, and what they save."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import asdict, dataclass
+from datetime import UTC, datetime
+from pathlib import Path
 from typing import Any
 
+from sentcompress import atomic
 from sentcompress.artifacts import Artifact, WorkDirectory
-from sentcompress.errors import MissingArtifactError
+from sentcompress.errors import MissingArtifactError, raise_faults
 from sentcompress.progress import SILENT, Reporter
+from sentcompress.reporting import drawing
+from sentcompress.reporting.evidence import Evidence, gather
+from sentcompress.reporting.lines import evaluations_of, lines_of, other_of
+from sentcompress.reporting.markdown import render_markdown
+from sentcompress.reporting.page import render_page
+from sentcompress.reporting.parts import Chart, Table
+from sentcompress.reporting.report import Report, compose
 
 COMMAND = "report"
+FOLDER = "report"
+PAGE = "report.html"
+TEXT = "report.md"
 
 
 @dataclass(frozen=True)
 class Params:
-    """`student` is the one finished last by default."""
+    """`student` is the one finished last that was measured; `output` the page, with its pictures beside it."""
 
     student: str | None = None
+    output: Path | None = None
 
-
-@dataclass(frozen=True)
-class Line:
-    """One measured thing.
-
-    Attributes:
-        better: "kept" for a score (share of the other model's, in percent), "smaller" or "faster" for a ratio.
-        source: the artifact that the numbers are from.
-    """
-
-    measure: str
-    student: float
-    teacher: float | None
-    ratio: float | None
-    better: str
-    source: str
+    def check(self) -> None:
+        """Raise UsageError that lists every fault."""
+        faults = []
+        if self.output is not None and self.output.suffix not in (".html", ".htm"):
+            faults.append(f"-o names the page, {self.output.name}.html for example, not {self.output}")
+        raise_faults(faults, COMMAND)
 
 
 def run(params: Params, work: WorkDirectory, reporter: Reporter = SILENT) -> dict[str, Any]:
-    """Gather what was measured of a student: `lines`, `paths` and the `teacher` that it stands beside.
+    """Write the page, its pictures and the same as Markdown; give what is on it, and a short table of one student.
 
     Raises:
         MissingArtifactError: without a student, or when nothing of it was measured.
     """
+    params.check()
     student = work.get("students", params.student)
-    found = [
-        artifact for name in work.names("evaluations") if _is_about(artifact := work.get("evaluations", name), student)
-    ]
-    lines = [line for artifact in found for line in _lines(artifact)]
+    evidence = gather(work)
+    for reference, why in evidence.left_out.items():
+        reporter.note(f"{reference} is left out: {why}")
+    if params.student is None:
+        student = _newest_measured(evidence) or student
+    lines = lines_of(evidence, student)
     if not lines:
         raise MissingArtifactError(
             f"nothing was measured of {student.reference} as it is now",
             f"run: sentcompress eval-sts --sts FOLDER --model {student.name} --compare teacher --work {work.path}",
         )
-    others = {other["label"] for artifact in found if (other := _other(artifact.facts))}
     if any(line.teacher is None for line in lines):
         reporter.note("for a second column, run the evaluations with --compare teacher")
+    report = compose(evidence, datetime.now(UTC))
+    page = params.output or work.path / FOLDER / PAGE
+    pictures = _write(report, page, reporter)
+    others = {other["label"] for one in evaluations_of(evidence, student) if (other := other_of(one.facts))}
     return {
         "student": student.name,
         "compared_with": sorted(others),
         "lines": [asdict(line) for line in lines],
-        "paths": _paths(work, student),
+        "paths": {**_paths(work, student), "report": str(page)},
+        "markdown": render_markdown(report, f"{page.parent.as_posix()}/"),
+        **_document(report, pictures),
     }
 
 
-def _is_about(artifact: Artifact, student: Artifact) -> bool:
-    model = artifact.facts.get("model", {})
-    return bool(model.get("reference") == student.reference and model.get("digest") == student.digest)
+def _newest_measured(evidence: Evidence) -> Artifact | None:
+    measured = [student.artifact for student in evidence.students if lines_of(evidence, student.artifact)]
+    return measured[-1] if measured else None
 
 
-def _other(facts: Mapping[str, Any]) -> Mapping[str, Any] | None:
-    return facts.get("compare") or facts.get("against")
+def _write(report: Report, page: Path, reporter: Reporter) -> dict[str, Path]:
+    """Draw all figures and write all files; where the picture of each figure is."""
+    page.parent.mkdir(parents=True, exist_ok=True)
+    charts = [chart for section in report.sections for chart in section.charts]
+    elements: dict[str, str] = {}
+    pictures: dict[str, Path] = {}
+    with reporter.track("drawing", total=len(charts), unit="figures") as task:
+        for chart in charts:
+            elements[chart.name], image = _draw(chart)
+            pictures[chart.name] = page.with_name(f"{chart.name}.png")
+            with atomic.written(pictures[chart.name]) as path:
+                path.write_bytes(image)
+            task.advance()
+    for target, text in ((page, render_page(report, elements)), (page.with_suffix(".md"), render_markdown(report))):
+        with atomic.written(target) as path:
+            path.write_text(text, encoding="utf-8")
+    return pictures
 
 
-def _lines(artifact: Artifact) -> Iterator[Line]:
-    readers = {"sts": _sts_lines, "retrieval": _retrieval_lines, "bench": _bench_lines}
-    facts = artifact.facts
-    yield from readers[facts["evaluation"]](facts, artifact.reference)
+def _draw(chart: Chart) -> tuple[str, bytes]:
+    """A figure as an element of the page and as a file."""
+    with drawing.house_style(chart.name):
+        figure = chart.draw()
+        return drawing.as_svg(figure, chart.name, chart.title), drawing.as_png(figure)
 
 
-def _sts_lines(facts: Mapping[str, Any], source: str) -> Iterator[Line]:
-    for entry in facts["sets"]:
-        ours, other = entry["model"], entry.get("compare")
-        theirs = other and other["spearman_cosine"]
-        yield Line(
-            f"{entry['name']}, Spearman x 100", ours["spearman_cosine"], theirs, entry["share_kept"], "kept", source
-        )
+def _document(report: Report, pictures: Mapping[str, Path]) -> dict[str, Any]:
+    """What is on the page, for machines."""
+    return {
+        "figures": [
+            {
+                "section": section.name,
+                "name": chart.name,
+                "title": chart.title,
+                "png": str(pictures[chart.name]),
+                "sources": [asdict(source) for source in chart.sources],
+            }
+            for section in report.sections
+            for chart in section.charts
+        ],
+        "tables": [_as_dict(section.name, table) for section in report.sections for table in section.tables],
+        "missing": {section.name: list(section.missing) for section in report.sections if section.missing},
+        "left_out": dict(report.evidence.left_out),
+    }
 
 
-def _retrieval_lines(facts: Mapping[str, Any], source: str) -> Iterator[Line]:
-    for entry in facts["indexes"]:
-        ours, theirs, index = entry["model"], entry.get("compare", {}), entry["index"]
-        score = theirs.get("mrr_at_10")
-        yield Line(
-            f"retrieval, MRR@10 x 100 ({index})", ours["mrr_at_10"], score, entry.get("share_kept"), "kept", source
-        )
-        yield _ratio(f"index, bytes ({index})", ours, theirs, "index_bytes", "smaller", source)
-        time = "milliseconds_per_1000_queries"
-        yield _ratio(f"search, ms per 1,000 queries ({index})", ours, theirs, time, "faster", source)
-
-
-def _bench_lines(facts: Mapping[str, Any], source: str) -> Iterator[Line]:
-    ours, theirs = facts["model"], facts.get("against", {})
-    yield _ratio("parameters", ours, theirs, "parameters", "smaller", source)
-    yield _ratio("weights, bytes", ours, theirs, "weight_bytes", "smaller", source)
-    yield _ratio("vector, bytes (float32)", ours, theirs, "vector_bytes", "smaller", source)
-    yield _ratio("latency of one sentence, ms (p50)", ours, theirs, "latency_p50_milliseconds", "faster", source)
-    speed = "sentences_per_second"
-    ratio = ours[speed] / theirs[speed] if theirs else None
-    yield Line("encoding, sentences per second", ours[speed], theirs.get(speed), ratio, "faster", source)
-
-
-def _ratio(
-    measure: str, ours: Mapping[str, Any], theirs: Mapping[str, Any], key: str, better: str, source: str
-) -> Line:
-    ratio = theirs[key] / ours[key] if theirs and ours[key] else None
-    return Line(measure, ours[key], theirs.get(key), ratio, better, source)
+def _as_dict(section: str, table: Table) -> dict[str, Any]:
+    return {"section": section, **asdict(table)}
 
 
 def _paths(work: WorkDirectory, student: Artifact) -> dict[str, str]:

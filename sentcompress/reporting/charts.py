@@ -1,0 +1,182 @@
+"""The kinds of figures: numbers in, a picture out. What the numbers mean is `figures.py`'s business."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from sentcompress.reporting.drawing import colour, legend_below, logarithmic, new_axes, new_figure, whole_numbers
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+Interval = tuple[float, float]
+
+
+@dataclass(frozen=True)
+class Point:
+    """A model, or a model in an index, somewhere in a plane.
+
+    Attributes:
+        colour: a name of `drawing.COLOURS`.
+        x_interval, y_interval: drawn as bars.
+        legend: what the legend calls it; None for what is named by another point already.
+    """
+
+    x: float
+    y: float
+    colour: str
+    marker: str
+    legend: str | None = None
+    y_interval: Interval | None = None
+    x_interval: Interval | None = None
+
+
+@dataclass(frozen=True)
+class Line:
+    """A curve; `dashed` for what is there to be compared with."""
+
+    legend: str
+    x: Sequence[float]
+    y: Sequence[float]
+    colour: str
+    dashed: bool = False
+    marker: str = ""
+
+
+@dataclass(frozen=True)
+class Level:
+    """A horizontal line over the whole width."""
+
+    legend: str
+    y: float
+    colour: str
+
+
+def scatter(
+    points: Sequence[Point],
+    *,
+    x: str,
+    y: str,
+    log_x: Callable[[float], str] | None = None,
+    levels: Sequence[Level] = (),
+    keys: Sequence[tuple[str, str]] = (),
+    frontier: bool = False,
+) -> Figure:
+    """Points in a plane.
+
+    Args:
+        points: what to draw.
+        x, y: labels of the axes.
+        log_x: how the ticks of a logarithmic x axis are written; None for a linear one.
+        levels: horizontal lines.
+        keys: markers that stand for something in all colours, and what for.
+        frontier: join the points that no other point beats both ways: further left and higher.
+    """
+    rows = len({point.legend for point in points if point.legend}) + len(levels) + len(keys)
+    figure, axes = new_axes(x, y, height=2.9 + 0.2 * (rows / 2))
+    for level in levels:
+        axes.axhline(level.y, color=colour(level.colour), linestyle=(0, (4, 3)), linewidth=1.1, label=level.legend)
+    for point in points:
+        _bars(axes, point)
+        axes.scatter(
+            [point.x],
+            [point.y],
+            s=46,
+            color=colour(point.colour),
+            marker=point.marker,
+            zorder=3,
+            label=point.legend or "_",
+        )
+    for marker, meaning in keys:
+        axes.scatter([], [], s=36, color=colour("soft"), marker=marker, label=meaning)
+    axes.margins(0.12)
+    if log_x is not None:
+        logarithmic(axes.xaxis, log_x)
+    if frontier:
+        best = _unbeaten(points)
+        axes.plot(
+            [p.x for p in best], [p.y for p in best], color=colour("soft"), linestyle=":", linewidth=1.2, zorder=1
+        )
+    legend_below(figure)
+    return figure
+
+
+def _bars(axes: Any, point: Point) -> None:
+    for interval, at in ((point.y_interval, "y"), (point.x_interval, "x")):
+        if interval is None:
+            continue
+        ends = ([point.x, point.x], list(interval)) if at == "y" else (list(interval), [point.y, point.y])
+        axes.plot(*ends, color=colour(point.colour), linewidth=1.1, alpha=0.65)
+
+
+def _unbeaten(points: Sequence[Point]) -> list[Point]:
+    """The points for which there is none further left (or as far) that is higher, from left to right."""
+    best: list[Point] = []
+    for point in sorted(points, key=lambda p: (p.x, -p.y)):
+        if not best or point.y > best[-1].y:
+            best.append(point)
+    return best
+
+
+def curves(lines: Sequence[Line], *, x: str, y: str, log_y: Callable[[float], str] | None = None) -> Figure:
+    """Lines over a common axis of whole numbers: steps, dimensions."""
+    figure, axes = new_axes(x, y, height=2.9 + 0.1 * len(lines))
+    for line in lines:
+        axes.plot(
+            line.x,
+            line.y,
+            color=colour(line.colour),
+            linestyle=(0, (4, 3)) if line.dashed else "-",
+            # A curve of a single look would not be seen without a marker.
+            marker=line.marker or ("o" if len(line.x) < 2 else ""),
+            markersize=4,
+            label=line.legend,
+        )
+    axes.margins(x=0.03, y=0.08)
+    whole_numbers(axes.xaxis)
+    if log_y is not None:
+        logarithmic(axes.yaxis, log_y)
+    legend_below(figure)
+    return figure
+
+
+def heat_maps(matrices: Sequence[tuple[str, Sequence[Sequence[float | None]]]], *, bar: str) -> Figure:
+    """Square matrices side by side, in one scale that is even around zero; None is left blank."""
+    figure = new_figure(height=2.75)
+    panels = figure.subplots(1, len(matrices), squeeze=False)[0]
+    values = [abs(value) for _, matrix in matrices for row in matrix for value in row if value is not None]
+    limit = max(values, default=1.0) or 1.0
+    drawn: Any = None
+    for axes, (title, matrix) in zip(panels, matrices, strict=True):
+        filled = [[float("nan") if value is None else value for value in row] for row in matrix]
+        drawn = axes.pcolormesh(filled, cmap="RdBu_r", vmin=-limit, vmax=limit, linewidth=0)
+        axes.invert_yaxis()
+        axes.set(aspect="equal", title=title, xticks=[], yticks=[])
+        axes.grid(False)
+        for side in ("left", "bottom"):
+            axes.spines[side].set_visible(False)
+    found = figure.colorbar(drawn, ax=list(panels), orientation="horizontal", shrink=0.7, aspect=30, label=bar)
+    found.outline.set_visible(False)
+    return figure
+
+
+def histograms(
+    edges: Sequence[float], counts: Sequence[tuple[str, Sequence[float], str, bool]], *, x: str, y: str
+) -> Figure:
+    """Outlines over the same bins: legend, a value a bin, colour, and whether dashed."""
+    figure, axes = new_axes(x, y, height=2.9 + 0.1 * len(counts))
+    for legend, values, name, dashed in counts:
+        axes.stairs(
+            values,
+            edges,
+            color=colour(name),
+            linewidth=1.6,
+            linestyle=(0, (4, 3)) if dashed else "-",
+            label=legend,
+        )
+    axes.margins(x=0.02)
+    axes.set_ylim(bottom=0)
+    legend_below(figure)
+    return figure

@@ -1,0 +1,153 @@
+"""How figures look, and how they become SVG for a page and PNG for everything else. The only module with matplotlib.
+
+A figure is drawn once, in the colours of a light page. In the SVG each of them is then replaced by a variable of the
+page's style sheet, so that the same picture follows a dark page; and text stays text, in the reader's own font.
+"""
+
+from __future__ import annotations
+
+import io
+import re
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.axis import Axis
+    from matplotlib.figure import Figure
+
+# Variable -> its colour on a light page, on a dark one. No two on the light page may be the same.
+COLOURS = {
+    "paper": ("#fdfdfc", "#14171c"),
+    "ink": ("#1c2127", "#e6e9ee"),
+    "soft": ("#59626d", "#a3acb8"),
+    "grid": ("#dde1e6", "#343b45"),
+    "teacher": ("#747c87", "#b4bcc8"),
+    "series1": ("#2463ad", "#74abf2"),
+    "series2": ("#c5560c", "#f29a55"),
+    "series3": ("#2c7a45", "#66c283"),
+    "series4": ("#8847ad", "#c592e4"),
+    "series5": ("#b02548", "#f37d98"),
+    "series6": ("#0e7988", "#54c2d1"),
+    "series7": ("#86691a", "#d2b353"),
+    "series8": ("#4a4fc9", "#a0a6ff"),
+}
+SERIES = [name for name in COLOURS if name.startswith("series")]
+MARKERS = ("o", "s", "^", "D", "v", "P", "X", "<", ">", "h")
+# Inches. Narrow on purpose: on a telephone the picture is shown at about its own size, so that its text stays legible.
+WIDTH, HEIGHT = 4.5, 3.2
+DOTS_PER_INCH = 200
+
+
+def colour(name: str) -> str:
+    """The colour to draw with."""
+    return COLOURS[name][0]
+
+
+@contextmanager
+def house_style(salt: str) -> Iterator[None]:
+    """matplotlib's settings for the time of a block; with the same salt, the same figure gives the same bytes."""
+    import matplotlib
+
+    settings: dict[str, Any] = {
+        "svg.fonttype": "none",
+        "svg.hashsalt": salt,
+        "font.family": "DejaVu Sans",
+        "font.size": 9.5,
+        "axes.titlesize": 9.5,
+        "axes.labelsize": 9.5,
+        "legend.fontsize": 9,
+        "legend.frameon": False,
+        "text.color": colour("ink"),
+        "axes.labelcolor": colour("ink"),
+        "axes.titlecolor": colour("ink"),
+        "axes.edgecolor": colour("soft"),
+        "xtick.color": colour("soft"),
+        "ytick.color": colour("soft"),
+        "xtick.labelcolor": colour("soft"),
+        "ytick.labelcolor": colour("soft"),
+        "axes.facecolor": "none",
+        "figure.facecolor": "none",
+        "axes.spines.top": False,
+        "axes.spines.right": False,
+        "axes.grid": True,
+        "axes.axisbelow": True,
+        "grid.color": colour("grid"),
+        "grid.linewidth": 0.7,
+        "lines.linewidth": 1.6,
+        "axes.unicode_minus": False,
+    }
+    with matplotlib.rc_context(settings):
+        yield
+
+
+def new_figure(width: float = WIDTH, height: float = HEIGHT) -> Figure:
+    """An empty figure of so many inches, laid out so that nothing is cut off. No window, no global state."""
+    from matplotlib.figure import Figure
+
+    return Figure(figsize=(width, height), layout="constrained")
+
+
+def new_axes(x: str, y: str, height: float = HEIGHT) -> tuple[Figure, Axes]:
+    """A figure with one pair of axes, labelled."""
+    figure = new_figure(height=height)
+    axes = figure.subplots()
+    axes.set_xlabel(x)
+    axes.set_ylabel(y)
+    return figure, axes
+
+
+def legend_below(figure: Figure) -> None:
+    """One legend for all axes, under them, where it covers no data."""
+    found: dict[str, Any] = {}
+    for axes in figure.axes:
+        handles, labels = axes.get_legend_handles_labels()
+        found |= dict(zip(labels, handles, strict=True))
+    if found:
+        columns = 1 if max(map(len, found)) > 26 else 2
+        figure.legend(list(found.values()), list(found), loc="outside lower center", ncols=columns)
+
+
+def logarithmic(axis: Axis, shown: Callable[[float], str]) -> None:
+    """Make an axis logarithmic, with ticks at 1, 2 and 5 of every power of ten, written as `shown` writes them."""
+    from matplotlib.ticker import LogLocator, NullFormatter
+
+    axis.axes.set(**{f"{axis.axis_name}scale": "log"})
+    low, high = axis.get_view_interval()
+    axis.set_major_locator(LogLocator(subs=(1.0, 2.0, 5.0) if high < 200 * low else (1.0,)))
+    axis.set_major_formatter(lambda value, _: shown(value))
+    axis.set_minor_formatter(NullFormatter())
+
+
+def whole_numbers(axis: Axis) -> None:
+    """Ticks at whole numbers only: there is no step 2.5."""
+    from matplotlib.ticker import MaxNLocator
+
+    axis.set_major_locator(MaxNLocator(nbins=7, integer=True))
+
+
+def as_png(figure: Figure) -> bytes:
+    """The figure on light paper."""
+    stream = io.BytesIO()
+    figure.savefig(stream, format="png", dpi=DOTS_PER_INCH, facecolor=colour("paper"), metadata={"Software": None})
+    return stream.getvalue()
+
+
+def as_svg(figure: Figure, name: str, title: str) -> str:
+    """An `<svg>` element for a page: colours from its style sheet, ids that begin with `name`, nothing to load."""
+    stream = io.StringIO()
+    figure.savefig(stream, format="svg", metadata={"Date": None, "Creator": None, "Format": None, "Type": None})
+    text = stream.getvalue()
+    text = text[text.index("<svg") :]
+    text = re.sub(r"<metadata>.*?</metadata>", "", text, flags=re.DOTALL)
+    text = re.sub(r"<!--.*?-->", "", text, flags=re.DOTALL)
+    text = re.sub(r'\bid="', f'id="{name}-', text)
+    text = text.replace("url(#", f"url(#{name}-").replace('xlink:href="#', f'href="#{name}-')
+    for variable, (light, _) in COLOURS.items():
+        text = text.replace(light, f"var(--{variable})")
+    box = re.search(r'viewBox="([^"]*)"', text)
+    assert box is not None
+    label = title.replace("&", "&amp;").replace('"', "&quot;").replace("<", "&lt;")
+    opening = f'<svg viewBox="{box[1]}" role="img" aria-label="{label}" xmlns="http://www.w3.org/2000/svg">'
+    return re.sub(r"\s*\n\s*", "\n", opening + text[text.index(">") + 1 :]).strip()

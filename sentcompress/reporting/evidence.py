@@ -1,0 +1,174 @@
+"""What a work directory knows: its students, what was measured of them, and what is too old to count."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from sentcompress.artifacts import LOG, Artifact, WorkDirectory
+from sentcompress.errors import DamagedError
+from sentcompress.exporting.lineage import command_line
+from sentcompress.reporting.drawing import MARKERS, SERIES
+
+ROLES = ("model", "compare", "against")
+
+
+@dataclass(frozen=True)
+class Source:
+    """Where something that is shown comes from: an artifact, and the command that made it."""
+
+    reference: str
+    command: str
+
+    @classmethod
+    def of(cls, artifact: Artifact) -> Source:
+        return cls(artifact.reference, command_line(artifact))
+
+
+@dataclass(frozen=True)
+class Student:
+    """A trained student.
+
+    Attributes:
+        log: what training wrote down, a mapping a line.
+    """
+
+    artifact: Artifact
+    log: Sequence[Mapping[str, Any]]
+
+    @property
+    def name(self) -> str:
+        return self.artifact.name
+
+
+@dataclass(frozen=True)
+class Evaluation:
+    """An evaluation whose models are the ones that the work directory has now."""
+
+    artifact: Artifact
+
+    @property
+    def facts(self) -> dict[str, Any]:
+        return self.artifact.facts
+
+    @property
+    def kind(self) -> str:
+        return str(self.facts["evaluation"])
+
+    def roles(self) -> Iterator[tuple[str, Mapping[str, Any]]]:
+        """The models that were measured, each with its role: `model`, and `compare` or `against`."""
+        for role in ROLES:
+            if role in self.facts:
+                yield role, self.facts[role]
+
+
+@dataclass(frozen=True)
+class Evidence:
+    """Everything that a report is made of.
+
+    Attributes:
+        students: in the order in which they were finished.
+        evaluations: likewise.
+        projections: likewise.
+        left_out: what does not count, with the reason.
+        work: the folder, as it was named.
+        names: reference of a model -> the name to show; models from outside first, then students, then exports.
+    """
+
+    students: Sequence[Student]
+    evaluations: Sequence[Evaluation]
+    projections: Sequence[Artifact]
+    left_out: Mapping[str, str]
+    work: str = "work"
+    names: Mapping[str, str] = field(default_factory=dict)
+
+    def of_kind(self, kind: str) -> list[Evaluation]:
+        return [evaluation for evaluation in self.evaluations if evaluation.kind == kind]
+
+    def shown(self, model: Mapping[str, Any]) -> str:
+        """The name of a model, also of one that only took part beside another."""
+        return self.names.get(str(model["reference"]), _short(str(model["label"])))
+
+    def colour(self, reference: str) -> str:
+        """The colour of a model, the same in every figure: a name of `drawing.COLOURS`."""
+        ours = [name for name in self.names if is_ours(name)]
+        return SERIES[ours.index(reference) % len(SERIES)] if reference in ours else "teacher"
+
+    def marker(self, reference: str) -> str:
+        """Its marker, which tells models apart where colours do not."""
+        return MARKERS[list(self.names).index(reference) % len(MARKERS)]
+
+
+def is_ours(reference: str) -> bool:
+    """Whether a model was made in the work directory, rather than measured beside what was."""
+    return reference.startswith(("students/", "exports/"))
+
+
+def gather(work: WorkDirectory) -> Evidence:
+    """Read a work directory.
+
+    Raises:
+        DamagedError: if a student's log cannot be read.
+    """
+    students = [_student(work.get("students", name)) for name in work.names("students")]
+    evaluations, left_out = [], {f"evaluations/{name}": why for name, why in work.damaged("evaluations").items()}
+    for name in work.names("evaluations"):
+        artifact = work.get("evaluations", name)
+        stale = _stale(work, artifact)
+        if stale:
+            left_out[artifact.reference] = stale
+        else:
+            evaluations.append(Evaluation(artifact))
+    projections = [work.get("projections", name) for name in work.names("projections")]
+    return Evidence(students, evaluations, projections, left_out, str(work.path), _names(students, evaluations))
+
+
+def _student(artifact: Artifact) -> Student:
+    path = artifact.path / LOG
+    try:
+        lines = path.read_text(encoding="utf-8").splitlines() if path.is_file() else []
+        return Student(artifact, [json.loads(line) for line in lines])
+    except ValueError as error:
+        raise DamagedError(f"{path} is damaged: {error}", "distill --force makes the student anew") from None
+
+
+def _stale(work: WorkDirectory, artifact: Artifact) -> str | None:
+    """Why an evaluation no longer counts: a model of it has been made anew, or is gone."""
+    for _, model in Evaluation(artifact).roles():
+        reference = str(model.get("reference"))
+        kind, _, name = reference.partition("/")
+        if not is_ours(reference):
+            continue  # from outside the work directory: there is nothing here to hold it against
+        current = work.find(kind, name)
+        if current is None:
+            return f"it measured {reference}, which is gone"
+        if current.digest != model.get("digest"):
+            return f"it measured an earlier {reference}"
+    return None
+
+
+def _names(students: Sequence[Student], evaluations: Sequence[Evaluation]) -> dict[str, str]:
+    labels: dict[str, str] = {}
+    for evaluation in evaluations:
+        for _, model in evaluation.roles():
+            # A label may be a hub's name or a folder: its last part tells models apart well enough.
+            labels.setdefault(str(model["reference"]), _short(str(model["label"])))
+    for student in students:
+        labels.setdefault(student.artifact.reference, student.name)
+    finished = [student.artifact.reference for student in students]
+    ordered = sorted(labels, key=lambda reference: _place(reference, finished))
+    shown = list(labels.values())
+    return {r: labels[r] if shown.count(labels[r]) == 1 else r.removeprefix("model:") for r in ordered}
+
+
+def _short(label: str) -> str:
+    return label.rstrip("/").rpartition("/")[2]
+
+
+def _place(reference: str, finished: Sequence[str]) -> tuple[int, str]:
+    """Models from outside come first, then students as they were finished, then exports."""
+    if reference in finished:
+        return finished.index(reference) + 1, reference
+    return (len(finished) + 1 if reference.startswith("exports/") else 0), reference

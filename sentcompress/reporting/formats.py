@@ -1,0 +1,54 @@
+"""Numbers as a report writes them."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+NOTHING = ""
+
+
+def number(value: float | int | None, digits: int = 2) -> str:
+    """With so many digits behind the point; whole numbers with none, thousands apart. Nothing for None."""
+    if value is None:
+        return NOTHING
+    return f"{value:,}" if isinstance(value, int) else f"{value:,.{digits}f}"
+
+
+def between(interval: Sequence[float] | None, digits: int = 2, signed: bool = False) -> str:
+    """An interval: `79.81 to 84.05`."""
+    if interval is None:
+        return NOTHING
+    low, high = (f"{value:{'+' if signed else ''}.{digits}f}" for value in interval)
+    return f"{low} to {high}"
+
+
+def signed(value: float | None, digits: int = 2) -> str:
+    """A difference: `-0.81`."""
+    return NOTHING if value is None else f"{value:+.{digits}f}"
+
+
+def share(value: float | None) -> str:
+    """A percentage: `98.8%`."""
+    return NOTHING if value is None else f"{value:.1f}%"
+
+
+def times(value: float | None) -> str:
+    """A ratio: `2.5x`."""
+    return NOTHING if value is None else f"{value:.3g}x"
+
+
+def amount(count: float | None) -> str:
+    """Parameters: `22.7M`."""
+    return NOTHING if count is None else _scaled(count, ((1e9, "B"), (1e6, "M"), (1e3, "k")), "")
+
+
+def size(count: float | None) -> str:
+    """Bytes, in powers of ten: `69.7 MB`."""
+    return NOTHING if count is None else _scaled(count, ((1e9, " GB"), (1e6, " MB"), (1e3, " kB")), " B")
+
+
+def _scaled(count: float, units: Sequence[tuple[float, str]], plain: str) -> str:
+    for unit, name in units:
+        if count >= unit:
+            return f"{count / unit:.3g}{name}" if count < 1000 * unit else f"{count / unit:,.0f}{name}"
+    return f"{count:g}{plain}"

@@ -1,0 +1,134 @@
+"""The first page: what every student kept and gained, and where it stands among the others."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from functools import partial
+
+from sentcompress.reporting.charts import Point, scatter
+from sentcompress.reporting.evidence import Evidence, Source, is_ours
+from sentcompress.reporting.formats import amount, number, share, size, times
+from sentcompress.reporting.parts import Chart, Section, Table
+from sentcompress.reporting.sections.retrieval import METRICS
+from sentcompress.reporting.summary import Summary, common_sets, sts_mean, summaries
+
+Quality = Callable[[Summary], float | None]
+
+
+def section(evidence: Evidence) -> Section:
+    """The table of all models, and the frontier of size, speed and quality."""
+    found = list(summaries(evidence).values())
+    return Section(
+        "overview",
+        "What was kept, what was gained",
+        "In brackets: the share of the score that the model beside it reached, or how many times as fast it is.",
+        charts=_charts(evidence, found),
+        tables=[_table(evidence, found)],
+    )
+
+
+def _table(evidence: Evidence, found: Sequence[Summary]) -> Table:
+    sets = common_sets(found)
+    data = list(dict.fromkeys(name for summary in found for name in summary.retrieval))
+    best = _of_teacher(found)
+    columns: list[tuple[str, Callable[[Summary], str]]] = [
+        ("parameters", lambda s: amount(s.parameters)),
+        ("dimensions", lambda s: number(s.dimension)),
+        (f"STS ({_listed(sets)})", lambda s: _beside(sts_mean(s, sets), _kept(sts_mean(s, sets), best, sets, s))),
+        *((_head(found, name), partial(_retrieval, name)) for name in data),
+        ("transfer", lambda s: _beside(s.transfer[0], None) if s.transfer else ""),
+        ("sentences/s", lambda s: _speed(s)),
+        ("weights", lambda s: size(s.weight_bytes)),
+        ("a vector", lambda s: size(4 * s.dimension) if s.dimension else ""),
+    ]
+    filled = [(head, cell) for head, cell in columns if any(cell(summary) for summary in found)]
+    rows = [[evidence.names[s.reference], *(cell(s) for _, cell in filled)] for s in found]
+    return Table("All models", ["model", *(head for head, _ in filled)], rows, _sources(evidence))
+
+
+def _of_teacher(found: Iterable[Summary]) -> Summary | None:
+    """The model from outside that has STS scores, if there is just one."""
+    outside = [summary for summary in found if not is_ours(summary.reference) and summary.sts]
+    return outside[0] if len(outside) == 1 else None
+
+
+def _kept(score: float | None, best: Summary | None, sets: Sequence[str], summary: Summary) -> float | None:
+    reference = sts_mean(best, sets) if best is not None and best is not summary else None
+    return 100 * score / reference if score is not None and reference is not None and reference > 0 else None
+
+
+def _beside(score: float | None, kept: float | None) -> str:
+    return f"{number(score)} ({share(kept)})" if kept is not None else number(score)
+
+
+def _head(found: Sequence[Summary], name: str) -> str:
+    metric = next(summary.retrieval[name][0] for summary in found if name in summary.retrieval)
+    return f"{name}, {METRICS.get(metric, metric)}"
+
+
+def _retrieval(name: str, summary: Summary) -> str:
+    if name not in summary.retrieval:
+        return ""
+    _, score, kept = summary.retrieval[name]
+    return _beside(score, kept)
+
+
+def _speed(summary: Summary) -> str:
+    ratio = f" ({times(summary.times_faster)})" if summary.times_faster is not None else ""
+    return f"{number(summary.sentences_per_second, 1)}{ratio}"
+
+
+def _listed(sets: Sequence[str]) -> str:
+    return ", ".join(sets) if len(sets) < 3 else f"mean of {len(sets)} sets"
+
+
+def _sources(evidence: Evidence) -> list[Source]:
+    return [Source.of(evaluation.artifact) for evaluation in evidence.evaluations]
+
+
+def _charts(evidence: Evidence, found: Sequence[Summary]) -> list[Chart]:
+    label, quality, kind = _quality(found)
+    axes: list[tuple[str, str, str, Callable[[Summary], float | None], Callable[[float], str] | None, str]] = [
+        ("size", "Size and quality", "parameters", lambda s: s.parameters, amount, ""),
+        ("vector", "Vector and quality", "bytes of a vector (float32)", _vector_bytes, size, ""),
+        ("speed", "Speed and quality", "time to encode, % of the teacher's", _relative_time, None, "bench"),
+    ]
+    charts = []
+    for name, title, x, value, log_x, needs in axes:
+        points = [_point(evidence, s, value(s), quality(s)) for s in found]
+        drawn = [point for point in points if point is not None]
+        if len(drawn) < 2:
+            continue
+        kinds = {kind, needs}
+        used = [Source.of(evaluation.artifact) for evaluation in evidence.evaluations if evaluation.kind in kinds]
+        caption = "Up and to the left is better. The dotted line joins the models that no other beats both ways."
+        draw = partial(scatter, drawn, x=x, y=label, log_x=log_x, frontier=True)
+        charts.append(Chart(f"frontier-{name}", title, caption, draw, used))
+    return charts
+
+
+def _quality(found: Sequence[Summary]) -> tuple[str, Quality, str]:
+    """What stands for quality: the STS sets that all have, else the first retrieval data set."""
+    sets = common_sets(found)
+    if sets:
+        return f"Spearman x 100 ({_listed(sets)})", lambda s: sts_mean(s, sets), "sts"
+    data = next((name for summary in found for name in summary.retrieval), "")
+    label = f"{_head(found, data)} x 100" if data else ""
+    return label, lambda s: s.retrieval[data][1] if data in s.retrieval else None, "retrieval"
+
+
+def _vector_bytes(summary: Summary) -> float | None:
+    return 4 * summary.dimension if summary.dimension else None
+
+
+def _relative_time(summary: Summary) -> float | None:
+    if summary.times_faster:
+        return 100 / summary.times_faster
+    return None if is_ours(summary.reference) or summary.sentences_per_second is None else 100.0
+
+
+def _point(evidence: Evidence, summary: Summary, x: float | None, y: float | None) -> Point | None:
+    if x is None or y is None:
+        return None
+    reference = summary.reference
+    return Point(x, y, evidence.colour(reference), evidence.marker(reference), evidence.names[reference])

@@ -1,0 +1,130 @@
+"""Retrieval: what the model loses, what the index loses, and what either costs."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping
+from functools import partial
+from typing import Any
+
+from sentcompress.reporting.charts import Level, Point, scatter
+from sentcompress.reporting.drawing import MARKERS
+from sentcompress.reporting.evidence import Evaluation, Evidence, Source
+from sentcompress.reporting.formats import between, number, share, size
+from sentcompress.reporting.hints import missing
+from sentcompress.reporting.parts import Chart, Section, Table
+
+METRICS = {"mrr_at_10": "MRR@10", "ndcg_at_10": "nDCG@10", "recall_at_1": "Recall@1"}
+PER_THOUSAND = "milliseconds_per_1000_queries"
+COLUMNS = (
+    "index",
+    "model",
+    "{metric} x 100",
+    "95% interval",
+    "kept",
+    "lost by the index",
+    "index",
+    "ms, 1,000 queries",
+)
+
+
+def section(evidence: Evidence) -> Section:
+    """All retrieval evaluations, a figure for each data set."""
+    found = evidence.of_kind("retrieval")
+    by_data: dict[str, list[Evaluation]] = {}
+    for evaluation in found:
+        by_data.setdefault(data_name(evaluation.facts), []).append(evaluation)
+    return Section(
+        "retrieval",
+        "Retrieval",
+        "Every index stands beside exact search on the same vectors, so that what the model lost and what the index "
+        "lost are told apart.",
+        charts=[_chart(evidence, name, of) for name, of in by_data.items()],
+        tables=[_table(evidence, evaluation) for evaluation in found],
+        protocols=list(dict.fromkeys(evaluation.facts["protocol"]["statement"] for evaluation in found)),
+        missing=missing(evidence, "retrieval"),
+    )
+
+
+def data_name(facts: Mapping[str, Any]) -> str:
+    """The data set, with its split; evaluations of old did not say and were of question pairs."""
+    data = facts.get("dataset", {"name": "question pairs"})
+    return " ".join(str(part) for part in (data["name"], data.get("split")) if part)
+
+
+def main_score(facts: Mapping[str, Any]) -> str:
+    return str(facts.get("protocol", {}).get("main_score", "mrr_at_10"))
+
+
+def model_name(evidence: Evidence, model: Mapping[str, Any]) -> str:
+    """A model, and whose vectors the documents have where they are another's."""
+    name = evidence.names[str(model["reference"])]
+    by = model.get("documents_by")
+    return f"{name} (documents: {evidence.shown(by)})" if by else name
+
+
+def _roles(facts: Mapping[str, Any]) -> list[str]:
+    return [role for role in ("compare", "model") if role in facts]
+
+
+def _table(evidence: Evidence, evaluation: Evaluation) -> Table:
+    facts = evaluation.facts
+    metric = main_score(facts)
+    entries = [*([{"index": "exact search", **facts["exact"]}] if "exact" in facts else []), *facts["indexes"]]
+    rows = [row for entry in entries for row in _rows(evidence, facts, entry, metric)]
+    columns = [column.format(metric=METRICS.get(metric, metric)) for column in COLUMNS]
+    title = f"{data_name(facts)}: {facts['documents']:,} documents, {facts['judged_queries']:,} queries with an answer"
+    return Table(title, columns, rows, [Source.of(evaluation.artifact)], heads=2)
+
+
+def _rows(evidence: Evidence, facts: Mapping[str, Any], entry: Mapping[str, Any], metric: str) -> Iterator[list[str]]:
+    settings = ", ".join(f"{key} {value}" for key, value in entry.get("settings", {}).items())
+    for role in _roles(facts):
+        scores = entry[role]
+        kept = entry.get("shares_kept", {}).get(metric, entry.get("share_kept")) if role == "model" else None
+        yield [
+            f"{entry['index']} ({settings})" if settings else str(entry["index"]),
+            model_name(evidence, facts[role]),
+            number(scores[metric]),
+            between(scores.get("interval")),
+            share(kept),
+            number(scores.get("index_loss", {}).get(metric)),
+            size(scores.get("index_bytes")),
+            number(scores.get(PER_THOUSAND), 1),
+        ]
+
+
+def _chart(evidence: Evidence, name: str, found: list[Evaluation]) -> Chart:
+    """Quality against bytes: a colour a model, a marker an index, a dashed line exact search."""
+    metric = main_score(found[0].facts)
+    kinds = list(dict.fromkeys(entry["index"] for of in found for entry in of.facts["indexes"]))
+    points: dict[tuple[str, str], Point] = {}
+    levels: dict[str, Level] = {}
+    for evaluation in found:
+        facts = evaluation.facts
+        for role in _roles(facts):
+            shown, colour = model_name(evidence, facts[role]), evidence.colour(facts[role]["reference"])
+            for entry in facts["indexes"]:
+                marker = MARKERS[kinds.index(entry["index"]) % len(MARKERS)]
+                score = entry[role][metric]
+                points[shown, entry["index"]] = Point(entry[role]["index_bytes"], score, colour, marker)
+            if "exact" in facts:
+                levels[shown] = Level(f"{shown}, exact", facts["exact"][role][metric], colour)
+    keys = [(MARKERS[number % len(MARKERS)], kind) for number, kind in enumerate(kinds)]
+    label = METRICS.get(metric, metric)
+    return Chart(
+        f"retrieval-{re.sub(r'[^a-z0-9]+', '-', name.lower()).strip('-')}",
+        f"{label} against the bytes of the index: {name}",
+        "A colour for each model, a marker for each kind of index, a dashed line for exact search with that model. "
+        "Up and to the left is better.",
+        partial(
+            scatter,
+            list(points.values()),
+            x="bytes of the index",
+            y=f"{label} x 100",
+            log_x=size,
+            levels=list(levels.values()),
+            keys=keys,
+        ),
+        [Source.of(evaluation.artifact) for evaluation in found],
+    )
