@@ -20,12 +20,19 @@ from sentcompress.errors import SentcompressError, did_you_mean
 
 # Each name is a module of sentcompress.cli with a function `command`; this is the order of the help.
 COMMANDS = (
+    "run",
     "augment",
+    "train-teacher",
     "teacher-embed",
     "fit-pca",
     "distill",
+    "finetune",
+    "whiten",
+    "mine-negatives",
     "eval-sts",
     "eval-retrieval",
+    "eval-transfer",
+    "eval-fidelity",
     "bench",
     "export",
     "encode",

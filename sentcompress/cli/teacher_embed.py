@@ -12,7 +12,11 @@ from sentcompress.cli import options
 
 def command(
     teacher: Annotated[
-        str, typer.Option("--teacher", help="embedded, a sentence-transformers folder, or a hub name.")
+        str,
+        typer.Option(
+            "--teacher",
+            help="embedded, a teacher of train-teacher by its name, a sentence-transformers folder, or a hub name.",
+        ),
     ] = "embedded",
     sentences: options.Sentences = None,
     revision: options.Revision = None,

@@ -29,6 +29,14 @@ SCHEMA = pa.schema(
 TRIPLETS = "triplets.parquet"
 # Rows of the sentence table: a premise, a sentence it entails, one that contradicts it.
 TRIPLET_SCHEMA = pa.schema([pa.field(name, pa.int64(), nullable=False) for name in ("anchor", "positive", "negative")])
+# The same with several hard negatives, as many in every row.
+MINED_SCHEMA = pa.schema(
+    [
+        pa.field("anchor", pa.int64(), nullable=False),
+        pa.field("positive", pa.int64(), nullable=False),
+        pa.field("negatives", pa.list_(pa.int64()), nullable=False),
+    ]
+)
 
 
 class SentenceTable:

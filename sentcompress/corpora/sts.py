@@ -95,6 +95,18 @@ def read_sts_file(path: Path, name: str = "", bad: BadRecords | None = None) -> 
     return _subset(name, _our_lines(path, bad), (path,), bad)
 
 
+def read_dev(path: Path) -> StsSubset:
+    """Graded pairs that choose a checkpoint.
+
+    Raises:
+        InputError: see `read_sts_file`; or all pairs have the same score.
+    """
+    pairs = read_sts_file(path)
+    if len(set(pairs.scores)) < 2:
+        raise InputError(f"{path}: all pairs have the same score", "graded pairs have to differ in their likeness")
+    return pairs
+
+
 def _read_source(source: Path | str, split: str, bad: BadRecords) -> list[StsSet]:
     if names := sts_hub.names_of(source, split):
         return [_read_hub(sts_hub.find_part(name, split), bad) for name in names]

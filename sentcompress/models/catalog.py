@@ -23,7 +23,8 @@ class NamedModel:
     Attributes:
         source: its files.
         label: the name to show.
-        reference: how a request names it as an input: `students/<name>`, `exports/<name>` or `model:<label>`.
+        reference: how a request names it as an input: `students/<name>`, `exports/<name>`, `teachers/<name>` or
+            `model:<label>`.
         digest: what the request records for that reference.
         pooling: how a checkpoint without modules is pooled.
         max_length: tokens that are read of a text; None leaves the model's own limit.
@@ -63,7 +64,7 @@ def find_model(
         return _of_artifact(work.get("students"), trust_remote_code)
     if name == TEACHER:
         return find_teacher(work)
-    for kind in ("students", "exports"):
+    for kind in ("students", "exports", "teachers"):
         if "/" not in name and name in work.names(kind):
             return _of_artifact(work.get(kind, name), trust_remote_code)
     if name != EMBEDDED and "/" not in name and not Path(name).exists():
@@ -112,7 +113,7 @@ def _of_artifact(artifact: Artifact, trust_remote_code: bool) -> NamedModel:
 
 def _refuse_near_miss(work: WorkDirectory, name: str) -> None:
     """A word that is nearly a name of ours is a typing mistake, not a model on the hub."""
-    known = [TEACHER, EMBEDDED, *work.names("students"), *work.names("exports")]
+    known = [TEACHER, EMBEDDED, *(name for kind in ("students", "exports", "teachers") for name in work.names(kind))]
     hint = did_you_mean(name, known)
     if hint.startswith("did you mean"):
         raise InputError(f"no model named {name!r} in {work.path}", f"{hint} (a hub's model is named owner/model)")

@@ -13,7 +13,7 @@ from torch import Tensor
 
 from sentcompress.artifacts import Artifact, Build, Request, WorkDirectory, file_digest
 from sentcompress.corpora.sentence_table import SentenceTable
-from sentcompress.corpora.sts import StsSubset, read_sts_file
+from sentcompress.corpora.sts import StsSubset, read_dev
 from sentcompress.errors import InputError, UsageError, did_you_mean, raise_faults
 from sentcompress.methods import METHODS, method_class
 from sentcompress.methods.base import Method, Shapes
@@ -83,7 +83,7 @@ class Params:
         else:
             if self.token_dim is not None and layers is None:
                 faults.append(
-                    f"--token-dim factorises the teacher's token table: it needs --student teacher:K, not {self.student}"
+                    f"--token-dim is for --student teacher:K, whose token table it narrows, not {self.student}"
                 )
         if self.token_dim is not None and self.token_dim < 1:
             faults.append(f"--token-dim must be at least 1, not {self.token_dim}")
@@ -110,7 +110,7 @@ def run(params: Params, work: WorkDirectory, reporter: Reporter = SILENT) -> Art
         needs_projection="pca" in needs,
     )
     student = _find_student(params, inputs.vectors)
-    pairs = _read_dev(params.dev) if params.dev else None
+    pairs = read_dev(params.dev) if params.dev else None
     request = _request(params, inputs, student)
     with work.build(request, force=params.force, reporter=reporter) as build:
         if build.fresh:
@@ -131,13 +131,6 @@ def _find_student(params: Params, vectors: Artifact) -> Student:
             "run: sentcompress teacher-embed",
         )
     return teacher_layers(params.student, source, str(asked.get("pooling", "auto")), trusted, params.token_dim)
-
-
-def _read_dev(path: Path) -> StsSubset:
-    pairs = read_sts_file(path)
-    if len(set(pairs.scores)) < 2:
-        raise InputError(f"{path}: all pairs have the same score", "graded pairs have to differ in their likeness")
-    return pairs
 
 
 def _request(params: Params, inputs: Inputs, student: Student) -> Request:

@@ -18,6 +18,7 @@ from sentcompress.encoding.engine import EncodeEngine
 from sentcompress.encoding.plan import Plan
 from sentcompress.encoding.vector_shards import LAYER_SHARD_PATTERN, SHARD_PATTERN, writing_vectors
 from sentcompress.errors import InputError, raise_faults
+from sentcompress.models.catalog import MODEL_FOLDER
 from sentcompress.models.devices import DTYPES, pick_device
 from sentcompress.models.encoder import Encoder
 from sentcompress.models.layout import POOLING_CHOICES, load_encoder
@@ -77,6 +78,9 @@ def run(params: Params, work: WorkDirectory, reporter: Reporter = SILENT) -> Art
     params.check()
     pick_device(params.device)
     sentences = work.get("sentences", params.sentences)
+    if params.teacher in work.names("teachers"):
+        # Trained here: from now on it is a folder like any other.
+        params = replace(params, teacher=str(work.get("teachers", params.teacher).path / MODEL_FOLDER))
     source = resolve(params.teacher, revision=params.revision, trust_remote_code=params.trust_remote_code)
     with work.build(_request(params, sentences, source), force=params.force, reporter=reporter) as build:
         if build.fresh:
@@ -105,7 +109,7 @@ def run(params: Params, work: WorkDirectory, reporter: Reporter = SILENT) -> Art
 def _request(params: Params, sentences: Artifact, source: Source) -> Request:
     # A folder's path is made absolute: later stages load the teacher again, wherever they are called from.
     teacher = str(source.path.resolve()) if Path(params.teacher).is_dir() else params.teacher
-    asked = {
+    asked: dict[str, Any] = {
         "teacher": teacher,
         "revision": params.revision,
         "pooling": params.pooling,

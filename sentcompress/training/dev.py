@@ -55,7 +55,7 @@ class StsDev:
     deployed: bool = True
 
     def score(self, vectors: Vectors, device: torch.device) -> float:
-        found = _encode(self.tokens, self.pad, vectors, device)
+        found = encode_tokens(self.tokens, self.pad, vectors, device)
         try:
             return 100 * spearman(self.gold, cosine_of_pairs(found[self.first], found[self.second]))
         except UndefinedError:
@@ -112,7 +112,7 @@ def held_out_dev(rows: Rows, collate: Callable[[Rows], Batch], target: Callable[
     return HeldOutDev(batches, target, f"mean cosine x 100 to the target on {len(rows)} held-out sentences")
 
 
-def _encode(
+def encode_tokens(
     tokens: Sequence[Sequence[int]], pad: int, vectors: Vectors, device: torch.device
 ) -> npt.NDArray[np.float32]:
     """Vectors of tokenised sentences, in their order, computed in batches of like length: [N, K]."""

@@ -39,7 +39,9 @@ def backward_together(
     sizes = [{name: len(part[name]) for name in part} for part in parts]
     del parts
     gradients = {
-        name: view.grad.split([size[name] for size in sizes]) for name, view in views.items() if view.grad is not None
+        name: torch.split(view.grad, [size[name] for size in sizes])
+        for name, view in views.items()
+        if view.grad is not None
     }
     for number, batch in enumerate(batches):
         again = compute(batch, number)

@@ -101,9 +101,9 @@ def diagnose(
 
 
 def _cause(settings: Settings, watched: Mapping[str, float]) -> str:
-    kernel = watched.get("kernel_mean")
-    if kernel is not None and not 0.01 < kernel < 0.99:
-        return f"the kernel's mean is {kernel:.3f}, where its gradient vanishes: choose another gamma"
+    for kernel in (watched[name] for name in ("kernel_x", "kernel_s") if name in watched):
+        if not 0.01 < kernel < 0.99:
+            return f"the kernel's mean is {kernel:.3f}, where its gradient vanishes: choose another gamma"
     if watched.get("temperature", 0.0) > 1.0:
         return f"a temperature of {watched['temperature']:.2f} hardly tells sentences apart: fix a lower one"
     if settings.lr > HIGH_LR:

@@ -12,7 +12,7 @@ from torch import Tensor
 
 from sentcompress.artifacts import Artifact
 from sentcompress.encoding.vector_shards import LAYERS, VectorShards
-from sentcompress.errors import InputError, MissingArtifactError
+from sentcompress.errors import InputError, MissingArtifactError, UsageError
 from sentcompress.methods.base import Shapes
 from sentcompress.models.encoder import Encoder
 from sentcompress.models.layout import load_encoder
@@ -81,10 +81,15 @@ def supply(
             spread = spread_layers(depth, len(_hidden_layers(teacher.encoder)))
             widths["layers"] = len(spread)
             chosen |= {"layers": tuple(range(depth + 1)), "teacher_layers": spread}
-    if input_layer > depth:
-        raise InputError(f"the student has {depth} layers, and layer {input_layer} was asked for")
+    check_layer(input_layer, depth)
     shapes = Shapes(encoder.dimension, shards.dimension, tensors, **widths)
     return Supply(shapes, fields, DistillationViews(encoder, needs, input_layer, **chosen))
+
+
+def check_layer(layer: int, depth: int) -> None:
+    """Raise UsageError unless a model of `depth` layers has the hidden state `layer` (0 is the embedding layer)."""
+    if not -depth - 1 <= layer <= depth:
+        raise UsageError(f"layer={layer}: the student has {depth} layers", f"choose 0 to {depth}, or from the end: -1")
 
 
 def prototypes(vectors: VectorShards, domains: Rows, piece: int = 50_000) -> Tensor:

@@ -1,0 +1,196 @@
+"""Train a teacher on triplets, as supervised SimCSE does."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Any
+
+import torch
+
+from sentcompress.artifacts import Artifact, Build, Request, WorkDirectory, file_digest
+from sentcompress.corpora.inputs import Input, open_inputs
+from sentcompress.corpora.originals import Limits, write_originals
+from sentcompress.corpora.readers import ReadOptions
+from sentcompress.corpora.sentence_table import SentenceTable
+from sentcompress.corpora.sts import StsSubset, read_dev
+from sentcompress.corpora.text_files import BadRecords
+from sentcompress.errors import InputError, UsageError, did_you_mean, raise_faults
+from sentcompress.methods import OBJECTIVES, objective_class
+from sentcompress.methods.base import Shapes
+from sentcompress.methods.recipe import parse_options
+from sentcompress.models.devices import pick_device
+from sentcompress.models.encoder import Dense, Encoder
+from sentcompress.models.layout import load_encoder
+from sentcompress.models.sources import Source, resolve
+from sentcompress.progress import SILENT, Reporter
+from sentcompress.training.dev import Dev, sts_dev
+from sentcompress.training.session import STATE, Session, tokenised
+from sentcompress.training.settings import Overrides, Settings
+from sentcompress.training.teacher_views import check_layer
+from sentcompress.training.triplets import TripletData
+from sentcompress.training.views import TripletViews
+
+COMMAND = "train-teacher"
+POOLINGS = ("cls-mlp", "cls", "mean")
+# The sentences while the teacher trains on them.
+TABLE = f"{STATE}/table"
+READ = f"{TABLE}/read"
+
+
+@dataclass(frozen=True)
+class Params:
+    """What to train, on what. `numbers` stand in place of the recipe; `options` are `name=value` switches."""
+
+    model: str
+    triplets: tuple[str, ...]
+    pooling: str = "cls-mlp"
+    objective: str = "simcse"
+    numbers: Overrides = field(default_factory=Overrides)
+    options: tuple[str, ...] = ()
+    dev: Path | None = None
+    revision: str | None = None
+    trust_remote_code: bool = False
+    skip_bad: bool = False
+    name: str | None = None
+    force: bool = False
+
+    def settings(self) -> Settings:
+        """Recipe and flags put together."""
+        return Settings.of(objective_class(self.objective).recipe, self.numbers)
+
+    def objective_options(self) -> dict[str, Any]:
+        """All switches of the objective, with what `--set` says."""
+        return parse_options(objective_class(self.objective).options, self.options)[0]
+
+    def check(self) -> None:
+        """Raise UsageError that lists every fault."""
+        faults = []
+        if self.objective not in OBJECTIVES:
+            faults.append(f"no objective {self.objective!r}; {did_you_mean(self.objective, OBJECTIVES)}")
+        else:
+            faults += parse_options(objective_class(self.objective).options, self.options)[1]
+            faults += self.settings().faults()
+            if not faults and self.objective_options()["keep"]:
+                faults.append("keep needs a teacher's vectors: it is for finetune")
+        if self.pooling not in POOLINGS:
+            faults.append(f"--pooling must be one of {', '.join(POOLINGS)}, not {self.pooling}")
+        if not self.triplets:
+            faults.append("--triplets: name at least one file")
+        if self.dev is not None and not self.dev.is_file():
+            faults.append(f"--dev {self.dev}: no such file")
+        raise_faults(faults, COMMAND)
+
+
+def run(params: Params, work: WorkDirectory, reporter: Reporter = SILENT) -> Artifact:
+    """Train a teacher and write it as an artifact of kind `teachers`.
+
+    Raises:
+        InputError: if the model or a file cannot be used, or the files hold no triplets.
+        TrainingError: if the loss is no longer a number.
+    """
+    params.check()
+    source = resolve(params.model, revision=params.revision, trust_remote_code=params.trust_remote_code)
+    pairs = read_dev(params.dev) if params.dev else None
+    reading = ReadOptions(None, (), "train")
+    with open_inputs(params.triplets, reading, None, None, work.path, reporter) as inputs:
+        request = _request(params, source, inputs)
+        with work.build(request, force=params.force, reporter=reporter) as build:
+            if build.fresh:
+                return build.fresh
+            _read(inputs, params, build, reporter)
+            return _Training(params, source, pairs, build, reporter).run()
+
+
+def _request(params: Params, source: Source, inputs: list[Input]) -> Request:
+    digests = {f"model:{source.label}": source.digest, **{given.reference: given.digest for given in inputs}}
+    if params.dev is not None:
+        digests[f"file:{params.dev.resolve()}"] = file_digest(params.dev)
+    asked = {
+        **params.settings().that_matter(),
+        "objective": params.objective,
+        "model": source.label,
+        "revision": params.revision,
+        "pooling": params.pooling,
+        "inputs": [given.reference for given in inputs],
+        "skip_bad": params.skip_bad,
+        "options": params.objective_options(),
+    }
+    name = params.name or f"{Path(source.label).name.lower()}-{params.objective}"
+    return Request("teachers", name, COMMAND, asked, digests)
+
+
+def _read(inputs: list[Input], params: Params, build: Build, reporter: Reporter) -> None:
+    """The sentences and triplets of the files, in the build, read once."""
+    if build.has(READ):
+        return
+    bad = BadRecords(params.skip_bad)
+    tally = write_originals(inputs, lambda name: build.write(f"{TABLE}/{name}"), Limits(), bad, reporter)
+    if bad.count:
+        reporter.warn(f"{bad.count} bad lines were skipped; the first: {bad.first}")
+    if not tally.triplets:
+        raise InputError(
+            f"{', '.join(params.triplets)}: no triplets",
+            "give triplets, or labelled pairs in which premises have an entailment and a contradiction",
+        )
+    with build.write(READ) as path:
+        path.touch()
+
+
+@dataclass
+class _Training:
+    """One build of a teacher."""
+
+    params: Params
+    source: Source
+    pairs: StsSubset | None
+    build: Build
+    reporter: Reporter
+
+    def run(self) -> Artifact:
+        params, options = self.params, self.params.objective_options()
+        settings, device = params.settings(), pick_device(params.numbers.device)
+        torch.manual_seed(settings.seed)
+        encoder = self._encoder()
+        settings = replace(settings, max_length=min(settings.max_length, encoder.text.max_length))
+        layer = int(options.get("layer", 0))
+        check_layer(layer, int(encoder.config.num_hidden_layers))
+        table = SentenceTable(self.build.path / TABLE)
+        tokens = tokenised(encoder, settings, table, self.build, self.reporter)
+        data = TripletData(table.triplets(), tokens, encoder.tokenizer.pad_token_id or 0)
+        shapes = Shapes(encoder.dimension, 0, hidden=int(encoder.config.hidden_size), hard_negatives=1)
+        try:
+            method = objective_class(params.objective)(shapes, options)
+        except ValueError as error:
+            raise UsageError(f"{params.objective}: {error}") from None
+        session = Session(encoder, method, settings, device, self.build, self.reporter)
+        rows, dev = data.rows_and_dev(self._graded(encoder), settings.seed)
+        trained = session.train(
+            data.plan(rows, settings), data.collate, TripletViews(encoder, method.needs, layer), dev
+        )
+        recipe = params.numbers.apply(objective_class(params.objective).recipe)
+        own = {
+            "objective": params.objective,
+            "started_from": self.source.label,
+            "pooling": ", ".join(encoder.pooling) + (" and a new Linear and Tanh" if len(encoder.dense) else ""),
+            "options": options,
+            "triplets": len(data.triplets),
+        }
+        return session.finish(session.facts(trained, len(rows), recipe, own))
+
+    def _encoder(self) -> Encoder:
+        """The model to train; a plain checkpoint gets SimCSE's new head after its first token, if asked."""
+        plain = not (self.source.path / "modules.json").is_file()
+        with_head = plain and self.params.pooling == "cls-mlp"
+        pooling = "cls" if with_head else self.params.pooling if plain else "auto"
+        encoder = load_encoder(self.source, pooling=pooling, trust_remote_code=self.params.trust_remote_code)
+        if with_head:
+            width = encoder.pooled_dimension
+            encoder.dense.append(Dense(width, width, activation="Tanh"))
+        return encoder
+
+    def _graded(self, encoder: Encoder) -> Dev | None:
+        if self.pairs is None:
+            return None
+        pad = encoder.tokenizer.pad_token_id or 0
+        return sts_dev(self.pairs.first, self.pairs.second, self.pairs.scores, encoder.tokenize, pad)

@@ -1,0 +1,145 @@
+"""Triplets as training data: their batches, with ordinary sentences beside them, and a dev score of held-out ones."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+import torch
+
+from sentcompress.errors import InputError
+from sentcompress.training.batches import Batch, Plan, RowField, Rows, collate, collate_triplets
+from sentcompress.training.dev import LOWEST, Dev, Vectors, encode_tokens
+from sentcompress.training.settings import Settings
+from sentcompress.training.token_cache import TokenCache
+
+HELD_OUT = 1000
+HELD_OUT_SHARE = 0.02
+
+
+class KeptSentences:
+    """Ordinary sentences with the teacher's vectors, a batch of them beside every batch of triplets.
+
+    Args:
+        tokens: of a whole sentence table.
+        fields: `teacher` [B, D_t].
+        settings: seed and size of the batches.
+    """
+
+    def __init__(self, tokens: TokenCache, fields: Mapping[str, RowField], settings: Settings) -> None:
+        self._tokens, self._fields, self._settings = tokens, fields, settings
+        # Neighbours in this order are of one length, so that a batch of them has no padding.
+        self._order: Rows = np.argsort(tokens.lengths, kind="stable")
+
+    def beside(self, triplets: Rows, pad: int) -> Batch:
+        """A batch that depends on nothing but the seed and the triplets that it goes with."""
+        order, settings = self._order, self._settings
+        generator = np.random.default_rng((settings.seed, int(triplets[0, 0]), int(triplets.sum())))
+        place = int(generator.integers(len(order)))
+        longest = max(1, int(self._tokens.lengths[order[place]]))
+        count = max(1, min(settings.batch_size, settings.token_budget // longest, len(order)))
+        start = max(0, min(place - count + 1, len(order) - count))
+        return collate(order[start : start + count], self._tokens, self._fields, pad)
+
+
+@dataclass(frozen=True)
+class TripletData:
+    """Triplets of a sentence table that is tokenised.
+
+    Attributes:
+        triplets: [n, 2 + N] rows of anchor, positive and N hard negatives.
+    """
+
+    triplets: npt.NDArray[np.int64]
+    tokens: TokenCache
+    pad: int
+    kept: KeptSentences | None = None
+
+    @property
+    def hard_negatives(self) -> int:
+        """N."""
+        return int(self.triplets.shape[1]) - 2
+
+    def plan(self, rows: Rows, settings: Settings) -> Plan:
+        """Batches of the triplets numbered `rows`; a triplet is as long as all its texts."""
+        lengths = self.tokens.lengths[self.triplets[rows]].max(axis=1) * np.int32(self.triplets.shape[1])
+        budget = settings.batch_tokens or settings.batch_size * 64 * self.triplets.shape[1]
+        return Plan(rows, lengths.astype(np.int32), settings.batch_size, budget, settings.seed)
+
+    def collate(self, rows: Rows) -> Batch:
+        mine = self.triplets[rows]
+        beside = self.kept.beside(mine, self.pad) if self.kept else None
+        return collate_triplets(mine, self.tokens, self.pad, beside)
+
+    def split(self, seed: int) -> tuple[Rows, Rows]:
+        """Numbers of the triplets to train on, and of those held out: 2%, at most 1,000, whole anchors.
+
+        Triplets that share a sentence with a held-out anchor are in neither part.
+        """
+        count = min(HELD_OUT, max(2, round(HELD_OUT_SHARE * len(self.triplets))), len(self.triplets))
+        held = np.sort(np.random.default_rng((seed, len(self.triplets))).choice(len(self.triplets), count, False))
+        shared = np.isin(self.triplets[:, 0], self.triplets[held, 0])
+        return np.flatnonzero(~shared), held
+
+    def rows_and_dev(self, graded: Dev | None, seed: int) -> tuple[Rows, Dev]:
+        """The triplets to train on, and what chooses the best checkpoint: `graded` pairs, else triplets held out.
+
+        Raises:
+            InputError: if there are too few triplets to hold some out.
+        """
+        if graded is not None:
+            return np.arange(len(self.triplets)), graded
+        rows, held = self.split(seed)
+        if len(rows) == 0 or len(held) < 2:
+            raise InputError(
+                f"{len(self.triplets)} triplets are too few to hold some out",
+                "add more, or choose by graded pairs with --dev",
+            )
+        return rows, self.dev(held)
+
+    def dev(self, held: Rows) -> TripletDev:
+        """The dev score of held-out triplets."""
+        rows, places = np.unique(self.triplets[held], return_inverse=True)
+        tokens = []
+        for row in rows:
+            ids = np.zeros((1, int(self.tokens.lengths[row])), np.int64)
+            self.tokens.fill(np.array([row]), ids, np.zeros_like(ids))
+            tokens.append(ids[0].tolist())
+        return TripletDev(tokens, places.reshape(len(held), -1), self.pad)
+
+
+@dataclass(frozen=True)
+class TripletDev:
+    """Share, in percent, of held-out anchors whose own positive is nearer than every other text of the held-out part.
+
+    Attributes:
+        tokens: token ids of each distinct text.
+        places: [n, 2 + N] anchor, positive, hard negatives, as places in `tokens`.
+    """
+
+    tokens: Sequence[Sequence[int]]
+    places: npt.NDArray[np.int64]
+    pad: int
+    deployed: bool = True
+
+    @property
+    def protocol(self) -> str:
+        count, others = len(self.places), len(np.unique(self.places[:, 1:]))
+        return f"accuracy x 100 of finding its positive among {others} texts for {count} held-out anchors"
+
+    def score(self, vectors: Vectors, device: torch.device) -> float:
+        found = torch.nn.functional.normalize(
+            torch.from_numpy(encode_tokens(self.tokens, self.pad, vectors, device)), dim=1
+        )
+        if not found.isfinite().all():
+            return LOWEST
+        texts = torch.from_numpy(np.unique(self.places[:, 1:]))
+        anchors, positives = (torch.from_numpy(self.places[:, column]) for column in (0, 1))
+        similar = found[anchors] @ found[texts].T
+        # An anchor that is somebody else's positive is no rival of itself.
+        similar[texts.unsqueeze(0) == anchors.unsqueeze(1)] = -torch.inf
+        own = (found[anchors] * found[positives]).sum(dim=1)
+        rivals = similar.masked_fill(texts.unsqueeze(0) == positives.unsqueeze(1), -torch.inf).max(dim=1).values
+        return 100 * float((own > rivals).double().mean())

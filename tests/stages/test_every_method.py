@@ -1,0 +1,104 @@
+"""Every method of `distill` on the one loop: trains, is saved, read back and scored the same; batches may be joined."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+from distilling import make_work, write_dev
+from tiny_models import make_tiny_model
+
+from sentcompress.artifacts import WorkDirectory
+from sentcompress.errors import InputError, MissingArtifactError
+from sentcompress.methods import METHODS
+from sentcompress.models.layout import load_encoder
+from sentcompress.models.sources import resolve
+from sentcompress.stages import distill, fit_pca, teacher_embed
+from sentcompress.stages.distill import Params
+from sentcompress.training.settings import Overrides
+
+NUMBERS = Overrides(lr=1e-3, epochs=1, batch_size=8, max_steps=4, dtype="float32", device="cpu", eval_every=2)
+
+
+@pytest.fixture(scope="module")
+def prepared(tmp_path_factory: pytest.TempPathFactory, sentences: list[str]) -> tuple[WorkDirectory, Path]:
+    """Sentences, vectors with two layers, a projection, and graded pairs; the teacher has four layers."""
+    folder = tmp_path_factory.mktemp("methods")
+    teacher = make_tiny_model(folder / "teacher", layers=4)
+    work = make_work(folder / "work", teacher, sentences[:120])
+    teacher_embed.run(teacher_embed.Params(str(teacher), dtype="float32", layers=(2, 4)), work)
+    fit_pca.run(fit_pca.Params(dim=8), work)
+    return work, write_dev(folder / "dev.tsv", sentences[:40])
+
+
+@pytest.mark.parametrize("accumulate", [1, 2])
+@pytest.mark.parametrize("method", METHODS)
+def test_a_method_trains_and_its_student_is_the_one_that_was_scored(
+    prepared: tuple[WorkDirectory, Path], method: str, accumulate: int
+) -> None:
+    work, dev = prepared
+    asked = Params(
+        method, "teacher:2", dev=dev, numbers=replace(NUMBERS, grad_accum=accumulate), name=f"{method}-{accumulate}"
+    )
+    student = distill.run(asked, work)
+    facts = student.facts
+    assert facts["steps"] == 4
+    # The last dev score is another one than the first: something was learnt.
+    assert facts["dev_of_saved_model"] == facts["dev"]
+    assert facts["sentences_seen"] == 4 * 8 * accumulate
+    saved = load_encoder(resolve(str(student.path / "model")))
+    assert np.isfinite(saved.state_dict()["transformer.embeddings.word_embeddings.weight"].numpy()).all()
+    lines = (student.path / "log.jsonl").read_text().splitlines()
+    assert "effective_rank" in lines[0]
+
+
+def test_simtde_with_a_narrow_table_is_an_electra_checkpoint(prepared: tuple[WorkDirectory, Path]) -> None:
+    work, dev = prepared
+    student = distill.run(Params("simtde", "teacher:2", token_dim=8, dev=dev, numbers=NUMBERS), work)
+    assert student.name == "simtde-teacher-2-e8"
+    saved = load_encoder(resolve(str(student.path / "model")))
+    assert saved.config.model_type == "electra"
+    assert (saved.config.embedding_size, saved.config.hidden_size, saved.config.num_hidden_layers) == (8, 32, 2)
+    assert student.facts["dev_of_saved_model"] == student.facts["dev"]
+
+
+def test_pkd_needs_the_layers_and_no_more_than_the_student_has(
+    prepared: tuple[WorkDirectory, Path], tmp_path: Path, tiny_model: Path, sentences: list[str]
+) -> None:
+    work, dev = prepared
+    with pytest.raises(InputError, match="holds 2 layers"):
+        distill.run(Params("pkd", "teacher:1", dev=dev, numbers=NUMBERS), work)
+    bare = make_work(tmp_path / "bare", tiny_model, sentences[:40])
+    with pytest.raises(MissingArtifactError, match="last vectors alone") as caught:
+        distill.run(Params("pkd", "teacher:1", dev=dev, numbers=NUMBERS), bare)
+    assert "--layers" in str(caught.value.hint)
+
+
+def test_cached_layers_are_the_pooled_states(prepared: tuple[WorkDirectory, Path], sentences: list[str]) -> None:
+    import torch
+
+    from sentcompress.encoding.vector_shards import LAYERS, VectorShards
+
+    work, _ = prepared
+    vectors = work.get("teacher-vectors")
+    assert vectors.facts["layers"] == [2, 4]
+    cached = VectorShards(vectors.path, LAYERS).rows(np.array([5])).reshape(2, -1)
+    teacher = load_encoder(resolve(vectors.parameters["teacher"]))
+    ids = torch.tensor(teacher.tokenize([sentences[5]]))
+    with torch.inference_mode():
+        states = teacher.transformer(input_ids=ids, output_hidden_states=True).hidden_states
+    for row, layer in enumerate((2, 4)):
+        assert np.allclose(cached[row], states[layer].mean(dim=1)[0].numpy(), atol=1e-5)
+
+
+def test_a_student_with_other_tokens_cannot_be_compared_token_by_token(
+    prepared: tuple[WorkDirectory, Path], tmp_path: Path
+) -> None:
+    work, dev = prepared
+    other = make_tiny_model(tmp_path / "other")
+    vocabulary = (other / "tokenizer.json").read_text().replace('"guitar"', '"banjo"')
+    (other / "tokenizer.json").write_text(vocabulary)
+    with pytest.raises(InputError, match="other tokens than its teacher"):
+        distill.run(Params("lmx-kd", str(other), dev=dev, numbers=NUMBERS), work)

@@ -1,0 +1,139 @@
+"""finetune: students that learn from triplets, with and without their teacher beside them."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+import torch
+from distilling import make_work, write_dev
+
+from sentcompress.artifacts import WorkDirectory
+from sentcompress.corpora.sentence_table import SentenceTable
+from sentcompress.errors import MissingArtifactError, UsageError
+from sentcompress.models.layout import load_encoder
+from sentcompress.models.sources import resolve
+from sentcompress.stages import augment, finetune
+from sentcompress.stages.finetune import Params
+from sentcompress.training.settings import Overrides
+
+SHORT = Overrides(lr=1e-3, epochs=1, batch_size=8, max_steps=6, dtype="float32", device="cpu", eval_every=3)
+
+
+@pytest.fixture
+def work(tmp_path: Path, tiny_model: Path, sentences: list[str]) -> WorkDirectory:
+    """Sentences with vectors, called main, and 60 triplets, called nli."""
+    work = make_work(tmp_path / "work", tiny_model, sentences[:200])
+    lines = ["sent0,sent1,hard_neg"]
+    lines += [",".join(sentences[start : start + 3]) for start in range(0, 180, 3)]
+    (tmp_path / "nli.csv").write_text("\n".join(lines) + "\n", encoding="utf-8")
+    augment.run(augment.Params((str(tmp_path / "nli.csv"),), wordnet=0, back_translate=0, name="nli"), work)
+    return work
+
+
+def params(tiny_model: Path, **asked: object) -> Params:
+    return replace(Params(model=str(tiny_model), numbers=SHORT), **asked)  # type: ignore[arg-type]
+
+
+def test_the_saved_student_is_the_one_that_was_scored(
+    work: WorkDirectory, tiny_model: Path, sentences: list[str]
+) -> None:
+    dev = write_dev(work.path / "dev.tsv", sentences[:40])
+    student = finetune.run(params(tiny_model, dev=dev, dim=8), work)
+    assert student.reference == "students/tiny-model-simcse-8"
+    facts = student.facts
+    assert facts["dimension"] == 8
+    assert facts["triplets"] == 60
+    assert facts["dev_of_saved_model"] == facts["dev"]
+    saved = load_encoder(resolve(str(student.path / "model")))
+    assert saved.dimension == 8
+    assert saved.normalize
+
+
+def test_without_graded_pairs_held_out_triplets_choose(work: WorkDirectory, tiny_model: Path) -> None:
+    student = finetune.run(params(tiny_model), work)
+    assert "held-out anchors" in student.facts["dev_protocol"]
+    assert student.facts["training_rows"] < 60
+    assert student.facts["dev"] >= student.facts["dev_before_training"]
+
+
+def test_a_kept_teacher_holds_the_student_back(work: WorkDirectory, tiny_model: Path, sentences: list[str]) -> None:
+    """With a heavy distillation term the vectors stay near the teacher's; here the student starts as the teacher."""
+    numbers = replace(SHORT, lr=3e-3, max_steps=20, epochs=5, eval_every=20)
+    dev = write_dev(work.path / "dev.tsv", sentences[:40])
+    free = finetune.run(params(tiny_model, numbers=numbers, dev=dev, name="free"), work)
+    kept = finetune.run(params(tiny_model, numbers=numbers, dev=dev, keep=200.0, name="kept"), work)
+    assert kept.facts["teacher"]
+    # Both keep their best weights, so look at what the log says of the last step.
+    last = {a.name: (a.path / "log.jsonl").read_text().splitlines()[-1] for a in (free, kept)}
+    assert '"keep"' in last["kept"]
+    assert '"keep"' not in last["free"]
+
+
+def test_several_hard_negatives(work: WorkDirectory, tiny_model: Path, sentences: list[str], tmp_path: Path) -> None:
+    table = work.get("sentences", "nli")
+    rows = np.arange(60)
+    lists = [[int(3 * row + 2), int((3 * row + 5) % 180)] for row in rows]
+    columns = {"anchor": 3 * rows, "positive": 3 * rows + 1, "negatives": pa.array(lists, pa.list_(pa.int64()))}
+    with work.build(replace_request(table, "mined")) as build:
+        for path in table.path.glob("sentences-*.parquet"):
+            with build.write(path.name) as target:
+                target.write_bytes(path.read_bytes())
+        with build.write("triplets.parquet") as target:
+            pq.write_table(pa.table(columns), target)
+        mined = build.finish(dict(table.facts))
+    assert SentenceTable(mined.path).triplets().shape == (60, 4)
+    student = finetune.run(params(tiny_model, sentences="mined", objective="ibkd"), work)
+    assert student.reference == "students/tiny-model-ibkd"
+
+
+def replace_request(table: object, name: str) -> object:
+    from sentcompress.artifacts import Request
+
+    return Request("sentences", name, "mine-negatives", {"of": str(table)}, {})
+
+
+def test_an_interrupted_run_ends_with_the_same_weights(
+    work: WorkDirectory, tiny_model: Path, sentences: list[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from sentcompress.methods.simcse import SimCSE
+
+    dev = write_dev(work.path / "dev.tsv", sentences[:40])
+    asked = params(tiny_model, dev=dev, keep=0.5, numbers=replace(SHORT, checkpoint_seconds=0, dropout=0.1))
+    whole = finetune.run(replace(asked, name="whole"), work)
+    objective, calls = SimCSE.objective, [0]
+
+    def killed(self: SimCSE, **views: torch.Tensor) -> dict[str, torch.Tensor]:
+        calls[0] += 1
+        if calls[0] == 5:
+            raise KeyboardInterrupt
+        return objective(self, **views)
+
+    monkeypatch.setattr(SimCSE, "objective", killed)
+    with pytest.raises(KeyboardInterrupt):
+        finetune.run(replace(asked, name="part"), work)
+    monkeypatch.setattr(SimCSE, "objective", objective)
+    part = finetune.run(replace(asked, name="part"), work)
+    names = ("model.safetensors",)
+    for name in names:
+        assert (part.path / "model" / name).read_bytes() == (whole.path / "model" / name).read_bytes()
+
+
+def test_what_is_missing_is_named(tmp_path: Path, tiny_model: Path, sentences: list[str]) -> None:
+    bare = make_work(tmp_path / "bare", tiny_model, sentences[:20])
+    with pytest.raises(MissingArtifactError, match="no triplets"):
+        finetune.run(params(tiny_model), bare)
+    with pytest.raises(MissingArtifactError, match="students"):
+        finetune.run(replace(params(tiny_model), model=None), bare)
+
+
+def test_all_faults_at_once(tmp_path: Path, tiny_model: Path) -> None:
+    asked = params(tiny_model, objective="simsce", dev=tmp_path / "none.tsv")
+    with pytest.raises(UsageError, match=r"2 faults[\s\S]*simcse[\s\S]*no such file"):
+        finetune.run(asked, WorkDirectory(tmp_path / "work"))
+    with pytest.raises(UsageError, match="no option"):
+        finetune.run(params(tiny_model, options=("warmth=1",)), WorkDirectory(tmp_path / "work"))

@@ -1,0 +1,82 @@
+"""train-teacher: a plain checkpoint becomes a teacher that the rest of the chain can use."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+from distilling import write_dev
+
+from sentcompress.artifacts import WorkDirectory
+from sentcompress.errors import InputError, UsageError
+from sentcompress.models.catalog import find_model
+from sentcompress.models.layout import load_encoder
+from sentcompress.models.sources import resolve
+from sentcompress.stages import augment, teacher_embed, train_teacher
+from sentcompress.stages.train_teacher import Params
+from sentcompress.training.settings import Overrides
+
+SHORT = Overrides(lr=1e-3, epochs=1, batch_size=8, max_steps=4, dtype="float32", device="cpu", eval_every=2)
+
+
+@pytest.fixture
+def triplets(tmp_path: Path, sentences: list[str]) -> Path:
+    lines = ["sent0,sent1,hard_neg", *(",".join(sentences[start : start + 3]) for start in range(0, 180, 3))]
+    path = tmp_path / "nli.csv"
+    path.write_text("\n".join(lines) + "\n", encoding="utf-8")
+    return path
+
+
+@pytest.fixture
+def plain(tmp_path: Path, tiny_model: Path) -> Path:
+    """The tiny model as a bare checkpoint, without sentence-transformers' modules."""
+    folder = tmp_path / "plain"
+    folder.mkdir()
+    for path in tiny_model.iterdir():
+        if path.is_file() and path.name not in ("modules.json", "sentence_bert_config.json"):
+            (folder / path.name).write_bytes(path.read_bytes())
+    return folder
+
+
+def test_a_checkpoint_gets_simcse_s_head_and_teaches(
+    tmp_path: Path, plain: Path, triplets: Path, sentences: list[str]
+) -> None:
+    work, dev = WorkDirectory(tmp_path / "work"), write_dev(tmp_path / "dev.tsv", sentences[:40])
+    asked = Params(str(plain), (str(triplets),), numbers=SHORT, dev=dev)
+    teacher = train_teacher.run(asked, work)
+    assert teacher.reference == "teachers/plain-simcse"
+    saved = load_encoder(resolve(str(teacher.path / "model")))
+    assert saved.pooling == ("cls",)
+    assert [layer.activation_name for layer in saved.dense] == ["Tanh"]
+    assert teacher.facts["dev_of_saved_model"] == teacher.facts["dev"]
+    assert not (teacher.path / "state").exists()
+    assert find_model(work, "plain-simcse").reference == "teachers/plain-simcse"
+    augment.run(augment.Params((str(triplets),), wordnet=0, back_translate=0), work)
+    vectors = teacher_embed.run(teacher_embed.Params("plain-simcse", dtype="float32"), work)
+    assert vectors.parameters["teacher"] == str((teacher.path / "model").resolve())
+    assert train_teacher.run(asked, work).digest == teacher.digest  # fresh, skipped
+
+
+def test_a_sentence_transformers_folder_keeps_its_pooling(tmp_path: Path, tiny_model: Path, triplets: Path) -> None:
+    teacher = train_teacher.run(
+        Params(str(tiny_model), (str(triplets),), numbers=SHORT), WorkDirectory(tmp_path / "work")
+    )
+    saved = load_encoder(resolve(str(teacher.path / "model")))
+    assert saved.pooling == ("mean",)
+    assert len(saved.dense) == 0
+
+
+def test_sentences_without_labels_are_no_triplets(tmp_path: Path, tiny_model: Path, sentences: list[str]) -> None:
+    path = tmp_path / "plain.txt"
+    path.write_text("\n".join(sentences[:20]), encoding="utf-8")
+    with pytest.raises(InputError, match="no triplets"):
+        train_teacher.run(Params(str(tiny_model), (str(path),), numbers=SHORT), WorkDirectory(tmp_path / "work"))
+
+
+def test_all_faults_at_once(tmp_path: Path) -> None:
+    asked = Params("x", (), pooling="max", numbers=replace(SHORT, lr=0.0), options=("keep=1",))
+    with pytest.raises(UsageError, match=r"3 faults[\s\S]*lr[\s\S]*pooling[\s\S]*triplets"):
+        train_teacher.run(asked, WorkDirectory(tmp_path / "work"))
+    with pytest.raises(UsageError, match="keep"):
+        train_teacher.run(Params("x", ("y",), options=("keep=1",)), WorkDirectory(tmp_path / "work"))

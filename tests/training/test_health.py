@@ -1,0 +1,65 @@
+"""A student that becomes useless is said to be so."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+import torch
+from torch import Tensor
+
+from sentcompress.methods.hpd import HPD
+from sentcompress.training.health import Health, Watch, diagnose
+from sentcompress.training.settings import Overrides, Settings
+
+SETTINGS = Settings.of(HPD.recipe, Overrides())
+IDS = torch.arange(300).view(100, 3)
+
+
+def watched(vectors: Tensor) -> Health | None:
+    watch = Watch(lambda ids, mask: vectors)
+    assert watch(IDS, torch.ones_like(IDS)) is vectors
+    return watch.health()
+
+
+def test_spread_vectors_are_healthy() -> None:
+    found = watched(torch.randn(100, 16, generator=torch.Generator().manual_seed(0)))
+    assert found is not None
+    assert abs(found.mean_cosine) < 0.1
+    assert found.effective_rank > 12
+    assert not found.collapsed
+
+
+@pytest.mark.parametrize("noise", [0.0, 1e-4])
+def test_one_vector_for_everything_is_collapse(noise: float) -> None:
+    found = watched(torch.ones(100, 16) + noise * torch.randn(100, 16))
+    assert found is not None
+    assert found.collapsed
+    assert found.mean_cosine == pytest.approx(1.0, abs=1e-6)
+
+
+def test_vectors_on_a_line_are_collapse_though_their_cosines_differ() -> None:
+    found = watched(torch.linspace(-1, 1, 100).unsqueeze(1) * torch.ones(100, 16))
+    assert found is not None
+    assert found.mean_cosine < 0.5
+    assert found.collapsed
+
+
+def test_what_is_no_number_is_left_to_the_loss() -> None:
+    assert watched(torch.full((100, 4), torch.nan)) is None
+
+
+def test_the_likely_cause_is_named() -> None:
+    flat, fine = Health(0.999, 1.2), Health(0.2, 60.0)
+
+    def found(health: Health = flat, score: float = 80.0, best: float = 80.0, **given: float) -> str | None:
+        settings = replace(SETTINGS, **{k: v for k, v in given.items() if k in vars(SETTINGS)})
+        return diagnose(health, score=score, best=best, settings=settings, watched=given)
+
+    assert found(fine) is None
+    assert found(fine, score=70.0) is None
+    assert "lost what it had learnt: dev 40.00 after 80.00" in str(found(fine, score=40.0))
+    assert "learning rate of 0.01" in str(found(lr=1e-2))
+    assert "gamma" in str(found(kernel_x=0.999))
+    assert "temperature of 3.00" in str(found(temperature=3.0))
+    assert "batches of 4" in str(found(batch_size=4))
