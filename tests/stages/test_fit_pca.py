@@ -12,6 +12,7 @@ import pytest
 from sentcompress.artifacts import Artifact, Request, WorkDirectory
 from sentcompress.cli.main import _run
 from sentcompress.errors import InputError, MissingArtifactError, UsageError
+from sentcompress.models import principal_axes
 from sentcompress.models.projection import FILE, Projection
 from sentcompress.stages import fit_pca
 from sentcompress.stages.fit_pca import Params, run
@@ -25,7 +26,7 @@ def each_way(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) ->
     """scikit-learn for samples that fit into memory, covariance sums for those that do not."""
     monkeypatch.setattr(fit_pca, "PIECE", 101)
     if request.param == "by sums":
-        monkeypatch.setattr(fit_pca, "MEMORY_LIMIT_BYTES", 1)
+        monkeypatch.setattr(principal_axes, "MEMORY_LIMIT_BYTES", 1)
     return str(request.param)
 
 
@@ -112,7 +113,7 @@ def test_whitening_gives_the_identity_as_covariance(work: WorkDirectory, each_wa
 def test_both_ways_give_the_same_numbers_and_signs(work: WorkDirectory, monkeypatch: pytest.MonkeyPatch) -> None:
     keep(work, made_vectors() + 100)  # a mean that dwarfs the variance
     _, in_one = fitted(work, dim=12, name="in-one")
-    monkeypatch.setattr(fit_pca, "MEMORY_LIMIT_BYTES", 1)
+    monkeypatch.setattr(principal_axes, "MEMORY_LIMIT_BYTES", 1)
     monkeypatch.setattr(fit_pca, "PIECE", 7)  # fewer than dimensions: a piece alone could not be fitted
     _, by_sums = fitted(work, dim=12, name="by-sums")
     np.testing.assert_allclose(by_sums.weight, in_one.weight, atol=1e-5)

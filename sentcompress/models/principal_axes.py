@@ -1,0 +1,123 @@
+"""Principal axes of a sample of vectors, in one matrix or piece by piece; what PCA and whitening are made of."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+
+from sentcompress.errors import InputError
+from sentcompress.models.projection import Projection
+
+Floats = npt.NDArray[np.float64]
+# A larger sample is summed up piece by piece instead of going through scikit-learn's PCA in one.
+MEMORY_LIMIT_BYTES = 2 * 1024**3
+# What float32 arithmetic rounds away of a vector is up to 1e-6 of its length, so along an axis with less than the
+# square of that as variance there is rounding and nothing else.
+ROUNDING_VARIANCE = 1e-12
+
+
+@dataclass(frozen=True)
+class PrincipalAxes:
+    """Axes [d, D] by falling variance [d] along them; the mean [D] and the total variance of the sample."""
+
+    axes: Floats
+    variances: Floats
+    mean: Floats
+    total: float
+
+    @property
+    def square_length(self) -> float:
+        """The mean squared length of the vectors."""
+        return self.total + float(np.square(self.mean).sum())
+
+    @property
+    def rank(self) -> int:
+        """How many of the axes have variance that is more than rounding."""
+        return int((self.variances > ROUNDING_VARIANCE * self.square_length).sum())
+
+    def whitening(self) -> Floats:
+        """[d, D] the axes, scaled such that every output has variance one.
+
+        Raises:
+            InputError: if the vectors span fewer dimensions than there are axes.
+        """
+        if self.rank < len(self.axes):
+            raise InputError(
+                f"the vectors span {self.rank} dimensions, so they cannot be whitened to {len(self.axes)}",
+                f"use --dim {self.rank} or less" if self.rank else "is it the right model?",
+            )
+        return np.asarray(self.axes / np.sqrt(self.variances)[:, None])
+
+    def projection(self, *, whiten: bool) -> Projection:
+        """The projection onto the axes, whitened or not.
+
+        Raises:
+            InputError: see `whitening`.
+        """
+        weight = self.whitening() if whiten else self.axes
+        as_float32 = (np.asarray(a, dtype=np.float32) for a in (weight, self.mean, self.variances / self.total))
+        return Projection(*as_float32)
+
+
+def principal_axes(pieces: Iterable[Floats], shape: tuple[int, int], dim: int) -> PrincipalAxes:
+    """The first `dim` axes of the sample, which comes as [n, D] float64 at a time; `shape` is that of all of it.
+
+    Raises:
+        InputError: if all vectors are the same.
+    """
+    method = _by_scikit_learn if 8 * math.prod(shape) <= MEMORY_LIMIT_BYTES else _by_sums
+    fitted = method(pieces, shape, dim)
+    # What float32 rounds away of a vector is about 1e-7 of it, so this much variance is no variance.
+    if fitted.total <= 1e-14 * float(np.square(fitted.mean).sum()):
+        raise InputError(f"all {shape[0]} vectors of the sample are the same", "is it the right model?")
+    return fitted
+
+
+def check_dimension(dimension: int, available: int, sample: int, whose: str = "the teacher's") -> None:
+    """Raise InputError for more dimensions than vectors have or a sample of so many can support."""
+    if dimension > available:
+        raise InputError(f"{dimension} dimensions are more than {whose} {available}", f"use --dim {available} or less")
+    if dimension > sample:
+        raise InputError(
+            f"{dimension} dimensions cannot be fitted on {sample} sentences", "use more sentences or a smaller --dim"
+        )
+
+
+def _by_scikit_learn(pieces: Iterable[Floats], shape: tuple[int, int], dim: int) -> PrincipalAxes:
+    from sklearn.decomposition import PCA
+
+    sample, filled = np.empty(shape), 0
+    for piece in pieces:
+        sample[filled : filled + len(piece)] = piece
+        filled += len(piece)
+    model = PCA(dim, svd_solver="covariance_eigh")
+    with np.errstate(invalid="ignore"):  # 0 / 0 for vectors that are all the same, which the caller tells
+        model.fit(sample)
+    total = float(sample.var(axis=0, ddof=1).sum())
+    return PrincipalAxes(model.components_, model.explained_variance_, model.mean_, total)
+
+
+def _by_sums(pieces: Iterable[Floats], shape: tuple[int, int], dim: int) -> PrincipalAxes:
+    """The same from covariance sums: exact for any sample, with memory for one piece and D x D numbers.
+
+    Means and scatter matrices of pieces are merged as in Chan, Golub and LeVeque, "Updating formulae and a
+    pairwise algorithm for computing sample variances" (1979), so nothing is lost to a mean far from zero.
+    """
+    count, dimension = shape
+    seen, mean, scatter = 0, np.zeros(dimension), np.zeros((dimension, dimension))
+    for piece in pieces:
+        own_mean = piece.mean(axis=0)
+        shift = own_mean - mean
+        piece -= own_mean
+        scatter += piece.T @ piece + np.outer(shift, shift) * (seen * len(piece) / (seen + len(piece)))
+        mean = mean + shift * (len(piece) / (seen + len(piece)))
+        seen += len(piece)
+    variances, axes = np.linalg.eigh(scatter / (count - 1))
+    axes = axes.T[::-1][:dim]
+    # The sign of an axis is free: the largest part positive, as scikit-learn does it.
+    axes = axes * np.sign(axes[np.arange(dim), np.abs(axes).argmax(axis=1)])[:, None]
+    return PrincipalAxes(axes, np.maximum(variances[::-1][:dim], 0.0), mean, float(np.trace(scatter)) / (count - 1))

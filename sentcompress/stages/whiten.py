@@ -1,0 +1,172 @@
+"""Whiten the vectors of a model, and fold that into its last layer: short vectors without any training."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from sentcompress.artifacts import Artifact, Build, Request, WorkDirectory
+from sentcompress.corpora.sentence_table import SentenceTable
+from sentcompress.encoding.engine import EncodeEngine
+from sentcompress.errors import InputError, SentcompressError, raise_faults
+from sentcompress.exporting.lineage import ancestors
+from sentcompress.models.catalog import MODEL_FOLDER, NamedModel, find_model
+from sentcompress.models.devices import pick_device
+from sentcompress.models.encoder import Encoder
+from sentcompress.models.layout import load_encoder, save_encoder
+from sentcompress.models.principal_axes import Floats, PrincipalAxes, check_dimension, principal_axes
+from sentcompress.models.sources import resolve
+from sentcompress.models.whitening import whitened
+from sentcompress.progress import SILENT, Reporter
+
+COMMAND = "whiten"
+# Sentences of the sample on which the saved model is checked, and how near it must be to the formula.
+CHECKED, LEAST_COSINE = 200, 0.999
+
+
+@dataclass(frozen=True)
+class Params:
+    """What to whiten. `sample` sentences are drawn at random with `seed`; all where there are fewer."""
+
+    model: str | None = None
+    dim: int = 128
+    sample: int = 100_000
+    seed: int = 0
+    sentences: str | None = None
+    device: str = "auto"
+    revision: str | None = None
+    trust_remote_code: bool = False
+    name: str | None = None
+    force: bool = False
+
+    def check(self) -> None:
+        """Raise UsageError that lists every fault."""
+        faults = []
+        if self.dim < 1:
+            faults.append(f"--dim must be at least 1, not {self.dim}")
+        if self.sample < 2:
+            faults.append(f"--sample must be at least 2, not {self.sample}")
+        raise_faults(faults, COMMAND)
+
+
+def run(params: Params, work: WorkDirectory, reporter: Reporter = SILENT) -> Artifact:
+    """Write the whitened model as an artifact of kind `students`.
+
+    Raises:
+        MissingArtifactError: if there are no sentences, or no student and no model was named.
+        InputError: if the model cannot be loaded or its vectors used, or for more dimensions than they span.
+        SentcompressError: if the saved model does not give the whitened vectors; nothing is kept then.
+    """
+    params.check()
+    pick_device(params.device)
+    model = find_model(work, params.model, revision=params.revision, trust_remote_code=params.trust_remote_code)
+    lineage = ancestors(work, model.reference, model.digest)
+    sentences = _sentences(work, params.sentences, lineage)
+    with work.build(_request(params, model, sentences), force=params.force, reporter=reporter) as build:
+        if build.fresh:
+            return build.fresh
+        encoder = model.load()
+        facts = _Whitening(params, encoder, SentenceTable(sentences.path), build, reporter).run()
+        taught = [str(artifact.facts["teacher"]) for artifact in lineage if artifact.facts.get("teacher")]
+        return build.finish(
+            {
+                "method": COMMAND,
+                "model": model.label,
+                "teacher": taught[0] if taught else model.label,
+                "sentences": sentences.reference,
+                **facts,
+            }
+        )
+
+
+def _sentences(work: WorkDirectory, name: str | None, lineage: list[Artifact]) -> Artifact:
+    """The table that was named; otherwise the one that the model was trained on, or else the newest."""
+    own = [artifact for artifact in lineage if artifact.reference.startswith("sentences/")]
+    return own[0] if name is None and own else work.get("sentences", name)
+
+
+def _request(params: Params, model: NamedModel, sentences: Artifact) -> Request:
+    asked = {"model": model.reference, "dim": params.dim, "sample": params.sample, "seed": params.seed}
+    inputs = {model.reference: model.digest, sentences.reference: sentences.digest}
+    return Request("students", params.name or f"{model.slug}-whiten-{params.dim}", COMMAND, asked, inputs)
+
+
+@dataclass
+class _Whitening:
+    """One build of a whitened model."""
+
+    params: Params
+    encoder: Encoder
+    table: SentenceTable
+    build: Build
+    reporter: Reporter
+
+    def run(self) -> dict[str, Any]:
+        """Fit, fold, save and check; what there is to say about it."""
+        dim, width = self.params.dim, self.encoder.dimension
+        sample = min(self.params.sample, len(self.table))
+        check_dimension(dim, width, sample, "the model's")
+        self.encoder.normalize = False  # the vectors to whiten are those before it
+        rows = np.random.default_rng(self.params.seed).choice(len(self.table), size=sample, replace=False)
+        axes = self._fit(np.sort(rows), width)
+        with self.build.write(MODEL_FOLDER) as folder:
+            save_encoder(whitened(self.encoder, axes), folder)
+            saved = load_encoder(resolve(str(folder)))
+            worst = self._check(saved, axes, np.sort(rows[:CHECKED]))
+        return {
+            "parameters": saved.count_parameters(),
+            "dimension": saved.dimension,
+            "model_dimension": width,
+            "sample": sample,
+            "explained_variance": float(axes.variances.sum()) / axes.total,
+            "total_variance": axes.total,
+            "smallest_variance": float(axes.variances[-1]),
+            "check_min_cosine": worst,
+        }
+
+    def _fit(self, rows: npt.NDArray[np.int64], width: int) -> PrincipalAxes:
+        # In float32: what bfloat16 rounds away is more than the variance along the smallest axes.
+        engine = EncodeEngine(self.encoder, device=self.params.device, dtype="float32")
+        with self.reporter.track("encoding", total=len(rows)) as task:
+            vectors = engine.stream(_texts(self.table, rows), task)
+            return principal_axes(_pieces(vectors), (len(rows), width), self.params.dim)
+
+    def _check(self, saved: Encoder, axes: PrincipalAxes, rows: npt.NDArray[np.int64]) -> float:
+        """The smallest cosine between the saved model's vectors and the formula, which must be near one."""
+        texts = [text for chunk in _texts(self.table, rows) for text in chunk]
+        device = self.params.device
+        vectors = EncodeEngine(self.encoder, device=device, dtype="float32").encode(texts).astype(np.float64)
+        expected = (vectors - axes.mean) @ axes.whitening().T
+        found = EncodeEngine(saved, device=device, dtype="float32").encode(texts)
+        # A vector at the very mean has no direction to compare.
+        lengths = np.linalg.norm(expected, axis=1) * np.linalg.norm(found, axis=1)
+        worst = float(((expected * found).sum(axis=1) / np.maximum(lengths, 1e-12)).min())
+        if worst < LEAST_COSINE:
+            raise SentcompressError(
+                f"the saved model has a cosine of {worst:.6f} to the whitened vectors (at least {LEAST_COSINE} is "
+                "asked of float32)",
+                "the smallest of the variances is too near to what float32 rounds away; use a smaller --dim",
+            )
+        return worst
+
+
+def _texts(table: SentenceTable, rows: npt.NDArray[np.int64]) -> Iterator[list[str]]:
+    """The texts of sorted rows, a shard's at a time."""
+    start = 0
+    for shard, count in enumerate(table.shard_rows):
+        first, last = np.searchsorted(rows, (start, start + count))
+        if first < last:
+            texts = table.texts(shard)
+            yield [texts[row - start] for row in rows[first:last]]
+        start += count
+
+
+def _pieces(vectors: Iterable[npt.NDArray[np.float32]]) -> Iterator[Floats]:
+    for piece in vectors:
+        if not np.isfinite(piece).all():
+            raise InputError("the model gave vectors that are not numbers", "is the model damaged?")
+        yield piece.astype(np.float64)
