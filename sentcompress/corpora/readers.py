@@ -44,9 +44,27 @@ def read_records(
         for _, line in open_lines(source, bad=bad):
             yield Record((line,), Relation.UNRELATED)
         return
+    yield from records_of(source.name, _rows_of(format_name, source, bad), options, bad)
+
+
+def read_table(
+    readable: Readable, format_name: str | None = None, bad: BadRecords | None = None
+) -> Iterator[tuple[int, Mapping[str, object]]]:
+    """The rows of a file with named columns, and their numbers, as they stand.
+
+    Raises:
+        InputError: for whatever is wrong with the file, plain text included; faults of single lines go through `bad`.
+    """
+    source = as_source(readable)
+    found = find_format(source, format_name)
+    if found == "text":
+        raise InputError(f"{source.name} has no columns that are known", "name it .csv, .tsv, .jsonl or .parquet")
+    return _rows_of(found, source, bad or BadRecords())
+
+
+def _rows_of(format_name: str, source: Source, bad: BadRecords) -> Iterator[tuple[int, Mapping[str, object]]]:
     rows = {"jsonl": _json_rows, "parquet": _parquet_rows}.get(format_name)
-    numbered = rows(source, bad) if rows else _delimited_rows(source, "," if format_name == "csv" else "\t", bad)
-    yield from records_of(source.name, numbered, options, bad)
+    return rows(source, bad) if rows else _delimited_rows(source, "," if format_name == "csv" else "\t", bad)
 
 
 def records_of(

@@ -1,0 +1,123 @@
+"""Where queries and positives come from when negatives are mined: a file, a judged collection, or triplets."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from sentcompress.artifacts import Artifact, WorkDirectory, file_digest
+from sentcompress.corpora.collection_folders import collection_data_set
+from sentcompress.corpora.collections import DataSet
+from sentcompress.corpora.mining_pairs import Gatherer, gather_collection, gather_pairs, gather_triplets
+from sentcompress.corpora.sentence_table import TRIPLETS, SentenceTable
+from sentcompress.corpora.text_files import BadRecords
+from sentcompress.errors import InputError, MissingArtifactError
+from sentcompress.progress import Reporter
+
+# The part of a collection that is mined when none is named; never a test set by itself.
+TRAIN = "train"
+
+
+@dataclass(frozen=True)
+class Origin:
+    """What was found and not yet read.
+
+    Attributes:
+        name: for the record, and as the origin of the queries.
+        inputs: reference -> digest, what a request records.
+        gather: reads it. Raises InputError for whatever is wrong with it.
+        warning: what to tell before it is used.
+    """
+
+    name: str
+    inputs: Mapping[str, str]
+    gather: Callable[[Gatherer, BadRecords, Reporter], None]
+    warning: str | None = None
+
+
+def of_pairs(path: Path, columns: Sequence[str]) -> Origin:
+    """A file of (query, positive) pairs.
+
+    Raises:
+        InputError: if there is no such file.
+    """
+
+    def gather(gatherer: Gatherer, bad: BadRecords, reporter: Reporter) -> None:
+        gather_pairs(path, columns, gatherer, bad)
+
+    return Origin(path.name, file_digests(path), gather)
+
+
+def of_collection(folder: Path, split: str | None) -> Origin:
+    """A judged collection: its training part, unless another is named, since what is mined is trained on.
+
+    Raises:
+        InputError: if the folder or the part is not there.
+    """
+    data = _part(folder, split)
+
+    def gather(gatherer: Gatherer, bad: BadRecords, reporter: Reporter) -> None:
+        collection = data.read()
+        for warning in collection.warnings:
+            reporter.warn(warning)
+        gather_collection(collection, data.name, gatherer)
+
+    warning = None
+    if data.split and data.split.startswith("test"):
+        warning = f"split {data.split}: a model that is trained on it cannot be evaluated on it"
+    name = f"{data.name}, {data.split}" if data.split else data.name
+    return Origin(name, file_digests(*data.files), gather, warning)
+
+
+def of_triplets(work: WorkDirectory, name: str | None, maker: str) -> Origin:
+    """Triplets of a sentence table: of the one that is named, else of the newest that `maker` did not make.
+
+    Raises:
+        InputError: if the table that is named has no triplets.
+        MissingArtifactError: if no table has any.
+    """
+    table = _table(work, name, maker)
+
+    def gather(gatherer: Gatherer, bad: BadRecords, reporter: Reporter) -> None:
+        gather_triplets(SentenceTable(table.path), table.reference, gatherer)
+
+    return Origin(table.reference, {table.reference: table.digest}, gather)
+
+
+def file_digests(*paths: Path) -> dict[str, str]:
+    """Files as a request records them.
+
+    Raises:
+        InputError: if one is not there or is a folder.
+    """
+    for path in paths:
+        if not path.is_file():
+            raise InputError(f"{path} is a folder" if path.is_dir() else f"no such file: {path}", "give a file")
+    return {f"file:{path.resolve()}": file_digest(path) for path in paths}
+
+
+def _part(folder: Path, split: str | None) -> DataSet:
+    try:
+        return collection_data_set(folder, split or TRAIN)
+    except InputError:
+        found = collection_data_set(folder, split)
+        if found.split is not None:  # it has parts, and none for training
+            raise
+        return found
+
+
+def _table(work: WorkDirectory, name: str | None, maker: str) -> Artifact:
+    if name is not None:
+        found = work.get("sentences", name)
+        if (found.path / TRIPLETS).is_file():
+            return found
+        raise InputError(f"{found.reference} has no triplets", "mine from --pairs, or from labelled sentences")
+    for other in reversed(work.names("sentences")):
+        found = work.get("sentences", other)
+        if found.manifest["command"] != maker and (found.path / TRIPLETS).is_file():
+            return found
+    raise MissingArtifactError(
+        f"no sentences with triplets in {work.path}",
+        "give --pairs FILE or --collection FOLDER, or run sentcompress augment with labelled pairs",
+    )

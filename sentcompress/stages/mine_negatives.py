@@ -1,0 +1,256 @@
+"""Mine hard negatives: texts that a model takes for near to a query, and that do not answer it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import asdict, dataclass, field
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+from sentcompress.artifacts import Artifact, Build, Request, WorkDirectory
+from sentcompress.corpora.mined_table import Mined, write_mined
+from sentcompress.corpora.mining_origins import Origin, file_digests, of_collection, of_pairs, of_triplets
+from sentcompress.corpora.mining_pairs import Gathered, Gatherer, gather_texts
+from sentcompress.corpora.sentence_table import SentenceTable
+from sentcompress.corpora.text_files import BadRecords
+from sentcompress.encoding.embedders import Embedder, EmbedderSource, Vectors, find_embedder
+from sentcompress.encoding.vector_shards import writing_vectors
+from sentcompress.errors import InputError, SentcompressError, did_you_mean, raise_faults
+from sentcompress.evaluation.index import Found, build_index, exact_search
+from sentcompress.evaluation.index_plan import KINDS, IndexSettings, plan_index
+from sentcompress.evaluation.metrics import UndefinedError, normalized
+from sentcompress.evaluation.vector_rows import VectorRows, in_file
+from sentcompress.models.devices import DTYPES
+from sentcompress.progress import SILENT, Reporter
+from sentcompress.training.hard_negatives import Rules
+from sentcompress.training.mining import Miner, Tally
+
+COMMAND = "mine-negatives"
+DEFAULT_NAME = "mined"
+STUDENT = "student"
+SIMILARITIES = ("cosine", "dot")
+# Kept only while mining.
+CORPUS, VECTORS = "corpus", "vectors.npy"
+
+
+@dataclass(frozen=True)
+class Params:
+    """What to mine from, with what, and how to choose.
+
+    Attributes:
+        pairs, collection: where queries and positives come from; without either, triplets of the work directory.
+        sentences: the table with those triplets.
+        corpus: a file of more texts to search, beside the positives.
+        columns: those of the query and the positive in `pairs`.
+        split: part of a collection; by default train.
+        model: whose vectors: teacher, student, or any model's name.
+        rules: how to choose.
+        similarity: cosine, or dot for models whose vectors are compared without normalisation.
+        index, settings: `flat` searches exactly.
+    """
+
+    pairs: Path | None = None
+    collection: Path | None = None
+    sentences: str | None = None
+    corpus: Path | None = None
+    columns: tuple[str, ...] = ()
+    split: str | None = None
+    model: str = "teacher"
+    rules: Rules = field(default_factory=Rules)
+    similarity: str = "cosine"
+    index: str = "flat"
+    settings: IndexSettings = field(default_factory=IndexSettings)
+    seed: int = 0
+    skip_bad: bool = False
+    device: str = "auto"
+    dtype: str = "float32"
+    revision: str | None = None
+    trust_remote_code: bool = False
+    name: str = DEFAULT_NAME
+    force: bool = False
+
+    def check(self) -> None:
+        """Raise UsageError that lists every fault."""
+        origins = {"--pairs": self.pairs, "--collection": self.collection, "--sentences": self.sentences}
+        given = [flag for flag, value in origins.items() if value is not None]
+        faults = [f"{' and '.join(given)}: give one of them"] if len(given) > 1 else []
+        if self.columns and (self.pairs is None or len(self.columns) != 2):
+            faults.append("--column is given twice, for the query and the positive of --pairs")
+        if self.split is not None and self.collection is None:
+            faults.append("--split is for --collection")
+        faults += self.rules.faults()
+        choices = {"similarity": SIMILARITIES, "index": KINDS, "dtype": DTYPES}
+        for flag, known in choices.items():
+            if getattr(self, flag) not in known:
+                faults.append(f"--{flag} {getattr(self, flag)}: {did_you_mean(getattr(self, flag), known)}")
+        raise_faults(faults + self.settings.faults(), COMMAND)
+
+
+def run(params: Params, work: WorkDirectory, reporter: Reporter = SILENT) -> Artifact:
+    """Write queries, positives and mined negatives as an artifact of kind `sentences`, with their triplets.
+
+    A killed run does not encode the corpus again.
+
+    Raises:
+        MissingArtifactError: without --pairs and --collection, if no sentence table has triplets.
+        InputError: files that cannot be read, no pairs, a corpus that is too small.
+    """
+    params.check()
+    if params.pairs is not None:
+        origin = of_pairs(params.pairs, params.columns)
+    elif params.collection is not None:
+        origin = of_collection(params.collection, params.split)
+    else:
+        origin = of_triplets(work, params.sentences, COMMAND)
+    name = None if params.model == STUDENT and STUDENT not in work.names("students") else params.model
+    source = find_embedder(work, name, revision=params.revision, trust_remote_code=params.trust_remote_code)
+    with work.build(_request(params, origin, source), force=params.force, reporter=reporter) as build:
+        if build.fresh:
+            return build.fresh
+        mining = _Mining(params, origin, source, build, reporter)
+        try:
+            return mining.run()
+        except SentcompressError:
+            mining.clear()  # nothing that could go on: another model or other texts are another request
+            raise
+
+
+def _request(params: Params, origin: Origin, source: EmbedderSource) -> Request:
+    asked: dict[str, Any] = {
+        **asdict(params.rules),
+        "columns": list(params.columns),
+        "split": params.split,
+        "model": source.reference,
+        "similarity": params.similarity,
+        "index": params.index,
+        "settings": asdict(params.settings) if params.index != "flat" else {},
+        "seed": params.seed,
+        "skip_bad": params.skip_bad,
+        "dtype": params.dtype,
+    }
+    inputs = {**origin.inputs, **source.inputs, **(file_digests(params.corpus) if params.corpus else {})}
+    return Request("sentences", params.name, COMMAND, asked, inputs)
+
+
+@dataclass
+class _Mining:
+    """One build of the mined table."""
+
+    params: Params
+    origin: Origin
+    source: EmbedderSource
+    build: Build
+    reporter: Reporter
+
+    def run(self) -> Artifact:
+        gathered = self._gather()
+        count = self.params.rules.count
+        if gathered.corpus <= count:
+            raise InputError(
+                f"the corpus has {gathered.corpus} texts: too few to find {count} negatives beside a positive",
+                "ask for fewer --negatives, or add texts with --corpus",
+            )
+        embedder = self.source.open(device=self.params.device, dtype=self.params.dtype)
+        self._embed(embedder, gathered.corpus)
+        corpus = in_file(self.build.path / VECTORS)
+        miner = Miner(
+            lambda texts: self._comparable(embedder.encode(texts)),
+            corpus,
+            self._search(corpus),
+            self.params.rules,
+            self.params.seed,
+        )
+        with self.reporter.track("mining", total=len(gathered.queries), unit="queries") as task:
+            mined = Mined(*miner.mine(gathered.queries, gathered.pairs, gathered.own, task))
+        if not len(mined.pairs):
+            raise InputError(
+                f"no pair has {count} texts that could be its negatives",
+                "raise --max-score, or add texts with --corpus",
+            )
+        rows = write_mined(mined, gathered, SentenceTable(self.build.path / CORPUS), self.origin.name, self.build.write)
+        self.clear()
+        return self.build.finish(self._facts(gathered, miner.tally, rows))
+
+    def clear(self) -> None:
+        """Remove what only mining needs."""
+        for name in (CORPUS, VECTORS):
+            self.build.remove(name)
+
+    def _gather(self) -> Gathered:
+        """Queries and pairs in memory, the texts of the corpus in a sentence table beside."""
+        self.build.remove(CORPUS)  # of a killed run; read again sooner than checked
+        if self.origin.warning:
+            self.reporter.warn(self.origin.warning)
+        bad = BadRecords(self.params.skip_bad)
+        gatherer = Gatherer(lambda name: self.build.write(f"{CORPUS}/{name}"))
+        with self.reporter.track("reading"):
+            self.origin.gather(gatherer, bad, self.reporter)
+            if self.params.corpus is not None:
+                gather_texts(self.params.corpus, gatherer, bad)
+            gathered = gatherer.finish()
+        if bad.count:
+            self.reporter.warn(f"{bad.count} bad lines were skipped; the first: {bad.first}")
+        for reason, pairs in gathered.left_out.items():
+            self.reporter.warn(f"{pairs} pairs left out: {reason.replace('_', ' ')}")
+        return gathered
+
+    def _embed(self, embedder: Embedder, texts: int) -> None:
+        if self.build.has(VECTORS):
+            return  # by a run that was killed later
+        table = SentenceTable(self.build.path / CORPUS)
+        with (
+            self.reporter.track(f"encoding the corpus with {self.source.label}", total=texts) as task,
+            self.build.write(VECTORS) as path,
+            writing_vectors(path, texts, embedder.dimension, "float32") as append,
+        ):
+            for part in embedder.stream(table.stream(), task):
+                append(self._comparable(part))
+
+    def _comparable(self, vectors: Vectors) -> Vectors:
+        """Vectors whose inner product is the similarity."""
+        if self.params.similarity == "dot":
+            return vectors
+        try:
+            return normalized(vectors)[0]
+        except UndefinedError as error:
+            raise InputError(f"{self.source.label} cannot be searched: {error}", "is it damaged?") from None
+
+    def _search(self, corpus: VectorRows) -> Callable[[Vectors, int], Found]:
+        if self.params.index == "flat":
+            return partial(exact_search, corpus)
+        rules = self.params.rules
+        plan = plan_index(
+            self.params.index, self.params.settings, len(corpus), corpus.dimension, rules.skip + rules.depth
+        )
+        for warning in plan.warnings:
+            self.reporter.warn(warning)
+        with self.reporter.track(f"building {self.params.index}", total=len(corpus), unit="texts") as task:
+            return build_index(plan, corpus, task).search
+
+    def _facts(self, gathered: Gathered, tally: Tally, rows: int) -> dict[str, Any]:
+        count = self.params.rules.count
+        if tally.too_few:
+            self.reporter.warn(f"{tally.too_few} pairs left out: too few texts could be their negatives")
+        if tally.padded:
+            self.reporter.warn(
+                f"{tally.padded_pairs} of {tally.pairs} pairs got {tally.padded} random texts of the corpus, "
+                "since too few of their candidates could be negatives"
+            )
+        return {
+            "rows": rows,
+            "triplets": tally.pairs,
+            "negatives": count,
+            "queries": len(gathered.queries),
+            "corpus": gathered.corpus,
+            "model": self.source.label,
+            "mined_from": self.origin.name,
+            "mean_positive_score": tally.positive_score / tally.pairs,
+            "mean_negative_score": tally.negative_score / (tally.pairs * count),
+            "positives_among_candidates": tally.found / tally.pairs,
+            "candidates": tally.considered,
+            "share_dropped": tally.dropped / tally.considered if tally.considered else 0.0,
+            "padded_pairs": tally.padded_pairs,
+            "padded_negatives": tally.padded,
+            "left_out": {**gathered.left_out, **({"too_few_negatives": tally.too_few} if tally.too_few else {})},
+        }

@@ -1,0 +1,346 @@
+"""mine-negatives against an exhaustive search in NumPy, from pairs, collections and triplets."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+import torch
+from distilling import add_sentences
+from tiny_models import make_sentences
+
+from sentcompress.artifacts import Artifact, Request, WorkDirectory
+from sentcompress.cli.main import _run
+from sentcompress.corpora.sentence_table import SCHEMA, TRIPLET_SCHEMA, SentenceTable
+from sentcompress.errors import InputError, MissingArtifactError, UsageError
+from sentcompress.models.layout import load_encoder
+from sentcompress.models.sources import resolve
+from sentcompress.progress import SILENT
+from sentcompress.stages import mine_negatives, status, teacher_embed
+from sentcompress.stages.mine_negatives import IndexSettings, Params, Rules, run
+from sentcompress.training import mining
+
+Floats = npt.NDArray[np.float64]
+TEXTS = make_sentences(90, seed=5)
+QUERIES, POSITIVES, OTHERS = TEXTS[:30], TEXTS[30:60], TEXTS[60:]
+TOP = {"count": 3, "max_score": None, "strategy": "top"}
+
+
+class Listener:
+    """A reporter that keeps its warnings."""
+
+    def __init__(self) -> None:
+        self.warnings: list[str] = []
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(SILENT, name)
+
+    def warn(self, message: str) -> None:
+        self.warnings.append(message)
+
+
+@pytest.fixture
+def work(tmp_path: Path) -> WorkDirectory:
+    return WorkDirectory(tmp_path / "work")
+
+
+@pytest.fixture
+def pairs(tmp_path: Path) -> Path:
+    """30 pairs of a query and its positive."""
+    return write_pairs(tmp_path / "pairs.tsv", list(zip(QUERIES, POSITIVES, strict=True)))
+
+
+def write_pairs(path: Path, rows: Sequence[Sequence[str]], header: str = "query\tpositive") -> Path:
+    path.write_text("\n".join([header, *("\t".join(row) for row in rows)]) + "\n", encoding="utf-8")
+    return path
+
+
+def embedded(model: Path, texts: Sequence[str]) -> Floats:
+    """Normalised vectors, in one batch."""
+    encoder = load_encoder(resolve(str(model)))
+    tokens = [torch.tensor(ids) for ids in encoder.tokenize(texts)]
+    ids = torch.nn.utils.rnn.pad_sequence(tokens, batch_first=True)
+    with torch.inference_mode():
+        return encoder(ids, (ids > 0).long()).double().numpy()  # type: ignore[no-any-return]
+
+
+def mine(work: WorkDirectory, model: Path, rules: dict[str, Any] | None = None, **params: Any) -> Artifact:
+    return run(Params(model=str(model), rules=Rules(**(rules or TOP)), **params), work)
+
+
+def triplets_of(artifact: Artifact) -> list[tuple[str, str, list[str]]]:
+    """The triplets as texts."""
+    table = SentenceTable(artifact.path)
+    texts = [text for shard in range(len(table.shards)) for text in table.texts(shard)]
+    assert len(set(texts)) == len(texts) == artifact.facts["rows"]
+    return [(texts[a], texts[p], [texts[row] for row in rest]) for a, p, *rest in table.triplets().tolist()]
+
+
+def ranked(model: Path, query: str, corpus: Sequence[str]) -> list[str]:
+    """The corpus by falling cosine to the query."""
+    scores = embedded(model, corpus) @ embedded(model, [query])[0]
+    return [corpus[place] for place in np.argsort(-scores)]
+
+
+def test_negatives_are_the_best_that_do_not_answer(work: WorkDirectory, tiny_model: Path, pairs: Path) -> None:
+    artifact = mine(work, tiny_model, pairs=pairs)
+    vectors = embedded(tiny_model, POSITIVES)
+    found = triplets_of(artifact)
+    assert [(anchor, positive) for anchor, positive, _ in found] == list(zip(QUERIES, POSITIVES, strict=True))
+    sums = [0.0, 0.0]
+    for query, positive, negatives in found:
+        scores = vectors @ embedded(tiny_model, [query])[0]
+        order = [POSITIVES[place] for place in np.argsort(-scores) if POSITIVES[place] != positive]
+        assert negatives == order[:3]
+        sums[0] += scores[POSITIVES.index(positive)]
+        sums[1] += np.mean([scores[POSITIVES.index(text)] for text in negatives])
+    facts = artifact.facts
+    assert facts["mean_positive_score"] == pytest.approx(sums[0] / 30, abs=1e-5)
+    assert facts["mean_negative_score"] == pytest.approx(sums[1] / 30, abs=1e-5)
+    assert (facts["queries"], facts["corpus"], facts["triplets"], facts["negatives"]) == (30, 30, 30, 3)
+    assert (facts["padded_pairs"], facts["share_dropped"], facts["positives_among_candidates"]) == (0, 0, 1)
+
+
+def test_several_answers_and_the_query_itself_are_no_negatives(
+    work: WorkDirectory, tiny_model: Path, tmp_path: Path
+) -> None:
+    rows = [("dog runs", text) for text in POSITIVES[:4]] + [("cat sleeps", POSITIVES[5])]
+    rows += [("cat sleeps", "dog runs"), ("cat  sleeps ", POSITIVES[5]), ("dog runs", "dog runs")]
+    path = write_pairs(tmp_path / "pairs.tsv", rows)
+    more = tmp_path / "more.txt"
+    more.write_text("\n".join([*OTHERS[:6], "dog runs", "cat sleeps"]) + "\n", encoding="utf-8")
+    artifact = mine(work, tiny_model, pairs=path, corpus=more)
+    found = triplets_of(artifact)
+    corpus = [*POSITIVES[:4], POSITIVES[5], "dog runs", *OTHERS[:6], "cat sleeps"]
+    for query, _, negatives in found:
+        mine_alone = [text for text in ranked(tiny_model, query, corpus) if (query, text) not in rows and text != query]
+        assert negatives == mine_alone[:3]
+    assert len(found) == 6
+    assert artifact.facts["corpus"] == len(corpus)
+    assert artifact.facts["left_out"] == {"same_text": 1}
+
+
+def test_rank_and_score_keep_likely_answers_out(work: WorkDirectory, tiny_model: Path, pairs: Path) -> None:
+    skipping = triplets_of(mine(work, tiny_model, {**TOP, "skip": 2, "depth": 5}, pairs=pairs))
+    for query, positive, negatives in skipping:
+        order = [text for text in ranked(tiny_model, query, POSITIVES) if text != positive]
+        assert negatives == order[2:5]
+    limited = mine(work, tiny_model, {**TOP, "max_score": 0.9}, pairs=pairs, name="limited")
+    vectors = dict(zip(TEXTS, embedded(tiny_model, TEXTS), strict=True))
+    for query, positive, negatives in triplets_of(limited):
+        limit = 0.9 * vectors[query] @ vectors[positive]
+        assert all(vectors[query] @ vectors[text] <= limit + 1e-6 for text in negatives)
+    assert 0 < limited.facts["share_dropped"] < 1
+    assert limited.facts["triplets"] + limited.facts["left_out"].get("too_few_negatives", 0) == 30
+
+
+def test_random_negatives_follow_the_seed_and_not_the_size_of_chunks(
+    work: WorkDirectory, tiny_model: Path, pairs: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    rules = {"count": 3, "depth": 10, "max_score": None}
+    found = triplets_of(mine(work, tiny_model, rules, pairs=pairs))
+    for query, positive, negatives in found:
+        order = [text for text in ranked(tiny_model, query, POSITIVES) if text != positive]
+        assert len(set(negatives)) == 3
+        assert set(negatives) <= set(order[:10])
+    assert found != triplets_of(mine(work, tiny_model, rules, pairs=pairs, seed=1))
+    monkeypatch.setattr(mining, "QUERIES", 7)
+    assert found == triplets_of(mine(work, tiny_model, rules, pairs=pairs, force=True))
+
+
+def test_random_texts_fill_up_and_pairs_that_none_fit_are_left_out(
+    work: WorkDirectory, tiny_model: Path, tmp_path: Path
+) -> None:
+    path = write_pairs(tmp_path / "pairs.tsv", [("dog runs", POSITIVES[0])])
+    more = tmp_path / "more.txt"
+    more.write_text("\n".join(OTHERS[:7]) + "\n", encoding="utf-8")
+    # Everything scores above a tiny share of the positive's score.
+    with pytest.raises(InputError, match="no pair has 5 texts"):
+        run(Params(pairs=path, corpus=more, model=str(tiny_model), rules=Rules(5, 0, 5, 1e-6, "top")), work)
+    assert work.unfinished("sentences") == []
+    listener = Listener()
+    # An inverted file of which one cell is searched finds too few.
+    many = write_pairs(tmp_path / "many.tsv", list(zip(make_sentences(200, 8), make_sentences(200, 9), strict=True)))
+    settings = IndexSettings(nlist=4, nprobe=1)
+    rules = Rules(count=60, depth=100, max_score=None, strategy="top")
+    padded = run(Params(pairs=many, model=str(tiny_model), rules=rules, index="ivf", settings=settings), work, listener)
+    assert padded.facts["padded_pairs"] > 0
+    assert padded.facts["padded_negatives"] >= padded.facts["padded_pairs"]
+    assert any("random texts of the corpus" in warning for warning in listener.warnings)
+    for query, positive, negatives in triplets_of(padded):
+        assert len(set(negatives)) == 60
+        assert not {query, positive} & set(negatives)
+
+
+def test_marks_say_which_pairs_belong_together(work: WorkDirectory, tiny_model: Path, tmp_path: Path) -> None:
+    rows = [(q, p, str(number % 2)) for number, (q, p) in enumerate(zip(QUERIES, POSITIVES, strict=True))]
+    path = write_pairs(tmp_path / "quora.tsv", rows, "question1\tquestion2\tis_duplicate")
+    artifact = mine(work, tiny_model, pairs=path)
+    assert [anchor for anchor, _, _ in triplets_of(artifact)] == QUERIES[1::2]
+    assert artifact.facts["corpus"] == 30  # those marked 0 are searched as well
+    lines = [json.dumps({"query": q, "entity": e, "label": int(mark)}) for q, e, mark in rows]
+    (tmp_path / "entities.jsonl").write_text("\n".join(lines) + "\n", encoding="utf-8")
+    again = mine(work, tiny_model, pairs=tmp_path / "entities.jsonl", name="entities")
+    assert triplets_of(again) == triplets_of(artifact)
+
+
+def write_collection(folder: Path, splits: Sequence[str] = ("train", "test")) -> Path:
+    """Query i is answered by document i; the documents behind the first 30 are judged by nobody."""
+    (folder / "qrels").mkdir(parents=True)
+    documents = [{"_id": f"d{n}", "title": "", "text": text} for n, text in enumerate([*POSITIVES, *OTHERS, OTHERS[0]])]
+    queries = [{"_id": f"q{n}", "text": text} for n, text in enumerate(QUERIES)]
+    for name, rows in (("corpus", documents), ("queries", queries)):
+        (folder / f"{name}.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows), encoding="utf-8")
+    for number, split in enumerate(splits):
+        lines = [f"q{n}\td{n}\t1\n" for n in range(number, 30, len(splits))]
+        (folder / "qrels" / f"{split}.tsv").write_text("query-id\tcorpus-id\tscore\n" + "".join(lines))
+    return folder
+
+
+def test_a_collection_is_mined_in_its_training_part(work: WorkDirectory, tiny_model: Path, tmp_path: Path) -> None:
+    artifact = mine(work, tiny_model, collection=write_collection(tmp_path / "beir"))
+    found = triplets_of(artifact)
+    assert [(a, p) for a, p, _ in found] == list(zip(QUERIES[::2], POSITIVES[::2], strict=True))
+    corpus = [*POSITIVES, *OTHERS]
+    for query, positive, negatives in found[:5]:
+        assert negatives == [text for text in ranked(tiny_model, query, corpus) if text != positive][:3]
+    assert artifact.facts["corpus"] == 60  # a document that occurs twice is one
+    assert artifact.facts["mined_from"] == "beir, train"
+    listener = Listener()
+    run(Params(collection=tmp_path / "beir", split="test", model=str(tiny_model), rules=Rules(**TOP)), work, listener)
+    assert any("cannot be evaluated on it" in warning for warning in listener.warnings)
+
+
+def test_a_collection_without_a_training_part_has_to_be_asked_for(
+    work: WorkDirectory, tiny_model: Path, tmp_path: Path
+) -> None:
+    with pytest.raises(InputError, match="no split 'train'"):
+        mine(work, tiny_model, collection=write_collection(tmp_path / "beir", ["test"]))
+    with pytest.raises(InputError, match="is no folder"):
+        mine(work, tiny_model, collection=tmp_path / "nowhere")
+
+
+def add_triplets(work: WorkDirectory, name: str) -> Artifact:
+    """The texts in three shards, and 20 triplets of them."""
+    texts = TEXTS[:60] if name == "main" else TEXTS[:45]
+    rows = np.stack([np.arange(20), np.arange(20, 40), np.arange(25, 45)], axis=1)
+    with work.build(Request("sentences", name, "augment", {"name": name})) as build:
+        for number in range(3):
+            part = range(number * 20, min((number + 1) * 20, len(texts)))
+            columns = [
+                list(part),
+                [texts[row] for row in part],
+                *([value] * len(part) for value in ("original", -1, "x")),
+            ]
+            with build.write(f"sentences-{number:05d}.parquet") as path:
+                pq.write_table(pa.table([pa.array(column) for column in columns], schema=SCHEMA), path)
+        with build.write("triplets.parquet") as path:
+            pq.write_table(pa.table([pa.array(rows[:, place]) for place in range(3)], schema=TRIPLET_SCHEMA), path)
+        return build.finish({"rows": len(texts), "triplets": 20})
+
+
+def test_triplets_of_the_work_directory_are_the_default(work: WorkDirectory, tiny_model: Path) -> None:
+    add_triplets(work, "main")
+    add_sentences(work, [OTHERS], "plain")
+    artifact = mine(work, tiny_model)
+    assert artifact.facts["mined_from"] == "sentences/main"
+    assert artifact.facts["corpus"] == 25  # positives and labelled negatives
+    for number, (anchor, positive, negatives) in enumerate(triplets_of(artifact)):
+        assert (anchor, positive) == (TEXTS[number], TEXTS[number + 20])
+        assert negatives == [t for t in ranked(tiny_model, anchor, TEXTS[20:45]) if t != positive][:3]
+    again = mine(work, tiny_model)  # not its own result, which is the newest
+    assert again.manifest["finished"] == artifact.manifest["finished"]
+    assert mine(work, tiny_model, sentences="mined", name="twice").facts["mined_from"] == "sentences/mined"
+
+
+def test_the_result_is_a_sentence_table_like_any_other(work: WorkDirectory, tiny_model: Path, pairs: Path) -> None:
+    mined = mine(work, tiny_model, pairs=pairs)
+    vectors = teacher_embed.run(teacher_embed.Params(str(tiny_model), sentences="mined"), work)
+    assert vectors.facts["rows"] == mined.facts["rows"] == 60
+    origins = SentenceTable(mined.path).origins(0)
+    assert set(origins) == {"pairs.tsv"}
+    states = {(row["kind"], row["name"]): (row["state"], row["facts"]) for row in status.run(status.Params(), work)}
+    assert states["sentences", "mined"] == ("fresh", {"rows": 60, "triplets": 30})
+    assert set(mined.manifest["files"]) == {"sentences-00000.parquet", "triplets.parquet"}
+
+
+def test_a_killed_run_does_not_encode_the_corpus_again(
+    work: WorkDirectory, tiny_model: Path, pairs: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    whole = mine(work, tiny_model, pairs=pairs, name="whole")
+
+    def killed(*_: Any) -> Any:
+        raise KeyboardInterrupt
+
+    with monkeypatch.context() as patch:
+        patch.setattr(mine_negatives, "exact_search", killed)
+        with pytest.raises(KeyboardInterrupt):
+            mine(work, tiny_model, pairs=pairs)
+    assert work.unfinished("sentences") == ["mined"]
+    monkeypatch.setattr(mine_negatives, "writing_vectors", killed)
+    artifact = mine(work, tiny_model, pairs=pairs)
+    assert artifact.digest == whole.digest
+    assert work.unfinished("sentences") == []
+
+
+def test_empty_sides_are_counted_and_unknown_columns_named(
+    work: WorkDirectory, tiny_model: Path, tmp_path: Path
+) -> None:
+    rows = [*zip(QUERIES, POSITIVES, strict=True), ("", "a dog"), ("a cat", "  ")]
+    path = write_pairs(tmp_path / "pairs.tsv", rows, "frage\tantwort")
+    with pytest.raises(InputError, match="cannot tell which columns") as raised:
+        mine(work, tiny_model, pairs=path)
+    assert "columns there: frage, antwort" in str(raised.value.hint)
+    with pytest.raises(InputError, match="no column 'reply'") as raised:
+        mine(work, tiny_model, pairs=path, columns=("frage", "reply"))
+    assert "columns there: frage, antwort" in str(raised.value.hint)
+    listener = Listener()
+    params = Params(pairs=path, columns=("frage", "antwort"), model=str(tiny_model), rules=Rules(**TOP))
+    artifact = run(params, work, listener)
+    assert artifact.facts["left_out"] == {"empty_side": 2}
+    assert listener.warnings == ["2 pairs left out: empty side"]
+    empty = write_pairs(tmp_path / "empty.tsv", [("", "a dog"), ("a cat", "")])
+    with pytest.raises(InputError, match="no pairs of a query and a positive") as raised:
+        mine(work, tiny_model, pairs=empty)
+    assert raised.value.hint == "left out: 2 empty side"
+
+
+def test_what_cannot_be_is_refused(work: WorkDirectory, tiny_model: Path, pairs: Path, tmp_path: Path) -> None:
+    with pytest.raises(InputError, match="the corpus has 30 texts: too few to find 30 negatives"):
+        mine(work, tiny_model, {**TOP, "count": 30}, pairs=pairs)
+    with pytest.raises(InputError, match="no such file"):
+        mine(work, tiny_model, pairs=tmp_path / "nowhere.tsv")
+    with pytest.raises(InputError, match="no such file"):
+        mine(work, tiny_model, pairs=pairs, corpus=tmp_path / "nowhere.txt")
+    (tmp_path / "lines.txt").write_text("A dog runs.\nA cat sleeps.\n", encoding="utf-8")
+    with pytest.raises(InputError, match="no columns"):
+        mine(work, tiny_model, pairs=tmp_path / "lines.txt")
+    with pytest.raises(MissingArtifactError, match="no sentences with triplets"):
+        mine(work, tiny_model)
+    add_sentences(work, [OTHERS], "plain")
+    with pytest.raises(InputError, match="sentences/plain has no triplets"):
+        mine(work, tiny_model, sentences="plain")
+    wrong = Params(pairs=pairs, collection=tmp_path, rules=Rules(0, -1, -2, 2.0, "best"), similarity="l2")
+    with pytest.raises(UsageError, match="7 faults") as raised:
+        run(wrong, work)
+    assert "--pairs and --collection: give one of them" in raised.value.message
+    assert work.unfinished("sentences") == []
+
+
+def test_the_command_shows_what_it_found(
+    work: WorkDirectory, tiny_model: Path, pairs: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    words = ["mine-negatives", "--pairs", str(pairs), "--model", str(tiny_model), "--negatives", "2"]
+    assert _run([*words, "--max-score", "0", "--work", str(work.path)]) == 0
+    captured = capsys.readouterr()
+    assert "positives among candidates" in captured.out
+    assert f"sentcompress finetune --sentences mined --work {work.path}" in captured.err
+    assert _run([*words, "--max-score", "0", "--work", str(work.path), "--json"]) == 0
+    assert json.loads(capsys.readouterr().out)["facts"]["negatives"] == 2
