@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import textwrap
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
@@ -12,6 +13,7 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 Interval = tuple[float, float]
+DASHES = (0, (4, 3))
 
 
 @dataclass(frozen=True)
@@ -46,6 +48,16 @@ class Line:
 
 
 @dataclass(frozen=True)
+class Outline:
+    """A histogram without its inside: a value for each bin."""
+
+    legend: str
+    values: Sequence[float]
+    colour: str
+    dashed: bool = False
+
+
+@dataclass(frozen=True)
 class Level:
     """A horizontal line over the whole width."""
 
@@ -77,7 +89,7 @@ def scatter(
     rows = len({point.legend for point in points if point.legend}) + len(levels) + len(keys)
     figure, axes = new_axes(x, y, height=2.9 + 0.2 * (rows / 2))
     for level in levels:
-        axes.axhline(level.y, color=colour(level.colour), linestyle=(0, (4, 3)), linewidth=1.1, label=level.legend)
+        axes.axhline(level.y, color=colour(level.colour), linestyle=DASHES, linewidth=1.1, label=level.legend)
     for point in points:
         _bars(axes, point)
         axes.scatter(
@@ -128,7 +140,7 @@ def curves(lines: Sequence[Line], *, x: str, y: str, log_y: Callable[[float], st
             line.x,
             line.y,
             color=colour(line.colour),
-            linestyle=(0, (4, 3)) if line.dashed else "-",
+            linestyle=DASHES if line.dashed else "-",
             # A curve of a single look would not be seen without a marker.
             marker=line.marker or ("o" if len(line.x) < 2 else ""),
             markersize=4,
@@ -142,39 +154,40 @@ def curves(lines: Sequence[Line], *, x: str, y: str, log_y: Callable[[float], st
     return figure
 
 
-def heat_maps(matrices: Sequence[tuple[str, Sequence[Sequence[float | None]]]], *, bar: str) -> Figure:
-    """Square matrices side by side, in one scale that is even around zero; None is left blank."""
-    figure = new_figure(height=2.75)
+def heat_maps(matrices: Sequence[tuple[str, Sequence[Sequence[float | None]]]]) -> Figure:
+    """Square matrices side by side, each in a scale of its own that is even around zero; None is left blank."""
+    figure = new_figure(height=2.9)
     panels = figure.subplots(1, len(matrices), squeeze=False)[0]
-    values = [abs(value) for _, matrix in matrices for row in matrix for value in row if value is not None]
-    limit = max(values, default=1.0) or 1.0
-    drawn: Any = None
     for axes, (title, matrix) in zip(panels, matrices, strict=True):
         filled = [[float("nan") if value is None else value for value in row] for row in matrix]
+        limit = max((abs(value) for row in matrix for value in row if value is not None), default=0.0) or 1.0
         drawn = axes.pcolormesh(filled, cmap="RdBu_r", vmin=-limit, vmax=limit, linewidth=0)
         axes.invert_yaxis()
-        axes.set(aspect="equal", title=title, xticks=[], yticks=[])
+        axes.set(aspect="equal", xticks=[], yticks=[])
+        axes.set_title("\n".join(textwrap.wrap(title, 22)))
         axes.grid(False)
-        for side in ("left", "bottom"):
-            axes.spines[side].set_visible(False)
-    found = figure.colorbar(drawn, ax=list(panels), orientation="horizontal", shrink=0.7, aspect=30, label=bar)
-    found.outline.set_visible(False)
+        axes.spines[:].set_visible(False)
+        bar = figure.colorbar(drawn, ax=axes, orientation="horizontal", shrink=0.9, ticks=[-limit, 0, limit])
+        bar.ax.set_xticklabels([f"{-limit:.2g}", "0", f"{limit:.2g}"])
+        # Many small areas rather than an embedded bitmap.
+        bar.solids.set_rasterized(False)
+        bar.outline.set_visible(False)
     return figure
 
 
-def histograms(
-    edges: Sequence[float], counts: Sequence[tuple[str, Sequence[float], str, bool]], *, x: str, y: str
-) -> Figure:
-    """Outlines over the same bins: legend, a value a bin, colour, and whether dashed."""
-    figure, axes = new_axes(x, y, height=2.9 + 0.1 * len(counts))
-    for legend, values, name, dashed in counts:
+def histograms(edges: Sequence[float], outlines: Sequence[Outline], *, x: str, y: str) -> Figure:
+    """Outlines over the same bins; bins at either end that are empty in all of them are left out."""
+    figure, axes = new_axes(x, y, height=2.9 + 0.1 * len(outlines))
+    filled = [n for n in range(len(edges) - 1) if any(outline.values[n] > 0 for outline in outlines)]
+    first, last = (filled[0], filled[-1] + 1) if filled else (0, len(edges) - 1)
+    for outline in outlines:
         axes.stairs(
-            values,
-            edges,
-            color=colour(name),
+            outline.values[first:last],
+            edges[first : last + 1],
+            color=colour(outline.colour),
             linewidth=1.6,
-            linestyle=(0, (4, 3)) if dashed else "-",
-            label=legend,
+            linestyle=DASHES if outline.dashed else "-",
+            label=outline.legend,
         )
     axes.margins(x=0.02)
     axes.set_ylim(bottom=0)

@@ -32,7 +32,7 @@ class Line:
 
 def lines_of(evidence: Evidence, student: Artifact) -> list[Line]:
     """Everything that was measured of a student, in the order in which it was measured."""
-    readers = {"sts": _sts, "retrieval": _retrieval, "transfer": _transfer, "bench": _bench}
+    readers = {"sts": _sts, "retrieval": _retrieval, "transfer": _transfer, "fidelity": _fidelity, "bench": _bench}
     about = evaluations_of(evidence, student)
     return [
         line for one in about if one.kind in readers for line in readers[one.kind](one.facts, one.artifact.reference)
@@ -74,6 +74,15 @@ def _transfer(facts: Mapping[str, Any], source: str) -> Iterator[Line]:
         theirs = task.get("compare", {}).get("accuracy")
         measure = f"{task['name']}, accuracy x 100"
         yield Line(measure, task["model"]["accuracy"], theirs, task.get("share_kept"), KEPT, source)
+
+
+def _fidelity(facts: Mapping[str, Any], source: str) -> Iterator[Line]:
+    near, order = facts["neighbours"], facts["spearman_of_similarities"]
+    shared = 100 * near["overlap"]
+    # The other model shares all of its own neighbours with itself, by definition.
+    yield Line(f"{near['k']} nearest neighbours shared, %", shared, 100.0, shared, KEPT, source)
+    if order is not None:
+        yield Line("order of similarities, Spearman x 100", 100 * order, 100.0, 100 * order, KEPT, source)
 
 
 def _bench(facts: Mapping[str, Any], source: str) -> Iterator[Line]:

@@ -20,7 +20,8 @@ class Summary:
         sts: Spearman x 100 by set, of the test split.
         retrieval: by data set, exact search where it was made: metric, score x 100, share kept of the other's.
         transfer: mean accuracy x 100 over the tasks, and the tasks.
-        speed: sentences a second and how many times as fast as the model beside it, in the runtime that both ran in.
+        neighbours: share of the nearest neighbours that it shares with the model beside it, in percent.
+        sentences_per_second, times_faster: speed, and how many times that of the model beside it, in the same runtime.
     """
 
     reference: str
@@ -30,6 +31,7 @@ class Summary:
     sts: dict[str, float] = field(default_factory=dict)
     retrieval: dict[str, tuple[str, float, float | None]] = field(default_factory=dict)
     transfer: tuple[float, tuple[str, ...]] | None = None
+    neighbours: float | None = None
     sentences_per_second: float | None = None
     times_faster: float | None = None
 
@@ -42,7 +44,13 @@ def summaries(evidence: Evidence) -> dict[str, Summary]:
             summary = found[str(model["reference"])]
             summary.parameters = model.get("parameters") or summary.parameters
             summary.dimension = model.get("dimension") or summary.dimension
-            reader = {"sts": _sts, "retrieval": _retrieval, "transfer": _transfer, "bench": _bench}
+            reader = {
+                "sts": _sts,
+                "retrieval": _retrieval,
+                "transfer": _transfer,
+                "fidelity": _fidelity,
+                "bench": _bench,
+            }
             if evaluation.kind in reader:
                 reader[evaluation.kind](summary, role, evaluation)
     for student in evidence.students:
@@ -84,6 +92,11 @@ def _retrieval(summary: Summary, role: str, evaluation: Evaluation) -> None:
 def _transfer(summary: Summary, role: str, evaluation: Evaluation) -> None:
     facts = evaluation.facts
     summary.transfer = (facts["mean"][role], tuple(task["name"] for task in facts["tasks"]))
+
+
+def _fidelity(summary: Summary, role: str, evaluation: Evaluation) -> None:
+    if role == "model":
+        summary.neighbours = 100 * evaluation.facts["neighbours"]["overlap"]
 
 
 def _bench(summary: Summary, role: str, evaluation: Evaluation) -> None:

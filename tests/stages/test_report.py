@@ -1,81 +1,224 @@
-"""The report of a work directory."""
+"""The report of a work directory: the table of a terminal, the page, the pictures, Markdown and JSON."""
 
 from __future__ import annotations
 
 import json
+import re
 from pathlib import Path
-from typing import Any
+from xml.etree import ElementTree
 
 import pytest
+import report_works as works
 
-from sentcompress.artifacts import Artifact, Request, WorkDirectory
+from sentcompress.artifacts import WorkDirectory
 from sentcompress.cli.main import _run
-from sentcompress.errors import MissingArtifactError
+from sentcompress.errors import DamagedError, MissingArtifactError, UsageError
 from sentcompress.stages import report
 
 
-def make(work: WorkDirectory, kind: str, name: str, facts: dict[str, Any], inputs: dict[str, str]) -> Artifact:
-    request = Request(kind, name, "test", {"facts": json.dumps(facts)}, inputs)
-    with work.build(request) as build:
-        with build.write("data.txt") as path:
-            path.write_text(json.dumps(facts))
-        return build.finish(facts)
+@pytest.fixture(scope="module")
+def measured(tmp_path_factory: pytest.TempPathFactory) -> WorkDirectory:
+    return works.full_work(tmp_path_factory.mktemp("report") / "work")
 
 
-def described(student: Artifact, **numbers: float) -> dict[str, Any]:
-    return {"label": student.name, "reference": student.reference, "digest": student.digest, **numbers}
+@pytest.fixture(scope="module")
+def page(measured: WorkDirectory) -> str:
+    report.run(report.Params("small"), measured)
+    return (measured.path / "report" / "report.html").read_text(encoding="utf-8")
 
 
-@pytest.fixture
-def measured(tmp_path: Path) -> WorkDirectory:
-    work = WorkDirectory(tmp_path / "work")
-    student = make(work, "students", "small", {"method": "hpd"}, {})
-    scores = {"model": {"spearman_cosine": 81.0}, "compare": {"spearman_cosine": 82.0}}
-    sets = [{"name": "STS-B", "pairs": 9, **scores, "share_kept": 100 * 81 / 82}]
-    sts = {"evaluation": "sts", "model": described(student), "compare": {"label": "big"}, "sets": sets}
-    make(work, "evaluations", "sts-small", sts, {})
-    speed = {"sentences_per_second": 300.0, "latency_p50_milliseconds": 2.0}
-    slow = {"sentences_per_second": 100.0, "latency_p50_milliseconds": 5.0}
-    sizes = {"parameters": 10, "weight_bytes": 40, "vector_bytes": 512}
-    large = {"parameters": 20, "weight_bytes": 80, "vector_bytes": 1536}
-    bench = {
-        "evaluation": "bench",
-        "model": described(student, **speed, **sizes),
-        "against": {"label": "big", **slow, **large},
-    }
-    make(work, "evaluations", "bench-small", bench, {})
-    make(work, "exports", "small", {}, {student.reference: student.digest})
-    return work
+def tree(page: str) -> ElementTree.Element:
+    """The page as XML: every element is closed, every attribute quoted, every character escaped."""
+    return ElementTree.fromstring(page.removeprefix("<!DOCTYPE html>\n"))
+
+
+def words(element: ElementTree.Element) -> str:
+    return " ".join("".join(element.itertext()).split())
 
 
 def test_scores_are_shares_and_sizes_are_ratios(measured: WorkDirectory) -> None:
-    result = report.run(report.Params(), measured)
+    result = report.run(report.Params("small"), measured)
     lines = {line["measure"]: line for line in result["lines"]}
-    assert lines["STS-B, Spearman x 100"]["ratio"] == pytest.approx(98.7804878)
-    assert lines["vector, bytes (float32)"]["ratio"] == 3
+    assert lines["STS-B, Spearman x 100"]["ratio"] == pytest.approx(100 * 81 / 82)
+    assert lines["scifact dev, nDCG@10 x 100 (ivf)"]["student"] == 56.5
+    assert lines["vector, bytes (float32)"]["ratio"] == 1.5
     assert lines["encoding, sentences per second"]["ratio"] == 3
-    assert lines["latency of one sentence, ms (p50)"]["ratio"] == 2.5
-    assert result["compared_with"] == ["big"]
+    assert lines["latency of one sentence, ms (p50)"]["ratio"] == 3
+    assert lines["10 nearest neighbours shared, %"]["student"] == pytest.approx(70)
+    assert result["compared_with"] == ["owner/big"]
     assert result["paths"]["export"].endswith("exports/small")
 
 
-def test_what_was_measured_of_an_older_student_of_that_name_is_left_out(measured: WorkDirectory) -> None:
-    make(measured, "students", "small", {"method": "ckd"}, {})
+def test_the_page_is_well_formed_and_loads_nothing(page: str) -> None:
+    root = tree(page)
+    for element in root.iter():
+        assert element.tag.rpartition("}")[2] not in ("script", "link", "img", "iframe", "object", "image", "base")
+        for name, value in element.attrib.items():
+            if name in ("src", "href", "data") or name.endswith("}href"):
+                assert value.startswith("#"), (name, value)
+    without_namespaces = page.replace("http://www.w3.org/2000/svg", "")
+    assert "http:" not in without_namespaces
+    assert "https:" not in without_namespaces
+    assert "@import" not in page
+    assert all(target.startswith("#") for target in re.findall(r"url\((.*?)\)", page))
+
+
+def test_no_id_occurs_twice_and_every_reference_has_its_target(page: str) -> None:
+    root = tree(page)
+    ids = [element.attrib["id"] for element in root.iter() if "id" in element.attrib]
+    assert len(ids) == len(set(ids))
+    targets = {value[1:] for element in root.iter() if (value := element.attrib.get("href", "")).startswith("#")}
+    assert targets | set(re.findall(r"url\(#(.*?)\)", page)) <= set(ids)
+
+
+def test_every_figure_names_its_artifacts_and_commands(page: str, measured: WorkDirectory) -> None:
+    figures = tree(page).findall(".//figure")
+    names = {figure.attrib["id"].removeprefix("figure-") for figure in figures}
+    assert names == {
+        *("frontier-size", "frontier-vector", "frontier-speed", "alignment-uniformity", "retrieval-scifact-dev"),
+        *("similarities", "covariance-fidelity-small", "loss", "dev", "pca-variance"),
+    }
+    known = {f"{kind}/{n}" for kind in ("evaluations", "students", "projections") for n in measured.names(kind)}
+    for figure in figures:
+        codes = [words(code) for code in figure.findall(".//li/code")]
+        references, commands = codes[::2], codes[1::2]
+        assert references, figure.attrib["id"]
+        assert set(references) <= known
+        assert all(re.match(r"sentcompress [a-z-]+", command) for command in commands)
+        assert (measured.path / "report" / f"{figure.attrib['id'].removeprefix('figure-')}.png").is_file()
+    by_name = {figure.attrib["id"]: words(figure) for figure in figures}
+    assert (
+        "sentcompress eval-retrieval --collection scifact --split dev --index flat,ivf --model small"
+        in (by_name["figure-retrieval-scifact-dev"])
+    )
+    assert "sentcompress fit-pca --dim 4" in by_name["figure-pca-variance"]
+
+
+def test_pictures_follow_light_and_dark(page: str) -> None:
+    from sentcompress.reporting.drawing import COLOURS
+
+    svg = "".join(re.findall(r"<svg.*?</svg>", page, flags=re.DOTALL))
+    assert not [light for light, _ in COLOURS.values() if light in svg]
+    assert {"var(--ink)", "var(--teacher)", "var(--series1)", "var(--series2)"} <= set(re.findall(r"var\(--\w+\)", svg))
+    assert "prefers-color-scheme: dark" in page
+
+
+def test_numbers_have_their_intervals_and_users_text_is_text(page: str) -> None:
+    root = tree(page)
+    cells = {words(cell) for cell in root.iter("td")}
+    assert {"79.00 to 83.00", "-2.00 to +0.50", "98.8%", "54.00 to 60.00", "60.0 to 80.0"} <= cells
+    assert any(works.HOSTILE in words(quote) for quote in root.iter("blockquote"))
+    assert root.find(".//b") is None
+
+
+def test_what_was_not_measured_is_there_as_a_command(page: str, measured: WorkDirectory) -> None:
+    sections = {section.attrib["id"]: section for section in tree(page).findall(".//section")}
+    commands = [words(code) for code in sections["transfer"].findall("div[@class='missing']/code")]
+    assert commands == [
+        f"sentcompress eval-transfer --tasks FOLDER --model tiny --compare teacher --work {measured.path}"
+    ]
+    assert not sections["sts"].findall("div[@class='missing']")
+
+
+def test_a_student_with_nothing_but_sts_has_a_page(tmp_path: Path) -> None:
+    work = WorkDirectory(tmp_path / "work")
+    works.sts(work, works.student(work, "small"))
+    result = report.run(report.Params(output=tmp_path / "out" / "mine.html"), work)
+    names = {figure["name"] for figure in result["figures"]}
+    assert names == {"frontier-vector", "alignment-uniformity", "loss", "dev"}
+    root = tree((tmp_path / "out" / "mine.html").read_text(encoding="utf-8"))
+    assert words(root.find("body")).count("Not measured yet") == 5  # type: ignore[arg-type]
+    assert sorted(path.suffix for path in (tmp_path / "out").iterdir()) == [".html", ".md", *[".png"] * 4]
+
+
+def test_facts_of_earlier_versions_still_have_a_page(tmp_path: Path) -> None:
+    work = WorkDirectory(tmp_path / "work")
+    small = works.student(work, "small")
+    scores = {"model": {"spearman_cosine": 81.0}, "compare": {"spearman_cosine": 82.0}}
+    sets = [{"name": "STS-B", "pairs": 9, **scores, "share_kept": 98.8}]
+    protocol = {"statement": "as it was", "split": "test"}
+    both = {"model": works.described(small), "compare": works.TEACHER, "protocol": protocol}
+    mean = {"model": 81.0, "compare": 82.0, "share_kept": 98.8}
+    works.make(work, "evaluations", "a", "eval-sts", {"evaluation": "sts", **both, "sets": sets, "mean": mean})
+    found = {"mrr_at_10": 70.0, "index_bytes": 800, "milliseconds_per_1000_queries": 3.0, "build_seconds": 0.1}
+    entry = {"index": "flat", "settings": {}, "model": found, "compare": found, "share_kept": 100.0}
+    retrieval = {"evaluation": "retrieval", **both, "documents": 9, "judged_queries": 3, "indexes": [entry]}
+    works.make(work, "evaluations", "b", "eval-retrieval", retrieval)
+    speed = {"sentences_per_second": 9.0, "sentences_per_second_batch_1": 4.0, "weight_bytes": 8, "vector_bytes": 4}
+    speed |= {f"latency_p{of}_milliseconds": 2.0 for of in (50, 95, 99)} | {"parameters": 5, "dtype": "float32"}
+    models = {"model": works.described(small) | speed, "against": works.TEACHER | speed}
+    works.make(work, "evaluations", "c", "bench", {"evaluation": "bench", "protocol": {"statement": "s"}, **models})
+    result = report.run(report.Params(), work)
+    assert {"retrieval-question-pairs", "frontier-speed"} <= {figure["name"] for figure in result["figures"]}
+
+
+def test_what_was_measured_of_an_older_student_of_that_name_is_left_out(tmp_path: Path) -> None:
+    work = WorkDirectory(tmp_path / "work")
+    works.sts(work, works.student(work, "small"))
+    works.student(work, "small", "ckd", 3)
     with pytest.raises(MissingArtifactError, match="nothing was measured") as caught:
-        report.run(report.Params(), measured)
+        report.run(report.Params(), work)
     assert "eval-sts" in (caught.value.hint or "")
+    works.sts(work, works.student(work, "other"))
+    assert report.run(report.Params(), work)["left_out"] == {
+        "evaluations/sts-small": "it measured an earlier students/small"
+    }
+
+
+def test_by_default_the_table_is_of_the_newest_student_that_was_measured(tmp_path: Path) -> None:
+    work = WorkDirectory(tmp_path / "work")
+    works.sts(work, works.student(work, "small"))
+    works.student(work, "newer")
+    assert report.run(report.Params(), work)["student"] == "small"
+    with pytest.raises(MissingArtifactError, match="nothing was measured of students/newer"):
+        report.run(report.Params("newer"), work)
+
+
+def test_a_damaged_log_is_told(tmp_path: Path) -> None:
+    work = WorkDirectory(tmp_path / "work")
+    small = works.student(work, "small")
+    works.sts(work, small)
+    (small.path / "log.jsonl").write_text('{"step": 1\n')
+    with pytest.raises(DamagedError, match=r"log\.jsonl is damaged"):
+        report.run(report.Params(), work)
+
+
+def test_the_page_has_to_be_a_page(tmp_path: Path) -> None:
+    with pytest.raises(UsageError, match="names the page"):
+        report.run(report.Params(output=tmp_path), WorkDirectory(tmp_path))
 
 
 def test_json_is_one_document(measured: WorkDirectory, capsys: pytest.CaptureFixture[str]) -> None:
     assert _run(["report", "--json", "--work", str(measured.path)]) == 0
-    assert json.loads(capsys.readouterr().out)["student"] == "small"
+    document = json.loads(capsys.readouterr().out)
+    assert document["student"] == "tiny"
+    assert "markdown" not in document
+    tables = {(table["section"], table["title"]): table for table in document["tables"]}
+    overview = tables["overview", "All models"]
+    assert [row[0] for row in overview["rows"]] == ["big", "small", "tiny"]
+    assert all(len(row) == len(overview["columns"]) for row in overview["rows"])
+    assert Path(document["figures"][0]["png"]).read_bytes().startswith(b"\x89PNG")
+
+
+def test_markdown_is_printed_with_pictures_where_they_are(
+    measured: WorkDirectory, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert _run(["report", "--markdown", "--work", str(measured.path)]) == 0
+    text = capsys.readouterr().out
+    pictures = re.findall(r"!\[.*?\]\((.*?)\)", text)
+    assert len(pictures) == 10
+    assert all(Path(picture).is_file() for picture in pictures)
+    assert r"A \<b>bold\</b> & " in text
+    rows = [line for line in text.splitlines() if line.startswith("| STS-B")]
+    assert [row.count("|") for row in rows] == [8] * 3
 
 
 def test_the_table_names_both_models(measured: WorkDirectory, capsys: pytest.CaptureFixture[str]) -> None:
-    assert _run(["report", "--work", str(measured.path)]) == 0
+    assert _run(["report", "--model", "small", "--work", str(measured.path)]) == 0
     shown = capsys.readouterr().out
     assert "98.8% kept" in shown
-    assert "3.00x smaller" in shown
+    assert "1.50x smaller" in shown
+    assert "report.html" in shown.replace("\n", "")
 
 
 def test_without_a_student_it_says_how_to_make_one(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

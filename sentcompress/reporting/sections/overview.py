@@ -37,6 +37,7 @@ def _table(evidence: Evidence, found: Sequence[Summary]) -> Table:
         (f"STS ({_listed(sets)})", lambda s: _beside(sts_mean(s, sets), _kept(sts_mean(s, sets), best, sets, s))),
         *((_head(found, name), partial(_retrieval, name)) for name in data),
         ("transfer", lambda s: _beside(s.transfer[0], None) if s.transfer else ""),
+        ("neighbours shared", lambda s: share(s.neighbours)),
         ("sentences/s", lambda s: _speed(s)),
         ("weights", lambda s: size(s.weight_bytes)),
         ("a vector", lambda s: size(4 * s.dimension) if s.dimension else ""),
@@ -108,13 +109,19 @@ def _charts(evidence: Evidence, found: Sequence[Summary]) -> list[Chart]:
 
 
 def _quality(found: Sequence[Summary]) -> tuple[str, Quality, str]:
-    """What stands for quality: the STS sets that all have, else the first retrieval data set."""
+    """What stands for quality: the STS sets that all have, else a retrieval data set, else neighbours shared."""
     sets = common_sets(found)
     if sets:
         return f"Spearman x 100 ({_listed(sets)})", lambda s: sts_mean(s, sets), "sts"
     data = next((name for summary in found for name in summary.retrieval), "")
-    label = f"{_head(found, data)} x 100" if data else ""
-    return label, lambda s: s.retrieval[data][1] if data in s.retrieval else None, "retrieval"
+    if not data:
+        return "nearest neighbours shared, %", _neighbours, "fidelity"
+    return f"{_head(found, data)} x 100", lambda s: s.retrieval[data][1] if data in s.retrieval else None, "retrieval"
+
+
+def _neighbours(summary: Summary) -> float | None:
+    # What the others are held against shares all of its own.
+    return summary.neighbours if is_ours(summary.reference) else 100.0
 
 
 def _vector_bytes(summary: Summary) -> float | None:
