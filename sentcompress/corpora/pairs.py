@@ -1,4 +1,4 @@
-"""Question pairs marked as duplicates or not: Quora's official release, and files like it."""
+"""Pairs of texts marked as belonging together or not: Quora's official release, entity pairs, and files like them."""
 
 from __future__ import annotations
 
@@ -11,7 +11,8 @@ from pathlib import Path
 from sentcompress.corpora.text_files import LONGEST_LINE, find_columns, format_extension, open_lines
 from sentcompress.errors import InputError
 
-COLUMNS = ("question1", "question2", "is_duplicate")
+PAIR_COLUMNS = ("question1", "question2", "is_duplicate")
+ENTITY_COLUMNS = ("query", "entity", "label")
 MARKS = {"1": True, "true": True, "1.0": True, "0": False, "false": False, "0.0": False}
 DELIMITERS = {"csv": ",", "tsv": "\t", "tab": "\t", "txt": "\t"}
 # In a file with quoting, quotes inside a field are doubled and a quoted field begins and ends at a delimiter.
@@ -21,7 +22,7 @@ PLAIN_QUOTE = re.compile(r'[^\t"](?:"")*"[^\t"]')
 
 @dataclass(frozen=True)
 class Pair:
-    """Two questions and whether they are duplicates of each other."""
+    """Two texts and whether they belong together: questions that are duplicates, a record and its entity."""
 
     first: str
     second: str
@@ -36,21 +37,25 @@ class Pairs:
     empty: int = 0
 
 
-def read_pairs(path: Path) -> Pairs:
-    """The pairs of a csv or tsv file whose header names question1, question2 and is_duplicate.
+def read_pairs(path: Path, columns: tuple[str, str, str] = PAIR_COLUMNS) -> Pairs:
+    """The pairs of a csv or tsv file whose header names two texts and a mark of 0 or 1.
 
     Other columns (id, qid1, qid2) may be there or not: a question is known by its text, since parts of the
     data set in circulation have lost their ids. A tab-separated file is read with quoting when its quotes
     follow the rules of csv (Quora's own release does, and has line ends inside questions), else without.
 
+    Args:
+        path: the file.
+        columns: names of the first text, the second and the mark.
+
     Raises:
         InputError: a missing column, a mark other than 0 and 1 (with file and line), broken quoting, no pairs.
     """
     if path.is_dir():
-        raise InputError(f"{path} is a folder", "give a file of pairs: question1, question2, is_duplicate")
+        raise InputError(f"{path} is a folder", f"give a file of pairs: {', '.join(columns)}")
     rows = _rows(path)
     _, header = next(rows, (0, []))
-    places = find_columns(str(path), COLUMNS, [name.strip().lower() for name in header])
+    places = find_columns(str(path), columns, [name.strip().lower() for name in header])
     pairs: list[Pair] = []
     empty = 0
     for number, fields in rows:
@@ -61,13 +66,13 @@ def read_pairs(path: Path) -> Pairs:
             )
         first, second, mark = (fields[place].strip() for place in places)
         if mark.lower() not in MARKS:
-            raise InputError(f"{path}, line {number}: is_duplicate is {mark[:40]!r}", "it is 0 or 1")
+            raise InputError(f"{path}, line {number}: {columns[2]} is {mark[:40]!r}", "it is 0 or 1")
         if first and second:
             pairs.append(Pair(first, second, MARKS[mark.lower()]))
         else:
             empty += 1
     if not pairs:
-        raise InputError(f"{path} holds no pairs", "a line is question1, question2 and is_duplicate")
+        raise InputError(f"{path} holds no pairs", f"a line is {columns[0]}, {columns[1]} and {columns[2]}")
     return Pairs(tuple(pairs), empty)
 
 

@@ -1,0 +1,164 @@
+"""BEIR's and MS MARCO's layouts, whole and broken."""
+
+from __future__ import annotations
+
+import gzip
+import json
+from collections.abc import Mapping
+from pathlib import Path
+
+import pytest
+import zstandard
+
+from sentcompress.corpora import collection_folders
+from sentcompress.corpora.collection_folders import collection_data_set
+from sentcompress.errors import InputError
+
+DOCUMENTS = [
+    {"_id": "d1", "title": "Cats", "text": "They sleep. "},
+    {"_id": "d2", "title": "", "text": "Dogs run."},
+    {"_id": "d3", "text": "Birds sing."},
+]
+QUERIES = [{"_id": "q1", "text": "sleep"}, {"_id": "q2", "text": "run"}, {"_id": "q3", "text": "nothing"}]
+QRELS = "query-id\tcorpus-id\tscore\nq1\td1\t2\nq1\td2\t1\nq2\td2\t1\nq2\td3\t0\nq3\td1\t0\n"
+
+
+def lines(rows: list[dict[str, str]]) -> str:
+    return "".join(json.dumps(row) + "\n" for row in rows)
+
+
+def write(folder: Path, files: Mapping[str, str]) -> Path:
+    """Files by name; `.gz` and `.zst` are compressed."""
+    for name, content in files.items():
+        path = folder / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        data = content.encode()
+        packed = {".gz": gzip.compress, ".zst": zstandard.ZstdCompressor().compress}.get(path.suffix)
+        path.write_bytes(packed(data) if packed else data)
+    return folder
+
+
+BEIR = {"corpus.jsonl": lines(DOCUMENTS), "queries.jsonl": lines(QUERIES)}
+MARCO = {
+    "collection.tsv.gz": "d1\tCats They sleep.\nd2\tDogs run.\nd3\tBirds sing.\n",
+    "queries.dev.small.tsv": "q1\tsleep\nq2\trun\nq3\tnothing\n",
+    "queries.train.tsv": "t1\ttrain\n",
+    "qrels.dev.small.tsv": "q1\t0\td1\t2\nq1\t0\td2\t1\nq2\t0\td2\t1\n",
+    "qrels.train.tsv": "t1\t0\td3\t1\n",
+}
+
+
+@pytest.mark.parametrize(
+    ("files", "split"),
+    [
+        (BEIR | {"qrels/test.tsv": QRELS, "qrels/train.tsv": "q3\td1\t1\n"}, "test"),
+        (BEIR | {"qrels.tsv": QRELS}, None),
+        (BEIR | {"qrels.tsv": QRELS.split("\n", 1)[1]}, None),
+        ({f"{name}.zst": text for name, text in BEIR.items()} | {"qrels.tsv.gz": QRELS}, None),
+        (MARCO, "dev.small"),
+    ],
+    ids=["qrels folder", "qrels file", "no header", "compressed", "ms marco"],
+)
+def test_layouts(tmp_path: Path, files: dict[str, str], split: str | None) -> None:
+    data = collection_data_set(write(tmp_path / "set", files), None)
+    assert (data.protocol, data.name, data.split) == ("collection", "set", split)
+    collection = data.read()
+    assert list(collection.corpus.texts()) == [["Cats They sleep.", "Dogs run.", "Birds sing."]]
+    assert [collection.corpus.ids[row] for row in range(3)] == [b"d1", b"d2", b"d3"]
+    assert collection.queries == ("sleep", "run")
+    assert collection.grades == ({0: 2, 1: 1}, {1: 1})
+    assert collection.warnings == ()
+
+
+def test_a_split_is_chosen_by_name_or_by_column(tmp_path: Path) -> None:
+    assert collection_data_set(write(tmp_path / "marco", MARCO), "train").read().queries == ("train",)
+    rows = "query-id\tcorpus-id\tscore\tsplit\nq1\td1\t1\ttrain\nq2\td2\t1\tdev\n"
+    folder = write(tmp_path / "column", BEIR | {"qrels.tsv": rows})
+    assert collection_data_set(folder, None).split == "dev"
+    assert collection_data_set(folder, None).read().queries == ("run",)
+    assert collection_data_set(folder, "train").read().queries == ("sleep",)
+    with pytest.raises(InputError, match="no split 'test'"):
+        collection_data_set(folder, "test")
+    with pytest.raises(InputError, match="has no splits"):
+        collection_data_set(write(tmp_path / "plain", BEIR | {"qrels.tsv": QRELS}), "dev")
+    several = BEIR | {"qrels/one.tsv": QRELS, "qrels/two.tsv": QRELS}
+    with pytest.raises(InputError, match="several splits") as caught:
+        collection_data_set(write(tmp_path / "several", several), None)
+    assert "one, two" in (caught.value.hint or "")
+
+
+def test_unknown_documents_count_as_not_found_and_unknown_queries_are_left_out(tmp_path: Path) -> None:
+    rows = QRELS + "q1\tlost\t3\nq9\td1\t1\nq2\tgone\t1\n"
+    collection = collection_data_set(write(tmp_path, BEIR | {"qrels.tsv": rows}), None).read()
+    assert collection.queries == ("sleep", "run")
+    assert collection.grades == ({0: 2, 1: 1, 4: 3}, {1: 1, 3: 1})
+    assert [warning.split(": ", 1)[1] for warning in collection.warnings] == [
+        "1 judged queries are not in queries.jsonl; left out",
+        "2 relevant documents are not in corpus.jsonl, such as 'gone'; they count as not found",
+    ]
+
+
+def test_empty_texts_are_counted(tmp_path: Path) -> None:
+    files = {
+        "corpus.jsonl": lines([*DOCUMENTS, {"_id": "d4", "title": " ", "text": ""}]),
+        "queries.jsonl": lines([QUERIES[0], {"_id": "q2", "text": " "}]),
+        "qrels.tsv": QRELS,
+    }
+    collection = collection_data_set(write(tmp_path, files), None).read()
+    assert collection.queries == ("sleep",)
+    assert len(collection.corpus) == 4
+    assert [warning.split(": ", 1)[1] for warning in collection.warnings] == [
+        "1 judged queries without text left out",
+        "1 documents without text are searched all the same",
+    ]
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ({"qrels.tsv": "q1\td1\t0\n"}, "judges no document above zero"),
+        ({"qrels.tsv": "x1\td1\t1\n"}, "has none of the 1 queries"),
+        ({"qrels.tsv": "q1\tx1\t1\n"}, "has none of the 1 documents"),
+        ({"corpus.jsonl": lines(DOCUMENTS) + lines(DOCUMENTS[:1])}, "two documents of id 'd1'"),
+        ({"corpus.jsonl": lines(DOCUMENTS) + "{broken\n"}, "line 4: broken JSON"),
+        ({"corpus.jsonl": '["d1"]\n'}, "line 1: a JSON list"),
+        ({"corpus.jsonl": '{"text": "no id"}\n'}, "line 1: no _id and text"),
+        ({"corpus.jsonl": '{"_id": "", "text": "no id"}\n'}, "line 1: no id"),
+    ],
+)
+def test_broken_files_are_errors(tmp_path: Path, change: dict[str, str], message: str) -> None:
+    folder = write(tmp_path, {**BEIR, "qrels.tsv": QRELS, **change})
+    with pytest.raises(InputError, match=message):
+        collection_data_set(folder, None).read()
+
+
+def test_a_tab_separated_line_without_a_tab(tmp_path: Path) -> None:
+    folder = write(tmp_path, MARCO | {"collection.tsv.gz": "d1 Cats\n"})
+    with pytest.raises(InputError, match="line 1: no tab"):
+        collection_data_set(folder, None).read()
+
+
+@pytest.mark.parametrize(
+    ("missing", "message"), [("corpus", "no corpus"), ("queries", "no queries"), ("qrels", "no judge")]
+)
+def test_a_folder_that_lacks_something(tmp_path: Path, missing: str, message: str) -> None:
+    files = {name: text for name, text in (BEIR | {"qrels.tsv": QRELS}).items() if not name.startswith(missing)}
+    with pytest.raises(InputError, match=message) as caught:
+        collection_data_set(write(tmp_path, files), None)
+    assert "BEIR" in (caught.value.hint or "")
+
+
+def test_texts_come_in_chunks(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(collection_folders, "CHUNK", 2)
+    collection = collection_data_set(write(tmp_path, BEIR | {"qrels.tsv": QRELS}), None).read()
+    for _ in range(2):
+        assert [len(chunk) for chunk in collection.corpus.texts()] == [2, 1]
+
+
+def test_real_collections(shared_data: Path) -> None:
+    scifact = collection_data_set(shared_data / "retrieval" / "scifact", "dev")
+    assert scifact.split == "validation"
+    collection = scifact.read()
+    assert (len(collection.corpus), collection.judged, collection.warnings) == (5183, 300, ())
+    train = collection_data_set(shared_data / "retrieval" / "scifact", "train").read()
+    assert train.judged == 809
