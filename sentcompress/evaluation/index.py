@@ -6,23 +6,28 @@ import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 
-# FAISS warns below this many training points for each cell of an inverted file; fewer make poor cells.
-POINTS_PER_CELL = 39
-Vectors = npt.NDArray[np.float32]
+from sentcompress.evaluation.index_plan import Plan
+from sentcompress.evaluation.vector_rows import VectorRows, Vectors
+from sentcompress.progress import Task
+
+Made = tuple[Any, tuple[Any, ...]]
 
 
-@dataclass(frozen=True)
-class IndexSettings:
-    """HPD's inverted file: 1,024 cells, of which a search looks into 5."""
+class Found(NamedTuple):
+    """Results of Q queries, best first.
 
-    nlist: int = 1024
-    nprobe: int = 5
-    seed: int = 0
+    Attributes:
+        scores: [Q, k] float32.
+        documents: [Q, k] rows of the corpus, -1 where there is nothing more.
+    """
+
+    scores: npt.NDArray[np.float32]
+    documents: npt.NDArray[np.int64]
 
 
 @dataclass(frozen=True)
@@ -32,34 +37,64 @@ class BuiltIndex:
     Attributes:
         size: bytes of the index as FAISS serialises it.
         seconds: what training and adding took.
-        details: what the kind was built with (cells, probes, ...).
     """
 
-    kind: str
+    plan: Plan
     handle: Any
     size: int
     seconds: float
-    details: Mapping[str, int]
 
-    def search(self, queries: Vectors, k: int) -> npt.NDArray[np.int64]:
-        """[Q, D] queries -> [Q, k] document numbers, best first, -1 where there is nothing more."""
-        _, found = self.handle.search(queries, k)
-        return np.asarray(found, dtype=np.int64)
+    def search(self, queries: Vectors, k: int) -> Found:
+        """The k best documents of [Q, D] queries."""
+        if "candidates" in self.plan.details:
+            # FAISS multiplies k with this factor and cuts the fraction off.
+            self.handle.k_factor = (max(self.plan.details["candidates"], k) + 0.5) / k
+        scores, documents = self.handle.search(queries, k)
+        return Found(np.asarray(scores, dtype=np.float32), np.asarray(documents, dtype=np.int64))
 
 
-def build_index(kind: str, vectors: Vectors, settings: IndexSettings = IndexSettings()) -> BuiltIndex:
-    """An index of a kind of `INDEX_KINDS` over [N, D] vectors, trained on those same vectors."""
+def build_index(plan: Plan, vectors: VectorRows, task: Task | None = None) -> BuiltIndex:
+    """Train an index on a sample of the vectors, add all of them piece by piece, and weigh it."""
+    start = time.perf_counter()
+    handle, parts = BUILDERS[plan.kind](vectors.dimension, plan)
+    if plan.training:
+        handle.train(vectors.sample(plan.training, plan.seed))
+    for part in parts:
+        _reserve(part, vectors)
+    for _, piece in vectors.pieces():
+        handle.add(piece)
+        if task:
+            task.advance(len(piece))
+    seconds = time.perf_counter() - start
+    return BuiltIndex(plan, handle, serialised_bytes(handle), seconds)
+
+
+def exact_search(vectors: VectorRows, queries: Vectors, k: int, task: Task | None = None) -> Found:
+    """The k documents of the highest inner product, without an index: piece by piece, whatever the corpus's size."""
     import faiss
 
-    start = time.perf_counter()
-    handle, details = INDEX_KINDS[kind](np.ascontiguousarray(vectors, dtype=np.float32), settings)
-    seconds = time.perf_counter() - start
-    return BuiltIndex(kind, handle, int(faiss.serialize_index(handle).nbytes), seconds, details)
+    best = faiss.ResultHeap(len(queries), k, keep_max=True)
+    for start, piece in vectors.pieces():
+        scores, documents = faiss.knn(queries, piece, k, metric=faiss.METRIC_INNER_PRODUCT)
+        best.add_result(scores, np.where(documents < 0, documents, documents + start))
+        if task:
+            task.advance(len(piece))
+    best.finalize()
+    return Found(best.D, best.I)
 
 
-def cells_for(documents: int, wanted: int) -> int:
-    """How many cells so many documents can train: at most `wanted`, at least 1, 39 documents for each."""
-    return max(1, min(wanted, documents // POINTS_PER_CELL))
+def serialised_bytes(handle: Any) -> int:
+    """The length of an index as FAISS writes it; nothing is kept, so it costs no memory."""
+    import faiss
+
+    size = 0
+
+    def count(block: bytes) -> None:
+        nonlocal size
+        size += len(block)
+
+    faiss.write_index(handle, faiss.PyCallbackIOWriter(count))  # type: ignore[attr-defined]
+    return size
 
 
 @contextmanager
@@ -76,30 +111,116 @@ def search_threads(count: int) -> Iterator[int]:
         faiss.omp_set_num_threads(before)
 
 
-def _flat(vectors: Vectors, settings: IndexSettings) -> tuple[Any, dict[str, int]]:
+def _reserve(part: Any, vectors: VectorRows) -> None:
+    """Make room for all vectors at once. Lists that grow by doubling take up to twice their size, and three times
+    while they are moved; a list that is made long and short again keeps its room."""
+    if hasattr(part, "invlists"):
+        sizes = np.zeros(part.nlist, dtype=np.int64)
+        for _, piece in vectors.pieces():
+            sizes += np.bincount(part.quantizer.search(piece, 1)[1][:, 0], minlength=part.nlist)
+        for cell, size in enumerate(sizes.tolist()):
+            part.invlists.resize(cell, size)
+            part.invlists.resize(cell, 0)
+        return
+    part.codes.resize(len(vectors) * part.code_size)
+    part.codes.resize(0)
+
+
+def _flat(dimension: int, plan: Plan) -> Made:
     import faiss
 
-    index = faiss.IndexFlatIP(vectors.shape[1])
-    index.add(vectors)
-    return index, {}
+    index = faiss.IndexFlatIP(dimension)
+    return index, (index,)
 
 
-def _ivf(vectors: Vectors, settings: IndexSettings) -> tuple[Any, dict[str, int]]:
+def _ivf(dimension: int, plan: Plan) -> Made:
     import faiss
 
-    count, dimension = vectors.shape
-    cells = cells_for(count, settings.nlist)
+    cells = plan.details["nlist"]
+    index = faiss.IndexIVFFlat(faiss.IndexFlatIP(dimension), dimension, cells, faiss.METRIC_INNER_PRODUCT)
+    return _inverted(index, plan)
+
+
+def _ivfpq(dimension: int, plan: Plan) -> Made:
+    import faiss
+
+    cells, segments, bits = (plan.details[name] for name in ("nlist", "segments", "bits"))
     quantizer = faiss.IndexFlatIP(dimension)
-    index = faiss.IndexIVFFlat(quantizer, dimension, cells, faiss.METRIC_INNER_PRODUCT)
-    index.cp.seed = settings.seed
-    index.cp.min_points_per_centroid = 1  # `cells_for` has seen to it; FAISS would print to standard error
-    index.train(vectors)
-    index.add(vectors)
-    index.nprobe = min(settings.nprobe, cells)
-    return index, {"nlist": cells, "nprobe": index.nprobe}
+    index = faiss.IndexIVFPQ(quantizer, dimension, cells, segments, bits, faiss.METRIC_INNER_PRODUCT)
+    _seed(index.pq.cp, plan)
+    return _inverted(index, plan)
 
 
-INDEX_KINDS: Mapping[str, Callable[[Vectors, IndexSettings], tuple[Any, dict[str, int]]]] = {
+def _inverted(index: Any, plan: Plan) -> Made:
+    _seed(index.cp, plan)
+    index.nprobe = plan.details["nprobe"]
+    return index, (index,)
+
+
+def _seed(clustering: Any, plan: Plan) -> None:
+    clustering.seed = plan.seed
+    clustering.min_points_per_centroid = 1  # the plan has seen to it; FAISS would print to standard error
+
+
+def _hnsw(dimension: int, plan: Plan) -> Made:
+    import faiss
+
+    index = faiss.IndexHNSWFlat(dimension, plan.details["links"], faiss.METRIC_INNER_PRODUCT)
+    index.hnsw.efConstruction = plan.details["ef_construction"]
+    index.hnsw.efSearch = plan.details["ef_search"]
+    return index, (faiss.downcast_index(index.storage),)
+
+
+def _scalar(dimension: int, number_format: str) -> Any:
+    import faiss
+
+    if number_format == "float32":
+        return faiss.IndexFlatIP(dimension)
+    code = faiss.ScalarQuantizer.QT_8bit if number_format == "int8" else faiss.ScalarQuantizer.QT_fp16
+    return faiss.IndexScalarQuantizer(dimension, code, faiss.METRIC_INNER_PRODUCT)
+
+
+def _sq8(dimension: int, plan: Plan) -> Made:
+    index = _scalar(dimension, "int8")
+    return index, (index,)
+
+
+def _fp16(dimension: int, plan: Plan) -> Made:
+    index = _scalar(dimension, "float16")
+    return index, (index,)
+
+
+def _pq(dimension: int, plan: Plan) -> Made:
+    import faiss
+
+    index = faiss.IndexPQ(dimension, plan.details["segments"], plan.details["bits"], faiss.METRIC_INNER_PRODUCT)
+    _seed(index.pq.cp, plan)
+    return _rescored(index, dimension, plan)
+
+
+def _binary(dimension: int, plan: Plan) -> Made:
+    import faiss
+
+    index = faiss.IndexLSH(dimension, dimension, False, False)  # no rotation, no thresholds: the signs, by Hamming
+    # Candidates come by Hamming distance whatever this says; it is the rescoring that has to know.
+    index.metric_type = faiss.METRIC_INNER_PRODUCT
+    return _rescored(index, dimension, plan)
+
+
+def _rescored(codes: Any, dimension: int, plan: Plan) -> Made:
+    import faiss
+
+    refinement = _scalar(dimension, plan.rescore)
+    return faiss.IndexRefine(codes, refinement), (codes, refinement)
+
+
+BUILDERS: Mapping[str, Callable[[int, Plan], Made]] = {
     "flat": _flat,
     "ivf": _ivf,
+    "ivfpq": _ivfpq,
+    "pq": _pq,
+    "hnsw": _hnsw,
+    "sq8": _sq8,
+    "fp16": _fp16,
+    "binary": _binary,
 }

@@ -1,8 +1,6 @@
-"""Numbers from arrays: agreement of similarities with gold scores, and ranks of what was looked for."""
+"""Numbers from arrays: cosines, and agreement of similarities with gold scores."""
 
 from __future__ import annotations
-
-from collections.abc import Collection, Sequence
 
 import numpy as np
 import numpy.typing as npt
@@ -48,24 +46,6 @@ def pearson(gold: Floats, predicted: Floats) -> float:
     """
     _check_spread(gold, predicted)
     return _correlation(gold.astype(np.float64), predicted.astype(np.float64))
-
-
-def reciprocal_ranks(
-    ranked: npt.NDArray[np.int64], relevant: Sequence[Collection[int]], cutoff: int = 10
-) -> npt.NDArray[np.float64]:
-    """One over the rank of the first relevant document among the first `cutoff`, 0 if there is none.
-
-    Args:
-        ranked: [Q, K] document numbers, best first; -1 where an index found nothing more.
-        relevant: the relevant document numbers of each of the Q queries.
-
-    Returns:
-        [Q]; its mean over the queries that have a relevant document is MRR@cutoff.
-    """
-    values = np.zeros(len(ranked))
-    for query, (row, wanted) in enumerate(zip(ranked[:, :cutoff].tolist(), relevant, strict=True)):
-        values[query] = next((1 / rank for rank, document in enumerate(row, start=1) if document in wanted), 0.0)
-    return values
 
 
 def normalized(vectors: Floats) -> tuple[npt.NDArray[np.float32], int]:

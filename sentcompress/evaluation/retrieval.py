@@ -1,56 +1,92 @@
-"""Retrieval by the Quora protocol of HPD: find the duplicates of a question among all second questions."""
+"""Scores of ranked documents, one for each query, as trec_eval computes them.
+
+MRR@10, Recall@k and nDCG@10 with linear gain and the logarithm of rank + 1; documents of equal score stand in the
+falling order of their ids, relevant documents that a corpus lacks count as not found, and a query without results
+scores 0. Checked against pytrec_eval in a test.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping, Sequence
 
 import numpy as np
 import numpy.typing as npt
 
-from sentcompress.evaluation.metrics import reciprocal_ranks
+from sentcompress.evaluation.index import Found
 
 CUTOFF = 10
+RECALLS = (1, 10, 100, 1000)
+Grades = Sequence[Mapping[int, int]]
+Floats = npt.NDArray[np.float64]
 
 
-@dataclass(frozen=True)
-class Collection:
-    """What is searched and what should be found.
+def in_order(found: Found, name_of: Callable[[int], bytes]) -> npt.NDArray[np.int64]:
+    """[Q, k] documents by falling score, and among equal scores by falling id, as trec_eval sorts a run.
 
-    Attributes:
-        documents: the distinct texts that are searched.
-        queries: the distinct texts that are looked for.
-        relevant: document numbers that count as found, for each query; empty for queries without any.
+    Args:
+        found: as an index gives it.
+        name_of: the id of a document.
     """
+    documents = found.documents.copy()
+    scores = np.where(documents < 0, -np.inf, found.scores)
+    tied = (scores[:, 1:] == scores[:, :-1]) & (documents[:, 1:] >= 0)
+    unsorted = (scores[:, 1:] > scores[:, :-1]).any(axis=1)
+    for query in np.flatnonzero(tied.any(axis=1) | unsorted).tolist():
+        there = np.flatnonzero(documents[query] >= 0)
+        row = documents[query, there].tolist()
+        keys = [(score, name_of(document)) for score, document in zip(scores[query, there].tolist(), row, strict=True)]
+        order = sorted(range(len(row)), key=keys.__getitem__, reverse=True)
+        documents[query] = -1
+        documents[query, : len(row)] = [row[place] for place in order]
+    return documents
 
-    documents: tuple[str, ...]
-    queries: tuple[str, ...]
-    relevant: tuple[frozenset[int], ...]
 
-    @property
-    def judged(self) -> int:
-        """Queries that have something to find."""
-        return sum(1 for wanted in self.relevant if wanted)
+def recall_cutoffs(depth: int) -> tuple[int, ...]:
+    """The cut-offs at which Recall is defined when `depth` documents are looked at."""
+    return tuple(cutoff for cutoff in RECALLS if cutoff <= depth)
 
 
-def collection_of_pairs(pairs: Sequence[tuple[str, str, bool]]) -> Collection:
-    """(question1, question2, duplicate) -> corpus of distinct question2, queries of distinct question1.
+def scores_of_queries(ranked: npt.NDArray[np.int64], grades: Grades) -> dict[str, Floats]:
+    """All metrics, by mteb's names, for each query that has a relevant document: [J], 0 to 1.
 
-    Relevant is every question2 that any line marks as a duplicate of the query.
+    Args:
+        ranked: [Q, k] documents, best first; -1 where there is nothing more. No Recall beyond k.
+        grades: of each of the Q queries, document -> grade above zero.
+
+    Returns:
+        mrr_at_10, ndcg_at_10 and recall_at_{1, 10, 100, 1000}; J queries, in their order.
     """
-    documents: dict[str, int] = {}
-    queries: dict[str, set[int]] = {}
-    for first, second, duplicate in pairs:
-        document = documents.setdefault(second, len(documents))
-        wanted = queries.setdefault(first, set())
-        if duplicate:
-            wanted.add(document)
-    return Collection(tuple(documents), tuple(queries), tuple(frozenset(wanted) for wanted in queries.values()))
+    judged = [query for query, wanted in enumerate(grades) if wanted]
+    cutoffs = recall_cutoffs(ranked.shape[1])
+    scores = {name: np.zeros(len(judged)) for name in ("mrr_at_10", "ndcg_at_10")}
+    scores |= {f"recall_at_{cutoff}": np.zeros(len(judged)) for cutoff in cutoffs}
+    for place, query in enumerate(judged):
+        wanted = grades[query]
+        ranks = np.flatnonzero(np.isin(ranked[query], list(wanted)))
+        top = ranks[ranks < CUTOFF]
+        if len(top):
+            scores["mrr_at_10"][place] = 1 / (top[0] + 1)
+            gains = np.array([wanted[document] for document in ranked[query, top].tolist()])
+            scores["ndcg_at_10"][place] = _discounted(gains, top) / _ideal(wanted)
+        for cutoff in cutoffs:
+            scores[f"recall_at_{cutoff}"][place] = np.count_nonzero(ranks < cutoff) / len(wanted)
+    return scores
 
 
-def mean_reciprocal_rank(
-    ranked: npt.NDArray[np.int64], relevant: Sequence[frozenset[int]], cutoff: int = CUTOFF
-) -> float:
-    """MRR@cutoff, 0 to 1, over the queries that have a relevant document; `ranked` is [Q, K] document numbers."""
-    judged = np.array([bool(wanted) for wanted in relevant])
-    return float(reciprocal_ranks(ranked, relevant, cutoff)[judged].mean())
+def overlap(found: npt.NDArray[np.int64], exact: npt.NDArray[np.int64], cutoff: int = CUTOFF) -> float:
+    """The mean share of the exact first `cutoff` documents that an index finds among its own, 0 to 1."""
+    shares = []
+    for row, best in zip(found[:, :cutoff].tolist(), exact[:, :cutoff].tolist(), strict=True):
+        wanted = set(best) - {-1}
+        shares.append(len(wanted & set(row)) / len(wanted))
+    return float(np.mean(shares))
+
+
+def _discounted(gains: npt.NDArray[np.int64], ranks: npt.NDArray[np.int64]) -> float:
+    """Ranks begin with 0."""
+    return float((gains / np.log2(ranks + 2)).sum())
+
+
+def _ideal(wanted: Mapping[int, int]) -> float:
+    best = np.sort(np.array(list(wanted.values())))[::-1][:CUTOFF]
+    return _discounted(best, np.arange(len(best)))

@@ -1,56 +1,65 @@
-"""Score a model on finding duplicate questions, and measure the index that its vectors need."""
+"""Score a model on retrieval, and measure what an index over its vectors costs and loses."""
 
 from __future__ import annotations
 
-import statistics
+import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass, field
 from functools import partial
 from pathlib import Path
 from typing import Any
 
-import numpy as np
-
-from sentcompress.artifacts import Artifact, Request, WorkDirectory, file_digest
-from sentcompress.corpora.pairs import read_pairs
-from sentcompress.encoding.engine import EncodeEngine
+from sentcompress.artifacts import Artifact, Build, Request, WorkDirectory, file_digest
+from sentcompress.corpora.collection_folders import collection_data_set
+from sentcompress.corpora.collections import Collection, DataSet, pairs_data_set
+from sentcompress.corpora.entities import entities_data_set
+from sentcompress.encoding.embedders import Embedder
+from sentcompress.encoding.sides import Sides, find_sides
+from sentcompress.encoding.vector_shards import writing_vectors
 from sentcompress.errors import InputError, did_you_mean, raise_faults
-from sentcompress.evaluation.index import (
-    INDEX_KINDS,
-    POINTS_PER_CELL,
-    BuiltIndex,
-    IndexSettings,
-    Vectors,
-    build_index,
-    cells_for,
-    search_threads,
-)
+from sentcompress.evaluation.index import search_threads
+from sentcompress.evaluation.index_plan import KINDS, IndexSettings, plan_index
 from sentcompress.evaluation.metrics import UndefinedError, normalized
 from sentcompress.evaluation.results import write_result
-from sentcompress.evaluation.retrieval import CUTOFF, Collection, collection_of_pairs, mean_reciprocal_rank
-from sentcompress.evaluation.sts import share_kept
-from sentcompress.evaluation.timing import alternate
-from sentcompress.models.catalog import NamedModel, find_model
+from sentcompress.evaluation.retrieval import CUTOFF, recall_cutoffs
+from sentcompress.evaluation.retrieval_comparison import Comparison, Searched, Task
+from sentcompress.evaluation.retrieval_protocol import DEPTHS, MAIN, protocol
+from sentcompress.evaluation.vector_rows import Vectors, in_file
 from sentcompress.progress import SILENT, Reporter
 
 COMMAND = "eval-retrieval"
-# The batch that is timed; the time is stated for so many queries.
-TIMED_QUERIES = 1000
 
 
 @dataclass(frozen=True)
 class Params:
-    """What to search, and how. `threads` is FAISS's, 0 for all; `rounds` searches are timed, the median counts."""
+    """What to search, with which vectors, and how.
 
-    pairs: Path
+    Attributes:
+        pairs, collection, entities: the data set; exactly one of them.
+        split: part of a collection, or of a folder of entity files.
+        model: whose vectors; None for the student finished last.
+        documents, queries: other vectors than the model's for one of the two sides.
+        compare: a second model, both sides by it.
+        index: kinds of index.
+        settings: of those kinds.
+        depth: documents that a search returns; by default 1,000 for collections and 10 otherwise.
+        threads: FAISS's, 0 for all.
+        rounds: timed searches; the median counts.
+    """
+
+    pairs: Path | None = None
+    collection: Path | None = None
+    entities: Path | None = None
+    split: str | None = None
     model: str | None = None
+    documents: str | None = None
+    queries: str | None = None
     compare: str | None = None
     index: Sequence[str] = ("flat", "ivf")
-    nlist: int = 1024
-    nprobe: int = 5
+    settings: IndexSettings = field(default_factory=IndexSettings)
+    depth: int | None = None
     threads: int = 1
     rounds: int = 5
-    seed: int = 0
     device: str = "auto"
     dtype: str = "float32"
     revision: str | None = None
@@ -60,196 +69,223 @@ class Params:
 
     def check(self) -> None:
         """Raise UsageError that lists every fault."""
-        faults = [
-            f"--index {kind}: {did_you_mean(kind, INDEX_KINDS)}" for kind in self.index if kind not in INDEX_KINDS
-        ]
+        faults = [f"--index {kind}: {did_you_mean(kind, KINDS)}" for kind in self.index if kind not in KINDS]
         if not self.index or len(set(self.index)) < len(self.index):
-            faults.append(f"--index takes distinct kinds with commas between them: {','.join(INDEX_KINDS)}")
-        for option, least in (("nlist", 1), ("nprobe", 1), ("rounds", 1), ("threads", 0)):
+            faults.append(f"--index takes distinct kinds with commas between them: {','.join(KINDS)}")
+        if sum(given is not None for given in (self.pairs, self.collection, self.entities)) != 1:
+            faults.append("give one of --pairs, --collection and --entities")
+        if self.pairs is not None and self.split is not None:
+            faults.append("--split is for --collection and --entities; a file of pairs has no splits")
+        if self.model is not None and self.documents is not None and self.queries is not None:
+            faults.append("--model is of no use beside both --documents and --queries")
+        for option, least in (("rounds", 1), ("threads", 0)):
             if getattr(self, option) < least:
                 faults.append(f"--{option} must be at least {least}, not {getattr(self, option)}")
-        raise_faults(faults, COMMAND)
+        if self.depth is not None and self.depth < CUTOFF:
+            faults.append(f"--depth must be at least {CUTOFF}, not {self.depth}")
+        raise_faults(faults + self.settings.faults(), COMMAND)
+
+    def data_set(self) -> DataSet:
+        """The data set, found and not yet read."""
+        if self.pairs is not None:
+            return pairs_data_set(self.pairs)
+        if self.entities is not None:
+            return entities_data_set(self.entities, self.split)
+        assert self.collection is not None
+        return collection_data_set(self.collection, self.split)
 
 
 def run(params: Params, work: WorkDirectory, reporter: Reporter = SILENT) -> Artifact:
     """Search with every index kind for every model; the artifact's facts are the result.
 
     Raises:
-        InputError: a file that cannot be read or has no duplicates, or a model whose vectors cannot be searched.
+        InputError: files that cannot be read or have nothing to find, vectors that cannot be searched or do not fit
+            each other, a corpus that is too small to train an index.
     """
     params.check()
-    pairs = read_pairs(params.pairs)
-    if pairs.empty:
-        reporter.warn(f"{params.pairs}: {pairs.empty} pairs with an empty question left out")
-    collection = collection_of_pairs([(pair.first, pair.second, pair.duplicate) for pair in pairs.rows])
-    if not collection.judged:
-        raise InputError(f"{params.pairs} marks no pair as duplicates", "without any there is nothing to find")
-    models = _models(params, work)
-    request = _request(params, models)
-    with work.build(request, force=params.force, reporter=reporter) as build:
+    data = params.data_set()
+    roles = _roles(params, work)
+    with work.build(_request(params, data, roles), force=params.force, reporter=reporter) as build:
         if build.fresh:
             reporter.note(f"{COMMAND}: times as measured on {build.fresh.manifest['finished'][:19]} UTC")
             return build.fresh
-        _warn_of_cells(params, collection, reporter)
-        return write_result(build, _evaluate(params, collection, models, reporter))
+        if data.split and params.split is None:
+            reporter.note(f"{COMMAND}: split {data.split}")
+        collection = data.read()
+        for warning in collection.warnings:
+            reporter.warn(warning)
+        depth = _depth(params, data, len(collection.corpus), reporter)
+        return write_result(build, Evaluation(params, data, collection, depth, build, reporter).facts(roles))
 
 
-@dataclass(frozen=True)
-class _Encoded:
-    """Normalised vectors of both sides, [N, D] and [Q, D]."""
-
-    documents: Vectors
-    queries: Vectors
-
-
-def _evaluate(
-    params: Params, collection: Collection, models: Mapping[str, NamedModel], reporter: Reporter
-) -> dict[str, Any]:
-    described: dict[str, Any] = {}
-    searches = {}
-    done: dict[NamedModel, tuple[_Encoded, dict[str, Any]]] = {}
-    for role, model in models.items():
-        # A model may be compared with itself: without a teacher of its own, `teacher` is the embedded one.
-        if model not in done:
-            done[model] = _encode(model, collection, params, reporter)
-        searches[role], described[role] = done[model]
-    indexes = [_compare_index(kind, searches, collection, params, reporter) for kind in params.index]
-    with search_threads(params.threads) as threads:
-        protocol = _protocol(params, threads, len(_timed(collection, params.seed)))
-    return {
-        "evaluation": "retrieval",
-        "protocol": protocol,
-        "documents": len(collection.documents),
-        "queries": len(collection.queries),
-        "judged_queries": collection.judged,
-        **described,
-        "indexes": indexes,
-    }
+def _roles(params: Params, work: WorkDirectory) -> dict[str, Sides]:
+    find = partial(find_sides, work, trust_remote_code=params.trust_remote_code)
+    documents, queries = (name or params.model for name in (params.documents, params.queries))
+    roles = {"model": find(documents, queries, revision=params.revision)}
+    if params.compare is not None:
+        roles["compare"] = find(params.compare, params.compare)
+    return roles
 
 
-def _models(params: Params, work: WorkDirectory) -> dict[str, NamedModel]:
-    find = partial(find_model, work, trust_remote_code=params.trust_remote_code)
-    models = {"model": find(params.model, revision=params.revision)}
-    if params.compare:
-        models["compare"] = find(params.compare)
-    return models
-
-
-def _request(params: Params, models: Mapping[str, NamedModel]) -> Request:
-    inputs = {f"file:{params.pairs.resolve()}": file_digest(params.pairs)}
-    inputs |= {model.reference: model.digest for model in models.values()}
-    asked = {
+def _request(params: Params, data: DataSet, roles: Mapping[str, Sides]) -> Request:
+    inputs = {f"file:{path.resolve()}": file_digest(path) for path in data.files}
+    given = params.pairs or params.collection or params.entities
+    assert given is not None
+    asked: dict[str, Any] = {
+        "protocol": data.protocol,
+        "data": given.resolve().name,
+        "split": data.split,
         "index": list(params.index),
-        "nlist": params.nlist,
-        "nprobe": params.nprobe,
+        "depth": params.depth,
         "threads": params.threads,
         "rounds": params.rounds,
-        "seed": params.seed,
         "dtype": params.dtype,
-        **{role: model.reference for role, model in models.items()},
+        **asdict(params.settings),
     }
-    return Request("evaluations", params.name or f"retrieval-{models['model'].slug}", COMMAND, asked, inputs)
+    for name, role in roles.items():
+        inputs |= role.inputs
+        asked[name] = role.queries.reference
+        if not role.symmetric:
+            asked[f"{name}_documents"] = role.documents.reference
+    # The name of a file of pairs is left out: `retrieval-<model>` is the Quora protocol.
+    parts = ("retrieval", *((data.name, data.split) if data.protocol != "pairs" else ()))
+    name = "-".join(re.sub(r"[^\w.-]+", "-", part)[:60].strip("-.") for part in parts if part)
+    return Request("evaluations", params.name or f"{name}-{roles['model'].slug}", COMMAND, asked, inputs)
 
 
-def _warn_of_cells(params: Params, collection: Collection, reporter: Reporter) -> None:
-    documents = len(collection.documents)
-    cells = cells_for(documents, params.nlist)
-    if "ivf" in params.index and cells < params.nlist:
-        reporter.warn(
-            f"nlist lowered from {params.nlist} to {cells}: FAISS wants {POINTS_PER_CELL} documents for each cell, "
-            f"the corpus has {documents}"
-        )
+def _depth(params: Params, data: DataSet, documents: int, reporter: Reporter) -> int:
+    asked = params.depth or DEPTHS[data.protocol]
+    depth = min(asked, documents)
+    undefined = sorted(set(recall_cutoffs(asked)) - set(recall_cutoffs(depth)))
+    if undefined:
+        without = ", ".join(f"Recall@{cutoff}" for cutoff in undefined)
+        reporter.warn(f"k lowered from {asked} to {depth}, the number of documents; there is no {without}")
+    return depth
 
 
-def _encode(
-    model: NamedModel, collection: Collection, params: Params, reporter: Reporter
-) -> tuple[_Encoded, dict[str, Any]]:
-    """Vectors of the model, every distinct text encoded once, and what there is to say about the model."""
-    rows = {text: row for row, text in enumerate(dict.fromkeys((*collection.documents, *collection.queries)))}
-    encoder = model.load()
-    engine = EncodeEngine(encoder, device=params.device, dtype=params.dtype)
-    with reporter.track(f"encoding with {model.label}", total=len(rows)) as task:
-        encoded = engine.encode(list(rows), task)
-    try:
-        vectors, zeros = normalized(encoded)
-    except UndefinedError as error:
-        raise InputError(f"{model.label} cannot be searched: {error}", "is it damaged?") from None
-    if zeros:
-        reporter.warn(f"{model.label}: {zeros} texts have a vector of zeros; nothing is near them")
-    documents, queries = (
-        vectors[[rows[text] for text in texts]] for texts in (collection.documents, collection.queries)
-    )
-    if len(documents) > 1 and not np.ptp(documents, axis=0).any():
-        reporter.warn(f"{model.label} gives every document the same vector: its ranks mean nothing")
-    described = {
-        "label": model.label,
-        "reference": model.reference,
-        "digest": model.digest,
-        "dimension": int(vectors.shape[1]),
-        "parameters": encoder.count_parameters(),
-        "dtype": engine.compute_dtype,
-        "raw_vector_bytes": int(documents.shape[0] * documents.shape[1] * 4),
-    }
-    return _Encoded(documents, queries), described
+@dataclass
+class Evaluation:
+    """One build of the result.
 
+    Attributes:
+        data, collection: the data set, and what was read of it.
+        depth: documents that a search returns, at most as many as there are.
+        build: where the documents' vectors are put while they are needed.
+    """
 
-def _compare_index(
-    kind: str, searches: Mapping[str, _Encoded], collection: Collection, params: Params, reporter: Reporter
-) -> dict[str, Any]:
-    """One index kind for all models: built, searched for the score, then timed in turn."""
-    settings = IndexSettings(params.nlist, params.nprobe, params.seed)
-    depth = min(CUTOFF, len(collection.documents))
-    built: dict[str, BuiltIndex] = {}
-    entry: dict[str, Any] = {"index": kind}
-    for role, vectors in searches.items():
-        with reporter.track(f"{kind}: building and searching", total=len(vectors.queries), unit="queries") as task:
-            with search_threads(params.threads):
-                built[role] = build_index(kind, vectors.documents, settings)
-            ranked = built[role].search(vectors.queries, depth)
-            task.advance(len(vectors.queries))
-        entry["settings"] = dict(built[role].details)
-        entry[role] = {
-            "mrr_at_10": 100 * mean_reciprocal_rank(ranked, collection.relevant),
-            "index_bytes": built[role].size,
-            "build_seconds": round(built[role].seconds, 3),
+    params: Params
+    data: DataSet
+    collection: Collection
+    depth: int
+    build: Build
+    reporter: Reporter = SILENT
+    warned: set[str] = field(default_factory=set)
+
+    def facts(self, roles: Mapping[str, Sides]) -> dict[str, Any]:
+        """The whole result, for the vectors of `model` and, if there is one, `compare`."""
+        described: dict[str, Any] = {}
+        searched: dict[str, Searched] = {}
+        for name, role in roles.items():
+            # A model may be compared with itself: without a teacher of its own, `teacher` is the embedded one.
+            same = next((other for other in searched if roles[other] == role), None)
+            if same:
+                searched[name], described[name] = searched[same], described[same]
+            else:
+                searched[name], described[name] = self._encode(name, role)
+        measured = self._measure(searched)
+        for name in searched:
+            self.build.remove(_file(name))
+        return {
+            "evaluation": "retrieval",
+            "dataset": {"protocol": self.data.protocol, "name": self.data.name, "split": self.data.split},
+            "documents": len(self.collection.corpus),
+            "queries": len(self.collection.queries),
+            "judged_queries": self.collection.judged,
+            **described,
+            **measured,
         }
-    timed = _timed(collection, params.seed)
-    calls = {role: partial(built[role].search, of.queries[timed], depth) for role, of in searches.items()}
-    with search_threads(params.threads):
-        times = alternate(calls, params.rounds)
-    for role, seconds in times.items():
-        per_thousand = 1000 * statistics.median(seconds) * TIMED_QUERIES / len(timed)
-        entry[role]["milliseconds_per_1000_queries"] = round(per_thousand, 3)
-    return entry | (_shares(entry["model"], entry["compare"]) if "compare" in entry else {})
+
+    def _measure(self, searched: Mapping[str, Searched]) -> dict[str, Any]:
+        params, kind = self.params, self.data.protocol
+        name_of = self.collection.corpus.ids.__getitem__
+        grades, seed = self.collection.grades, params.settings.seed
+        task = Task(grades, name_of, MAIN[kind], self.depth, params.rounds, seed)
+        comparison = Comparison(searched, task, self.reporter)
+        with search_threads(params.threads) as threads:
+            exact = comparison.exact()
+            indexes = [comparison.index(kind, params.settings) for kind in params.index]
+        return {"protocol": protocol(kind, self.data.split, task, threads), "exact": exact, "indexes": indexes}
+
+    def _encode(self, name: str, role: Sides) -> tuple[Searched, dict[str, Any]]:
+        """Vectors of both sides, those of the documents in a file, and what there is to say about the models."""
+        documents, queries = role.open(device=self.params.device, dtype=self.params.dtype)
+        self._check_plans(documents.dimension)
+        self._spool(name, documents, role.documents.label)
+        vectors = self._encode_queries(queries, role.queries.label)
+        described = {
+            **queries.described(),
+            "label": role.label,
+            "reference": role.queries.reference,
+            "digest": role.queries.digest,
+            "raw_vector_bytes": len(self.collection.corpus) * documents.dimension * 4,
+        }
+        if not role.symmetric:
+            described["documents_by"] = {
+                **documents.described(),
+                "label": role.documents.label,
+                "reference": role.documents.reference,
+                "digest": role.documents.digest,
+                "projection": role.projection.artifact.reference if role.projection else None,
+            }
+        return Searched(in_file(self.build.path / _file(name)), vectors), described
+
+    def _check_plans(self, dimension: int) -> None:
+        """Raise for a kind of index that the corpus cannot train, before anything is encoded; tell what is lowered."""
+        for kind in self.params.index:
+            plan = plan_index(kind, self.params.settings, len(self.collection.corpus), dimension, self.depth)
+            for warning in set(plan.warnings) - self.warned:
+                self.reporter.warn(warning)
+            self.warned.update(plan.warnings)
+
+    def _spool(self, name: str, documents: Embedder, label: str) -> None:
+        """The documents' vectors, normalised, into a file: encoded once, they are read for every index."""
+        if self.build.has(_file(name)):
+            return  # by an interrupted run of the same request
+        corpus = self.collection.corpus
+        zeros, first, same = 0, None, True
+        with (
+            self.reporter.track(f"encoding documents with {label}", total=len(corpus), unit="documents") as task,
+            self.build.write(_file(name)) as path,
+            writing_vectors(path, len(corpus), documents.dimension, "float32") as append,
+        ):
+            for part in documents.stream(corpus.texts(), task):
+                vectors, zero = _normalised(part, label)
+                append(vectors)
+                zeros += zero
+                first = vectors[:1] if first is None else first
+                same = same and bool((vectors == first).all())
+        self._warn_of_zeros(zeros, label, "documents")
+        if same and len(corpus) > 1:
+            self.reporter.warn(f"{label} gives every document the same vector: its ranks mean nothing")
+
+    def _encode_queries(self, queries: Embedder, label: str) -> Vectors:
+        texts = self.collection.queries
+        with self.reporter.track(f"encoding queries with {label}", total=len(texts), unit="queries") as task:
+            vectors, zeros = _normalised(queries.encode(texts, task), label)
+        self._warn_of_zeros(zeros, label, "queries")
+        return vectors
+
+    def _warn_of_zeros(self, zeros: int, label: str, what: str) -> None:
+        if zeros:
+            self.reporter.warn(f"{label}: {zeros} {what} have a vector of zeros; nothing is near them")
 
 
-def _shares(ours: Mapping[str, float], other: Mapping[str, float]) -> dict[str, float | None]:
-    time = "milliseconds_per_1000_queries"
-    return {
-        "share_kept": share_kept(ours["mrr_at_10"], other["mrr_at_10"]),
-        "times_smaller": other["index_bytes"] / ours["index_bytes"],
-        "times_faster": other[time] / ours[time] if ours[time] > 0 else None,
-    }
+def _normalised(vectors: Vectors, label: str) -> tuple[Vectors, int]:
+    try:
+        return normalized(vectors)
+    except UndefinedError as error:
+        raise InputError(f"{label} cannot be searched: {error}", "is it damaged?") from None
 
 
-def _timed(collection: Collection, seed: int) -> list[int]:
-    """The queries of the timed batch, drawn from all of them, those with nothing to find included."""
-    count = min(TIMED_QUERIES, len(collection.queries))
-    drawn = np.random.default_rng(seed).choice(len(collection.queries), size=count, replace=False)
-    return [int(query) for query in np.sort(drawn)]
-
-
-def _protocol(params: Params, threads: int, timed: int) -> dict[str, Any]:
-    return {
-        "statement": "question pairs: corpus of the distinct question2, queries the distinct question1, relevant "
-        "every question2 marked as a duplicate; MRR@10 x 100 over the queries that have one; FAISS, inner product "
-        f"on normalised vectors, trained on the corpus, seed {params.seed}; time: {timed} queries in one batched "
-        f"search, stated for {TIMED_QUERIES}, median of {params.rounds}, {threads} thread{'s' * (threads != 1)}, "
-        "models in turn; bytes: the index as FAISS serialises it",
-        "main_score": "mrr_at_10",
-        "scale": 100,
-        "threads": threads,
-        "rounds": params.rounds,
-        "timed_queries": timed,
-        "seed": params.seed,
-    }
+def _file(role: str) -> str:
+    return f"vectors-{role}.npy"

@@ -1,4 +1,4 @@
-"""Correlations against scipy, ranks against a loop, and everything that has no value."""
+"""Correlations against scipy, and everything that has no value."""
 
 from __future__ import annotations
 
@@ -11,7 +11,6 @@ from sentcompress.evaluation.metrics import (
     cosine_of_pairs,
     normalized,
     pearson,
-    reciprocal_ranks,
     spearman,
 )
 
@@ -52,29 +51,6 @@ def test_cosines_equal_scipy_and_zero_vectors_count_as_zero() -> None:
 def test_undefined_correlations_say_why(correlation, gold, predicted, why) -> None:  # type: ignore[no-untyped-def]
     with pytest.raises(UndefinedError, match=why):
         correlation(np.array(gold, dtype=float), np.array(predicted, dtype=float))
-
-
-def naive_reciprocal_rank(row: list[int], wanted: set[int], cutoff: int) -> float:
-    for position in range(min(cutoff, len(row))):
-        if row[position] in wanted:
-            return 1.0 / (position + 1)
-    return 0.0
-
-
-def test_reciprocal_ranks_equal_a_plain_loop() -> None:
-    generator = np.random.default_rng(1)
-    ranked = np.array([generator.permutation(40)[:15] for _ in range(100)])
-    relevant = [frozenset(generator.integers(0, 40, size=generator.integers(0, 4)).tolist()) for _ in range(100)]
-    for cutoff in (1, 10, 15):
-        expected = [
-            naive_reciprocal_rank(row.tolist(), set(w), cutoff) for row, w in zip(ranked, relevant, strict=True)
-        ]
-        np.testing.assert_allclose(reciprocal_ranks(ranked, relevant, cutoff), expected)
-
-
-def test_places_that_an_index_left_empty_are_never_relevant() -> None:
-    assert reciprocal_ranks(np.array([[-1, -1, 4]]), [frozenset({4})]).tolist() == [1 / 3]
-    assert reciprocal_ranks(np.array([[-1, -1]]), [frozenset({4})]).tolist() == [0]
 
 
 def test_normalized_keeps_zero_rows_counts_them_and_refuses_nan() -> None:

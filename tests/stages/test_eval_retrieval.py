@@ -1,9 +1,11 @@
-"""eval-retrieval from a file of pairs to the artifact, against brute force over sentence-transformers' vectors."""
+"""eval-retrieval from files to the artifact, against brute force over sentence-transformers' vectors."""
 
 from __future__ import annotations
 
 import json
+from collections.abc import Mapping
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -11,20 +13,26 @@ from tiny_models import make_tiny_model
 
 from sentcompress.artifacts import WorkDirectory
 from sentcompress.errors import InputError, UsageError
+from sentcompress.evaluation.index_plan import KINDS, IndexSettings
 from sentcompress.progress import SilentReporter
+from sentcompress.stages import eval_retrieval as stage
 from sentcompress.stages.eval_retrieval import Params, run
 
 HEADER = "id\tqid1\tqid2\tquestion1\tquestion2\tis_duplicate\n"
 
 
 class Listener(SilentReporter):
-    """Keeps the warnings."""
+    """Keeps the warnings and remarks."""
 
     def __init__(self) -> None:
         self.warnings: list[str] = []
+        self.notes: list[str] = []
 
     def warn(self, message: str) -> None:
         self.warnings.append(message)
+
+    def note(self, message: str) -> None:
+        self.notes.append(message)
 
 
 @pytest.fixture
@@ -46,8 +54,36 @@ def pairs(tmp_path: Path, rows: list[tuple[str, str, int]]) -> Path:
     return path
 
 
+@pytest.fixture
+def collection(tmp_path: Path, sentences: list[str]) -> Path:
+    """700 documents with titles, 60 queries that share words with their document, graded judgements."""
+    folder = tmp_path / "beir"
+    (folder / "qrels").mkdir(parents=True)
+    documents = [
+        {"_id": f"d{n}", "title": sentences[n % 300], "text": f"{sentences[(n * 3 + n // 300) % 300]} {n % 3 * 'dog '}"}
+        for n in range(700)
+    ]
+    queries = [{"_id": f"q{n}", "text": f"{sentences[n * 4]} fresh"} for n in range(60)]
+    qrels = [f"q{n}\td{4 * n}\t2\nq{n}\td{4 * n + 300}\t1\nq{n}\td{n + 1}\t0\n" for n in range(60)]
+    (folder / "corpus.jsonl").write_text("".join(json.dumps(row) + "\n" for row in documents), encoding="utf-8")
+    (folder / "queries.jsonl").write_text("".join(json.dumps(row) + "\n" for row in queries), encoding="utf-8")
+    (folder / "qrels" / "test.tsv").write_text("query-id\tcorpus-id\tscore\n" + "".join(qrels), encoding="utf-8")
+    return folder
+
+
+def write_vectors(path: Path, texts: Mapping[str, Any]) -> str:
+    """A `.npy` file with its texts beside it; what --model is given."""
+    np.save(path, np.array(list(texts.values()), dtype=np.float32))
+    path.with_suffix(".txt").write_text("".join(f"{text}\n" for text in texts), encoding="utf-8")
+    return str(path)
+
+
+def read_jsonl(path: Path) -> list[dict[str, str]]:
+    return [json.loads(line) for line in path.read_text(encoding="utf-8").splitlines()]
+
+
 def brute_force_mrr(model_folder: Path, rows: list[tuple[str, str, int]]) -> float:
-    """The protocol once more, in plain loops."""
+    """The Quora protocol once more, in plain loops."""
     from sentence_transformers import SentenceTransformer
 
     model = SentenceTransformer(str(model_folder), device="cpu")
@@ -63,23 +99,108 @@ def brute_force_mrr(model_folder: Path, rows: list[tuple[str, str, int]]) -> flo
     return 100 * float(np.mean(values))
 
 
-def test_flat_equals_brute_force(
+def test_pairs_equal_brute_force(
     tmp_path: Path, pairs: Path, rows: list[tuple[str, str, int]], tiny_model: Path
 ) -> None:
-    params = Params(pairs, str(tiny_model), index=("flat",), rounds=1, device="cpu")
-    facts = run(params, WorkDirectory(tmp_path / "work")).facts
+    params = Params(pairs, model=str(tiny_model), index=("flat",), rounds=1, device="cpu")
+    artifact = run(params, WorkDirectory(tmp_path / "work"))
+    facts = artifact.facts
     entry = facts["indexes"][0]
     assert entry["model"]["mrr_at_10"] == pytest.approx(brute_force_mrr(tiny_model, rows), abs=0.5)
+    assert entry["model"]["mrr_at_10"] == facts["exact"]["model"]["mrr_at_10"]
     assert facts["documents"] == len({second for _, second, _ in rows})
     assert (facts["queries"], facts["judged_queries"]) == (300, 100)
     assert facts["model"]["raw_vector_bytes"] == facts["documents"] * 32 * 4
     assert entry["model"]["index_bytes"] >= facts["model"]["raw_vector_bytes"]
-    assert facts["protocol"]["threads"] == 1
+    assert (facts["protocol"]["threads"], facts["protocol"]["main_score"]) == (1, "mrr_at_10")
+    assert facts["dataset"] == {"protocol": "pairs", "name": "pairs.tsv", "split": None}
+    assert artifact.name == "retrieval-tiny-model"
+    assert {path.name for path in artifact.path.iterdir()} == {"result.json", "manifest.json", "request.json"}
+
+
+def test_a_collection_equals_pytrec_eval(tmp_path: Path, collection: Path) -> None:
+    pytrec_eval = pytest.importorskip("pytrec_eval")
+    rows = {name: read_jsonl(collection / f"{name}.jsonl") for name in ("corpus", "queries")}
+    generator = np.random.default_rng(0)
+    documents = {f"{row['title']} {row['text']}".strip(): generator.normal(size=16) for row in rows["corpus"]}
+    # The query's own document is no more than near, so that some are found and some are not.
+    own = [f"{row['title']} {row['text']}".strip() for row in rows["corpus"][: 4 * 60 : 4]]
+    queries = {
+        row["text"]: documents[text] + generator.normal(size=16) for row, text in zip(rows["queries"], own, strict=True)
+    }
+    model = write_vectors(tmp_path / "vectors.npy", documents | queries)
+    listener = Listener()
+    params = Params(collection=collection, model=model, index=("flat", "binary"), rounds=1)
+    artifact = run(params, WorkDirectory(tmp_path / "work"), listener)
+
+    unit = {text: np.array(vector) / np.linalg.norm(vector) for text, vector in (documents | queries).items()}
+    scored = {
+        query["_id"]: {
+            row["_id"]: float(unit[query["text"]] @ unit[f"{row['title']} {row['text']}".strip()])
+            for row in rows["corpus"]
+        }
+        for query in rows["queries"]
+    }
+    qrels: dict[str, dict[str, int]] = {}
+    for line in (collection / "qrels" / "test.tsv").read_text().splitlines()[1:]:
+        query, document, grade = line.split("\t")
+        qrels.setdefault(query, {})[document] = int(grade)
+    theirs = pytrec_eval.RelevanceEvaluator(qrels, {"ndcg_cut.10", "recall.1,10,100"}).evaluate(scored).values()
+    names = {f"recall_at_{cutoff}": f"recall_{cutoff}" for cutoff in (1, 10, 100)} | {"ndcg_at_10": "ndcg_cut_10"}
+    for found in (artifact.facts["exact"]["model"], artifact.facts["indexes"][0]["model"]):
+        for ours, name in names.items():
+            assert found[ours] == pytest.approx(100 * np.mean([one[name] for one in theirs]))
+        assert "recall_at_1000" not in found
+        assert 5 < found["ndcg_at_10"] < 95
+    assert artifact.facts["dataset"] == {"protocol": "collection", "name": "beir", "split": "test"}
+    assert artifact.name == "retrieval-beir-test-vectors.npy"
+    assert listener.notes == ["eval-retrieval: split test"]
+    assert listener.warnings == [
+        "k lowered from 1000 to 700, the number of documents; there is no Recall@1000",
+        "binary: all 700 documents are candidates, so the codes select nothing",
+    ]
+
+
+def test_entities_by_hand(tmp_path: Path) -> None:
+    vectors = {"apple": [1, 0], "pear": [0, 1], "red apple": [1, 0.1], "ripe pear": [0.9, 0.2], "plum": [1, 1]}
+    model = write_vectors(tmp_path / "fruit.npy", vectors)
+    (tmp_path / "test.tsv").write_text(
+        "query\tentity\tlabel\nred apple\tapple\t1\nred apple\tpear\t0\nripe pear\tpear\t1\nplum\tpear\t0\n"
+    )
+    artifact = run(
+        Params(entities=tmp_path / "test.tsv", model=model, index=("flat",), rounds=1), WorkDirectory(tmp_path / "w")
+    )
+    facts = artifact.facts
+    assert (facts["documents"], facts["queries"]) == (2, 2)
+    assert facts["protocol"]["main_score"] == "recall_at_1"
+    assert facts["exact"]["model"]["recall_at_1"] == 50
+    assert facts["exact"]["model"]["mrr_at_10"] == 75
+    assert artifact.name.startswith("retrieval-")
+    assert artifact.name.endswith("-test-fruit.npy")
+
+
+def test_every_kind_stands_beside_exact_search(tmp_path: Path, collection: Path, tiny_model: Path) -> None:
+    params = Params(collection=collection, model=str(tiny_model), index=KINDS, depth=10, rounds=1, device="cpu")
+    facts = run(params, WorkDirectory(tmp_path / "work")).facts
+    exact = facts["exact"]["model"]
+    bytes_each = {}
+    for entry in facts["indexes"]:
+        for name, lost in entry["model"]["index_loss"].items():
+            assert lost == pytest.approx(exact[name] - entry["model"][name])
+        low, high = entry["model"]["interval"]
+        assert low <= entry["model"]["ndcg_at_10"] <= high
+        bytes_each[entry["index"]] = entry["model"]["bytes_per_document"]
+    assert bytes_each["sq8"] < bytes_each["fp16"] < bytes_each["flat"] < bytes_each["hnsw"]
+    assert {
+        kind
+        for kind, loss in ((e["index"], e["model"]["index_loss"]["recall_at_10"]) for e in facts["indexes"])
+        if loss == 0
+    } >= {"flat"}
 
 
 def test_cells_are_lowered_with_a_warning_that_says_the_rule(tmp_path: Path, pairs: Path, tiny_model: Path) -> None:
     listener = Listener()
-    params = Params(pairs, str(tiny_model), rounds=1, device="cpu")
+    params = Params(pairs, model=str(tiny_model), rounds=1, device="cpu")
     facts = run(params, WorkDirectory(tmp_path / "work"), listener).facts
     cells = facts["documents"] // 39
     assert [entry["settings"] for entry in facts["indexes"]] == [{}, {"nlist": cells, "nprobe": 5}]
@@ -89,51 +210,143 @@ def test_cells_are_lowered_with_a_warning_that_says_the_rule(tmp_path: Path, pai
     ]
 
 
-def test_compare_gives_shares_and_ratios(tmp_path: Path, pairs: Path, tiny_model: Path) -> None:
+def test_compare_gives_shares_ratios_and_the_interval_of_the_difference(
+    tmp_path: Path, pairs: Path, tiny_model: Path
+) -> None:
     wide = make_tiny_model(tmp_path / "wide", width=64, seed=3)
-    params = Params(pairs, str(tiny_model), compare=str(wide), index=("flat",), rounds=2, device="cpu")
+    params = Params(pairs, model=str(tiny_model), compare=str(wide), index=("flat",), rounds=2, device="cpu")
     facts = run(params, WorkDirectory(tmp_path / "work")).facts
     entry = facts["indexes"][0]
     ours, other = entry["model"], entry["compare"]
     assert entry["share_kept"] == pytest.approx(100 * ours["mrr_at_10"] / other["mrr_at_10"])
+    assert entry["shares_kept"]["ndcg_at_10"] == pytest.approx(100 * ours["ndcg_at_10"] / other["ndcg_at_10"])
+    low, high = entry["difference"]["interval"]
+    assert entry["difference"]["value"] == pytest.approx(ours["mrr_at_10"] - other["mrr_at_10"])
+    assert low <= entry["difference"]["value"] <= high
     assert entry["times_smaller"] == pytest.approx(other["index_bytes"] / ours["index_bytes"])
     assert 1.9 < entry["times_smaller"] < 2
     assert entry["times_faster"] > 0
     assert facts["compare"]["dimension"] == 64
 
 
+def test_documents_of_one_and_queries_of_another(tmp_path: Path, pairs: Path, tiny_model: Path) -> None:
+    other = make_tiny_model(tmp_path / "other", width=32, seed=3)
+    asymmetric = Params(
+        pairs,
+        documents=str(tiny_model),
+        queries=str(other),
+        compare=str(other),
+        index=("flat",),
+        rounds=1,
+        device="cpu",
+    )
+    artifact = run(asymmetric, WorkDirectory(tmp_path / "work"))
+    facts = artifact.facts
+    assert facts["model"]["label"] == "other, documents by tiny-model"
+    assert facts["model"]["documents_by"]["label"] == "tiny-model"
+    assert artifact.name == "retrieval-other-documents-tiny-model"
+    # Random models do not understand each other.
+    assert facts["exact"]["model"]["mrr_at_10"] < facts["exact"]["compare"]["mrr_at_10"] / 2
+
+
 def test_fresh_result_is_shown_again_and_force_measures_again(tmp_path: Path, pairs: Path, tiny_model: Path) -> None:
     work = WorkDirectory(tmp_path / "work")
-    made = run(Params(pairs, str(tiny_model), rounds=1, device="cpu"), work)
-    assert run(Params(pairs, str(tiny_model), rounds=1, device="cpu"), work).manifest == made.manifest
-    forced = run(Params(pairs, str(tiny_model), rounds=1, device="cpu", force=True), work)
+    params = Params(pairs, model=str(tiny_model), rounds=1, device="cpu")
+    made = run(params, work)
+    assert run(params, work).manifest == made.manifest
+    forced = run(Params(pairs, model=str(tiny_model), rounds=1, device="cpu", force=True), work)
     assert forced.manifest["finished"] > made.manifest["finished"]
     assert forced.facts["indexes"][1]["model"]["mrr_at_10"] == made.facts["indexes"][1]["model"]["mrr_at_10"]
+
+
+def test_an_interrupted_run_does_not_encode_its_documents_again(
+    tmp_path: Path, pairs: Path, tiny_model: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    work = WorkDirectory(tmp_path / "work")
+    params = Params(pairs, model=str(tiny_model), index=("flat",), rounds=1, device="cpu")
+
+    class KilledError(Exception):
+        pass
+
+    def kill(*_: Any) -> Any:
+        raise KilledError
+
+    with monkeypatch.context() as patch:
+        patch.setattr(stage.Comparison, "exact", kill)
+        with pytest.raises(KilledError):
+            run(params, work)
+    vectors = next((tmp_path / "work" / "evaluations").glob(".*.partial/vectors-model.npy"))
+    assert np.linalg.norm(np.load(vectors), axis=1) == pytest.approx(1, abs=1e-5)
+    monkeypatch.setattr(stage, "writing_vectors", kill)
+    assert run(params, work).facts["exact"]["model"]["mrr_at_10"] > 0
 
 
 def test_corpus_smaller_than_ten(tmp_path: Path, tiny_model: Path) -> None:
     path = tmp_path / "few.csv"
     path.write_text("question1,question2,is_duplicate\nthe cat,a cat,1\nthe dog,a dog,0\n,empty,1\n")
     listener = Listener()
-    facts = run(Params(path, str(tiny_model), rounds=1, device="cpu"), WorkDirectory(tmp_path / "work"), listener).facts
+    params = Params(path, model=str(tiny_model), rounds=1, device="cpu")
+    facts = run(params, WorkDirectory(tmp_path / "work"), listener).facts
     assert all(0 < entry["model"]["mrr_at_10"] <= 100 for entry in facts["indexes"])
-    assert listener.warnings[0] == f"{path}: 1 pairs with an empty question left out"
+    assert "recall_at_10" not in facts["exact"]["model"]
+    assert listener.warnings[:2] == [
+        f"{path}: 1 pairs with an empty question left out",
+        "k lowered from 10 to 2, the number of documents; there is no Recall@10",
+    ]
+
+
+def test_a_corpus_too_small_to_train_is_refused_before_anything_is_encoded(
+    tmp_path: Path, pairs: Path, tiny_model: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(stage.Evaluation, "_spool", None)
+    with pytest.raises(InputError, match="too small to train ivfpq: it needs at least 624"):
+        run(Params(pairs, model=str(tiny_model), index=("flat", "ivfpq")), WorkDirectory(tmp_path / "work"))
+
+
+def test_zero_vectors_are_counted_and_numbers_that_are_none_refused(tmp_path: Path) -> None:
+    path = tmp_path / "pairs.tsv"
+    path.write_text("question1\tquestion2\tis_duplicate\na\tb\t1\nc\td\t1\n")
+    vectors = {"a": [1.0, 0.0], "b": [1.0, 0.1], "c": [0.0, 0.0], "d": [0.0, 0.0]}
+    listener = Listener()
+    model = write_vectors(tmp_path / "zeros.npy", vectors)
+    facts = run(Params(path, model=model, index=("flat",), rounds=1), WorkDirectory(tmp_path / "work"), listener).facts
+    assert listener.warnings[1:] == [
+        "zeros.npy: 1 documents have a vector of zeros; nothing is near them",
+        "zeros.npy: 1 queries have a vector of zeros; nothing is near them",
+    ]
+    assert facts["exact"]["model"]["mrr_at_10"] >= 75
+    broken = write_vectors(tmp_path / "broken.npy", {**vectors, "b": [1.0, np.nan]})
+    with pytest.raises(InputError, match=r"broken\.npy cannot be searched"):
+        run(Params(path, model=broken, index=("flat",), rounds=1), WorkDirectory(tmp_path / "work"))
+
+
+def test_one_vector_for_everything_is_told(tmp_path: Path, pairs: Path, rows: list[tuple[str, str, int]]) -> None:
+    texts = {text: [1.0, 2.0] for row in rows for text in row[:2]}
+    listener = Listener()
+    model = write_vectors(tmp_path / "same.npy", texts)
+    run(Params(pairs, model=model, index=("flat",), rounds=1), WorkDirectory(tmp_path / "work"), listener)
+    assert "same.npy gives every document the same vector: its ranks mean nothing" in listener.warnings
 
 
 def test_pairs_without_duplicates_are_refused(tmp_path: Path, tiny_model: Path) -> None:
     path = tmp_path / "none.csv"
     path.write_text("question1,question2,is_duplicate\nthe cat,a cat,0\n")
     with pytest.raises(InputError, match="marks no pair as duplicates"):
-        run(Params(path, str(tiny_model)), WorkDirectory(tmp_path / "work"))
+        run(Params(path, model=str(tiny_model)), WorkDirectory(tmp_path / "work"))
 
 
 def test_all_faults_of_a_request_at_once(tmp_path: Path) -> None:
+    settings = IndexSettings(nlist=0, rescore="int4")
+    params = Params(
+        tmp_path / "x.tsv", collection=tmp_path, split="dev", index=("flt",), settings=settings, threads=-1, depth=3
+    )
     with pytest.raises(UsageError) as caught:
-        run(Params(tmp_path / "x.tsv", index=("flt",), nlist=0, threads=-1), WorkDirectory(tmp_path))
-    assert all(word in caught.value.message for word in ("did you mean flat?", "--nlist", "--threads"))
+        run(params, WorkDirectory(tmp_path))
+    words = ("did you mean flat?", "--nlist", "--threads", "--rescore", "--depth", "one of --pairs", "--split")
+    assert [word for word in words if word not in caught.value.message] == []
 
 
-def test_command_prints_a_table_or_one_json_document(
+def test_command_prints_tables_or_one_json_document(
     tmp_path: Path, pairs: Path, tiny_model: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     from sentcompress.cli.main import _run
@@ -141,8 +354,10 @@ def test_command_prints_a_table_or_one_json_document(
     words = ["eval-retrieval", "--pairs", str(pairs), "--model", str(tiny_model), "--work", str(tmp_path / "work")]
     assert _run([*words, "--compare", str(tiny_model), "--rounds", "1"]) == 0
     captured = capsys.readouterr()
-    assert [word for word in ("flat", "ivf 7/5", "MRR@10", "1 thread", "100.00") if word not in captured.out] == []
+    shown = ("flat", "ivf 7/5", "exact", "MRR@10", "nDCG@10", "1 thread", "100.00", "+0.00 (95%: +0.00 to +0.00)")
+    assert [word for word in shown if word not in captured.out] == []
     assert "nlist lowered from 1024 to" in captured.err
     assert _run([*words, "--index", "flat", "--rounds", "1", "--json"]) == 0
     assert [entry["index"] for entry in json.loads(capsys.readouterr().out)["indexes"]] == ["flat"]
     assert _run([*words, "--index", "flat,fast"]) == 2
+    assert _run(["eval-retrieval"]) == 2

@@ -1,0 +1,195 @@
+"""Who makes the vectors of the documents and who those of the queries: one model, or the teacher and its student."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from sentcompress.artifacts import Artifact, WorkDirectory
+from sentcompress.encoding.embedders import Embedder, EmbedderSource, Vectors, find_embedder
+from sentcompress.errors import InputError
+from sentcompress.models.projection import Projection
+from sentcompress.progress import Task
+
+MADE_HERE = ("students", "exports")
+STUDENT = "student"
+
+
+@dataclass(frozen=True)
+class TeacherProjection:
+    """The projection that a student was taught to match.
+
+    Attributes:
+        artifact: of kind `projections`.
+        projection: what it holds.
+        centred: whether the student's target was the centred vector, W (t - mean), or W t.
+    """
+
+    artifact: Artifact
+    projection: Projection
+    centred: bool
+
+    def apply(self, vectors: Vectors) -> Vectors:
+        """[N, D_t] -> [N, d]."""
+        projected = self.projection.apply(vectors)
+        return projected if self.centred else np.asarray(projected - self.projection.bias, dtype=np.float32)
+
+
+@dataclass(frozen=True)
+class Sides:
+    """Where the vectors of both sides come from; nothing is loaded yet.
+
+    Attributes:
+        documents, queries: the same, or two whose vectors can be compared.
+        projection: brings vectors of the documents' model, the teacher, into the space of the queries', its student.
+    """
+
+    documents: EmbedderSource
+    queries: EmbedderSource
+    projection: TeacherProjection | None = None
+
+    @property
+    def symmetric(self) -> bool:
+        """Whether one model makes both."""
+        return self.documents == self.queries
+
+    @property
+    def label(self) -> str:
+        """The name to show."""
+        if self.symmetric:
+            return self.queries.label
+        return f"{self.queries.label}, documents by {self.documents.label}" + (
+            " (projected)" if self.projection else ""
+        )
+
+    @property
+    def slug(self) -> str:
+        """The label as a part of a file name."""
+        return self.queries.slug if self.symmetric else f"{self.queries.slug}-documents-{self.documents.slug}"[:150]
+
+    @property
+    def inputs(self) -> dict[str, str]:
+        """What a request records: reference -> digest."""
+        found = {**self.documents.inputs, **self.queries.inputs}
+        if self.projection:
+            found[self.projection.artifact.reference] = self.projection.artifact.digest
+        return found
+
+    def open(self, *, device: str, dtype: str) -> tuple[Embedder, Embedder]:
+        """Load both sides: documents, queries.
+
+        Raises:
+            InputError: if that cannot be done, or their vectors differ in length.
+        """
+        embedder = self.documents.open(device=device, dtype=dtype)
+        if self.symmetric:
+            return embedder, embedder
+        documents: Embedder = ProjectedEmbedder(embedder, self.projection) if self.projection else embedder
+        queries = self.queries.open(device=device, dtype=dtype)
+        if documents.dimension != queries.dimension:
+            raise InputError(
+                f"{self.documents.label} gives {documents.dimension} dimensions and {self.queries.label} "
+                f"{queries.dimension}: they cannot be compared",
+                "a teacher's documents are projected for a student that was distilled on a projection of its vectors "
+                "(distill --method hpd); all others have to give vectors of one length",
+            )
+        return documents, queries
+
+
+def find_sides(
+    work: WorkDirectory,
+    documents: str | None,
+    queries: str | None,
+    *,
+    revision: str | None = None,
+    trust_remote_code: bool = False,
+) -> Sides:
+    """Find both sides by name, as `find_embedder` does; `student` is the student finished last.
+
+    Raises:
+        MissingArtifactError, InputError: see `find_embedder` and `projection_between`.
+    """
+
+    def find(name: str | None) -> EmbedderSource:
+        newest = name == STUDENT and STUDENT not in work.names("students")
+        return find_embedder(work, None if newest else name, revision=revision, trust_remote_code=trust_remote_code)
+
+    one, other = find(documents), find(queries)
+    return Sides(one, other, None if one == other else projection_between(work, one, other))
+
+
+class ProjectedEmbedder:
+    """An embedder whose vectors are projected."""
+
+    def __init__(self, embedder: Embedder, projection: TeacherProjection) -> None:
+        self._embedder = embedder
+        self._projection = projection
+
+    @property
+    def dimension(self) -> int:
+        return int(self._projection.projection.weight.shape[0])
+
+    def encode(self, texts: Sequence[str], task: Task | None = None) -> Vectors:
+        return self._projection.apply(self._embedder.encode(texts, task))
+
+    def stream(self, chunks: Iterable[Sequence[str]], task: Task | None = None) -> Iterator[Vectors]:
+        return (self._projection.apply(part) for part in self._embedder.stream(chunks, task))
+
+    def described(self) -> dict[str, Any]:
+        return {**self._embedder.described(), "dimension": self.dimension}
+
+
+def projection_between(
+    work: WorkDirectory, documents: EmbedderSource, queries: EmbedderSource
+) -> TeacherProjection | None:
+    """The projection that leads from the teacher's vectors to a student's; None where there is none.
+
+    There is one where the queries' model is a student (or an export of one) whose target was projected, and the
+    documents' model is the teacher whose vectors that projection was fitted on.
+
+    Raises:
+        InputError: if the projection or the vectors were made anew since the student was trained.
+    """
+    student = _taught_by_projection(work, queries)
+    if student is None or documents.model is None:
+        return None
+    name = student.input_of_kind("projections")
+    assert name is not None
+    projection = _unchanged(work, student, "projections", name)
+    vectors_name = projection.input_of_kind("teacher-vectors")
+    assert vectors_name is not None
+    vectors = _unchanged(work, projection, "teacher-vectors", vectors_name)
+    of_teacher = {digest for reference, digest in vectors.inputs.items() if reference.startswith("model:")}
+    if documents.digest != vectors.digest and documents.model.source.digest not in of_teacher:
+        return None
+    loaded = Projection.load(projection.path)
+    return TeacherProjection(projection, loaded, bool(student.facts.get("options", {}).get("centre", True)))
+
+
+def _taught_by_projection(work: WorkDirectory, source: EmbedderSource) -> Artifact | None:
+    """The student itself, or the nearest one that it was made from, that was trained on projected vectors."""
+    waiting = [(source.reference, source.digest)]
+    while waiting:
+        reference, digest = waiting.pop(0)
+        kind, _, name = reference.partition("/")
+        found = work.find(kind, name) if kind in MADE_HERE else None
+        if found is None or found.digest != digest:
+            continue
+        if found.input_of_kind("projections"):
+            return found
+        waiting += found.inputs.items()
+    return None
+
+
+def _unchanged(work: WorkDirectory, user: Artifact, kind: str, name: str) -> Artifact:
+    found = work.find(kind, name)
+    if found is None or user.inputs.get(f"{kind}/{name}") != found.digest:
+        state = "gone" if found is None else "not what it was"
+        raise InputError(
+            f"{user.reference} was made with {kind}/{name}, which is {state}",
+            "make the student anew, or take --documents that need no projection",
+        )
+    return found

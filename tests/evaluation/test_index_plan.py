@@ -1,0 +1,61 @@
+"""What settings become for a corpus."""
+
+from __future__ import annotations
+
+import pytest
+
+from sentcompress.errors import InputError
+from sentcompress.evaluation.index_plan import KINDS, IndexSettings, bits_for, cells_for, plan_index, segments_for
+
+SETTINGS = IndexSettings()
+
+
+def test_cells_are_lowered_to_what_the_corpus_can_train() -> None:
+    assert cells_for(87_265, 1024) == 1024
+    assert cells_for(39 * 1024, 1024) == 1024
+    assert cells_for(39 * 1024 - 1, 1024) == 1023
+    assert cells_for(5, 1024) == 1
+
+
+def test_codes_get_shorter_until_the_corpus_is_too_small() -> None:
+    assert [bits_for("pq", documents) for documents in (9984, 9983, 4991, 624)] == [8, 7, 6, 4]
+    with pytest.raises(InputError, match="623 documents is too small to train pq: it needs at least 624"):
+        bits_for("pq", 623)
+
+
+def test_segments_divide_the_dimension() -> None:
+    assert [segments_for(width, None) for width in (128, 384, 30, 7, 2)] == [32, 96, 6, 1, 1]
+    assert segments_for(128, 16) == 16
+    for wanted in (24, 256):
+        with pytest.raises(InputError, match=f"{wanted} segments do not divide"):
+            segments_for(128, wanted)
+
+
+def test_what_is_lowered_is_told() -> None:
+    plan = plan_index("ivfpq", SETTINGS, 1000, 64)
+    assert plan.settings == {"nlist": 25, "nprobe": 5, "segments": 16, "bits": 4}
+    assert len(plan.warnings) == 2
+    assert "nlist lowered from 1024 to 25" in plan.warnings[0]
+    assert "bits of a code lowered from 8 to 4" in plan.warnings[1]
+    assert not plan_index("ivfpq", SETTINGS, 100_000, 64).warnings
+
+
+def test_candidates_are_at_least_the_depth_and_at_most_the_corpus() -> None:
+    assert plan_index("binary", SETTINGS, 50_000, 8, 10).settings == {"candidates": 100, "rescore": "int8"}
+    assert plan_index("binary", SETTINGS, 50_000, 8, 1000).details["candidates"] == 1000
+    plan = plan_index("binary", SETTINGS, 60, 8, 10)
+    assert plan.details["candidates"] == 60
+    assert plan.warnings == ("binary: all 60 documents are candidates, so the codes select nothing",)
+
+
+def test_training_takes_no_more_than_faiss_would_use() -> None:
+    needed = {kind: plan_index(kind, SETTINGS, 8_800_000, 128).training for kind in KINDS}
+    assert needed["flat"] == needed["hnsw"] == needed["fp16"] == 0
+    assert needed["ivf"] == needed["ivfpq"] == 256 * 1024
+    assert plan_index("ivf", SETTINGS, 5000, 128).training == 5000
+
+
+def test_faults_are_listed_in_the_words_of_the_command_line() -> None:
+    wrong = IndexSettings(nlist=0, segments=0, ef_search=0, rescore="int4")
+    assert [fault.split()[0] for fault in wrong.faults()] == ["--nlist", "--ef-search", "--segments", "--rescore"]
+    assert not SETTINGS.faults()
