@@ -1,0 +1,202 @@
+"""A corpus of 8.8 million vectors (MS MARCO's number of passages) through `eval-retrieval --index ivf` and `ivfpq`.
+
+    python benchmarks/large_index.py [--documents 8800000] [--dimension 128] [--threads 1] [--folder FOLDER]
+
+The vectors are made up: clusters of unequal sizes, and 1,000 queries that are documents with some noise. From there on
+everything is the command's own code: vectors come as a stream, are normalised and put in a file, exact search and the
+index read that file piece by piece. Each kind runs in a process of its own; its peak resident memory is the kernel's
+count for that process, and the limit is 8 GB. FOLDER takes documents x dimension x 4 bytes for the time of the run.
+Writes benchmarks/results/large_index.json and large_index.md.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import platform
+import resource
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from functools import lru_cache
+from itertools import groupby
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from sentcompress.artifacts import Request, WorkDirectory
+from sentcompress.corpora.collections import Collection, Corpus, DataSet
+from sentcompress.corpora.document_ids import DocumentIds
+from sentcompress.encoding.embedders import EmbedderSource
+from sentcompress.encoding.sides import Sides
+from sentcompress.evaluation.index_plan import IndexSettings
+from sentcompress.stages.eval_retrieval import COMMAND, Evaluation, Params
+
+RESULTS = Path(__file__).parent / "results"
+LIMIT = 8e9
+BLOCK = 8192
+CLUSTERS = 20_000
+QUERIES = 1000
+DEPTH = 10
+
+
+@lru_cache(maxsize=1)
+def centres(dimension: int) -> np.ndarray:
+    """[CLUSTERS, D]."""
+    return np.random.default_rng(11).standard_normal((CLUSTERS, dimension), dtype=np.float32)
+
+
+@dataclass(frozen=True)
+class Synthetic:
+    """An embedder whose texts are row numbers; a block of rows has its own seed, so that it can be made anew."""
+
+    dimension: int
+
+    def block(self, number: int) -> np.ndarray:
+        """[BLOCK, D]: a centre for each row, some of them ten times as often as others, and noise."""
+        generator = np.random.default_rng((7, number))
+        cluster = (CLUSTERS * generator.random(BLOCK) ** 2).astype(np.int64)
+        noise = generator.standard_normal((BLOCK, self.dimension), dtype=np.float32)
+        return centres(self.dimension)[cluster] + 0.7 * noise
+
+    def encode(self, texts: Sequence[str], task: Any = None) -> np.ndarray:
+        """Queries: their documents with noise; rows in rising order, so that one block is held at a time."""
+        made: list[np.ndarray] = []
+        for number, rows in groupby(map(int, texts), key=lambda row: row // BLOCK):
+            made.append(self.block(number)[[row % BLOCK for row in rows]])
+        documents = np.concatenate(made)
+        return documents + 0.5 * np.random.default_rng(13).standard_normal(documents.shape, dtype=np.float32)
+
+    def stream(self, chunks: Iterable[Sequence[str]], task: Any = None) -> Iterator[np.ndarray]:
+        """Documents, a block at a time."""
+        for chunk in chunks:
+            yield self.block(int(chunk[0]) // BLOCK)[: len(chunk)]
+
+    def described(self) -> dict[str, Any]:
+        return {"dimension": self.dimension, "parameters": None, "dtype": "synthetic"}
+
+    def count_tokens(self, texts: Sequence[str]) -> None:
+        return None
+
+
+@dataclass(frozen=True)
+class SyntheticSource(EmbedderSource):
+    """Where the evaluation expects a model."""
+
+    dimension: int = 128
+
+    def open(self, *, device: str = "auto", dtype: str = "float32") -> Synthetic:
+        return Synthetic(self.dimension)
+
+
+def synthetic_collection(documents: int) -> Collection:
+    """Row numbers as texts; the queries come from a hundred blocks all over the corpus."""
+
+    def texts() -> Iterator[list[str]]:
+        for start in range(0, documents, BLOCK):
+            yield [str(row) for row in range(start, min(start + BLOCK, documents))]
+
+    generator = np.random.default_rng(5)
+    starts = BLOCK * generator.choice(-(-documents // BLOCK), size=100).repeat(2 * QUERIES // 100)
+    rows = np.unique(np.minimum(starts + generator.integers(BLOCK, size=len(starts)), documents - 1))
+    queries = sorted(generator.permutation(rows)[:QUERIES].tolist())
+    ids = DocumentIds(str(row) for row in range(documents))
+    return Collection(Corpus(ids, texts), tuple(map(str, queries)), tuple({row: 1} for row in queries))
+
+
+def run_one(kind: str, options: argparse.Namespace) -> dict[str, Any]:
+    """One kind, in this process."""
+    started = time.perf_counter()
+    collection = synthetic_collection(options.documents)
+    params = Params(
+        collection=Path("synthetic"), index=(kind,), threads=options.threads, rounds=3, settings=IndexSettings()
+    )
+    source = SyntheticSource("synthetic", "synthetic", "0" * 64, dimension=options.dimension)
+    data = DataSet("collection", "synthetic", None, (), lambda: collection)
+    with tempfile.TemporaryDirectory(dir=options.folder) as folder:
+        request = Request("evaluations", f"large-{kind}", COMMAND, {"documents": options.documents})
+        with WorkDirectory(folder).build(request) as build:
+            evaluation = Evaluation(params, data, collection, DEPTH, build)
+            facts = build.finish(evaluation.facts({"model": Sides(source, source)})).facts
+    # Linux counts in kibibytes, macOS in bytes.
+    peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * (1 if sys.platform == "darwin" else 1024)
+    entry = facts["indexes"][0]
+    return {
+        "index": kind,
+        "settings": entry["settings"],
+        "peak_bytes": peak,
+        "seconds": round(time.perf_counter() - started, 1),
+        "exact": facts["exact"]["model"],
+        **entry["model"],
+    }
+
+
+def table(document: dict[str, Any]) -> str:
+    """Markdown."""
+    lines = [
+        f"{document['documents']:,} vectors of {document['dimension']} dimensions "
+        f"({document['raw_vector_bytes'] / 1e9:.2f} GB as float32), {QUERIES:,} queries, first {DEPTH} documents, "
+        f"{document['threads']} thread(s), {document['machine']['processor']}",
+        "",
+        "| index | settings | peak memory | index bytes | build | ms per 1,000 queries | p50 / p95 of one | "
+        "MRR@10 (exact) | of the exact first 10 |",
+        "|---|---|---|---|---|---|---|---|---|",
+    ]
+    for row in document["indexes"]:
+        settings = ", ".join(f"{key} {value}" for key, value in row["settings"].items())
+        lines.append(
+            f"| {row['index']} | {settings} | {row['peak_bytes'] / 1e9:.2f} GB | {row['index_bytes']:,} | "
+            f"{row['build_seconds']:,.0f} s | {row['milliseconds_per_1000_queries']:,.0f} | "
+            f"{row['milliseconds_p50']:.2f} / {row['milliseconds_p95']:.2f} ms | "
+            f"{row['mrr_at_10']:.2f} ({row['exact']['mrr_at_10']:.2f}) | {row['overlap_at_10']:.1f}% |"
+        )
+    return "\n".join(lines) + "\n"
+
+
+def machine() -> dict[str, Any]:
+    lines = Path("/proc/cpuinfo").read_text(encoding="utf-8").splitlines() if Path("/proc/cpuinfo").exists() else []
+    model = next((line.split(":", 1)[1].strip() for line in lines if "model name" in line), platform.processor())
+    return {"processor": model, "cores": os.cpu_count(), "python": platform.python_version()}
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--documents", type=int, default=8_800_000)
+    parser.add_argument("--dimension", type=int, default=128)
+    parser.add_argument("--threads", type=int, default=1)
+    parser.add_argument("--folder", type=Path, default=Path(tempfile.gettempdir()), help="where the vectors go")
+    parser.add_argument("--index", default="ivf,ivfpq")
+    parser.add_argument("--one", help=argparse.SUPPRESS)
+    options = parser.parse_args()
+    if options.one:
+        print(json.dumps(run_one(options.one, options)))
+        return
+    rows = []
+    for kind in options.index.split(","):
+        words = [sys.executable, __file__, *sys.argv[1:], "--one", kind]
+        done = subprocess.run(words, stdout=subprocess.PIPE, text=True, check=True)
+        rows.append(json.loads(done.stdout))
+    document = {
+        "documents": options.documents,
+        "dimension": options.dimension,
+        "raw_vector_bytes": options.documents * options.dimension * 4,
+        "threads": options.threads,
+        "limit_bytes": int(LIMIT),
+        "machine": machine(),
+        "indexes": rows,
+    }
+    RESULTS.mkdir(exist_ok=True)
+    (RESULTS / "large_index.json").write_text(json.dumps(document, indent=1) + "\n", encoding="utf-8")
+    (RESULTS / "large_index.md").write_text(table(document), encoding="utf-8")
+    print(table(document))
+    if any(row["peak_bytes"] >= LIMIT for row in rows):
+        raise SystemExit("over the limit")
+
+
+if __name__ == "__main__":
+    main()
