@@ -116,12 +116,15 @@ def open_bytes(readable: Readable) -> Iterator[BinaryIO]:
             yield cast(BinaryIO, raw)
 
 
-def open_lines(readable: Readable, *, bad: BadRecords | None = None) -> Iterator[tuple[int, str]]:
+def open_lines(
+    readable: Readable, *, bad: BadRecords | None = None, encoding: str = "utf-8"
+) -> Iterator[tuple[int, str]]:
     """Lines with their numbers (from 1), without line ends. A byte order mark is dropped.
 
     Args:
         readable: a path, "-" for standard input, or a `Source`.
         bad: what to do with lines that are not UTF-8; by default the first one is an error.
+        encoding: utf-8, or latin-1, which takes any byte.
 
     Raises:
         InputError: what `open_bytes` raises; a binary file; a line that is not UTF-8; an endless line.
@@ -137,7 +140,7 @@ def open_lines(readable: Readable, *, bad: BadRecords | None = None) -> Iterator
             if len(line) > LONGEST_LINE:
                 raise InputError(f"{source.name}, line {number}: longer than {LONGEST_LINE} bytes", "is this text?")
             try:
-                text = line.decode("utf-8")
+                text = line.decode(encoding)
             except UnicodeDecodeError as error:
                 bad.add(
                     f"{source.name}, line {number}: not UTF-8 (byte {error.start + 1} of the line)",

@@ -14,6 +14,7 @@ import numpy.typing as npt
 from sentcompress.artifacts import WorkDirectory, file_digest
 from sentcompress.corpora.vector_file import SUFFIX, VectorFile
 from sentcompress.encoding.engine import EncodeEngine
+from sentcompress.encoding.token_counts import TokenCounts, count_tokens
 from sentcompress.models.catalog import NamedModel, find_model
 from sentcompress.models.encoder import Encoder
 from sentcompress.progress import Task
@@ -36,6 +37,9 @@ class Embedder(Protocol):
 
     def described(self) -> dict[str, Any]:
         """Parameters and number format, for the record."""
+
+    def count_tokens(self, texts: Sequence[str]) -> TokenCounts | None:
+        """How long the texts are in the model's tokens; None where there is no tokenizer."""
 
 
 @dataclass(frozen=True)
@@ -82,6 +86,7 @@ class ModelEmbedder:
     """A model behind the encode engine."""
 
     def __init__(self, encoder: Encoder, *, device: str, dtype: str) -> None:
+        self._encoder = encoder
         self._parameters = encoder.count_parameters()
         self._engine = EncodeEngine(encoder, device=device, dtype=dtype)
 
@@ -97,6 +102,9 @@ class ModelEmbedder:
 
     def described(self) -> dict[str, Any]:
         return {"dimension": self.dimension, "parameters": self._parameters, "dtype": self._engine.compute_dtype}
+
+    def count_tokens(self, texts: Sequence[str]) -> TokenCounts | None:
+        return count_tokens(self._encoder, texts)
 
 
 class FileEmbedder:
@@ -120,6 +128,9 @@ class FileEmbedder:
 
     def described(self) -> dict[str, Any]:
         return {"dimension": self.dimension, "parameters": None, "dtype": "as in the file"}
+
+    def count_tokens(self, texts: Sequence[str]) -> TokenCounts | None:
+        return None
 
 
 def find_embedder(

@@ -1,0 +1,149 @@
+"""`sentcompress eval-fidelity`."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from sentcompress.artifacts import WorkDirectory
+from sentcompress.cli import options
+from sentcompress.cli.intervals import short, shown
+
+# Characters of a sentence that a table shows.
+SHOWN = 60
+
+
+def command(
+    text: Annotated[
+        list[Path] | None,
+        typer.Option(
+            "--text",
+            help="Sentences: a text file with one a line, jsonl, csv, tsv or parquet, or a folder of such files. May "
+            "be given several times. By default the sentence table, as far as the training held it out.",
+        ),
+    ] = None,
+    sentences: options.Sentences = None,
+    model: options.Model = None,
+    compare: Annotated[
+        str, typer.Option("--compare", help="The model to hold it against, named as for --model.")
+    ] = "teacher",
+    sample: Annotated[int, typer.Option("--sample", help="The most sentences to use, drawn with the seed.")] = 10_000,
+    neighbours: Annotated[
+        int, typer.Option("--neighbours", help="Nearest neighbours of a sentence that are compared.")
+    ] = 10,
+    pairwise: Annotated[int, typer.Option("--pairwise", help="Sentences of which all pairs are compared.")] = 1000,
+    show: Annotated[int, typer.Option("--show", help="Pairs of sentences to show on which the models disagree.")] = 10,
+    bootstrap: options.Bootstrap = 1000,
+    seed: options.Seed = 0,
+    skip_bad: options.SkipBad = False,
+    device: options.Device = "auto",
+    dtype: options.Dtype = "float32",
+    revision: options.Revision = None,
+    trust_remote_code: options.TrustRemoteCode = False,
+    name: options.Name = None,
+    work: options.Work = options.DEFAULT_WORK,
+    force: options.Force = False,
+    as_json: options.Json = False,
+    quiet: options.Quiet = False,
+) -> None:
+    """Tell without labels what a model keeps of its teacher, on your own sentences, and what to expect of it."""
+    from sentcompress.cli import render
+    from sentcompress.stages import eval_fidelity as stage
+
+    params = stage.Params(
+        text=text or (),
+        sentences=sentences,
+        model=model,
+        compare=compare,
+        sample=sample,
+        neighbours=neighbours,
+        pairwise=pairwise,
+        show=show,
+        bootstrap=bootstrap,
+        seed=seed,
+        skip_bad=skip_bad,
+        device=device,
+        dtype=dtype,
+        revision=revision,
+        trust_remote_code=trust_remote_code,
+        name=name,
+        force=force,
+    )
+    with render.reporting(quiet) as reporter:
+        artifact = stage.run(params, WorkDirectory(work), reporter)
+    result = artifact.facts
+    if as_json:
+        render.print_json({**result, "artifact": artifact.reference, "path": str(artifact.path)})
+        return
+    ours, other = result["model"], result["compare"]
+    heads = [short(ours["label"]), short(other["label"])]
+    render.print_facts(_agreement(result), f"{heads[0]} held against {heads[1]}, {result['sentences']:,} sentences")
+    render.print_table(
+        [f"length in {result['unit_of_length']}", "sentences", "neighbours kept, %"],
+        [_bucket(bucket) for bucket in result["neighbours"]["by_length"]],
+    )
+    render.print_table(["each on its own", *heads], _shapes(ours, other))
+    if result["disagreements"]:
+        render.print_table(
+            ["where they disagree most", "", *heads],
+            [_disagreement(pair) for pair in result["disagreements"]],
+        )
+    render.print_facts({"protocol": result["protocol"]["statement"]})
+    verdict = result["verdict"]
+    render.print_text("\n".join([verdict["text"], *(f"Mind: {caution}." for caution in verdict["cautions"])]))
+    render.finished(artifact, None, as_json=False, quiet=quiet)
+
+
+def _agreement(result: Mapping[str, Any]) -> dict[str, Any]:
+    near, cosine = result["neighbours"], result["cosine_to_compared"]
+    facts = {
+        f"shared of {near['k']} nearest neighbours": _share(near["overlap"], near["interval"])
+        + f"; by chance {100 * near['by_chance']:.1f}%",
+        f"its nearest among the {near['k']} nearest": _share(near["nearest_found"], near["nearest_found_interval"]),
+        "Spearman of all similarities": result["spearman_of_similarities"],
+        "cosine of each sentence": result["cosine_is_to"],
+    }
+    if cosine:
+        facts["cosine of each sentence"] = (
+            f"{cosine['mean']:.4f} in the mean, 5% are below {cosine['percentile_5']:.4f} (to {result['cosine_is_to']})"
+        )
+    return facts
+
+
+def _share(share: float, interval: Sequence[float] | None) -> str:
+    bounds = shown(interval and [100 * bound for bound in interval], digits=1)
+    return f"{100 * share:.1f}%" + (f" (95%: {bounds})" if bounds else "")
+
+
+def _bucket(bucket: Mapping[str, Any]) -> list[Any]:
+    name = f"{bucket['name']}, {bucket['shortest']} to {bucket['longest']}"
+    return [name, bucket["sentences"], 100 * bucket["overlap"]]
+
+
+def _shapes(ours: Mapping[str, Any], other: Mapping[str, Any]) -> list[list[Any]]:
+    of_first = f"first {ours['dimensions_shown']} dimensions"
+    measures = {
+        "anisotropy (mean cosine of pairs)": "anisotropy",
+        "effective rank": "effective_rank",
+        f"mean |correlation|, {of_first}": "mean_absolute_correlation",
+        f"mean |covariance|, {of_first}": "mean_absolute_covariance",
+    }
+    both = (ours, other)
+    tokens = {"sentences that are cut off, %": "truncated_share", "unknown tokens, %": "unknown_share"}
+    return [
+        ["dimensions", *(of["dimension"] for of in both)],
+        *([name, *(of["tokens"] and 100 * of["tokens"][key] for of in both)] for name, key in tokens.items()),
+        *([name, *(of[key] for of in both)] for name, key in measures.items()),
+    ]
+
+
+def _disagreement(pair: Mapping[str, Any]) -> list[Any]:
+    first, second = (_cut(pair[side]) for side in ("first", "second"))
+    return [first, second, pair["model"], pair["compare"]]
+
+
+def _cut(text: str) -> str:
+    return text if len(text) <= SHOWN else f"{text[: SHOWN - 3]}..."

@@ -1,0 +1,155 @@
+"""The document of a fidelity evaluation, from the vectors of two models on the same sentences."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from sentcompress.evaluation.bootstrap import mean_interval
+from sentcompress.evaluation.fidelity import (
+    Spread,
+    bin_edges,
+    disagreements,
+    histogram,
+    nearest,
+    nearest_found,
+    pairwise,
+    shared_neighbours,
+)
+from sentcompress.evaluation.geometry import anisotropy, correlation, covariance, effective_rank, mean_off_diagonal
+from sentcompress.evaluation.metrics import Floats, UndefinedError, cosine_of_pairs, spearman
+
+MODEL, COMPARE = "model", "compare"
+# IBKD's figure 4 shows the covariance of so many dimensions over so many sentences.
+SHOWN_DIMENSIONS = 16
+MOST_SENTENCES = 10_000
+BUCKETS = ("short", "medium", "long")
+MATRIX_DIGITS = 8
+
+
+@dataclass(frozen=True)
+class Measuring:
+    """What is measured how: neighbours of a sentence, sentences whose pairs are compared, pairs shown, and a seed."""
+
+    k: int = 10
+    pairwise: int = 1000
+    show: int = 10
+    bootstrap: int = 1000
+    seed: int = 0
+
+
+def shape_of(vectors: Floats) -> dict[str, Any]:
+    """Anisotropy, effective rank, and the first dimensions' covariance of [N, D] rows of length one.
+
+    Values that are undefined (all vectors the same) are None.
+    """
+    some = vectors[:MOST_SENTENCES]
+    matrix = covariance(some[:, :SHOWN_DIMENSIONS])
+    correlations = correlation(matrix)
+    try:
+        rank = effective_rank(some)
+    except UndefinedError:
+        rank = None
+    rounded: list[list[float | None]] = [[round(float(value), MATRIX_DIGITS) for value in row] for row in matrix]
+    return {
+        "anisotropy": anisotropy(vectors),
+        "effective_rank": rank,
+        "dimensions_shown": len(matrix),
+        "sentences_of_covariance": len(some),
+        "mean_absolute_correlation": mean_off_diagonal(correlations),
+        "mean_absolute_covariance": mean_off_diagonal(rounded),
+        "covariance": rounded,
+        "correlation": [[None if v is None else round(v, MATRIX_DIGITS) for v in row] for row in correlations],
+    }
+
+
+def cosine_to(student: Floats, target: Floats) -> dict[str, float]:
+    """Summary of each sentence's cosine to its target: two [N, D]."""
+    cosines = cosine_of_pairs(student, target)
+    low, middle = np.percentile(cosines, [5, 50])
+    return {"mean": float(cosines.mean()), "percentile_5": float(low), "median": float(middle)}
+
+
+def agreement(
+    vectors: Mapping[str, Floats], texts: Sequence[str], lengths: npt.NDArray[np.int64], measuring: Measuring
+) -> dict[str, Any]:
+    """Everything that two models' vectors of the same sentences tell about each other.
+
+    Args:
+        vectors: "model" and "compare" -> [N, D], rows of length one.
+        texts: the N sentences.
+        lengths: [N], in whatever unit the buckets are to be made.
+    """
+    near = {role: nearest(of, measuring.k) for role, of in vectors.items()}
+    shared = shared_neighbours(near[MODEL], near[COMPARE])
+    found_first = nearest_found(near[MODEL], near[COMPARE])
+    some = np.random.default_rng(measuring.seed).permutation(len(texts))[: measuring.pairwise]
+    similar = {role: pairwise(of[some]) for role, of in vectors.items()}
+    try:
+        order = spearman(similar[COMPARE], similar[MODEL])
+    except UndefinedError:
+        order = None
+    edges = bin_edges()
+    spreads = {role: Spread.of(of) for role, of in similar.items()}
+    found = disagreements(
+        vectors[MODEL],
+        vectors[COMPARE],
+        (near[MODEL], near[COMPARE]),
+        (spreads[MODEL], spreads[COMPARE]),
+        measuring.show,
+    )
+    return {
+        "neighbours": {
+            "k": measuring.k,
+            "overlap": float(shared.mean()),
+            "interval": _interval(shared, measuring),
+            "nearest_found": float(found_first.mean()),
+            "nearest_found_interval": _interval(found_first, measuring),
+            "by_chance": measuring.k / (len(texts) - 1),
+            "by_length": _by_length(shared, lengths),
+        },
+        "spearman_of_similarities": order,
+        "sentences_of_similarities": len(some),
+        "histogram": {
+            "edges": [round(float(edge), 4) for edge in edges],
+            **{role: histogram(of, edges) for role, of in similar.items()},
+        },
+        "disagreements": [
+            {
+                "first": texts[pair.first],
+                "second": texts[pair.second],
+                "model": pair.model,
+                "compare": pair.compare,
+                "gap": pair.gap,
+            }
+            for pair in found
+        ],
+    }
+
+
+def _interval(values: npt.NDArray[np.float64], measuring: Measuring) -> list[float] | None:
+    return list(mean_interval(values, measuring.seed, measuring.bootstrap)) if measuring.bootstrap else None
+
+
+def _by_length(shared: npt.NDArray[np.float64], lengths: npt.NDArray[np.int64]) -> list[dict[str, Any]]:
+    """The overlap in three parts of about equal size by length; a part that is empty is left out."""
+    bounds = np.quantile(lengths, [1 / 3, 2 / 3])
+    bucket = np.searchsorted(bounds, lengths, side="left")
+    rows = []
+    for number, name in enumerate(BUCKETS):
+        mine = bucket == number
+        if mine.any():
+            rows.append(
+                {
+                    "name": name,
+                    "sentences": int(mine.sum()),
+                    "shortest": int(lengths[mine].min()),
+                    "longest": int(lengths[mine].max()),
+                    "overlap": float(shared[mine].mean()),
+                }
+            )
+    return rows

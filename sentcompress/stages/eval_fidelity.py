@@ -1,0 +1,266 @@
+"""Tell without labels what a model keeps of another one, its teacher, on the user's own sentences."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from sentcompress.artifacts import Artifact, Request, WorkDirectory, file_digest
+from sentcompress.corpora.sentence_table import SentenceTable
+from sentcompress.corpora.text_files import BadRecords
+from sentcompress.corpora.text_sample import TextSample, find_text_files, sample_texts, texts_of_files
+from sentcompress.encoding.embedded_texts import EmbeddedTexts, embed_texts
+from sentcompress.encoding.embedders import EmbedderSource, find_embedder
+from sentcompress.encoding.token_counts import TokenCounts
+from sentcompress.errors import InputError, MissingArtifactError, raise_faults
+from sentcompress.evaluation.fidelity_result import COMPARE, MODEL, Measuring, agreement, cosine_to, shape_of
+from sentcompress.evaluation.fidelity_verdict import judge
+from sentcompress.evaluation.metrics import Floats, normalized
+from sentcompress.evaluation.results import write_result
+from sentcompress.exporting.lineage import ancestors
+from sentcompress.models.projection import Projection
+from sentcompress.progress import SILENT, Reporter
+from sentcompress.training.rows import hold_out
+
+COMMAND = "eval-fidelity"
+
+
+@dataclass(frozen=True)
+class Params:
+    """What to compare, on which sentences: files and folders, or a sentence table of the work directory.
+
+    `neighbours`, `pairwise` and `show` are numbers of neighbours of a sentence, of sentences of which all pairs are
+    compared, and of disagreements shown.
+    """
+
+    text: Sequence[Path] = ()
+    sentences: str | None = None
+    model: str | None = None
+    compare: str = "teacher"
+    sample: int = 10_000
+    neighbours: int = 10
+    pairwise: int = 1000
+    show: int = 10
+    bootstrap: int = 1000
+    seed: int = 0
+    skip_bad: bool = False
+    device: str = "auto"
+    dtype: str = "float32"
+    revision: str | None = None
+    trust_remote_code: bool = False
+    name: str | None = None
+    force: bool = False
+
+    def check(self) -> None:
+        """Raise UsageError that lists every fault."""
+        least = {"sample": 3, "neighbours": 1, "pairwise": 3, "show": 0, "bootstrap": 0, "seed": 0}
+        faults = [
+            f"--{option} must be at least {lowest}, not {getattr(self, option)}"
+            for option, lowest in least.items()
+            if getattr(self, option) < lowest
+        ]
+        if self.text and self.sentences:
+            faults.append("--text and --sentences cannot both be given")
+        raise_faults(faults, COMMAND)
+
+
+def run(params: Params, work: WorkDirectory, reporter: Reporter = SILENT) -> Artifact:
+    """Compare the two models; the artifact's facts are the result.
+
+    Raises:
+        MissingArtifactError: no sentences named and none in the work directory, or no model.
+        InputError: a file that cannot be read, or too few sentences.
+    """
+    params.check()
+    revision = params.revision if params.model != params.compare else None
+    model = find_embedder(work, params.model, revision=revision, trust_remote_code=params.trust_remote_code)
+    compare = find_embedder(work, params.compare, trust_remote_code=params.trust_remote_code)
+    source = _of_files(params) if params.text else _of_table(params, work, model)
+    target = _Target.find(work, model, compare)
+    inputs = {**source.inputs, **model.inputs, **compare.inputs, **target.inputs}
+    keys = ("sample", "neighbours", "pairwise", "show", "bootstrap", "seed", "skip_bad", "dtype")
+    asked = {**{key: getattr(params, key) for key in keys}, MODEL: model.reference, COMPARE: compare.reference}
+    request = Request("evaluations", params.name or f"fidelity-{model.slug}", COMMAND, asked, inputs)
+    with work.build(request, force=params.force, reporter=reporter) as build:
+        if build.fresh:
+            return build.fresh
+        return write_result(build, _evaluate(params, source, {MODEL: model, COMPARE: compare}, target, reporter))
+
+
+@dataclass(frozen=True)
+class _Source:
+    """Where sentences come from.
+
+    Attributes:
+        kind: what they are, for the protocol.
+        seen: whether the student was trained on them.
+    """
+
+    kind: str
+    inputs: dict[str, str]
+    files: Sequence[Path] = ()
+    table: Artifact | None = None
+    rows: npt.NDArray[np.int64] | None = None
+    seen: bool = False
+
+    def sample(self, params: Params, bad: BadRecords) -> TextSample:
+        if self.table is None:
+            return sample_texts(texts_of_files(self.files, bad), params.sample, params.seed)
+        wanted = set(self.rows.tolist()) if self.rows is not None else None
+        every = (text for texts in SentenceTable(self.table.path).stream() for text in texts)
+        chosen = (text for row, text in enumerate(every) if wanted is None or row in wanted)
+        return sample_texts(chosen, params.sample, params.seed)
+
+
+def _of_files(params: Params) -> _Source:
+    files = find_text_files(params.text)
+    return _Source("the user's sentences", {f"file:{f.resolve()}": file_digest(f) for f in files}, files)
+
+
+def _of_table(params: Params, work: WorkDirectory, model: EmbedderSource) -> _Source:
+    """The sentences that the student's training held out, if it did; else the originals of the table."""
+    try:
+        table = work.get("sentences", params.sentences)
+    except MissingArtifactError as error:
+        raise MissingArtifactError(error.message, f"{error.hint}, or name files of sentences with --text") from None
+    parents = SentenceTable(table.path).parents()
+    rows, seen = np.flatnonzero(parents < 0), False
+    inputs = {table.reference: table.digest}
+    trained = [
+        student
+        for student in ancestors(work, model.reference, model.digest)
+        if student.manifest["kind"] == "students" and student.inputs.get(table.reference) == table.digest
+    ]
+    for student in trained:
+        # Graded pairs chose the checkpoint of a student with a file among its inputs, so no sentence was held out.
+        if student.manifest["command"] != "distill" or any(r.startswith("file:") for r in student.inputs):
+            seen = True
+        else:
+            rows = np.intersect1d(rows, hold_out(parents, int(student.parameters.get("seed", 0)))[1])
+    if trained and not seen:
+        return _Source(f"sentences of {table.reference} that the training held out", inputs, table=table, rows=rows)
+    return _Source(f"originals of {table.reference}", inputs, table=table, rows=rows, seen=seen)
+
+
+@dataclass(frozen=True)
+class _Target:
+    """What the student's vectors can be held against one by one: the teacher's own, or projected ones."""
+
+    projection: Artifact | None = None
+
+    @property
+    def inputs(self) -> dict[str, str]:
+        return {self.projection.reference: self.projection.digest} if self.projection else {}
+
+    @classmethod
+    def find(cls, work: WorkDirectory, model: EmbedderSource, compare: EmbedderSource) -> _Target:
+        """The projection that the student learnt, if it was fitted on vectors of the model that it is compared with."""
+        line = ancestors(work, model.reference, model.digest)
+        made = {artifact.reference: artifact for artifact in line}
+        for projection in (artifact for artifact in line if artifact.manifest["kind"] == "projections"):
+            for reference, digest in projection.inputs.items():
+                vectors = made.get(reference)
+                if vectors and compare.digest in (digest, *vectors.inputs.values()):
+                    return cls(projection)
+        return cls()
+
+    def cosine(self, student: Floats, teacher: Floats) -> tuple[dict[str, float] | None, str]:
+        """The summary of the cosines and what they are to, or None and why there are none."""
+        if self.projection is not None:
+            projected = Projection.load(self.projection.path).apply(np.asarray(teacher, dtype=np.float32))
+            if projected.shape == student.shape:
+                return cosine_to(student, projected), f"the vectors projected by {self.projection.reference}"
+        if student.shape == teacher.shape:
+            return cosine_to(student, teacher), "the vectors as they are"
+        return None, (
+            f"not comparable: {student.shape[1]} dimensions against {teacher.shape[1]}, and no projection between them"
+        )
+
+
+def _evaluate(
+    params: Params, source: _Source, models: dict[str, EmbedderSource], target: _Target, reporter: Reporter
+) -> dict[str, Any]:
+    bad = BadRecords(skip=params.skip_bad)
+    with reporter.track("reading sentences", None):
+        sample = source.sample(params, bad)
+    if bad.count:
+        reporter.warn(f"{bad.count} lines that cannot be read left out")
+    embedded, tokens = _embed(params, models, sample.texts, reporter)
+    usable = np.flatnonzero(np.all([of.vectors.any(axis=1) for of in embedded.values()], axis=0))
+    if len(usable) < params.neighbours + 2:
+        raise InputError(
+            f"{len(usable)} usable sentences: {params.neighbours} neighbours need at least {params.neighbours + 2}",
+            "give more sentences, or fewer --neighbours",
+        )
+    texts = [sample.texts[row] for row in usable]
+    raw: dict[str, Floats] = {role: of.vectors[usable] for role, of in embedded.items()}
+    unit: dict[str, Floats] = {role: normalized(vectors)[0] for role, vectors in raw.items()}
+    counted = tokens[COMPARE] or tokens[MODEL]
+    lengths = counted.lengths[usable] if counted else np.array([len(text.split()) for text in texts])
+    cosine, of_cosine = target.cosine(raw[MODEL], raw[COMPARE])
+    result: dict[str, Any] = {
+        "evaluation": "fidelity",
+        "protocol": _protocol(params, source, sample, len(texts)),
+        **{
+            role: {**of.described, "tokens": _tokens(tokens[role]), **shape_of(unit[role])}
+            for role, of in embedded.items()
+        },
+        "sentences": len(texts),
+        "seen_in_training": source.seen,
+        "cosine_to_compared": cosine,
+        "cosine_is_to": of_cosine,
+        "unit_of_length": "tokens" if counted else "words",
+        **agreement(unit, texts, lengths, _measuring(params)),
+    }
+    return {**result, "verdict": judge(result).as_dict()}
+
+
+def _embed(
+    params: Params, models: dict[str, EmbedderSource], texts: Sequence[str], reporter: Reporter
+) -> tuple[dict[str, EmbeddedTexts], dict[str, TokenCounts | None]]:
+    embedded: dict[str, EmbeddedTexts] = {}
+    tokens: dict[str, TokenCounts | None] = {}
+    for role, source in models.items():
+        if role == COMPARE and source == models[MODEL]:
+            embedded[role], tokens[role] = embedded[MODEL], tokens[MODEL]
+            continue
+        embedder = source.open(device=params.device, dtype=params.dtype)
+        embedded[role] = embed_texts(source, embedder, texts, reporter, "they are left out")
+        tokens[role] = embedder.count_tokens(texts)
+    return embedded, tokens
+
+
+def _tokens(counts: TokenCounts | None) -> dict[str, Any] | None:
+    if counts is None:
+        return None
+    return {
+        "limit": counts.limit,
+        "mean_length": float(counts.lengths.mean()),
+        "truncated_share": counts.truncated_share,
+        "unknown_share": counts.unknown_share,
+    }
+
+
+def _measuring(params: Params) -> Measuring:
+    return Measuring(params.neighbours, params.pairwise, params.show, params.bootstrap, params.seed)
+
+
+def _protocol(params: Params, source: _Source, sample: TextSample, used: int) -> dict[str, Any]:
+    drawn = "all" if sample.complete else f"{len(sample.texts):,} drawn with seed {params.seed}"
+    return {
+        "statement": f"{source.kind}: {drawn} of the distinct sentences, {used:,} used; cosines; share of the "
+        f"{params.neighbours} nearest other sentences that both models name; Spearman between the two models' "
+        f"similarities of all pairs of {min(params.pairwise, used):,} sentences; anisotropy is the mean cosine of all "
+        "pairs; effective rank after Roy and Vetterli (2007), of the covariance; disagreements are looked for among "
+        "neighbours, in standard deviations of each model's similarities",
+        "sentences_read": sample.read,
+        "sample": params.sample,
+        "complete": sample.complete,
+        "seed": params.seed,
+        "neighbours": params.neighbours,
+    }

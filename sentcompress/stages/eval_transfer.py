@@ -1,0 +1,230 @@
+"""Score a model's vectors as features of seven classification tasks, next to another one's if wanted."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from sentcompress.artifacts import Artifact, Request, WorkDirectory, file_digest
+from sentcompress.corpora.text_files import BadRecords
+from sentcompress.corpora.transfer import ALL, DEV, PAIRS, TASKS, TEST, TRAIN, Split, TransferTask, read_transfer
+from sentcompress.encoding.embedded_texts import EmbeddedTexts, embed_texts
+from sentcompress.encoding.embedders import EmbedderSource, find_embedder
+from sentcompress.errors import InputError, raise_faults
+from sentcompress.evaluation.accuracy import COMPARE, MODEL, Compared, compare_predictions, majority, mean_of_tasks
+from sentcompress.evaluation.correlation_bootstrap import Resampling
+from sentcompress.evaluation.metrics import Floats, UndefinedError
+from sentcompress.evaluation.results import write_result
+from sentcompress.evaluation.transfer import (
+    MAX_ITERATIONS,
+    SEED,
+    SOLVER,
+    Classifiers,
+    Examples,
+    Labels,
+    Prediction,
+    fits_of,
+    pair_features,
+)
+from sentcompress.progress import SILENT, Reporter
+
+COMMAND = "eval-transfer"
+# The class of which F1 is taken, in tasks of pairs.
+PARAPHRASE = "1"
+
+
+@dataclass(frozen=True)
+class Params:
+    """What to score. `only` are names of tasks; `folds` and `seed` are SentEval's unless others are asked for."""
+
+    tasks: Path
+    only: Sequence[str] = ()
+    model: str | None = None
+    compare: str | None = None
+    folds: int = 10
+    bootstrap: int = 1000
+    seed: int = SEED
+    skip_bad: bool = False
+    device: str = "auto"
+    dtype: str = "float32"
+    revision: str | None = None
+    trust_remote_code: bool = False
+    name: str | None = None
+    force: bool = False
+
+    def check(self) -> None:
+        """Raise UsageError that lists every fault."""
+        faults = [
+            f"--{option} must be at least {least}, not {getattr(self, option)}"
+            for option, least in (("folds", 2), ("bootstrap", 0), ("seed", 0))
+            if getattr(self, option) < least
+        ]
+        raise_faults(faults, COMMAND)
+
+
+def run(params: Params, work: WorkDirectory, reporter: Reporter = SILENT) -> Artifact:
+    """Score the model on every task found; the artifact's facts are the result.
+
+    Raises:
+        InputError: files that cannot be read, or a task that is too small for its folds.
+    """
+    params.check()
+    tasks = read_transfer(params.tasks, params.only, BadRecords(skip=params.skip_bad))
+    _warn_of_tasks(tasks, reporter)
+    models = {MODEL: _find(params, work, params.model)}
+    if params.compare:
+        models[COMPARE] = _find(params, work, params.compare)
+    request = _request(params, tasks, models)
+    with work.build(request, force=params.force, reporter=reporter) as build:
+        if build.fresh:
+            return build.fresh
+        return write_result(build, _evaluate(params, tasks, models, reporter))
+
+
+def _find(params: Params, work: WorkDirectory, name: str | None) -> EmbedderSource:
+    # A revision belongs to the model that was named, not to the one it is compared with.
+    revision = params.revision if name == params.model else None
+    return find_embedder(work, name, revision=revision, trust_remote_code=params.trust_remote_code)
+
+
+def _request(params: Params, tasks: Sequence[TransferTask], models: Mapping[str, EmbedderSource]) -> Request:
+    files = {path.resolve() for task in tasks for split in task.splits.values() for path in split.files}
+    inputs = {f"file:{path}": file_digest(path) for path in sorted(files)}
+    for model in models.values():
+        inputs |= model.inputs
+    asked = {
+        **{key: getattr(params, key) for key in ("folds", "bootstrap", "seed", "skip_bad", "dtype")},
+        "tasks": [task.name for task in tasks],
+        **{role: model.reference for role, model in models.items()},
+    }
+    return Request("evaluations", params.name or f"transfer-{models[MODEL].slug}", COMMAND, asked, inputs)
+
+
+def _warn_of_tasks(tasks: Sequence[TransferTask], reporter: Reporter) -> None:
+    for task in tasks:
+        for name, split in task.splits.items():
+            place = task.name if name == ALL else f"{task.name} {name}"
+            if split.empty:
+                reporter.warn(f"{place}: {split.empty} examples without text left out")
+            if split.bad:
+                reporter.warn(f"{place}: {split.bad} lines that cannot be read left out")
+            if len(split) != (official := TASKS[task.name][name]):
+                reporter.warn(
+                    f"{place} has {len(split):,} examples here, the published one {official:,}: "
+                    "the score does not compare with published ones"
+                )
+
+
+def _evaluate(
+    params: Params, tasks: Sequence[TransferTask], models: Mapping[str, EmbedderSource], reporter: Reporter
+) -> dict[str, Any]:
+    embedded: dict[str, EmbeddedTexts] = {}
+    predictions: dict[str, list[Prediction]] = {}
+    for role, model in models.items():
+        if role == COMPARE and model == models[MODEL]:
+            embedded[role], predictions[role] = embedded[MODEL], predictions[MODEL]
+            continue
+        texts = (text for task in tasks for split in task.splits.values() for text in (*split.first, *split.second))
+        opened = model.open(device=params.device, dtype=params.dtype)
+        embedded[role] = embed_texts(model, opened, texts, reporter, "a classifier learns nothing from them")
+        predictions[role] = [_predict(task, embedded[role], params, reporter) for task in tasks]
+    resampling = Resampling(params.bootstrap, params.seed)
+    compared = [
+        _compare(task, {role: of[number] for role, of in predictions.items()}, resampling)
+        for number, task in enumerate(tasks)
+    ]
+    return {
+        "evaluation": "transfer",
+        "protocol": _protocol(params),
+        **{role: of.described for role, of in embedded.items()},
+        "tasks": [of.row for of in compared],
+        "mean": mean_of_tasks(compared),
+    }
+
+
+def _predict(task: TransferTask, embedded: EmbeddedTexts, params: Params, reporter: Reporter) -> Prediction:
+    examples = {name: _examples(task, split, embedded) for name, split in task.splits.items()}
+    with reporter.track(f"{task.name} with {embedded.label}", fits_of(len(examples), params.folds), "fits") as progress:
+        classifiers = Classifiers(params.folds, params.seed, progress.advance)
+        try:
+            if ALL in examples:
+                found = classifiers.nested(examples[ALL])
+            elif DEV in examples:
+                found = classifiers.on_test_by_dev(examples[TRAIN], examples[DEV], examples[TEST].features)
+            else:
+                found = classifiers.on_test(examples[TRAIN], examples[TEST].features)
+        except UndefinedError as error:
+            raise InputError(f"{task.name} cannot be scored: {error}", "use fewer --folds, or more examples") from None
+    if found.unfinished:
+        reporter.warn(f"{task.name}: {found.unfinished} fits stopped after {MAX_ITERATIONS} iterations")
+    return found
+
+
+def _examples(task: TransferTask, split: Split, embedded: EmbeddedTexts) -> Examples:
+    features: Floats = embedded.of(split.first)
+    if task.name in PAIRS:
+        features = pair_features(embedded.of(split.first), embedded.of(split.second))
+    return Examples(features, _numbers(task, split))
+
+
+def _classes(task: TransferTask) -> list[str]:
+    """The labels of what is trained on; class n is the n-th of them."""
+    trained = task.splits.get(TRAIN) or task.splits[ALL]
+    return sorted(set(trained.labels))
+
+
+def _numbers(task: TransferTask, split: Split) -> Labels:
+    classes = _classes(task)
+    if unknown := sorted(set(split.labels) - set(classes)):
+        raise InputError(
+            f"{', '.join(map(str, split.files))}: labels that the training split lacks: {', '.join(unknown)}",
+            f"labels there: {', '.join(classes)}",
+        )
+    return np.array([classes.index(label) for label in split.labels], dtype=np.int64)
+
+
+def _compare(task: TransferTask, predictions: Mapping[str, Prediction], resampling: Resampling) -> Compared:
+    classes, tested = _classes(task), task.splits.get(TEST) or task.splits[ALL]
+    truth = _numbers(task, tested)
+    positive = classes.index(PARAPHRASE) if task.name in PAIRS and PARAPHRASE in classes else None
+    predicted = {role: of.predicted for role, of in predictions.items()}
+    compared = compare_predictions(task.name, truth, predicted, resampling, positive)
+    for role, of in predictions.items():
+        compared.row[role] |= {"c": list(of.chosen)}
+    head = {
+        "name": task.name,
+        "examples": {name: len(split) for name, split in task.splits.items()},
+        "classes": len(classes),
+        "majority": majority(truth),
+        "without_text": sum(split.empty for split in task.splits.values()),
+        "unreadable": sum(split.bad for split in task.splits.values()),
+    }
+    return Compared(head | compared.row, compared.draws)
+
+
+def _protocol(params: Params) -> dict[str, Any]:
+    import sklearn
+
+    intervals = (
+        f"intervals: the middle 95% of {params.bootstrap:,} bootstrap draws of the test examples"
+        if params.bootstrap
+        else "no intervals"
+    )
+    return {
+        "statement": f"SentEval's configuration: logistic regression on frozen vectors, {params.folds} stratified "
+        f"folds (seed {params.seed}), nested for MR, CR, SUBJ and MPQA with C from 2^-2 to 2^3; the official splits of "
+        "SST-2 (C from the same by its dev split), TREC and MRPC (C from 2^-1 to 2^5 by folds of the training split); "
+        "MRPC on |u - v| and u * v; accuracy x 100. The solver is scikit-learn "
+        f"{sklearn.__version__}'s {SOLVER} (L2) in place of SentEval's PyTorch loop, which moves a score by a few "
+        f"tenths; {intervals}",
+        "main_score": "accuracy",
+        "scale": 100,
+        "solver": f"scikit-learn {SOLVER}",
+        "folds": params.folds,
+        "seed": params.seed,
+        "bootstrap": params.bootstrap,
+    }

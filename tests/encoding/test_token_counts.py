@@ -1,0 +1,30 @@
+"""Cut and unknown tokens against the tokenizer itself."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from sentcompress.encoding.token_counts import TokenCounts, count_tokens
+from sentcompress.models.layout import load_encoder
+from sentcompress.models.sources import resolve
+
+
+def test_lengths_limit_and_unknown_tokens(tiny_model: Path) -> None:
+    encoder = load_encoder(resolve(str(tiny_model)))
+    texts = ["the cat", "the zebra in the cat", " ".join(["dog"] * 62), " ".join(["dog"] * 63), ""]
+    counts = count_tokens(encoder, texts)
+    assert counts.lengths.tolist() == [4, 7, 64, 65, 2]  # with [CLS] and [SEP]
+    assert (counts.limit, counts.special, counts.unknown) == (64, 2, 1)
+    assert counts.truncated_share == pytest.approx(1 / 5)
+    assert counts.unknown_share == pytest.approx(1 / (2 + 5 + 62 + 63))
+    # the model reads as many as it says
+    assert [len(ids) for ids in encoder.tokenize(texts)] == [4, 7, 64, 64, 2]
+
+
+def test_shares_of_nothing_are_zero() -> None:
+    counts = TokenCounts(np.array([2, 2]), 64, 0, 2)
+    assert (counts.truncated_share, counts.unknown_share) == (0.0, 0.0)
+    assert TokenCounts(np.zeros(0, np.int64), 64, 0, 2).truncated_share == 0.0

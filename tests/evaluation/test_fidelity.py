@@ -1,0 +1,185 @@
+"""Neighbours, similarities and disagreements of two models against plain loops."""
+
+from __future__ import annotations
+
+import numpy as np
+import numpy.typing as npt
+import pytest
+from scipy import stats
+
+from sentcompress.evaluation import fidelity
+from sentcompress.evaluation.fidelity import (
+    Spread,
+    bin_edges,
+    disagreements,
+    histogram,
+    nearest,
+    nearest_found,
+    pairwise,
+    shared_neighbours,
+)
+from sentcompress.evaluation.fidelity_result import Measuring, agreement, cosine_to, shape_of
+from sentcompress.evaluation.fidelity_verdict import judge
+
+Vectors = npt.NDArray[np.float32]
+
+
+def unit(count: int, width: int, seed: int) -> Vectors:
+    vectors = np.random.default_rng(seed).normal(size=(count, width))
+    return (vectors / np.linalg.norm(vectors, axis=1, keepdims=True)).astype(np.float32)
+
+
+def near(vectors: Vectors, noise: float, seed: int) -> Vectors:
+    """The same vectors, blurred."""
+    blurred = vectors + noise * np.random.default_rng(seed).normal(size=vectors.shape)
+    return (blurred / np.linalg.norm(blurred, axis=1, keepdims=True)).astype(np.float32)
+
+
+def test_nearest_equals_a_full_sort_whatever_the_block(monkeypatch: pytest.MonkeyPatch) -> None:
+    vectors = unit(50, 8, 0)
+    cosines = vectors @ vectors.T
+    np.fill_diagonal(cosines, -2)
+    expected = np.argsort(-cosines, axis=1)[:, :5]
+    for block in (7, 512):
+        monkeypatch.setattr(fidelity, "BLOCK", block)
+        np.testing.assert_array_equal(nearest(vectors, 5), expected)
+
+
+def test_shared_neighbours_counts_what_both_name() -> None:
+    first = np.array([[1, 2, 3], [0, 2, 3], [0, 1, 3]])
+    second = np.array([[3, 2, 1], [5, 3, 6], [7, 8, 9]])
+    np.testing.assert_allclose(shared_neighbours(first, second), [1, 1 / 3, 0])
+
+
+def test_nearest_found_asks_for_the_first_of_the_other() -> None:
+    first = np.array([[1, 2, 3], [0, 2, 3], [0, 1, 3]])
+    second = np.array([[3, 9, 8], [5, 0, 2], [0, 8, 9]])
+    np.testing.assert_allclose(nearest_found(first, second), [1, 0, 1])
+
+
+def test_pairwise_and_histogram() -> None:
+    vectors = unit(20, 4, 1)
+    expected = [float(vectors[i] @ vectors[j]) for i in range(20) for j in range(i + 1, 20)]
+    np.testing.assert_allclose(pairwise(vectors), expected, atol=1e-6)
+    counts = histogram(np.array([-1.0000001, -1, 0.01, 1, 1.0000001]), bin_edges())
+    assert (sum(counts), counts[0], counts[25], counts[-1]) == (5, 2, 1, 2)
+
+
+def test_disagreements_find_what_was_moved() -> None:
+    teacher = unit(60, 16, 2)
+    teacher[7] = near(teacher[3:4], 0.02, 0)[0]  # a near pair of the teacher, torn apart by the student
+    student = near(teacher, 0.01, 3)
+    student[7] = unit(1, 16, 9)[0]
+    spreads = (Spread.of(pairwise(student)), Spread.of(pairwise(teacher)))
+    found = disagreements(student, teacher, (nearest(student, 5), nearest(teacher, 5)), spreads, 3)
+    assert (found[0].first, found[0].second) == (3, 7)
+    assert found[0].compare == pytest.approx(float(teacher[3] @ teacher[7]), abs=1e-6)
+    assert found[0].model == pytest.approx(float(student[3] @ student[7]), abs=1e-6)
+    assert found[0].gap < 0
+    rows = [row for pair in found for row in (pair.first, pair.second)]
+    assert len(rows) == len(set(rows))
+    assert disagreements(teacher, teacher, (nearest(teacher, 5),) * 2, (spreads[1],) * 2, 3) == []
+
+
+def test_agreement_of_a_model_with_itself_is_perfect() -> None:
+    vectors, texts = unit(80, 8, 4), [f"text {n}" for n in range(80)]
+    found = agreement({"model": vectors, "compare": vectors}, texts, np.arange(80), Measuring(k=5, pairwise=40))
+    assert found["neighbours"]["overlap"] == 1
+    assert found["neighbours"]["interval"] == [1, 1]
+    assert found["neighbours"]["nearest_found"] == 1
+    assert found["spearman_of_similarities"] == pytest.approx(1)
+    assert found["disagreements"] == []
+    assert found["histogram"]["model"] == found["histogram"]["compare"]
+    assert sum(found["histogram"]["model"]) == 40 * 39 / 2
+
+
+def test_agreement_of_unrelated_models_is_chance() -> None:
+    texts = [f"text {n}" for n in range(300)]
+    vectors = {"model": unit(300, 8, 5), "compare": unit(300, 12, 6)}
+    found = agreement(vectors, texts, np.arange(300), Measuring(k=10, pairwise=300, show=4))
+    assert found["neighbours"]["overlap"] == pytest.approx(found["neighbours"]["by_chance"], abs=0.02)
+    expected = stats.spearmanr(pairwise(vectors["model"]), pairwise(vectors["compare"])).statistic
+    # the sentences are shuffled, the pairs are the same
+    assert found["spearman_of_similarities"] == pytest.approx(expected, abs=1e-6)
+    assert len(found["disagreements"]) == 4
+
+
+def test_overlap_by_length() -> None:
+    teacher, texts = unit(90, 8, 7), [f"text {n}" for n in range(90)]
+    lengths = np.repeat([5, 10, 30], 30)
+    found = agreement({"model": near(teacher, 0.1, 1), "compare": teacher}, texts, lengths, Measuring(k=5))
+    rows = found["neighbours"]["by_length"]
+    assert [(row["name"], row["sentences"], row["shortest"], row["longest"]) for row in rows] == [
+        ("short", 30, 5, 5),
+        ("medium", 30, 10, 10),
+        ("long", 30, 30, 30),
+    ]
+    assert np.mean([row["overlap"] for row in rows]) == pytest.approx(found["neighbours"]["overlap"])
+    alike = agreement({"model": teacher, "compare": teacher}, texts, np.full(90, 7), Measuring(k=5))
+    assert [row["name"] for row in alike["neighbours"]["by_length"]] == ["short"]
+
+
+def test_shape_and_cosine() -> None:
+    vectors = unit(200, 20, 8)
+    shape = shape_of(vectors)
+    np.testing.assert_allclose(shape["covariance"], np.cov(vectors[:, :16].T), atol=1e-6)
+    assert shape["dimensions_shown"] == 16
+    assert 18 < shape["effective_rank"] <= 20
+    assert abs(shape["anisotropy"]) < 0.02
+    same = shape_of(np.ones((5, 3), np.float32) / np.sqrt(3).astype(np.float32))
+    assert same["effective_rank"] is None
+    assert same["mean_absolute_correlation"] is None
+    assert same["anisotropy"] == pytest.approx(1)
+    student = near(vectors, 0.1, 2)
+    cosines = (student * vectors).sum(axis=1)
+    summary = cosine_to(student, vectors)
+    assert summary["mean"] == pytest.approx(cosines.mean(), abs=1e-6)
+    assert summary["percentile_5"] == pytest.approx(np.percentile(cosines, 5), abs=1e-6)
+
+
+def document(overlap: float, **changes: object) -> dict[str, object]:
+    tokens = {"limit": 64, "truncated_share": 0.0, "unknown_share": 0.0}
+    return {
+        "model": {"label": "student", "tokens": tokens},
+        "compare": {"label": "teacher", "tokens": None},
+        "sentences": 5000,
+        "seen_in_training": False,
+        "spearman_of_similarities": 0.9,
+        "neighbours": {"k": 10, "overlap": overlap, "nearest_found": 0.9, "by_length": []},
+        **changes,
+    }
+
+
+@pytest.mark.parametrize(
+    ("overlap", "level"),
+    [(1.0, "same"), (0.85, "close"), (0.7, "close"), (0.5, "good"), (0.3, "rough"), (0.1, "poor"), (0.0, "poor")],
+)
+def test_verdict_has_a_level_for_every_overlap(overlap: float, level: str) -> None:
+    verdict = judge(document(overlap))
+    assert verdict.level == level
+    assert f"student keeps {100 * overlap:.0f}% of the 10 nearest neighbours of teacher" in verdict.text
+    assert "By rule of thumb" in verdict.text
+    assert verdict.as_dict()["rules_of_thumb"]["good"] == 0.45
+
+
+def test_verdict_names_what_to_mind() -> None:
+    buckets = [{"name": "short", "overlap": 0.8}, {"name": "long", "overlap": 0.5}]
+    tokens = {"limit": 64, "truncated_share": 0.2, "unknown_share": 0.05}
+    cautions = judge(
+        document(
+            0.7,
+            neighbours={"k": 10, "overlap": 0.7, "nearest_found": 0.9, "by_length": buckets},
+            model={"label": "student", "tokens": tokens},
+            sentences=200,
+            seen_in_training=True,
+        )
+    ).cautions
+    words = (
+        "long sentences lose more",
+        "20% of the sentences beyond 64 tokens",
+        "5.0% of the tokens",
+        "few",
+        "trained",
+    )
+    assert all(any(word in caution for caution in cautions) for word in words)
+    assert judge(document(0.7)).cautions == []

