@@ -22,9 +22,13 @@ class SentcompressError(Exception):
 
 
 class UsageError(SentcompressError):
-    """The command was called wrongly: an unknown name, a value out of range, options that clash."""
+    """The command was called wrongly: an unknown name, a value out of range, options that clash.
+
+    `faults` are those that `raise_faults` reports together.
+    """
 
     exit_code = 2
+    faults: tuple[str, ...] = ()
 
 
 class InputError(SentcompressError):
@@ -62,8 +66,9 @@ def raise_faults(faults: list[str], what: str) -> None:
     Raises:
         UsageError: if there is at least one fault.
     """
-    if len(faults) == 1:
-        raise UsageError(f"{what}: {faults[0]}")
-    if faults:
-        lines = "".join(f"\n  - {fault}" for fault in faults)
-        raise UsageError(f"{what}: {len(faults)} faults{lines}")
+    if not faults:
+        return
+    lines = "".join(f"\n  - {fault}" for fault in faults)
+    error = UsageError(f"{what}: {faults[0]}" if len(faults) == 1 else f"{what}: {len(faults)} faults{lines}")
+    error.faults = tuple(faults)
+    raise error

@@ -23,9 +23,21 @@ MIDDLE = (
     "exporting",
     "measuring",
     "reporting",
+    "recipes",
 )
 BASE = ("artifacts", "records", "atomic", "locking", "progress", "errors")
-HEAVY = {"torch", "transformers", "faiss", "sklearn", "pyarrow", "numpy", "nltk", "nlpaug", "sentence_transformers"}
+HEAVY = {
+    "torch",
+    "transformers",
+    "faiss",
+    "sklearn",
+    "pyarrow",
+    "numpy",
+    "nltk",
+    "nlpaug",
+    "sentence_transformers",
+    "matplotlib",
+}
 # Which of the middle packages may use which other, and nothing more.
 SIDEWAYS = {
     ("augmentations", "corpora"),
@@ -39,6 +51,7 @@ SIDEWAYS = {
     ("measuring", "evaluation"),
     ("measuring", "exporting"),
     ("reporting", "exporting"),
+    ("recipes", "corpora"),
 }
 
 
@@ -91,6 +104,12 @@ def test_no_stage_imports_another(path: Path) -> None:
     assert not {name for name in imports(path) if name.startswith("sentcompress.stages")}
 
 
+def test_only_run_looks_other_stages_up() -> None:
+    """A chain has to know its links; it asks for them by name when it runs, and no other stage may do so."""
+    users = {path.name for path in (PACKAGE / "stages").glob("*.py") if "import_module" in path.read_text("utf-8")}
+    assert users == {"run.py"}
+
+
 @pytest.mark.parametrize("path", sorted((PACKAGE / "evaluation").glob("*.py")), ids=lambda path: path.name)
 def test_evaluation_takes_arrays_and_no_torch(path: Path) -> None:
     assert "torch" not in {name.split(".")[0] for name in imports(path)}
@@ -99,6 +118,14 @@ def test_evaluation_takes_arrays_and_no_torch(path: Path) -> None:
 def test_only_render_imports_rich() -> None:
     users = {path.name for path in modules() if any(name.split(".")[0] == "rich" for name in imports(path))}
     assert users == {"render.py"}
+
+
+def test_only_the_drawing_of_reports_imports_matplotlib_and_only_when_something_is_drawn() -> None:
+    users = {path for path in modules() if any(name.split(".")[0] == "matplotlib" for name in imports(path))}
+    assert {path.parent.name for path in users} == {"reporting"}
+    code = "import sys, sentcompress.stages.report; print('matplotlib' in sys.modules)"
+    run = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert run.stdout.strip() == "False"
 
 
 def test_stages_neither_print_nor_exit() -> None:

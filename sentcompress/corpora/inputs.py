@@ -83,7 +83,7 @@ def open_inputs(
             if name == STDIN or _is_pipe(name):
                 sources.append(stack.enter_context(_spooled(name, spool, reporter)))
             else:
-                sources.append(None if _is_hub_name(name) else as_source(name))
+                sources.append(None if is_hub_name(name) else as_source(name))
         for source in sources:
             if source is not None:
                 find_format(source, options.format)
@@ -103,7 +103,8 @@ def _is_pipe(name: str) -> bool:
     return os.path.exists(name) and not os.path.isfile(name) and not os.path.isdir(name)
 
 
-def _is_hub_name(name: str) -> bool:
+def is_hub_name(name: str) -> bool:
+    """Whether a name means a data set of the hub: `hub:` says so, or it is no file here and looks like one of theirs."""
     if name.startswith(HUB_PREFIX):
         return True
     if os.path.exists(name) or format_extension(name) in _FILE_EXTENSIONS or Path(name).suffix in (".gz", ".zst"):

@@ -1,0 +1,135 @@
+"""A recipe: a TOML file that names a published row, the inputs it wants, and the stages that lead there."""
+
+from __future__ import annotations
+
+import tomllib
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from sentcompress.errors import InputError, did_you_mean
+
+TOP_KEYS = ("title", "paper", "row", "inputs", "stage")
+ROW_KEYS = ("table", "model", "parameters", "metric", "score", "note")
+INPUT_KEYS = ("about", "optional")
+
+
+@dataclass(frozen=True)
+class Slot:
+    """Something that the user brings, `${name}` in the stages; without an optional one its stages are left out."""
+
+    about: str
+    optional: bool = False
+
+
+@dataclass(frozen=True)
+class Stage:
+    """One `[[stage]]`, as it stands in the file: `values` are the command's options by their long names."""
+
+    number: int
+    command: str
+    values: Mapping[str, Any] = field(default_factory=dict)
+
+    @property
+    def label(self) -> str:
+        return f"stage {self.number} ({self.command})"
+
+
+@dataclass(frozen=True)
+class Recipe:
+    """A chain of stages.
+
+    Attributes:
+        path: the file.
+        title: what comes of it.
+        paper: whose it is.
+        row: the published figure that it aims for: `table`, `model`, `parameters`, `metric`, `score`, `note`.
+        inputs: what the user brings.
+        stages: in the order in which they run.
+    """
+
+    path: Path
+    title: str
+    paper: str
+    row: Mapping[str, Any]
+    inputs: Mapping[str, Slot]
+    stages: tuple[Stage, ...]
+
+
+def read_recipe(path: Path) -> tuple[Recipe, list[str]]:
+    """The recipe in a file, and what is wrong with its form; what is wrong is left out of the recipe.
+
+    Raises:
+        InputError: if there is no such file, or it is not TOML.
+    """
+    document = _toml(path)
+    faults = _unknown(document, TOP_KEYS, "")
+    title, paper = (_text(document, key, faults) for key in ("title", "paper"))
+    row = document.get("row", {})
+    if isinstance(row, dict):
+        faults += _unknown(row, ROW_KEYS, "row: ")
+    else:
+        faults.append("row must be a table: [row]")
+        row = {}
+    inputs = _inputs(document.get("inputs", {}), faults)
+    stages = _stages(document.get("stage"), faults)
+    return Recipe(path, title, paper, row, inputs, stages), faults
+
+
+def _toml(path: Path) -> dict[str, Any]:
+    if not path.is_file():
+        known = [found.name for found in path.parent.glob("*.toml")] if path.parent.is_dir() else []
+        hint = did_you_mean(path.name, known) if known else "a recipe is a TOML file: see docs/run.md"
+        raise InputError(f"no recipe {path}", hint)
+    try:
+        return tomllib.loads(path.read_text(encoding="utf-8"))
+    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
+        raise InputError(f"{path} is not valid TOML: {error}") from None
+
+
+def _unknown(table: Iterable[str], known: tuple[str, ...], where: str) -> list[str]:
+    return [f"{where}no key {key!r}; {did_you_mean(key, known)}" for key in table if key not in known]
+
+
+def _text(document: Mapping[str, Any], key: str, faults: list[str]) -> str:
+    value = document.get(key, "")
+    if not isinstance(value, str) or (key == "title" and not value):
+        faults.append(f"{key} must be a text")
+        return ""
+    return value
+
+
+def _inputs(table: Any, faults: list[str]) -> dict[str, Slot]:
+    if not isinstance(table, dict):
+        faults.append("inputs must be a table: [inputs]")
+        return {}
+    slots = {}
+    for name, given in table.items():
+        entry = {"about": given} if isinstance(given, str) else given
+        if not isinstance(entry, dict):
+            faults.append(f"inputs: {name} must be a text or a table, not {given!r}")
+            continue
+        faults += _unknown(entry, INPUT_KEYS, f"inputs: {name}: ")
+        about, optional = entry.get("about", ""), entry.get("optional", False)
+        if not isinstance(about, str) or not isinstance(optional, bool):
+            faults.append(f"inputs: {name}: about is a text, optional is true or false")
+            continue
+        slots[name] = Slot(about, optional)
+    return slots
+
+
+def _stages(tables: Any, faults: list[str]) -> tuple[Stage, ...]:
+    if not isinstance(tables, list) or not tables or not all(isinstance(table, dict) for table in tables):
+        faults.append("there are no stages: write at least one [[stage]]")
+        return ()
+    stages = []
+    for number, table in enumerate(tables, start=1):
+        command = table.get("command")
+        if not isinstance(command, str):
+            faults.append(f'stage {number}: it names no command: command = "distill"')
+            continue
+        # An option may be written as Python spells it.
+        values = {key.replace("_", "-"): value for key, value in table.items() if key != "command"}
+        stages.append(Stage(number, command, values))
+    return tuple(stages)

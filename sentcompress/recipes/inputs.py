@@ -1,0 +1,128 @@
+"""What the user adds to a recipe: the inputs that stand for its placeholders, and settings in place of its own."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+from sentcompress.corpora.inputs import is_hub_name
+from sentcompress.errors import did_you_mean
+from sentcompress.recipes.document import Recipe, Stage
+from sentcompress.recipes.parameters import SWITCHES
+
+PLACEHOLDER = re.compile(r"\$\{([\w-]+)\}")
+EVERY_STAGE = "all"
+
+
+class FromUser(str):
+    """A value of `--set`: text, whose type is the option's, and which holds no placeholders."""
+
+
+def named_values(given: Sequence[str], flag: str, faults: list[str]) -> dict[str, list[str]]:
+    """The values of `name=value` settings, in order, by name."""
+    found: dict[str, list[str]] = {}
+    for setting in given:
+        name, equals, value = setting.partition("=")
+        if not equals or not name.strip():
+            faults.append(f"{flag} {setting}: write {flag} name=value")
+        else:
+            found.setdefault(name.strip(), []).append(value)
+    return found
+
+
+def overridden(recipe: Recipe, given: Sequence[str], faults: list[str]) -> Recipe:
+    """The recipe with what `--set STAGE.OPTION=VALUE` says; STAGE is a number, a command, or `all`."""
+    stages = list(recipe.stages)
+    for name, values in named_values(given, "--set", faults).items():
+        where, dot, option = name.partition(".")
+        chosen = [place for place, stage in enumerate(stages) if where in (str(stage.number), stage.command)]
+        if not dot or not option:
+            faults.append(f"--set {name}: write --set STAGE.OPTION=VALUE, such as distill.epochs=1")
+        elif not chosen and where != EVERY_STAGE:
+            known = [*{stage.command for stage in stages}, EVERY_STAGE]
+            faults.append(f"--set {name}: the recipe has no stage {where!r}; {did_you_mean(where, known)}")
+        for place in chosen:
+            stages[place] = _with(stages[place], option, values)
+    return replace(recipe, stages=tuple(stages))
+
+
+def for_every_stage(given: Sequence[str]) -> dict[str, str]:
+    """The options of `--set all.OPTION=VALUE`, which go to every stage that has them."""
+    found = named_values(given, "--set", [])
+    return {name.partition(".")[2]: values[-1] for name, values in found.items() if name.startswith(f"{EVERY_STAGE}.")}
+
+
+def _with(stage: Stage, option: str, values: Sequence[str]) -> Stage:
+    option = option.replace("_", "-")
+    head, dot, switch = option.partition(".")
+    if head == SWITCHES and dot:
+        table = {**_as_table(stage.values.get(SWITCHES, {})), switch.replace("-", "_"): values[-1]}
+        return replace(stage, values={**stage.values, SWITCHES: table})
+    given: Any = FromUser(values[0]) if len(values) == 1 else [FromUser(value) for value in values]
+    return replace(stage, values={**stage.values, option: given})
+
+
+def _as_table(switches: Any) -> dict[str, Any]:
+    """Switches of a method by name, however they are written."""
+    if isinstance(switches, Mapping):
+        return dict(switches)
+    written = switches if isinstance(switches, list) else [switches]
+    return {name: value for name, _, value in (str(one).partition("=") for one in written)}
+
+
+def placeholders(value: Any) -> Iterator[str]:
+    """The names of the inputs that a value stands for."""
+    if isinstance(value, str) and not isinstance(value, FromUser):
+        yield from PLACEHOLDER.findall(value)
+    elif isinstance(value, list | dict):
+        for part in value.values() if isinstance(value, dict) else value:
+            yield from placeholders(part)
+
+
+def filled(value: Any, given: Mapping[str, Sequence[str]]) -> Any:
+    """The value with inputs in the place of their names; those that are not given keep theirs.
+
+    Raises:
+        ValueError: if there is one place for an input that was given several times.
+    """
+    if isinstance(value, list):
+        return [part for one in value for part in _spread(one, given)]
+    if isinstance(value, dict):
+        return {key: filled(one, given) for key, one in value.items()}
+    if not isinstance(value, str) or isinstance(value, FromUser):
+        return value
+    return PLACEHOLDER.sub(lambda match: _single(match, given), value)
+
+
+def _spread(value: Any, given: Mapping[str, Sequence[str]]) -> list[Any]:
+    match = PLACEHOLDER.fullmatch(value) if isinstance(value, str) and not isinstance(value, FromUser) else None
+    return list(given.get(match[1], [match[0]])) if match else [filled(value, given)]
+
+
+def _single(match: re.Match[str], given: Mapping[str, Sequence[str]]) -> str:
+    values = given.get(match[1], [match[0]])
+    if len(values) > 1:
+        raise ValueError(f"{match[0]} can be one thing only, and was given {len(values)} times")
+    return values[0]
+
+
+def faults_of_inputs(recipe: Recipe, given: Mapping[str, Sequence[str]], used: set[str]) -> tuple[list[str], list[str]]:
+    """What is wrong with the inputs, and the texts that stand for those that are missing or cannot be found."""
+    faults, bad = [], []
+    for name in given:
+        if name not in recipe.inputs:
+            hint = did_you_mean(name, recipe.inputs) if recipe.inputs else "it takes none"
+            faults.append(f"--input {name}: the recipe has no such input; {hint}")
+    for name, slot in recipe.inputs.items():
+        if name in used and name not in given and not slot.optional:
+            faults.append(f"input {name!r} is missing: {slot.about} (--input {name}=...)")
+            bad.append(f"${{{name}}}")
+    for name, values in given.items():
+        for value in values:
+            if name in used and not Path(value).exists() and not is_hub_name(value):
+                faults.append(f"input {name!r}: no such file: {value}")
+                bad.append(value)
+    return faults, bad

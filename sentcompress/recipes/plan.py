@@ -1,0 +1,190 @@
+"""Everything that can be known of a recipe before its first stage starts: its steps, or all of its faults."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+from sentcompress.errors import SentcompressError, UsageError, did_you_mean
+from sentcompress.recipes.document import Recipe, Stage
+from sentcompress.recipes.inputs import (
+    FromUser,
+    faults_of_inputs,
+    filled,
+    for_every_stage,
+    named_values,
+    overridden,
+    placeholders,
+)
+from sentcompress.recipes.parameters import Key, build, command_words, from_text, keys_of
+
+# Options that name the result of another stage: its kind, and the commands that make it.
+REFERENCES: Mapping[str, tuple[str, tuple[str, ...]]] = {
+    "sentences": ("sentences", ("augment", "mine-negatives")),
+    "teacher-vectors": ("teacher-vectors", ("teacher-embed",)),
+    "projection": ("projections", ("fit-pca",)),
+}
+
+
+@dataclass(frozen=True)
+class Step:
+    """One stage, ready to run.
+
+    Attributes:
+        number: its place in the recipe, from 1.
+        command: which stage it is.
+        params: an instance of that stage's Params.
+        words: what one would type after `sentcompress`.
+    """
+
+    number: int
+    command: str
+    params: Any
+    words: tuple[str, ...]
+
+    @property
+    def label(self) -> str:
+        return f"stage {self.number} ({self.command})"
+
+
+@dataclass(frozen=True)
+class Plan:
+    """The steps of a recipe, and the stages without one, each with the optional input that was not given."""
+
+    recipe: Recipe
+    steps: tuple[Step, ...]
+    left_out: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True)
+class Asked:
+    """What the user adds: `name=value` of `--input`, `STAGE.OPTION=VALUE` of `--set`."""
+
+    inputs: Sequence[str] = ()
+    settings: Sequence[str] = ()
+    force: bool = False
+
+
+@dataclass(frozen=True)
+class Known:
+    """What a recipe may refer to.
+
+    Attributes:
+        commands: those that it may have as stages.
+        params_of: the Params of a command.
+        exists: whether the work directory has an artifact of that kind and name.
+    """
+
+    commands: Sequence[str]
+    params_of: Callable[[str], type]
+    exists: Callable[[str, str], bool]
+
+    def has_option(self, command: str, option: str) -> bool:
+        return command in self.commands and option in keys_of(self.params_of(command))
+
+
+def make_plan(recipe: Recipe, asked: Asked, known: Known) -> tuple[Plan, list[str]]:
+    """The plan of a recipe and what is wrong with it; only a plan without faults is whole."""
+    faults: list[str] = []
+    recipe = overridden(recipe, asked.settings, faults)
+    given = named_values(asked.inputs, "--input", faults)
+    stages, left_out = _without_optional(recipe, given, faults)
+    used = {name for stage in stages for name in placeholders(dict(stage.values))}
+    of_inputs, bad = faults_of_inputs(recipe, given, used)
+    faults += of_inputs
+    stages = _with_settings_for_all(stages, asked.settings, known, faults)
+    steps = []
+    for stage in stages:
+        step, found = _step(stage, given, known, asked.force)
+        # What is wrong with an input was told already.
+        faults += [f"{stage.label}: {fault}" for fault in found if not any(text in fault for text in bad)]
+        steps += [step] if step else []
+    faults += _faults_of_references(stages, known)
+    return Plan(recipe, tuple(steps), left_out), faults
+
+
+def _without_optional(
+    recipe: Recipe, given: Mapping[str, Sequence[str]], faults: list[str]
+) -> tuple[list[Stage], tuple[str, ...]]:
+    """The stages whose inputs are given or have to be; the others in words."""
+    stages, left_out = [], []
+    for stage in recipe.stages:
+        names = list(dict.fromkeys(placeholders(dict(stage.values))))
+        for name in (name for name in names if name not in recipe.inputs):
+            hint = did_you_mean(name, recipe.inputs) if recipe.inputs else "it declares none: [inputs]"
+            faults.append(f"{stage.label}: ${{{name}}} is no input of the recipe; {hint}")
+        slots = {name: recipe.inputs[name] for name in names if name in recipe.inputs and name not in given}
+        absent = [f"--input {name} ({slot.about})" for name, slot in slots.items() if slot.optional]
+        if absent:
+            left_out.append(f"{stage.label} is left out: it wants {absent[0]}")
+        else:
+            stages.append(stage)
+    return stages, tuple(left_out)
+
+
+def _with_settings_for_all(
+    stages: list[Stage], settings: Sequence[str], known: Known, faults: list[str]
+) -> list[Stage]:
+    for option, text in for_every_stage(settings).items():
+        having = [stage.number for stage in stages if known.has_option(stage.command, option)]
+        if not having:
+            faults.append(f"--set all.{option}: no stage has that option")
+        stages = [
+            replace(stage, values={**stage.values, option: FromUser(text)}) if stage.number in having else stage
+            for stage in stages
+        ]
+    return stages
+
+
+def _step(stage: Stage, given: Mapping[str, Sequence[str]], known: Known, force: bool) -> tuple[Step | None, list[str]]:
+    if stage.command not in known.commands:
+        return None, [f"no such command; {did_you_mean(stage.command, known.commands)}"]
+    params = known.params_of(stage.command)
+    keys = keys_of(params)
+    try:
+        values = {name: filled(value, given) for name, value in stage.values.items()}
+    except ValueError as error:
+        return None, [str(error)]
+    wanted = {name: value for name, value in values.items() if not _taken_away(keys, name, value)}
+    values = {name: _typed(keys.get(name), value) for name, value in wanted.items()}
+    if force and "force" in keys:
+        values["force"] = True
+    built, faults = build(params, values)
+    faults += _faults_of_params(built, stage.command) if built else []
+    if faults:
+        return None, faults
+    return Step(stage.number, stage.command, built, (stage.command, *command_words(params, values))), []
+
+
+def _taken_away(keys: Mapping[str, Key], name: str, value: Any) -> bool:
+    """Whether `none` stands for an option that is not given at all."""
+    return value == "none" and name in keys and keys[name].default is None
+
+
+def _typed(key: Key | None, value: Any) -> Any:
+    return from_text(key, str(value)) if key and isinstance(value, FromUser) else value
+
+
+def _faults_of_params(params: Any, command: str) -> list[str]:
+    try:
+        params.check()
+    except UsageError as error:
+        return list(error.faults) or [error.message.removeprefix(f"{command}: ")]
+    except SentcompressError as error:
+        return [error.message]
+    return []
+
+
+def _faults_of_references(stages: Sequence[Stage], known: Known) -> list[str]:
+    """Names that no earlier stage makes and that the work directory does not have."""
+    faults = []
+    for place, stage in enumerate(stages):
+        for option, (kind, makers) in REFERENCES.items():
+            name = stage.values.get(option)
+            earlier = [before.values.get("name") for before in stages[:place] if before.command in makers]
+            # A stage without a name chooses one itself.
+            if isinstance(name, str) and name not in earlier and None not in earlier and not known.exists(kind, name):
+                made = ", ".join(repr(one) for one in earlier) or f"no stage before it makes {kind}"
+                faults.append(f"{stage.label}: {option} = {name!r} is made by no stage before it ({made})")
+    return faults
