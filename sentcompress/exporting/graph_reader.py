@@ -43,7 +43,7 @@ class GraphReader:
         settings = json.loads((folder / "tokenizer_config.json").read_text(encoding="utf-8"))
         pad = settings["pad_token"]
         pad = pad["content"] if isinstance(pad, dict) else pad
-        self.padding = int(self.tokenizer.token_to_id(pad))
+        self.padding = int(self.tokenizer.token_to_id(pad) or 0)
         self.tokenizer.no_padding()
         self.prepare = prepare
         options = onnxruntime.SessionOptions()

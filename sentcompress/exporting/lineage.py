@@ -114,7 +114,7 @@ def command_line(artifact: Artifact) -> str:
             words += [f"--{name}", _without_folders(_name_of(str(value)))]
         elif name == "model_documents":
             words += ["--documents", _without_folders(_name_of(str(value)))]
-        elif name in LISTS:
+        elif name in LISTS and not isinstance(value, str):
             words += [f"--{name}", ",".join(map(str, value))]
         elif name in TELLING and value is not None:
             words += [f"--{name.replace('_', '-')}", _without_folders(str(value))]

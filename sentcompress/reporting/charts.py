@@ -156,21 +156,23 @@ def curves(lines: Sequence[Line], *, x: str, y: str, log_y: Callable[[float], st
 
 def heat_maps(matrices: Sequence[tuple[str, Sequence[Sequence[float | None]]]]) -> Figure:
     """Square matrices side by side, each in a scale of its own that is even around zero; None is left blank."""
-    figure = new_figure(height=2.9)
+    figure = new_figure(height=2.95)
     panels = figure.subplots(1, len(matrices), squeeze=False)[0]
     for axes, (title, matrix) in zip(panels, matrices, strict=True):
         filled = [[float("nan") if value is None else value for value in row] for row in matrix]
         limit = max((abs(value) for row in matrix for value in row if value is not None), default=0.0) or 1.0
-        drawn = axes.pcolormesh(filled, cmap="RdBu_r", vmin=-limit, vmax=limit, linewidth=0)
+        # Edges of the same colour: without them a browser lets the page shine through between the areas.
+        drawn = axes.pcolormesh(filled, cmap="RdBu_r", vmin=-limit, vmax=limit, edgecolors="face", linewidth=0.4)
         axes.invert_yaxis()
         axes.set(aspect="equal", xticks=[], yticks=[])
         axes.set_title("\n".join(textwrap.wrap(title, 22)))
         axes.grid(False)
         axes.spines[:].set_visible(False)
-        bar = figure.colorbar(drawn, ax=axes, orientation="horizontal", shrink=0.9, ticks=[-limit, 0, limit])
+        bar: Any = figure.colorbar(drawn, ax=axes, orientation="horizontal", shrink=0.8, ticks=[-limit, 0, limit])
         bar.ax.set_xticklabels([f"{-limit:.2g}", "0", f"{limit:.2g}"])
-        # Many small areas rather than an embedded bitmap.
-        bar.solids.set_rasterized(False)
+        bar.ax.tick_params(labelsize=8)
+        # Areas like those above rather than an embedded bitmap.
+        bar.solids.set(rasterized=False, edgecolor="face", linewidth=0.4)
         bar.outline.set_visible(False)
     return figure
 

@@ -109,7 +109,7 @@ def legend_below(figure: Figure) -> None:
         figure.legend(list(found.values()), list(found), loc="outside lower center", ncols=columns)
 
 
-def logarithmic(axis: Axis, shown: Callable[[float], str]) -> None:
+def logarithmic(axis: Any, shown: Callable[[float], str]) -> None:
     """Make an axis logarithmic, with ticks at 1, 2 and 5 of every power of ten, written as `shown` writes them."""
     from matplotlib.ticker import LogLocator, NullFormatter
 

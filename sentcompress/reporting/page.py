@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Mapping, Sequence
 from html import escape
 
@@ -12,6 +13,10 @@ from sentcompress.reporting.report import Report
 
 # Sources beyond which a list of them is folded away.
 FEW = 3
+# Characters of a word that is kept on one line.
+SHORT = 30
+# In cells, blanks at which a line is not broken.
+KEPT_TOGETHER = re.compile(r" (?=to |[+-]?\d|[kMG]?B\b)")
 
 STYLE = """
 * { box-sizing: border-box; }
@@ -25,6 +30,7 @@ a { color: var(--series1); }
 nav a { display: inline-block; margin: 0 1rem .25rem 0; }
 code { font: .86em/1.45 ui-monospace, "SF Mono", Menlo, Consolas, "DejaVu Sans Mono", monospace;
   overflow-wrap: anywhere; }
+code span { white-space: nowrap; }
 .soft, figcaption, summary { color: var(--soft); font-size: .9rem; }
 .charts { display: grid; grid-template-columns: repeat(auto-fit, minmax(min(100%, 26rem), 1fr)); gap: 1.75rem 2rem;
   margin: 1.25rem 0; align-items: start; }
@@ -37,7 +43,8 @@ figcaption strong { color: var(--ink); font-size: 1rem; display: block; }
 table { border-collapse: collapse; width: 100%; font-size: .92rem; font-variant-numeric: tabular-nums; }
 th, td { padding: .3rem .6rem .3rem 0; text-align: right; vertical-align: top; border-bottom: 1px solid var(--grid); }
 th { font-weight: 600; color: var(--soft); vertical-align: bottom; }
-th.name, td.name { text-align: left; overflow-wrap: anywhere; }
+th.name, td.name { text-align: left; overflow-wrap: anywhere; min-width: 7.5rem; }
+.wide { overflow-x: auto; }
 .missing { border: 1px dashed var(--soft); border-radius: .4rem; padding: .6rem .9rem; margin: 1rem 0;
   max-width: 48rem; }
 .missing code { display: block; }
@@ -53,7 +60,7 @@ details { max-width: 60rem; margin: .35rem 0; }
   td { display: flex; justify-content: space-between; gap: 1rem; border: 0; padding: .1rem 0; text-align: right; }
   td:empty { display: none; }
   td::before { content: attr(data-label); color: var(--soft); text-align: left; }
-  td.name { font-weight: 600; text-align: left; }
+  td.name { font-weight: 600; text-align: left; min-width: 0; }
   td.name::before { display: none; }
 }
 @media print { .charts { display: block; } figure { break-inside: avoid; margin-bottom: 1rem; } }
@@ -124,9 +131,15 @@ def _section(section: Section, pictures: Mapping[str, str]) -> Iterator[str]:
         yield "</details>"
     if section.missing:
         yield '<div class="missing"><p>Not measured yet. Run:</p>'
-        yield from (f"<code>{escape(command)}</code>" for command in section.missing)
+        yield from (_command(command) for command in section.missing)
         yield "</div>"
     yield "</section>"
+
+
+def _command(command: str) -> str:
+    """A command that is broken between its words only, as far as they are short enough for a line of a telephone."""
+    words = (escape(word) for word in command.split(" "))
+    return f"<code>{' '.join(f'<span>{word}</span>' if len(word) < SHORT else word for word in words)}</code>"
 
 
 def _figure(chart: Chart, picture: str) -> Iterator[str]:
@@ -139,7 +152,7 @@ def _figure(chart: Chart, picture: str) -> Iterator[str]:
 
 def _sources(sources: Sequence[Source]) -> Iterator[str]:
     """The artifacts that something comes from, and the commands that made them."""
-    items = [f"<li><code>{escape(s.reference)}</code><br /><code>{escape(s.command)}</code></li>" for s in sources]
+    items = [f"<li><code>{escape(source.reference)}</code><br />{_command(source.command)}</li>" for source in sources]
     listed = f'<ul class="sources">{"".join(items)}</ul>'
     if len(sources) <= FEW:
         yield listed
@@ -148,17 +161,26 @@ def _sources(sources: Sequence[Source]) -> Iterator[str]:
 
 
 def _table(table: Table) -> Iterator[str]:
-    yield f"<h3>{escape(table.title)}</h3>"
+    title, closing = f"<h3>{escape(table.title)}</h3>", ""
+    if table.folded:
+        title, closing = f"<details><summary>{escape(table.title)}</summary>", "</details>"
+    yield title
     heads = [f'<th scope="col"{_name(n, table)}>{escape(head)}</th>' for n, head in enumerate(table.columns)]
-    yield f"<table><thead><tr>{''.join(heads)}</tr></thead><tbody>"
+    yield f'<div class="wide"><table><thead><tr>{"".join(heads)}</tr></thead><tbody>'
     for row in table.rows:
         cells = [
-            f'<td data-label="{escape(head)}"{_name(n, table)}>{escape(cell)}</td>'
+            f'<td data-label="{escape(head)}"{_name(n, table)}>{_cell(cell)}</td>'
             for n, (head, cell) in enumerate(zip(table.columns, row, strict=True))
         ]
         yield f"<tr>{''.join(cells)}</tr>"
-    yield "</tbody></table>"
+    yield "</tbody></table></div>"
     yield from _sources(table.sources)
+    yield closing
+
+
+def _cell(text: str) -> str:
+    """A cell whose numbers stay with their units, and intervals with their ends."""
+    return KEPT_TOGETHER.sub("\u00a0", escape(text))
 
 
 def _name(column: int, table: Table) -> str:

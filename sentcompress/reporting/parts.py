@@ -31,13 +31,19 @@ class Chart:
 
 @dataclass(frozen=True)
 class Table:
-    """Cells of text under heads; the first `heads` columns name a row, the others hold its figures."""
+    """Cells of text under heads.
+
+    Attributes:
+        heads: so many columns from the left name a row, the others hold its figures.
+        folded: whether a page shows it only when it is asked for, since another table says the most of it.
+    """
 
     title: str
     columns: Sequence[str]
     rows: Sequence[Sequence[str]]
     sources: Sequence[Source]
     heads: int = 1
+    folded: bool = False
 
 
 @dataclass(frozen=True)

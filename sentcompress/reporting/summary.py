@@ -19,7 +19,7 @@ class Summary:
     Attributes:
         sts: Spearman x 100 by set, of the test split.
         retrieval: by data set, exact search where it was made: metric, score x 100, share kept of the other's.
-        transfer: mean accuracy x 100 over the tasks, and the tasks.
+        transfer: accuracy x 100 by task.
         neighbours: share of the nearest neighbours that it shares with the model beside it, in percent.
         sentences_per_second, times_faster: speed, and how many times that of the model beside it, in the same runtime.
     """
@@ -30,7 +30,7 @@ class Summary:
     weight_bytes: int | None = None
     sts: dict[str, float] = field(default_factory=dict)
     retrieval: dict[str, tuple[str, float, float | None]] = field(default_factory=dict)
-    transfer: tuple[float, tuple[str, ...]] | None = None
+    transfer: dict[str, float] = field(default_factory=dict)
     neighbours: float | None = None
     sentences_per_second: float | None = None
     times_faster: float | None = None
@@ -60,17 +60,17 @@ def summaries(evidence: Evidence) -> dict[str, Summary]:
     return found
 
 
-def common_sets(found: Sequence[Summary]) -> list[str]:
-    """The STS sets that every model with any score was scored on, in the order of the first."""
-    scored = [summary.sts for summary in found if summary.sts]
+def common(scores: Sequence[Mapping[str, float]]) -> list[str]:
+    """The sets, or tasks, that every model with any score was scored on, in the order of the first."""
+    scored = [of_model for of_model in scores if of_model]
     return [name for name in scored[0] if all(name in other for other in scored)] if scored else []
 
 
-def sts_mean(summary: Summary, sets: Sequence[str]) -> float | None:
-    """The mean over these sets of scores rounded to two decimals, as papers print it."""
-    if not sets or any(name not in summary.sts for name in sets):
+def mean_over(scores: Mapping[str, float], names: Sequence[str]) -> float | None:
+    """The mean over these of scores rounded to two decimals, as papers print it; None where one is missing."""
+    if not names or any(name not in scores for name in names):
         return None
-    return sum(round(summary.sts[name], 2) for name in sets) / len(sets)
+    return sum(round(scores[name], 2) for name in names) / len(names)
 
 
 def _sts(summary: Summary, role: str, evaluation: Evaluation) -> None:
@@ -90,8 +90,7 @@ def _retrieval(summary: Summary, role: str, evaluation: Evaluation) -> None:
 
 
 def _transfer(summary: Summary, role: str, evaluation: Evaluation) -> None:
-    facts = evaluation.facts
-    summary.transfer = (facts["mean"][role], tuple(task["name"] for task in facts["tasks"]))
+    summary.transfer |= {task["name"]: task[role]["accuracy"] for task in evaluation.facts["tasks"]}
 
 
 def _fidelity(summary: Summary, role: str, evaluation: Evaluation) -> None:

@@ -18,7 +18,7 @@ from sentcompress.evaluation.metrics import UndefinedError, cosine_of_pairs
 from sentcompress.evaluation.sts import Graded, score_set
 from sentcompress.exporting import verification
 from sentcompress.exporting.card import Card
-from sentcompress.exporting.graph_reader import GraphReader
+from sentcompress.exporting.graph_reader import BATCH, GraphReader
 from sentcompress.exporting.lineage import ancestors, measurements, tables
 from sentcompress.exporting.onnx import FLOAT32_FILE, INT8_FILE, require_packages, write_graph
 from sentcompress.exporting.quantisation import quantise
@@ -164,7 +164,7 @@ def _verify(
         GraphReader(folder, file, prepare=text.prepare, max_length=text.max_length)
         for file in (FLOAT32_FILE, INT8_FILE)
     )
-    for batch in (verification.BATCH, 1):
+    for batch in (BATCH, 1):
         found = float32.vectors(texts, batch)
         agreed = verification.require_agreement(found, verification.unit(expected), "the ONNX graph")
         if batch > 1:

@@ -71,7 +71,7 @@ def _kept(evidence: Evidence, found: Sequence[Evaluation]) -> Table:
                 number(cosine.get("percentile_5"), 3),
             ]
         )
-    return Table("What is kept", columns, rows, _sources(found), heads=2)
+    return Table("What is kept", columns, rows, _sources(found))
 
 
 def _shapes(evidence: Evidence, found: Sequence[Evaluation]) -> Table:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 
 from sentcompress.reporting.charts import Point, scatter
@@ -10,7 +10,7 @@ from sentcompress.reporting.evidence import Evidence, Source, is_ours
 from sentcompress.reporting.formats import amount, number, share, size, times
 from sentcompress.reporting.parts import Chart, Section, Table
 from sentcompress.reporting.sections.retrieval import METRICS
-from sentcompress.reporting.summary import Summary, common_sets, sts_mean, summaries
+from sentcompress.reporting.summary import Summary, common, mean_over, summaries
 
 Quality = Callable[[Summary], float | None]
 
@@ -28,15 +28,13 @@ def section(evidence: Evidence) -> Section:
 
 
 def _table(evidence: Evidence, found: Sequence[Summary]) -> Table:
-    sets = common_sets(found)
     data = list(dict.fromkeys(name for summary in found for name in summary.retrieval))
-    best = _of_teacher(found)
     columns: list[tuple[str, Callable[[Summary], str]]] = [
         ("parameters", lambda s: amount(s.parameters)),
         ("dimensions", lambda s: number(s.dimension)),
-        (f"STS ({_listed(sets)})", lambda s: _beside(sts_mean(s, sets), _kept(sts_mean(s, sets), best, sets, s))),
+        _mean_column("STS", "sets", found, lambda s: s.sts),
         *((_head(found, name), partial(_retrieval, name)) for name in data),
-        ("transfer", lambda s: _beside(s.transfer[0], None) if s.transfer else ""),
+        _mean_column("transfer", "tasks", found, lambda s: s.transfer),
         ("neighbours shared", lambda s: share(s.neighbours)),
         ("sentences/s", lambda s: _speed(s)),
         ("weights", lambda s: size(s.weight_bytes)),
@@ -47,15 +45,20 @@ def _table(evidence: Evidence, found: Sequence[Summary]) -> Table:
     return Table("All models", ["model", *(head for head, _ in filled)], rows, _sources(evidence))
 
 
-def _of_teacher(found: Iterable[Summary]) -> Summary | None:
-    """The model from outside that has STS scores, if there is just one."""
-    outside = [summary for summary in found if not is_ours(summary.reference) and summary.sts]
-    return outside[0] if len(outside) == 1 else None
+def _mean_column(
+    what: str, of: str, found: Sequence[Summary], scores: Callable[[Summary], Mapping[str, float]]
+) -> tuple[str, Callable[[Summary], str]]:
+    """Mean scores over what all have in common, with the share of the one model from outside that has them."""
+    names = common([scores(summary) for summary in found])
+    outside = [summary for summary in found if not is_ours(summary.reference) and scores(summary)]
+    reference = mean_over(scores(outside[0]), names) if len(outside) == 1 else None
 
+    def cell(summary: Summary) -> str:
+        mean = mean_over(scores(summary), names)
+        beside = reference if is_ours(summary.reference) and reference is not None and reference > 0 else None
+        return _beside(mean, 100 * mean / beside if mean is not None and beside is not None else None)
 
-def _kept(score: float | None, best: Summary | None, sets: Sequence[str], summary: Summary) -> float | None:
-    reference = sts_mean(best, sets) if best is not None and best is not summary else None
-    return 100 * score / reference if score is not None and reference is not None and reference > 0 else None
+    return f"{what} ({_listed(names, of)})", cell
 
 
 def _beside(score: float | None, kept: float | None) -> str:
@@ -79,8 +82,8 @@ def _speed(summary: Summary) -> str:
     return f"{number(summary.sentences_per_second, 1)}{ratio}"
 
 
-def _listed(sets: Sequence[str]) -> str:
-    return ", ".join(sets) if len(sets) < 3 else f"mean of {len(sets)} sets"
+def _listed(names: Sequence[str], what: str = "sets") -> str:
+    return ", ".join(names) if len(names) < 3 else f"mean of {len(names)} {what}"
 
 
 def _sources(evidence: Evidence) -> list[Source]:
@@ -110,9 +113,9 @@ def _charts(evidence: Evidence, found: Sequence[Summary]) -> list[Chart]:
 
 def _quality(found: Sequence[Summary]) -> tuple[str, Quality, str]:
     """What stands for quality: the STS sets that all have, else a retrieval data set, else neighbours shared."""
-    sets = common_sets(found)
+    sets = common([summary.sts for summary in found])
     if sets:
-        return f"Spearman x 100 ({_listed(sets)})", lambda s: sts_mean(s, sets), "sts"
+        return f"Spearman x 100 ({_listed(sets)})", lambda s: mean_over(s.sts, sets), "sts"
     data = next((name for summary in found for name in summary.retrieval), "")
     if not data:
         return "nearest neighbours shared, %", _neighbours, "fidelity"

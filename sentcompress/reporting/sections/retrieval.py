@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Mapping
+from dataclasses import replace
 from functools import partial
 from typing import Any
 
@@ -11,6 +12,7 @@ from sentcompress.reporting.charts import Level, Point, scatter
 from sentcompress.reporting.drawing import MARKERS
 from sentcompress.reporting.evidence import Evaluation, Evidence, Source
 from sentcompress.reporting.formats import between, number, share, size
+from sentcompress.reporting.grouped import score_tables
 from sentcompress.reporting.hints import missing
 from sentcompress.reporting.parts import Chart, Section, Table
 
@@ -40,7 +42,7 @@ def section(evidence: Evidence) -> Section:
         "Every index stands beside exact search on the same vectors, so that what the model lost and what the index "
         "lost are told apart.",
         charts=[_chart(evidence, name, of) for name, of in by_data.items()],
-        tables=[_table(evidence, evaluation) for evaluation in found],
+        tables=[table for name, of in by_data.items() for table in _tables(evidence, name, of)],
         protocols=list(dict.fromkeys(evaluation.facts["protocol"]["statement"] for evaluation in found)),
         missing=missing(evidence, "retrieval"),
     )
@@ -67,14 +69,34 @@ def _roles(facts: Mapping[str, Any]) -> list[str]:
     return [role for role in ("compare", "model") if role in facts]
 
 
+def _tables(evidence: Evidence, name: str, found: list[Evaluation]) -> list[Table]:
+    """Exact search of all models in one table, then what each evaluation found of its indexes."""
+    metric = main_score(found[0].facts)
+    exact = [evaluation for evaluation in found if "exact" in evaluation.facts]
+    head = f"{METRICS.get(metric, metric)} x 100"
+    together = score_tables(evidence, exact, metric, head, "data", partial(_exact, metric))
+    return [*(replace(table, title=name) for table in together), *(_table(evidence, one) for one in found)]
+
+
+def _exact(metric: str, facts: Mapping[str, Any]) -> list[Mapping[str, Any]]:
+    """Exact search as an entry of `grouped.score_tables`."""
+    exact, difference = facts["exact"], facts["exact"].get("difference")
+    scores = {r: {metric: exact[r][metric], f"{metric}_interval": exact[r].get("interval")} for r in _roles(facts)}
+    beside = difference and {metric: difference["value"], f"{metric}_interval": difference["interval"]}
+    kept = exact.get("shares_kept", {}).get(metric)
+    return [{"name": "exact search", **scores, "difference": beside, "share_kept": kept}]
+
+
 def _table(evidence: Evidence, evaluation: Evaluation) -> Table:
     facts = evaluation.facts
     metric = main_score(facts)
     entries = [*([{"index": "exact search", **facts["exact"]}] if "exact" in facts else []), *facts["indexes"]]
     rows = [row for entry in entries for row in _rows(evidence, facts, entry, metric)]
     columns = [column.format(metric=METRICS.get(metric, metric)) for column in COLUMNS]
-    title = f"{data_name(facts)}: {facts['documents']:,} documents, {facts['judged_queries']:,} queries with an answer"
-    return Table(title, columns, rows, [Source.of(evaluation.artifact)], heads=2)
+    name, documents = model_name(evidence, facts["model"]), f"{facts['documents']:,} documents"
+    title = f"Indexes: {name} on {data_name(facts)} ({documents}, {facts['judged_queries']:,} queries with an answer)"
+    # Evaluations of old had no exact search, and so nothing else to show.
+    return Table(title, columns, rows, [Source.of(evaluation.artifact)], heads=2, folded="exact" in facts)
 
 
 def _rows(evidence: Evidence, facts: Mapping[str, Any], entry: Mapping[str, Any], metric: str) -> Iterator[list[str]]:
