@@ -86,7 +86,8 @@ class ModelEmbedder:
     """A model behind the encode engine."""
 
     def __init__(self, encoder: Encoder, *, device: str, dtype: str) -> None:
-        self._encoder = encoder
+        # Not the encoder: the engine has weights of its own.
+        self._tokenizer, self._text = encoder.tokenizer, encoder.text
         self._parameters = encoder.count_parameters()
         self._engine = EncodeEngine(encoder, device=device, dtype=dtype)
 
@@ -104,7 +105,7 @@ class ModelEmbedder:
         return {"dimension": self.dimension, "parameters": self._parameters, "dtype": self._engine.compute_dtype}
 
     def count_tokens(self, texts: Sequence[str]) -> TokenCounts | None:
-        return count_tokens(self._encoder, texts)
+        return count_tokens(self._tokenizer, self._text, texts)
 
 
 class FileEmbedder:

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
-from sentcompress.models.encoder import Encoder
+from sentcompress.models.encoder import TextSettings
 
 CHUNK = 1000
 
@@ -41,14 +42,14 @@ class TokenCounts:
         return self.unknown / tokens if tokens else 0.0
 
 
-def count_tokens(encoder: Encoder, texts: Sequence[str]) -> TokenCounts:
+def count_tokens(tokenizer: Any, settings: TextSettings, texts: Sequence[str]) -> TokenCounts:
     """Count the tokens of each text as the model would get them, prompt and lower case included."""
     lengths: list[int] = []
     unknown = 0
     for start in range(0, len(texts), CHUNK):
-        prepared = [encoder.text.prepare(text) for text in texts[start : start + CHUNK]]
+        prepared = [settings.prepare(text) for text in texts[start : start + CHUNK]]
         # verbose=False: a text beyond the limit is what is looked for here, not a mistake to warn of.
-        rows = encoder.tokenizer(
+        rows = tokenizer(
             prepared,
             truncation=False,
             padding=False,
@@ -57,7 +58,7 @@ def count_tokens(encoder: Encoder, texts: Sequence[str]) -> TokenCounts:
             verbose=False,
         )["input_ids"]
         lengths += [len(row) for row in rows]
-        mark = encoder.tokenizer.unk_token_id
+        mark = tokenizer.unk_token_id
         unknown += 0 if mark is None else sum(row.count(mark) for row in rows)
-    special = int(encoder.tokenizer.num_special_tokens_to_add(pair=False))
-    return TokenCounts(np.array(lengths, dtype=np.int64), encoder.text.max_length, unknown, special)
+    special = int(tokenizer.num_special_tokens_to_add(pair=False))
+    return TokenCounts(np.array(lengths, dtype=np.int64), settings.max_length, unknown, special)

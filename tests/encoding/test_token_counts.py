@@ -15,7 +15,7 @@ from sentcompress.models.sources import resolve
 def test_lengths_limit_and_unknown_tokens(tiny_model: Path) -> None:
     encoder = load_encoder(resolve(str(tiny_model)))
     texts = ["the cat", "the zebra in the cat", " ".join(["dog"] * 62), " ".join(["dog"] * 63), ""]
-    counts = count_tokens(encoder, texts)
+    counts = count_tokens(encoder.tokenizer, encoder.text, texts)
     assert counts.lengths.tolist() == [4, 7, 64, 65, 2]  # with [CLS] and [SEP]
     assert (counts.limit, counts.special, counts.unknown) == (64, 2, 1)
     assert counts.truncated_share == pytest.approx(1 / 5)
