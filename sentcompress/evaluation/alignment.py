@@ -110,7 +110,7 @@ def uniformity(first: Floats, second: Floats, resampling: Resampling = NO_RESAMP
 
 
 def _kernel(x: Floats, y: Floats) -> Values:
-    return np.exp(-2 * np.square(x.astype(np.float64) - y.astype(np.float64)).sum(axis=1))
+    return np.asarray(np.exp(-2 * np.square(x.astype(np.float64) - y.astype(np.float64)).sum(axis=1)))
 
 
 def _kernels_between(first: Floats, second: Floats) -> Iterator[Values]:

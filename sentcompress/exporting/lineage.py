@@ -102,7 +102,7 @@ def _same_work(candidate: Artifact, artifact: Artifact, teachers: set[str]) -> b
 
 
 def _files(artifact: Artifact) -> set[tuple[str, str]]:
-    return {(r, digest) for r, digest in artifact.inputs.items() if r.startswith("file:")}
+    return {(r, digest) for r, digest in artifact.inputs.items() if r.startswith(("file:", "hub:"))}
 
 
 def command_line(artifact: Artifact) -> str:
@@ -129,11 +129,13 @@ def _data(command: str, artifact: Artifact) -> list[str]:
         return [f"--{asked['protocol']}", str(asked["data"]), *split]
     option = "--sts" if command == "bench" and asked.get("preset") else FILE_OPTIONS.get(command)
     files = sorted(Path(r.removeprefix("file:")) for r in artifact.inputs if r.startswith("file:") and not _vectors(r))
-    if option is None or not files:
+    if option is None:
         return []
     if len(files) > MANY_FILES:
         files = [Path(os.path.commonpath(files))]
-    return [word for file in files for word in (option, file.name)]
+    # A data set of the hub stands as `hub:owner/name:split`, with its configuration before the split if it has one.
+    sets = [r.removeprefix("hub:").rpartition(":")[0] for r in sorted(artifact.inputs) if r.startswith("hub:")]
+    return [word for name in (*(file.name for file in files), *sets) for word in (option, name)]
 
 
 def _vectors(reference: str) -> bool:

@@ -101,6 +101,11 @@ def test_commands_name_files_and_models_without_folders(work: WorkDirectory) -> 
     files = {"file:/home/someone/sts/test.tsv": "1" * 64, "students/s": "5" * 64}
     sts = make(work, "evaluations/a", "eval-sts", files, model="students/s", compare="model:owner/t", dtype="float32")
     assert command_line(sts) == "sentcompress eval-sts --sts test.tsv --compare owner/t --model s"
+    inputs = {"hub:mteb/sts13-sts:test": "1" * 40, "hub:mteb/sts17-crosslingual-sts:en-en:test": "2" * 40}
+    hub = make(work, "evaluations/h", "eval-sts", inputs, model="students/s")
+    assert command_line(hub) == (
+        "sentcompress eval-sts --sts mteb/sts13-sts --sts mteb/sts17-crosslingual-sts:en-en --model s"
+    )
     embed = make(work, "teacher-vectors/main", "teacher-embed", teacher="/models/big", revision=None)
     assert command_line(embed) == "sentcompress teacher-embed --teacher big"
     student = make(work, "students/s", "distill", method="hpd", student="teacher:3", lr=0.1)
