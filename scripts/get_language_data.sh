@@ -27,7 +27,9 @@ fi
 if ! have_wordnet; then
     say "nltk.downloader wordnet averaged_perceptron_tagger_eng"
     folder="$("$python" -c 'import sys; print(sys.prefix + "/nltk_data")')"
-    timeout 120 "$python" -m nltk.downloader -q -d "$folder" wordnet averaged_perceptron_tagger_eng >/dev/null 2>&1
+    # NLTK_DATA_URL names a mirror's index.xml, where nltk's own server cannot be reached.
+    timeout 120 "$python" -m nltk.downloader -q ${NLTK_DATA_URL:+-u "$NLTK_DATA_URL"} -d "$folder" \
+        wordnet averaged_perceptron_tagger_eng >/dev/null 2>&1
 fi
 
 if have_wordnet; then

@@ -36,6 +36,8 @@ if [ ! -x "$venv/bin/pip" ]; then
         fi
     fi
 fi
+# The pip that comes with Python 3.11 finds no way through the lock: it trips over extras of what is constrained.
+"$venv/bin/pip" install --quiet --disable-pip-version-check --upgrade 'pip>=24.3'
 # torch comes first and alone: a resolver that sees it later may pick another build of it.
 echo "installing torch (a large download on a fresh machine)"
 "$venv/bin/pip" install --quiet --disable-pip-version-check "$(grep '^torch==' requirements.lock)"
