@@ -36,6 +36,12 @@ def command(
             help="For teacher:K: factorise the token table to this width (an ELECTRA checkpoint, as SimTDE's).",
         ),
     ] = None,
+    vocabulary: Annotated[
+        int | None,
+        typer.Option(
+            "--vocabulary", help="For teacher:K: keep so many tokens, those that the sentences use most (WordPiece)."
+        ),
+    ] = None,
     epochs: training.Epochs = None,
     lr: training.LearningRate = None,
     batch_size: training.BatchSize = None,
@@ -80,6 +86,7 @@ def command(
         student=student,
         dim=dim,
         token_dim=token_dim,
+        vocabulary=vocabulary,
         numbers=numbers,
         options=tuple(switches or ()),
         dev=dev,

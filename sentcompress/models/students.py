@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -14,6 +15,7 @@ from sentcompress.models.encoder import Encoder
 from sentcompress.models.factorised import factorised
 from sentcompress.models.layout import load_encoder
 from sentcompress.models.sources import EMBEDDED, Source, resolve
+from sentcompress.models.vocabulary import count_tokens, trim_vocabulary
 
 # The students of the papers.
 PRESETS = {
@@ -45,6 +47,7 @@ class Student:
         source: the files that its weights come from: the teacher's for `teacher:K`.
         layers: for `teacher:K`, K.
         token_dim: for `teacher:K`, the width of a factorised token table; None keeps the teacher's table.
+        vocabulary: for `teacher:K`, how many tokens are left; None keeps them all.
         pooling: how a checkpoint without modules is pooled.
     """
 
@@ -52,6 +55,7 @@ class Student:
     source: Source
     layers: int | None = None
     token_dim: int | None = None
+    vocabulary: int | None = None
     pooling: str = "auto"
     trust_remote_code: bool = False
 
@@ -60,15 +64,21 @@ class Student:
         """The label as a part of an artifact's name."""
         name = Path(self.label).resolve().name if Path(self.label).is_dir() else self.label.rsplit("/", 1)[-1]
         slug = re.sub(r"[^\w.-]+", "-", name).strip("-.").lower() or "student"
-        return slug if self.token_dim is None else f"{slug}-e{self.token_dim}"
+        slug += "" if self.token_dim is None else f"-e{self.token_dim}"
+        return slug if self.vocabulary is None else f"{slug}-v{self.vocabulary}"
 
-    def load(self) -> Encoder:
+    def load(self, texts: Iterable[Sequence[str]] = ()) -> Encoder:
         """The encoder to train, float32; its vectors are normalised once it is deployed, whatever it starts from.
+
+        Args:
+            texts: what a smaller vocabulary is chosen by.
 
         Raises:
             InputError: if the teacher's layers cannot be taken from it, or its token table not be factorised.
         """
         encoder = load_encoder(self.source, pooling=self.pooling, trust_remote_code=self.trust_remote_code)
+        if self.vocabulary is not None:
+            trim_vocabulary(encoder, self.vocabulary, count_tokens(encoder, texts), self.source.label)
         if self.layers is not None:
             keep_last_layers(encoder.transformer, self.layers, self.source.label)
         if self.token_dim is not None:
@@ -92,10 +102,16 @@ def layer_count(name: str) -> int | None:
 
 
 def teacher_layers(
-    name: str, teacher: Source, pooling: str, trust_remote_code: bool, token_dim: int | None = None
+    name: str,
+    teacher: Source,
+    pooling: str,
+    trust_remote_code: bool,
+    *,
+    token_dim: int | None = None,
+    vocabulary: int | None = None,
 ) -> Student:
     """The student `teacher:K`, made of the teacher's own files and pooled as the teacher is."""
-    return Student(name, teacher, layer_count(name), token_dim, pooling, trust_remote_code)
+    return Student(name, teacher, layer_count(name), token_dim, vocabulary, pooling, trust_remote_code)
 
 
 def find_student(name: str, *, revision: str | None = None, trust_remote_code: bool = False) -> Student:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
@@ -33,6 +33,8 @@ from sentcompress.training.settings import Overrides, Settings
 from sentcompress.training.teacher_views import supply
 
 COMMAND = "distill"
+# Sentences that a smaller vocabulary is chosen by.
+COUNTED = 200_000
 
 
 @dataclass(frozen=True)
@@ -43,6 +45,7 @@ class Params:
     student: str = "teacher:3"
     dim: int | None = None
     token_dim: int | None = None
+    vocabulary: int | None = None
     numbers: Overrides = field(default_factory=Overrides)
     options: tuple[str, ...] = ()
     dev: Path | None = None
@@ -73,7 +76,7 @@ class Params:
             faults += self.settings().faults()
             if "pca" not in method.needs:
                 given = [flag for flag, value in (("--dim", self.dim), ("--projection", self.projection)) if value]
-                faults += [f"{flag} is for methods that learn a projection; {self.method} has none" for flag in given]
+                faults += [f"{flag} is for methods that learn a projection; {self.method} has none" for flag in asked]
         if self.dim is not None and self.projection is not None:
             faults.append("--dim and --projection both choose the projection; give one of them")
         try:
@@ -81,12 +84,13 @@ class Params:
         except UsageError as error:
             faults.append(error.message)
         else:
-            if self.token_dim is not None and layers is None:
-                faults.append(
-                    f"--token-dim is for --student teacher:K, whose token table it narrows, not {self.student}"
-                )
-        if self.token_dim is not None and self.token_dim < 1:
-            faults.append(f"--token-dim must be at least 1, not {self.token_dim}")
+            narrowed = {"--token-dim": self.token_dim, "--vocabulary": self.vocabulary}
+            if layers is None:
+                flags = [flag for flag, value in narrowed.items() if value is not None]
+                faults += [f"{flag} is for --student teacher:K, not {self.student}" for flag in flags]
+            for flag, value in narrowed.items():
+                if value is not None and value < 1:
+                    faults.append(f"{flag} must be at least 1, not {value}")
         if self.dev is not None and not self.dev.is_file():
             faults.append(f"--dev {self.dev}: no such file")
         raise_faults(faults, COMMAND)
@@ -130,7 +134,14 @@ def _find_student(params: Params, vectors: Artifact) -> Student:
             f"the teacher {source.label} is no longer the one that made {vectors.reference}: its files have changed",
             "run: sentcompress teacher-embed",
         )
-    return teacher_layers(params.student, source, str(asked.get("pooling", "auto")), trusted, params.token_dim)
+    return teacher_layers(
+        params.student,
+        source,
+        str(asked.get("pooling", "auto")),
+        trusted,
+        token_dim=params.token_dim,
+        vocabulary=params.vocabulary,
+    )
 
 
 def _request(params: Params, inputs: Inputs, student: Student) -> Request:
@@ -144,10 +155,19 @@ def _request(params: Params, inputs: Inputs, student: Student) -> Request:
         "method": params.method,
         "student": student.label,
         "token_dim": student.token_dim,
+        "vocabulary": student.vocabulary,
         "options": params.method_options(),
     }
     width = f"-{inputs.projection.facts['dimension']}" if inputs.projection else ""
     return Request("students", params.name or f"{params.method}-{student.slug}{width}", COMMAND, asked, digests)
+
+
+def _first(table: SentenceTable, count: int) -> Iterator[list[str]]:
+    for texts in table.stream():
+        yield texts[:count]
+        count -= len(texts)
+        if count <= 0:
+            return
 
 
 @dataclass
@@ -164,9 +184,9 @@ class _Distillation:
     def run(self) -> Artifact:
         params = self.params
         settings, device = params.settings(), pick_device(params.numbers.device)
-        encoder = self.student.load()
-        settings = replace(settings, max_length=min(settings.max_length, encoder.text.max_length))
         table = SentenceTable(self.inputs.sentences.path)
+        encoder = self.student.load(_first(table, COUNTED))
+        settings = replace(settings, max_length=min(settings.max_length, encoder.text.max_length))
         options = params.method_options()
         supplied = supply(
             method_class(params.method).needs,
@@ -227,6 +247,7 @@ class _Distillation:
             "method": self.params.method,
             "student": self.student.label,
             "token_dim": self.student.token_dim,
+            "vocabulary": self.student.vocabulary,
             "teacher": vectors.facts.get("teacher"),
             "teacher_dimension": vectors.facts.get("dimension"),
             "options": options,

@@ -102,3 +102,12 @@ def test_a_student_with_other_tokens_cannot_be_compared_token_by_token(
     (other / "tokenizer.json").write_text(vocabulary)
     with pytest.raises(InputError, match="other tokens than its teacher"):
         distill.run(Params("lmx-kd", str(other), dev=dev, numbers=NUMBERS), work)
+
+
+def test_a_smaller_vocabulary_still_finds_the_teacher_s_tokens(prepared: tuple[WorkDirectory, Path]) -> None:
+    work, dev = prepared
+    student = distill.run(Params("simtde", "teacher:2", vocabulary=40, token_dim=8, dev=dev, numbers=NUMBERS), work)
+    assert student.name == "simtde-teacher-2-e8-v40"
+    saved = load_encoder(resolve(str(student.path / "model")))
+    assert saved.config.vocab_size == len(saved.tokenizer) == 40
+    assert student.facts["dev_of_saved_model"] == student.facts["dev"]

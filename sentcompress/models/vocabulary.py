@@ -1,0 +1,94 @@
+"""Smaller vocabularies: the word pieces that a corpus uses most, every character, and the special tokens."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Sequence
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import torch
+from torch import nn
+
+from sentcompress.errors import InputError
+from sentcompress.models.encoder import Encoder
+
+CONTINUED = "##"
+
+
+def count_tokens(encoder: Encoder, texts: Iterable[Sequence[str]]) -> npt.NDArray[np.int64]:
+    """How often each token id occurs: [V]."""
+    counts = np.zeros(len(encoder.tokenizer), np.int64)
+    for part in texts:
+        for ids in encoder.tokenize(part):
+            np.add.at(counts, ids, 1)
+    return counts
+
+
+def trim_vocabulary(encoder: Encoder, size: int, counts: npt.NDArray[np.int64], label: str) -> None:
+    """Leave `size` tokens in an encoder's tokenizer and table, in place; words are cut in more pieces then.
+
+    Kept are the special tokens, every piece of one character (so that no word becomes unknown that was known), and of
+    the rest those that occur most; ties in the order of the old vocabulary.
+
+    Args:
+        counts: [V] of each token, from `count_tokens`.
+        label: the model's name, for errors.
+
+    Raises:
+        InputError: for a tokenizer that is not WordPiece, or a size that the kept tokens alone exceed.
+    """
+    backend = json.loads(encoder.tokenizer.backend_tokenizer.to_str()) if encoder.tokenizer.is_fast else {"model": {}}
+    if backend["model"].get("type") != "WordPiece":
+        raise InputError(
+            f"the vocabulary of {label} cannot be trimmed: it is no WordPiece vocabulary", "leave --vocabulary out"
+        )
+    old: dict[str, int] = backend["model"]["vocab"]
+    special = {entry["content"] for entry in backend["added_tokens"]}
+    needed = [token for token in old if token in special or len(token.removeprefix(CONTINUED)) == 1]
+    if not len(needed) <= size <= len(old):
+        raise InputError(
+            f"--vocabulary {size}: {label} has {len(old)} tokens, of which {len(needed)} are special or one character",
+            f"choose {len(needed)} to {len(old)}",
+        )
+    rest = sorted((token for token in old if token not in set(needed)), key=lambda token: -counts[old[token]])
+    chosen = {*needed, *rest[: size - len(needed)]}
+    kept = [token for token in sorted(old, key=old.__getitem__) if token in chosen]
+    encoder.tokenizer = _tokenizer_of(encoder.tokenizer, backend, {token: place for place, token in enumerate(kept)})
+    _cut_table(encoder, [old[token] for token in kept])
+
+
+def _tokenizer_of(tokenizer: Any, backend: dict[str, Any], vocabulary: dict[str, int]) -> Any:
+    """The same tokenizer with another vocabulary; the ids of special tokens stand in several places."""
+    from tokenizers import Tokenizer
+
+    backend["model"]["vocab"] = vocabulary
+    for entry in backend["added_tokens"]:
+        entry["id"] = vocabulary[entry["content"]]
+    processor = backend.get("post_processor") or {}
+    for name, entry in (processor.get("special_tokens") or {}).items():
+        entry["ids"] = [vocabulary[token] for token in entry.get("tokens", [name])]
+    for side in ("sep", "cls"):
+        if side in processor:
+            processor[side][1] = vocabulary[processor[side][0]]
+    if backend.get("padding"):
+        backend["padding"]["pad_id"] = vocabulary[backend["padding"]["pad_token"]]
+    settings = {
+        name: getattr(tokenizer, name)
+        for name in ("unk_token", "sep_token", "pad_token", "cls_token", "mask_token", "model_max_length")
+    }
+    lower = {"do_lower_case": tokenizer.do_lower_case} if hasattr(tokenizer, "do_lower_case") else {}
+    return type(tokenizer)(tokenizer_object=Tokenizer.from_str(json.dumps(backend)), **settings, **lower)
+
+
+def _cut_table(encoder: Encoder, rows: Sequence[int]) -> None:
+    transformer: Any = encoder.transformer
+    table = transformer.get_input_embeddings()
+    pad = encoder.tokenizer.pad_token_id
+    smaller = nn.Embedding(len(rows), table.weight.shape[1], padding_idx=pad)
+    with torch.no_grad():
+        smaller.weight.copy_(table.weight[torch.tensor(rows)])
+    transformer.set_input_embeddings(smaller)
+    transformer.config.vocab_size = len(rows)
+    transformer.config.pad_token_id = pad

@@ -1,0 +1,77 @@
+"""Smaller vocabularies keep the words that are used, and lose no character."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+
+from sentcompress.errors import InputError
+from sentcompress.models.encoder import Encoder
+from sentcompress.models.layout import load_encoder, save_encoder
+from sentcompress.models.sources import resolve
+from sentcompress.models.vocabulary import count_tokens, trim_vocabulary
+
+TEXTS = ["the man plays the guitar", "a dog runs", "the cat sleeps near the river"]
+
+
+@pytest.fixture
+def encoder(tiny_model: Path) -> Encoder:
+    return load_encoder(resolve(str(tiny_model)))
+
+
+def test_counts_are_of_every_occurrence(encoder: Encoder) -> None:
+    counts = count_tokens(encoder, [TEXTS[:2], TEXTS[2:]])
+    ids = encoder.tokenizer.get_vocab()
+    assert counts[ids["the"]] == 4
+    assert counts[ids["dog"]] == 1
+    assert counts[ids["[CLS]"]] == 3
+    assert counts.sum() == sum(map(len, encoder.tokenize(TEXTS)))
+
+
+def test_kept_words_keep_their_vectors_in_a_model_that_is_read_back(encoder: Encoder, tmp_path: Path) -> None:
+    table = encoder.transformer.get_input_embeddings().weight.detach().clone()  # type: ignore[operator]
+    old = encoder.tokenizer.get_vocab()
+    before = encoder.tokenize(TEXTS)
+    with torch.inference_mode():
+        wanted = encoder(torch.tensor(before[:1]), torch.ones(1, len(before[0]), dtype=torch.long))
+    # Enough for every word of the texts.
+    trim_vocabulary(encoder, 24, count_tokens(encoder, [TEXTS]), "tiny")
+    save_encoder(encoder, tmp_path)
+    saved = load_encoder(resolve(str(tmp_path)))
+    assert len(saved.tokenizer) == saved.config.vocab_size == 24
+    new = saved.tokenizer.get_vocab()
+    assert saved.tokenize(TEXTS) == [[new[token] for token in line] for line in tokens(before, old)]
+    rows = saved.transformer.get_input_embeddings().weight.detach()  # type: ignore[operator]
+    for token, place in new.items():
+        assert torch.equal(rows[place], table[old[token]])
+    ids = saved.tokenize(TEXTS[:1])
+    with torch.inference_mode():
+        found = saved(torch.tensor(ids), torch.ones(1, len(ids[0]), dtype=torch.long))
+    assert torch.allclose(found, wanted, atol=1e-6)
+    assert saved.tokenizer.pad_token_id == new["[PAD]"]
+
+
+def tokens(ids: list[list[int]], vocabulary: dict[str, int]) -> list[list[str]]:
+    names = {place: token for token, place in vocabulary.items()}
+    return [[names[number] for number in line] for line in ids]
+
+
+def test_what_is_hardly_used_goes_first_and_single_characters_stay(encoder: Encoder) -> None:
+    trim_vocabulary(encoder, 12, count_tokens(encoder, [TEXTS]), "tiny")
+    left = set(encoder.tokenizer.get_vocab())
+    assert {"[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]", "a", "##s", ".", ",", "the"} <= left
+    assert "teacher" not in left
+
+
+def test_sizes_that_cannot_be_and_other_tokenizers_are_refused(encoder: Encoder) -> None:
+    counts = np.zeros(len(encoder.tokenizer), np.int64)
+    with pytest.raises(InputError, match="special or one character"):
+        trim_vocabulary(encoder, 5, counts, "tiny")
+    with pytest.raises(InputError, match="special or one character"):
+        trim_vocabulary(encoder, 10_000, counts, "tiny")
+    encoder.tokenizer = type("Slow", (), {"is_fast": False})()
+    with pytest.raises(InputError, match="no WordPiece"):
+        trim_vocabulary(encoder, 12, counts, "tiny")
