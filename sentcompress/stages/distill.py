@@ -76,7 +76,7 @@ class Params:
             faults += self.settings().faults()
             if "pca" not in method.needs:
                 given = [flag for flag, value in (("--dim", self.dim), ("--projection", self.projection)) if value]
-                faults += [f"{flag} is for methods that learn a projection; {self.method} has none" for flag in asked]
+                faults += [f"{flag} is for methods that learn a projection; {self.method} has none" for flag in given]
         if self.dim is not None and self.projection is not None:
             faults.append("--dim and --projection both choose the projection; give one of them")
         try:
