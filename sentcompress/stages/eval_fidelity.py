@@ -22,7 +22,7 @@ from sentcompress.evaluation.fidelity_result import COMPARE, MODEL, Measuring, a
 from sentcompress.evaluation.fidelity_verdict import judge
 from sentcompress.evaluation.metrics import Floats, normalized
 from sentcompress.evaluation.results import write_result
-from sentcompress.exporting.lineage import ancestors
+from sentcompress.exporting.training_line import chose_by_graded_pairs, learnt_projection, students_of
 from sentcompress.models.projection import Projection
 from sentcompress.progress import SILENT, Reporter
 from sentcompress.training.rows import hold_out
@@ -81,15 +81,17 @@ def run(params: Params, work: WorkDirectory, reporter: Reporter = SILENT) -> Art
     model = find_embedder(work, params.model, revision=revision, trust_remote_code=params.trust_remote_code)
     compare = find_embedder(work, params.compare, trust_remote_code=params.trust_remote_code)
     source = _of_files(params) if params.text else _of_table(params, work, model)
-    target = _Target.find(work, model, compare)
-    inputs = {**source.inputs, **model.inputs, **compare.inputs, **target.inputs}
+    projection = learnt_projection(work, model.reference, model.digest, compare.digest)
+    inputs = {**source.inputs, **model.inputs, **compare.inputs}
+    if projection is not None:
+        inputs[projection.reference] = projection.digest
     keys = ("sample", "neighbours", "pairwise", "show", "bootstrap", "seed", "skip_bad", "dtype")
     asked = {**{key: getattr(params, key) for key in keys}, MODEL: model.reference, COMPARE: compare.reference}
     request = Request("evaluations", params.name or f"fidelity-{model.slug}", COMMAND, asked, inputs)
     with work.build(request, force=params.force, reporter=reporter) as build:
         if build.fresh:
             return build.fresh
-        return write_result(build, _evaluate(params, source, {MODEL: model, COMPARE: compare}, target, reporter))
+        return write_result(build, _evaluate(params, source, {MODEL: model, COMPARE: compare}, projection, reporter))
 
 
 @dataclass(frozen=True)
@@ -131,14 +133,9 @@ def _of_table(params: Params, work: WorkDirectory, model: EmbedderSource) -> _So
     parents = SentenceTable(table.path).parents()
     rows, seen = np.flatnonzero(parents < 0), False
     inputs = {table.reference: table.digest}
-    trained = [
-        student
-        for student in ancestors(work, model.reference, model.digest)
-        if student.manifest["kind"] == "students" and student.inputs.get(table.reference) == table.digest
-    ]
+    trained = students_of(work, model.reference, model.digest, table)
     for student in trained:
-        # Graded pairs chose the checkpoint of a student with a file among its inputs, so no sentence was held out.
-        if student.manifest["command"] != "distill" or any(r.startswith("file:") for r in student.inputs):
+        if student.manifest["command"] != "distill" or chose_by_graded_pairs(student):
             seen = True
         else:
             rows = np.intersect1d(rows, hold_out(parents, int(student.parameters.get("seed", 0)))[1])
@@ -147,43 +144,24 @@ def _of_table(params: Params, work: WorkDirectory, model: EmbedderSource) -> _So
     return _Source(f"originals of {table.reference}", inputs, table=table, rows=rows, seen=seen)
 
 
-@dataclass(frozen=True)
-class _Target:
-    """What the student's vectors can be held against one by one: the teacher's own, or projected ones."""
-
-    projection: Artifact | None = None
-
-    @property
-    def inputs(self) -> dict[str, str]:
-        return {self.projection.reference: self.projection.digest} if self.projection else {}
-
-    @classmethod
-    def find(cls, work: WorkDirectory, model: EmbedderSource, compare: EmbedderSource) -> _Target:
-        """The projection that the student learnt, if it was fitted on vectors of the model that it is compared with."""
-        line = ancestors(work, model.reference, model.digest)
-        made = {artifact.reference: artifact for artifact in line}
-        for projection in (artifact for artifact in line if artifact.manifest["kind"] == "projections"):
-            for reference, digest in projection.inputs.items():
-                vectors = made.get(reference)
-                if vectors and compare.digest in (digest, *vectors.inputs.values()):
-                    return cls(projection)
-        return cls()
-
-    def cosine(self, student: Floats, teacher: Floats) -> tuple[dict[str, float] | None, str]:
-        """The summary of the cosines and what they are to, or None and why there are none."""
-        if self.projection is not None:
-            projected = Projection.load(self.projection.path).apply(np.asarray(teacher, dtype=np.float32))
-            if projected.shape == student.shape:
-                return cosine_to(student, projected), f"the vectors projected by {self.projection.reference}"
-        if student.shape == teacher.shape:
-            return cosine_to(student, teacher), "the vectors as they are"
-        return None, (
-            f"not comparable: {student.shape[1]} dimensions against {teacher.shape[1]}, and no projection between them"
-        )
+def _cosine(projection: Artifact | None, student: Floats, teacher: Floats) -> tuple[dict[str, float] | None, str]:
+    """The summary of the cosines one by one and what they are to, or None and why there are none."""
+    if projection is not None:
+        projected = Projection.load(projection.path).apply(np.asarray(teacher, dtype=np.float32))
+        if projected.shape == student.shape:
+            return cosine_to(student, projected), f"the vectors projected by {projection.reference}"
+    if student.shape == teacher.shape:
+        return cosine_to(student, teacher), "the vectors as they are"
+    widths = f"{student.shape[1]} dimensions against {teacher.shape[1]}"
+    return None, f"not comparable: {widths}, and no projection between them"
 
 
 def _evaluate(
-    params: Params, source: _Source, models: dict[str, EmbedderSource], target: _Target, reporter: Reporter
+    params: Params,
+    source: _Source,
+    models: dict[str, EmbedderSource],
+    projection: Artifact | None,
+    reporter: Reporter,
 ) -> dict[str, Any]:
     bad = BadRecords(skip=params.skip_bad)
     with reporter.track("reading sentences", None):
@@ -202,7 +180,7 @@ def _evaluate(
     unit: dict[str, Floats] = {role: normalized(vectors)[0] for role, vectors in raw.items()}
     counted = tokens[COMPARE] or tokens[MODEL]
     lengths = counted.lengths[usable] if counted else np.array([len(text.split()) for text in texts])
-    cosine, of_cosine = target.cosine(raw[MODEL], raw[COMPARE])
+    cosine, of_cosine = _cosine(projection, raw[MODEL], raw[COMPARE])
     result: dict[str, Any] = {
         "evaluation": "fidelity",
         "protocol": _protocol(params, source, sample, len(texts)),
