@@ -1,0 +1,135 @@
+"""Every method on one page: the same 200,000 sentences, the same student, the same number of sentences seen, one seed.
+
+    python benchmarks/all_methods.py ../shared/data --work work-methods [--only hpd,ckd]
+
+The student is `teacher:3` of the embedded teacher. Learning rate, schedule, warm-up, dropout and batch are the same for
+all, so that what differs is the objective; switches that a method needs with this teacher (whose vectors have length
+one) stand beside it below. `simcse` and `ibkd-2` are stage 2: one pass over the NLI triplets, from the student of ckd
+and of ibkd. Interrupted, it goes on where it stopped. Writes benchmarks/results/all_methods.json and .md.
+"""
+
+from __future__ import annotations
+
+import argparse
+import gzip
+import json
+import resource
+import shlex
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+from real_corpus import gather
+from real_run import machine
+
+RESULTS = Path(__file__).parent / "results"
+SENTENCES = 200_000
+SAME = (
+    "--student teacher:3 --lr 5e-4 --schedule cosine --warmup-steps 100 --dropout 0 --dtype bfloat16 --epochs 1 "
+    "--batch-size 256 --batch-tokens 16384 --eval-every 200"
+)
+# What each method is told beside that.
+METHODS = {
+    "hpd": "--dim 128",
+    "mse": "",
+    "ckd": "",
+    "ibkd": "--set normalise=true",
+    "simtde": "--set normalise=true",
+    "crd": "",
+    "pkd": "",
+    "metakd": "",
+    "lrn-kd": "--set normalise=true",
+    "lmx-kd": "--set normalise=true",
+}
+STAGE_2 = {
+    "simcse": "finetune --objective simcse --model ckd",
+    "ibkd-2": "finetune --objective ibkd --model ibkd --set normalise=true",
+}
+STAGE_2_SAME = "--sentences nli --lr 5e-5 --epochs 1 --batch-size 128 --dropout 0 --dtype bfloat16 --eval-every 50"
+
+
+def sentcompress(words: str, work: Path) -> dict[str, Any]:
+    """Run one command with --json; its document."""
+    command = [sys.executable, "-m", "sentcompress", *shlex.split(words), "--work", str(work), "--json"]
+    print(f"$ sentcompress {words} --work {work}", flush=True)
+    return json.loads(subprocess.run(command, stdout=subprocess.PIPE, text=True, check=True).stdout)
+
+
+def prepare(data: Path, work: Path) -> None:
+    """Sentences, triplets, the teacher's vectors and three of its layers, the projection."""
+    sentences = work / "sentences.txt"
+    if not sentences.exists():
+        texts = gather(data, seed=0)[:SENTENCES]
+        sentences.write_text("\n".join(texts) + "\n", encoding="utf-8")
+    triplets = work / "triplets.csv"
+    if not triplets.exists():
+        triplets.write_text(as_simcse(data / "nli" / "triplets_allsplits_noSTS.train.tsv.gz"), encoding="utf-8")
+    sentcompress(f"augment {sentences} --wordnet 0 --back-translate 0", work)
+    sentcompress(f"augment {triplets} --wordnet 0 --back-translate 0 --name nli", work)
+    sentcompress("teacher-embed --sentences main --layers 2,4,6 --store float16 --dtype bfloat16", work)
+    sentcompress("fit-pca --dim 128", work)
+
+
+def as_simcse(path: Path) -> str:
+    """The triplet file in the columns that augment reads."""
+    with gzip.open(path, "rt", encoding="utf-8") as lines:
+        rows = [line.rstrip("\n").split("\t")[:3] for line in lines][1:]
+    quoted = ('","'.join(text.replace('"', '""') for text in row) for row in rows)
+    return "sent0,sent1,hard_neg\n" + "".join(f'"{row}"\n' for row in quoted)
+
+
+def measure(name: str, command: str, data: Path, work: Path) -> dict[str, Any]:
+    """Train, score, and the largest memory of the process that trained."""
+    dev = data / "sts" / "stsb" / "dev.tsv"
+    facts = sentcompress(f"{command} --name {name} --dev {dev}", work)["facts"]
+    peak = work / f"{name}.peak"
+    if not peak.exists():
+        # The largest of all children so far: right for the first run of the largest, an upper bound for the others.
+        peak.write_text(str(resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss * 1024))
+    sts = sentcompress(f"eval-sts --sts {data / 'sts'} --model {name} --compare teacher", work)["sets"]
+    quora = data / "quora" / "quora.tsv.gz"
+    found = sentcompress(f"eval-retrieval --pairs {quora} --index flat --model {name} --compare teacher", work)
+    scores = {entry["name"]: entry["model"]["spearman_cosine"] for entry in sts}
+    return {
+        "method": name,
+        **{key: round(value, 2) for key, value in scores.items()},
+        "Quora MRR@10": round(found["indexes"][0]["model"]["mrr_at_10"], 2),
+        "sentences/s": facts["sentences_per_second"],
+        "sentences seen": facts["sentences_seen"],
+        "dimensions": facts["dimension"],
+        "peak GB": round(int(peak.read_text()) / 1e9, 1),
+    }
+
+
+def table(rows: list[dict[str, Any]]) -> str:
+    lines = ["| " + " | ".join(rows[0]) + " |", "|" + "---|" * len(rows[0])]
+    lines += [
+        "| " + " | ".join(f"{v:,}" if isinstance(v, int) else str(v) for v in row.values()) + " |" for row in rows
+    ]
+    return "\n".join(lines) + "\n"
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("data", type=Path)
+    parser.add_argument("--work", type=Path, default=Path("work-methods"))
+    parser.add_argument("--only", help="methods with commas between them")
+    options = parser.parse_args()
+    options.work.mkdir(parents=True, exist_ok=True)
+    commands = {name: f"distill --method {name} {SAME} {own}" for name, own in METHODS.items()}
+    commands |= {name: f"{words} {STAGE_2_SAME}" for name, words in STAGE_2.items()}
+    wanted = options.only.split(",") if options.only else list(commands)
+    prepare(options.data, options.work)
+    rows = []
+    for name in wanted:
+        rows.append(measure(name, commands[name], options.data, options.work))
+        document = {"machine": machine(), "commands": commands, "rows": rows}
+        RESULTS.mkdir(exist_ok=True)
+        (RESULTS / "all_methods.json").write_text(json.dumps(document, indent=1) + "\n", encoding="utf-8")
+        (RESULTS / "all_methods.md").write_text(table(rows), encoding="utf-8")
+    print(table(rows))
+
+
+if __name__ == "__main__":
+    main()
