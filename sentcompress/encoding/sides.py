@@ -10,12 +10,15 @@ import numpy as np
 
 from sentcompress.artifacts import Artifact, WorkDirectory
 from sentcompress.encoding.embedders import Embedder, EmbedderSource, Vectors, find_embedder
+from sentcompress.encoding.token_counts import TokenCounts
 from sentcompress.errors import InputError
 from sentcompress.models.projection import Projection
 from sentcompress.progress import Task
 
 MADE_HERE = ("students", "exports")
 STUDENT = "student"
+# The command that turns and stretches a student's vectors: the teacher's projection does not lead there.
+WHITEN = "whiten"
 
 
 @dataclass(frozen=True)
@@ -141,6 +144,9 @@ class ProjectedEmbedder:
     def described(self) -> dict[str, Any]:
         return {**self._embedder.described(), "dimension": self.dimension}
 
+    def count_tokens(self, texts: Sequence[str]) -> TokenCounts | None:
+        return self._embedder.count_tokens(texts)
+
 
 def projection_between(
     work: WorkDirectory, documents: EmbedderSource, queries: EmbedderSource
@@ -177,6 +183,8 @@ def _taught_by_projection(work: WorkDirectory, source: EmbedderSource) -> Artifa
         kind, _, name = reference.partition("/")
         found = work.find(kind, name) if kind in MADE_HERE else None
         if found is None or found.digest != digest:
+            continue
+        if found.manifest["command"] == WHITEN:
             continue
         if found.input_of_kind("projections"):
             return found

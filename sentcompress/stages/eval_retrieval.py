@@ -243,9 +243,10 @@ class Evaluation:
         """Raise for a kind of index that the corpus cannot train, before anything is encoded; tell what is lowered."""
         for kind in self.params.index:
             plan = plan_index(kind, self.params.settings, len(self.collection.corpus), dimension, self.depth)
-            for warning in set(plan.warnings) - self.warned:
-                self.reporter.warn(warning)
-            self.warned.update(plan.warnings)
+            for warning in plan.warnings:
+                if warning not in self.warned:
+                    self.reporter.warn(warning)
+                self.warned.add(warning)
 
     def _spool(self, name: str, documents: Embedder, label: str) -> None:
         """The documents' vectors, normalised, into a file: encoded once, they are read for every index."""
