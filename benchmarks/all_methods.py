@@ -13,7 +13,6 @@ from __future__ import annotations
 import argparse
 import gzip
 import json
-import resource
 import shlex
 import subprocess
 import sys
@@ -80,13 +79,9 @@ def as_simcse(path: Path) -> str:
 
 
 def measure(name: str, command: str, data: Path, work: Path) -> dict[str, Any]:
-    """Train, score, and the largest memory of the process that trained."""
+    """Train and score."""
     dev = data / "sts" / "stsb" / "dev.tsv"
     facts = sentcompress(f"{command} --name {name} --dev {dev}", work)["facts"]
-    peak = work / f"{name}.peak"
-    if not peak.exists():
-        # The largest of all children so far: right for the first run of the largest, an upper bound for the others.
-        peak.write_text(str(resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss * 1024))
     sts = sentcompress(f"eval-sts --sts {data / 'sts'} --model {name} --compare teacher", work)["sets"]
     quora = data / "quora" / "quora.tsv.gz"
     found = sentcompress(f"eval-retrieval --pairs {quora} --index flat --model {name} --compare teacher", work)
@@ -98,15 +93,15 @@ def measure(name: str, command: str, data: Path, work: Path) -> dict[str, Any]:
         "sentences/s": facts["sentences_per_second"],
         "sentences seen": facts["sentences_seen"],
         "dimensions": facts["dimension"],
-        "peak GB": round(int(peak.read_text()) / 1e9, 1),
+        "peak GB": round(facts["peak_memory_bytes"] / 1e9, 1),
     }
 
 
 def table(rows: list[dict[str, Any]]) -> str:
     lines = ["| " + " | ".join(rows[0]) + " |", "|" + "---|" * len(rows[0])]
-    lines += [
-        "| " + " | ".join(f"{v:,}" if isinstance(v, int) else str(v) for v in row.values()) + " |" for row in rows
-    ]
+    for row in rows:
+        shown = [f"{value:,}" if isinstance(value, int) else str(value) for value in row.values()]
+        lines.append("| " + " | ".join(shown) + " |")
     return "\n".join(lines) + "\n"
 
 

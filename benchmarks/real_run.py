@@ -64,7 +64,7 @@ def measure(name: str, data: Path, work: Path) -> dict[str, Any]:
 
 def figures(name: str, results: dict[str, Any], role: str) -> dict[str, Any]:
     """One row of the table; `role` is "model" for the student, "compare" for the teacher."""
-    sts, retrieval, bench = (results[part]["facts"] for part in ("sts", "retrieval", "bench"))
+    sts, retrieval, bench = (results[part] for part in ("sts", "retrieval", "bench"))
     scores = {entry["name"]: entry[role]["spearman_cosine"] for entry in sts["sets"]}
     indexes = {entry["index"]: entry[role] for entry in retrieval["indexes"]}
     speed = bench["model" if role == "model" else "against"]

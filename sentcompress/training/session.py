@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -140,6 +141,7 @@ class Session:
             "tokens_seen": progress.tokens,
             "training_seconds": round(progress.seconds, 1),
             "sentences_per_second": round(progress.sentences / max(progress.seconds, 1e-9), 1),
+            "peak_memory_bytes": _peak_memory(self.device),
             "device": str(self.device),
             "compute_dtype": progress.dtype,
             "compute_dtype_reason": progress.dtype_reason,
@@ -151,3 +153,15 @@ class Session:
         for leftover in (STATE, BEST):
             self.build.remove(leftover)
         return self.build.finish(facts)
+
+
+def _peak_memory(device: torch.device) -> int | None:
+    """The most memory that this process has had: the device's on a GPU, else what was resident."""
+    if device.type == "cuda":
+        return int(torch.cuda.max_memory_allocated(device))
+    if sys.platform == "win32":
+        return None
+    import resource
+
+    peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    return peak if sys.platform == "darwin" else 1024 * peak  # Linux counts in kilobytes
