@@ -16,7 +16,7 @@ from sentcompress.artifacts import Artifact, Request, WorkDirectory
 from sentcompress.encoding.sides import find_sides, projection_between
 from sentcompress.errors import InputError
 from sentcompress.models.projection import Projection
-from sentcompress.stages import fit_pca
+from sentcompress.stages import fit_pca, whiten
 
 TEXTS = make_sentences(40)
 
@@ -99,3 +99,9 @@ def test_a_projection_that_was_fitted_anew_is_not_the_students(work: WorkDirecto
     teacher = find_sides(work, "teacher", "teacher").documents
     with pytest.raises(InputError, match="students/small was made with projections/pca-8, which is not what it was"):
         projection_between(work, teacher, sides.queries)
+
+
+def test_the_projection_does_not_lead_to_a_whitened_student(work: WorkDirectory) -> None:
+    whiten.run(whiten.Params("small", dim=6, name="white"), work)
+    with pytest.raises(InputError, match="tiny-model gives 32 dimensions and white 6"):
+        find_sides(work, "teacher", "white").open(device="cpu", dtype="float32")

@@ -20,6 +20,7 @@ from sentcompress.artifacts import Artifact, Request, WorkDirectory
 from sentcompress.cli.main import _run
 from sentcompress.corpora.sentence_table import SCHEMA, TRIPLET_SCHEMA, SentenceTable
 from sentcompress.errors import InputError, MissingArtifactError, UsageError
+from sentcompress.exporting.lineage import command_line
 from sentcompress.models.layout import load_encoder
 from sentcompress.models.sources import resolve
 from sentcompress.progress import SILENT
@@ -213,6 +214,7 @@ def test_a_collection_is_mined_in_its_training_part(work: WorkDirectory, tiny_mo
         assert negatives == [text for text in ranked(tiny_model, query, corpus) if text != positive][:3]
     assert artifact.facts["corpus"] == 60  # a document that occurs twice is one
     assert artifact.facts["mined_from"] == "beir, train"
+    assert command_line(artifact) == f"sentcompress mine-negatives --model {tiny_model.name}"
     listener = Listener()
     run(Params(collection=tmp_path / "beir", split="test", model=str(tiny_model), rules=Rules(**TOP)), work, listener)
     assert any("cannot be evaluated on it" in warning for warning in listener.warnings)
