@@ -18,12 +18,13 @@ from sentcompress.encoding.embedders import Embedder, EmbedderSource, Vectors, f
 from sentcompress.encoding.vector_shards import writing_vectors
 from sentcompress.errors import InputError, SentcompressError, did_you_mean, raise_faults
 from sentcompress.evaluation.index import Found, build_index, exact_search
-from sentcompress.evaluation.index_plan import KINDS, IndexSettings, plan_index
+from sentcompress.evaluation.index_plan import KINDS, plan_index
+from sentcompress.evaluation.index_plan import IndexSettings as IndexSettings
 from sentcompress.evaluation.metrics import UndefinedError, normalized
 from sentcompress.evaluation.vector_rows import VectorRows, in_file
 from sentcompress.models.devices import DTYPES
 from sentcompress.progress import SILENT, Reporter
-from sentcompress.training.hard_negatives import Rules
+from sentcompress.training.hard_negatives import Rules as Rules
 from sentcompress.training.mining import Miner, Tally
 
 COMMAND = "mine-negatives"
