@@ -131,7 +131,10 @@ def _data(command: str, artifact: Artifact) -> list[str]:
     files = sorted(Path(r.removeprefix("file:")) for r in artifact.inputs if r.startswith("file:") and not _vectors(r))
     if option is None:
         return []
-    if len(files) > MANY_FILES:
+    if command == "eval-transfer":
+        # Each task has a folder; the option names the one that holds them.
+        files = [Path(os.path.commonpath([file.parents[1] for file in files]))]
+    elif len(files) > MANY_FILES:
         files = [Path(os.path.commonpath(files))]
     # A data set of the hub stands as `hub:owner/name:split`, with its configuration before the split if it has one.
     sets = [r.removeprefix("hub:").rpartition(":")[0] for r in sorted(artifact.inputs) if r.startswith("hub:")]

@@ -31,7 +31,9 @@ def section(evidence: Evidence) -> Section:
 
 
 def _entries(facts: Mapping[str, Any]) -> list[Mapping[str, Any]]:
-    sets: list[Mapping[str, Any]] = [{**entry, "name": f"{entry['name']} ({entry['pairs']:,} pairs)"} for entry in facts["sets"]]
+    sets: list[Mapping[str, Any]] = [
+        {**entry, "name": f"{entry['name']} ({entry['pairs']:,} pairs)"} for entry in facts["sets"]
+    ]
     return [*sets, mean_entry("mean of the sets", facts, METRIC)] if len(sets) > 1 else sets
 
 

@@ -1,0 +1,96 @@
+"""The scripts of benchmarks/ ask for what the commands offer, and draw the right conclusions."""
+
+from __future__ import annotations
+
+import importlib.util
+import shlex
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+
+import pytest
+import report_works as works
+import typer
+
+from sentcompress.cli.main import app
+
+FOLDER = Path(__file__).resolve().parents[1] / "benchmarks"
+
+
+def load(name: str) -> ModuleType:
+    spec = importlib.util.spec_from_file_location(name, FOLDER / f"{name}.py")
+    assert spec is not None
+    assert spec.loader is not None
+    script = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(script)
+    return script
+
+
+def parse(line: str) -> dict[str, Any]:
+    """What a command line says, if there is such a command with such options."""
+    words = shlex.split(line)
+    group: Any = typer.main.get_command(app)
+    parsed: dict[str, Any] = group.commands[words[0]].make_context(words[0], words[1:]).params
+    return parsed
+
+
+def test_every_command_of_the_proof_parses() -> None:
+    proof = load("proof")
+    text = Path("work/proof/unseen.txt")
+    found = [line for step in proof.STEPS for line in proof.commands(step, "small", Path("data"), text)]
+    assert len({shlex.split(line)[0] for line in found}) == 6
+    assert {parse(line)["model"] for line in found} == {"small"}
+    retrieval = [parse(line) for line in found if line.startswith("eval-retrieval")]
+    assert [str(one["entities"]) for one in retrieval if one["entities"]] == [
+        "data/er/amazon-google",
+        "data/er/abt-buy",
+    ]
+
+
+def test_the_proof_collects_what_the_report_shows(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    proof = load("proof")
+    monkeypatch.setattr(proof, "RESULTS", tmp_path / "results")
+    work = works.full_work(tmp_path / "work")
+    works.make(
+        work,
+        "evaluations",
+        "of-old",
+        "eval-sts",
+        {"evaluation": "sts", "model": works.described(works.student(work, "gone")) | {"digest": "0" * 64}},
+        files={"result.json": "{}"},
+    )
+    for name in work.names("evaluations"):
+        (work.path / "evaluations" / name / "result.json").write_text("{}")
+    proof.collect(work.path)
+    found = {path.name for path in (tmp_path / "results").iterdir()}
+    assert {"report.md", "tables.json", "loss.png", "sts-small.json", "bench-small.json"} <= found
+    assert "of-old.json" not in found
+    assert str(tmp_path) not in (tmp_path / "results" / "tables.json").read_text().partition('"missing"')[0]
+
+
+def test_the_best_point_is_the_smallest_that_loses_less_than_a_hundredth() -> None:
+    claim = load("quora_claim")
+    for words in claim.SEARCHES.values():
+        assert parse(f"eval-retrieval --pairs quora.tsv --model small {words}")["model"] == "small"
+
+    def entry(kind: str, ours: float, size: int) -> dict[str, Any]:
+        def of(score: float, bytes_: int) -> dict[str, Any]:
+            times = {"milliseconds_per_1000_queries": bytes_ / 10, "interval": [score - 1, score + 1]}
+            return {"mrr_at_10": score, "index_bytes": bytes_} | times
+
+        return {"index": kind, "settings": {}, "model": of(ours, size), "compare": of(80.0, 3 * size)}
+
+    described = {"dimension": 4, "raw_vector_bytes": 9}
+    result = {
+        "model": {"label": "small", **described},
+        "compare": {"label": "big", **described},
+        "exact": {"model": {"mrr_at_10": 75.0}, "compare": {"mrr_at_10": 80.0}},
+        "indexes": [entry("flat", 75.0, 900), entry("ivf", 74.0, 950), entry("sq8", 74.5, 300), entry("pq", 70.0, 100)],
+    }
+    found = list(claim.rows("together", "command", result))
+    chosen = claim.best(found, "small")
+    assert (chosen["index"], chosen["model"]) == ("sq8", "small")
+    assert chosen["lost_percent"] == pytest.approx(100 * 0.5 / 75)
+    text = claim.markdown(found, "small")
+    assert "flat: 3.00 times smaller, 3.00 times faster, 93.8% of the MRR@10" in text
+    assert "9.0 times smaller than exact search over the teacher's vectors, with 93.1% of its MRR@10" in text
