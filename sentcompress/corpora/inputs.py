@@ -104,7 +104,7 @@ def _is_pipe(name: str) -> bool:
 
 
 def is_hub_name(name: str) -> bool:
-    """Whether a name means a data set of the hub: `hub:` says so, or it is no file here and looks like one of theirs."""
+    """Whether a name means a data set of the hub: `hub:` says so, or it looks like one and is no file here."""
     if name.startswith(HUB_PREFIX):
         return True
     if os.path.exists(name) or format_extension(name) in _FILE_EXTENSIONS or Path(name).suffix in (".gz", ".zst"):

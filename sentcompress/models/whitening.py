@@ -23,7 +23,8 @@ def whitened(encoder: Encoder, axes: PrincipalAxes) -> Encoder:
     shift = -torch.from_numpy(axes.mean)
     layers = list(encoder.dense)
     if layers and isinstance(last := layers[-1], Dense) and last.activation_name == "Identity":
-        linear = layers.pop().linear
+        linear = last.linear
+        layers.pop()
         own = torch.zeros(linear.out_features) if linear.bias is None else linear.bias.detach()
         bias, weight = weight @ (own.double() + shift), weight @ linear.weight.detach().double()
     else:

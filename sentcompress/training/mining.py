@@ -98,7 +98,7 @@ class Miner:
         wanted = self.rules.skip + self.rules.depth + int(answers.max()) + 1
         found = self.search(vectors, min(wanted, len(self.corpus)))
         corpus = self.corpus.open()
-        chosen = []
+        chosen: list[Rows | None] = []
         for place, (query, positive) in enumerate(mine.tolist(), first):
             local = query - start
             judged = mine[ends[local] - answers[local] : ends[local], 1]
