@@ -1,0 +1,43 @@
+"""The lock: what a fresh machine installs, on every Python that is promised."""
+
+from __future__ import annotations
+
+import re
+from importlib import metadata
+from pathlib import Path
+
+import pytest
+from packaging.specifiers import SpecifierSet
+from packaging.version import Version
+
+ROOT = Path(__file__).resolve().parents[1]
+# The oldest of each release that people have: Debian 12 ships 3.11.2.
+PYTHONS = ("3.11.2", "3.12.0", "3.13.0")
+
+
+def locked() -> dict[str, Version]:
+    lines = (ROOT / "requirements.lock").read_text(encoding="utf-8").splitlines()
+    pairs = [line.split("==") for line in lines if line and not line.startswith("#")]
+    return {re.sub(r"[-_.]+", "-", name).lower(): Version(version) for name, version in pairs}
+
+
+@pytest.mark.parametrize("python", PYTHONS)
+def test_every_locked_package_that_is_installed_takes_this_python(python: str) -> None:
+    refused = {}
+    for name, version in locked().items():
+        try:
+            found = metadata.distribution(name)
+        except metadata.PackageNotFoundError:
+            continue  # of another platform, or an extra that is not installed
+        wanted = found.metadata["Requires-Python"]
+        if Version(found.version) == version and wanted and not SpecifierSet(wanted).contains(python):
+            refused[name] = wanted
+    assert refused == {}
+
+
+def test_what_the_package_asks_for_is_in_the_lock() -> None:
+    names = {
+        re.sub(r"[-_.]+", "-", re.split(r"[ <>=!~;\[]", line)[0]).lower()
+        for line in metadata.requires("sentcompress") or []
+    }
+    assert names - set(locked()) == set()
