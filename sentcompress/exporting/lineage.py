@@ -128,7 +128,7 @@ def _data(command: str, artifact: Artifact) -> list[str]:
         split = ["--split", str(asked["split"])] if asked.get("split") else []
         return [f"--{asked['protocol']}", str(asked["data"]), *split]
     option = "--sts" if command == "bench" and asked.get("preset") else FILE_OPTIONS.get(command)
-    files = sorted(Path(r.removeprefix("file:")) for r in artifact.inputs if r.startswith("file:") and not _vectors(r))
+    files = sorted(Path(r.removeprefix("file:")) for r in artifact.inputs if r.startswith("file:") and is_data(r))
     if option is None:
         return []
     if command == "eval-transfer":
@@ -141,9 +141,11 @@ def _data(command: str, artifact: Artifact) -> list[str]:
     return [word for name in (*(file.name for file in files), *sets) for word in (option, name)]
 
 
-def _vectors(reference: str) -> bool:
-    """Whether an input stands for vectors that were made elsewhere, or graphs: a model, not data."""
-    return reference.endswith((".npy", ".onnx"))
+def is_data(reference: str) -> bool:
+    """Whether an input of an evaluation is data, and no model: vectors made elsewhere and graphs are files too."""
+    kind = reference.partition("/")[0]
+    outside = reference.startswith(("file:", "hub:")) and not reference.endswith((".npy", ".onnx"))
+    return outside or kind == "sentences"
 
 
 def _name_of(reference: str) -> str:

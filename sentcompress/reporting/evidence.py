@@ -9,7 +9,7 @@ from typing import Any
 
 from sentcompress.artifacts import LOG, Artifact, WorkDirectory
 from sentcompress.errors import DamagedError
-from sentcompress.exporting.lineage import command_line
+from sentcompress.exporting.lineage import command_line, is_data
 from sentcompress.reporting.drawing import MARKERS, SERIES
 
 ROLES = ("model", "compare", "against")
@@ -56,6 +56,12 @@ class Evaluation:
     @property
     def kind(self) -> str:
         return str(self.facts["evaluation"])
+
+    @property
+    def data(self) -> frozenset[str]:
+        """Digests of the data that it was made on: two evaluations with the same ones had the same data."""
+        inputs = self.artifact.inputs.items()
+        return frozenset(digest for reference, digest in inputs if is_data(reference))
 
     def roles(self) -> Iterator[tuple[str, Mapping[str, Any]]]:
         """The models that were measured, each with its role: `model`, and `compare` or `against`."""

@@ -31,7 +31,7 @@ def score_tables(
         facts = evaluation.facts
         named = tuple(entry["name"] for entry in entries(facts))
         other = facts.get(COMPARE, {}).get("reference")
-        groups.setdefault((facts["protocol"]["statement"], named, other), []).append(evaluation)
+        groups.setdefault((facts["protocol"]["statement"], evaluation.data, named, other), []).append(evaluation)
     columns = (what, "model", head, "95% interval", "difference", "95% interval of it", "kept")
     return [
         Table(

@@ -10,6 +10,7 @@ import report_works as works
 from sentcompress.artifacts import WorkDirectory
 from sentcompress.reporting.evidence import gather
 from sentcompress.reporting.formats import amount, between, share, size
+from sentcompress.reporting.sections import sts
 from sentcompress.reporting.sections.training import loss_of
 from sentcompress.reporting.summary import common, mean_over, summaries
 
@@ -45,6 +46,17 @@ def test_models_of_one_name_are_told_apart(tmp_path: Path) -> None:
     facts = {"evaluation": "bench", "model": works.described(small), "against": other}
     works.make(work, "evaluations", "bench-small", "bench", facts)
     assert gather(work).names == {"model:elsewhere/small": "elsewhere/small", "students/small": "students/small"}
+
+
+def test_scores_on_different_data_stand_in_different_tables(tmp_path: Path) -> None:
+    work = WorkDirectory(tmp_path / "work")
+    first, second, third = (works.student(work, name) for name in ("a", "b", "c"))
+    works.sts(work, first)
+    works.sts(work, second)
+    facts = works.sts(work, third).facts
+    works.make(work, "evaluations", "sts-c", "eval-sts", facts, {"file:/data/sts/test.tsv": "9" * 64})
+    rows = [{row[1] for row in table.rows} for table in sts.section(gather(work)).tables]
+    assert rows == [{"big", "a", "b"}, {"big", "c"}]
 
 
 def test_means_are_over_what_all_models_have() -> None:

@@ -98,8 +98,7 @@ def _histograms(evidence: Evidence, found: Sequence[Evaluation]) -> list[Chart]:
     """A figure for each set of sentences: all students, and dashed what they were held against."""
     groups: dict[tuple[Any, ...], list[Evaluation]] = {}
     for evaluation in found:
-        files = tuple(sorted(d for r, d in evaluation.artifact.inputs.items() if r.startswith(("file:", "sentences/"))))
-        groups.setdefault((evaluation.facts["protocol"]["statement"], files), []).append(evaluation)
+        groups.setdefault((evaluation.facts["protocol"]["statement"], evaluation.data), []).append(evaluation)
     charts = []
     for place, group in enumerate(groups.values()):
         outlines: dict[str, Outline] = {}

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 from typing import Any
@@ -33,19 +33,27 @@ COLUMNS = (
 def section(evidence: Evidence) -> Section:
     """All retrieval evaluations, a figure for each data set."""
     found = evidence.of_kind("retrieval")
-    by_data: dict[str, list[Evaluation]] = {}
+    by_data: dict[tuple[str, frozenset[str]], list[Evaluation]] = {}
     for evaluation in found:
-        by_data.setdefault(data_name(evaluation.facts), []).append(evaluation)
+        by_data.setdefault((data_name(evaluation.facts), evaluation.data), []).append(evaluation)
+    names = _distinct([name for name, _ in by_data])
     return Section(
         "retrieval",
         "Retrieval",
         "Every index stands beside exact search on the same vectors, so that what the model lost and what the index "
         "lost are told apart.",
-        charts=[_chart(evidence, name, of) for name, of in by_data.items()],
-        tables=[table for name, of in by_data.items() for table in _tables(evidence, name, of)],
+        charts=[_chart(evidence, name, of) for name, of in zip(names, by_data.values(), strict=True)],
+        tables=[
+            table for name, of in zip(names, by_data.values(), strict=True) for table in _tables(evidence, name, of)
+        ],
         protocols=list(dict.fromkeys(evaluation.facts["protocol"]["statement"] for evaluation in found)),
         missing=missing(evidence, "retrieval"),
     )
+
+
+def _distinct(names: Sequence[str]) -> list[str]:
+    """The same names, numbered where different data have the same one."""
+    return [n if names.count(n) == 1 else f"{n} ({names[:place].count(n) + 1})" for place, n in enumerate(names)]
 
 
 def data_name(facts: Mapping[str, Any]) -> str:
