@@ -30,6 +30,12 @@ TRIPLET_OPTIONS: Mapping[str, Option] = {
         f"HPD's and IBKD's {PAPER}s: 128 in their +Projection-128 and IBKD-128 rows, none elsewhere",
         minimum=0,
     ),
+    "dim_start": Option(
+        "random",
+        "where that head starts: torch's random values, or the principal axes of the student's own vectors",
+        f"{PAPER}s: random; pca is {OURS}",
+        choices=("random", "pca"),
+    ),
     "keep": Option(
         0.0,
         "weight of a distillation term on ordinary sentences with teacher vectors, beside the triplets",
@@ -56,6 +62,15 @@ class TripletMethod(HeadedMethod):
         learnt = not self.settings["temperature"]
         start = torch.tensor(math.log(self.settings["scale_start"]))
         self.log_scale = nn.Parameter(start) if learnt else None
+
+    @torch.no_grad()
+    def start_head(self, weight: Tensor, bias: Tensor) -> None:
+        """Begin with a head that is known: weight [dim, D_s], bias [dim]."""
+        linear = self.head.linear
+        if linear is None:
+            raise ValueError("there is no head to start: dim is 0")
+        linear.weight.copy_(weight)
+        linear.bias.copy_(bias)
 
     @property
     def scale(self) -> Tensor | float:

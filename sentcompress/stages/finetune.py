@@ -6,19 +6,23 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import torch
 
 from sentcompress.artifacts import Artifact, Build, Request, WorkDirectory, file_digest
 from sentcompress.corpora.sentence_table import SentenceTable
 from sentcompress.corpora.sts import StsSubset, read_dev
+from sentcompress.encoding.engine import EncodeEngine
 from sentcompress.encoding.vector_shards import VectorShards
 from sentcompress.errors import InputError, MissingArtifactError, UsageError, did_you_mean, raise_faults
 from sentcompress.methods import OBJECTIVES, objective_class
 from sentcompress.methods.base import Method, Shapes
 from sentcompress.methods.recipe import parse_options
+from sentcompress.methods.triplets import TripletMethod
 from sentcompress.models.catalog import NamedModel, find_model
 from sentcompress.models.devices import pick_device
 from sentcompress.models.encoder import Encoder
+from sentcompress.models.principal_axes import check_dimension, principal_axes
 from sentcompress.models.students import PRESETS
 from sentcompress.progress import SILENT, Reporter
 from sentcompress.training.dev import Dev, sts_dev
@@ -29,6 +33,8 @@ from sentcompress.training.triplets import KeptSentences, TripletData
 from sentcompress.training.views import TripletViews
 
 COMMAND = "finetune"
+# Sentences that the principal axes of a head's start are fitted on.
+AXES_SAMPLE = 20_000
 
 
 @dataclass(frozen=True)
@@ -158,6 +164,8 @@ class _Finetuning:
         data = self._data(encoder, settings)
         torch.manual_seed(settings.seed)
         method = self._method(encoder, data, options)
+        if options["dim"] and options["dim_start"] == "pca" and isinstance(method, TripletMethod):
+            self._start_from_axes(method, encoder, options["dim"], settings.seed)
         session = Session(encoder, method, settings, device, self.build, self.reporter)
         rows, dev = data.rows_and_dev(self._graded(encoder), settings.seed)
         views = TripletViews(encoder, method.needs, layer)
@@ -190,6 +198,20 @@ class _Finetuning:
         except ValueError as error:
             name = self.params.objective
             raise UsageError(f"{name}: {error}", f"see: sentcompress methods show {name}") from None
+
+    def _start_from_axes(self, method: TripletMethod, encoder: Encoder, dim: int, seed: int) -> None:
+        """Let the head begin with the principal axes of the student's vectors, on sentences of the table."""
+        table = SentenceTable(self.sentences.path)
+        texts = [text for part in table.stream() for text in part]
+        rows = np.random.default_rng(seed).permutation(len(texts))[:AXES_SAMPLE]
+        check_dimension(dim, encoder.dimension, len(rows), "the student's")
+        encoder.normalize = False  # the head sees the vectors before it
+        engine = EncodeEngine(encoder, device=self.params.numbers.device, dtype="float32")
+        encoder.normalize = True
+        with self.reporter.track("encoding", total=len(rows)) as task:
+            vectors = engine.encode([texts[row] for row in rows], task).astype(np.float64)
+        projection = principal_axes([vectors], vectors.shape, dim).projection(whiten=False)
+        method.start_head(torch.from_numpy(projection.weight), torch.from_numpy(projection.bias))
 
     def _graded(self, encoder: Encoder) -> Dev | None:
         if self.pairs is None:

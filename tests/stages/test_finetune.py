@@ -137,3 +137,24 @@ def test_all_faults_at_once(tmp_path: Path, tiny_model: Path) -> None:
         finetune.run(asked, WorkDirectory(tmp_path / "work"))
     with pytest.raises(UsageError, match="no option"):
         finetune.run(params(tiny_model, options=("warmth=1",)), WorkDirectory(tmp_path / "work"))
+
+
+def test_a_head_may_start_from_the_principal_axes(work: WorkDirectory, tiny_model: Path, sentences: list[str]) -> None:
+    """Before any step, the 8-d vectors are the PCA of the student's own on the sentences of the triplets."""
+    from sklearn.decomposition import PCA
+
+    dev = write_dev(work.path / "dev.tsv", sentences[:40])
+    numbers = replace(SHORT, lr=1e-12, max_steps=1)
+    asked = params(tiny_model, numbers=numbers, dev=dev, dim=8, options=("dim_start=pca",), name="axes")
+    student = load_encoder(resolve(str(finetune.run(asked, work).path / "model")))
+    before = load_encoder(resolve(str(tiny_model)))
+    texts = [text for part in SentenceTable(work.get("sentences", "nli").path).stream() for text in part]
+    vectors, found = [], []
+    with torch.inference_mode():
+        for text in texts:
+            ids = torch.tensor(before.tokenize([text]))
+            vectors.append(before.embed(ids, torch.ones_like(ids))[0].numpy())
+            found.append(student.embed(ids, torch.ones_like(ids))[0].numpy())
+    wanted = PCA(8).fit_transform(np.array(vectors, dtype=np.float64))
+    signs = np.sign((wanted * np.array(found)).sum(axis=0))
+    assert np.allclose(np.array(found) * signs, wanted, atol=1e-4)
