@@ -1,0 +1,104 @@
+"""Plans: every fault of a recipe at once, with the number of its stage."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+from sentcompress.recipes.document import Recipe, Slot, Stage
+from sentcompress.recipes.plan import Asked, Known, Plan, make_plan
+from sentcompress.stages.run import STAGES, _params_of
+
+KNOWN = Known(STAGES, _params_of, lambda kind, name: (kind, name) == ("sentences", "old"))
+
+
+def plan(*stages: dict[str, Any], asked: Asked | None = None, **inputs: Slot) -> tuple[Plan, list[str]]:
+    made = tuple(
+        Stage(number, values["command"], {key: value for key, value in values.items() if key != "command"})
+        for number, values in enumerate(stages, start=1)
+    )
+    return make_plan(Recipe(Path("chain.toml"), "A chain", "", {}, inputs, made), asked or Asked(), KNOWN)
+
+
+def test_a_plan_has_params_and_words(tmp_path: Path) -> None:
+    text = tmp_path / "lines.txt"
+    text.touch()
+    found, faults = plan(
+        {"command": "augment", "inputs": ["${text}"], "name": "lines"},
+        {"command": "distill", "method": "mse", "set": {"normalise": True}},
+        asked=Asked([f"text={text}"], ["all.dtype=float32", "distill.epochs=2"]),
+        text=Slot("sentences"),
+    )
+    assert not faults
+    assert [step.label for step in found.steps] == ["stage 1 (augment)", "stage 2 (distill)"]
+    assert found.steps[0].words == ("augment", str(text), "--name", "lines")
+    assert found.steps[1].params.options == ("normalise=true",)
+    assert found.steps[1].params.numbers.epochs == 2
+    assert found.steps[1].params.numbers.dtype == "float32"
+
+
+def test_every_fault_is_told_with_its_stage() -> None:
+    _, faults = plan(
+        {"command": "augment", "inputs": ["${nil}"], "name": "lines"},
+        {"command": "distil"},
+        {"command": "distill", "method": "hdp", "epoch": 3, "lr": -1.0, "batch-size": "big", "dev": "${dev}"},
+        {"command": "eval-sts"},
+        asked=Asked(["dev=/nowhere/dev.tsv"], ["all.warmth=3"]),
+        nli=Slot("pairs"),
+        dev=Slot("graded pairs"),
+    )
+    told = "\n".join(faults)
+    for words in (
+        "stage 1 (augment): ${nil} is no input of the recipe; did you mean nli?",
+        "--set all.warmth: no stage has that option",
+        "stage 2 (distil): no such command; did you mean distill?",
+        "stage 3 (distill): no method 'hdp'; did you mean hpd?",
+        "stage 3 (distill): no option 'epoch'; did you mean epochs?",
+        "stage 3 (distill): batch-size must be a whole number, not 'big'",
+        "stage 4 (eval-sts): it needs 'sts'",
+        "input 'dev': no such file: /nowhere/dev.tsv",
+    ):
+        assert words in told
+    # The file is told once, by its input; the stage that would open it says it no more.
+    assert told.count("/nowhere/dev.tsv") == 1
+
+
+def test_params_are_checked_beside_what_has_the_wrong_type() -> None:
+    _, faults = plan({"command": "distill", "lr": -1.0, "set": {"tahn": True}, "epochs": "x"})
+    assert [fault.partition("): ")[2][:10] for fault in faults] == ["epochs mus", "--set tahn", "--lr must "]
+
+
+def test_stages_without_their_optional_input_are_left_out() -> None:
+    stages = ({"command": "distill"}, {"command": "eval-sts", "sts": ["${sts}"]})
+    sts = Slot("the STS sets", optional=True)
+    found, faults = plan(*stages, sts=sts)
+    assert not faults
+    assert [step.command for step in found.steps] == ["distill"]
+    assert found.left_out == ("stage 2 (eval-sts) is left out: it wants --input sts (the STS sets)",)
+    given, _ = plan(*stages, asked=Asked(["sts=mteb"]), sts=sts)
+    assert given.steps[1].params.sts == ("mteb",)
+
+
+def test_a_setting_takes_the_place_of_an_input() -> None:
+    stage = {"command": "distill", "dev": "${dev}"}
+    found, faults = plan(stage, asked=Asked(settings=["distill.dev=none"]), dev=Slot("graded pairs"))
+    assert not faults
+    assert found.steps[0].params.dev is None
+    assert found.steps[0].words == ("distill",)
+
+
+def test_names_have_to_be_made_before() -> None:
+    embed = {"command": "teacher-embed", "sentences": "nli", "name": "vectors"}
+    _, faults = plan(embed, {"command": "distill", "method": "ckd", "teacher-vectors": "vektors"})
+    assert "stage 1 (teacher-embed): sentences = 'nli' is made by no stage before it" in faults[0]
+    assert "stage 2 (distill): teacher-vectors = 'vektors'" in faults[1]
+    assert "'vectors'" in faults[1]
+    # In the work directory already, or made by a stage that chooses the name itself:
+    assert not plan({**embed, "sentences": "old"})[1]
+    assert not plan({"command": "augment", "inputs": ["hub:a/b"]}, embed)[1]
+
+
+def test_force_is_for_every_stage() -> None:
+    found, _ = plan({"command": "fit-pca"}, {"command": "distill"}, asked=Asked(force=True))
+    assert all(step.params.force for step in found.steps)
+    assert found.steps[0].words == ("fit-pca", "--force")

@@ -1,0 +1,255 @@
+"""run: a chain from end to end, stopped by faults, by a failing stage, and by a kill."""
+
+from __future__ import annotations
+
+import json
+import multiprocessing
+import os
+import signal
+import time
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+from distilling import write_dev
+
+from sentcompress.artifacts import WorkDirectory
+from sentcompress.cli.main import COMMANDS, _run
+from sentcompress.errors import MissingArtifactError, TrainingError, UsageError
+from sentcompress.progress import SILENT
+from sentcompress.stages import run as stage
+from sentcompress.stages.run import STAGES, Params
+
+CHAIN = """
+title = "A short chain"
+paper = "Nobody 2020"
+
+[row]
+table = "results"
+metric = "Spearman x 100"
+score = 81.5
+
+[inputs]
+text = "sentences"
+dev = "graded pairs"
+sts = { about = "graded pairs to be scored on", optional = true }
+
+[[stage]]
+command = "augment"
+inputs = ["${text}"]
+wordnet = 0
+back-translate = 0
+name = "lines"
+
+[[stage]]
+command = "teacher-embed"
+teacher = "TEACHER"
+sentences = "lines"
+name = "vectors"
+dtype = "float32"
+
+[[stage]]
+command = "distill"
+method = "ckd"
+student = "teacher:1"
+teacher-vectors = "vectors"
+set = { queue = 50 }
+epochs = 2
+batch-size = 16
+eval-every = 5
+dtype = "float32"
+device = "cpu"
+dev = "${dev}"
+name = "student"
+
+[[stage]]
+command = "eval-sts"
+sts = ["${sts}"]
+model = "student"
+bootstrap = 0
+"""
+
+
+class Listener:
+    """A reporter that keeps what it is told."""
+
+    def __init__(self) -> None:
+        self.notes: list[str] = []
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(SILENT, name)
+
+    def note(self, message: str) -> None:
+        self.notes.append(message)
+
+
+@pytest.fixture
+def params(tmp_path: Path, tiny_model: Path, sentences: list[str]) -> Params:
+    """The chain above, with sentences and graded pairs for it."""
+    (tmp_path / "lines.txt").write_text("\n".join(sentences[:150]) + "\n", encoding="utf-8")
+    write_dev(tmp_path / "dev.tsv", sentences[150:180])
+    write_dev(tmp_path / "sts.tsv", sentences[200:230])
+    recipe = tmp_path / "chain.toml"
+    recipe.write_text(CHAIN.replace("TEACHER", str(tiny_model)), encoding="utf-8")
+    return Params(recipe, tuple(f"{name}={tmp_path}/{file}" for name, file in FILES.items()))
+
+
+FILES = {"text": "lines.txt", "dev": "dev.tsv", "sts": "sts.tsv"}
+
+
+def words(params: Params, *more: str) -> list[str]:
+    return ["run", str(params.recipe), *(word for given in params.inputs for word in ("--input", given)), *more]
+
+
+def test_the_whole_chain_and_again(params: Params, tmp_path: Path) -> None:
+    work = WorkDirectory(tmp_path / "work")
+    first = stage.run(params, work)
+    assert [done.artifact.reference for done in first] == [
+        "sentences/lines",
+        "teacher-vectors/vectors",
+        "students/student",
+        "evaluations/sts-student",
+    ]
+    assert not any(done.fresh for done in first)
+    student = work.get("students", "student")
+    assert student.parameters["epochs"] == 2
+    assert student.parameters["options"]["queue"] == 50
+    listener = Listener()
+    again = stage.run(params, work, listener)  # type: ignore[arg-type]
+    assert all(done.fresh for done in again)
+    assert [done.artifact.digest for done in again] == [done.artifact.digest for done in first]
+    assert sum("is fresh, skipped" in note for note in listener.notes) == 4
+    assert "stage 3 of 4: sentcompress distill" in listener.notes
+
+
+def test_a_setting_redoes_what_depends_on_it(params: Params, tmp_path: Path) -> None:
+    work = WorkDirectory(tmp_path / "work")
+    stage.run(params, work)
+    again = stage.run(replace(params, settings=("distill.max-steps=4", "distill.set.queue=20")), work)
+    assert [done.fresh for done in again] == [True, True, False, False]
+    assert work.get("students", "student").parameters["options"]["queue"] == 20
+    # The embedded student of the second run has other weights, and so another score.
+    assert work.get("students", "student").facts["steps"] == 4
+    forced = stage.run(replace(params, settings=("distill.max-steps=4", "distill.set.queue=20"), force=True), work)
+    assert not any(done.fresh for done in forced)
+
+
+def test_faults_are_told_before_anything_is_made(params: Params, tmp_path: Path) -> None:
+    work = WorkDirectory(tmp_path / "work")
+    asked = replace(params, inputs=params.inputs[:1], settings=("teacher-embed.pooling=maen", "distill.lr=fast"))
+    with pytest.raises(UsageError) as raised:
+        stage.run(asked, work)
+    assert raised.value.faults == (
+        "input 'dev' is missing: graded pairs (--input dev=...)",
+        "stage 2 (teacher-embed): --pooling must be one of auto, mean, cls, cls-mlp, not maen",
+        "stage 3 (distill): lr must be a number, not 'fast'",
+    )
+    assert not work.path.exists()
+
+
+def test_a_failing_stage_says_where_and_how_to_go_on(
+    params: Params, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    work = WorkDirectory(tmp_path / "work")
+
+    def fail(*arguments: object) -> None:
+        raise TrainingError("the loss is no longer a number", "lower --lr")
+
+    with monkeypatch.context() as patched:
+        patched.setattr("sentcompress.stages.distill.run", fail)
+        with pytest.raises(TrainingError, match=r"stage 3 \(distill\): the loss is no longer a number") as raised:
+            stage.run(params, work)
+    hint = f"lower --lr; then run {params.recipe} again in the same way: finished stages are skipped"
+    assert raised.value.hint == hint
+    assert not work.names("evaluations")
+    assert [done.fresh for done in stage.run(params, work)] == [True, True, False, False]
+
+
+def test_the_error_of_a_stage_keeps_its_kind(params: Params, tmp_path: Path) -> None:
+    text = params.recipe.read_text(encoding="utf-8").replace('model = "student"', 'model = "nobody/nothing"')
+    params.recipe.write_text(text.replace('method = "ckd"', 'method = "hpd"'), encoding="utf-8")
+    asked = replace(params, settings=("distill.set=tanh=true",))
+    with pytest.raises(MissingArtifactError, match=r"stage 3 \(distill\): no projection fitted on"):
+        stage.run(asked, WorkDirectory(tmp_path / "work"))
+
+
+def run_to_the_end(work: str, params: Params) -> None:
+    """What the killed process runs."""
+    stage.run(params, WorkDirectory(work))
+
+
+def test_killed_in_the_middle_of_a_stage_it_goes_on(params: Params, tmp_path: Path) -> None:
+    settings = ("distill.epochs=10", "distill.checkpoint-every=0.01", "distill.eval-every=20")
+    asked = replace(params, settings=settings)
+    context = multiprocessing.get_context("forkserver")
+    context.set_forkserver_preload(["sentcompress.stages.distill", "transformers.models.bert.modeling_bert"])
+    process = context.Process(target=run_to_the_end, args=(str(tmp_path / "killed"), asked))
+    process.start()
+    log = tmp_path / "killed" / "students" / ".student.partial" / "log.jsonl"
+    while process.is_alive() and not (log.exists() and log.stat().st_size):
+        time.sleep(0.01)
+    assert process.is_alive(), "it was done before it could be killed"
+    os.kill(process.pid or 0, signal.SIGKILL)
+    process.join()
+    listener = Listener()
+    killed = stage.run(asked, WorkDirectory(tmp_path / "killed"), listener)  # type: ignore[arg-type]
+    assert [done.fresh for done in killed] == [True, True, False, False]
+    assert "distill: going on with the unfinished students/student" in listener.notes
+    whole = stage.run(asked, WorkDirectory(tmp_path / "whole"))
+    assert killed[2].artifact.digest == whole[2].artifact.digest
+
+
+def test_the_recipe_of_the_guide_is_right(tmp_path: Path) -> None:
+    guide = (Path(__file__).resolve().parents[2] / "docs" / "run.md").read_text(encoding="utf-8")
+    recipe = tmp_path / "guide.toml"
+    recipe.write_text(guide.split("```toml\n")[1].split("```")[0], encoding="utf-8")
+    plan = stage.plan(Params(recipe, ("nli=hub:someone/nli", "sts=mteb")), WorkDirectory(tmp_path / "work"))
+    assert [step.command for step in plan.steps] == ["augment", "teacher-embed", "fit-pca", "distill", "eval-sts"]
+
+
+def test_every_command_that_makes_an_artifact_can_be_a_stage() -> None:
+    makers = [
+        command
+        for command in COMMANDS
+        if stage._stage(command).run.__annotations__["return"] == "Artifact"  # annotations are text here
+    ]
+    assert sorted(makers) == sorted(STAGES)
+
+
+def test_a_dry_run_prints_commands_that_do_the_same(
+    params: Params, tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    assert _run(words(params, "--dry-run", "--work", "dry", "--json")) == 0
+    document = json.loads(capsys.readouterr().out)
+    assert not Path("dry").exists()
+    assert document["row"]["score"] == 81.5
+    assert [line[1] for line in document["commands"]] == ["augment", "teacher-embed", "distill", "eval-sts"]
+    assert _run(words(params, "--work", "chain", "--json", "--quiet")) == 0
+    made = json.loads(capsys.readouterr().out)
+    for line in document["commands"]:
+        assert line[0] == "sentcompress"
+        assert _run([*line[1:], "--quiet"]) == 0, line
+    for done in made["stages"]:
+        kind, name = done["artifact"].split("/")
+        assert WorkDirectory("dry").get(kind, name).digest == done["digest"] or kind == "evaluations"
+    assert [done["fresh"] for done in made["stages"]] == [False] * 4
+
+
+def test_a_dry_run_names_what_is_left_out(params: Params, capsys: pytest.CaptureFixture[str]) -> None:
+    asked = replace(params, inputs=params.inputs[:2])
+    assert _run(words(asked, "--dry-run", "--work", "a b")) == 0
+    lines = capsys.readouterr().out.splitlines()
+    assert lines[0].startswith("sentcompress augment ")
+    assert all(line.endswith("--work 'a b'") for line in lines[:3])
+    assert lines[3:] == ["# stage 4 (eval-sts) is left out: it wants --input sts (graded pairs to be scored on)"]
+
+
+def test_the_table_of_a_run(params: Params, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    asked = ("--set", "distill.max-steps=2", "--work", str(tmp_path / "work"), "--quiet")
+    assert _run(words(params, *asked)) == 0
+    shown = capsys.readouterr().out
+    for part in ("A short chain", "students/student", "evaluations/sts-student", "spearman cosine", "made"):
+        assert part in shown
+    assert "81.5, Spearman x 100, results" in shown
