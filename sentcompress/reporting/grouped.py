@@ -37,7 +37,7 @@ def score_tables(
         Table(
             _title(of[0].facts),
             columns,
-            list(_rows(evidence, of, metric, entries)),
+            _distinct(_rows(evidence, of, metric, entries)),
             [Source.of(evaluation.artifact) for evaluation in of],
             heads=2,
         )
@@ -58,6 +58,11 @@ def _rows(evidence: Evidence, group: Sequence[Evaluation], metric: str, entries:
             yield _row(evidence, facts, of_first[number_], COMPARE, metric)
         for facts, of in listed:
             yield _row(evidence, facts, of[number_], MODEL, metric)
+
+
+def _distinct(rows: Iterator[list[str]]) -> list[list[str]]:
+    """Without repetitions: several evaluations of one model differ in what is shown elsewhere, such as its indexes."""
+    return [list(row) for row in dict.fromkeys(tuple(row) for row in rows)]
 
 
 def _row(evidence: Evidence, facts: Mapping[str, Any], entry: Mapping[str, Any], role: str, metric: str) -> list[str]:

@@ -86,7 +86,11 @@ def _retrieval(summary: Summary, role: str, evaluation: Evaluation) -> None:
     entry = facts.get("exact") or next((e for e in facts["indexes"] if e["index"] == "flat"), None)
     if entry is not None:
         kept = entry.get("shares_kept", {}).get(metric, entry.get("share_kept")) if role == "model" else None
-        summary.retrieval[data_name(facts)] = (metric, entry[role][metric], kept)
+        score, name = entry[role][metric], data_name(facts)
+        before = summary.retrieval.get(name)
+        if kept is None and before is not None and before[:2] == (metric, score):
+            kept = before[2]  # the same search, measured again without another model
+        summary.retrieval[name] = (metric, score, kept)
 
 
 def _transfer(summary: Summary, role: str, evaluation: Evaluation) -> None:

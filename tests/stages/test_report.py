@@ -141,8 +141,9 @@ def test_facts_of_earlier_versions_still_have_a_page(tmp_path: Path) -> None:
     mean = {"model": 81.0, "compare": 82.0, "share_kept": 98.8}
     works.make(work, "evaluations", "a", "eval-sts", {"evaluation": "sts", **both, "sets": sets, "mean": mean})
     found = {"mrr_at_10": 70.0, "index_bytes": 800, "milliseconds_per_1000_queries": 3.0, "build_seconds": 0.1}
-    entry = {"index": "flat", "settings": {}, "model": found, "compare": found, "share_kept": 100.0}
-    retrieval = {"evaluation": "retrieval", **both, "documents": 9, "judged_queries": 3, "indexes": [entry]}
+    entry = {"settings": {}, "model": found, "compare": found, "share_kept": 100.0}
+    entries = [{**entry, "index": kind} for kind in ("flat", "ivf")]
+    retrieval = {"evaluation": "retrieval", **both, "documents": 9, "judged_queries": 3, "indexes": entries}
     works.make(work, "evaluations", "b", "eval-retrieval", retrieval)
     speed = {"sentences_per_second": 9.0, "sentences_per_second_batch_1": 4.0, "weight_bytes": 8, "vector_bytes": 4}
     speed |= {f"latency_p{of}_milliseconds": 2.0 for of in (50, 95, 99)} | {"parameters": 5, "dtype": "float32"}
@@ -194,9 +195,10 @@ def test_json_is_one_document(measured: WorkDirectory, capsys: pytest.CaptureFix
     assert document["student"] == "tiny"
     assert "markdown" not in document
     tables = {(table["section"], table["title"]): table for table in document["tables"]}
-    overview = tables["overview", "All models"]
-    assert [row[0] for row in overview["rows"]] == ["big", "small", "tiny"]
-    assert all(len(row) == len(overview["columns"]) for row in overview["rows"])
+    for title in ("Quality", "Size and speed"):
+        overview = tables["overview", title]
+        assert [row[0] for row in overview["rows"]] == ["big", "small", "tiny"]
+        assert all(len(row) == len(overview["columns"]) for row in overview["rows"])
     assert Path(document["figures"][0]["png"]).read_bytes().startswith(b"\x89PNG")
 
 

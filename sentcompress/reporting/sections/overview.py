@@ -13,6 +13,9 @@ from sentcompress.reporting.sections.retrieval import METRICS
 from sentcompress.reporting.summary import Summary, common, mean_over, summaries
 
 Quality = Callable[[Summary], float | None]
+Cell = Callable[[Summary], str]
+# Every kind of evaluation tells how large a model is.
+KINDS = ("sts", "retrieval", "transfer", "fidelity", "bench")
 
 
 def section(evidence: Evidence) -> Section:
@@ -21,33 +24,49 @@ def section(evidence: Evidence) -> Section:
     return Section(
         "overview",
         "What was kept, what was gained",
-        "In brackets: the share of the score that the model beside it reached, or how many times as fast it is.",
+        "In brackets: the share kept of the score that the model beside it reached. Speed is relative to the model that "
+        "took turns with it in the same run.",
         charts=_charts(evidence, found),
-        tables=[_table(evidence, found)],
+        tables=[*_quality_table(evidence, found), *_gain_table(evidence, found)],
     )
 
 
-def _table(evidence: Evidence, found: Sequence[Summary]) -> Table:
+def _quality_table(evidence: Evidence, found: Sequence[Summary]) -> list[Table]:
     data = list(dict.fromkeys(name for summary in found for name in summary.retrieval))
-    columns: list[tuple[str, Callable[[Summary], str]]] = [
-        ("parameters", lambda s: amount(s.parameters)),
-        ("dimensions", lambda s: number(s.dimension)),
+    columns: list[tuple[str, Cell]] = [
         _mean_column("STS", "sets", found, lambda s: s.sts),
         *((_head(found, name), partial(_retrieval, name)) for name in data),
         _mean_column("transfer", "tasks", found, lambda s: s.transfer),
         ("neighbours shared", lambda s: share(s.neighbours)),
-        ("sentences/s", lambda s: _speed(s)),
-        ("weights", lambda s: size(s.weight_bytes)),
-        ("a vector", lambda s: size(4 * s.dimension) if s.dimension else ""),
     ]
+    return _table(evidence, found, "Quality", columns, ("sts", "retrieval", "transfer", "fidelity"))
+
+
+def _gain_table(evidence: Evidence, found: Sequence[Summary]) -> list[Table]:
+    columns: list[tuple[str, Cell]] = [
+        ("parameters", lambda s: amount(s.parameters)),
+        ("dimensions", lambda s: number(s.dimension)),
+        ("bytes of a vector", lambda s: size(4 * s.dimension) if s.dimension else ""),
+        ("weights on disk", lambda s: size(s.weight_bytes)),
+        # Not sentences a second: those of two runs do not compare.
+        ("encoding, times as fast", lambda s: times(s.times_faster)),
+    ]
+    return _table(evidence, found, "Size and speed", columns, KINDS)
+
+
+def _table(
+    evidence: Evidence, found: Sequence[Summary], title: str, columns: Sequence[tuple[str, Cell]], kinds: Sequence[str]
+) -> list[Table]:
+    """The columns that say something, if there are any."""
     filled = [(head, cell) for head, cell in columns if any(cell(summary) for summary in found)]
     rows = [[evidence.names[s.reference], *(cell(s) for _, cell in filled)] for s in found]
-    return Table("All models", ["model", *(head for head, _ in filled)], rows, _sources(evidence))
+    used = [Source.of(evaluation.artifact) for evaluation in evidence.evaluations if evaluation.kind in kinds]
+    return [Table(title, ["model", *(head for head, _ in filled)], rows, used)] if filled else []
 
 
 def _mean_column(
     what: str, of: str, found: Sequence[Summary], scores: Callable[[Summary], Mapping[str, float]]
-) -> tuple[str, Callable[[Summary], str]]:
+) -> tuple[str, Cell]:
     """Mean scores over what all have in common, with the share of the one model from outside that has them."""
     names = common([scores(summary) for summary in found])
     outside = [summary for summary in found if not is_ours(summary.reference) and scores(summary)]
@@ -77,17 +96,8 @@ def _retrieval(name: str, summary: Summary) -> str:
     return _beside(score, kept)
 
 
-def _speed(summary: Summary) -> str:
-    ratio = f" ({times(summary.times_faster)})" if summary.times_faster is not None else ""
-    return f"{number(summary.sentences_per_second, 1)}{ratio}"
-
-
 def _listed(names: Sequence[str], what: str = "sets") -> str:
     return ", ".join(names) if len(names) < 3 else f"mean of {len(names)} {what}"
-
-
-def _sources(evidence: Evidence) -> list[Source]:
-    return [Source.of(evaluation.artifact) for evaluation in evidence.evaluations]
 
 
 def _charts(evidence: Evidence, found: Sequence[Summary]) -> list[Chart]:

@@ -42,7 +42,7 @@ def section(evidence: Evidence) -> Section:
         "Retrieval",
         "Every index stands beside exact search on the same vectors, so that what the model lost and what the index "
         "lost are told apart.",
-        charts=[_chart(evidence, name, of) for name, of in zip(names, by_data.values(), strict=True)],
+        charts=[_chart(evidence, n, of) for n, of in zip(names, by_data.values(), strict=True) if len(_kinds(of)) > 1],
         tables=[
             table for name, of in zip(names, by_data.values(), strict=True) for table in _tables(evidence, name, of)
         ],
@@ -82,7 +82,7 @@ def _tables(evidence: Evidence, name: str, found: list[Evaluation]) -> list[Tabl
     metric = main_score(found[0].facts)
     exact = [evaluation for evaluation in found if "exact" in evaluation.facts]
     head = f"{METRICS.get(metric, metric)} x 100"
-    together = score_tables(evidence, exact, metric, head, "data", partial(_exact, metric))
+    together = score_tables(evidence, exact, metric, head, "search", partial(_exact, metric))
     return [*(replace(table, title=name) for table in together), *(_table(evidence, one) for one in found)]
 
 
@@ -124,11 +124,16 @@ def _rows(evidence: Evidence, facts: Mapping[str, Any], entry: Mapping[str, Any]
         ]
 
 
+def _kinds(found: Sequence[Evaluation]) -> list[str]:
+    """The kinds of index; with a single one there is nothing to choose, and no figure."""
+    return list(dict.fromkeys(str(entry["index"]) for of in found for entry in of.facts["indexes"]))
+
+
 def _chart(evidence: Evidence, name: str, found: list[Evaluation]) -> Chart:
     """Quality against bytes: a colour a model, a marker an index, a dashed line exact search."""
     metric = main_score(found[0].facts)
-    kinds = list(dict.fromkeys(entry["index"] for of in found for entry in of.facts["indexes"]))
-    points: dict[tuple[str, str], Point] = {}
+    kinds = _kinds(found)
+    points: dict[tuple[str, str, str], Point] = {}
     levels: dict[str, Level] = {}
     for evaluation in found:
         facts = evaluation.facts
@@ -137,7 +142,9 @@ def _chart(evidence: Evidence, name: str, found: list[Evaluation]) -> Chart:
             for entry in facts["indexes"]:
                 marker = MARKERS[kinds.index(entry["index"]) % len(MARKERS)]
                 score = entry[role][metric]
-                points[shown, entry["index"]] = Point(entry[role]["index_bytes"], score, colour, marker)
+                points[shown, entry["index"], str(entry.get("settings"))] = Point(
+                    entry[role]["index_bytes"], score, colour, marker
+                )
             if "exact" in facts:
                 levels[shown] = Level(f"{shown}, exact", facts["exact"][role][metric], colour)
     keys = [(MARKERS[number % len(MARKERS)], kind) for number, kind in enumerate(kinds)]
