@@ -24,8 +24,8 @@ def section(evidence: Evidence) -> Section:
     return Section(
         "overview",
         "What was kept, what was gained",
-        "In brackets: the share kept of the score that the model beside it reached. Speed is relative to the model that "
-        "took turns with it in the same run.",
+        "In brackets: the share kept of the score that the model beside it reached. Speed is relative to the model "
+        "that took turns with it in the same run.",
         charts=_charts(evidence, found),
         tables=[*_quality_table(evidence, found), *_gain_table(evidence, found)],
     )
