@@ -22,7 +22,7 @@ from typing import Any
 
 from sentcompress import atomic
 from sentcompress.atomic import MANIFEST, beside
-from sentcompress.errors import BusyError, DamagedError, InputError, MissingArtifactError, did_you_mean
+from sentcompress.errors import BusyError, DamagedError, InputError, MissingArtifactError, UsageError, did_you_mean
 from sentcompress.locking import PAUSE_SECONDS, is_locked, locked
 from sentcompress.progress import SILENT, Reporter
 from sentcompress.records import (
@@ -209,8 +209,11 @@ class WorkDirectory:
 
         Raises:
             BusyError: if another process builds the same artifact.
+            UsageError: if the artifact would take the place of one that it is made of.
         """
         check_name(request.name)
+        if (own := f"{request.kind}/{request.name}") in request.inputs:
+            raise UsageError(f"{own} cannot be made of itself", "give the new one another --name")
         target = self._target(request.kind, request.name)
         self._make_folder(target.parent)
         if not os.access(target.parent, os.W_OK) and not force and (done := self._fresh(request, reporter)):

@@ -20,7 +20,7 @@ import pytest
 
 from sentcompress import atomic
 from sentcompress.artifacts import MANIFEST, REQUEST, Artifact, Request, WorkDirectory, check_name, is_being_written
-from sentcompress.errors import BusyError, DamagedError, InputError, MissingArtifactError
+from sentcompress.errors import BusyError, DamagedError, InputError, MissingArtifactError, UsageError
 from sentcompress.locking import locked
 from sentcompress.progress import SilentReporter
 
@@ -656,3 +656,12 @@ def test_a_request_is_plain_json(work: WorkDirectory) -> None:
     request = json.loads((artifact.path / REQUEST).read_text(encoding="utf-8"))
     assert request["fingerprint"] == artifact.fingerprint
     assert request["parameters"] == {"seed": 0}
+
+
+def test_nothing_is_made_of_itself(work: WorkDirectory) -> None:
+    made = make(work)
+    again = Request(KIND, made.name, "teacher-embed", {}, {made.reference: made.digest})
+    with pytest.raises(UsageError, match="cannot be made of itself") as caught, work.build(again):
+        pass
+    assert "--name" in str(caught.value.hint)
+    assert work.get(KIND, made.name).digest == made.digest
