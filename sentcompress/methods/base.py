@@ -27,6 +27,7 @@ class Shapes:
         layers: L, how many pairs of layers are matched.
         teacher_layer_width: D_l, the width of the cached pooled states of teacher layers.
         hard_negatives: N, how many of them each anchor has.
+        student_layer_width: D_p, the width of the student's pooled states: D_s, but for a student with Dense layers.
     """
 
     student: int
@@ -37,6 +38,7 @@ class Shapes:
     layers: int = 0
     teacher_layer_width: int = 0
     hard_negatives: int = 0
+    student_layer_width: int = 0
 
 
 @dataclass(frozen=True)
@@ -59,7 +61,7 @@ class Method(nn.Module):
     - "teacher": `teacher` [B, D_t], cached; "pca" adds no view, but a projection in `Shapes.tensors`
     - "inputs": `inputs` [B, H_s], the student's hidden_states[layer] averaged over real tokens; option `layer`
     - "tokens": `student_tokens` [M, H_s] and `teacher_tokens` [M, H_t], outputs of the embedding layers
-    - "teacher-layers": `student_layers` [B, L, D_s] and `teacher_layers` [B, L, D_l], pooled states of matched layers
+    - "teacher-layers": `student_layers` [B, L, D_p] and `teacher_layers` [B, L, D_l], pooled states of matched layers
     - "states": `student_states` [M, L, H_s] and `teacher_states` [M, L, H_t], hidden states of matched layers
     - "domains": `domains` [B], the number of each sentence's domain
     - "triplets": `anchor` [B, D_s], `positive` [B, D_s] and `negatives` [B N, D_s], where row i N + j is the j-th hard

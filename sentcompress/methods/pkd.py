@@ -18,7 +18,7 @@ class PKD(Regression):
 
     loss = mean |M s - t|^2 + beta mean over matched layers l and the batch of |unit(N_l s_l) - unit(t_l)|^2, where s_l
     and t_l are the pooled states of student layer l and of the teacher layer it is matched with ("skip": 2, 4, 6 to
-    1, 2, 3; the choice is that of `teacher-embed --layers`). N_l: Linear(D_s -> D_l) where the widths differ, which the
+    1, 2, 3; the choice is that of `teacher-embed --layers`). N_l: Linear(D_p -> D_l) where the widths differ, which the
     original does not foresee; thrown away, as M is.
 
     DistilCSE's tables have a PKD row for sentence embeddings, without its formula: this form, with `mse`'s sentence
@@ -47,10 +47,9 @@ class PKD(Regression):
 
     def __init__(self, shapes: Shapes, options: Mapping[str, Any]) -> None:
         super().__init__(shapes, options)
-        matched = shapes.student == shapes.teacher_layer_width
+        own, theirs = shapes.student_layer_width, shapes.teacher_layer_width
         self.layer_maps = nn.ModuleList(
-            nn.Identity() if matched else nn.Linear(shapes.student, shapes.teacher_layer_width)
-            for _ in range(shapes.layers)
+            nn.Identity() if own == theirs else nn.Linear(own, theirs) for _ in range(shapes.layers)
         )
 
     def objective(

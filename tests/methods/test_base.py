@@ -38,7 +38,7 @@ def build(method: type[Method], options: dict[str, Any]) -> Method:
         "pca_mean": torch.randn(teacher),
         "prototypes": torch.randn(DOMAINS, teacher),
     }
-    return method(Shapes(D_S, teacher, tensors, H_S, H_T, LAYERS, D_L, HARD), options)
+    return method(Shapes(D_S, teacher, tensors, H_S, H_T, LAYERS, D_L, HARD, D_S), options)
 
 
 def views_of(method: Method, size: int, seed: int) -> dict[str, Tensor]:

@@ -13,6 +13,16 @@ from sentcompress.methods.pkd import PKD
 B, LAYERS, STUDENT, TEACHER = 4, 3, 5, 6
 
 
+def shapes(teacher_layer_width: int, student_layer_width: int = STUDENT) -> Shapes:
+    return Shapes(
+        STUDENT,
+        TEACHER,
+        layers=LAYERS,
+        teacher_layer_width=teacher_layer_width,
+        student_layer_width=student_layer_width,
+    )
+
+
 def numbers(layer_width: int) -> dict[str, np.ndarray]:
     random = np.random.default_rng(0)
     sizes = {
@@ -27,8 +37,7 @@ def numbers(layer_width: int) -> dict[str, np.ndarray]:
 @pytest.mark.parametrize("layer_width", [STUDENT, 7])
 def test_the_loss_and_its_gradients_are_the_equation(layer_width: int) -> None:
     n = numbers(layer_width)
-    shapes = Shapes(STUDENT, TEACHER, layers=LAYERS, teacher_layer_width=layer_width)
-    method = PKD(shapes, {"beta": 2.5}).double()
+    method = PKD(shapes(layer_width), {"beta": 2.5}).double()
     parameters = {name: tensor.detach().numpy() for name, tensor in method.named_parameters()}
     views = {name: torch.tensor(value, requires_grad=True) for name, value in n.items()}
     terms = method.objective(**views)
@@ -53,20 +62,27 @@ def test_the_loss_and_its_gradients_are_the_equation(layer_width: int) -> None:
 
 
 def test_layers_of_one_width_need_no_map() -> None:
-    method = PKD(Shapes(STUDENT, TEACHER, layers=LAYERS, teacher_layer_width=STUDENT), {})
+    method = PKD(shapes(STUDENT), {})
     assert {name for name, _ in method.named_parameters()} == {"head.weight", "head.bias"}
 
 
 def test_only_directions_of_layers_count() -> None:
     n = {name: torch.tensor(value) for name, value in numbers(STUDENT).items()}
-    method = PKD(Shapes(STUDENT, TEACHER, layers=LAYERS, teacher_layer_width=STUDENT), {}).double()
+    method = PKD(shapes(STUDENT), {}).double()
     longer = {**n, "teacher_layers": 7 * n["teacher_layers"], "student_layers": 0.1 * n["student_layers"]}
     assert float(method.objective(**longer)["layers"]) == pytest.approx(float(method.objective(**n)["layers"]))
 
 
 def test_all_heads_are_thrown_away() -> None:
-    method = PKD(Shapes(STUDENT, TEACHER, layers=LAYERS, teacher_layer_width=9), {})
+    method = PKD(shapes(9), {})
     vectors = torch.randn(2, STUDENT)
     assert method.deployed_head() is None
     assert torch.equal(method.deploy(vectors), vectors)
     assert method.predict(vectors).shape == (2, TEACHER)
+
+
+def test_a_student_whose_vector_is_narrower_than_its_states() -> None:
+    method = PKD(shapes(9, student_layer_width=8), {})
+    states, cached = torch.randn(B, LAYERS, 8), torch.randn(B, LAYERS, 9)
+    terms = method.objective(torch.randn(B, STUDENT), torch.randn(B, TEACHER), states, cached)
+    assert all(term.isfinite() for term in terms.values())
