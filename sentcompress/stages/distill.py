@@ -21,12 +21,11 @@ from sentcompress.methods.recipe import parse_options
 from sentcompress.models.devices import pick_device
 from sentcompress.models.encoder import Encoder
 from sentcompress.models.projection import Projection
-from sentcompress.models.sources import resolve
 from sentcompress.models.students import Student, find_student, layer_count, teacher_layers
 from sentcompress.progress import SILENT, Reporter
 from sentcompress.training.batches import Batch, Plan, Rows, collate
 from sentcompress.training.dev import Dev, held_out_dev, sts_dev
-from sentcompress.training.inputs import Inputs, find_inputs
+from sentcompress.training.inputs import Inputs, find_inputs, find_teacher_of
 from sentcompress.training.rows import hold_out
 from sentcompress.training.session import Session, tokenised
 from sentcompress.training.settings import Overrides, Settings
@@ -123,22 +122,14 @@ def run(params: Params, work: WorkDirectory, reporter: Reporter = SILENT) -> Art
 
 
 def _find_student(params: Params, vectors: Artifact) -> Student:
-    asked = vectors.parameters
-    trusted = bool(asked.get("trust_remote_code"))
     if layer_count(params.student) is None:
         return find_student(params.student, revision=params.revision, trust_remote_code=params.trust_remote_code)
-    source = resolve(asked["teacher"], revision=asked.get("revision"), trust_remote_code=trusted)
-    recorded = [digest for reference, digest in vectors.inputs.items() if reference.startswith("model:")]
-    if recorded and source.digest not in recorded:
-        raise InputError(
-            f"the teacher {source.label} is no longer the one that made {vectors.reference}: its files have changed",
-            "run: sentcompress teacher-embed",
-        )
+    asked = vectors.parameters
     return teacher_layers(
         params.student,
-        source,
+        find_teacher_of(vectors),
         str(asked.get("pooling", "auto")),
-        trusted,
+        bool(asked.get("trust_remote_code")),
         token_dim=params.token_dim,
         vocabulary=params.vocabulary,
     )

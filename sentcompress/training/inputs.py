@@ -6,6 +6,7 @@ from dataclasses import dataclass
 
 from sentcompress.artifacts import Artifact, WorkDirectory
 from sentcompress.errors import InputError, MissingArtifactError
+from sentcompress.models.sources import Source, resolve
 
 
 @dataclass(frozen=True)
@@ -42,6 +43,25 @@ def find_inputs(
         )
     fitted = _find_projection(work, projection, found) if needs_projection else None
     return Inputs(table, found, fitted)
+
+
+def find_teacher_of(vectors: Artifact) -> Source:
+    """The teacher that made the vectors.
+
+    Raises:
+        InputError: if its files have changed since.
+    """
+    asked = vectors.parameters
+    source = resolve(
+        asked["teacher"], revision=asked.get("revision"), trust_remote_code=bool(asked.get("trust_remote_code"))
+    )
+    recorded = [digest for reference, digest in vectors.inputs.items() if reference.startswith("model:")]
+    if recorded and source.digest not in recorded:
+        raise InputError(
+            f"the teacher {source.label} is no longer the one that made {vectors.reference}: its files have changed",
+            "run: sentcompress teacher-embed",
+        )
+    return source
 
 
 def _vectors_that_fit(work: WorkDirectory, sentences: str | None, projection: str | None) -> str | None:

@@ -16,8 +16,8 @@ from sentcompress.errors import InputError, MissingArtifactError, UsageError
 from sentcompress.methods.base import Shapes
 from sentcompress.models.encoder import Encoder
 from sentcompress.models.layout import load_encoder
-from sentcompress.models.sources import resolve
 from sentcompress.training.batches import RowField, Rows
+from sentcompress.training.inputs import find_teacher_of
 from sentcompress.training.session import number_field, vector_field
 from sentcompress.training.views import DistillationViews, TeacherInLoop, matched_layers, spread_layers
 
@@ -71,7 +71,7 @@ def supply(
         count, width = _cached_layers(vectors, depth)
         cached = vector_field(VectorShards(vectors.path, LAYERS))
         fields["teacher_layers"] = lambda rows: cached(rows).view(len(rows), count, width)
-        widths |= {"layers": count, "teacher_layer_width": width}
+        widths |= {"layers": count, "teacher_layer_width": width, "student_layer_width": encoder.pooled_dimension}
         chosen["layers"] = matched_layers(depth, count)
     if needs & {"tokens", "states"}:
         teacher = teacher_in_loop(vectors, encoder).to(device)
@@ -107,11 +107,11 @@ def teacher_in_loop(vectors: Artifact, student: Encoder) -> TeacherInLoop:
     """The teacher that made the vectors, for a student that reads its tokens.
 
     Raises:
-        InputError: if the student has tokens that the teacher does not know.
+        InputError: if the student has tokens that the teacher does not know, or the teacher is another by now.
     """
+    source = find_teacher_of(vectors)
     asked = vectors.parameters
     trusted = bool(asked.get("trust_remote_code"))
-    source = resolve(asked["teacher"], revision=asked.get("revision"), trust_remote_code=trusted)
     teacher = load_encoder(source, pooling=str(asked.get("pooling", "auto")), trust_remote_code=trusted)
     known, own = teacher.tokenizer.get_vocab(), student.tokenizer.get_vocab()
     unknown = [token for token in own if token not in known]

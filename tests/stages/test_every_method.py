@@ -111,3 +111,23 @@ def test_a_smaller_vocabulary_still_finds_the_teacher_s_tokens(prepared: tuple[W
     saved = load_encoder(resolve(str(student.path / "model")))
     assert saved.config.vocab_size == len(saved.tokenizer) == 40
     assert student.facts["dev_of_saved_model"] == student.facts["dev"]
+
+
+def test_pkd_with_a_student_that_has_a_dense_layer(prepared: tuple[WorkDirectory, Path]) -> None:
+    work, dev = prepared
+    short = distill.run(Params("hpd", "teacher:2", dev=dev, numbers=NUMBERS, name="short"), work)
+    folder = str(short.path / "model")
+    student = distill.run(Params("pkd", folder, dev=dev, numbers=NUMBERS, name="pkd-short"), work)
+    assert student.facts["dimension"] == 8
+    assert student.facts["dev_of_saved_model"] == student.facts["dev"]
+
+
+def test_a_teacher_that_runs_beside_the_student_is_the_one_that_made_the_vectors(
+    tmp_path: Path, sentences: list[str]
+) -> None:
+    teacher = make_tiny_model(tmp_path / "teacher")
+    work, dev = make_work(tmp_path / "work", teacher, sentences[:40]), write_dev(tmp_path / "dev.tsv", sentences[:40])
+    student = make_tiny_model(tmp_path / "student")
+    make_tiny_model(teacher, seed=5)
+    with pytest.raises(InputError, match="no longer the one"):
+        distill.run(Params("simtde", str(student), dev=dev, numbers=NUMBERS), work)
