@@ -5,6 +5,7 @@ Nothing here imports torch.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, fields, replace
 from typing import Any
@@ -129,9 +130,12 @@ class Option:
             return text.lower() in TRUE
         if isinstance(self.default, int | float):
             try:
-                return type(self.default)(text)
+                value = type(self.default)(text)
+                if math.isfinite(value):
+                    return value
             except ValueError:
-                raise ValueError(f"must be a number of type {type(self.default).__name__}, not {text!r}") from None
+                pass
+            raise ValueError(f"must be a number of type {type(self.default).__name__}, not {text!r}")
         return text
 
 

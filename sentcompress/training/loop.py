@@ -162,7 +162,8 @@ class Training:
     def _compute(self, batch: Batch, number: int) -> dict[str, Tensor]:
         """The views of a batch, the `number`-th of its step."""
         # Seeded by the step: dropout is the same after a resume, whatever ran in between.
-        torch.manual_seed((self.settings.seed * 1_000_003 + self.progress.step) * self.settings.grad_accum + number)
+        seed = (self.settings.seed * 1_000_003 + self.progress.step) * self.settings.grad_accum + number
+        torch.manual_seed(seed % 2**63)
         with computing_in(self.progress.dtype, self.device, self.encoder.transformer):
             views = self.views(batch)
         return {name: tensor.float() if tensor.is_floating_point() else tensor for name, tensor in views.items()}

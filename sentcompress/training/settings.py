@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from math import inf
 from typing import Any
 
 from sentcompress.methods.recipe import Recipe
@@ -98,13 +99,13 @@ class Settings:
     def faults(self) -> list[str]:
         """What is wrong with the numbers, in words."""
         checks = [
-            (self.lr > 0, "lr", "above 0"),
+            (0 < self.lr < inf, "lr", "above 0"),
             (self.epochs >= 1, "epochs", "at least 1"),
             (self.batch_size >= 1, "batch_size", "at least 1"),
             (self.schedule in SCHEDULES, "schedule", f"one of {', '.join(SCHEDULES)}"),
             (self.warmup_steps >= 0, "warmup_steps", "at least 0"),
             (self.warmup_ratio is None or 0 <= self.warmup_ratio <= 1, "warmup_ratio", "from 0 to 1"),
-            (self.weight_decay >= 0, "weight_decay", "at least 0"),
+            (0 <= self.weight_decay < inf, "weight_decay", "at least 0"),
             (self.clip >= 0, "clip", "at least 0"),
             (self.max_length >= 3, "max_length", "at least 3 tokens"),
             (self.dropout is None or 0 <= self.dropout < 1, "dropout", "from 0 to below 1"),
@@ -113,7 +114,7 @@ class Settings:
             (self.batch_tokens is None or self.batch_tokens >= 1, "batch_tokens", "at least 1"),
             (self.grad_accum >= 1, "grad_accum", "at least 1"),
             (self.max_steps is None or self.max_steps >= 1, "max_steps", "at least 1"),
-            (self.seed >= 0, "seed", "at least 0"),
+            (0 <= self.seed < 2**63, "seed", f"from 0 to {2**63 - 1}"),
             (self.dtype in DTYPES, "dtype", f"one of {', '.join(DTYPES)}"),
             (self.checkpoint_seconds >= 0, "checkpoint_seconds", "at least 0"),
         ]

@@ -63,6 +63,7 @@ def test_an_option_is_set_by_name_and_value(setting: str, value: object) -> None
         ("queue=1.5", "a number of type int"),
         ("queue=-1", "at least 0"),
         ("temperature=nan", None),
+        ("temperature=inf", "a number of type float"),
         ("reduction=max", "one of sum, mean"),
     ],
 )

@@ -52,6 +52,7 @@ def test_all_faults_are_named_at_once() -> None:
     ]
     assert not settings().faults()
     assert settings(lr=float("nan")).faults()
+    assert len(settings(lr=float("inf"), weight_decay=float("inf"), seed=2**63).faults()) == 3
 
 
 def test_device_and_checkpoints_do_not_matter_to_the_result() -> None:
