@@ -76,11 +76,11 @@ class TripletData:
     def split(self, seed: int) -> tuple[Rows, Rows]:
         """Numbers of the triplets to train on, and of those held out: 2%, at most 1,000, whole anchors.
 
-        Triplets that share a sentence with a held-out anchor are in neither part.
+        Triplets with a held-out anchor as their anchor or positive are in neither part.
         """
         count = min(HELD_OUT, max(2, round(HELD_OUT_SHARE * len(self.triplets))), len(self.triplets))
         held = np.sort(np.random.default_rng((seed, len(self.triplets))).choice(len(self.triplets), count, False))
-        shared = np.isin(self.triplets[:, 0], self.triplets[held, 0])
+        shared = np.isin(self.triplets[:, :2], self.triplets[held, 0]).any(axis=1)
         return np.flatnonzero(~shared), held
 
     def rows_and_dev(self, graded: Dev | None, seed: int) -> tuple[Rows, Dev]:
