@@ -58,6 +58,10 @@ class TripletMethod(HeadedMethod):
         if self.settings["keep"] and not shapes.teacher:
             raise ValueError("keep needs the teacher's vectors of ordinary sentences")
         dim = self.settings["dim"]
+        if dim > shapes.student:
+            raise ValueError(f"dim={dim} is more than the {shapes.student} dimensions that there are")
+        if self.settings["dim_start"] != "random" and not dim:
+            raise ValueError("dim_start is about the head of dim, and dim is 0")
         self.head = ProjectionHead(linear_head(shapes.student, dim, "random") if dim else None, kept=bool(dim))
         learnt = not self.settings["temperature"]
         start = torch.tensor(math.log(self.settings["scale_start"]))

@@ -26,7 +26,7 @@ from sentcompress.models.checkpoint import (
 )
 from sentcompress.models.encoder import ACTIVATIONS, Dense, Encoder, TextSettings
 from sentcompress.models.pooling import MODES
-from sentcompress.models.sources import Source, transformer_folder
+from sentcompress.models.sources import Source, resolve, transformer_folder
 
 # In the order in which sentence-transformers concatenates the vectors of several modes.
 POOLING_KEYS = {
@@ -96,6 +96,15 @@ def save_encoder(encoder: Encoder, folder: Path) -> None:
     prompts = {"default": encoder.text.prompt} if encoder.text.prompt else {}
     extra = {"prompts": prompts, "default_prompt_name": "default" if prompts else None, "similarity_fn_name": "cosine"}
     _write_json(folder / "config_sentence_transformers.json", extra)
+
+
+def read_back(encoder: Encoder, folder: Path) -> Encoder:
+    """Load what `save_encoder` wrote of `encoder`.
+
+    Code that came with the model was trusted when the encoder was loaded, and is trusted here.
+    """
+    trusted = hasattr(encoder.config, "auto_map") or "auto_map" in encoder.tokenizer.init_kwargs
+    return load_encoder(resolve(str(folder), trust_remote_code=trusted), trust_remote_code=trusted)
 
 
 def _save_tokenizer(encoder: Encoder, folder: Path) -> None:

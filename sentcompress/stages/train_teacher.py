@@ -71,8 +71,11 @@ class Params:
         else:
             faults += parse_options(objective_class(self.objective).options, self.options)[1]
             faults += self.settings().faults()
-            if not faults and self.objective_options()["keep"]:
+            options = self.objective_options()
+            if options["keep"]:
                 faults.append("keep needs a teacher's vectors: it is for finetune")
+            if options["dim_start"] != "random":
+                faults.append("dim_start needs a model whose vectors are of use already: it is for finetune")
         if self.pooling not in POOLINGS:
             faults.append(f"--pooling must be one of {', '.join(POOLINGS)}, not {self.pooling}")
         if not self.triplets:
@@ -162,7 +165,8 @@ class _Training:
         try:
             method = objective_class(params.objective)(shapes, options)
         except ValueError as error:
-            raise UsageError(f"{params.objective}: {error}") from None
+            name = params.objective
+            raise UsageError(f"{name}: {error}", f"see: sentcompress methods show {name}") from None
         session = Session(encoder, method, settings, device, self.build, self.reporter)
         rows, dev = data.rows_and_dev(self._graded(encoder), settings.seed)
         trained = session.train(
@@ -172,19 +176,25 @@ class _Training:
         own = {
             "objective": params.objective,
             "started_from": self.source.label,
-            "pooling": ", ".join(encoder.pooling) + (" and a new Linear and Tanh" if len(encoder.dense) else ""),
+            "pooling": ", ".join(encoder.pooling) + (" and a new Linear and Tanh" if self._with_head else ""),
             "options": options,
             "triplets": len(data.triplets),
         }
         return session.finish(session.facts(trained, len(rows), recipe, own))
 
+    @property
+    def _plain(self) -> bool:
+        return not (self.source.path / "modules.json").is_file()
+
+    @property
+    def _with_head(self) -> bool:
+        return self._plain and self.params.pooling == "cls-mlp"
+
     def _encoder(self) -> Encoder:
         """The model to train; a plain checkpoint gets SimCSE's new head after its first token, if asked."""
-        plain = not (self.source.path / "modules.json").is_file()
-        with_head = plain and self.params.pooling == "cls-mlp"
-        pooling = "cls" if with_head else self.params.pooling if plain else "auto"
+        pooling = "cls" if self._with_head else self.params.pooling if self._plain else "auto"
         encoder = load_encoder(self.source, pooling=pooling, trust_remote_code=self.params.trust_remote_code)
-        if with_head:
+        if self._with_head:
             width = encoder.pooled_dimension
             encoder.dense.append(Dense(width, width, activation="Tanh"))
         return encoder

@@ -17,9 +17,8 @@ from sentcompress.exporting.lineage import ancestors
 from sentcompress.models.catalog import MODEL_FOLDER, NamedModel, find_model
 from sentcompress.models.devices import pick_device
 from sentcompress.models.encoder import Encoder
-from sentcompress.models.layout import load_encoder, save_encoder
+from sentcompress.models.layout import read_back, save_encoder
 from sentcompress.models.principal_axes import Floats, PrincipalAxes, check_dimension, principal_axes
-from sentcompress.models.sources import resolve
 from sentcompress.models.whitening import whitened
 from sentcompress.progress import SILENT, Reporter
 
@@ -115,7 +114,7 @@ class _Whitening:
         axes = self._fit(np.sort(rows), width)
         with self.build.write(MODEL_FOLDER) as folder:
             save_encoder(whitened(self.encoder, axes), folder)
-            saved = load_encoder(resolve(str(folder)))
+            saved = read_back(self.encoder, folder)
             worst = self._check(saved, axes, np.sort(rows[:CHECKED]))
         return {
             "parameters": saved.count_parameters(),

@@ -11,8 +11,7 @@ import torch
 from sentcompress.errors import TrainingError
 from sentcompress.methods.base import Method
 from sentcompress.models.encoder import Dense, Encoder
-from sentcompress.models.layout import load_encoder, save_encoder
-from sentcompress.models.sources import resolve
+from sentcompress.models.layout import read_back, save_encoder
 from sentcompress.training.dev import Dev
 
 
@@ -43,7 +42,7 @@ def deploy(encoder: Encoder, method: Method, folder: Path, dev: Dev, device: tor
     )
     expected = _score(encoder, method, dev, device)
     save_encoder(whole, folder)
-    saved = load_encoder(resolve(str(folder))).to(device)
+    saved = read_back(whole, folder).to(device)
     # The Dense layer of the saved model is the head; a method without one is asked for its prediction.
     if method.deployed_head() is not None or dev.deployed:
         score = dev.score(saved.embed, device)

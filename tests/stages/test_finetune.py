@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from dataclasses import replace
 from pathlib import Path
 
@@ -11,10 +12,11 @@ import pyarrow.parquet as pq
 import pytest
 import torch
 from distilling import make_work, write_dev
+from tiny_models import make_tiny_model
 
 from sentcompress.artifacts import WorkDirectory
 from sentcompress.corpora.sentence_table import SentenceTable
-from sentcompress.errors import MissingArtifactError, UsageError
+from sentcompress.errors import InputError, MissingArtifactError, UsageError
 from sentcompress.models.layout import load_encoder
 from sentcompress.models.sources import resolve
 from sentcompress.stages import augment, finetune
@@ -158,3 +160,37 @@ def test_a_head_may_start_from_the_principal_axes(work: WorkDirectory, tiny_mode
     wanted = PCA(8).fit_transform(np.array(vectors, dtype=np.float64))
     signs = np.sign((wanted * np.array(found)).sum(axis=0))
     assert np.allclose(np.array(found) * signs, wanted, atol=1e-4)
+
+
+def test_a_head_that_is_wider_than_the_vectors_or_is_not_there(work: WorkDirectory, tiny_model: Path) -> None:
+    with pytest.raises(UsageError, match="dim=33 is more than the 32"):
+        finetune.run(params(tiny_model, dim=33), work)
+    with pytest.raises(UsageError, match="dim is 0"):
+        finetune.run(params(tiny_model, options=("dim_start=pca",)), work)
+
+
+def test_a_student_is_not_replaced_by_what_is_made_of_it(work: WorkDirectory, tiny_model: Path) -> None:
+    first = finetune.run(params(tiny_model, name="one"), work)
+    with pytest.raises(UsageError, match="students/one cannot be made of itself"):
+        finetune.run(params(tiny_model, model="one", name="one"), work)
+    assert work.get("students", "one").digest == first.digest
+
+
+def test_a_seed_of_many_digits(work: WorkDirectory, tiny_model: Path) -> None:
+    """Seeds are multiplied on the way to torch, which takes 64 bits."""
+    numbers = replace(SHORT, max_steps=2, seed=2**63 - 1)
+    assert finetune.run(params(tiny_model, numbers=numbers), work).facts["steps"] == 2
+
+
+def test_code_that_was_trusted_is_trusted_when_the_student_is_read_back(work: WorkDirectory, tmp_path: Path) -> None:
+    folder = make_tiny_model(tmp_path / "own")
+    config = json.loads((folder / "config.json").read_text())
+    (folder / "config.json").write_text(json.dumps({**config, "auto_map": {"AutoModel": "modeling_own.OwnModel"}}))
+    (folder / "modeling_own.py").write_text(
+        "from transformers import BertModel\n\nclass OwnModel(BertModel):\n    pass\n"
+    )
+    asked = params(folder, numbers=replace(SHORT, max_steps=2))
+    with pytest.raises(InputError, match="wants to run Python code"):
+        finetune.run(asked, work)
+    student = finetune.run(replace(asked, trust_remote_code=True), work)
+    assert student.facts["dev_of_saved_model"] == student.facts["dev"]

@@ -63,6 +63,7 @@ def test_a_sentence_transformers_folder_keeps_its_pooling(tmp_path: Path, tiny_m
         Params(str(tiny_model), (str(triplets),), numbers=SHORT), WorkDirectory(tmp_path / "work")
     )
     saved = load_encoder(resolve(str(teacher.path / "model")))
+    assert teacher.facts["pooling"] == "mean"
     assert saved.pooling == ("mean",)
     assert len(saved.dense) == 0
 
@@ -76,7 +77,22 @@ def test_sentences_without_labels_are_no_triplets(tmp_path: Path, tiny_model: Pa
 
 def test_all_faults_at_once(tmp_path: Path) -> None:
     asked = Params("x", (), pooling="max", numbers=replace(SHORT, lr=0.0), options=("keep=1",))
-    with pytest.raises(UsageError, match=r"3 faults[\s\S]*lr[\s\S]*pooling[\s\S]*triplets"):
+    with pytest.raises(UsageError, match=r"4 faults[\s\S]*lr[\s\S]*keep[\s\S]*pooling[\s\S]*triplets"):
         train_teacher.run(asked, WorkDirectory(tmp_path / "work"))
     with pytest.raises(UsageError, match="keep"):
         train_teacher.run(Params("x", ("y",), options=("keep=1",)), WorkDirectory(tmp_path / "work"))
+
+
+def test_a_dense_layer_that_was_there_is_not_called_new(tmp_path: Path, tiny_model: Path, triplets: Path) -> None:
+    work = WorkDirectory(tmp_path / "work")
+    first = train_teacher.run(Params(str(tiny_model), (str(triplets),), numbers=SHORT, options=("dim=8",)), work)
+    asked = Params(str(first.path / "model"), (str(triplets),), numbers=SHORT, name="second")
+    second = train_teacher.run(asked, work)
+    assert second.facts["dimension"] == 8
+    assert second.facts["pooling"] == "mean"
+
+
+def test_a_start_from_principal_axes_is_for_finetune(tmp_path: Path, tiny_model: Path, triplets: Path) -> None:
+    asked = Params(str(tiny_model), (str(triplets),), numbers=SHORT, options=("dim=8", "dim_start=pca"))
+    with pytest.raises(UsageError, match="for finetune"):
+        train_teacher.run(asked, WorkDirectory(tmp_path / "work"))
