@@ -43,7 +43,7 @@ def line_up(
             elif role in graphs:
                 found.append(_as_graph(role, runtime, graphs[role], encoders[role]))
             else:
-                name = model.label if model.reference.startswith(("students/", "exports/")) else "teacher"
+                name = model.reference if model.reference.startswith(("students/", "exports/")) else "teacher"
                 missing[runtime] = (
                     f"{runtime}: {model.label} has no ONNX graphs and is left out "
                     f"(make them: sentcompress export --model {name})"

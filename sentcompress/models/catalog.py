@@ -14,6 +14,7 @@ from sentcompress.models.sources import EMBEDDED, Source, resolve
 
 TEACHER = "teacher"
 MODEL_FOLDER = "model"
+KINDS = ("students", "exports", "teachers")
 
 
 @dataclass(frozen=True)
@@ -64,13 +65,18 @@ def find_model(
         return _of_artifact(work.get("students"), trust_remote_code)
     if name == TEACHER:
         return find_teacher(work)
-    for kind in ("students", "exports", "teachers"):
+    for kind in KINDS:
         if "/" not in name and name in work.names(kind):
             return _of_artifact(work.get(kind, name), trust_remote_code)
+    if artifact := _inside(work, name):
+        return _of_artifact(artifact, trust_remote_code)
     if name != EMBEDDED and "/" not in name and not Path(name).exists():
         _refuse_near_miss(work, name)
     source = resolve(name, revision=revision, trust_remote_code=trust_remote_code)
-    return NamedModel(source, _label(name, source), _reference(name), source.digest, "auto", trust_remote_code)
+    label = _label(name, source)
+    if Path(name).is_dir() and any(label in work.names(kind) for kind in KINDS):
+        label = f"{Path(name).resolve().parent.name}/{label}"  # a copy beside the one that is called so here
+    return NamedModel(source, label, _reference(name), source.digest, "auto", trust_remote_code)
 
 
 def find_teacher(work: WorkDirectory) -> NamedModel:
@@ -80,17 +86,19 @@ def find_teacher(work: WorkDirectory) -> NamedModel:
         return find_model(work, EMBEDDED)
     vectors = work.get("teacher-vectors", names[-1])
     asked = vectors.parameters
-    max_length = asked.get("max_length")
+    max_length, pooling = asked.get("max_length"), asked.get("pooling", "auto")
     source = resolve(
         asked["teacher"], revision=asked.get("revision"), trust_remote_code=bool(asked.get("trust_remote_code"))
     )
+    # Read at another length or pooled in another way, it is another model than its files alone: the vectors stand
+    # for it.
+    as_files = max_length is None and pooling == "auto"
     return NamedModel(
         source,
         _label(asked["teacher"], source),
-        # Read at another length it is another model than its files alone; the vectors stand for both.
-        _reference(asked["teacher"]) if max_length is None else vectors.reference,
-        source.digest if max_length is None else vectors.digest,
-        asked.get("pooling", "auto"),
+        _reference(asked["teacher"]) if as_files else vectors.reference,
+        source.digest if as_files else vectors.digest,
+        pooling,
         bool(asked.get("trust_remote_code")),
         max_length,
     )
@@ -105,15 +113,29 @@ def _reference(name: str) -> str:
     return f"model:{Path(name).resolve() if name != EMBEDDED and Path(name).is_dir() else name}"
 
 
+def _inside(work: WorkDirectory, name: str) -> Artifact | None:
+    """The artifact that `exports/small` means, or the path of its folder or of the model in it."""
+    root = work.path.resolve()
+    place = Path(name).resolve() if Path(name).exists() else root / name
+    if not place.is_relative_to(root):
+        return None
+    kind, *inside = place.relative_to(root).parts or ("",)
+    if kind in KINDS and inside and inside[1:] in ([], [MODEL_FOLDER]) and inside[0] in work.names(kind):
+        return work.get(kind, inside[0])
+    return None
+
+
 def _of_artifact(artifact: Artifact, trust_remote_code: bool) -> NamedModel:
+    # An export has the name of its student, and stands beside it in tables and among evaluations.
+    label = f"{artifact.name} (export)" if artifact.manifest["kind"] == "exports" else artifact.name
     folder = artifact.path / MODEL_FOLDER if (artifact.path / MODEL_FOLDER).is_dir() else artifact.path
     source = resolve(str(folder), trust_remote_code=trust_remote_code)
-    return NamedModel(source, artifact.name, artifact.reference, artifact.digest, "auto", trust_remote_code)
+    return NamedModel(source, label, artifact.reference, artifact.digest, "auto", trust_remote_code)
 
 
 def _refuse_near_miss(work: WorkDirectory, name: str) -> None:
     """A word that is nearly a name of ours is a typing mistake, not a model on the hub."""
-    known = [TEACHER, EMBEDDED, *(name for kind in ("students", "exports", "teachers") for name in work.names(kind))]
+    known = [TEACHER, EMBEDDED, *(name for kind in KINDS for name in work.names(kind))]
     hint = did_you_mean(name, known)
     if hint.startswith("did you mean"):
         raise InputError(f"no model named {name!r} in {work.path}", f"{hint} (a hub's model is named owner/model)")

@@ -137,7 +137,7 @@ def _runtimes(params: Params, model: NamedModel, has_graphs: bool) -> list[str]:
     if wanted and not has_graphs:
         raise InputError(
             f"{model.label} has no ONNX graphs",
-            f"run: sentcompress export --model {model.label}, or leave out {wanted[0]}",
+            f"run: sentcompress export --model {model.reference.removeprefix('model:')}, or leave out {wanted[0]}",
         )
     return list(params.runtimes or [*TORCH_RUNTIMES, *(FILES if has_graphs and graphs_can_run() else ())])
 

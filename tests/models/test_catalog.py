@@ -56,6 +56,29 @@ def test_students_come_before_exports_and_exports_before_folders(
     assert find_model(work, "./small").reference == f"model:{tmp_path / 'small'}"
 
 
+def test_an_export_is_found_by_its_kind_and_by_its_folder_and_told_from_its_student(
+    work: WorkDirectory, tiny_model: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    student = make(work, "students", "small", tiny_model, MODEL_FOLDER)
+    export = make(work, "exports", "small", tiny_model)
+    for name in ("exports/small", "work/exports/small", str(export.path)):
+        found = find_model(work, name)
+        assert (found.reference, found.digest, found.source.path) == ("exports/small", export.digest, export.path)
+    assert (found.label, found.slug) == ("small (export)", "small-export")
+    for name in ("students/small", "work/students/small", "work/students/small/model"):
+        assert find_model(work, name).digest == student.digest
+    with pytest.raises(InputError):
+        find_model(work, "./exports/smal")
+
+
+def test_a_copy_of_an_export_is_told_from_its_student(work: WorkDirectory, tiny_model: Path, tmp_path: Path) -> None:
+    make(work, "students", "small", tiny_model, MODEL_FOLDER)
+    shutil.copytree(tiny_model, tmp_path / "elsewhere" / "small")
+    found = find_model(work, str(tmp_path / "elsewhere" / "small"))
+    assert (found.label, found.slug) == ("elsewhere/small", "elsewhere-small")
+
+
 def test_a_folder_has_one_reference_wherever_it_is_named_from(
     work: WorkDirectory, tiny_model: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -77,10 +100,18 @@ def test_a_found_model_loads(work: WorkDirectory, tiny_model: Path) -> None:
 
 
 def test_the_teacher_is_the_one_of_the_newest_vectors(work: WorkDirectory, tiny_model: Path) -> None:
-    teach(work, teacher=str(tiny_model), revision=None, pooling="cls", trust_remote_code=False)
+    teach(work, teacher=str(tiny_model), revision=None, pooling="auto", trust_remote_code=False)
     found = find_model(work, "teacher")
-    assert (found.reference, found.pooling) == (f"model:{tiny_model}", "cls")
+    assert (found.reference, found.pooling) == (f"model:{tiny_model}", "auto")
     assert found.digest == resolve(str(tiny_model)).digest
+
+
+def test_a_teacher_pooled_in_another_way_is_not_its_files_alone(work: WorkDirectory, tiny_model: Path) -> None:
+    teach(work, teacher=str(tiny_model), pooling="cls")
+    found = find_teacher(work)
+    assert found.pooling == "cls"
+    # else an evaluation of the model as its files have it would pass for one of this teacher
+    assert (found.reference, found.digest) == ("teacher-vectors/main", work.get("teacher-vectors").digest)
 
 
 def test_a_teacher_reads_as_much_of_a_text_as_its_vectors_did(work: WorkDirectory, tiny_model: Path) -> None:
