@@ -33,8 +33,9 @@ def entities_data_set(path: Path, split: str | None) -> DataSet:
         raise InputError(f"{path}: cannot tell how its columns are separated", "name it .csv or .tsv (.gz, .zst)")
     if split is not None:
         raise InputError(f"{path} is a single file and has no splits", "leave out --split, or give the folder")
-    # Such files are called test.tsv, and it is their folder that says of what.
-    name = f"{path.resolve().parent.name}-{stem(path)}".lstrip("-")
+    # Such files are called test.tsv, and it is their folder that says of what. The extension tells the file, whose
+    # catalogue is its own, from the same split of the folder.
+    name = f"{path.resolve().parent.name}-{path.name}".lstrip("-")
     return DataSet("entities", name, None, (path,), lambda: _read((path,), path))
 
 

@@ -63,7 +63,9 @@ class EmbedderSource:
     @property
     def slug(self) -> str:
         """The label as a part of a file name."""
-        return re.sub(r"[^\w.-]+", "-", self.label).strip("-.")[:120] or "model"
+        # Files of vectors are often called alike, and it is their folder that says whose.
+        label = f"{self.vectors.resolve().parent.name}-{self.label}" if self.vectors else self.label
+        return re.sub(r"[^\w.-]+", "-", label).strip("-.")[:120] or "model"
 
     @property
     def inputs(self) -> Mapping[str, str]:

@@ -24,7 +24,7 @@ def folder(tmp_path: Path) -> Path:
 
 def test_a_single_file(folder: Path) -> None:
     data = entities_data_set(folder / "test.tsv", None)
-    assert (data.protocol, data.name, data.split) == ("entities", "shop-test", None)
+    assert (data.protocol, data.name, data.split) == ("entities", "shop-test.tsv", None)
     collection = data.read()
     assert list(collection.corpus.texts()) == [["x", "y"]]
     assert collection.queries == ("a",)
