@@ -11,7 +11,7 @@ from sentcompress.corpora.collections import CHUNK, Collection, Corpus, DataSet
 from sentcompress.corpora.document_ids import DocumentIds
 from sentcompress.corpora.judgements import read_judgements, splits_of
 from sentcompress.corpora.splits import pick_split, stem
-from sentcompress.corpora.text_files import COMPRESSED, format_extension, open_lines
+from sentcompress.corpora.text_files import COMPRESSED, HALF_A_CHARACTER, format_extension, is_encodable, open_lines
 from sentcompress.errors import InputError
 
 LAYOUTS = (
@@ -204,6 +204,8 @@ def _json_row(path: Path, number: int, line: str) -> tuple[str, str]:
         raise InputError(
             f"{path}, line {number}: no _id and text", 'a line is {"_id": "1", "title": "", "text": "..."}'
         )
+    if not is_encodable(f"{title}{text}"):
+        raise InputError(f"{path}, line {number}: {HALF_A_CHARACTER}", "mend the line; no model can read it")
     return str(one).strip(), f"{title} {text}".strip()
 
 

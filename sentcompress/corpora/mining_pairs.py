@@ -17,7 +17,7 @@ from sentcompress.corpora.originals import clean
 from sentcompress.corpora.positives import read_positives
 from sentcompress.corpora.readers import read_records
 from sentcompress.corpora.sentence_table import ORIGINAL, SentenceTable, SentenceWriter
-from sentcompress.corpora.text_files import BadRecords
+from sentcompress.corpora.text_files import BadRecords, is_encodable
 from sentcompress.errors import InputError
 
 Rows = npt.NDArray[np.int64]
@@ -150,12 +150,4 @@ def gather_triplets(table: SentenceTable, name: str, gatherer: Gatherer) -> None
 def _usable(text: str) -> str:
     """The text as a sentence table has it; nothing where it holds half a character, which no file can."""
     cleaned = clean(text)
-    return cleaned if cleaned.isascii() or _encodes(cleaned) else ""
-
-
-def _encodes(text: str) -> bool:
-    try:
-        text.encode("utf-8")
-    except UnicodeEncodeError:
-        return False
-    return True
+    return cleaned if cleaned.isascii() or is_encodable(cleaned) else ""

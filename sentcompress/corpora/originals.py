@@ -16,7 +16,7 @@ from sentcompress.corpora.distinct import SentenceIndex, sentence_hashes
 from sentcompress.corpora.inputs import Input
 from sentcompress.corpora.records import Record, Relation
 from sentcompress.corpora.sentence_table import ORIGINAL, TRIPLET_SCHEMA, TRIPLETS, SentenceWriter
-from sentcompress.corpora.text_files import BadRecords
+from sentcompress.corpora.text_files import HALF_A_CHARACTER, BadRecords, is_encodable
 from sentcompress.corpora.triplets import TripletCollector
 from sentcompress.progress import Reporter
 
@@ -95,15 +95,13 @@ def write_originals(
 
 
 def _encodable(given: Input, bad: BadRecords) -> Iterator[Record]:
-    """The records with clean texts. JSON can hold halves of characters that no file can; those are bad lines."""
+    """The records with clean texts; those with halves of characters are bad lines."""
     for number, record in enumerate(given.records(bad), 1):
         texts = tuple(clean(text) for text in record.texts)
-        try:
-            "".join(texts).encode("utf-8")
-        except UnicodeEncodeError:
-            bad.add(f"{given.origin}, record {number}: holds half a character (a lone surrogate)")
-            continue
-        yield Record(texts, record.relation)
+        if is_encodable("".join(texts)):
+            yield Record(texts, record.relation)
+        else:
+            bad.add(f"{given.origin}, record {number}: {HALF_A_CHARACTER}")
 
 
 def _add(

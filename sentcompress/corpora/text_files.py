@@ -25,6 +25,8 @@ STDIN = "-"
 COMPRESSED = (".gz", ".zst")
 # A "line" beyond this is a file of another format; reading on would only fill the memory.
 LONGEST_LINE = 16 * 2**20
+# What is wrong with a text that is not `is_encodable`.
+HALF_A_CHARACTER = "holds half a character (a lone surrogate)"
 _GZIP_MAGIC = b"\x1f\x8b"
 _ZSTD_MAGIC = b"\x28\xb5\x2f\xfd"
 _FOREIGN = (
@@ -81,6 +83,15 @@ def format_extension(name: str | Path) -> str:
     if path.suffix.lower() in COMPRESSED:
         path = path.with_suffix("")
     return path.suffix.lower().removeprefix(".")
+
+
+def is_encodable(text: str) -> bool:
+    """Whether a file can hold the text. JSON can write halves of characters, which no encoding has."""
+    try:
+        text.encode("utf-8")
+    except UnicodeEncodeError:
+        return False
+    return True
 
 
 def as_source(readable: Readable) -> Source:

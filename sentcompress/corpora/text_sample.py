@@ -9,7 +9,13 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from sentcompress.corpora.readers import read_records
-from sentcompress.corpora.text_files import COMPRESSED, BadRecords, format_extension
+from sentcompress.corpora.text_files import (
+    COMPRESSED,
+    HALF_A_CHARACTER,
+    BadRecords,
+    format_extension,
+    is_encodable,
+)
 from sentcompress.errors import InputError
 
 EXTENSIONS = ("txt", "text", "jsonl", "ndjson", "csv", "tsv", "tab", "parquet", "pq")
@@ -57,10 +63,11 @@ def texts_of_files(files: Iterable[Path], bad: BadRecords) -> Iterator[str]:
         InputError: for whatever is wrong with a file; faults of single lines go through `bad`.
     """
     for file in files:
-        for record in read_records(file, bad=bad):
-            for text in record.texts:
-                if stripped := text.strip():
-                    yield stripped
+        for number, record in enumerate(read_records(file, bad=bad), start=1):
+            if is_encodable("".join(record.texts)):
+                yield from (stripped for text in record.texts if (stripped := text.strip()))
+            else:
+                bad.add(f"{file}, record {number}: {HALF_A_CHARACTER}")
 
 
 def sample_texts(texts: Iterable[str], size: int, seed: int) -> TextSample:

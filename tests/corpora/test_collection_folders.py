@@ -123,6 +123,7 @@ def test_empty_texts_are_counted(tmp_path: Path) -> None:
         ({"corpus.jsonl": lines(DOCUMENTS) + "{broken\n"}, "line 4: broken JSON"),
         ({"corpus.jsonl": '["d1"]\n'}, "line 1: a JSON list"),
         ({"corpus.jsonl": '{"text": "no id"}\n'}, "line 1: no _id and text"),
+        ({"corpus.jsonl": '{"_id": "d1", "text": "half \\ud800"}\n'}, "line 1: holds half a character"),
         ({"corpus.jsonl": '{"_id": "", "text": "no id"}\n'}, "line 1: no id"),
     ],
 )
