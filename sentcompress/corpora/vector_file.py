@@ -33,8 +33,8 @@ class VectorFile:
 
     def __init__(self, path: Path, texts: Path | None = None) -> None:
         self.path = path
-        self.texts = texts or _texts_beside(path)
         self._vectors = _open_array(path)
+        self.texts = texts or _texts_beside(path)
         self._rows: dict[bytes, int] = {}
         count = 0
         for count, (_, line) in enumerate(open_lines(self.texts), start=1):

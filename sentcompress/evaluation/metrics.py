@@ -56,7 +56,9 @@ def normalized(vectors: Floats) -> tuple[npt.NDArray[np.float32], int]:
     """
     if not np.isfinite(vectors).all():
         raise UndefinedError(NOT_NUMBERS)
-    lengths = np.linalg.norm(vectors, axis=1, keepdims=True)
+    # Summed in float64: squares of float32 overflow beyond 1e19, and vanish below 1e-23.
+    squares = np.einsum("nd,nd->n", vectors, vectors, dtype=np.float64)
+    lengths = np.sqrt(squares).astype(np.float32)[:, None]
     zeros = int(np.count_nonzero(lengths == 0))
     return (vectors / np.where(lengths == 0, 1, lengths)).astype(np.float32, copy=False), zeros
 

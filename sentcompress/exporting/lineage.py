@@ -102,7 +102,7 @@ def _same_work(candidate: Artifact, artifact: Artifact, teachers: set[str]) -> b
 
 
 def _files(artifact: Artifact) -> set[tuple[str, str]]:
-    return {(r, digest) for r, digest in artifact.inputs.items() if r.startswith(("file:", "hub:"))}
+    return {(r, digest) for r, digest in artifact.inputs.items() if is_data(r)}
 
 
 def command_line(artifact: Artifact) -> str:

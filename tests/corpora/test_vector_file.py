@@ -53,3 +53,8 @@ def test_what_is_no_array_at_all_is_refused(tmp_path: Path) -> None:
     path.write_bytes(b"PAR1 and more")
     with pytest.raises(InputError, match="not a NumPy array"):
         VectorFile(path)
+
+
+def test_a_file_that_is_not_there_is_named_before_its_texts(tmp_path: Path) -> None:
+    with pytest.raises(InputError, match=r"v\.npy: no such file"):
+        VectorFile(tmp_path / "v.npy")

@@ -60,3 +60,12 @@ def test_normalized_keeps_zero_rows_counts_them_and_refuses_nan() -> None:
     assert vectors.dtype == np.float32
     with pytest.raises(UndefinedError, match="no numbers"):
         normalized(np.array([[np.nan, 1.0]]))
+
+
+@pytest.mark.parametrize("scale", [1e25, 1e-30])
+def test_the_length_of_very_long_and_very_short_vectors_is_theirs(scale: float) -> None:
+    vectors = np.random.default_rng(0).normal(size=(5, 4)).astype(np.float32)
+    found, zeros = normalized(vectors * np.float32(scale))
+    wanted = vectors / np.linalg.norm(vectors.astype(np.float64), axis=1, keepdims=True)
+    assert zeros == 0
+    np.testing.assert_allclose(found, wanted, rtol=1e-5)
