@@ -110,6 +110,10 @@ class Method(nn.Module):
         """The embedding that will be used: [B, D_s] -> [B, D]."""
         return student
 
+    def has_target(self) -> bool:
+        """Whether `deploy` of a sentence is to equal its `target`, not only what a head that is thrown away makes."""
+        return True
+
     def deployed_head(self) -> DeployedHead | None:
         """The layer that makes `deploy` of the pooled vector; None when that vector itself is deployed."""
         return None

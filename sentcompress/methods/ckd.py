@@ -110,6 +110,9 @@ class CKD(Method):
         """[B, D_s] -> [B, D_t]."""
         return self.head(student)  # type: ignore[no-any-return]
 
+    def has_target(self) -> bool:
+        return False
+
     def target(self, teacher: Tensor) -> Tensor:
         """[B, D_t] -> [B, D_t], rows of length one."""
         return unit(teacher)

@@ -119,6 +119,9 @@ class CRD(Method):
     def deploy(self, student: Tensor) -> Tensor:
         return student
 
+    def has_target(self) -> bool:
+        return False
+
     def _binary(self, queries: Tensor, positives: Tensor, memory: Tensor) -> Tensor:
         """Mean over the batch of -log h of the positive and -log(1 - h) of each memorised vector.
 

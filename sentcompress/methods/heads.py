@@ -49,6 +49,9 @@ class HeadedMethod(Method):
         """[B, D_s] -> [B, K] with a head that is kept, [B, D_s] without."""
         return self.predict(student) if self.head.kept else student
 
+    def has_target(self) -> bool:
+        return self.head.linear is None or self.head.kept
+
     def deployed_head(self) -> DeployedHead | None:
         linear = self.head.linear
         return DeployedHead(linear.weight, linear.bias, "Identity") if linear is not None and self.head.kept else None

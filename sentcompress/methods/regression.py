@@ -68,3 +68,6 @@ class Regression(Method):
     def predict(self, student: Tensor) -> Tensor:
         """[B, D_s] -> [B, D_t]."""
         return self.head(student)  # type: ignore[no-any-return]
+
+    def has_target(self) -> bool:
+        return isinstance(self.head, nn.Identity)

@@ -34,6 +34,8 @@ from sentcompress.training.teacher_views import supply
 COMMAND = "distill"
 # Sentences that a smaller vocabulary is chosen by.
 COUNTED = 200_000
+# Held-out sentences whose similarities say something.
+AGREEING = 3
 
 
 @dataclass(frozen=True)
@@ -224,13 +226,14 @@ class _Distillation:
         if self.pairs is not None:
             pad, first, second = encoder.tokenizer.pad_token_id or 0, self.pairs.first, self.pairs.second
             return np.arange(len(table)), sts_dev(first, second, self.pairs.scores, encoder.tokenize, pad)
+        target = method.target if method.has_target() else None
         rows, held = hold_out(table.parents(), self.params.numbers.seed)
-        if len(rows) == 0:
+        if len(rows) == 0 or (target is None and len(held) < AGREEING):
             raise InputError(
                 f"{self.inputs.sentences.reference} has too few sentences to hold some out",
                 "add more sentences, or choose by graded pairs with --dev",
             )
-        return rows, held_out_dev(held, tensors, method.target)
+        return rows, held_out_dev(held, tensors, target)
 
     def _own_facts(self, options: dict[str, Any]) -> dict[str, Any]:
         vectors = self.inputs.vectors

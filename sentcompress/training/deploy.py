@@ -13,13 +13,18 @@ from sentcompress.methods.base import Method
 from sentcompress.models.encoder import Dense, Encoder
 from sentcompress.models.layout import read_back, save_encoder
 from sentcompress.training.dev import Dev
+from sentcompress.training.health import Health, Watch
+
+# Of two dev scores, which are the same number on a CPU; on a GPU the order of a sum may differ.
+TOLERANCE = 1e-5
 
 
 @dataclass(frozen=True)
 class Deployed:
-    """The saved model, as it was read back."""
+    """The saved model, as it was read back; `health` of its vectors is None where these are too few."""
 
     score: float
+    health: Health | None
     dimension: int
     parameters: int
 
@@ -40,17 +45,14 @@ def deploy(encoder: Encoder, method: Method, folder: Path, dev: Dev, device: tor
         normalize=encoder.normalize,
         text=encoder.text,
     )
-    expected = _score(encoder, method, dev, device)
+    expected = dev.score(lambda ids, mask: method.deploy(encoder.embed(ids, mask)), device)
     save_encoder(whole, folder)
     saved = read_back(whole, folder).to(device)
-    # The Dense layer of the saved model is the head; a method without one is asked for its prediction.
-    if method.deployed_head() is not None or dev.deployed:
-        score = dev.score(saved.embed, device)
-    else:
-        score = _score(saved, method, dev, device)
-    if abs(score - expected) > 1e-3:
-        raise TrainingError(f"the saved student scores {score:.4f} where the trained one scored {expected:.4f}")
-    return Deployed(score, saved.dimension, saved.count_parameters())
+    watch = Watch(saved.embed)
+    score = dev.score(watch, device)
+    if abs(score - expected) > TOLERANCE:
+        raise TrainingError(f"the saved student scores {score:.6f} where the trained one scored {expected:.6f}")
+    return Deployed(score, watch.health(), saved.dimension, saved.count_parameters())
 
 
 def _head(method: Method) -> list[Dense]:
@@ -63,8 +65,3 @@ def _head(method: Method) -> list[Dense]:
         if head.bias is not None:
             dense.linear.bias.copy_(head.bias)
     return [dense]
-
-
-def _score(encoder: Encoder, method: Method, dev: Dev, device: torch.device) -> float:
-    function = method.deploy if dev.deployed else method.predict
-    return dev.score(lambda ids, mask: function(encoder.embed(ids, mask)), device)

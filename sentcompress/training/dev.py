@@ -1,4 +1,8 @@
-"""The score by which the best checkpoint is chosen: Spearman on graded pairs, or cosine to the target."""
+"""The score by which the best checkpoint is chosen, always of the vectors that will be deployed.
+
+Spearman on graded pairs; or, on sentences that are held out, the cosine to the target, and where the student is not
+compared with a target itself, how well its similarities agree with the teacher's.
+"""
 
 from __future__ import annotations
 
@@ -28,10 +32,6 @@ class Dev(Protocol):
     def protocol(self) -> str:
         """What is measured, in words, for the record."""
 
-    @property
-    def deployed(self) -> bool:
-        """Whether it looks at the embedding that will be used, or at what is compared with the target."""
-
     def score(self, vectors: Vectors, device: torch.device) -> float:
         """The score of a function from token ids and mask, [B, T] each, to vectors [B, K]."""
 
@@ -52,7 +52,6 @@ class StsDev:
     gold: npt.NDArray[np.float64]
     pad: int
     protocol: str
-    deployed: bool = True
 
     def score(self, vectors: Vectors, device: torch.device) -> float:
         found = encode_tokens(self.tokens, self.pad, vectors, device)
@@ -64,7 +63,7 @@ class StsDev:
 
 @dataclass(frozen=True)
 class HeldOutDev:
-    """Mean cosine x 100 between what the student predicts and its target, on sentences that are not trained on.
+    """Mean cosine x 100 between the student's vector and its target, on sentences that are not trained on.
 
     Attributes:
         batches: the sentences with their teacher vectors.
@@ -74,7 +73,6 @@ class HeldOutDev:
     batches: Sequence[Batch]
     target: Callable[[Tensor], Tensor]
     protocol: str
-    deployed: bool = False
 
     def score(self, vectors: Vectors, device: torch.device) -> float:
         total, count = 0.0, 0
@@ -85,6 +83,38 @@ class HeldOutDev:
                 total += float(cosines.double().sum())
                 count += len(batch)
         return 100 * total / count if math.isfinite(total) else LOWEST
+
+
+@dataclass(frozen=True)
+class AgreementDev:
+    """Pearson's r x 100 between the student's and the teacher's cosines, over all pairs of held-out sentences.
+
+    For a student whose own vectors have no target: their comparison went through a head that is thrown away, so they
+    lie in a space of their own, and only how they lie to one another can be compared.
+
+    Attributes:
+        batches: the sentences with their teacher vectors.
+    """
+
+    batches: Sequence[Batch]
+    protocol: str
+
+    def score(self, vectors: Vectors, device: torch.device) -> float:
+        found, wanted = [], []
+        with torch.inference_mode():
+            for batch in (batch.to(device) for batch in self.batches):
+                found.append(vectors(batch.input_ids, batch.attention_mask).double().cpu())
+                wanted.append(batch.targets.double().cpu())
+        similar, goal = _cosines(torch.cat(found)), _cosines(torch.cat(wanted))
+        agreement = float(torch.corrcoef(torch.stack([similar, goal]))[0, 1])
+        return 100 * agreement if math.isfinite(agreement) else LOWEST
+
+
+def _cosines(vectors: Tensor) -> Tensor:
+    """Of every pair of different rows: [N, D] -> [N (N - 1) / 2]."""
+    unit = torch.nn.functional.normalize(vectors, dim=1)
+    first, second = torch.triu_indices(len(unit), len(unit), offset=1)
+    return (unit @ unit.T)[first, second]
 
 
 def sts_dev(
@@ -106,10 +136,19 @@ def sts_dev(
     )
 
 
-def held_out_dev(rows: Rows, collate: Callable[[Rows], Batch], target: Callable[[Tensor], Tensor]) -> HeldOutDev:
-    """Rows that are not trained on, with their teacher vectors."""
+def held_out_dev(
+    rows: Rows, collate: Callable[[Rows], Batch], target: Callable[[Tensor], Tensor] | None
+) -> HeldOutDev | AgreementDev:
+    """Rows that are not trained on, with their teacher vectors.
+
+    Args:
+        target: what the deployed vector is to be, from teacher vectors; None where it has no target.
+    """
     batches = [collate(rows[start : start + HELD_OUT_BATCH]) for start in range(0, len(rows), HELD_OUT_BATCH)]
-    return HeldOutDev(batches, target, f"mean cosine x 100 to the target on {len(rows)} held-out sentences")
+    if target is not None:
+        return HeldOutDev(batches, target, f"mean cosine x 100 to the target on {len(rows)} held-out sentences")
+    pairs = len(rows) * (len(rows) - 1) // 2
+    return AgreementDev(batches, f"Pearson x 100 of student's and teacher's cosines on {pairs:,} held-out pairs")
 
 
 def encode_tokens(

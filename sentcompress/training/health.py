@@ -16,6 +16,8 @@ from sentcompress.training.settings import Settings
 Vectors = Callable[[Tensor, Tensor], Tensor]
 # Vectors that are looked at: enough for a mean over pairs, few enough to cost nothing.
 SAMPLE = 512
+# Fewer lie in few directions anyway.
+FEWEST = 10
 # Unrelated sentences of a good encoder have cosines of 0 to 0.6. Beyond this they cannot be told apart any more.
 COLLAPSED_COSINE = 0.98
 COLLAPSED_RANK = 2.0
@@ -57,7 +59,7 @@ class Watch:
 
     def health(self) -> Health | None:
         """None when there are too few vectors, or values that are no numbers (which the loss tells of)."""
-        if not self._seen:
+        if sum(map(len, self._seen)) < FEWEST:
             return None
         vectors = np.unique(np.concatenate(self._seen)[:SAMPLE], axis=0)
         if len(vectors) == 1:

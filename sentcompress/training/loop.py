@@ -169,9 +169,8 @@ class Training:
         return {name: tensor.float() if tensor.is_floating_point() else tensor for name, tensor in views.items()}
 
     def vectors(self, ids: Tensor, mask: Tensor) -> Tensor:
-        """What dev looks at: the deployed embedding, or the prediction of the target."""
-        pooled = self.encoder.embed(ids, mask)
-        return self.method.deploy(pooled) if self.dev.deployed else self.method.predict(pooled)
+        """What dev looks at: the embedding that will be deployed."""
+        return self.method.deploy(self.encoder.embed(ids, mask))
 
     def restore_best(self) -> None:
         """Put the weights with the best dev score back into encoder and method."""

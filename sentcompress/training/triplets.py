@@ -122,7 +122,6 @@ class TripletDev:
     tokens: Sequence[Sequence[int]]
     places: npt.NDArray[np.int64]
     pad: int
-    deployed: bool = True
 
     @property
     def protocol(self) -> str:

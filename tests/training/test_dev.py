@@ -5,11 +5,11 @@ from __future__ import annotations
 import numpy as np
 import pytest
 import torch
-from scipy.stats import spearmanr
+from scipy.stats import pearsonr, spearmanr
 from torch import Tensor
 
 from sentcompress.training.batches import Batch
-from sentcompress.training.dev import LOWEST, held_out_dev, sts_dev
+from sentcompress.training.dev import LOWEST, AgreementDev, HeldOutDev, held_out_dev, sts_dev
 
 CPU = torch.device("cpu")
 TABLE = torch.randn(100, 4, generator=torch.Generator().manual_seed(0))
@@ -50,6 +50,30 @@ def test_held_out_is_the_mean_cosine_to_the_target() -> None:
         return Batch(ids[rows], torch.ones_like(ids[rows]), {"teacher": targets[rows]}, len(rows))
 
     dev = held_out_dev(np.arange(150), collate, lambda teacher: teacher * 2)
+    assert isinstance(dev, HeldOutDev)
     wanted = torch.cosine_similarity(mean(ids, torch.ones_like(ids)), targets, dim=1).mean()
     assert dev.score(mean, CPU) == pytest.approx(100 * wanted.item(), abs=1e-4)
     assert dev.score(lambda ids, mask: mean(ids, mask) * float("nan"), CPU) == LOWEST
+
+
+def test_without_a_target_it_is_how_similarities_agree() -> None:
+    ids, teacher = torch.randint(1, 100, (150, 6)), torch.randn(150, 7)
+
+    def collate(rows: np.ndarray) -> Batch:
+        return Batch(ids[rows], torch.ones_like(ids[rows]), {"teacher": teacher[rows]}, len(rows))
+
+    def cosines(vectors: np.ndarray) -> list[float]:
+        unit = vectors / np.linalg.norm(vectors, axis=1, keepdims=True)
+        return [float(unit[i] @ unit[j]) for i in range(150) for j in range(i)]
+
+    dev = held_out_dev(np.arange(150), collate, None)
+    assert isinstance(dev, AgreementDev)
+    assert "11,175 held-out pairs" in dev.protocol
+    student = mean(ids, torch.ones_like(ids)).numpy()
+    wanted = pearsonr(cosines(student), cosines(teacher.numpy())).statistic
+    assert dev.score(mean, CPU) == pytest.approx(100 * wanted, abs=1e-4)
+    # A space of its own, turned and stretched, is as good.
+    turned = torch.linalg.qr(torch.randn(7, 7))[0]
+    batches = iter(dev.batches)
+    assert dev.score(lambda tokens, mask: 3 * next(batches).targets @ turned, CPU) == pytest.approx(100)
+    assert dev.score(lambda tokens, mask: torch.ones(len(tokens), 3), CPU) == LOWEST

@@ -45,6 +45,10 @@ def test_vectors_on_a_line_are_collapse_though_their_cosines_differ() -> None:
     assert found.collapsed
 
 
+def test_too_few_vectors_say_nothing() -> None:
+    assert watched(torch.ones(3, 16)) is None
+
+
 def test_what_is_no_number_is_left_to_the_loss() -> None:
     assert watched(torch.full((100, 4), torch.nan)) is None
 

@@ -28,6 +28,12 @@ def test_no_more_than_two_thousand_are_held_out() -> None:
     assert len(hold_out(np.full(400_000, -1), 0)[1]) == 2000
 
 
+def test_more_are_held_out_where_one_says_nothing() -> None:
+    rows, held = hold_out(np.full(60, -1), 0)
+    assert (len(rows), len(held)) == (50, 10)
+    assert [len(part) for part in hold_out(np.full(8, -1), 0)] == [4, 4]
+
+
 def test_one_sentence_is_held_out_of_very_few() -> None:
     rows, held = hold_out(np.full(3, -1), 0)
     assert (len(rows), len(held)) == (2, 1)
