@@ -128,7 +128,7 @@ def run_one(kind: str, options: argparse.Namespace) -> dict[str, Any]:
     entry = facts["indexes"][0]
     return {
         "index": kind,
-        "settings": entry["settings"],
+        "settings": entry["model"]["settings"],
         "peak_bytes": peak,
         "seconds": round(time.perf_counter() - started, 1),
         "exact": facts["exact"]["model"],

@@ -61,7 +61,7 @@ def rows(run: str, words: str, result: dict[str, Any]) -> Iterator[dict[str, Any
                 "model": result[role]["label"],
                 "dimension": result[role]["dimension"],
                 "index": entry["index"],
-                "settings": entry["settings"],
+                "settings": found["settings"],
                 "raw_vector_bytes": result[role]["raw_vector_bytes"],
                 "index_bytes": found["index_bytes"],
                 TIME: found[TIME],

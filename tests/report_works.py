@@ -105,7 +105,12 @@ def retrieval(work: WorkDirectory, of: Artifact) -> Artifact:
         "compare": TEACHER,
         "exact": {"model": scores(57.0, None), "compare": scores(60.0, None), **kept},
         "indexes": [
-            {"index": kind, "settings": more, "model": scores(56.5, size), "compare": scores(59.5, 3 * size), **kept}
+            {
+                "index": kind,
+                "model": scores(56.5, size) | {"settings": more},
+                "compare": scores(59.5, 3 * size) | {"settings": more},
+                **kept,
+            }
             for kind, size, more in (("flat", 90_000, {}), ("ivf", 95_000, {"nlist": 8, "nprobe": 2}))
         ],
     }

@@ -76,9 +76,9 @@ def test_the_best_point_is_the_smallest_that_loses_less_than_a_hundredth() -> No
     def entry(kind: str, ours: float, size: int) -> dict[str, Any]:
         def of(score: float, bytes_: int) -> dict[str, Any]:
             times = {"milliseconds_per_1000_queries": bytes_ / 10, "interval": [score - 1, score + 1]}
-            return {"mrr_at_10": score, "index_bytes": bytes_} | times
+            return {"mrr_at_10": score, "index_bytes": bytes_, "settings": {}} | times
 
-        return {"index": kind, "settings": {}, "model": of(ours, size), "compare": of(80.0, 3 * size)}
+        return {"index": kind, "model": of(ours, size), "compare": of(80.0, 3 * size)}
 
     described = {"dimension": 4, "raw_vector_bytes": 9}
     result = {

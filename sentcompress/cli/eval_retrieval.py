@@ -151,9 +151,9 @@ def _show(result: Mapping[str, Any]) -> None:
     render.print_facts({"protocol": result["protocol"]["statement"]})
 
 
-def _name(entry: Mapping[str, Any]) -> str:
+def _name(entry: Mapping[str, Any], role: str) -> str:
     """An index with its settings, such as the cells and probes of an inverted file."""
-    settings = entry.get("settings", {})
+    settings = entry[role].get("settings", {})
     return f"{entry['index']} {'/'.join(str(settings[key]) for key in SETTINGS if key in settings)}".strip()
 
 
@@ -161,7 +161,7 @@ def _scores(entry: Mapping[str, Any], result: Mapping[str, Any]) -> list[list[An
     main = result["protocol"]["main_score"]
     return [
         [
-            _name(entry),
+            _name(entry, role),
             result[role]["label"],
             *(entry[role][key] for key in METRICS if key in entry[role]),
             "{:.2f} to {:.2f}".format(*entry[role]["interval"]),
@@ -177,7 +177,7 @@ def _costs(entry: Mapping[str, Any], result: Mapping[str, Any]) -> list[list[Any
     keys = ("build_seconds", "milliseconds_per_1000_queries", "milliseconds_p50", "milliseconds_p95")
     return [
         [
-            _name(entry),
+            _name(entry, role),
             result[role]["label"],
             result[role]["dimension"],
             entry[role]["index_bytes"],

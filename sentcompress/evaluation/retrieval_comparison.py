@@ -89,7 +89,7 @@ class Comparison:
         }
         built: dict[str, BuiltIndex] = {}
         scores: dict[str, Mapping[str, Floats]] = {}
-        entry: dict[str, Any] = {"index": kind, "settings": plans["model"].settings}
+        entry: dict[str, Any] = {"index": kind}
         for role, of in self.searched.items():
             built[role] = self._build(plans[role], of.documents)
             with self.reporter.track(f"{kind}: searching", total=len(of.queries), unit="queries") as bar:
@@ -97,6 +97,8 @@ class Comparison:
                 bar.advance(len(of.queries))
             scores[role] = scores_of_queries(ranked, self.task.grades)
             entry[role] = {
+                # Of its own: what product codes are cut into hangs on the dimensions.
+                "settings": plans[role].settings,
                 **self._means(scores[role]),
                 "index_loss": self._loss(role, scores[role]),
                 "overlap_at_10": 100 * overlap(ranked, self._ranked[role]),

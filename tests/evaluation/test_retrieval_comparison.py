@@ -63,7 +63,10 @@ def test_an_index_loses_what_exact_search_has_more(comparison: Comparison) -> No
         assert 0 < ivf[role]["milliseconds_p50"] <= ivf[role]["milliseconds_p95"]
         assert ivf[role]["bytes_per_document"] == pytest.approx(ivf[role]["index_bytes"] / DOCUMENTS, abs=0.01)
     assert 3 < flat["times_smaller"] < 4.1
-    assert ivf["settings"] == {"nlist": 30, "nprobe": 1}
+    assert ivf["model"]["settings"] == {"nlist": 30, "nprobe": 1}
+    codes = comparison.index("pq", IndexSettings(candidates=20))
+    segments = [codes[role]["settings"]["segments"] for role in ("model", "compare")]
+    assert segments[1] > segments[0]
 
 
 def test_queries_without_anything_to_find_are_timed_and_not_scored(comparison: Comparison) -> None:

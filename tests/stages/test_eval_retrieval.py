@@ -203,7 +203,7 @@ def test_cells_are_lowered_with_a_warning_that_says_the_rule(tmp_path: Path, pai
     params = Params(pairs, model=str(tiny_model), rounds=1, device="cpu")
     facts = run(params, WorkDirectory(tmp_path / "work"), listener).facts
     cells = facts["documents"] // 39
-    assert [entry["settings"] for entry in facts["indexes"]] == [{}, {"nlist": cells, "nprobe": 5}]
+    assert [entry["model"]["settings"] for entry in facts["indexes"]] == [{}, {"nlist": cells, "nprobe": 5}]
     assert listener.warnings == [
         f"nlist lowered from 1024 to {cells}: FAISS wants 39 documents for each cell, "
         f"the corpus has {facts['documents']}"

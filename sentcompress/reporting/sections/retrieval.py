@@ -108,9 +108,9 @@ def _table(evidence: Evidence, evaluation: Evaluation) -> Table:
 
 
 def _rows(evidence: Evidence, facts: Mapping[str, Any], entry: Mapping[str, Any], metric: str) -> Iterator[list[str]]:
-    settings = ", ".join(f"{key} {value}" for key, value in entry.get("settings", {}).items())
     for role in _roles(facts):
         scores = entry[role]
+        settings = ", ".join(f"{key} {value}" for key, value in _settings(entry, role).items())
         kept = entry.get("shares_kept", {}).get(metric, entry.get("share_kept")) if role == "model" else None
         yield [
             f"{entry['index']} ({settings})" if settings else str(entry["index"]),
@@ -122,6 +122,12 @@ def _rows(evidence: Evidence, facts: Mapping[str, Any], entry: Mapping[str, Any]
             size(scores.get("index_bytes")),
             number(scores.get(PER_THOUSAND), 1),
         ]
+
+
+def _settings(entry: Mapping[str, Any], role: str) -> Mapping[str, Any]:
+    """Of an index; evaluations of old have the model's for both sides."""
+    found: Mapping[str, Any] = entry[role].get("settings", entry.get("settings", {}))
+    return found
 
 
 def _kinds(found: Sequence[Evaluation]) -> list[str]:
@@ -142,7 +148,7 @@ def _chart(evidence: Evidence, name: str, found: list[Evaluation]) -> Chart:
             for entry in facts["indexes"]:
                 marker = MARKERS[kinds.index(entry["index"]) % len(MARKERS)]
                 score = entry[role][metric]
-                points[shown, entry["index"], str(entry.get("settings"))] = Point(
+                points[shown, entry["index"], str(_settings(entry, role))] = Point(
                     entry[role]["index_bytes"], score, colour, marker
                 )
             if "exact" in facts:
