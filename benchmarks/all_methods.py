@@ -11,7 +11,6 @@ and of ibkd. Interrupted, it goes on where it stopped. Writes benchmarks/results
 from __future__ import annotations
 
 import argparse
-import gzip
 import json
 import shlex
 import subprocess
@@ -19,7 +18,7 @@ import sys
 from pathlib import Path
 from typing import Any
 
-from real_corpus import gather
+from real_corpus import as_simcse, gather
 from real_run import machine
 
 RESULTS = Path(__file__).parent / "results"
@@ -68,14 +67,6 @@ def prepare(data: Path, work: Path) -> None:
     sentcompress(f"augment {triplets} --wordnet 0 --back-translate 0 --name nli", work)
     sentcompress("teacher-embed --sentences main --layers 2,4,6 --store float16 --dtype bfloat16", work)
     sentcompress("fit-pca --dim 128", work)
-
-
-def as_simcse(path: Path) -> str:
-    """The triplet file in the columns that augment reads."""
-    with gzip.open(path, "rt", encoding="utf-8") as lines:
-        rows = [line.rstrip("\n").split("\t")[:3] for line in lines][1:]
-    quoted = ('","'.join(text.replace('"', '""') for text in row) for row in rows)
-    return "sent0,sent1,hard_neg\n" + "".join(f'"{row}"\n' for row in quoted)
 
 
 def measure(name: str, command: str, data: Path, work: Path) -> dict[str, Any]:

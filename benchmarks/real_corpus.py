@@ -72,6 +72,14 @@ def gather(folder: Path, seed: int) -> list[str]:
     return sentences
 
 
+def as_simcse(path: Path) -> str:
+    """A file of triplets in the columns that `augment` reads."""
+    with gzip.open(path, "rt", encoding="utf-8") as lines:
+        rows = [line.rstrip("\n").split("\t")[:3] for line in lines][1:]
+    quoted = ('","'.join(text.replace('"', '""') for text in row) for row in rows)
+    return "sent0,sent1,hard_neg\n" + "".join(f'"{row}"\n' for row in quoted)
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("data", type=Path)

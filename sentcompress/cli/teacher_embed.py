@@ -58,7 +58,7 @@ def command(
         layers=options.whole_numbers(layers, "--layers"),
         teacher=teacher,
         sentences=sentences,
-        name=name or "main",
+        name=name,
         revision=revision,
         pooling=pooling,
         trust_remote_code=trust_remote_code,

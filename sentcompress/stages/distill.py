@@ -18,6 +18,7 @@ from sentcompress.errors import InputError, UsageError, did_you_mean, raise_faul
 from sentcompress.methods import METHODS, method_class
 from sentcompress.methods.base import Method, Shapes
 from sentcompress.methods.recipe import parse_options
+from sentcompress.models.catalog import find_model
 from sentcompress.models.devices import pick_device
 from sentcompress.models.encoder import Encoder
 from sentcompress.models.projection import Projection
@@ -114,16 +115,20 @@ def run(params: Params, work: WorkDirectory, reporter: Reporter = SILENT) -> Art
         projection=params.projection or (f"pca-{params.dim}" if params.dim else None),
         needs_projection="pca" in needs,
     )
-    student = _find_student(params, inputs.vectors)
+    student = _find_student(params, work, inputs.vectors)
     pairs = read_dev(params.dev) if params.dev else None
-    request = _request(params, inputs, student)
+    request = _request(params, work, inputs, student)
     with work.build(request, force=params.force, reporter=reporter) as build:
         if build.fresh:
             return build.fresh
         return _Distillation(params, inputs, student, pairs, build, reporter).run()
 
 
-def _find_student(params: Params, vectors: Artifact) -> Student:
+def _find_student(params: Params, work: WorkDirectory, vectors: Artifact) -> Student:
+    if params.student in work.names("students"):
+        if params.name == params.student:
+            raise UsageError(f"--name {params.name} would replace the student it starts from", "choose another --name")
+        return Student(params.student, find_model(work, params.student).source)
     if layer_count(params.student) is None:
         return find_student(params.student, revision=params.revision, trust_remote_code=params.trust_remote_code)
     asked = vectors.parameters
@@ -137,10 +142,14 @@ def _find_student(params: Params, vectors: Artifact) -> Student:
     )
 
 
-def _request(params: Params, inputs: Inputs, student: Student) -> Request:
+def _request(params: Params, work: WorkDirectory, inputs: Inputs, student: Student) -> Request:
     used = [inputs.sentences, inputs.vectors, *([inputs.projection] if inputs.projection else [])]
+    trained_further = params.student in work.names("students")
+    if trained_further:
+        used.append(work.get("students", params.student))
     digests = {artifact.reference: artifact.digest for artifact in used}
-    digests[f"model:{student.source.label}"] = student.source.digest
+    if not trained_further:
+        digests[f"model:{student.source.label}"] = student.source.digest
     if params.dev is not None:
         digests[f"file:{params.dev.resolve()}"] = file_digest(params.dev)
     asked = {

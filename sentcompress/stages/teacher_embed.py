@@ -32,11 +32,14 @@ STORES = ("float32", "float16")
 
 @dataclass(frozen=True)
 class Params:
-    """What to encode, with what, and how to keep it. `device` and `batch_tokens` are no part of the request."""
+    """What to encode, with what, and how to keep it, by default under the name of the sentence table.
+
+    `device` and `batch_tokens` are no part of the request.
+    """
 
     teacher: str = EMBEDDED
     sentences: str | None = None
-    name: str = "main"
+    name: str | None = None
     revision: str | None = None
     pooling: str = "auto"
     trust_remote_code: bool = False
@@ -122,7 +125,7 @@ def _request(params: Params, sentences: Artifact, source: Source) -> Request:
     if params.layers:
         asked["layers"] = list(params.layers)
     inputs = {sentences.reference: sentences.digest, f"model:{teacher}": source.digest}
-    return Request("teacher-vectors", params.name, COMMAND, asked, inputs)
+    return Request("teacher-vectors", params.name or sentences.name, COMMAND, asked, inputs)
 
 
 def _teacher(params: Params, source: Source) -> Encoder:

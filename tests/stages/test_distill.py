@@ -140,6 +140,15 @@ def test_a_student_of_other_width_and_tokenizer(work: WorkDirectory, tmp_path: P
     assert artifact.facts["dimension"] == 16
 
 
+def test_a_student_of_the_work_directory_is_trained_further(work: WorkDirectory) -> None:
+    first = stage.run(params("mse", name="first"), work)
+    again = stage.run(params("mse", student="first", name="again"), work)
+    assert again.inputs["students/first"] == first.digest
+    assert again.facts["dev_before_training"] == pytest.approx(first.facts["dev_of_saved_model"], abs=1e-9)
+    with pytest.raises(UsageError, match="would replace the student it starts from"):
+        stage.run(params("mse", student="first", name="first"), work)
+
+
 def test_a_second_run_is_fresh_and_other_numbers_are_not(work: WorkDirectory) -> None:
     first = stage.run(params(), work)
     same = replace(SHORT, checkpoint_seconds=0, device="cpu")

@@ -67,6 +67,13 @@ def test_vectors_stand_beside_their_sentences(work: WorkDirectory, tiny_model: P
     np.testing.assert_allclose(shards.rows(np.arange(300)), expected, rtol=0, atol=1e-6)
 
 
+def test_vectors_are_named_as_their_sentences(work: WorkDirectory, tiny_model: Path, sentences: list[str]) -> None:
+    stage.run(Params(teacher=str(tiny_model)), work)
+    make_table(work, sentences[:20], name="more")
+    stage.run(Params(teacher=str(tiny_model)), work)
+    assert work.names("teacher-vectors") == ["main", "more"]
+
+
 def test_half_precision_storage(work: WorkDirectory, tiny_model: Path) -> None:
     full = stage.run(Params(str(tiny_model), dtype="float32"), work)
     half = stage.run(Params(str(tiny_model), name="half", dtype="float32", store="float16"), work)
