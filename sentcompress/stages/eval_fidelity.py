@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -87,7 +88,7 @@ def run(params: Params, work: WorkDirectory, reporter: Reporter = SILENT) -> Art
         inputs[projection.reference] = projection.digest
     keys = ("sample", "neighbours", "pairwise", "show", "bootstrap", "seed", "skip_bad", "dtype")
     asked = {**{key: getattr(params, key) for key in keys}, MODEL: model.reference, COMPARE: compare.reference}
-    request = Request("evaluations", params.name or f"fidelity-{model.slug}", COMMAND, asked, inputs)
+    request = Request("evaluations", params.name or _name(params, model.slug), COMMAND, asked, inputs)
     with work.build(request, force=params.force, reporter=reporter) as build:
         if build.fresh:
             return build.fresh
@@ -117,6 +118,13 @@ class _Source:
         every = (text for texts in SentenceTable(self.table.path).stream() for text in texts)
         chosen = (text for row, text in enumerate(every) if wanted is None or row in wanted)
         return sample_texts(chosen, params.sample, params.seed)
+
+
+def _name(params: Params, model: str) -> str:
+    """Files of sentences are part of the name: what somebody else's say is another result."""
+    files = "-".join(path.name.split(".", 1)[0] or path.name for path in params.text)
+    parts = ("fidelity", re.sub(r"[^\w.-]+", "-", files)[:60].strip("-."), model)
+    return "-".join(part for part in parts if part)
 
 
 def _of_files(params: Params) -> _Source:

@@ -147,8 +147,8 @@ def _request(params: Params, data: DataSet, roles: Mapping[str, Sides]) -> Reque
         asked[name] = role.queries.reference
         if not role.symmetric:
             asked[f"{name}_documents"] = role.documents.reference
-    # The name of a file of pairs is left out: `retrieval-<model>` is the Quora protocol.
-    parts = ("retrieval", *((data.name, data.split) if data.protocol != "pairs" else ()))
+    data_name = data.name.split(".", 1)[0] or data.name if data.protocol == "pairs" else data.name
+    parts = ("retrieval", data_name, data.split)
     name = "-".join(re.sub(r"[^\w.-]+", "-", part)[:60].strip("-.") for part in parts if part)
     return Request("evaluations", params.name or f"{name}-{roles['model'].slug}", COMMAND, asked, inputs)
 

@@ -43,7 +43,7 @@ def test_a_model_is_the_same_as_itself(tmp_path: Path, text: Path, tiny_model: P
     params = Params([text], model=str(tiny_model), compare=str(tiny_model), device="cpu")
     made = run(params, WorkDirectory(tmp_path / "work"))
     facts = made.facts
-    assert made.name == f"fidelity-{tiny_model.name}"
+    assert made.name == f"fidelity-{text.stem}-{tiny_model.name}"
     assert json.loads((made.path / "result.json").read_text()) == facts
     assert facts["sentences"] == 300  # the repeated ones counted once
     assert facts["neighbours"]["overlap"] == 1

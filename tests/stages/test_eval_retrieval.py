@@ -114,7 +114,7 @@ def test_pairs_equal_brute_force(
     assert entry["model"]["index_bytes"] >= facts["model"]["raw_vector_bytes"]
     assert (facts["protocol"]["threads"], facts["protocol"]["main_score"]) == (1, "mrr_at_10")
     assert facts["dataset"] == {"protocol": "pairs", "name": "pairs.tsv", "split": None}
-    assert artifact.name == "retrieval-tiny-model"
+    assert artifact.name == "retrieval-pairs-tiny-model"
     assert {path.name for path in artifact.path.iterdir()} == {"result.json", "manifest.json", "request.json"}
 
 
@@ -244,7 +244,7 @@ def test_documents_of_one_and_queries_of_another(tmp_path: Path, pairs: Path, ti
     facts = artifact.facts
     assert facts["model"]["label"] == "other, documents by tiny-model"
     assert facts["model"]["documents_by"]["label"] == "tiny-model"
-    assert artifact.name == "retrieval-other-documents-tiny-model"
+    assert artifact.name == "retrieval-pairs-other-documents-tiny-model"
     # Random models do not understand each other.
     assert facts["exact"]["model"]["mrr_at_10"] < facts["exact"]["compare"]["mrr_at_10"] / 2
 
