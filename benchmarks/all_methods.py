@@ -1,20 +1,23 @@
 """Every method on one page: the same 200,000 sentences, the same student, the same number of sentences seen, one seed.
 
-    python benchmarks/all_methods.py ../shared/data --work work-methods [--only hpd,ckd]
+    python benchmarks/all_methods.py ../shared/data --work work-methods [--only hpd,ckd] [--jobs 2]
 
 The student is `teacher:3` of the embedded teacher. Learning rate, schedule, warm-up, dropout and batch are the same for
 all, so that what differs is the objective; switches that a method needs with this teacher (whose vectors have length
 one) stand beside it below. `simcse` and `ibkd-2` are stage 2: one pass over the NLI triplets, from the student of ckd
-and of ibkd. Interrupted, it goes on where it stopped. Writes benchmarks/results/all_methods.json and .md.
+and of ibkd. `--jobs` methods train at once, each on its share of the cores. Interrupted, it goes on where it stopped.
+Writes benchmarks/results/all_methods.json and .md.
 """
 
 from __future__ import annotations
 
 import argparse
 import json
+import os
 import shlex
 import subprocess
 import sys
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
@@ -47,11 +50,14 @@ STAGE_2 = {
 STAGE_2_SAME = "--sentences nli --lr 5e-5 --epochs 1 --batch-size 128 --dropout 0 --dtype bfloat16 --eval-every 50"
 
 
-def sentcompress(words: str, work: Path) -> dict[str, Any]:
-    """Run one command with --json; its document."""
+def sentcompress(words: str, work: Path, jobs: int = 1) -> dict[str, Any]:
+    """Run one command with --json; its document. It gets one of `jobs` shares of the cores."""
     command = [sys.executable, "-m", "sentcompress", *shlex.split(words), "--work", str(work), "--json"]
     print(f"$ sentcompress {words} --work {work}", flush=True)
-    return json.loads(subprocess.run(command, stdout=subprocess.PIPE, text=True, check=True).stdout)
+    share = {"OMP_NUM_THREADS": str(max(1, (os.cpu_count() or 1) // jobs))}
+    done = subprocess.run(command, stdout=subprocess.PIPE, text=True, check=True, env=os.environ | share)
+    document: dict[str, Any] = json.loads(done.stdout)
+    return document
 
 
 def prepare(data: Path, work: Path) -> None:
@@ -69,13 +75,13 @@ def prepare(data: Path, work: Path) -> None:
     sentcompress("fit-pca --dim 128", work)
 
 
-def measure(name: str, command: str, data: Path, work: Path) -> dict[str, Any]:
+def measure(name: str, command: str, data: Path, work: Path, jobs: int) -> dict[str, Any]:
     """Train and score."""
     dev = data / "sts" / "stsb" / "dev.tsv"
-    facts = sentcompress(f"{command} --name {name} --dev {dev}", work)["facts"]
-    sts = sentcompress(f"eval-sts --sts {data / 'sts'} --model {name} --compare teacher", work)["sets"]
+    facts = sentcompress(f"{command} --name {name} --dev {dev}", work, jobs)["facts"]
+    sts = sentcompress(f"eval-sts --sts {data / 'sts'} --model {name} --compare teacher", work, jobs)["sets"]
     quora = data / "quora" / "quora.tsv.gz"
-    found = sentcompress(f"eval-retrieval --pairs {quora} --index flat --model {name} --compare teacher", work)
+    found = sentcompress(f"eval-retrieval --pairs {quora} --index flat --model {name} --compare teacher", work, jobs)
     scores = {entry["name"]: entry["model"]["spearman_cosine"] for entry in sts}
     return {
         "method": name,
@@ -96,24 +102,35 @@ def table(rows: list[dict[str, Any]]) -> str:
     return "\n".join(lines) + "\n"
 
 
+def write(rows: list[dict[str, Any]], commands: dict[str, str], jobs: int) -> None:
+    document = {"machine": machine(), "methods at once": jobs, "commands": commands, "rows": rows}
+    RESULTS.mkdir(exist_ok=True)
+    (RESULTS / "all_methods.json").write_text(json.dumps(document, indent=1) + "\n", encoding="utf-8")
+    (RESULTS / "all_methods.md").write_text(table(rows), encoding="utf-8")
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("data", type=Path)
     parser.add_argument("--work", type=Path, default=Path("work-methods"))
     parser.add_argument("--only", help="methods with commas between them")
+    parser.add_argument("--jobs", type=int, default=1, help="methods that train at once")
     options = parser.parse_args()
     options.work.mkdir(parents=True, exist_ok=True)
     commands = {name: f"distill --method {name} {SAME} {own}" for name, own in METHODS.items()}
     commands |= {name: f"{words} {STAGE_2_SAME}" for name, words in STAGE_2.items()}
     wanted = options.only.split(",") if options.only else list(commands)
     prepare(options.data, options.work)
-    rows = []
-    for name in wanted:
-        rows.append(measure(name, commands[name], options.data, options.work))
-        document = {"machine": machine(), "commands": commands, "rows": rows}
-        RESULTS.mkdir(exist_ok=True)
-        (RESULTS / "all_methods.json").write_text(json.dumps(document, indent=1) + "\n", encoding="utf-8")
-        (RESULTS / "all_methods.md").write_text(table(rows), encoding="utf-8")
+    rows: list[dict[str, Any]] = []
+    # Stage 2 begins from students of stage 1.
+    for stage in (METHODS, STAGE_2):
+        chosen = [name for name in wanted if name in stage]
+        with ThreadPoolExecutor(options.jobs) as pool:
+            for row in pool.map(
+                lambda name: measure(name, commands[name], options.data, options.work, options.jobs), chosen
+            ):
+                rows.append(row)
+                write(rows, commands, options.jobs)
     print(table(rows))
 
 

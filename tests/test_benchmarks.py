@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib
 import importlib.util
 import shlex
 from pathlib import Path
@@ -13,6 +14,7 @@ import report_works as works
 import typer
 
 from sentcompress.cli.main import app
+from sentcompress.training.settings import Overrides
 
 FOLDER = Path(__file__).resolve().parents[1] / "benchmarks"
 
@@ -94,3 +96,22 @@ def test_the_best_point_is_the_smallest_that_loses_less_than_a_hundredth() -> No
     text = claim.markdown(found, "small")
     assert "flat: 3.00 times smaller, 3.00 times faster, 93.8% of the MRR@10" in text
     assert "9.0 times smaller than exact search over the teacher's vectors, with 93.1% of its MRR@10" in text
+
+
+@pytest.mark.parametrize("name", ["all_methods", "real_run", "simtde_small"])
+def test_every_student_of_a_script_can_be_trained(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.syspath_prepend(str(FOLDER))
+    script = load(name)
+    if name == "all_methods":
+        lines = [f"distill --method {method} {script.SAME} {own}" for method, own in script.METHODS.items()]
+        lines += [f"{words} {script.STAGE_2_SAME}" for words in script.STAGE_2.values()]
+    else:
+        students = script.ROWS if name == "simtde_small" else script.STUDENTS
+        lines = [words.format(work="work") for words in students.values()]
+    for line in lines:
+        given = parse(line)
+        command = shlex.split(line)[0]
+        stage = importlib.import_module(f"sentcompress.stages.{command}")
+        numbers = Overrides(**{field: given[field] for field in given if field in Overrides.__dataclass_fields__})
+        known = {field: given[field] for field in given if field in stage.Params.__dataclass_fields__}
+        stage.Params(**known, numbers=numbers, options=tuple(given["switches"])).check()
