@@ -36,7 +36,7 @@ METHODS = {
     "mse": "",
     "ckd": "",
     "ibkd": "--set normalise=true",
-    "simtde": "--set normalise=true",
+    "simtde": "--set normalise=true --set token_weight=0.002",
     "crd": "",
     "pkd": "",
     "metakd": "",
