@@ -15,11 +15,14 @@ from sentcompress.artifacts import WorkDirectory, file_digest
 from sentcompress.corpora.vector_file import SUFFIX, VectorFile
 from sentcompress.encoding.engine import EncodeEngine
 from sentcompress.encoding.token_counts import TokenCounts, count_tokens
+from sentcompress.encoding.vector_memory import VectorMemory, windows
 from sentcompress.models.catalog import NamedModel, find_model
 from sentcompress.models.encoder import Encoder
 from sentcompress.progress import Task
 
 Vectors = npt.NDArray[np.float32]
+# The folder of a work directory for what can be computed again.
+MEMORY = "cache"
 
 
 class Embedder(Protocol):
@@ -51,6 +54,7 @@ class EmbedderSource:
         reference, digest: what a request records as an input.
         model: for a model.
         vectors, texts: for a file.
+        memory: for a model, the folder of what it has once computed.
     """
 
     label: str
@@ -59,6 +63,7 @@ class EmbedderSource:
     model: NamedModel | None = None
     vectors: Path | None = None
     texts: Path | None = None
+    memory: Path | None = None
 
     @property
     def slug(self) -> str:
@@ -79,7 +84,11 @@ class EmbedderSource:
             InputError: if that cannot be done.
         """
         if self.model is not None:
-            return ModelEmbedder(self.model.load(), device=device, dtype=dtype)
+            embedder = ModelEmbedder(self.model.load(), device=device, dtype=dtype)
+            # What "auto" stands for may differ from run to run.
+            if self.memory is None or dtype == "auto":
+                return embedder
+            return RememberingEmbedder(embedder, VectorMemory(self.memory / f"{self.digest[:40]}-{dtype}"))
         assert self.vectors is not None
         return FileEmbedder(VectorFile(self.vectors, self.texts))
 
@@ -108,6 +117,39 @@ class ModelEmbedder:
 
     def count_tokens(self, texts: Sequence[str]) -> TokenCounts | None:
         return count_tokens(self._tokenizer, self._text, texts)
+
+
+class RememberingEmbedder:
+    """A model that is asked only for texts that it has not seen yet."""
+
+    def __init__(self, embedder: Embedder, memory: VectorMemory) -> None:
+        self._embedder, self._memory = embedder, memory
+
+    @property
+    def dimension(self) -> int:
+        return self._embedder.dimension
+
+    def described(self) -> dict[str, Any]:
+        return self._embedder.described()
+
+    def count_tokens(self, texts: Sequence[str]) -> TokenCounts | None:
+        return self._embedder.count_tokens(texts)
+
+    def encode(self, texts: Sequence[str], task: Task | None = None) -> Vectors:
+        computed = 0
+
+        def compute(unknown: Sequence[str]) -> Vectors:
+            nonlocal computed
+            computed = len(unknown)
+            return self._embedder.encode(unknown, task)
+
+        vectors = self._memory.encode(texts, compute)
+        if task:
+            task.advance(len(texts) - computed)
+        return vectors
+
+    def stream(self, chunks: Iterable[Sequence[str]], task: Task | None = None) -> Iterator[Vectors]:
+        return (self.encode(window, task) for window in windows(chunks))
 
 
 class FileEmbedder:
@@ -152,4 +194,4 @@ def find_embedder(
         digest = file_digest(vectors)[:32] + file_digest(file.texts)[:32]
         return EmbedderSource(vectors.name, f"file:{vectors.resolve()}", digest, None, vectors, file.texts)
     model = find_model(work, name, revision=revision, trust_remote_code=trust_remote_code)
-    return EmbedderSource(model.label, model.reference, model.digest, model)
+    return EmbedderSource(model.label, model.reference, model.digest, model, memory=work.path / MEMORY)

@@ -1,0 +1,84 @@
+"""Vectors that are computed once: across runs, in any order, and not without end."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+
+import numpy as np
+import numpy.typing as npt
+import pytest
+from tiny_models import make_sentences
+
+from sentcompress.artifacts import WorkDirectory
+from sentcompress.encoding import vector_memory
+from sentcompress.encoding.embedders import ModelEmbedder, find_embedder
+from sentcompress.encoding.vector_memory import VectorMemory
+
+
+class Model:
+    """Counts what it is asked for."""
+
+    def __init__(self) -> None:
+        self.asked: list[str] = []
+
+    def __call__(self, texts: Sequence[str]) -> npt.NDArray[np.float32]:
+        self.asked += texts
+        return np.array([[len(text), sum(map(ord, text))] for text in texts], dtype=np.float32).reshape(-1, 2)
+
+
+def test_every_text_is_computed_once_in_the_life_of_the_folder(tmp_path: Path) -> None:
+    model = Model()
+    first = VectorMemory(tmp_path).encode(["b", "a", "b", "ccc"], model)
+    assert model.asked == ["b", "a", "ccc"]
+    np.testing.assert_array_equal(first, Model()(["b", "a", "b", "ccc"]))
+    again = VectorMemory(tmp_path)
+    np.testing.assert_array_equal(again.encode(["ccc", "dd", "a"], model), Model()(["ccc", "dd", "a"]))
+    assert model.asked == ["b", "a", "ccc", "dd"]
+    assert len(VectorMemory(tmp_path)) == 4
+    np.testing.assert_array_equal(again.encode(["dd", "b"], model), Model()(["dd", "b"]))
+    assert len(model.asked) == 4
+
+
+def test_nothing_asked_for_has_the_model_s_width(tmp_path: Path) -> None:
+    assert VectorMemory(tmp_path).encode([], Model()).shape == (0, 2)
+
+
+def test_a_batch_that_was_not_finished_is_computed_again(tmp_path: Path) -> None:
+    VectorMemory(tmp_path).encode(["a", "b"], Model())
+    for path in tmp_path.glob("*.keys.npy"):
+        path.unlink()
+    model = Model()
+    VectorMemory(tmp_path).encode(["a", "b"], model)
+    assert model.asked == ["a", "b"]
+
+
+def test_a_full_memory_still_answers(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(vector_memory, "MOST", 3)
+    model, memory = Model(), VectorMemory(tmp_path)
+    memory.encode(["a", "b"], model)
+    np.testing.assert_array_equal(memory.encode(["c", "a", "d", "c"], model), Model()(["c", "a", "d", "c"]))
+    assert len(VectorMemory(tmp_path)) == 2
+    memory.encode(["c"], model)
+    assert model.asked == ["a", "b", "c", "d", "c"]
+
+
+def test_a_model_is_asked_once_for_each_number_format(
+    tmp_path: Path, tiny_model: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    asked: list[str] = []
+    encode = ModelEmbedder.encode
+
+    def counting(self: ModelEmbedder, texts: Sequence[str], *rest: object) -> object:
+        asked.extend(texts)
+        return encode(self, texts, *rest)  # type: ignore[arg-type]
+
+    monkeypatch.setattr(ModelEmbedder, "encode", counting)
+    work, texts = WorkDirectory(tmp_path / "work"), make_sentences(50)
+    for dtype, known in (("float32", 0), ("float32", 50), ("bfloat16", 0)):
+        embedder = find_embedder(work, str(tiny_model)).open(device="cpu", dtype=dtype)
+        asked.clear()
+        streamed = np.concatenate(list(embedder.stream([texts[:20], texts[20:]])))
+        assert len(asked) == len(texts) - known
+        np.testing.assert_array_equal(streamed, embedder.encode(texts))
+        assert embedder.described()["dtype"] == dtype
