@@ -20,13 +20,13 @@ from real_corpus import held_out, read_captions, read_lines, read_nli
 
 # How many texts of each source.
 SHARES = {
-    "paragraphs": 90_000,
-    "news paragraphs": 12_000,
-    "nli": 120_000,
-    "sentences": 80_000,
-    "captions": 30_000,
-    "prompts": 30_000,
-    "tweets": 30_000,
+    "paragraphs": 36_000,
+    "news paragraphs": 8_000,
+    "nli": 80_000,
+    "sentences": 60_000,
+    "captions": 20_000,
+    "prompts": 15_000,
+    "tweets": 20_000,
     "queries": 40_000,
 }
 # About what 256 tokens hold; the teacher reads no further.
