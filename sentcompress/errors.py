@@ -69,6 +69,7 @@ def raise_faults(faults: list[str], what: str) -> None:
     if not faults:
         return
     lines = "".join(f"\n  - {fault}" for fault in faults)
-    error = UsageError(f"{what}: {faults[0]}" if len(faults) == 1 else f"{what}: {len(faults)} faults{lines}")
+    message = f"{what}: {faults[0]}" if len(faults) == 1 else f"{what}: {len(faults)} faults{lines}"
+    error = UsageError(message, f"run: sentcompress {what.split()[0]} --help")
     error.faults = tuple(faults)
     raise error

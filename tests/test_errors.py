@@ -31,6 +31,7 @@ def test_one_fault_is_one_line() -> None:
     with pytest.raises(UsageError) as raised:
         raise_faults(["--dim must be at least 1"], "fit-pca")
     assert raised.value.message == "fit-pca: --dim must be at least 1"
+    assert raised.value.hint == "run: sentcompress fit-pca --help"
 
 
 def test_faults_are_told_together() -> None:

@@ -104,6 +104,7 @@ def test_all_faults_of_a_request_are_told_at_once(capsys: Captured, work: Path) 
         "error: fit-pca: 2 faults",
         "  - --dim must be at least 1, not 0",
         "  - --sample must be at least 2, not 1",
+        "help:  run: sentcompress fit-pca --help",
     ]
 
 
