@@ -1,15 +1,15 @@
 """SimTDE's small students: a few million parameters, and both STS and retrieval kept.
 
-    python benchmarks/simtde_small.py ../shared/data --work work-simtde [--only a,b,c,own] [--measure-only]
+    python benchmarks/simtde_small.py ../shared/data --work work-simtde [--only simtde-9m] [--measure-only]
 
 Three sizes of the embedded teacher (22.7 million parameters) learn from `mixed_corpus.py`'s text, which has paragraphs
 beside sentences and queries, and nothing of an STS set or of a retrieval collection:
 
-a   ELECTRA, tokens of 128 dimensions, the last 3 layers: 9.35 million parameters
-b   tokens of 64 dimensions, the last 2 layers: 5.56 million
-c   tokens of 64 dimensions, the 8,000 most frequent tokens, the last layer: 2.34 million
-own a, distilled on with the documents of the three collections (their queries and judgements are not read): what it
-    gives to distil on the documents that will be searched
+simtde-9m      ELECTRA, tokens of 128 dimensions, the last 3 layers: 9.35 million parameters
+simtde-5m      tokens of 64 dimensions, the last 2 layers: 5.56 million
+simtde-2m      tokens of 64 dimensions, the 8,000 most frequent tokens, the last layer: 2.34 million
+simtde-9m-own  simtde-9m, distilled on with the documents of the three collections (their queries and judgements are
+               not read): what it gives to distil on the documents that will be searched
 
 Each is scored on STS-B test and STS13, and by nDCG@10 with exact search on SciFact dev, msmarco_5k and Quora, beside
 the teacher. What is fresh in the work directory is skipped. Writes benchmarks/results/simtde_small.json and .md.
@@ -27,6 +27,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+from proof import commands
 from real_run import machine, sentcompress
 
 from sentcompress.artifacts import WorkDirectory
@@ -39,17 +40,16 @@ SAME = (
     "--set normalise=true --set reduction=sum --set token_weight=0.002 --set relation=20 --max-length 256 "
     "--schedule cosine --dropout 0 --dtype bfloat16 --batch-size 256 --batch-tokens 4096 --eval-every 500"
 )
-MIXED = f"--sentences mixed --teacher-vectors mixed --warmup-steps 300 {SAME}"
+MIXED = f"--sentences mixed --teacher-vectors mixed --epochs 2 --warmup-steps 300 {SAME}"
+OWN = f"--sentences own --teacher-vectors own --epochs 2 --warmup-steps 50 {SAME}"
+TRAIN = "distill --method simtde --student"
 ROWS = {
-    "a": f"distill --method simtde --student teacher:3 --token-dim 128 --lr 5e-4 --epochs 2 --max-steps 4500 {MIXED}",
-    "b": f"distill --method simtde --student teacher:2 --token-dim 64 --lr 7e-4 --epochs 2 {MIXED}",
-    "c": f"distill --method simtde --student teacher:1 --token-dim 64 --vocabulary 8000 --lr 1e-3 --epochs 3 {MIXED}",
-    "own": (
-        "distill --method simtde --student {work}/students/a/model --lr 2e-4 --epochs 3 --warmup-steps 50 "
-        f"--sentences own --teacher-vectors own {SAME}"
-    ),
+    "simtde-9m": f"{TRAIN} teacher:3 --token-dim 128 --lr 5e-4 --max-steps 4500 {MIXED}",
+    "simtde-5m": f"{TRAIN} teacher:2 --token-dim 64 --lr 7e-4 --max-steps 4000 {MIXED}",
+    "simtde-2m": f"{TRAIN} teacher:1 --token-dim 64 --vocabulary 8000 --lr 1e-3 --max-steps 4500 {MIXED}",
+    "simtde-9m-own": f"{TRAIN} simtde-9m --lr 2e-4 {OWN}",
 }
-COLLECTIONS = {"SciFact dev": "scifact --split dev", "msmarco_5k": "msmarco_5k"}
+COLLECTIONS = ("SciFact dev", "msmarco_5k", "Quora")
 
 
 def own_documents(data: Path) -> Iterator[str]:
@@ -77,22 +77,18 @@ def prepare(name: str, data: Path, work: Path) -> None:
 
 
 def measure(name: str, data: Path, work: Path) -> dict[str, Any]:
-    """The results of a row."""
-    beside = f"--model {name} --compare teacher"
-    found = {"sts": sentcompress(f"eval-sts --sts {data / 'sts'} {beside}", work)[1]}
-    for collection, words in COLLECTIONS.items():
-        words = f"eval-retrieval --collection {data / 'retrieval'}/{words} --index flat {beside}"
-        found[collection] = sentcompress(words, work)[1]
-    pairs = data / "quora" / "quora.tsv.gz"
-    found["Quora"] = sentcompress(f"eval-retrieval --pairs {pairs} --index flat {beside}", work)[1]
-    return found
+    """The results of a row: those of proof.py, so that what it has measured is not measured again."""
+    sts, *retrieval = (
+        sentcompress(words, work)[1] for step in ("sts", "retrieval") for words in commands(step, name, data, work)
+    )
+    return {"sts": sts, **dict(zip(COLLECTIONS, retrieval, strict=True))}
 
 
 def figures(name: str, found: dict[str, Any], role: str) -> dict[str, Any]:
     """One row of the table; `role` is "model", or "compare" for the teacher."""
     row: dict[str, Any] = {"model": name}
     row |= {entry["name"]: entry[role]["spearman_cosine"] for entry in found["sts"]["sets"]}
-    row |= {f"{key} nDCG@10": found[key]["exact"][role]["ndcg_at_10"] for key in (*COLLECTIONS, "Quora")}
+    row |= {f"{key} nDCG@10": found[key]["exact"][role]["ndcg_at_10"] for key in COLLECTIONS}
     row["Quora MRR@10"] = found["Quora"]["exact"][role]["mrr_at_10"]
     return row
 
@@ -120,8 +116,8 @@ def main() -> None:
     names, trained, measured = options.only.split(","), {}, {}
     for name in names:
         if not options.measure_only:
-            prepare("own" if name == "own" else "mixed", data, work)
-            sentcompress(f"{ROWS[name].format(work=work)} --name {name}", work)
+            prepare("own" if name.endswith("own") else "mixed", data, work)
+            sentcompress(f"{ROWS[name]} --name {name}", work)
         trained[name] = json.loads((work / "students" / name / "manifest.json").read_text(encoding="utf-8"))
         measured[name] = measure(name, data, work)
     rows = [figures("teacher", measured[names[0]], "compare")]
