@@ -13,16 +13,12 @@ from __future__ import annotations
 
 import argparse
 import json
-import os
-import shlex
-import subprocess
-import sys
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
 from real_corpus import as_simcse, gather
-from real_run import machine
+from running import machine, sentcompress
 
 RESULTS = Path(__file__).parent / "results"
 SENTENCES = 200_000
@@ -48,16 +44,6 @@ STAGE_2 = {
     "ibkd-2": "finetune --objective ibkd --model ibkd --set normalise=true",
 }
 STAGE_2_SAME = "--sentences nli --lr 5e-5 --epochs 1 --batch-size 128 --dropout 0 --dtype bfloat16 --eval-every 50"
-
-
-def sentcompress(words: str, work: Path, jobs: int = 1) -> dict[str, Any]:
-    """Run one command with --json; its document. It gets one of `jobs` shares of the cores."""
-    command = [sys.executable, "-m", "sentcompress", *shlex.split(words), "--work", str(work), "--json"]
-    print(f"$ sentcompress {words} --work {work}", flush=True)
-    share = {"OMP_NUM_THREADS": str(max(1, (os.cpu_count() or 1) // jobs))}
-    done = subprocess.run(command, stdout=subprocess.PIPE, text=True, check=True, env=os.environ | share)
-    document: dict[str, Any] = json.loads(done.stdout)
-    return document
 
 
 def prepare(data: Path, work: Path) -> None:

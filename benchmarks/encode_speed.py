@@ -14,7 +14,6 @@ import argparse
 import gzip
 import json
 import os
-import platform
 import random
 import statistics
 import time
@@ -26,6 +25,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 import torch
+from running import machine
 from sentence_transformers import SentenceTransformer
 
 from sentcompress.encoding.engine import EncodeEngine
@@ -138,14 +138,15 @@ def report(
         }
         for name, taken in seconds.items()
     }
+    processor = machine()["processor"]
     libraries = {name: version(name) for name in ("torch", "transformers", "sentence-transformers", "numpy")}
-    document = {"sentences": len(texts), "rows": rows, **facts, "machine": machine(), "libraries": libraries}
+    document = {"sentences": len(texts), "rows": rows, **facts, "machine": processor, "libraries": libraries}
     RESULTS.mkdir(exist_ok=True)
     (RESULTS / "encode_speed.json").write_text(json.dumps(document, indent=1) + "\n", encoding="utf-8")
     lines = [
         "# Encoding speed",
         "",
-        f"{len(texts):,} real sentences of 10 to 600 characters, all-MiniLM-L6-v2, {machine()}, {facts['threads']} "
+        f"{len(texts):,} real sentences of 10 to 600 characters, all-MiniLM-L6-v2, {processor}, {facts['threads']} "
         f"threads, in turns in one process, medians of {len(seconds[default])} rounds. "
         "`python benchmarks/encode_speed.py`",
         "",
@@ -164,13 +165,6 @@ def report(
     ]
     (RESULTS / "encode_speed.md").write_text("\n".join(lines) + "\n", encoding="utf-8")
     print("\n".join(lines))
-
-
-def machine() -> str:
-    info = Path("/proc/cpuinfo")
-    lines = info.read_text(encoding="utf-8").splitlines() if info.is_file() else []
-    names = [line.split(":", 1)[1].strip() for line in lines if line.startswith("model name")]
-    return names[0] if names else platform.processor() or platform.machine()
 
 
 if __name__ == "__main__":

@@ -13,8 +13,6 @@ from __future__ import annotations
 
 import argparse
 import json
-import os
-import platform
 import resource
 import subprocess
 import sys
@@ -28,6 +26,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+from running import machine
 
 from sentcompress.artifacts import Request, WorkDirectory
 from sentcompress.corpora.collections import Collection, Corpus, DataSet
@@ -156,12 +155,6 @@ def table(document: dict[str, Any]) -> str:
             f"{row['mrr_at_10']:.2f} ({row['exact']['mrr_at_10']:.2f}) | {row['overlap_at_10']:.1f}% |"
         )
     return "\n".join(lines) + "\n"
-
-
-def machine() -> dict[str, Any]:
-    lines = Path("/proc/cpuinfo").read_text(encoding="utf-8").splitlines() if Path("/proc/cpuinfo").exists() else []
-    model = next((line.split(":", 1)[1].strip() for line in lines if "model name" in line), platform.processor())
-    return {"processor": model, "cores": os.cpu_count(), "python": platform.python_version()}
 
 
 def main() -> None:

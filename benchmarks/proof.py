@@ -14,16 +14,12 @@ from __future__ import annotations
 import argparse
 import gzip
 import json
-import os
-import platform
 import random
-import shlex
 import shutil
-import subprocess
-import sys
 from collections.abc import Iterator, Sequence
 from pathlib import Path
-from typing import Any
+
+from running import machine, sentcompress
 
 from sentcompress.artifacts import WorkDirectory
 from sentcompress.corpora.sentence_table import SentenceTable
@@ -77,15 +73,6 @@ def unseen_sentences(data: Path, work: WorkDirectory, target: Path) -> None:
     target.write_text("\n".join(chosen) + "\n", encoding="utf-8")
 
 
-def sentcompress(words: str, work: Path) -> dict[str, Any]:
-    """Run one command; its document."""
-    command = [sys.executable, "-m", "sentcompress", *shlex.split(words), "--work", str(work), "--json"]
-    print(f"$ sentcompress {words} --work {work}", flush=True)
-    done = subprocess.run(command, stdout=subprocess.PIPE, text=True, check=True)
-    document: dict[str, Any] = json.loads(done.stdout)
-    return document
-
-
 def measure(students: Sequence[str], steps: Sequence[str], data: Path, work: Path) -> None:
     """All steps for all students; a step is finished for all of them before the next begins."""
     text = work / "proof" / "unseen.txt"
@@ -117,12 +104,6 @@ def collect(work: Path) -> None:
         name = reference.removeprefix("evaluations/")
         shutil.copy(work / reference / "result.json", RESULTS / f"{name}.json")
     print(f"results in {RESULTS}; the page is {page}")
-
-
-def machine() -> dict[str, Any]:
-    lines = Path("/proc/cpuinfo").read_text(encoding="utf-8").splitlines()
-    model = next((line.split(":", 1)[1].strip() for line in lines if "model name" in line), platform.processor())
-    return {"processor": model, "cores": os.cpu_count(), "python": platform.python_version()}
 
 
 def main() -> None:

@@ -12,14 +12,11 @@ from __future__ import annotations
 
 import argparse
 import json
-import os
-import platform
-import shlex
-import subprocess
-import sys
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
+
+from running import machine, sentcompress
 
 RESULTS = Path(__file__).parent / "results"
 METRIC = "mrr_at_10"
@@ -37,15 +34,6 @@ SEARCHES = {
     "more-probes": "--index ivf,ivfpq --nprobe 20",
 }
 MOST_LOST = 1.0
-
-
-def sentcompress(words: str, work: Path) -> dict[str, Any]:
-    """Run one command; its document."""
-    command = [sys.executable, "-m", "sentcompress", *shlex.split(words), "--work", str(work), "--json"]
-    print(f"$ sentcompress {words} --work {work}", flush=True)
-    done = subprocess.run(command, stdout=subprocess.PIPE, text=True, check=True)
-    document: dict[str, Any] = json.loads(done.stdout)
-    return document
 
 
 def rows(run: str, words: str, result: dict[str, Any]) -> Iterator[dict[str, Any]]:
@@ -145,12 +133,6 @@ def main() -> None:
     (RESULTS / "quora_claim.json").write_text(json.dumps(document, indent=1) + "\n", encoding="utf-8")
     (RESULTS / "quora_claim.md").write_text(table, encoding="utf-8")
     print(table)
-
-
-def machine() -> dict[str, Any]:
-    lines = Path("/proc/cpuinfo").read_text(encoding="utf-8").splitlines()
-    model = next((line.split(":", 1)[1].strip() for line in lines if "model name" in line), platform.processor())
-    return {"processor": model, "cores": os.cpu_count(), "python": platform.python_version()}
 
 
 if __name__ == "__main__":

@@ -13,15 +13,13 @@ from __future__ import annotations
 
 import argparse
 import json
-import os
-import platform
-import shlex
 import subprocess
 import sys
 from pathlib import Path
 from typing import Any
 
 from real_corpus import as_simcse
+from running import machine, sentcompress
 
 RESULTS = Path(__file__).parent / "results"
 TRAINING = "--student teacher:3 --lr 5e-4 --schedule cosine --dropout 0 --dtype bfloat16"
@@ -33,14 +31,6 @@ STUDENTS = {
         "--dropout 0 --dtype bfloat16 --eval-every 40"
     ),
 }
-
-
-def sentcompress(words: str, work: Path) -> tuple[str, dict[str, Any]]:
-    """Run one command with --json; the command as a user would type it, and its document."""
-    command = [sys.executable, "-m", "sentcompress", *shlex.split(words), "--work", str(work), "--json"]
-    print(f"$ sentcompress {words} --work {work}", flush=True)
-    done = subprocess.run(command, stdout=subprocess.PIPE, text=True, check=True)
-    return f"sentcompress {words}", json.loads(done.stdout)
 
 
 def train(data: Path, work: Path) -> dict[str, str]:
@@ -57,7 +47,10 @@ def train(data: Path, work: Path) -> dict[str, str]:
     sentcompress(f"augment {triplets} --wordnet 0 --back-translate 0 --name nli", work)
     sentcompress("teacher-embed --sentences main --store float16 --dtype bfloat16", work)
     sentcompress("fit-pca --dim 128", work)
-    return {name: sentcompress(f"{words} --name {name} --dev {dev}", work)[0] for name, words in STUDENTS.items()}
+    trained = {name: f"{words} --name {name} --dev {dev}" for name, words in STUDENTS.items()}
+    for words in trained.values():
+        sentcompress(words, work)
+    return {name: f"sentcompress {words}" for name, words in trained.items()}
 
 
 def trained_before(work: Path) -> dict[str, str]:
@@ -68,10 +61,10 @@ def trained_before(work: Path) -> dict[str, str]:
 
 def measure(name: str, data: Path, work: Path) -> dict[str, Any]:
     """STS and retrieval of a student beside its teacher, and its speed."""
-    sts = sentcompress(f"eval-sts --sts {data / 'sts'} --model {name} --compare teacher", work)[1]
+    sts = sentcompress(f"eval-sts --sts {data / 'sts'} --model {name} --compare teacher", work)
     quora = data / "quora" / "quora.tsv.gz"
-    retrieval = sentcompress(f"eval-retrieval --pairs {quora} --model {name} --compare teacher", work)[1]
-    bench = sentcompress(f"bench --model {name} --against teacher", work)[1]
+    retrieval = sentcompress(f"eval-retrieval --pairs {quora} --model {name} --compare teacher", work)
+    bench = sentcompress(f"bench --model {name} --against teacher", work)
     return {"sts": sts, "retrieval": retrieval, "bench": bench}
 
 
@@ -129,12 +122,6 @@ def main() -> None:
     (RESULTS / "real_run.json").write_text(json.dumps(document, indent=1) + "\n", encoding="utf-8")
     (RESULTS / "real_run.md").write_text(table(rows), encoding="utf-8")
     print(table(rows))
-
-
-def machine() -> dict[str, Any]:
-    lines = Path("/proc/cpuinfo").read_text(encoding="utf-8").splitlines()
-    model = next((line.split(":", 1)[1].strip() for line in lines if "model name" in line), platform.processor())
-    return {"processor": model, "cores": os.cpu_count(), "python": platform.python_version()}
 
 
 if __name__ == "__main__":

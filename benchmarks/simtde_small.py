@@ -28,7 +28,7 @@ from pathlib import Path
 from typing import Any
 
 from proof import commands
-from real_run import machine, sentcompress
+from running import machine, sentcompress
 
 from sentcompress.artifacts import WorkDirectory
 from sentcompress.models.catalog import find_model
@@ -79,7 +79,7 @@ def prepare(name: str, data: Path, work: Path) -> None:
 def measure(name: str, data: Path, work: Path) -> dict[str, Any]:
     """The results of a row: those of proof.py, so that what it has measured is not measured again."""
     sts, *retrieval = (
-        sentcompress(words, work)[1] for step in ("sts", "retrieval") for words in commands(step, name, data, work)
+        sentcompress(words, work) for step in ("sts", "retrieval") for words in commands(step, name, data, work)
     )
     return {"sts": sts, **dict(zip(COLLECTIONS, retrieval, strict=True))}
 

@@ -19,6 +19,11 @@ from sentcompress.training.settings import Overrides
 FOLDER = Path(__file__).resolve().parents[1] / "benchmarks"
 
 
+@pytest.fixture(autouse=True)
+def scripts_find_each_other(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.syspath_prepend(str(FOLDER))
+
+
 def load(name: str) -> ModuleType:
     spec = importlib.util.spec_from_file_location(name, FOLDER / f"{name}.py")
     assert spec is not None
@@ -99,8 +104,7 @@ def test_the_best_point_is_the_smallest_that_loses_less_than_a_hundredth() -> No
 
 
 @pytest.mark.parametrize("name", ["all_methods", "real_run", "simtde_small"])
-def test_every_student_of_a_script_can_be_trained(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.syspath_prepend(str(FOLDER))
+def test_every_student_of_a_script_can_be_trained(name: str) -> None:
     script = load(name)
     if name == "all_methods":
         lines = [f"distill --method {method} {script.SAME} {own}" for method, own in script.METHODS.items()]

@@ -1,0 +1,34 @@
+"""What the scripts of this folder share: running a command as a user would, and naming the machine."""
+
+from __future__ import annotations
+
+import json
+import os
+import platform
+import shlex
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+
+def sentcompress(words: str, work: Path, jobs: int = 1) -> dict[str, Any]:
+    """Run one command with --json over a work directory; its document.
+
+    With `jobs` above 1 it gets that share of the cores; else OMP_NUM_THREADS stays as it is.
+    """
+    command = [sys.executable, "-m", "sentcompress", *shlex.split(words), "--work", str(work), "--json"]
+    print(f"$ sentcompress {words} --work {work}", flush=True)
+    share = {"OMP_NUM_THREADS": str(max(1, (os.cpu_count() or 1) // jobs))} if jobs > 1 else {}
+    done = subprocess.run(command, stdout=subprocess.PIPE, text=True, check=True, env=os.environ | share)
+    document: dict[str, Any] = json.loads(done.stdout)
+    return document
+
+
+def machine() -> dict[str, Any]:
+    """The processor, its cores, and Python's version."""
+    info = Path("/proc/cpuinfo")
+    lines = info.read_text(encoding="utf-8").splitlines() if info.is_file() else []
+    names = [line.split(":", 1)[1].strip() for line in lines if line.startswith("model name")]
+    processor = names[0] if names else platform.processor() or platform.machine()
+    return {"processor": processor, "cores": os.cpu_count(), "python": platform.python_version()}
