@@ -115,7 +115,7 @@ def main() -> None:
     options = parser.parse_args()
     students = options.students.split(",") if options.students else WorkDirectory(options.work).names("students")
     if not students:
-        parser.error(f"no students in {options.work}; train some first (benchmarks/real_run.py)")
+        parser.error(f"no students in {options.work}; train some first (benchmarks/students.py)")
     steps = [] if options.only == "none" else options.only.split(",")
     if unknown := set(steps) - set(STEPS):
         parser.error(f"unknown steps: {', '.join(sorted(unknown))}")

@@ -1,6 +1,6 @@
 """HPD's claim, redone: on Quora a 128-d student needs a third of its teacher's index and time, and loses little.
 
-    python benchmarks/quora_claim.py ../shared/data --work work-real [--student hpd-teacher-3-128]
+    python benchmarks/quora_claim.py ../shared/data --work work-real [--student hpd-128]
 
 One run measures the student and the full-width teacher in turn, with every kind of index: bytes, milliseconds for
 1,000 queries, MRR@10. Further runs look for the smallest index over the student's vectors that loses less than 1% of
@@ -116,7 +116,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("data", type=Path)
     parser.add_argument("--work", type=Path, default=Path("work-real"))
-    parser.add_argument("--student", default="hpd-teacher-3-128")
+    parser.add_argument("--student", default="hpd-128")
     parser.add_argument("--pairs", type=Path, help="another file of question pairs than Quora's")
     options = parser.parse_args()
     pairs = options.pairs or options.data / "quora" / "quora.tsv.gz"

@@ -115,6 +115,34 @@ def scatter(
     return figure
 
 
+def dots(labels: Sequence[str], points: Sequence[Point], *, x: str, level: float) -> Figure:
+    """A row for each label, top down, with a point for each model in it.
+
+    Args:
+        labels: names of the rows.
+        points: their `y` is about the number of the row, from 0.
+        x: label of the axis.
+        level: where a vertical line is drawn.
+    """
+    figure, axes = new_axes(x, "", height=1.3 + 0.36 * len(labels))
+    axes.axvline(level, color=colour("teacher"), linestyle=DASHES, linewidth=1.1)
+    for point in points:
+        axes.scatter(
+            [point.x],
+            [point.y],
+            s=46,
+            color=colour(point.colour),
+            marker=point.marker,
+            zorder=3,
+            label=point.legend or "_",
+        )
+    axes.set_yticks(range(len(labels)), ["\n".join(textwrap.wrap(label, 24)) for label in labels])
+    axes.set_ylim(len(labels) - 0.5, -0.5)
+    axes.margins(x=0.08)
+    legend_below(figure)
+    return figure
+
+
 def _bars(axes: Any, point: Point) -> None:
     for interval, at in ((point.y_interval, "y"), (point.x_interval, "x")):
         if interval is None:

@@ -144,6 +144,7 @@ def document(overlap: float, **changes: object) -> dict[str, object]:
         "compare": {"label": "teacher", "tokens": None},
         "sentences": 5000,
         "seen_in_training": False,
+        "unit_of_length": "tokens",
         "spearman_of_similarities": 0.9,
         "neighbours": {"k": 10, "overlap": overlap, "nearest_found": 0.9, "by_length": []},
         **changes,
@@ -163,7 +164,10 @@ def test_verdict_has_a_level_for_every_overlap(overlap: float, level: str) -> No
 
 
 def test_verdict_names_what_to_mind() -> None:
-    buckets = [{"name": "short", "overlap": 0.8}, {"name": "long", "overlap": 0.5}]
+    buckets = [
+        {"name": "short", "overlap": 0.8, "shortest": 3, "longest": 9},
+        {"name": "long", "overlap": 0.5, "shortest": 20, "longest": 40},
+    ]
     tokens = {"limit": 64, "truncated_share": 0.2, "unknown_share": 0.05}
     cautions = judge(
         document(
@@ -176,6 +180,7 @@ def test_verdict_names_what_to_mind() -> None:
     ).cautions
     words = (
         "long sentences lose more",
+        "two in three of these texts have fewer than 20 tokens",
         "20% of the sentences beyond 64 tokens",
         "5.0% of the tokens",
         "few",
@@ -183,3 +188,8 @@ def test_verdict_names_what_to_mind() -> None:
     )
     assert all(any(word in caution for caution in cautions) for word in words)
     assert judge(document(0.7)).cautions == []
+    long = [{"name": "long", "overlap": 0.7, "shortest": 200, "longest": 400}]
+    assert (
+        judge(document(0.7, neighbours={"k": 10, "overlap": 0.7, "nearest_found": 0.9, "by_length": long})).cautions
+        == []
+    )

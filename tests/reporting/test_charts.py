@@ -47,6 +47,19 @@ def test_the_frontier_holds_the_points_that_no_other_beats() -> None:
     } - beaten
 
 
+def test_dots_have_a_row_for_each_label_from_the_top_down() -> None:
+    labels = ["STS-B", "a collection with a rather long name, nDCG@10"]
+    points = [Point(99.0, 0, "series1", "o", "small"), Point(86.0, 1, "series1", "o")]
+    figure = charts.dots(labels, points, x="kept, %", level=100)
+    axes = figure.axes[0]
+    top, bottom = (axes.transData.transform((100, row))[1] for row in (0, 1))
+    assert top > bottom
+    assert [label.get_text().replace("\n", " ") for label in axes.get_yticklabels()] == labels
+    left, right = axes.get_xlim()
+    assert left < 86 < 100 < right
+    assert cut_off(figure) == []
+
+
 def test_a_wide_logarithmic_axis_and_long_names_are_not_cut_off() -> None:
     points = [Point(10**n, n, f"series{n}", "o", f"a student with a rather long name, number {n}") for n in range(2, 8)]
     figure = charts.scatter(points, x="bytes of the index", y="MRR@10 x 100", log_x=lambda value: f"{value:g} B")

@@ -75,7 +75,14 @@ def test_every_figure_names_its_artifacts_and_commands(page: str, measured: Work
     figures = tree(page).findall(".//figure")
     names = {figure.attrib["id"].removeprefix("figure-") for figure in figures}
     assert names == {
-        *("frontier-size", "frontier-vector", "frontier-speed", "alignment-uniformity", "retrieval-scifact-dev"),
+        *(
+            "kept",
+            "frontier-size",
+            "frontier-vector",
+            "frontier-speed",
+            "alignment-uniformity",
+            "retrieval-scifact-dev",
+        ),
         *("similarities", "covariance-fidelity-small", "loss", "dev", "pca-variance"),
     }
     known = {f"{kind}/{n}" for kind in ("evaluations", "students", "projections") for n in measured.names(kind)}
@@ -125,10 +132,10 @@ def test_a_student_with_nothing_but_sts_has_a_page(tmp_path: Path) -> None:
     works.sts(work, works.student(work, "small"))
     result = report.run(report.Params(output=tmp_path / "out" / "mine.html"), work)
     names = {figure["name"] for figure in result["figures"]}
-    assert names == {"frontier-vector", "alignment-uniformity", "loss", "dev"}
+    assert names == {"kept", "frontier-vector", "alignment-uniformity", "loss", "dev"}
     root = tree((tmp_path / "out" / "mine.html").read_text(encoding="utf-8"))
     assert words(root.find("body")).count("Not measured yet") == 5  # type: ignore[arg-type]
-    assert sorted(path.suffix for path in (tmp_path / "out").iterdir()) == [".html", ".md", *[".png"] * 4]
+    assert sorted(path.suffix for path in (tmp_path / "out").iterdir()) == [".html", ".md", *[".png"] * 5]
 
 
 def test_facts_of_earlier_versions_still_have_a_page(tmp_path: Path) -> None:
@@ -208,7 +215,7 @@ def test_markdown_is_printed_with_pictures_where_they_are(
     assert _run(["report", "--markdown", "--work", str(measured.path)]) == 0
     text = capsys.readouterr().out
     pictures = re.findall(r"!\[.*?\]\((.*?)\)", text)
-    assert len(pictures) == 10
+    assert len(pictures) == 11
     assert all(Path(picture).is_file() for picture in pictures)
     assert r"A \<b>bold\</b> & " in text
     rows = [line for line in text.splitlines() if line.startswith("| STS-B")]

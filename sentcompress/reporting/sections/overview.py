@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 
-from sentcompress.reporting.charts import Point, scatter
+from sentcompress.reporting.charts import Point, dots, scatter
 from sentcompress.reporting.evidence import Evidence, Source, is_ours
 from sentcompress.reporting.formats import amount, number, share, size, times
 from sentcompress.reporting.parts import Chart, Section, Table
@@ -17,16 +17,19 @@ Cell = Callable[[Summary], str]
 # Every kind of evaluation tells how large a model is.
 KINDS = ("sts", "retrieval", "transfer", "fidelity", "bench")
 
+# How much of the height of a row its points take.
+ROW_SPREAD = 0.7
+
 
 def section(evidence: Evidence) -> Section:
-    """The table of all models, and the frontier of size, speed and quality."""
+    """The table of all models, what they kept of everything, and the frontier of size, speed and quality."""
     found = list(summaries(evidence).values())
     return Section(
         "overview",
         "What was kept, what was gained",
         "In brackets: the share kept of the score that the model beside it reached. Speed is relative to the model "
         "that took turns with it in the same run.",
-        charts=_charts(evidence, found),
+        charts=[*_kept_chart(evidence, found), *_charts(evidence, found)],
         tables=[*_quality_table(evidence, found), *_gain_table(evidence, found)],
     )
 
@@ -69,13 +72,13 @@ def _mean_column(
 ) -> tuple[str, Cell]:
     """Mean scores over what all have in common, with the share of the one model from outside that has them."""
     names = common([scores(summary) for summary in found])
-    outside = [summary for summary in found if not is_ours(summary.reference) and scores(summary)]
-    reference = mean_over(scores(outside[0]), names) if len(outside) == 1 else None
+
+    def score(summary: Summary) -> float | None:
+        return mean_over(scores(summary), names)
 
     def cell(summary: Summary) -> str:
-        mean = mean_over(scores(summary), names)
-        beside = reference if is_ours(summary.reference) and reference is not None and reference > 0 else None
-        return _beside(mean, 100 * mean / beside if mean is not None and beside is not None else None)
+        kept = _share_of_other(found, score, summary) if is_ours(summary.reference) else None
+        return _beside(score(summary), kept)
 
     return f"{what} ({_listed(names, of)})", cell
 
@@ -98,6 +101,60 @@ def _retrieval(name: str, summary: Summary) -> str:
 
 def _listed(names: Sequence[str], what: str = "sets") -> str:
     return ", ".join(names) if len(names) < 3 else f"mean of {len(names)} {what}"
+
+
+def _kept_chart(evidence: Evidence, found: Sequence[Summary]) -> list[Chart]:
+    """Every score as a share of the other model's: what one measure hides, another shows."""
+    rows = {
+        label: [(summary, kept) for summary, kept in shares if kept is not None]
+        for label, shares in _shares_kept(found).items()
+    }
+    rows = {label: shares for label, shares in rows.items() if shares}
+    if len(rows) < 2:
+        return []
+    models = list(dict.fromkeys(summary.reference for shares in rows.values() for summary, _ in shares))
+    named: set[str] = set()
+    points = []
+    for row, shares in enumerate(rows.values()):
+        for summary, kept in shares:
+            reference = summary.reference
+            legend = None if reference in named else evidence.names[reference]
+            # A little above and below the row's middle, so that equal shares do not hide one another.
+            y = row + ROW_SPREAD * ((models.index(reference) + 0.5) / len(models) - 0.5)
+            points.append(Point(kept, y, evidence.colour(reference), evidence.marker(reference), legend))
+            named.add(reference)
+    kinds = ("sts", "retrieval", "transfer")
+    used = [Source.of(evaluation.artifact) for evaluation in evidence.evaluations if evaluation.kind in kinds]
+    caption = "Each score as a share of what the model beside it reached, the dashed line; exact search."
+    draw = partial(dots, list(rows), points, x="kept, %", level=100.0)
+    return [Chart("kept", "What was kept, measure by measure", caption, draw, used)]
+
+
+def _shares_kept(found: Sequence[Summary]) -> dict[str, list[tuple[Summary, float | None]]]:
+    """A row for each STS set, each retrieval data set, and the mean of the transfer tasks, of our models."""
+    ours = [summary for summary in found if is_ours(summary.reference)]
+    rows: dict[str, list[tuple[Summary, float | None]]] = {}
+    for name in dict.fromkeys(name for summary in ours for name in summary.sts):
+        rows[name] = [(summary, _share_of_other(found, partial(_sts, name), summary)) for summary in ours]
+    for name in dict.fromkeys(name for summary in ours for name in summary.retrieval):
+        rows[_head(found, name)] = [(s, s.retrieval[name][2] if name in s.retrieval else None) for s in ours]
+    tasks = common([summary.transfer for summary in found])
+    if tasks:
+        label = f"transfer ({_listed(tasks, 'tasks')})"
+        rows[label] = [(s, _share_of_other(found, lambda s: mean_over(s.transfer, tasks), s)) for s in ours]
+    return rows
+
+
+def _sts(name: str, summary: Summary) -> float | None:
+    return summary.sts.get(name)
+
+
+def _share_of_other(found: Sequence[Summary], score: Quality, summary: Summary) -> float | None:
+    """In percent of the score of the one model from outside that has one."""
+    outside = [score(other) for other in found if not is_ours(other.reference)]
+    known = [value for value in outside if value is not None]
+    own = score(summary)
+    return 100 * own / known[0] if own is not None and len(known) == 1 and known[0] > 0 else None
 
 
 def _charts(evidence: Evidence, found: Sequence[Summary]) -> list[Chart]:

@@ -1,0 +1,165 @@
+"""The students of the README, trained from all-MiniLM-L6-v2 on real text and scored beside it.
+
+    python benchmarks/students.py ../shared/data --work work-real [--only hpd-128,ckd] [--measure-only]
+
+On 300,000 short sentences (`real_corpus.py`), the teacher's last three layers:
+
+hpd-128        HPD to 128 dimensions
+ckd            CKD, 384 dimensions
+ckd-128        ckd after a second stage on 17,400 NLI triplets, to 128 dimensions, with a distillation term kept
+
+On 279,000 texts, paragraphs and queries among them (`mixed_corpus.py`), SimTDE:
+
+simtde-9m      tokens of 128 dimensions, the last 3 layers: 9.35 million parameters
+simtde-5m      tokens of 64 dimensions, the last 2 layers: 5.56 million
+simtde-2m      tokens of 64 dimensions, the 8,000 most frequent tokens, the last layer: 2.34 million
+simtde-9m-own  simtde-9m, distilled on with the documents of the three collections (their queries and judgements are
+               not read): what it gives to distil on the documents that will be searched
+
+None of the text is of an STS set, and but for the last row none of a retrieval collection. Each student is scored on
+STS-B test and STS13, and with exact search on SciFact dev, msmarco_5k and Quora. What is fresh in the work directory is
+skipped, so an interrupted run goes on where it stopped. Writes benchmarks/results/students.json and .md.
+"""
+
+from __future__ import annotations
+
+import argparse
+import csv
+import gzip
+import json
+from collections.abc import Iterable, Iterator
+from pathlib import Path
+from typing import Any
+
+import mixed_corpus
+import real_corpus
+from proof import commands
+from running import machine, sentcompress
+
+from sentcompress.artifacts import WorkDirectory
+from sentcompress.models.catalog import find_model
+
+RESULTS = Path(__file__).parent / "results"
+SHORT = "--sentences short --teacher-vectors short --schedule cosine --dropout 0 --dtype bfloat16 --lr 5e-4 --dev {dev}"
+# Sentences as squared distances of unit vectors, and a token term of about an eighth of that; `relation` is what
+# keeps the order of neighbours. Batches of 4,096 tokens hold 18 paragraphs or 256 short sentences.
+LONG = (
+    "--set normalise=true --set reduction=sum --set token_weight=0.002 --set relation=20 --max-length 256 "
+    "--schedule cosine --dropout 0 --dtype bfloat16 --batch-size 256 --batch-tokens 4096 --eval-every 500 --epochs 2"
+)
+MIXED = f"--sentences mixed --teacher-vectors mixed --warmup-steps 300 {LONG}"
+SIMTDE = "distill --method simtde --student"
+STUDENTS = {
+    "hpd-128": f"distill --method hpd --student teacher:3 {SHORT} --epochs 2 --warmup-steps 300",
+    "ckd": f"distill --method ckd --student teacher:3 {SHORT} --epochs 1 --warmup-steps 100 --eval-every 200",
+    "ckd-128": (
+        "finetune --model ckd --sentences nli --teacher-vectors short --dim 128 --keep 20 --lr 1e-4 --epochs 2 "
+        "--batch-size 128 --dropout 0 --dtype bfloat16 --eval-every 40 --dev {dev}"
+    ),
+    "simtde-9m": f"{SIMTDE} teacher:3 --token-dim 128 --lr 5e-4 --max-steps 4500 {MIXED}",
+    "simtde-5m": f"{SIMTDE} teacher:2 --token-dim 64 --lr 7e-4 --max-steps 4000 {MIXED}",
+    "simtde-2m": f"{SIMTDE} teacher:1 --token-dim 64 --vocabulary 8000 --lr 1e-3 --max-steps 4500 {MIXED}",
+    "simtde-9m-own": f"{SIMTDE} simtde-9m --lr 2e-4 --sentences own --teacher-vectors own {LONG}",
+}
+COLLECTIONS = ("SciFact dev", "msmarco_5k", "Quora")
+
+
+def own_documents(data: Path) -> Iterator[str]:
+    """The documents of the three collections, and nothing else of them."""
+    for name in ("scifact", "msmarco_5k"):
+        with (data / "retrieval" / name / "corpus.jsonl").open(encoding="utf-8") as lines:
+            for document in map(json.loads, lines):
+                yield " ".join(f"{document.get('title', '')} {document['text']}".split())
+    with gzip.open(data / "quora" / "quora.tsv.gz", "rt", encoding="utf-8", newline="") as lines:
+        # The second question of a pair is what is searched.
+        rows = csv.DictReader(lines, delimiter="\t", quoting=csv.QUOTE_NONE)
+        yield from (" ".join(row["question2"].split()) for row in rows)
+
+
+def texts_of(name: str, data: Path) -> Iterable[str]:
+    """The lines of a training file."""
+    if name == "short":
+        return real_corpus.gather(data, seed=0)
+    if name == "mixed":
+        return mixed_corpus.gather(data, seed=0)
+    return filter(None, dict.fromkeys(own_documents(data)))
+
+
+def prepare(command: str, data: Path, work: Path) -> None:
+    """What a student's command names: sentence tables, the teacher's vectors, the projection."""
+    for name in ("short", "mixed", "own"):
+        if f"--teacher-vectors {name}" in command:
+            file = work / f"{name}.txt"
+            if not file.exists():
+                file.write_text("".join(f"{text}\n" for text in texts_of(name, data)), encoding="utf-8")
+            sentcompress(f"augment {file} --wordnet 0 --back-translate 0 --name {name}", work)
+            sentcompress(f"teacher-embed --sentences {name} --name {name} --store float16 --dtype bfloat16", work)
+    if "--sentences nli" in command:
+        file = work / "triplets.csv"
+        if not file.exists():
+            triplets = data / "nli" / "triplets_allsplits_noSTS.train.tsv.gz"
+            file.write_text(real_corpus.as_simcse(triplets), encoding="utf-8")
+        sentcompress(f"augment {file} --wordnet 0 --back-translate 0 --name nli", work)
+    if "--method hpd" in command:
+        sentcompress("fit-pca --dim 128 --teacher-vectors short", work)
+
+
+def measure(name: str, data: Path, work: Path) -> dict[str, Any]:
+    """The results of a row: those of proof.py, so that what it has measured is not measured again."""
+    sts, *retrieval = (
+        sentcompress(words, work) for step in ("sts", "retrieval") for words in commands(step, name, data, work)
+    )
+    return {"sts": sts, **dict(zip(COLLECTIONS, retrieval, strict=True))}
+
+
+def figures(name: str, found: dict[str, Any], role: str) -> dict[str, Any]:
+    """One row of the table; `role` is "model", or "compare" for the teacher."""
+    row: dict[str, Any] = {"model": name}
+    row |= {entry["name"]: entry[role]["spearman_cosine"] for entry in found["sts"]["sets"]}
+    row |= {f"{key} nDCG@10": found[key]["exact"][role]["ndcg_at_10"] for key in COLLECTIONS}
+    row["Quora MRR@10"] = found["Quora"]["exact"][role]["mrr_at_10"]
+    return row
+
+
+def table(rows: list[dict[str, Any]], parameters: dict[str, int]) -> str:
+    """Markdown; students carry the share of the teacher's score that they keep."""
+    teacher, scored = rows[0], [key for key in rows[0] if key != "model"]
+    lines = [f"| model | parameters | {' | '.join(scored)} |", "|---|---:|" + "---:|" * len(scored)]
+    for row in rows:
+        kept = ["" if row is teacher else f" ({100 * row[key] / teacher[key]:.1f}%)" for key in scored]
+        cells = [f"{row[key]:.2f}{share}" for key, share in zip(scored, kept, strict=True)]
+        lines.append(f"| {row['model']} | {parameters[row['model']]:,} | {' | '.join(cells)} |")
+    return "\n".join(lines) + "\n"
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("data", type=Path)
+    parser.add_argument("--work", type=Path, default=Path("work-real"))
+    parser.add_argument("--only", default=",".join(STUDENTS), help="students with commas between them")
+    parser.add_argument("--measure-only", action="store_true", help="take the students as they are")
+    options = parser.parse_args()
+    data, work = options.data, options.work
+    work.mkdir(parents=True, exist_ok=True)
+    trained, measured = {}, {}
+    for name in options.only.split(","):
+        if not options.measure_only:
+            command = STUDENTS[name].format(dev=data / "sts" / "stsb" / "dev.tsv")
+            prepare(command, data, work)
+            sentcompress(f"{command} --name {name}", work)
+        trained[name] = json.loads((work / "students" / name / "manifest.json").read_text(encoding="utf-8"))
+        measured[name] = measure(name, data, work)
+    rows = [figures("teacher", next(iter(measured.values())), "compare")]
+    rows += [figures(name, found, "model") for name, found in measured.items()]
+    parameters = {name: manifest["facts"]["parameters"] for name, manifest in trained.items()}
+    parameters["teacher"] = find_model(WorkDirectory(work), "teacher").load().count_parameters()
+    RESULTS.mkdir(exist_ok=True)
+    training = {name: {key: manifest[key] for key in ("parameters", "facts")} for name, manifest in trained.items()}
+    document = {"machine": machine(), "training": training, "rows": rows}
+    (RESULTS / "students.json").write_text(json.dumps(document, indent=1) + "\n", encoding="utf-8")
+    (RESULTS / "students.md").write_text(table(rows, parameters), encoding="utf-8")
+    print(table(rows, parameters))
+
+
+if __name__ == "__main__":
+    main()
