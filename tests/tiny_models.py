@@ -4,6 +4,10 @@ from __future__ import annotations
 
 import random
 from pathlib import Path
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from torch.nn import Module
 
 WORDS = """
     the a man woman child dog cat horse bird car road river city house tree market guitar song game ball book
@@ -49,3 +53,28 @@ def make_tiny_model(folder: Path, *, layers: int = 2, width: int = 32, seed: int
     encoder = Encoder(transformer, tokenizer, normalize=normalize, text=TextSettings(max_length=64))
     save_encoder(encoder.eval(), folder)
     return folder
+
+
+def tiny_transformer(kind: str) -> Module:
+    """A bare model of an architecture with random weights: four layers, width 16, 32 neurons, 30 tokens."""
+    import transformers
+
+    classes = {
+        "bert": "Bert",
+        "roberta": "Roberta",
+        "xlm-roberta": "XLMRoberta",
+        "camembert": "Camembert",
+        "electra": "Electra",
+        "mpnet": "MPNet",
+        "distilbert": "DistilBert",
+        "albert": "Albert",
+    }
+    common = {"vocab_size": 30, "max_position_embeddings": 40}
+    if kind == "distilbert":
+        shape = {"dim": 16, "n_heads": 2, "hidden_dim": 32, "n_layers": 4}
+    else:
+        shape = {"hidden_size": 16, "num_attention_heads": 2, "intermediate_size": 32, "num_hidden_layers": 4}
+        shape |= {"embedding_size": 8} if kind in ("electra", "albert") else {}
+    config = getattr(transformers, f"{classes[kind]}Config")(**common, **shape)
+    model: Module = getattr(transformers, f"{classes[kind]}Model")(config)
+    return model.eval()

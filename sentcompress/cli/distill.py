@@ -42,6 +42,10 @@ def command(
             "--vocabulary", help="For teacher:K: keep so many tokens, those that the sentences use most (WordPiece)."
         ),
     ] = None,
+    feed_forward: Annotated[
+        int | None,
+        typer.Option("--feed-forward", help="For teacher:K: keep so many neurons of every feed-forward network."),
+    ] = None,
     epochs: training.Epochs = None,
     lr: training.LearningRate = None,
     batch_size: training.BatchSize = None,
@@ -87,6 +91,7 @@ def command(
         dim=dim,
         token_dim=token_dim,
         vocabulary=vocabulary,
+        feed_forward=feed_forward,
         numbers=numbers,
         options=tuple(switches or ()),
         dev=dev,

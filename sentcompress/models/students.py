@@ -13,6 +13,7 @@ from torch import nn
 from sentcompress.errors import InputError, UsageError, did_you_mean
 from sentcompress.models.encoder import Encoder
 from sentcompress.models.factorised import factorised
+from sentcompress.models.feed_forward import narrow_feed_forward
 from sentcompress.models.layout import load_encoder
 from sentcompress.models.sources import EMBEDDED, Source, resolve
 from sentcompress.models.vocabulary import count_tokens, trim_vocabulary
@@ -48,6 +49,7 @@ class Student:
         layers: for `teacher:K`, K.
         token_dim: for `teacher:K`, the width of a factorised token table; None keeps the teacher's table.
         vocabulary: for `teacher:K`, how many tokens are left; None keeps them all.
+        feed_forward: for `teacher:K`, how many neurons of each feed-forward network are left; None keeps them all.
         pooling: how a checkpoint without modules is pooled.
     """
 
@@ -56,6 +58,7 @@ class Student:
     layers: int | None = None
     token_dim: int | None = None
     vocabulary: int | None = None
+    feed_forward: int | None = None
     pooling: str = "auto"
     trust_remote_code: bool = False
 
@@ -65,7 +68,8 @@ class Student:
         name = Path(self.label).resolve().name if Path(self.label).is_dir() else self.label.rsplit("/", 1)[-1]
         slug = re.sub(r"[^\w.-]+", "-", name).strip("-.").lower() or "student"
         slug += "" if self.token_dim is None else f"-e{self.token_dim}"
-        return slug if self.vocabulary is None else f"{slug}-v{self.vocabulary}"
+        slug += "" if self.vocabulary is None else f"-v{self.vocabulary}"
+        return slug if self.feed_forward is None else f"{slug}-f{self.feed_forward}"
 
     def load(self, texts: Iterable[Sequence[str]] = ()) -> Encoder:
         """The encoder to train, float32; its vectors are normalised once it is deployed, whatever it starts from.
@@ -74,13 +78,17 @@ class Student:
             texts: what a smaller vocabulary is chosen by.
 
         Raises:
-            InputError: if the teacher's layers cannot be taken from it, or its token table not be factorised.
+            InputError: if the teacher's layers cannot be taken from it or narrowed, its vocabulary not be trimmed, or
+                its token table not be factorised.
         """
         encoder = load_encoder(self.source, pooling=self.pooling, trust_remote_code=self.trust_remote_code)
         if self.vocabulary is not None:
             trim_vocabulary(encoder, self.vocabulary, count_tokens(encoder, texts), self.source.label)
         if self.layers is not None:
             keep_last_layers(encoder.transformer, self.layers, self.source.label)
+        if self.feed_forward is not None:
+            layers: Any = encoder.transformer.get_submodule(LAYERS[encoder.config.model_type][0])
+            narrow_feed_forward(encoder.transformer, layers, self.feed_forward, self.source.label)
         if self.token_dim is not None:
             encoder.transformer = factorised(encoder.transformer, self.token_dim, self.source.label)
         encoder.normalize = True
@@ -109,9 +117,10 @@ def teacher_layers(
     *,
     token_dim: int | None = None,
     vocabulary: int | None = None,
+    feed_forward: int | None = None,
 ) -> Student:
     """The student `teacher:K`, made of the teacher's own files and pooled as the teacher is."""
-    return Student(name, teacher, layer_count(name), token_dim, vocabulary, pooling, trust_remote_code)
+    return Student(name, teacher, layer_count(name), token_dim, vocabulary, feed_forward, pooling, trust_remote_code)
 
 
 def find_student(name: str, *, revision: str | None = None, trust_remote_code: bool = False) -> Student:

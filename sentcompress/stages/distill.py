@@ -48,6 +48,7 @@ class Params:
     dim: int | None = None
     token_dim: int | None = None
     vocabulary: int | None = None
+    feed_forward: int | None = None
     numbers: Overrides = field(default_factory=Overrides)
     options: tuple[str, ...] = ()
     dev: Path | None = None
@@ -86,7 +87,11 @@ class Params:
         except UsageError as error:
             faults.append(error.message)
         else:
-            narrowed = {"--token-dim": self.token_dim, "--vocabulary": self.vocabulary}
+            narrowed = {
+                "--token-dim": self.token_dim,
+                "--vocabulary": self.vocabulary,
+                "--feed-forward": self.feed_forward,
+            }
             if layers is None:
                 flags = [flag for flag, value in narrowed.items() if value is not None]
                 faults += [f"{flag} is for --student teacher:K, not {self.student}" for flag in flags]
@@ -139,6 +144,7 @@ def _find_student(params: Params, work: WorkDirectory, vectors: Artifact) -> Stu
         bool(asked.get("trust_remote_code")),
         token_dim=params.token_dim,
         vocabulary=params.vocabulary,
+        feed_forward=params.feed_forward,
     )
 
 
@@ -158,6 +164,8 @@ def _request(params: Params, work: WorkDirectory, inputs: Inputs, student: Stude
         "student": student.label,
         "token_dim": student.token_dim,
         "vocabulary": student.vocabulary,
+        # Only where it was asked for, so that students of before there was such an option stay fresh.
+        **({} if student.feed_forward is None else {"feed_forward": student.feed_forward}),
         "options": params.method_options(),
     }
     width = f"-{inputs.projection.facts['dimension']}" if inputs.projection else ""
@@ -251,6 +259,7 @@ class _Distillation:
             "student": self.student.label,
             "token_dim": self.student.token_dim,
             "vocabulary": self.student.vocabulary,
+            "feed_forward": self.student.feed_forward,
             "teacher": vectors.facts.get("teacher"),
             "teacher_dimension": vectors.facts.get("dimension"),
             "options": options,

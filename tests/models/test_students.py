@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 import torch
-from tiny_models import make_tiny_model
+from tiny_models import make_tiny_model, tiny_transformer
 
 from sentcompress.errors import InputError, UsageError
 from sentcompress.models.encoder import Encoder
@@ -45,33 +45,9 @@ def test_it_is_the_same_after_saving_and_loading(tmp_path: Path) -> None:
         assert torch.equal(student(IDS, MASK), again(IDS, MASK))
 
 
-def tiny(kind: str) -> torch.nn.Module:
-    import transformers
-
-    classes = {
-        "bert": "Bert",
-        "roberta": "Roberta",
-        "xlm-roberta": "XLMRoberta",
-        "camembert": "Camembert",
-        "electra": "Electra",
-        "mpnet": "MPNet",
-        "distilbert": "DistilBert",
-        "albert": "Albert",
-    }
-    common = {"vocab_size": 30, "max_position_embeddings": 40}
-    if kind == "distilbert":
-        shape = {"dim": 16, "n_heads": 2, "hidden_dim": 32, "n_layers": 4}
-    else:
-        shape = {"hidden_size": 16, "num_attention_heads": 2, "intermediate_size": 32, "num_hidden_layers": 4}
-        shape |= {"embedding_size": 8} if kind in ("electra", "albert") else {}
-    config = getattr(transformers, f"{classes[kind]}Config")(**common, **shape)
-    model: torch.nn.Module = getattr(transformers, f"{classes[kind]}Model")(config)
-    return model.eval()
-
-
 @pytest.mark.parametrize("kind", LAYERS)
 def test_every_architecture_runs_with_fewer_layers(kind: str) -> None:
-    model = tiny(kind)
+    model = tiny_transformer(kind)
     before = sum(p.numel() for p in model.parameters())
     keep_last_layers(model, 2, "it")
     assert sum(p.numel() for p in model.parameters()) < before
@@ -83,13 +59,13 @@ def test_every_architecture_runs_with_fewer_layers(kind: str) -> None:
 
 def test_an_architecture_without_layers_of_its_own() -> None:
     with pytest.raises(InputError, match="'albert'") as caught:
-        keep_last_layers(tiny("albert"), 2, "it")
+        keep_last_layers(tiny_transformer("albert"), 2, "it")
     assert "bert, roberta" in str(caught.value.hint)
 
 
 def test_more_layers_than_there_are() -> None:
     with pytest.raises(InputError, match="it has 4 layers") as caught:
-        keep_last_layers(tiny("bert"), 5, "it")
+        keep_last_layers(tiny_transformer("bert"), 5, "it")
     assert caught.value.hint == "choose 1 to 4"
 
 

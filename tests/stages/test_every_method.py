@@ -11,7 +11,7 @@ from distilling import make_work, write_dev
 from tiny_models import make_tiny_model
 
 from sentcompress.artifacts import WorkDirectory
-from sentcompress.errors import InputError, MissingArtifactError
+from sentcompress.errors import InputError, MissingArtifactError, UsageError
 from sentcompress.methods import METHODS
 from sentcompress.models.layout import load_encoder
 from sentcompress.models.sources import resolve
@@ -111,6 +111,16 @@ def test_a_smaller_vocabulary_still_finds_the_teacher_s_tokens(prepared: tuple[W
     saved = load_encoder(resolve(str(student.path / "model")))
     assert saved.config.vocab_size == len(saved.tokenizer) == 40
     assert student.facts["dev_of_saved_model"] == student.facts["dev"]
+
+
+def test_narrower_layers_are_asked_for_by_name(prepared: tuple[WorkDirectory, Path]) -> None:
+    work, dev = prepared
+    student = distill.run(Params("mse", "teacher:2", feed_forward=6, dev=dev, numbers=NUMBERS), work)
+    assert student.name == "mse-teacher-2-f6"
+    assert load_encoder(resolve(str(student.path / "model"))).config.intermediate_size == 6
+    assert student.facts["feed_forward"] == student.parameters["feed_forward"] == 6
+    with pytest.raises(UsageError, match="--feed-forward is for --student teacher:K"):
+        Params("mse", "tinybert", feed_forward=6).check()
 
 
 def test_pkd_with_a_student_that_has_a_dense_layer(prepared: tuple[WorkDirectory, Path]) -> None:

@@ -1,0 +1,84 @@
+"""Layers with fewer neurons in their feed-forward networks."""
+
+from __future__ import annotations
+
+import copy
+from pathlib import Path
+
+import pytest
+import torch
+from tiny_models import make_tiny_model, tiny_transformer
+
+from sentcompress.errors import InputError
+from sentcompress.models.feed_forward import NETWORKS, narrow_feed_forward
+from sentcompress.models.layout import load_encoder, save_encoder
+from sentcompress.models.sources import resolve
+from sentcompress.models.students import LAYERS, teacher_layers
+
+IDS = torch.tensor([[2, 7, 8, 9, 3]])
+MASK = torch.ones_like(IDS)
+
+
+def layers_of(model: torch.nn.Module, kind: str) -> torch.nn.ModuleList:
+    layers = model.get_submodule(LAYERS[kind][0])
+    assert isinstance(layers, torch.nn.ModuleList)
+    return layers
+
+
+def states(model: torch.nn.Module) -> torch.Tensor:
+    with torch.inference_mode():
+        found: torch.Tensor = model(input_ids=IDS, attention_mask=MASK).last_hidden_state
+    return found
+
+
+def test_every_architecture_whose_layers_can_be_taken_can_be_narrowed() -> None:
+    assert NETWORKS.keys() == LAYERS.keys()
+
+
+@pytest.mark.parametrize("kind", NETWORKS)
+def test_the_rest_of_the_network_is_as_it_was(kind: str) -> None:
+    torch.manual_seed(1)
+    model = tiny_transformer(kind)
+    silenced, whole = copy.deepcopy(model), states(model)
+    first, second, setting = NETWORKS[kind]
+    # By hand: the neurons that read and write least are silenced in the wide network.
+    for layer in layers_of(silenced, kind):
+        reads, writes = layer.get_submodule(first), layer.get_submodule(second)
+        weight = [float(reads.weight.detach()[n].norm() * writes.weight.detach()[:, n].norm()) for n in range(32)]  # type: ignore[index]
+        lightest = sorted(range(32), key=lambda n: weight[n])[:20]
+        writes.weight.data[:, lightest] = 0  # type: ignore[index, union-attr]
+    narrow_feed_forward(model, layers_of(model, kind), 12, "it")
+    torch.testing.assert_close(states(model), states(silenced))
+    assert not torch.allclose(states(model), whole)
+    assert getattr(model.config, setting) == 12
+    again = type(model)(model.config)
+    again.load_state_dict(model.state_dict())
+    assert torch.equal(states(again.eval()), states(model))
+
+
+def test_all_neurons_are_the_same_network() -> None:
+    model = tiny_transformer("bert")
+    before = states(model)
+    narrow_feed_forward(model, layers_of(model, "bert"), 32, "it")
+    assert torch.equal(states(model), before)
+
+
+def test_more_neurons_than_there_are_and_another_architecture() -> None:
+    with pytest.raises(InputError, match="has 32 neurons in a layer"):
+        narrow_feed_forward(tiny_transformer("bert"), layers_of(tiny_transformer("bert"), "bert"), 33, "it")
+    with pytest.raises(InputError, match="'albert'") as caught:
+        narrow_feed_forward(tiny_transformer("albert"), torch.nn.ModuleList(), 4, "it")
+    assert "bert, roberta" in str(caught.value.hint)
+
+
+def test_a_narrow_factorised_student_is_saved_and_read_back(tmp_path: Path) -> None:
+    source = resolve(str(make_tiny_model(tmp_path / "teacher", layers=3)))
+    width = load_encoder(source).config.intermediate_size
+    student = teacher_layers("teacher:2", source, "auto", False, token_dim=4, feed_forward=5)
+    assert student.slug == "teacher-2-e4-f5"
+    encoder = student.load()
+    assert encoder.config.intermediate_size == 5 < width
+    save_encoder(encoder, tmp_path / "student")
+    again = load_encoder(resolve(str(tmp_path / "student")))
+    with torch.inference_mode():
+        assert torch.equal(encoder(IDS, MASK), again(IDS, MASK))
