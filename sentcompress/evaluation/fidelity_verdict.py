@@ -19,7 +19,8 @@ LEVELS: Sequence[tuple[float, str, str]] = (
     (0.99, "same", "as good as the same model"),
     (0.7, "close", "a close stand-in: expect searches to find nearly the same"),
     (
-        *(0.45, "good"),
+        0.45,
+        "good",
         "good for most uses: similarity scores hardly change; expect a few percent of search quality to be lost, and "
         "three times that where short queries look for long documents",
     ),
@@ -73,8 +74,8 @@ def _cautions(result: Mapping[str, Any]) -> list[str]:
     usual = next((bucket["shortest"] for bucket in result["neighbours"]["by_length"] if bucket["name"] == "long"), None)
     if usual is not None and result["unit_of_length"] == "tokens" and usual < SHORT_TEXT:
         cautions.append(
-            f"two in three of these texts have fewer than {usual} tokens; longer ones lose more: try them too, if you "
-            "have any"
+            f"two in three of these texts have fewer than {usual} tokens; longer ones may lose more: try them too, if "
+            "you have any"
         )
     for role in (ours, other):
         tokens = role["tokens"] or {"truncated_share": 0.0, "unknown_share": 0.0}

@@ -91,16 +91,7 @@ def scatter(
     for level in levels:
         axes.axhline(level.y, color=colour(level.colour), linestyle=DASHES, linewidth=1.1, label=level.legend)
     for point in points:
-        _bars(axes, point)
-        axes.scatter(
-            [point.x],
-            [point.y],
-            s=46,
-            color=colour(point.colour),
-            marker=point.marker,
-            zorder=3,
-            label=point.legend or "_",
-        )
+        _draw(axes, point)
     for marker, meaning in keys:
         axes.scatter([], [], s=36, color=colour("soft"), marker=marker, label=meaning)
     axes.margins(0.12)
@@ -127,15 +118,7 @@ def dots(labels: Sequence[str], points: Sequence[Point], *, x: str, level: float
     figure, axes = new_axes(x, "", height=1.3 + 0.36 * len(labels))
     axes.axvline(level, color=colour("teacher"), linestyle=DASHES, linewidth=1.1)
     for point in points:
-        axes.scatter(
-            [point.x],
-            [point.y],
-            s=46,
-            color=colour(point.colour),
-            marker=point.marker,
-            zorder=3,
-            label=point.legend or "_",
-        )
+        _draw(axes, point)
     axes.set_yticks(range(len(labels)), ["\n".join(textwrap.wrap(label, 24)) for label in labels])
     axes.set_ylim(len(labels) - 0.5, -0.5)
     axes.margins(x=0.08)
@@ -143,7 +126,17 @@ def dots(labels: Sequence[str], points: Sequence[Point], *, x: str, level: float
     return figure
 
 
-def _bars(axes: Any, point: Point) -> None:
+def _draw(axes: Any, point: Point) -> None:
+    """The point, and its intervals as bars."""
+    axes.scatter(
+        [point.x],
+        [point.y],
+        s=46,
+        color=colour(point.colour),
+        marker=point.marker,
+        zorder=3,
+        label=point.legend or "_",
+    )
     for interval, at in ((point.y_interval, "y"), (point.x_interval, "x")):
         if interval is None:
             continue
