@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import time
 from collections.abc import Iterator, Mapping
 from contextlib import AbstractContextManager, contextmanager
@@ -265,6 +266,11 @@ def _fault_of_name(name: str) -> str | None:
         return "leave out what cannot be printed"
     # The file system counts bytes, and hidden neighbours carry a longer name.
     return "use a shorter one" if len(name.encode("utf-8")) > 200 else None
+
+
+def name_part(text: str, most: int = 120) -> str:
+    """A label as a part of an artifact's name, of at most so many characters; empty if nothing of it can stay."""
+    return re.sub(r"[^\w.-]+", "-", text)[:most].strip("-.")
 
 
 def check_name(name: str) -> None:

@@ -19,7 +19,16 @@ from typing import Any
 import pytest
 
 from sentcompress import atomic
-from sentcompress.artifacts import MANIFEST, REQUEST, Artifact, Request, WorkDirectory, check_name, is_being_written
+from sentcompress.artifacts import (
+    MANIFEST,
+    REQUEST,
+    Artifact,
+    Request,
+    WorkDirectory,
+    check_name,
+    is_being_written,
+    name_part,
+)
 from sentcompress.errors import BusyError, DamagedError, InputError, MissingArtifactError, UsageError
 from sentcompress.locking import locked
 from sentcompress.progress import SilentReporter
@@ -665,3 +674,19 @@ def test_nothing_is_made_of_itself(work: WorkDirectory) -> None:
         pass
     assert "--name" in str(caught.value.hint)
     assert work.get(KIND, made.name).digest == made.digest
+
+
+@pytest.mark.parametrize(
+    ("label", "part"),
+    [
+        ("owner/a model", "owner-a-model"),
+        ("..hidden-", "hidden"),
+        ("naïve_2.0", "naïve_2.0"),
+        ("???", ""),
+        ("x" * 119 + "-tail", "x" * 119),
+    ],
+)
+def test_a_label_as_a_part_of_a_name(label: str, part: str) -> None:
+    assert name_part(label) == part
+    if part:
+        check_name(part)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -11,7 +10,7 @@ from typing import Any, Protocol
 import numpy as np
 import numpy.typing as npt
 
-from sentcompress.artifacts import WorkDirectory, file_digest
+from sentcompress.artifacts import WorkDirectory, file_digest, name_part
 from sentcompress.corpora.vector_file import SUFFIX, VectorFile
 from sentcompress.encoding.engine import EncodeEngine
 from sentcompress.encoding.token_counts import TokenCounts, count_tokens
@@ -70,7 +69,7 @@ class EmbedderSource:
         """The label as a part of a file name."""
         # Files of vectors are often called alike, and it is their folder that says whose.
         label = f"{self.vectors.resolve().parent.name}-{self.label}" if self.vectors else self.label
-        return re.sub(r"[^\w.-]+", "-", label).strip("-.")[:120] or "model"
+        return name_part(label) or "model"
 
     @property
     def inputs(self) -> Mapping[str, str]:

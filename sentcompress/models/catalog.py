@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-import re
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from sentcompress.artifacts import Artifact, WorkDirectory
+from sentcompress.artifacts import Artifact, WorkDirectory, name_part
 from sentcompress.errors import InputError, did_you_mean
 from sentcompress.models.encoder import Encoder
 from sentcompress.models.layout import load_encoder
@@ -42,7 +41,7 @@ class NamedModel:
     @property
     def slug(self) -> str:
         """The label as a part of a file name."""
-        return re.sub(r"[^\w.-]+", "-", self.label).strip("-.")[:120] or "model"
+        return name_part(self.label) or "model"
 
     def load(self) -> Encoder:
         """The encoder, float32, in eval mode, on the CPU."""

@@ -10,6 +10,7 @@ from typing import Any
 
 from torch import nn
 
+from sentcompress.artifacts import name_part
 from sentcompress.errors import InputError, UsageError, did_you_mean
 from sentcompress.models.encoder import Encoder
 from sentcompress.models.factorised import factorised
@@ -66,10 +67,10 @@ class Student:
     def slug(self) -> str:
         """The label as a part of an artifact's name."""
         name = Path(self.label).resolve().name if Path(self.label).is_dir() else self.label.rsplit("/", 1)[-1]
-        slug = re.sub(r"[^\w.-]+", "-", name).strip("-.").lower() or "student"
-        slug += "" if self.token_dim is None else f"-e{self.token_dim}"
-        slug += "" if self.vocabulary is None else f"-v{self.vocabulary}"
-        return slug if self.feed_forward is None else f"{slug}-f{self.feed_forward}"
+        start = name_part(name).lower() or "student"
+        start += "" if self.token_dim is None else f"-e{self.token_dim}"
+        start += "" if self.vocabulary is None else f"-v{self.vocabulary}"
+        return start if self.feed_forward is None else f"{start}-f{self.feed_forward}"
 
     def load(self, texts: Iterable[Sequence[str]] = ()) -> Encoder:
         """The encoder to train, float32; its vectors are normalised once it is deployed, whatever it starts from.

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -11,7 +10,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from sentcompress.artifacts import Artifact, Request, WorkDirectory, file_digest
+from sentcompress.artifacts import Artifact, Request, WorkDirectory, file_digest, name_part
 from sentcompress.corpora.sentence_table import SentenceTable
 from sentcompress.corpora.text_files import BadRecords
 from sentcompress.corpora.text_sample import TextSample, find_text_files, sample_texts, texts_of_files
@@ -123,7 +122,7 @@ class _Source:
 def _name(params: Params, model: str) -> str:
     """Files of sentences are part of the name: what somebody else's say is another result."""
     files = "-".join(path.name.split(".", 1)[0] or path.name for path in params.text)
-    parts = ("fidelity", re.sub(r"[^\w.-]+", "-", files)[:60].strip("-."), model)
+    parts = ("fidelity", name_part(files, 60), model)
     return "-".join(part for part in parts if part)
 
 

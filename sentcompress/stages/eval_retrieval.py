@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from functools import partial
 from pathlib import Path
 from typing import Any
 
-from sentcompress.artifacts import Artifact, Build, Request, WorkDirectory, file_digest
+from sentcompress.artifacts import Artifact, Build, Request, WorkDirectory, file_digest, name_part
 from sentcompress.corpora.collection_folders import collection_data_set
 from sentcompress.corpora.collections import Collection, DataSet, pairs_data_set
 from sentcompress.corpora.entities import entities_data_set
@@ -149,7 +148,7 @@ def _request(params: Params, data: DataSet, roles: Mapping[str, Sides]) -> Reque
             asked[f"{name}_documents"] = role.documents.reference
     data_name = data.name.split(".", 1)[0] or data.name if data.protocol == "pairs" else data.name
     parts = ("retrieval", data_name, data.split)
-    name = "-".join(re.sub(r"[^\w.-]+", "-", part)[:60].strip("-.") for part in parts if part)
+    name = "-".join(filter(None, (name_part(part or "", 60) for part in parts)))
     return Request("evaluations", params.name or f"{name}-{roles['model'].slug}", COMMAND, asked, inputs)
 
 
