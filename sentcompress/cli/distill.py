@@ -46,6 +46,14 @@ def command(
         int | None,
         typer.Option("--feed-forward", help="For teacher:K: keep so many neurons of every feed-forward network."),
     ] = None,
+    start: Annotated[
+        str,
+        typer.Option(
+            "--start",
+            help="For --token-dim and --feed-forward: start from the teacher's weights alone, or from what it does "
+            "with sentences (weights, sentences).",
+        ),
+    ] = "weights",
     epochs: training.Epochs = None,
     lr: training.LearningRate = None,
     batch_size: training.BatchSize = None,
@@ -92,6 +100,7 @@ def command(
         token_dim=token_dim,
         vocabulary=vocabulary,
         feed_forward=feed_forward,
+        start=start,
         numbers=numbers,
         options=tuple(switches or ()),
         dev=dev,

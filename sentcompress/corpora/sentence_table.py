@@ -69,6 +69,14 @@ class SentenceTable:
                 for batch in file.iter_batches(batch_size=batch_rows, columns=["text"]):
                     yield batch.column(0).to_pylist()
 
+    def spread(self, count: int) -> list[str]:
+        """At most `count` sentences, evenly spread over the table."""
+        step, chosen, first = max(1, -(-len(self) // count)), [], 0
+        for texts in self.stream():
+            chosen += texts[-first % step :: step]
+            first += len(texts)
+        return chosen
+
     def triplets(self) -> npt.NDArray[np.int64]:
         """[n, 2 + N] rows of anchor, positive and N hard negatives; none where the input had no labels.
 

@@ -14,6 +14,7 @@ import torch
 from torch import Tensor, nn
 
 from sentcompress.errors import InputError
+from sentcompress.models.token_states import TokenStates
 
 # Teachers whose layers ELECTRA's are: post-norm, learnt absolute positions.
 FACTORISABLE = ("bert", "roberta", "xlm-roberta", "electra")
@@ -26,6 +27,12 @@ KEPT = (
 )
 # Rows of the table that the scale of the start is measured on.
 SAMPLE = 4096
+# Directions of the narrow space that carry no state, see `_meet`.
+SPARE = 2
+# What a token that was never seen counts as.
+COUNT_FLOOR = 0.3
+# The few states that are longer than those of this share of the tokens are shortened.
+LONGEST = 0.999
 
 
 @dataclass(frozen=True)
@@ -49,22 +56,49 @@ class _Embeddings:
     own_project: bool
 
 
-def factorised(transformer: Any, token_dim: int, label: str) -> nn.Module:
+def factorised(transformer: Any, token_dim: int, label: str, states: TokenStates | None = None) -> nn.Module:
     """An ElectraModel with a token table of width e in place of the teacher's, and the teacher's layers.
 
     The table is the truncated SVD of the teacher's centred table (LayerNorm centres it anyway), turned so that the
     mean over its columns, which the narrow LayerNorm takes away, is the least of its directions; the projection leads
     back and carries the teacher's LayerNorm weights. With e equal to the teacher's own width nothing is lost.
 
+    With `states`, it holds those instead: what the layers that were left out make of each token on the mean.
+
     Args:
         transformer: BERT, RoBERTa, XLM-R or ELECTRA; it is left as it is.
         token_dim: e.
         label: the teacher's name, for errors.
+        states: of the teacher on the way into the first of the layers.
 
     Raises:
-        InputError: for another architecture, or a width above the teacher's.
+        InputError: for another architecture, a width above the teacher's, or one too narrow for `states`.
     """
+    check_factorisable(transformer.config, label)
     config = transformer.config
+    found = _embeddings(transformer)
+    width, hidden = found.words.shape[1], int(config.hidden_size)
+    if states is None and token_dim > width:
+        raise InputError(f"--token-dim {token_dim}: the token table of {label} is {width} wide", f"choose 1 to {width}")
+    if states is not None and not SPARE < token_dim < hidden:
+        raise InputError(
+            f"--token-dim {token_dim} cannot hold states of {label}, which are {hidden} wide",
+            f"choose {SPARE + 1} to {hidden - 1}, or leave --start out",
+        )
+    student = _empty(config, token_dim, len(found.positions), len(found.types))
+    with torch.no_grad():
+        if states is not None:
+            _meet(student, states, token_dim)
+        elif token_dim == width:
+            _copy(student, found)
+        else:
+            _decompose(student, found, token_dim)
+    student.encoder.load_state_dict(transformer.encoder.state_dict())
+    return student  # type: ignore[no-any-return]
+
+
+def check_factorisable(config: Any, label: str) -> None:
+    """Raise InputError for an architecture whose token table cannot be factorised."""
     if config.model_type not in FACTORISABLE:
         raise InputError(
             f"the token table of {label} cannot be factorised: its architecture is {config.model_type!r}",
@@ -72,18 +106,6 @@ def factorised(transformer: Any, token_dim: int, label: str) -> nn.Module:
         )
     if getattr(config, "position_embedding_type", "absolute") != "absolute":
         raise InputError(f"{label} has positions of type {config.position_embedding_type!r}; ELECTRA's are absolute")
-    found = _embeddings(transformer)
-    width = found.words.shape[1]
-    if token_dim > width:
-        raise InputError(f"--token-dim {token_dim}: the token table of {label} is {width} wide", f"choose 1 to {width}")
-    student = _empty(config, token_dim, len(found.positions), len(found.types))
-    with torch.no_grad():
-        if token_dim == width:
-            _copy(student, found)
-        else:
-            _decompose(student, found, token_dim)
-    student.encoder.load_state_dict(transformer.encoder.state_dict())
-    return student  # type: ignore[no-any-return]
 
 
 def _embeddings(transformer: Any) -> _Embeddings:
@@ -132,13 +154,45 @@ def _decompose(student: Any, found: _Embeddings, token_dim: int) -> None:
     basis = torch.linalg.svd(words, full_matrices=False).Vh[:token_dim].T  # [d, e]
     basis = basis @ _last_to_mean(token_dim).T
     _set(student.embeddings, words @ basis, positions @ basis, types @ basis)
-    student.embeddings.LayerNorm.weight.fill_(1.0)
-    student.embeddings.LayerNorm.bias.zero_()
     scale = _scale(words, positions, types, basis)
     project = found.project.double()
     # LayerNorm(x) W + b of the teacher, then its own projection, with the narrow vector in place of x.
     student.embeddings_project.weight.copy_(scale * project @ (found.weight.double().unsqueeze(1) * basis))
     student.embeddings_project.bias.copy_(project @ found.bias.double() + found.project_bias)
+
+
+def _meet(student: Any, found: TokenStates, token_dim: int) -> None:
+    """Let the embedding layer put out the states' mean plus their first e - 2 principal axes.
+
+    LayerNorm takes away a vector's mean and its length. So one direction of the narrow space, that of the mean, stays
+    empty, and one fills every row up to the same length; the projection reads neither.
+    """
+    # Between types and occurrences: common tokens matter more, and rare ones are many.
+    weight = (found.counts + COUNT_FLOOR).sqrt().unsqueeze(1)
+    weight = weight / weight.sum()
+    mean = (weight * found.states).sum(0)
+    centred = found.states - mean
+    axes = torch.linalg.eigh(centred.T @ (weight * centred)).eigenvectors.flip(1)[:, : token_dim - SPARE]  # [H, e - 2]
+    words, moved = centred @ axes, found.positions @ axes
+    lengths = words.norm(dim=1)
+    longest = torch.quantile(lengths, LONGEST)
+    words = words * (longest / lengths.clamp_min(1e-12)).clamp_max(1).unsqueeze(1)
+    filled = (longest.square() - words.square().sum(1)).clamp_min(0).sqrt()
+    # Position and token add up to this length where they are orthogonal.
+    length = (longest.square() + moved.square().sum(1).mean()).sqrt()
+    turn = _last_to_mean(token_dim).T
+    empty = torch.zeros_like(filled)
+    positions = words.new_zeros(len(student.embeddings.position_embeddings.weight), token_dim)
+    positions[: len(moved), :-SPARE] = moved[: len(positions)]
+    _set(
+        student.embeddings,
+        torch.cat([words, torch.stack([filled, empty], dim=1)], dim=1) @ turn,
+        positions @ turn,
+        torch.zeros_like(student.embeddings.token_type_embeddings.weight),
+    )
+    back = torch.cat([axes, axes.new_zeros(len(axes), SPARE)], dim=1) @ turn
+    student.embeddings_project.weight.copy_(back * length / math.sqrt(token_dim))
+    student.embeddings_project.bias.copy_(mean)
 
 
 def _last_to_mean(size: int) -> Tensor:
@@ -170,3 +224,5 @@ def _set(embeddings: Any, words: Tensor, positions: Tensor, types: Tensor) -> No
     embeddings.word_embeddings.weight.copy_(words)
     embeddings.position_embeddings.weight.copy_(positions)
     embeddings.token_type_embeddings.weight.copy_(types)
+    embeddings.LayerNorm.weight.fill_(1.0)
+    embeddings.LayerNorm.bias.zero_()

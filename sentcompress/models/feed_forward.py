@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import torch
-from torch import nn
+from torch import Tensor, nn
 
 from sentcompress.errors import InputError
+from sentcompress.models.encoder import Encoder
+from sentcompress.models.token_states import MAX_LENGTH, hidden_states
 
 # Architecture -> the two linear layers of a layer's feed-forward network, and what its configuration calls the width.
 BERT_LIKE = ("intermediate.dense", "output.dense", "intermediate_size")
@@ -16,40 +19,121 @@ NETWORKS = {
     **dict.fromkeys(("bert", "roberta", "xlm-roberta", "camembert", "electra", "mpnet"), BERT_LIKE),
     "distilbert": ("ffn.lin1", "ffn.lin2", "hidden_dim"),
 }
+# Added to the second moments of neurons, as a share of their mean, so that they can be solved for.
+RIDGE = 1e-3
 
 
-def narrow_feed_forward(transformer: Any, layers: Iterable[nn.Module], size: int, label: str) -> None:
-    """Leave `size` neurons in the feed-forward network of every layer, in place.
+@dataclass(frozen=True)
+class Activity:
+    """How the neurons of one feed-forward network vary over the tokens of a sample: their mean [n] and covariance
+    [n, n], float64."""
 
-    A neuron weighs as much as the norm of what it reads times the norm of what it writes; the heaviest stay, in their
-    order. Nothing else of a layer changes, so the rest of the network reads and writes the same space.
+    mean: Tensor
+    covariance: Tensor
+
+
+def measure_activity(encoder: Encoder, layers: Iterable[nn.Module], texts: Sequence[str], label: str) -> list[Activity]:
+    """The activity of each layer's neurons on a sample of texts.
 
     Args:
-        layers: those of `transformer`.
-        label: the model's name, for errors.
+        encoder: the teacher, all of its layers.
+        layers: some of them.
+        label: its name, for errors.
 
     Raises:
-        InputError: for an architecture that is not known, or a size above the network's own.
+        InputError: for an architecture that is not known.
     """
-    kind = transformer.config.model_type
+    second = _network(encoder.config, label)[1]
+    writers = [layer.get_submodule(second) for layer in layers]
+    found: dict[int, Tensor] = {}
+    sums = [(0, torch.zeros(()), torch.zeros(())) for _ in writers]
+
+    def keep(place: int) -> Any:
+        def hook(_: nn.Module, inputs: tuple[Tensor, ...]) -> None:
+            found[place] = inputs[0]
+
+        return hook
+
+    hooks = [writer.register_forward_pre_hook(keep(place)) for place, writer in enumerate(writers)]
+    try:
+        for _, mask, _ in hidden_states(encoder, [row[:MAX_LENGTH] for row in encoder.tokenize(texts)]):
+            for place, (count, total, products) in enumerate(sums):
+                active = found[place][mask]
+                sums[place] = (
+                    count + len(active),
+                    total + active.double().sum(0).cpu(),
+                    products + (active.T @ active).double().cpu(),
+                )
+    finally:
+        for handle in hooks:
+            handle.remove()
+    return [
+        Activity(total / count, products / count - torch.outer(total / count, total / count))
+        for count, total, products in sums
+    ]
+
+
+def _network(config: Any, label: str) -> tuple[str, str, str]:
+    kind = config.model_type
     if kind not in NETWORKS:
         raise InputError(
             f"the feed-forward networks of {label} cannot be narrowed: its architecture is {kind!r}",
             f"--feed-forward works with {', '.join(NETWORKS)}",
         )
-    first, second, setting = NETWORKS[kind]
+    return NETWORKS[kind]
+
+
+def narrow_feed_forward(
+    transformer: Any, layers: Iterable[nn.Module], size: int, label: str, activity: Sequence[Activity] = ()
+) -> None:
+    """Leave `size` neurons in the feed-forward network of every layer, in place.
+
+    A neuron weighs as much as the norm of what it reads times the norm of what it writes; the heaviest stay, in their
+    order. Nothing else of a layer changes, so the rest of the network reads and writes the same space.
+
+    With `activity`, a neuron weighs as much as the variance of what it writes, and those that stay write what comes
+    nearest to what all of them wrote (least squares).
+
+    Args:
+        layers: those of `transformer`.
+        label: the model's name, for errors.
+        activity: of each of the layers.
+
+    Raises:
+        InputError: for an architecture that is not known, or a size above the network's own.
+    """
+    first, second, setting = _network(transformer.config, label)
     width = int(getattr(transformer.config, setting))
     if size > width:
         raise InputError(f"--feed-forward {size}: {label} has {width} neurons in a layer", f"choose 1 to {width}")
-    for layer in layers:
+    for place, layer in enumerate(layers):
         reads, writes = layer.get_submodule(first), layer.get_submodule(second)
         assert isinstance(reads, nn.Linear)
         assert isinstance(writes, nn.Linear)
-        weight = reads.weight.detach().norm(dim=1) * writes.weight.detach().norm(dim=0)
-        kept = weight.argsort(descending=True, stable=True)[:size].sort().values
         with torch.no_grad():
+            if activity:
+                kept, weight, bias = _refitted(writes, activity[place], size)
+            else:
+                norms = reads.weight.norm(dim=1) * writes.weight.norm(dim=0)
+                kept = _heaviest(norms, size)
+                weight, bias = writes.weight[:, kept].clone(), writes.bias.clone()
             reads.weight = nn.Parameter(reads.weight[kept].clone())
             reads.bias = nn.Parameter(reads.bias[kept].clone())
-            writes.weight = nn.Parameter(writes.weight[:, kept].clone())
+            writes.weight, writes.bias = nn.Parameter(weight), nn.Parameter(bias)
         reads.out_features = writes.in_features = size
     setattr(transformer.config, setting, size)
+
+
+def _heaviest(weight: Tensor, size: int) -> Tensor:
+    return weight.argsort(descending=True, stable=True)[:size].sort().values
+
+
+def _refitted(writes: nn.Linear, activity: Activity, size: int) -> tuple[Tensor, Tensor, Tensor]:
+    """The neurons that stay [size], and the weight [H, size] and bias [H] of what they write."""
+    weight, covariance = writes.weight.double().cpu(), activity.covariance
+    kept = _heaviest(covariance.diagonal() * weight.square().sum(0), size)
+    among = covariance[kept][:, kept]
+    ridge = RIDGE * covariance.diagonal().mean() * torch.eye(size, dtype=torch.float64)
+    fitted = torch.linalg.solve(among + ridge, covariance[kept] @ weight.T).T
+    bias = writes.bias.double().cpu() + weight @ activity.mean - fitted @ activity.mean[kept]
+    return kept, fitted.to(writes.weight.dtype), bias.to(writes.bias.dtype)

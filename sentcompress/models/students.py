@@ -6,17 +6,19 @@ import re
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
+import torch
 from torch import nn
 
 from sentcompress.artifacts import name_part
 from sentcompress.errors import InputError, UsageError, did_you_mean
 from sentcompress.models.encoder import Encoder
-from sentcompress.models.factorised import factorised
-from sentcompress.models.feed_forward import narrow_feed_forward
+from sentcompress.models.factorised import check_factorisable, factorised
+from sentcompress.models.feed_forward import Activity, measure_activity, narrow_feed_forward
 from sentcompress.models.layout import load_encoder
 from sentcompress.models.sources import EMBEDDED, Source, resolve
+from sentcompress.models.token_states import TokenStates, measure_token_states
 from sentcompress.models.vocabulary import count_tokens, trim_vocabulary
 
 # The students of the papers.
@@ -38,6 +40,12 @@ LAYERS = {
     "mpnet": ("encoder.layer", "num_hidden_layers"),
     "distilbert": ("transformer.layer", "n_layers"),
 }
+# What the narrow parts of `teacher:K` are made from: the teacher's weights alone, as published, or what it does with
+# sentences.
+WEIGHTS, SENTENCES = "weights", "sentences"
+STARTS = (WEIGHTS, SENTENCES)
+# Sentences that tell how neurons vary; there are fewer neurons than tokens, so that fewer will do.
+ACTIVITY_TEXTS = 500
 
 
 @dataclass(frozen=True)
@@ -51,6 +59,7 @@ class Student:
         token_dim: for `teacher:K`, the width of a factorised token table; None keeps the teacher's table.
         vocabulary: for `teacher:K`, how many tokens are left; None keeps them all.
         feed_forward: for `teacher:K`, how many neurons of each feed-forward network are left; None keeps them all.
+        start: for `teacher:K`, one of STARTS: what a narrow table and narrow networks are made from.
         pooling: how a checkpoint without modules is pooled.
     """
 
@@ -60,6 +69,7 @@ class Student:
     token_dim: int | None = None
     vocabulary: int | None = None
     feed_forward: int | None = None
+    start: str = WEIGHTS
     pooling: str = "auto"
     trust_remote_code: bool = False
 
@@ -70,13 +80,18 @@ class Student:
         start = name_part(name).lower() or "student"
         start += "" if self.token_dim is None else f"-e{self.token_dim}"
         start += "" if self.vocabulary is None else f"-v{self.vocabulary}"
-        return start if self.feed_forward is None else f"{start}-f{self.feed_forward}"
+        start += "" if self.feed_forward is None else f"-f{self.feed_forward}"
+        return start if self.start == WEIGHTS else f"{start}-{self.start}"
 
-    def load(self, texts: Iterable[Sequence[str]] = ()) -> Encoder:
+    def load(
+        self, texts: Iterable[Sequence[str]] = (), sample: Sequence[str] = (), device: str | torch.device = "cpu"
+    ) -> Encoder:
         """The encoder to train, float32; its vectors are normalised once it is deployed, whatever it starts from.
 
         Args:
             texts: what a smaller vocabulary is chosen by.
+            sample: what the teacher is watched on, where the student starts from that.
+            device: where that is done; the encoder comes back on the CPU.
 
         Raises:
             InputError: if the teacher's layers cannot be taken from it or narrowed, its vocabulary not be trimmed, or
@@ -86,14 +101,29 @@ class Student:
         if self.vocabulary is not None:
             trim_vocabulary(encoder, self.vocabulary, count_tokens(encoder, texts), self.source.label)
         if self.layers is not None:
-            keep_last_layers(encoder.transformer, self.layers, self.source.label)
-        if self.feed_forward is not None:
-            layers: Any = encoder.transformer.get_submodule(LAYERS[encoder.config.model_type][0])
-            narrow_feed_forward(encoder.transformer, layers, self.feed_forward, self.source.label)
-        if self.token_dim is not None:
-            encoder.transformer = factorised(encoder.transformer, self.token_dim, self.source.label)
+            self._cut(encoder, self.layers, sample if self.start == SENTENCES else (), device)
         encoder.normalize = True
         return encoder
+
+    def _cut(self, encoder: Encoder, count: int, sample: Sequence[str], device: str | torch.device) -> None:
+        """Leave `count` layers of the teacher, and of its table and their networks what was asked for."""
+        label, kept = self.source.label, last_layers(encoder.transformer, count, self.source.label)
+        states: TokenStates | None = None
+        activity: list[Activity] = []
+        if sample:
+            encoder.to(device)
+            if self.token_dim is not None:
+                check_factorisable(encoder.config, label)
+                before = int(encoder.config.num_hidden_layers) - count
+                states = measure_token_states(encoder, before, sample)
+            if self.feed_forward is not None:
+                activity = measure_activity(encoder, kept, sample[:ACTIVITY_TEXTS], label)
+            encoder.to("cpu")
+        keep_last_layers(encoder.transformer, count, label)
+        if self.feed_forward is not None:
+            narrow_feed_forward(encoder.transformer, kept, self.feed_forward, label, activity)
+        if self.token_dim is not None:
+            encoder.transformer = factorised(encoder.transformer, self.token_dim, label, states)
 
 
 def layer_count(name: str) -> int | None:
@@ -119,9 +149,11 @@ def teacher_layers(
     token_dim: int | None = None,
     vocabulary: int | None = None,
     feed_forward: int | None = None,
+    start: str = WEIGHTS,
 ) -> Student:
     """The student `teacher:K`, made of the teacher's own files and pooled as the teacher is."""
-    return Student(name, teacher, layer_count(name), token_dim, vocabulary, feed_forward, pooling, trust_remote_code)
+    layers = layer_count(name)
+    return Student(name, teacher, layers, token_dim, vocabulary, feed_forward, start, pooling, trust_remote_code)
 
 
 def find_student(name: str, *, revision: str | None = None, trust_remote_code: bool = False) -> Student:
@@ -149,8 +181,8 @@ def _choices() -> str:
     return f"students: teacher:K, {', '.join(PRESETS)}, a model folder, a hub name"
 
 
-def keep_last_layers(transformer: nn.Module, count: int, label: str) -> None:
-    """Drop all but the last `count` layers of a transformer, in place; its embeddings stay.
+def last_layers(transformer: nn.Module, count: int, label: str) -> nn.ModuleList:
+    """The last `count` layers of a transformer.
 
     Raises:
         InputError: if it has fewer layers, or is of an architecture that is not in LAYERS.
@@ -161,11 +193,20 @@ def keep_last_layers(transformer: nn.Module, count: int, label: str) -> None:
             f"the layers of {label} cannot be taken: its architecture is {config.model_type!r}",
             f"teacher:K works with {', '.join(LAYERS)}; choose another --student",
         )
-    place, setting = LAYERS[config.model_type]
-    parent_name, _, attribute = place.rpartition(".")
-    parent = transformer.get_submodule(parent_name)
-    layers: Any = getattr(parent, attribute)
+    layers: Any = transformer.get_submodule(LAYERS[config.model_type][0])
     if count > len(layers):
         raise InputError(f"teacher:{count}: {label} has {len(layers)} layers", f"choose 1 to {len(layers)}")
-    setattr(parent, attribute, nn.ModuleList(layers[len(layers) - count :]))
+    return nn.ModuleList(layers[len(layers) - count :])
+
+
+def keep_last_layers(transformer: nn.Module, count: int, label: str) -> None:
+    """Drop all but the last `count` layers of a transformer, in place; its embeddings stay.
+
+    Raises:
+        InputError: see `last_layers`.
+    """
+    kept, config = last_layers(transformer, count, label), cast("Any", transformer.config)
+    place, setting = LAYERS[config.model_type]
+    parent, _, attribute = place.rpartition(".")
+    setattr(transformer.get_submodule(parent), attribute, kept)
     setattr(config, setting, count)

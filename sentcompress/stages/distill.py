@@ -22,7 +22,7 @@ from sentcompress.models.catalog import find_model
 from sentcompress.models.devices import pick_device
 from sentcompress.models.encoder import Encoder
 from sentcompress.models.projection import Projection
-from sentcompress.models.students import Student, find_student, layer_count, teacher_layers
+from sentcompress.models.students import STARTS, WEIGHTS, Student, find_student, layer_count, teacher_layers
 from sentcompress.progress import SILENT, Reporter
 from sentcompress.training.batches import Batch, Plan, Rows, collate
 from sentcompress.training.dev import Dev, held_out_dev, sts_dev
@@ -35,6 +35,8 @@ from sentcompress.training.teacher_views import supply
 COMMAND = "distill"
 # Sentences that a smaller vocabulary is chosen by.
 COUNTED = 200_000
+# Sentences that a teacher is watched on, where a student starts from what it does with them.
+WATCHED = 4000
 # Held-out sentences whose similarities say something.
 AGREEING = 3
 
@@ -49,6 +51,7 @@ class Params:
     token_dim: int | None = None
     vocabulary: int | None = None
     feed_forward: int | None = None
+    start: str = WEIGHTS
     numbers: Overrides = field(default_factory=Overrides)
     options: tuple[str, ...] = ()
     dev: Path | None = None
@@ -98,6 +101,10 @@ class Params:
             for flag, value in narrowed.items():
                 if value is not None and value < 1:
                     faults.append(f"{flag} must be at least 1, not {value}")
+            if self.start not in STARTS:
+                faults.append(f"no start {self.start!r}; {did_you_mean(self.start, STARTS)}")
+            elif self.start != WEIGHTS and self.token_dim is None and self.feed_forward is None:
+                faults.append(f"--start {self.start} is for narrowed parts: --token-dim or --feed-forward")
         if self.dev is not None and not self.dev.is_file():
             faults.append(f"--dev {self.dev}: no such file")
         raise_faults(faults, COMMAND)
@@ -145,6 +152,7 @@ def _find_student(params: Params, work: WorkDirectory, vectors: Artifact) -> Stu
         token_dim=params.token_dim,
         vocabulary=params.vocabulary,
         feed_forward=params.feed_forward,
+        start=params.start,
     )
 
 
@@ -164,8 +172,9 @@ def _request(params: Params, work: WorkDirectory, inputs: Inputs, student: Stude
         "student": student.label,
         "token_dim": student.token_dim,
         "vocabulary": student.vocabulary,
-        # Only where it was asked for, so that students of before there was such an option stay fresh.
+        # Only where it was asked for, so that students of before there were such options stay fresh.
         **({} if student.feed_forward is None else {"feed_forward": student.feed_forward}),
+        **({} if student.start == WEIGHTS else {"start": student.start}),
         "options": params.method_options(),
     }
     width = f"-{inputs.projection.facts['dimension']}" if inputs.projection else ""
@@ -195,7 +204,7 @@ class _Distillation:
         params = self.params
         settings, device = params.settings(), pick_device(params.numbers.device)
         table = SentenceTable(self.inputs.sentences.path)
-        encoder = self.student.load(_first(table, COUNTED))
+        encoder = self.student.load(_first(table, COUNTED), self._watched(table), device)
         settings = replace(settings, max_length=min(settings.max_length, encoder.text.max_length))
         options = params.method_options()
         supplied = supply(
@@ -222,6 +231,12 @@ class _Distillation:
         trained = session.train(plan, tensors, supplied.views, dev)
         recipe = params.numbers.apply(method_class(params.method).recipe)
         return session.finish(session.facts(trained, len(rows), recipe, self._own_facts(options)))
+
+    def _watched(self, table: SentenceTable) -> list[str]:
+        if self.student.start == WEIGHTS:
+            return []
+        self.reporter.note(f"watching the teacher on {min(WATCHED, len(table)):,} sentences, for the student's start")
+        return table.spread(WATCHED)
 
     def _projection(self) -> dict[str, Tensor]:
         if not self.inputs.projection:
@@ -260,6 +275,7 @@ class _Distillation:
             "token_dim": self.student.token_dim,
             "vocabulary": self.student.vocabulary,
             "feed_forward": self.student.feed_forward,
+            "start": self.student.start,
             "teacher": vectors.facts.get("teacher"),
             "teacher_dimension": vectors.facts.get("dimension"),
             "options": options,
