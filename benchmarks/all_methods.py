@@ -66,13 +66,13 @@ def measure(name: str, command: str, data: Path, work: Path, jobs: int) -> dict[
     dev = data / "sts" / "stsb" / "dev.tsv"
     facts = sentcompress(f"{command} --name {name} --dev {dev}", work, jobs)["facts"]
     sts = sentcompress(f"eval-sts --sts {data / 'sts'} --model {name} --compare teacher", work, jobs)["sets"]
-    quora = data / "quora" / "quora.tsv.gz"
-    found = sentcompress(f"eval-retrieval --pairs {quora} --index flat --model {name} --compare teacher", work, jobs)
+    searched = f"eval-retrieval --collection {data / 'retrieval' / 'msmarco_5k'} --index flat"
+    found = sentcompress(f"{searched} --model {name} --compare teacher", work, jobs)
     scores = {entry["name"]: entry["model"]["spearman_cosine"] for entry in sts}
     return {
         "method": name,
         **{key: round(value, 2) for key, value in scores.items()},
-        "Quora MRR@10": round(found["indexes"][0]["model"]["mrr_at_10"], 2),
+        "msmarco_5k nDCG@10": round(found["exact"]["model"]["ndcg_at_10"], 2),
         "sentences/s": facts["sentences_per_second"],
         "sentences seen": facts["sentences_seen"],
         "dimensions": facts["dimension"],

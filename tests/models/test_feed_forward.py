@@ -7,10 +7,10 @@ from pathlib import Path
 
 import pytest
 import torch
-from tiny_models import make_tiny_model, tiny_transformer
+from tiny_models import make_sentences, make_tiny_model, tiny_transformer
 
 from sentcompress.errors import InputError
-from sentcompress.models.feed_forward import NETWORKS, narrow_feed_forward
+from sentcompress.models.feed_forward import NETWORKS, measure_activity, narrow_feed_forward
 from sentcompress.models.layout import load_encoder, save_encoder
 from sentcompress.models.sources import resolve
 from sentcompress.models.students import LAYERS, teacher_layers
@@ -82,3 +82,49 @@ def test_a_narrow_factorised_student_is_saved_and_read_back(tmp_path: Path) -> N
     again = load_encoder(resolve(str(tmp_path / "student")))
     with torch.inference_mode():
         assert torch.equal(encoder(IDS, MASK), again(IDS, MASK))
+
+
+def test_neurons_that_stay_make_up_for_the_others(tmp_path: Path) -> None:
+    """By least squares on the activations themselves, in place of their moments."""
+    encoder = load_encoder(resolve(str(make_tiny_model(tmp_path / "teacher", layers=3))))
+    texts = make_sentences(80)
+    layers = layers_of(encoder.transformer, "bert")
+    rows = encoder.tokenize(texts)
+    with torch.inference_mode():
+        entering = [
+            encoder.transformer(input_ids=torch.tensor([row]), output_hidden_states=True).hidden_states for row in rows
+        ]
+    wanted, found = [], []
+    activity = measure_activity(encoder, layers, texts, "it")
+    active = []
+    for place, layer in enumerate(layers):
+        after: list[torch.Tensor] = []
+        hook = layer.get_submodule("output.dense").register_forward_pre_hook(
+            lambda _, given, to=after: to.append(given[0])
+        )  # type: ignore[misc]
+        with torch.inference_mode():
+            for states in entering:
+                layer(states[place])
+        hook.remove()
+        active.append(torch.cat([one.reshape(-1, one.shape[-1]) for one in after]).double())
+        torch.testing.assert_close(activity[place].mean, active[place].mean(0), atol=1e-5, rtol=1e-4)
+        torch.testing.assert_close(activity[place].covariance, active[place].T.cov(correction=0), atol=1e-5, rtol=1e-3)
+        writes = layer.get_submodule("output.dense")
+        wanted.append(active[place] @ writes.weight.detach().double().T + writes.bias.detach().double())  # type: ignore[union-attr, operator]
+    narrow_feed_forward(encoder.transformer, layers, 40, "it", activity)
+    for place, layer in enumerate(layers):
+        reads, writes = layer.get_submodule("intermediate.dense"), layer.get_submodule("output.dense")
+        assert reads.weight.shape[0] == writes.weight.shape[1] == 40  # type: ignore[union-attr, index]
+        states = torch.cat([one[place][0] for one in entering])
+        with torch.inference_mode():
+            attended = torch.cat([layer.attention(one[place])[0][0] for one in entering])  # type: ignore[operator]
+            narrow = layer.intermediate(attended).double()  # type: ignore[operator]
+            found.append(narrow @ writes.weight.double().T + writes.bias.double())  # type: ignore[union-attr, operator]
+        assert len(states) == len(found[place])
+        design = torch.cat([narrow, torch.ones(len(narrow), 1)], dim=1)
+        best = design @ torch.linalg.lstsq(design, wanted[place]).solution
+        error, least = (found[place] - wanted[place]).square().sum(), (best - wanted[place]).square().sum()
+        spread = (wanted[place] - wanted[place].mean(0)).square().sum()
+        # The ridge keeps it a little above the least.
+        assert least <= error < least + 0.02 * spread
+        assert error < 0.5 * spread

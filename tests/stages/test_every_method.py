@@ -123,6 +123,24 @@ def test_narrower_layers_are_asked_for_by_name(prepared: tuple[WorkDirectory, Pa
         Params("mse", "tinybert", feed_forward=6).check()
 
 
+def test_a_start_from_sentences(prepared: tuple[WorkDirectory, Path]) -> None:
+    work, dev = prepared
+    asked = Params("simtde", "teacher:1", token_dim=8, feed_forward=6, start="sentences", dev=dev, numbers=NUMBERS)
+    student = distill.run(asked, work)
+    assert student.name == "simtde-teacher-1-e8-f6-sentences"
+    assert student.facts["start"] == student.parameters["start"] == "sentences"
+    assert student.facts["dev_of_saved_model"] == student.facts["dev"]
+    assert distill.run(asked, work).digest == student.digest
+    plain = distill.run(replace(asked, start="weights"), work)
+    assert "start" not in plain.parameters
+    assert plain.facts["dev_before_training"] != student.facts["dev_before_training"]
+    with pytest.raises(UsageError, match="no start 'sentence'") as caught:
+        replace(asked, start="sentence").check()
+    assert "sentences" in str(caught.value)
+    with pytest.raises(UsageError, match="--start sentences is for narrowed parts"):
+        replace(asked, token_dim=None, feed_forward=None).check()
+
+
 def test_pkd_with_a_student_that_has_a_dense_layer(prepared: tuple[WorkDirectory, Path]) -> None:
     work, dev = prepared
     short = distill.run(Params("hpd", "teacher:2", dev=dev, numbers=NUMBERS, name="short"), work)
