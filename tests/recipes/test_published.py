@@ -83,7 +83,11 @@ SHORT = {
     **{"max-steps": 2, "epochs": 1, "batch-size": 8, "max-length": 16, "dtype": "float32", "device": "cpu"},
     **{"wordnet": 0, "back-translate": 0, "bootstrap": 0, "rounds": 1, "max-score": 0, "nlist": 4},
 }
-NARROW = {"fit-pca": "dim", "whiten": "dim", "finetune": "dim", "distill": "token-dim"}
+# Widths that tiny models do not have, where a recipe sets them.
+NARROW = {
+    **{command: {"dim": 8} for command in ("fit-pca", "whiten", "finetune")},
+    "distill": {"token-dim": 8, "vocabulary": 40, "feed-forward": 12},
+}
 
 
 def test_every_published_figure_has_its_recipe() -> None:
@@ -152,9 +156,7 @@ class Workshop:
             short = {name: value for name, value in SHORT.items() if name in options}
             if one.command == "augment":
                 short.pop("max-length", None)
-            narrow = NARROW.get(one.command)
-            if narrow in one.values:
-                short[str(narrow)] = 8
+            short |= {name: value for name, value in NARROW.get(one.command, {}).items() if name in one.values}
             short |= {key: self.models[str(v)] for key, v in one.values.items() if str(v) in self.models}
             settings += [f"{one.number}.{name}={value}" for name, value in short.items()]
         return stage.Params(path, inputs, tuple(settings))
