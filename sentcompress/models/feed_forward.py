@@ -12,6 +12,7 @@ from torch import Tensor, nn
 from sentcompress.errors import InputError
 from sentcompress.models.encoder import Encoder
 from sentcompress.models.token_states import MAX_LENGTH, hidden_states
+from sentcompress.progress import Task
 
 # Architecture -> the two linear layers of a layer's feed-forward network, and what its configuration calls the width.
 BERT_LIKE = ("intermediate.dense", "output.dense", "intermediate_size")
@@ -32,13 +33,16 @@ class Activity:
     covariance: Tensor
 
 
-def measure_activity(encoder: Encoder, layers: Iterable[nn.Module], texts: Sequence[str], label: str) -> list[Activity]:
+def measure_activity(
+    encoder: Encoder, layers: Iterable[nn.Module], texts: Sequence[str], label: str, task: Task | None = None
+) -> list[Activity]:
     """The activity of each layer's neurons on a sample of texts.
 
     Args:
         encoder: the teacher, all of its layers.
         layers: some of them.
         label: its name, for errors.
+        task: is told of every text.
 
     Raises:
         InputError: for an architecture that is not known.
@@ -56,7 +60,7 @@ def measure_activity(encoder: Encoder, layers: Iterable[nn.Module], texts: Seque
 
     hooks = [writer.register_forward_pre_hook(keep(place)) for place, writer in enumerate(writers)]
     try:
-        for _, mask, _ in hidden_states(encoder, [row[:MAX_LENGTH] for row in encoder.tokenize(texts)]):
+        for _, mask, _ in hidden_states(encoder, [row[:MAX_LENGTH] for row in encoder.tokenize(texts)], task):
             for place, (count, total, products) in enumerate(sums):
                 active = found[place][mask]
                 sums[place] = (

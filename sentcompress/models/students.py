@@ -20,6 +20,7 @@ from sentcompress.models.layout import load_encoder
 from sentcompress.models.sources import EMBEDDED, Source, resolve
 from sentcompress.models.token_states import TokenStates, measure_token_states
 from sentcompress.models.vocabulary import count_tokens, trim_vocabulary
+from sentcompress.progress import SILENT, Reporter
 
 # The students of the papers.
 PRESETS = {
@@ -84,7 +85,11 @@ class Student:
         return start if self.start == WEIGHTS else f"{start}-{self.start}"
 
     def load(
-        self, texts: Iterable[Sequence[str]] = (), sample: Sequence[str] = (), device: str | torch.device = "cpu"
+        self,
+        texts: Iterable[Sequence[str]] = (),
+        sample: Sequence[str] = (),
+        device: str | torch.device = "cpu",
+        reporter: Reporter = SILENT,
     ) -> Encoder:
         """The encoder to train, float32; its vectors are normalised once it is deployed, whatever it starts from.
 
@@ -94,6 +99,7 @@ class Student:
             device: where that is done; the encoder comes back on the CPU.
 
         Raises:
+            ValueError: if the student starts from sentences, and there is no sample.
             InputError: if the teacher's layers cannot be taken from it or narrowed, its vocabulary not be trimmed, or
                 its token table not be factorised.
         """
@@ -101,24 +107,38 @@ class Student:
         if self.vocabulary is not None:
             trim_vocabulary(encoder, self.vocabulary, count_tokens(encoder, texts), self.source.label)
         if self.layers is not None:
-            self._cut(encoder, self.layers, sample if self.start == SENTENCES else (), device)
+            states, activity = self._watch(encoder, self.layers, sample, device, reporter)
+            self._cut(encoder, self.layers, states, activity)
         encoder.normalize = True
         return encoder
 
-    def _cut(self, encoder: Encoder, count: int, sample: Sequence[str], device: str | torch.device) -> None:
-        """Leave `count` layers of the teacher, and of its table and their networks what was asked for."""
+    def _watch(
+        self, encoder: Encoder, count: int, sample: Sequence[str], device: str | torch.device, reporter: Reporter
+    ) -> tuple[TokenStates | None, list[Activity]]:
+        """What the teacher does with the sample, as far as the student starts from that."""
+        if self.start == WEIGHTS:
+            return None, []
+        if not sample:
+            raise ValueError("a start from sentences needs some")
         label, kept = self.source.label, last_layers(encoder.transformer, count, self.source.label)
         states: TokenStates | None = None
         activity: list[Activity] = []
-        if sample:
-            encoder.to(device)
-            if self.token_dim is not None:
-                check_factorisable(encoder.config, label)
-                before = int(encoder.config.num_hidden_layers) - count
-                states = measure_token_states(encoder, before, sample)
-            if self.feed_forward is not None:
-                activity = measure_activity(encoder, kept, sample[:ACTIVITY_TEXTS], label)
-            encoder.to("cpu")
+        encoder.to(device)
+        if self.token_dim is not None:
+            check_factorisable(encoder.config, label)
+            before = int(encoder.config.num_hidden_layers) - count
+            with reporter.track("tokens of the teacher", total=len(sample)) as task:
+                states = measure_token_states(encoder, before, sample, task)
+        if self.feed_forward is not None:
+            fewer = sample[:: -(-len(sample) // ACTIVITY_TEXTS)]
+            with reporter.track("neurons of the teacher", total=len(fewer)) as task:
+                activity = measure_activity(encoder, kept, fewer, label, task)
+        encoder.to("cpu")
+        return states, activity
+
+    def _cut(self, encoder: Encoder, count: int, states: TokenStates | None, activity: Sequence[Activity]) -> None:
+        """Leave `count` layers of the teacher, and of its table and their networks what was asked for."""
+        label, kept = self.source.label, last_layers(encoder.transformer, count, self.source.label)
         keep_last_layers(encoder.transformer, count, label)
         if self.feed_forward is not None:
             narrow_feed_forward(encoder.transformer, kept, self.feed_forward, label, activity)

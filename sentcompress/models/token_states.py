@@ -14,6 +14,7 @@ from torch import Tensor
 from torch.nn.utils.rnn import pad_sequence
 
 from sentcompress.models.encoder import Encoder
+from sentcompress.progress import Task
 
 # Longer texts are cut; a batch is of so many tokens, padding included.
 MAX_LENGTH = 256
@@ -43,7 +44,7 @@ class TokenStates:
 
 
 def hidden_states(
-    encoder: Encoder, rows: Sequence[Sequence[int]]
+    encoder: Encoder, rows: Sequence[Sequence[int]], task: Task | None = None
 ) -> Iterator[tuple[Tensor, Tensor, tuple[Tensor, ...]]]:
     """Run the transformer over rows of token ids, shortest first.
 
@@ -58,6 +59,8 @@ def hidden_states(
         with torch.inference_mode():
             output = encoder.transformer(input_ids=ids, attention_mask=mask.long(), output_hidden_states=True)
         yield ids, mask, output.hidden_states
+        if task:
+            task.advance(len(batch))
 
 
 def _batches(rows: Sequence[Sequence[int]]) -> Iterator[list[Sequence[int]]]:
@@ -71,7 +74,7 @@ def _batches(rows: Sequence[Sequence[int]]) -> Iterator[list[Sequence[int]]]:
         yield batch
 
 
-def measure_token_states(encoder: Encoder, layer: int, texts: Sequence[str]) -> TokenStates:
+def measure_token_states(encoder: Encoder, layer: int, texts: Sequence[str], task: Task | None = None) -> TokenStates:
     """The mean state of each token on its way into a layer.
 
     A token that the sample lacks gets the state that it has as the only one of a text, mapped linearly to what the
@@ -80,13 +83,14 @@ def measure_token_states(encoder: Encoder, layer: int, texts: Sequence[str]) -> 
     Args:
         encoder: the teacher, all of its layers.
         layer: how many layers come before.
-        texts: the sample.
+        texts: the sample, with at least one text.
+        task: is told of every text.
     """
     rows = [row[:MAX_LENGTH] for row in encoder.tokenize(texts)]
     size, width, longest = len(encoder.tokenizer), int(encoder.config.hidden_size), max(map(len, rows))
     sums, counts = torch.zeros(size, width, dtype=torch.float64), torch.zeros(size, dtype=torch.float64)
     by_place, places = torch.zeros(longest, width, dtype=torch.float64), torch.zeros(longest, dtype=torch.float64)
-    for ids, mask, states in hidden_states(encoder, rows):
+    for ids, mask, states in hidden_states(encoder, rows, task):
         found = states[layer][mask].double().cpu()
         tokens, ones = ids[mask].cpu(), torch.ones(len(found), dtype=torch.float64)
         place = torch.arange(ids.shape[1]).expand(ids.shape)[mask.cpu()]

@@ -204,7 +204,7 @@ class _Distillation:
         params = self.params
         settings, device = params.settings(), pick_device(params.numbers.device)
         table = SentenceTable(self.inputs.sentences.path)
-        encoder = self.student.load(_first(table, COUNTED), self._watched(table), device)
+        encoder = self.student.load(_first(table, COUNTED), self._watched(table), device, self.reporter)
         settings = replace(settings, max_length=min(settings.max_length, encoder.text.max_length))
         options = params.method_options()
         supplied = supply(
@@ -233,10 +233,7 @@ class _Distillation:
         return session.finish(session.facts(trained, len(rows), recipe, self._own_facts(options)))
 
     def _watched(self, table: SentenceTable) -> list[str]:
-        if self.student.start == WEIGHTS:
-            return []
-        self.reporter.note(f"watching the teacher on {min(WATCHED, len(table)):,} sentences, for the student's start")
-        return table.spread(WATCHED)
+        return [] if self.student.start == WEIGHTS else table.spread(WATCHED)
 
     def _projection(self) -> dict[str, Tensor]:
         if not self.inputs.projection:

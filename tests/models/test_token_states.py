@@ -8,12 +8,12 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
-from tiny_models import WORDS, make_sentences, make_tiny_model
+from tiny_models import WORDS, make_sentences, make_tiny_model, tiny_transformer
 
 from sentcompress.errors import InputError
 from sentcompress.models.encoder import Encoder
 from sentcompress.models.factorised import factorised
-from sentcompress.models.layout import load_encoder
+from sentcompress.models.layout import load_encoder, save_encoder
 from sentcompress.models.sources import resolve
 from sentcompress.models.students import SENTENCES, WEIGHTS, teacher_layers
 from sentcompress.models.token_states import TokenStates, measure_token_states
@@ -126,3 +126,19 @@ def test_such_a_student_starts_nearer_to_its_teacher(folder: Path, narrowed: dic
 def test_the_start_is_a_part_of_the_name(folder: Path) -> None:
     student = teacher_layers("teacher:2", resolve(str(folder)), "auto", False, token_dim=8, start=SENTENCES)
     assert student.slug == "teacher-2-e8-sentences"
+
+
+def test_a_start_from_sentences_needs_sentences(folder: Path) -> None:
+    student = teacher_layers("teacher:2", resolve(str(folder)), "auto", False, token_dim=8, start=SENTENCES)
+    with pytest.raises(ValueError, match="needs some"):
+        student.load()
+
+
+def test_architectures_without_such_tables_are_refused_before_the_teacher_is_watched(tmp_path: Path) -> None:
+    encoder = load_encoder(resolve(str(make_tiny_model(tmp_path / "teacher"))))
+    encoder.transformer = tiny_transformer("mpnet")
+    save_encoder(encoder, tmp_path / "other")
+    source = resolve(str(tmp_path / "other"))
+    student = teacher_layers("teacher:2", source, "auto", False, token_dim=8, start=SENTENCES)
+    with pytest.raises(InputError, match="'mpnet'"):
+        student.load((), TEXTS)
