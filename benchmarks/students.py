@@ -8,8 +8,8 @@ hpd-128        HPD to 128 dimensions
 ckd            CKD, 384 dimensions
 ckd-128        ckd after a second stage on 17,400 NLI triplets, to 128 dimensions, with a distillation term kept
 
-On 279,000 texts, paragraphs and queries among them (`mixed_corpus.py`), SimTDE's students of token width 128, started
-from what the teacher does with sentences:
+On 279,000 texts, paragraphs and queries among them (`mixed_corpus.py`), SimTDE's students of token width 128; the small
+ones start from what the teacher does with sentences:
 
 simtde-9m      the last 3 layers: 9.35 million parameters
 simtde-5m      the last 2 layers, the 15,000 most frequent tokens: 5.58 million
@@ -42,13 +42,16 @@ from sentcompress.models.catalog import find_model
 
 RESULTS = Path(__file__).parent / "results"
 SHORT = "--sentences short --teacher-vectors short --schedule cosine --dropout 0 --dtype bfloat16 --lr 5e-4 --dev {dev}"
-# Squared distances of unit vectors; `relation` is what keeps the order of neighbours. The start has brought the tokens
-# where they belong, so the token term is left out. Batches of 4,096 tokens hold 18 paragraphs or 256 short sentences.
+# Sentences as squared distances of unit vectors, and a token term of about an eighth of that; `relation` is what
+# keeps the order of neighbours. Batches of 4,096 tokens hold 18 paragraphs or 256 short sentences.
 LONG = (
-    "--set normalise=true --set reduction=sum --set alpha=0 --set relation=20 --max-length 256 --warmup-steps 100 "
-    "--schedule cosine --dropout 0 --dtype bfloat16 --batch-size 256 --batch-tokens 4096 --eval-every 250 --epochs 6"
+    "--set normalise=true --set reduction=sum --set relation=20 --max-length 256 --schedule cosine --dropout 0 "
+    "--dtype bfloat16 --batch-size 256 --batch-tokens 4096"
 )
-MIXED = f"--sentences mixed --teacher-vectors mixed --token-dim 128 --start sentences {LONG}"
+MIXED = f"--token-dim 128 --sentences mixed --teacher-vectors mixed {LONG}"
+# Such a start has brought the tokens where they belong, so that their term is left out.
+STARTED = f"--start sentences --set alpha=0 --warmup-steps 100 --epochs 6 --eval-every 250 {MIXED}"
+TOKENS = "--set token_weight=0.002"
 SIMTDE = "distill --method simtde --student"
 STUDENTS = {
     "hpd-128": f"distill --method hpd --student teacher:3 {SHORT} --epochs 2 --warmup-steps 300",
@@ -57,10 +60,15 @@ STUDENTS = {
         "finetune --model ckd --sentences nli --teacher-vectors short --dim 128 --keep 20 --lr 1e-4 --epochs 2 "
         "--batch-size 128 --dropout 0 --dtype bfloat16 --eval-every 40 --dev {dev}"
     ),
-    "simtde-9m": f"{SIMTDE} teacher:3 --lr 2e-4 --max-steps 3500 {MIXED}",
-    "simtde-5m": f"{SIMTDE} teacher:2 --vocabulary 15000 --lr 3e-4 --max-steps 4000 {MIXED}",
-    "simtde-2m": f"{SIMTDE} teacher:1 --vocabulary 12000 --feed-forward 256 --lr 4e-4 --max-steps 5000 {MIXED}",
-    "simtde-9m-own": f"{SIMTDE} simtde-9m --lr 1e-4 --max-steps 1500 --sentences own --teacher-vectors own {LONG}",
+    "simtde-9m": (
+        f"{SIMTDE} teacher:3 --lr 5e-4 --max-steps 4500 --warmup-steps 300 --epochs 2 --eval-every 500 {TOKENS} {MIXED}"
+    ),
+    "simtde-5m": f"{SIMTDE} teacher:2 --vocabulary 15000 --lr 3e-4 --max-steps 4000 {STARTED}",
+    "simtde-2m": f"{SIMTDE} teacher:1 --vocabulary 12000 --feed-forward 256 --lr 4e-4 --max-steps 5000 {STARTED}",
+    "simtde-9m-own": (
+        f"{SIMTDE} simtde-9m --lr 2e-4 --epochs 2 --eval-every 500 {TOKENS} --sentences own --teacher-vectors own "
+        f"{LONG}"
+    ),
 }
 COLLECTIONS = ("SciFact dev", "msmarco_5k", "Quora")
 
