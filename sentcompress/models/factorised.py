@@ -77,14 +77,11 @@ def factorised(transformer: Any, token_dim: int, label: str, states: TokenStates
     check_factorisable(transformer.config, label)
     config = transformer.config
     found = _embeddings(transformer)
-    width, hidden = found.words.shape[1], int(config.hidden_size)
+    width = found.words.shape[1]
     if states is None and token_dim > width:
         raise InputError(f"--token-dim {token_dim}: the token table of {label} is {width} wide", f"choose 1 to {width}")
-    if states is not None and not SPARE < token_dim < hidden:
-        raise InputError(
-            f"--token-dim {token_dim} cannot hold states of {label}, which are {hidden} wide",
-            f"choose {SPARE + 1} to {hidden - 1}, or leave --start out",
-        )
+    if states is not None:
+        check_holds_states(config, token_dim, label)
     student = _empty(config, token_dim, len(found.positions), len(found.types))
     with torch.no_grad():
         if states is not None:
@@ -106,6 +103,16 @@ def check_factorisable(config: Any, label: str) -> None:
         )
     if getattr(config, "position_embedding_type", "absolute") != "absolute":
         raise InputError(f"{label} has positions of type {config.position_embedding_type!r}; ELECTRA's are absolute")
+
+
+def check_holds_states(config: Any, token_dim: int, label: str) -> None:
+    """Raise InputError for a token table that cannot hold the states of a teacher."""
+    hidden = int(config.hidden_size)
+    if not SPARE < token_dim < hidden:
+        raise InputError(
+            f"--token-dim {token_dim} cannot hold states of {label}, which are {hidden} wide",
+            f"choose {SPARE + 1} to {hidden - 1}, or leave --start out",
+        )
 
 
 def _embeddings(transformer: Any) -> _Embeddings:

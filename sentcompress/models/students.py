@@ -14,7 +14,7 @@ from torch import nn
 from sentcompress.artifacts import name_part
 from sentcompress.errors import InputError, UsageError, did_you_mean
 from sentcompress.models.encoder import Encoder
-from sentcompress.models.factorised import check_factorisable, factorised
+from sentcompress.models.factorised import check_factorisable, check_holds_states, factorised
 from sentcompress.models.feed_forward import Activity, measure_activity, narrow_feed_forward
 from sentcompress.models.layout import load_encoder
 from sentcompress.models.sources import EMBEDDED, Source, resolve
@@ -126,8 +126,11 @@ class Student:
         encoder.to(device)
         if self.token_dim is not None:
             check_factorisable(encoder.config, label)
+            check_holds_states(encoder.config, self.token_dim, label)
             before = int(encoder.config.num_hidden_layers) - count
-            with reporter.track("tokens of the teacher", total=len(sample)) as task:
+            # Each token is a text of its own too.
+            total = len(sample) + len(encoder.tokenizer)
+            with reporter.track("tokens of the teacher", total=total, unit="texts") as task:
                 states = measure_token_states(encoder, before, sample, task)
         if self.feed_forward is not None:
             fewer = sample[:: -(-len(sample) // ACTIVITY_TEXTS)]

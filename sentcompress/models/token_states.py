@@ -84,7 +84,7 @@ def measure_token_states(encoder: Encoder, layer: int, texts: Sequence[str], tas
         encoder: the teacher, all of its layers.
         layer: how many layers come before.
         texts: the sample, with at least one text.
-        task: is told of every text.
+        task: is told of every text, and of every token of the vocabulary.
     """
     rows = [row[:MAX_LENGTH] for row in encoder.tokenize(texts)]
     size, width, longest = len(encoder.tokenizer), int(encoder.config.hidden_size), max(map(len, rows))
@@ -99,7 +99,7 @@ def measure_token_states(encoder: Encoder, layer: int, texts: Sequence[str], tas
         by_place.index_add_(0, place, found)
         places.index_add_(0, place, ones)
     means = sums / counts.clamp_min(1).unsqueeze(1)
-    alone = _in_context(_alone(encoder, layer, size), means, counts)
+    alone = _in_context(_alone(encoder, layer, size, task), means, counts)
     weight = counts.unsqueeze(1)
     means = (sums + PRIOR_OCCURRENCES * alone) / (weight + PRIOR_OCCURRENCES)
     for row in rows:
@@ -107,12 +107,12 @@ def measure_token_states(encoder: Encoder, layer: int, texts: Sequence[str], tas
     return TokenStates(counts, means, by_place / (places + PRIOR_PLACES).unsqueeze(1))
 
 
-def _alone(encoder: Encoder, layer: int, size: int) -> Tensor:
+def _alone(encoder: Encoder, layer: int, size: int, task: Task | None) -> Tensor:
     """[V, H] the state of each token that stands alone between the special tokens."""
     *before, after = encoder.tokenize([""])[0]
     rows = [[*before, token, after] for token in range(size)]
     # Rows of one length keep their order.
-    parts = [states[layer][:, len(before)].cpu() for _, _, states in hidden_states(encoder, rows)]
+    parts = [states[layer][:, len(before)].cpu() for _, _, states in hidden_states(encoder, rows, task)]
     return torch.cat(parts).double()
 
 
