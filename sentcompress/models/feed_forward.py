@@ -77,6 +77,13 @@ def measure_activity(
     ]
 
 
+def check_narrowable(config: Any, size: int, label: str) -> None:
+    """Raise InputError for an architecture that is not known, or a size above the network's own."""
+    width = int(getattr(config, _network(config, label)[2]))
+    if size > width:
+        raise InputError(f"--feed-forward {size}: {label} has {width} neurons in a layer", f"choose 1 to {width}")
+
+
 def _network(config: Any, label: str) -> tuple[str, str, str]:
     kind = config.model_type
     if kind not in NETWORKS:
@@ -104,12 +111,10 @@ def narrow_feed_forward(
         activity: of each of the layers.
 
     Raises:
-        InputError: for an architecture that is not known, or a size above the network's own.
+        InputError: see `check_narrowable`.
     """
+    check_narrowable(transformer.config, size, label)
     first, second, setting = _network(transformer.config, label)
-    width = int(getattr(transformer.config, setting))
-    if size > width:
-        raise InputError(f"--feed-forward {size}: {label} has {width} neurons in a layer", f"choose 1 to {width}")
     for place, layer in enumerate(layers):
         reads, writes = layer.get_submodule(first), layer.get_submodule(second)
         assert isinstance(reads, nn.Linear)

@@ -15,7 +15,7 @@ from sentcompress.artifacts import name_part
 from sentcompress.errors import InputError, UsageError, did_you_mean
 from sentcompress.models.encoder import Encoder
 from sentcompress.models.factorised import check_factorisable, check_holds_states, factorised
-from sentcompress.models.feed_forward import Activity, measure_activity, narrow_feed_forward
+from sentcompress.models.feed_forward import Activity, check_narrowable, measure_activity, narrow_feed_forward
 from sentcompress.models.layout import load_encoder
 from sentcompress.models.sources import EMBEDDED, Source, resolve
 from sentcompress.models.token_states import TokenStates, measure_token_states
@@ -123,10 +123,14 @@ class Student:
         label, kept = self.source.label, last_layers(encoder.transformer, count, self.source.label)
         states: TokenStates | None = None
         activity: list[Activity] = []
-        encoder.to(device)
+        # Before the minutes that it takes, what would be wrong after them.
         if self.token_dim is not None:
             check_factorisable(encoder.config, label)
             check_holds_states(encoder.config, self.token_dim, label)
+        if self.feed_forward is not None:
+            check_narrowable(encoder.config, self.feed_forward, label)
+        encoder.to(device)
+        if self.token_dim is not None:
             before = int(encoder.config.num_hidden_layers) - count
             # Each token is a text of its own too.
             total = len(sample) + len(encoder.tokenizer)

@@ -134,6 +134,19 @@ def test_a_start_from_sentences_needs_sentences(folder: Path) -> None:
         student.load()
 
 
+@pytest.mark.parametrize("asked", [{"token_dim": WIDTH}, {"token_dim": 8, "feed_forward": 65}])
+def test_widths_that_cannot_be_are_refused_before_the_teacher_is_watched(
+    folder: Path, asked: dict[str, int], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def watched(*_: object) -> None:
+        raise AssertionError("the teacher was watched")
+
+    monkeypatch.setattr("sentcompress.models.students.measure_token_states", watched)
+    student = teacher_layers("teacher:2", resolve(str(folder)), "auto", False, start=SENTENCES, **asked)  # type: ignore[arg-type]
+    with pytest.raises(InputError, match=r"cannot hold states|64 neurons in a layer"):
+        student.load((), TEXTS)
+
+
 def test_architectures_without_such_tables_are_refused_before_the_teacher_is_watched(tmp_path: Path) -> None:
     encoder = load_encoder(resolve(str(make_tiny_model(tmp_path / "teacher"))))
     encoder.transformer = tiny_transformer("mpnet")
