@@ -43,6 +43,7 @@ STAGE_2 = {
     "simcse": "finetune --objective simcse --model ckd",
     "ibkd-2": "finetune --objective ibkd --model ibkd --set normalise=true",
 }
+SEARCHED = "msmarco_5k nDCG@10"
 STAGE_2_SAME = "--sentences nli --lr 5e-5 --epochs 1 --batch-size 128 --dropout 0 --dtype bfloat16 --eval-every 50"
 
 
@@ -61,29 +62,35 @@ def prepare(data: Path, work: Path) -> None:
     sentcompress("fit-pca --dim 128", work)
 
 
-def measure(name: str, command: str, data: Path, work: Path, jobs: int) -> dict[str, Any]:
-    """Train and score."""
+def measure(name: str, command: str, data: Path, work: Path, jobs: int) -> tuple[dict[str, Any], dict[str, Any]]:
+    """Train and score: the row of the method, and the one of its teacher."""
     dev = data / "sts" / "stsb" / "dev.tsv"
     facts = sentcompress(f"{command} --name {name} --dev {dev}", work, jobs)["facts"]
     sts = sentcompress(f"eval-sts --sts {data / 'sts'} --model {name} --compare teacher", work, jobs)["sets"]
     searched = f"eval-retrieval --collection {data / 'retrieval' / 'msmarco_5k'} --index flat"
-    found = sentcompress(f"{searched} --model {name} --compare teacher", work, jobs)
-    scores = {entry["name"]: entry["model"]["spearman_cosine"] for entry in sts}
-    return {
+    found = sentcompress(f"{searched} --model {name} --compare teacher", work, jobs)["exact"]
+
+    def scores(role: str) -> dict[str, float]:
+        spearman = {entry["name"]: entry[role]["spearman_cosine"] for entry in sts}
+        return {key: round(value, 2) for key, value in {**spearman, SEARCHED: found[role]["ndcg_at_10"]}.items()}
+
+    row = {
         "method": name,
-        **{key: round(value, 2) for key, value in scores.items()},
-        "msmarco_5k nDCG@10": round(found["exact"]["model"]["ndcg_at_10"], 2),
+        **scores("model"),
         "sentences/s": facts["sentences_per_second"],
         "sentences seen": facts["sentences_seen"],
         "dimensions": facts["dimension"],
         "peak GB": round(facts["peak_memory_bytes"] / 1e9, 1),
     }
+    return row, {"method": "teacher", **scores("compare")}
 
 
 def table(rows: list[dict[str, Any]]) -> str:
-    lines = ["| " + " | ".join(rows[0]) + " |", "|" + "---|" * len(rows[0])]
+    columns = list(rows[-1])
+    lines = ["| " + " | ".join(columns) + " |", "|" + "---|" * len(columns)]
     for row in rows:
-        shown = [f"{value:,}" if isinstance(value, int) else str(value) for value in row.values()]
+        values = [row.get(column, "") for column in columns]
+        shown = [f"{value:,}" if isinstance(value, int) else str(value) for value in values]
         lines.append("| " + " | ".join(shown) + " |")
     return "\n".join(lines) + "\n"
 
@@ -112,10 +119,10 @@ def main() -> None:
     for stage in (METHODS, STAGE_2):
         chosen = [name for name in wanted if name in stage]
         with ThreadPoolExecutor(options.jobs) as pool:
-            for row in pool.map(
+            for row, teacher in pool.map(
                 lambda name: measure(name, commands[name], options.data, options.work, options.jobs), chosen
             ):
-                rows.append(row)
+                rows += [row] if rows else [teacher, row]
                 write(rows, commands, options.jobs)
     print(table(rows))
 
