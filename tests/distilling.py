@@ -37,6 +37,7 @@ def add_sentences(work: WorkDirectory, shards: Sequence[Sequence[str]], name: st
                 "source": ["original"] * count,
                 "parent": [-1] * count,
                 "origin": ["test"] * count,
+                "domain": [""] * count,
             }
             with build.write(SHARD_PATTERN.format(number)) as path:
                 pq.write_table(pa.table(columns, schema=SCHEMA), path)

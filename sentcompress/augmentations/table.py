@@ -90,8 +90,11 @@ def append_pieces(plan: Plan, build: Build, limits: Limits, reporter: Reporter) 
         for spec, copies in plan.recipes:
             result.by_source[spec.source] = 0
             for copy in range(1, copies + 1):
-                for piece in _pieces(plan, table, spec.source, copy, table.origins):
-                    _append(piece, build, limits, index, writer, result)
+                origins, domains = (
+                    _pieces(plan, table, spec.source, copy, column) for column in (table.origins, table.domain_names)
+                )
+                for piece, told in zip(origins, domains, strict=True):
+                    _append(piece, told.texts, build, limits, index, writer, result)
                     task.advance(len(piece.texts))
         writer.finish()
     result.rows = writer.rows
@@ -99,14 +102,20 @@ def append_pieces(plan: Plan, build: Build, limits: Limits, reporter: Reporter) 
 
 
 def _append(
-    piece: Piece, build: Build, limits: Limits, index: SentenceIndex, writer: SentenceWriter, result: Augmented
+    piece: Piece,
+    domains: list[str],
+    build: Build,
+    limits: Limits,
+    index: SentenceIndex,
+    writer: SentenceWriter,
+    result: Augmented,
 ) -> None:
     origins = piece.texts
     texts = [clean(text) for text in pq.read_table(build.path / _file(piece)).column(0).to_pylist()]
     fit = [place for place, text in enumerate(texts) if limits.fault(text) is None]
     _, new = index.assign(sentence_hashes([texts[place] for place in fit]))
     for place in (fit[number] for number in new):
-        writer.add(texts[place], piece.augmentation, piece.first_row + place, origins[place])
+        writer.add(texts[place], piece.augmentation, piece.first_row + place, origins[place], domains[place])
     result.by_source[piece.augmentation] += len(new)
     for why, count in (("repeated", len(fit) - len(new)), ("length", len(texts) - len(fit))):
         if count:

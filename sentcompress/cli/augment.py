@@ -47,6 +47,10 @@ def command(
     column: Annotated[
         list[str] | None, typer.Option("--column", help="A column that holds sentences; may be repeated.")
     ] = None,
+    domain: Annotated[
+        str | None,
+        typer.Option("--domain", help="The column that tells each row's domain, for metakd.", show_default="domain"),
+    ] = None,
     split: Annotated[str, typer.Option("--split", help="Part of a hub data set, or of AllNLI.tsv.")] = "train",
     config: Annotated[str | None, typer.Option("--config", help="Configuration of a hub data set.")] = None,
     revision: Annotated[str | None, typer.Option("--revision", help="Revision of a hub data set.")] = None,
@@ -76,6 +80,7 @@ def command(
         seed=seed,
         format=file_format,
         column=tuple(column or ()),
+        domain=domain,
         split=split,
         config=config,
         revision=revision,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import AbstractContextManager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from itertools import islice
 from pathlib import Path
 
@@ -98,8 +98,8 @@ def _encodable(given: Input, bad: BadRecords) -> Iterator[Record]:
     """The records with clean texts; those with halves of characters are bad lines."""
     for number, record in enumerate(given.records(bad), 1):
         texts = tuple(clean(text) for text in record.texts)
-        if is_encodable("".join(texts)):
-            yield Record(texts, record.relation)
+        if is_encodable("".join(texts) + record.domain):
+            yield replace(record, texts=texts)
         else:
             bad.add(f"{given.origin}, record {number}: {HALF_A_CHARACTER}")
 
@@ -116,6 +116,7 @@ def _add(
     kept = [record for record in batch if record.relation is not Relation.NO_GOLD]
     tally.skip("no_gold_label", len(batch) - len(kept))
     texts = [text for record in kept for text in record.texts]
+    domains = [record.domain for record in kept for _ in record.texts]
     faults = [limits.fault(text) for text in texts]
     for fault in faults:
         if fault:
@@ -126,7 +127,7 @@ def _add(
     rows[taken] = found
     tally.skip("repeated", int((found >= 0).sum()) - len(new))
     for place in taken[new]:
-        writer.add(texts[place], ORIGINAL, -1, origin)
+        writer.add(texts[place], ORIGINAL, -1, origin, domains[place])
     listed, start = rows.tolist(), 0
     for record in kept:
         stop = start + len(record.texts)

@@ -19,11 +19,15 @@ from sentcompress.errors import InputError
 
 @dataclass(frozen=True)
 class ReadOptions:
-    """How files are to be read: a format for all of them, columns that hold sentences, the part of a data set."""
+    """How files are to be read.
+
+    A format for all of them, the columns that hold sentences, the part of a data set, the column of the domain.
+    """
 
     format: str | None = None
     columns: tuple[str, ...] = ()
     split: str = "train"
+    domain: str | None = None
 
 
 def read_records(
@@ -39,8 +43,9 @@ def read_records(
     bad = bad or BadRecords()
     format_name = find_format(source, options.format)
     if format_name == "text":
-        if options.columns:
-            raise InputError(f"{source.name} is plain text and has no columns", "leave out --column, or give --format")
+        if options.columns or options.domain:
+            flag = "--column" if options.columns else "--domain"
+            raise InputError(f"{source.name} is plain text and has no columns", f"leave out {flag}, or give --format")
         for _, line in open_lines(source, bad=bad):
             yield Record((line,), Relation.UNRELATED)
         return
@@ -71,7 +76,7 @@ def records_of(
     name: str, rows: Iterator[tuple[int, Mapping[str, object]]], options: ReadOptions, bad: BadRecords
 ) -> Iterator[Record]:
     """The records of numbered rows; `name` is what errors call the place they come from."""
-    make = record_maker(name, options.columns, options.split)
+    make = record_maker(name, options.columns, options.split, options.domain)
     others: set[str] = set()
     found = False
     for number, row in rows:

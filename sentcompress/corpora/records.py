@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import IntEnum
 
 from sentcompress.errors import InputError
@@ -22,10 +22,14 @@ class Relation(IntEnum):
 
 @dataclass(frozen=True)
 class Record:
-    """The sentences of one line or row; the order of the texts is that of the relation."""
+    """The sentences of one line or row; the order of the texts is that of the relation.
+
+    `domain` is what the row says of itself (a genre, a source); nothing where it says nothing.
+    """
 
     texts: tuple[str, ...]
     relation: Relation
+    domain: str = ""
 
 
 class BadRecordError(Exception):
@@ -62,6 +66,9 @@ class Layout:
             raise BadRecordError(f"no {self.label!r}")
         return Record(texts, parse_label(row[self.label], self.numbers))
 
+
+# The column that tells the domain of a row, unless another is named; rows of most files have none.
+DOMAIN = "domain"
 
 # The first layout whose columns are all there is taken. Sources, in order: SNLI and MNLI files; the hub's SNLI and
 # MNLI; AllNLI.tsv of sentence-transformers; SimCSE's csv; the hub's AllNLI triplets; premise triplets; plain pairs.
@@ -100,17 +107,17 @@ def parse_label(value: object, numbers: bool = True) -> Relation:
     return named[word]
 
 
-def find_layout(name: str, there: Sequence[str], columns: Sequence[str]) -> Layout:
+def find_layout(name: str, there: Sequence[str], columns: Sequence[str], domain: str | None = None) -> Layout:
     """The layout of a table that has the columns `there`: the columns asked for, or else a known layout.
 
     Raises:
-        InputError: if a column is missing, or none are asked for and no known layout fits.
+        InputError: if a column is missing, `domain` included, or none are asked for and no known layout fits.
     """
     listed = f"columns there: {', '.join(there) or 'none'}"
+    missing = [column for column in (*columns, *([domain] if domain else [])) if column not in there]
+    if missing:
+        raise InputError(f"{name} has no column {', '.join(map(repr, missing))}", listed)
     if columns:
-        missing = [column for column in columns if column not in there]
-        if missing:
-            raise InputError(f"{name} has no column {', '.join(map(repr, missing))}", listed)
         return Layout(tuple(columns))
     for layout in LAYOUTS:
         if set(layout.needed) <= set(there):
@@ -119,15 +126,21 @@ def find_layout(name: str, there: Sequence[str], columns: Sequence[str]) -> Layo
     raise InputError(f"{name}: cannot tell which columns hold sentences", f"{listed}; name them with --column")
 
 
-def record_maker(name: str, columns: Sequence[str], split: str) -> Callable[[Mapping[str, object]], Record | None]:
-    """Turns rows into records; the layout is taken from the first row that it sees."""
+def record_maker(
+    name: str, columns: Sequence[str], split: str, domain: str | None = None
+) -> Callable[[Mapping[str, object]], Record | None]:
+    """Turns rows into records; the layout is taken from the first row that it sees.
+
+    `domain` is the column that holds each row's domain: `DOMAIN`, where there is one, unless another is named.
+    """
     layout: Layout | None = None
 
     def make(row: Mapping[str, object]) -> Record | None:
         nonlocal layout
         if layout is None:
-            layout = find_layout(name, list(row), columns)
-        return layout.record(row, split)
+            layout = find_layout(name, list(row), columns, domain)
+        record, said = layout.record(row, split), row.get(domain or DOMAIN)
+        return replace(record, domain=" ".join(str(said).split())) if record and said is not None else record
 
     return make
 

@@ -24,6 +24,8 @@ SCHEMA = pa.schema(
         pa.field("parent", pa.int64(), nullable=False),
         # the file that the original came from
         pa.field("origin", pa.string(), nullable=False),
+        # what the input says of it: a genre, a source; empty where it says nothing
+        pa.field("domain", pa.string(), nullable=False),
     ]
 )
 TRIPLETS = "triplets.parquet"
@@ -57,6 +59,12 @@ class SentenceTable:
     def origins(self, shard: int) -> list[str]:
         """The file that each sentence of one shard came from, in row order."""
         return self._column(shard, "origin")
+
+    def domain_names(self, shard: int) -> list[str]:
+        """What the input said of the domain of each sentence of one shard, in row order."""
+        if "domain" not in pq.read_schema(self.shards[shard]).names:
+            return [""] * self.shard_rows[shard]
+        return self._column(shard, "domain")
 
     def _column(self, shard: int, name: str) -> list[str]:
         values = pq.read_table(self.shards[shard], columns=[name]).column(name)
@@ -94,11 +102,13 @@ class SentenceTable:
         return np.concatenate([np.stack(columns, axis=1), lists.flatten().to_numpy().reshape(len(lists), -1)], axis=1)
 
     def domains(self) -> npt.NDArray[np.int64]:
-        """[N] the number of each row's domain: of the column `domain`, else all one domain (0)."""
-        if not self.shards or "domain" not in pq.read_schema(self.shards[0]).names:
-            return np.zeros(len(self), np.int64)
-        names = [name for shard in range(len(self.shards)) for name in self._column(shard, "domain")]
-        return np.unique(names, return_inverse=True)[1].astype(np.int64)
+        """[N] the number of each row's domain, in the order of their first rows; all 0 where none was told."""
+        numbers: dict[str, int] = {}
+        found = np.zeros(len(self), np.int64)
+        names = (name for shard in range(len(self.shards)) for name in self.domain_names(shard))
+        for row, name in enumerate(names):
+            found[row] = numbers.setdefault(name, len(numbers))
+        return found
 
     def parents(self) -> npt.NDArray[np.int64]:
         """[N] the row that each row was made from, -1 for originals."""
@@ -120,15 +130,16 @@ class SentenceWriter:
         self.rows = first_row
         self._write = write
         self._shard = first_shard
-        self._columns: tuple[list[str], list[str], list[int], list[str]] = ([], [], [], [])
+        self._columns: tuple[list[str], list[str], list[int], list[str], list[str]] = ([], [], [], [], [])
 
-    def add(self, text: str, source: str, parent: int, origin: str) -> None:
+    def add(self, text: str, source: str, parent: int, origin: str, domain: str = "") -> None:
         """Append one row."""
-        texts, sources, parents, origins = self._columns
+        texts, sources, parents, origins, domains = self._columns
         texts.append(text)
         sources.append(source)
         parents.append(parent)
         origins.append(origin)
+        domains.append(domain)
         self.rows += 1
         if len(self._columns[0]) == SHARD_ROWS:
             self.finish()
@@ -142,4 +153,4 @@ class SentenceWriter:
             with self._write(SHARD_PATTERN.format(self._shard)) as path:
                 pq.write_table(table, path, compression="zstd")
             self._shard += 1
-            self._columns = ([], [], [], [])
+            self._columns = ([], [], [], [], [])

@@ -48,6 +48,7 @@ class Params:
     seed: int = 0
     format: str | None = None
     column: tuple[str, ...] = ()
+    domain: str | None = None
     split: str = "train"
     config: str | None = None
     revision: str | None = None
@@ -85,7 +86,7 @@ def run(params: Params, work: WorkDirectory, reporter: Reporter = SILENT) -> Art
         InputError: an input that cannot be read, or an augmentation that was asked for and cannot be made.
     """
     params.check()
-    options = ReadOptions(params.format, params.column, params.split)
+    options = ReadOptions(params.format, params.column, params.split, params.domain)
     with _opened(params, options, work, reporter) as inputs:
         recipes = _recipes(params, reporter)
         request = _request(params, inputs, recipes)
@@ -131,6 +132,8 @@ def _request(params: Params, inputs: list[Input], recipes: tuple[tuple[Augmenter
         "inputs": [given.reference for given in inputs],
         "format": params.format,
         "columns": list(params.column),
+        # Only where it was asked for, so that tables of before there was such an option stay fresh.
+        **({} if params.domain is None else {"domain": params.domain}),
         "split": params.split,
         "min_length": params.min_length,
         "max_length": params.max_length,

@@ -207,11 +207,17 @@ class _Distillation:
         encoder = self.student.load(_first(table, COUNTED), self._watched(table), device, self.reporter)
         settings = replace(settings, max_length=min(settings.max_length, encoder.text.max_length))
         options = params.method_options()
+        domains = table.domains()
+        if "domains" in method_class(params.method).needs and not domains.any():
+            self.reporter.warn(
+                f"{self.inputs.sentences.reference} tells of one domain only, so that {params.method} weighs all "
+                "sentences by one prototype (augment --domain COLUMN)"
+            )
         supplied = supply(
             method_class(params.method).needs,
             encoder,
             self.inputs.vectors,
-            domains=table.domains(),
+            domains=domains,
             tensors=self._projection(),
             input_layer=int(options.get("layer", 0)),
             device=device,

@@ -7,7 +7,7 @@ import signal
 import subprocess
 import sys
 import time
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -47,6 +47,24 @@ class Listener:
         self.notes.append(message)
 
 
+@dataclass(frozen=True)
+class Doubling:
+    """An augmentation that says everything twice."""
+
+    source: str = "wordnet"
+    summary: str = "each sentence twice"
+    in_workers: bool = False
+
+    def describe(self) -> dict[str, Any]:
+        return {}
+
+    def load(self) -> Doubling:
+        return self
+
+    def augment(self, texts: list[str], first_row: int, copy: int) -> list[str]:
+        return [f"{text} {text}" for text in texts]
+
+
 def rows_of(artifact: Artifact) -> list[dict[str, Any]]:
     shards = sorted(artifact.path.glob("sentences-*.parquet"))
     return [row for shard in shards for row in pq.read_table(shard).to_pylist()]
@@ -74,6 +92,40 @@ def nli(tmp_path: Path) -> Path:
     lines = (json.dumps({"premise": p, "hypothesis": h, "label": label}) for p, h, label in rows)
     path.write_text("\n".join(lines) + "\n")
     return path
+
+
+@pytest.mark.parametrize(("column", "asked"), [("domain", None), ("genre", "genre")])
+def test_a_column_tells_the_domains_and_copies_have_their_parents(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, column: str, asked: str | None
+) -> None:
+    monkeypatch.setattr(sentence_table, "SHARD_ROWS", 2)
+    told = ["fiction", "travel", None, "fiction", "travel"]
+    lines = [json.dumps({"text": f"A man makes music {n}.", column: said}) for n, said in enumerate(told)]
+    path = tmp_path / "told.jsonl"
+    path.write_text("\n".join(lines) + "\n")
+    monkeypatch.setattr(augment, "wordnet_spec", lambda *_: Doubling())
+    artifact = run(tmp_path, path, domain=asked, wordnet=1)
+    rows = rows_of(artifact)
+    assert [row["domain"] for row in rows] == [said or "" for said in told] * 2
+    assert [row["text"] for row in rows[5:]] == [f"{row['text']} {row['text']}" for row in rows[:5]]
+    assert sentence_table.SentenceTable(artifact.path).domains().tolist() == [0, 1, 2, 0, 1] * 2
+
+
+def test_without_a_domain_all_is_one(tmp_path: Path, nli: Path) -> None:
+    table = sentence_table.SentenceTable(run(tmp_path, nli).path)
+    assert table.domain_names(0) == [""] * 4
+    assert table.domains().tolist() == [0] * 4
+
+
+def test_a_domain_column_that_is_not_there_is_a_fault(tmp_path: Path, nli: Path) -> None:
+    with pytest.raises(InputError, match="no column 'gnre'") as caught:
+        run(tmp_path, nli, domain="gnre")
+    assert "premise" in str(caught.value.hint)
+    plain = tmp_path / "plain.txt"
+    plain.write_text("A man sleeps.\n")
+    with pytest.raises(InputError, match="plain text and has no columns") as caught:
+        run(tmp_path, plain, domain="genre")
+    assert "leave out --domain" in str(caught.value.hint)
 
 
 def test_distinct_sentences_in_order_with_triplets(tmp_path: Path, nli: Path) -> None:

@@ -39,7 +39,7 @@ class Remarks(SilentReporter):
 def make_sentence_table(work: WorkDirectory, sentences: list[str]) -> Artifact:
     with work.build(Request("sentences", "main", "augment", {"wordnet": 0})) as build:
         count = len(sentences)
-        columns = [list(range(count)), sentences, ["original"] * count, [-1] * count, ["x.txt"] * count]
+        columns = [list(range(count)), sentences, ["original"] * count, [-1] * count, ["x.txt"] * count, [""] * count]
         with build.write(SHARD_PATTERN.format(0)) as path:
             pq.write_table(pa.table(columns, schema=SCHEMA), path)
         return build.finish({"rows": count})

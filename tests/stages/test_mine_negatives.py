@@ -239,7 +239,7 @@ def add_triplets(work: WorkDirectory, name: str) -> Artifact:
             columns = [
                 list(part),
                 [texts[row] for row in part],
-                *([value] * len(part) for value in ("original", -1, "x")),
+                *([value] * len(part) for value in ("original", -1, "x", "")),
             ]
             with build.write(f"sentences-{number:05d}.parquet") as path:
                 pq.write_table(pa.table([pa.array(column) for column in columns], schema=SCHEMA), path)

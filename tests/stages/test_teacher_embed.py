@@ -36,7 +36,7 @@ def make_table(work: WorkDirectory, texts: list[str], shard_rows: int = 100, nam
         for shard, start in enumerate(range(0, len(texts), shard_rows)):
             part = texts[start : start + shard_rows]
             rows = [
-                {"row": start + i, "text": text, "source": "original", "parent": -1, "origin": "test"}
+                {"row": start + i, "text": text, "source": "original", "parent": -1, "origin": "test", "domain": ""}
                 for i, text in enumerate(part)
             ]
             with build.write(SHARD_PATTERN.format(shard)) as path:

@@ -1,0 +1,72 @@
+"""What a method gets beside the student: here the prototypes of domains."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+
+from sentcompress.artifacts import WorkDirectory
+from sentcompress.corpora.sentence_table import SentenceTable
+from sentcompress.encoding.vector_shards import VectorShards
+from sentcompress.models.layout import load_encoder
+from sentcompress.models.sources import resolve
+from sentcompress.progress import SILENT
+from sentcompress.stages import augment, distill, teacher_embed
+from sentcompress.training.settings import Overrides
+from sentcompress.training.teacher_views import supply
+
+
+class Listener:
+    """A reporter that keeps the warnings."""
+
+    def __init__(self) -> None:
+        self.warnings: list[str] = []
+
+    def __getattr__(self, name: str) -> object:
+        return getattr(SILENT, name)
+
+    def warn(self, message: str) -> None:
+        self.warnings.append(message)
+
+
+def prepare(folder: Path, teacher: Path, sentences: list[str], genres: list[str]) -> WorkDirectory:
+    file, work = folder / "told.jsonl", WorkDirectory(folder / "work")
+    rows = [{"text": text, "genre": genres[number % len(genres)]} for number, text in enumerate(sentences)]
+    file.write_text("".join(json.dumps(row) + "\n" for row in rows), encoding="utf-8")
+    augment.run(augment.Params((str(file),), wordnet=0, back_translate=0, domain="genre"), work)
+    teacher_embed.run(teacher_embed.Params(str(teacher), dtype="float32"), work)
+    return work
+
+
+def test_each_domain_has_the_mean_of_its_vectors(tmp_path: Path, tiny_model: Path, sentences: list[str]) -> None:
+    work = prepare(tmp_path, tiny_model, sentences[:50], ["travel", "fiction", "travel"])
+    table, vectors = SentenceTable(work.get("sentences").path), work.get("teacher-vectors")
+    supplied = supply(
+        frozenset({"teacher", "domains"}),
+        load_encoder(resolve(str(tiny_model))),
+        vectors,
+        domains=table.domains(),
+        tensors={},
+        input_layer=0,
+        device=torch.device("cpu"),
+    )
+    cached = VectorShards(vectors.path).rows(np.arange(len(table)))
+    fiction = np.array([name == "fiction" for name in table.domain_names(0)])
+    assert 0 < fiction.sum() < len(table) / 2
+    wanted = np.stack([cached[~fiction].mean(axis=0), cached[fiction].mean(axis=0)])
+    np.testing.assert_allclose(supplied.shapes.tensors["prototypes"].numpy(), wanted, atol=1e-6)
+    assert supplied.fields["domains"](np.arange(3)).tolist() == [0, 1, 0]
+
+
+@pytest.mark.parametrize(("genres", "warned"), [(["travel", "fiction"], False), (["travel"], True)])
+def test_one_domain_alone_is_told(
+    tmp_path: Path, tiny_model: Path, sentences: list[str], genres: list[str], warned: bool
+) -> None:
+    work, listener = prepare(tmp_path, tiny_model, sentences[:50], genres), Listener()
+    numbers = Overrides(max_steps=1, batch_size=8, dtype="float32", device="cpu")
+    distill.run(distill.Params("metakd", "teacher:1", numbers=numbers), work, listener)  # type: ignore[arg-type]
+    assert any("one domain only" in message for message in listener.warnings) == warned
