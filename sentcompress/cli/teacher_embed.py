@@ -32,6 +32,9 @@ def command(
     max_length: Annotated[
         int | None, typer.Option("--max-length", help="Cut sentences at so many tokens instead of the teacher's own.")
     ] = None,
+    normalize: Annotated[
+        bool, typer.Option("--normalize", help="Scale vectors to length one, as HPD's code does with SimCSE's.")
+    ] = False,
     store: Annotated[str, typer.Option("--store", help="How vectors are kept: float32 or float16.")] = "float32",
     dtype: options.Dtype = "auto",
     device: options.Device = "auto",
@@ -63,6 +66,7 @@ def command(
         pooling=pooling,
         trust_remote_code=trust_remote_code,
         max_length=max_length,
+        normalize=normalize,
         store=store,
         dtype=dtype,
         device=device,

@@ -90,6 +90,11 @@ class Method(nn.Module):
         self.shapes = shapes
         self.settings = {**{name: option.default for name, option in self.options.items()}, **options}
 
+    @classmethod
+    def teacher_recipe(cls, hidden: int) -> Recipe:
+        """What `train-teacher` goes by, for a model whose hidden states are `hidden` wide (0: not known)."""
+        return cls.recipe
+
     # `*args: Any` beside `**views: Any` is what lets a type checker accept the named views of each method instead.
     def objective(self, *args: Any, **views: Any) -> dict[str, Tensor]:
         """The weighted terms of the loss, by name; their sum is what is minimised. Changes nothing."""

@@ -57,13 +57,15 @@ class Bottleneck(nn.Module):
     @torch.no_grad()
     def look(self, inputs: Tensor, states: Tensor) -> None:
         """Note the kernels' mean values on this batch."""
-        for name, vectors in (("kernel_x", inputs), ("kernel_s", states)):
+        # A linear kernel's means are of another kind: no gamma moves them, and 0 or 80 is nothing to worry about.
+        name = "linear" if self.settings["kernel"] == "linear" else "kernel"
+        for side, vectors in (("x", inputs), ("s", states)):
             mean = mean_off_diagonal(self._kernel(vectors))
             if mean is not None:
-                self._means[name] = mean
+                self._means[f"{name}_{side}"] = mean
 
     def watched(self) -> dict[str, float]:
-        """The last noted means: `kernel_x` and `kernel_s`."""
+        """The last noted means: `kernel_x` and `kernel_s`, or `linear_x` and `linear_s` with kernel=linear."""
         return {name: float(mean) for name, mean in self._means.items()}
 
     def _kernel(self, vectors: Tensor) -> Tensor:

@@ -125,13 +125,26 @@ class IBKDFinetune(TripletMethod):
         teacher: Tensor | None = None,
     ) -> dict[str, Tensor]:
         terms = self.triplet_terms(anchor, positive, negatives, student, teacher)
-        sides = [(inputs, anchor), (positive_inputs, positive), (negative_inputs, negatives)]
-        given = [(x, s) for x, s in sides if x is not None]
-        everything = (torch.cat([x for x, _ in given]), torch.cat([s for _, s in given]))
+        everything = _joined((inputs, anchor), (positive_inputs, positive), (negative_inputs, negatives))
         return {**terms, "hsic": self.bottleneck(*everything)}
 
-    def update(self, anchor: Tensor, inputs: Tensor, **others: Tensor) -> None:
-        self.bottleneck.look(inputs, anchor)
+    def update(
+        self,
+        anchor: Tensor,
+        positive: Tensor,
+        negatives: Tensor,
+        inputs: Tensor,
+        positive_inputs: Tensor | None = None,
+        negative_inputs: Tensor | None = None,
+        **others: Tensor,
+    ) -> None:
+        self.bottleneck.look(*_joined((inputs, anchor), (positive_inputs, positive), (negative_inputs, negatives)))
 
     def watched(self) -> dict[str, float]:
         return {**super().watched(), **self.bottleneck.watched()}
+
+
+def _joined(*sides: tuple[Tensor | None, Tensor]) -> tuple[Tensor, Tensor]:
+    """X and S of all the sides whose X there is."""
+    given = [(x, s) for x, s in sides if x is not None]
+    return torch.cat([x for x, _ in given]), torch.cat([s for _, s in given])

@@ -17,6 +17,7 @@ BASELINE_RECIPE = Recipe(
     schedule=Number("cosine", f"as ckd: {CODE}"),
     warmup_epochs=Number(0.1, f"as ckd: {CODE}"),
     clip=Number(1.0, f"as ckd: {CODE}"),
+    betas=Number("0.9 0.98", f"as ckd: {CODE}"),
     eval_every=Number(125, f"as ckd: {CODE}"),
     patience=Number(3, f"as ckd: {CODE}"),
     dropout=Number(0.0, f"{OURS}: the target of a sentence is one fixed vector, and noise only blurs it"),

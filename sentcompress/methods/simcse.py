@@ -2,10 +2,15 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from torch import Tensor
 
 from sentcompress.methods.recipe import CODE, OURS, PAPER, Number, Recipe
 from sentcompress.methods.triplets import TRIPLET_OPTIONS, TripletMethod
+
+# Hidden width of BERT-large and RoBERTa-large.
+LARGE = 1024
 
 
 class SimCSE(TripletMethod):
@@ -16,9 +21,9 @@ class SimCSE(TripletMethod):
     other anchors among them. z = s, or P s with `dim`: the linear head P stays ("+Projection-128").
 
     The recipe is DistilCSE's stage 2, a student that was distilled before, with SimCSE's fixed temperature; its code
-    learns the scale from 20 (`temperature=0`), and takes 1e-5 for 52M parameters. For other uses:
-    a teacher, or a student from scratch (SimCSE paper): batch 512, 3 epochs, 32 tokens, learning rate 5e-5 (base) or
-    1e-5 (large), linear decay; HPD's baseline students: batch 256, 3 epochs, learning rate 1e-3, which looks high.
+    learns the scale from 20 (`temperature=0`), and takes 1e-5 for 52M parameters. `train-teacher` goes by SimCSE's
+    paper instead: batch 512, 3 epochs, 32 tokens, learning rate 5e-5 or, for models 1,024 wide and more (large), 1e-5,
+    linear decay. HPD's baseline students: batch 256, 3 epochs, learning rate 1e-3, which looks high.
     """
 
     title = "Supervised contrastive learning on triplets"
@@ -45,6 +50,14 @@ class SimCSE(TripletMethod):
         ),
     )
     options = TRIPLET_OPTIONS
+
+    @classmethod
+    def teacher_recipe(cls, hidden: int) -> Recipe:
+        lr = (
+            Number(1e-5, f"{PAPER}, for large models") if hidden >= LARGE else Number(5e-5, f"{PAPER}, for base models")
+        )
+        epochs, batch, length = Number(3, PAPER), Number(512, PAPER), Number(32, PAPER)
+        return replace(cls.recipe, lr=lr, epochs=epochs, batch_size=batch, max_length=length)
 
     def objective(
         self,

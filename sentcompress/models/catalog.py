@@ -28,6 +28,7 @@ class NamedModel:
         digest: what the request records for that reference.
         pooling: how a checkpoint without modules is pooled.
         max_length: tokens that are read of a text; None leaves the model's own limit.
+        normalize: scale its vectors to length one, whatever the model itself does.
     """
 
     source: Source
@@ -37,6 +38,7 @@ class NamedModel:
     pooling: str = "auto"
     trust_remote_code: bool = False
     max_length: int | None = None
+    normalize: bool = False
 
     @property
     def slug(self) -> str:
@@ -48,6 +50,7 @@ class NamedModel:
         encoder = load_encoder(self.source, pooling=self.pooling, trust_remote_code=self.trust_remote_code)
         if self.max_length is not None:
             encoder.text = replace(encoder.text, max_length=self.max_length)
+        encoder.normalize = encoder.normalize or self.normalize
         return encoder
 
 
@@ -85,13 +88,17 @@ def find_teacher(work: WorkDirectory) -> NamedModel:
         return find_model(work, EMBEDDED)
     vectors = work.get("teacher-vectors", names[-1])
     asked = vectors.parameters
-    max_length, pooling = asked.get("max_length"), asked.get("pooling", "auto")
+    max_length, pooling, normalize = (
+        asked.get("max_length"),
+        asked.get("pooling", "auto"),
+        asked.get("normalize", False),
+    )
     source = resolve(
         asked["teacher"], revision=asked.get("revision"), trust_remote_code=bool(asked.get("trust_remote_code"))
     )
-    # Read at another length or pooled in another way, it is another model than its files alone: the vectors stand
-    # for it.
-    as_files = max_length is None and pooling == "auto"
+    # Read at another length, pooled or scaled in another way, it is another model than its files alone: the vectors
+    # stand for it.
+    as_files = max_length is None and pooling == "auto" and not normalize
     return NamedModel(
         source,
         _label(asked["teacher"], source),
@@ -100,6 +107,7 @@ def find_teacher(work: WorkDirectory) -> NamedModel:
         pooling,
         bool(asked.get("trust_remote_code")),
         max_length,
+        normalize,
     )
 
 

@@ -14,12 +14,11 @@ import torch
 from torch import Tensor, nn
 
 from sentcompress.errors import InputError
+from sentcompress.models.positions import first_position
 from sentcompress.models.token_states import TokenStates
 
 # Teachers whose layers ELECTRA's are: post-norm, learnt absolute positions.
 FACTORISABLE = ("bert", "roberta", "xlm-roberta", "electra")
-# RoBERTa and its kin count positions from padding_idx + 1.
-OFFSET_POSITIONS = ("roberta", "xlm-roberta")
 # What the student's configuration takes over from the teacher's.
 KEPT = (
     *("vocab_size", "hidden_size", "num_attention_heads", "intermediate_size", "num_hidden_layers", "hidden_act"),
@@ -119,10 +118,9 @@ def _embeddings(transformer: Any) -> _Embeddings:
     config, module = transformer.config, transformer.embeddings
     hidden = int(config.hidden_size)
     project = getattr(transformer, "embeddings_project", None)
-    first = module.position_embeddings.padding_idx + 1 if config.model_type in OFFSET_POSITIONS else 0
     return _Embeddings(
         words=module.word_embeddings.weight.detach(),
-        positions=module.position_embeddings.weight.detach()[first:],
+        positions=module.position_embeddings.weight.detach()[first_position(module.position_embeddings) :],
         types=module.token_type_embeddings.weight.detach(),
         weight=module.LayerNorm.weight.detach(),
         bias=module.LayerNorm.bias.detach(),

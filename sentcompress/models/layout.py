@@ -26,6 +26,7 @@ from sentcompress.models.checkpoint import (
 )
 from sentcompress.models.encoder import ACTIVATIONS, Dense, Encoder, TextSettings
 from sentcompress.models.pooling import MODES
+from sentcompress.models.positions import readable_positions
 from sentcompress.models.sources import Source, resolve, transformer_folder
 
 # In the order in which sentence-transformers concatenates the vectors of several modes.
@@ -61,13 +62,24 @@ def load_encoder(source: Source, *, pooling: str = "auto", trust_remote_code: bo
     transformer, tokenizer, simcse_head = load_transformer(
         transformer_folder(source.path), source.label, trust_remote_code
     )
-    text = _text_settings(source.path, transformer.config, tokenizer)
+    text = _text_settings(source.path, transformer, tokenizer)
     if (source.path / "modules.json").is_file():
         modes, dense, normalize = _modules(source.path)
     else:
         modes, dense, normalize = _plain(source.label, pooling, simcse_head)
     encoder = Encoder(transformer, tokenizer, pooling=modes, dense=dense, normalize=normalize, text=text)
     return encoder.eval()
+
+
+def hidden_width(source: Source) -> int:
+    """The width of a model's hidden states as its configuration says; 0 where it does not.
+
+    Raises:
+        InputError: if the configuration is missing or damaged.
+    """
+    config = read_json(transformer_folder(source.path) / "config.json")
+    named = (config.get(name) for name in ("hidden_size", "dim", "d_model"))
+    return next((int(width) for width in named if width), 0)
 
 
 def save_encoder(encoder: Encoder, folder: Path) -> None:
@@ -245,15 +257,14 @@ def _save_dense(layer: Dense, folder: Path) -> None:
     save_file({k: v.detach().cpu().contiguous() for k, v in layer.state_dict().items()}, folder / "model.safetensors")
 
 
-def _text_settings(folder: Path, config: Any, tokenizer: Any) -> TextSettings:
+def _text_settings(folder: Path, transformer: Any, tokenizer: Any) -> TextSettings:
     root = transformer_folder(folder)
     settings: dict[str, Any] = next((read_json(root / f) for f in SETTINGS_FILES if (root / f).is_file()), {})
-    # As sentence-transformers: its own setting first, else what both tokenizer and position table allow.
-    limit = settings.get("max_seq_length")
-    if limit is None:
-        positions = getattr(config, "max_position_embeddings", None) or tokenizer.model_max_length
-        limit = min(int(tokenizer.model_max_length), int(positions))
-    return TextSettings(int(limit), bool(settings.get("do_lower_case")), _default_prompt(folder))
+    # As sentence-transformers: its own setting first, else what the tokenizer allows; but never more than the position
+    # table holds, where sentence-transformers lets RoBERTa's 514 rows count as 514 tokens.
+    limit = settings.get("max_seq_length") or tokenizer.model_max_length
+    limit = min(int(limit), readable_positions(transformer) or int(limit))
+    return TextSettings(limit, bool(settings.get("do_lower_case")), _default_prompt(folder))
 
 
 def _default_prompt(folder: Path) -> str:

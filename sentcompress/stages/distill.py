@@ -233,7 +233,8 @@ class _Distillation:
             return collate(rows, tokens, supplied.fields, pad)
 
         rows, dev = self._rows_and_dev(encoder, method, table, tensors)
-        plan = Plan(rows, tokens.lengths[rows], settings.batch_size, settings.token_budget, settings.seed)
+        budget = settings.token_budget(method.contrastive)
+        plan = Plan(rows, tokens.lengths[rows], settings.batch_size, budget, settings.seed)
         trained = session.train(plan, tensors, supplied.views, dev)
         recipe = params.numbers.apply(method_class(params.method).recipe)
         return session.finish(session.facts(trained, len(rows), recipe, self._own_facts(options)))

@@ -145,6 +145,11 @@ class _Mining:
     reporter: Reporter
 
     def run(self) -> Artifact:
+        if self.params.similarity == "dot" and self.params.rules.max_score is not None:
+            self.reporter.warn(
+                f"inner products may be any number, and {self.params.rules.max_score:g} of one says little: "
+                "--max-score 0 sets no limit"
+            )
         gathered = self._gather()
         count = self.params.rules.count
         if gathered.corpus <= count:

@@ -22,6 +22,7 @@ from sentcompress.models.catalog import MODEL_FOLDER
 from sentcompress.models.devices import DTYPES, pick_device
 from sentcompress.models.encoder import Encoder
 from sentcompress.models.layout import POOLING_CHOICES, load_encoder
+from sentcompress.models.positions import readable_positions
 from sentcompress.models.sources import EMBEDDED, Source, resolve
 from sentcompress.progress import SILENT, Reporter
 from sentcompress.records import LOG
@@ -44,6 +45,7 @@ class Params:
     pooling: str = "auto"
     trust_remote_code: bool = False
     max_length: int | None = None
+    normalize: bool = False
     store: str = "float32"
     dtype: str = "auto"
     device: str = "auto"
@@ -122,6 +124,9 @@ def _request(params: Params, sentences: Artifact, source: Source) -> Request:
         # What was asked for: "auto" stays "auto", else a request could not be compared before measuring.
         "compute_dtype": params.dtype,
     }
+    # Only where they were asked for, so that vectors of before there were such options stay fresh.
+    if params.normalize:
+        asked["normalize"] = True
     if params.layers:
         asked["layers"] = list(params.layers)
     inputs = {sentences.reference: sentences.digest, f"model:{teacher}": source.digest}
@@ -131,13 +136,14 @@ def _request(params: Params, sentences: Artifact, source: Source) -> Request:
 def _teacher(params: Params, source: Source) -> Encoder:
     encoder = load_encoder(source, pooling=params.pooling, trust_remote_code=params.trust_remote_code)
     if params.max_length is not None:
-        positions = getattr(encoder.config, "max_position_embeddings", None)
+        positions = readable_positions(encoder.transformer)
         if positions is not None and params.max_length > positions:
             raise InputError(
                 f"{source.label} reads at most {positions} tokens, not {params.max_length}",
                 f"use --max-length {positions} or less",
             )
         encoder.text = replace(encoder.text, max_length=params.max_length)
+    encoder.normalize = encoder.normalize or params.normalize
     depth = int(getattr(encoder.config, "num_hidden_layers", 0))
     if params.layers and params.layers[-1] > depth:
         raise InputError(

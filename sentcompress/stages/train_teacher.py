@@ -18,10 +18,10 @@ from sentcompress.corpora.text_files import BadRecords
 from sentcompress.errors import InputError, UsageError, did_you_mean, raise_faults
 from sentcompress.methods import OBJECTIVES, objective_class
 from sentcompress.methods.base import Shapes
-from sentcompress.methods.recipe import parse_options
+from sentcompress.methods.recipe import Recipe, parse_options
 from sentcompress.models.devices import pick_device
 from sentcompress.models.encoder import Dense, Encoder
-from sentcompress.models.layout import load_encoder
+from sentcompress.models.layout import hidden_width, load_encoder
 from sentcompress.models.sources import Source, resolve
 from sentcompress.progress import SILENT, Reporter
 from sentcompress.training.dev import Dev, sts_dev
@@ -55,9 +55,13 @@ class Params:
     name: str | None = None
     force: bool = False
 
-    def settings(self) -> Settings:
+    def recipe(self, hidden: int) -> Recipe:
+        """The objective's recipe for teachers of hidden width `hidden`, with what was asked for in its place."""
+        return self.numbers.apply(objective_class(self.objective).teacher_recipe(hidden))
+
+    def settings(self, hidden: int = 0) -> Settings:
         """Recipe and flags put together."""
-        return Settings.of(objective_class(self.objective).recipe, self.numbers)
+        return Settings.of(objective_class(self.objective).teacher_recipe(hidden), self.numbers)
 
     def objective_options(self) -> dict[str, Any]:
         """All switches of the objective, with what `--set` says."""
@@ -94,23 +98,24 @@ def run(params: Params, work: WorkDirectory, reporter: Reporter = SILENT) -> Art
     """
     params.check()
     source = resolve(params.model, revision=params.revision, trust_remote_code=params.trust_remote_code)
+    hidden = hidden_width(source)
     pairs = read_dev(params.dev) if params.dev else None
     reading = ReadOptions(None, (), "train")
     with open_inputs(params.triplets, reading, None, None, work.path, reporter) as inputs:
-        request = _request(params, source, inputs)
+        request = _request(params, hidden, source, inputs)
         with work.build(request, force=params.force, reporter=reporter) as build:
             if build.fresh:
                 return build.fresh
             _read(inputs, params, build, reporter)
-            return _Training(params, source, pairs, build, reporter).run()
+            return _Training(params, hidden, source, pairs, build, reporter).run()
 
 
-def _request(params: Params, source: Source, inputs: list[Input]) -> Request:
+def _request(params: Params, hidden: int, source: Source, inputs: list[Input]) -> Request:
     digests = {f"model:{source.label}": source.digest, **{given.reference: given.digest for given in inputs}}
     if params.dev is not None:
         digests[f"file:{params.dev.resolve()}"] = file_digest(params.dev)
     asked = {
-        **params.settings().that_matter(),
+        **params.settings(hidden).that_matter(),
         "objective": params.objective,
         "model": source.label,
         "revision": params.revision,
@@ -145,6 +150,7 @@ class _Training:
     """One build of a teacher."""
 
     params: Params
+    hidden: int
     source: Source
     pairs: StsSubset | None
     build: Build
@@ -152,7 +158,7 @@ class _Training:
 
     def run(self) -> Artifact:
         params, options = self.params, self.params.objective_options()
-        settings, device = params.settings(), pick_device(params.numbers.device)
+        settings, device = params.settings(self.hidden), pick_device(params.numbers.device)
         torch.manual_seed(settings.seed)
         encoder = self._encoder()
         settings = replace(settings, max_length=min(settings.max_length, encoder.text.max_length))
@@ -172,7 +178,7 @@ class _Training:
         trained = session.train(
             data.plan(rows, settings), data.collate, TripletViews(encoder, method.needs, layer), dev
         )
-        recipe = params.numbers.apply(objective_class(params.objective).recipe)
+        recipe = params.recipe(self.hidden)
         own = {
             "objective": params.objective,
             "started_from": self.source.label,

@@ -17,6 +17,8 @@ from sentcompress.training.health import Health, Watch
 
 # Of two dev scores, which are the same number on a CPU; on a GPU the order of a sum may differ.
 TOLERANCE = 1e-5
+# Of two dev scores of the same weights, perhaps taken on two machines, where a run was resumed.
+ELSEWHERE = 0.05
 
 
 @dataclass(frozen=True)
@@ -29,11 +31,16 @@ class Deployed:
     parameters: int
 
 
-def deploy(encoder: Encoder, method: Method, folder: Path, dev: Dev, device: torch.device) -> Deployed:
+def deploy(
+    encoder: Encoder, method: Method, folder: Path, dev: Dev, device: torch.device, *, chosen_by: float | None
+) -> Deployed:
     """Write the student with what the method leaves in it, read it back, and take its dev score.
 
+    Args:
+        chosen_by: the dev score that these weights were chosen by.
+
     Raises:
-        TrainingError: if the folder does not give the vectors that were trained.
+        TrainingError: if the folder does not give the vectors that were trained, or these are not those chosen.
     """
     if folder.exists():
         shutil.rmtree(folder)  # left by a run that was killed while it wrote
@@ -46,6 +53,8 @@ def deploy(encoder: Encoder, method: Method, folder: Path, dev: Dev, device: tor
         text=encoder.text,
     )
     expected = dev.score(lambda ids, mask: method.deploy(encoder.embed(ids, mask)), device)
+    if chosen_by is not None and abs(expected - chosen_by) > ELSEWHERE:
+        raise TrainingError(f"the weights chosen by a dev score of {chosen_by:.6f} score {expected:.6f} now")
     save_encoder(whole, folder)
     saved = read_back(whole, folder).to(device)
     watch = Watch(saved.embed)

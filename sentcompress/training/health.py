@@ -23,7 +23,8 @@ COLLAPSED_COSINE = 0.98
 COLLAPSED_RANK = 2.0
 # Points of dev score below the best one (or below the start) that no noise explains.
 LOST = 20.0
-HIGH_LR = 3e-4
+# A rate that some methods bear with, and one that hardly any does.
+HIGH_LR, VERY_HIGH_LR = 3e-4, 1e-3
 
 
 @dataclass(frozen=True)
@@ -74,6 +75,14 @@ class Watch:
             return Health(1.0, 1.0)
 
 
+@dataclass(frozen=True)
+class Diagnosis:
+    """What is wrong with a student, in words; `kind` is the same for as long as the same thing is wrong."""
+
+    kind: str
+    text: str
+
+
 def diagnose(
     health: Health | None,
     *,
@@ -81,7 +90,7 @@ def diagnose(
     best: float,
     settings: Settings,
     watched: Mapping[str, float],
-) -> str | None:
+) -> Diagnosis | None:
     """What is wrong with the student and why that is likely; None while nothing is.
 
     Args:
@@ -89,27 +98,34 @@ def diagnose(
         score, best: dev scores: the newest, and the best so far (the start counts).
         watched: what the method shows beside its loss.
     """
+    cause, why = _cause(settings, watched)
     if health is not None and health.collapsed:
-        return (
+        found = (
             f"the student has collapsed: two unrelated sentences have a cosine of {health.mean_cosine:.3f}, and its "
-            f"vectors use {health.effective_rank:.1f} directions; likely cause: {_cause(settings, watched)}"
+            f"vectors use {health.effective_rank:.1f} directions; likely cause: {why}"
         )
+        return Diagnosis(f"collapsed, {cause}", found)
     if best - score > LOST:
-        return (
-            f"the student has lost what it had learnt: dev {score:.2f} after {best:.2f}; "
-            f"likely cause: {_cause(settings, watched)}"
-        )
+        found = f"the student has lost what it had learnt: dev {score:.2f} after {best:.2f}; likely cause: {why}"
+        return Diagnosis(f"lost, {cause}", found)
     return None
 
 
-def _cause(settings: Settings, watched: Mapping[str, float]) -> str:
+def _cause(settings: Settings, watched: Mapping[str, float]) -> tuple[str, str]:
+    """A name for the likely cause, and what to say of it."""
+    rate = f"a learning rate of {settings.lr:g} is high; try a third of it, or more --warmup-steps"
+    if settings.lr > VERY_HIGH_LR:
+        return "rate", rate
+    # Of kernels with a gamma. A linear one has none, and its mean may be any number.
     for kernel in (watched[name] for name in ("kernel_x", "kernel_s") if name in watched):
         if not 0.01 < kernel < 0.99:
-            return f"the kernel's mean is {kernel:.3f}, where its gradient vanishes: choose another gamma"
+            return "kernel", f"the kernel's mean is {kernel:.3f}, where its gradient vanishes: choose another gamma"
     if watched.get("temperature", 0.0) > 1.0:
-        return f"a temperature of {watched['temperature']:.2f} hardly tells sentences apart: fix a lower one"
+        warm = f"a temperature of {watched['temperature']:.2f} hardly tells sentences apart: fix a lower one"
+        return "temperature", warm
     if settings.lr > HIGH_LR:
-        return f"a learning rate of {settings.lr:g} is high; try a third of it, or more --warmup-steps"
+        return "rate", rate
     if settings.batch_size * settings.grad_accum < 16:
-        return f"batches of {settings.batch_size} are small; use a larger --batch-size or --grad-accum"
-    return "a loss that one vector for all sentences satisfies, or targets that hardly differ: look at the data"
+        return "batch", f"batches of {settings.batch_size} are small; use a larger --batch-size or --grad-accum"
+    data = "a loss that one vector for all sentences satisfies, or targets that hardly differ: look at the data"
+    return "data", data

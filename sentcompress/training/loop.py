@@ -47,6 +47,7 @@ class Progress:
     start_score: float | None = None
     mean_cosine: float | None = None
     effective_rank: float | None = None
+    wrong: str = ""
     warning: str = ""
     dtype: str = ""
     dtype_reason: str = ""
@@ -232,9 +233,9 @@ class Training:
             settings=self.settings,
             watched=self.method.watched(),
         )
-        if found and not progress.warning:
-            self.reporter.warn(f"step {progress.step}: {found}")
-        progress.warning = found or ""
+        if found and found.kind != progress.wrong:
+            self.reporter.warn(f"step {progress.step}: {found.text}")
+        progress.wrong, progress.warning = (found.kind, found.text) if found else ("", "")
 
     def _tell(self, values: Mapping[str, float | None], log: TrainingLog) -> None:
         progress = self.progress

@@ -100,7 +100,8 @@ class Session:
                 f"training did not make the student better than its start (dev {progress.best_score:.2f}): "
                 "the weights it started from are kept"
             )
-        measured = deploy(self.encoder, self.method, self.build.path / MODEL_FOLDER, dev, self.device)
+        folder = self.build.path / MODEL_FOLDER
+        measured = deploy(self.encoder, self.method, folder, dev, self.device, chosen_by=progress.best_score)
         return progress, measured, dev
 
     def _run(self, training: Training) -> Progress:
@@ -111,7 +112,8 @@ class Session:
                 raise
             folder = self.build.path / BEST
             training.restore_best()
-            deploy(self.encoder, self.method, folder, training.dev, self.device)
+            chosen_by = training.progress.best_score
+            deploy(self.encoder, self.method, folder, training.dev, self.device, chosen_by=chosen_by)
             kept = (
                 f"the best weights so far are the model folder {folder}; a new run under another --name leaves it there"
             )

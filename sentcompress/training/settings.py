@@ -10,6 +10,8 @@ from sentcompress.methods.recipe import Recipe
 from sentcompress.training.schedule import SCHEDULES
 
 DTYPES = ("auto", "float32", "bfloat16")
+# What a sentence may take of a batch on average, unless told otherwise: longer ones make smaller batches.
+TOKENS_A_ROW = 64
 
 
 @dataclass(frozen=True)
@@ -18,7 +20,8 @@ class Overrides:
 
     Attributes:
         warmup_ratio: warm-up as a share of all steps, in place of what the recipe says in steps or epochs.
-        batch_tokens: padding included, a batch holds no more tokens than this; None is `batch_size` x 64.
+        batch_tokens: padding included, a batch holds no more tokens than this; None is `batch_size` x 64, and no limit
+            for contrastive methods, whose rows are each other's negatives.
         grad_accum: so many batches make one step. Contrastive methods see the rows of all of them as negatives.
         max_steps: stop after so many steps, with the schedule shortened to match; None is no limit.
         checkpoint_seconds: time between checkpoints; it has no influence on the result.
@@ -85,9 +88,14 @@ class Settings:
         first, second = (float(beta) for beta in str(values.pop("betas")).split())
         return cls(**values, betas=(first, second))
 
-    @property
-    def token_budget(self) -> int:
-        return self.batch_tokens or self.batch_size * 64
+    def token_budget(self, contrastive: bool = False) -> int:
+        """The tokens that a batch may hold, padding included.
+
+        Where its rows are each other's negatives, no row is left out unless `batch_tokens` asks for it.
+        """
+        return self.batch_tokens or self.batch_size * (
+            self.max_length if contrastive else min(self.max_length, TOKENS_A_ROW)
+        )
 
     def that_matter(self) -> dict[str, Any]:
         """All that the result depends on: not the device, nor how often a checkpoint is written."""

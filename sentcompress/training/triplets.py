@@ -39,7 +39,7 @@ class KeptSentences:
         generator = np.random.default_rng((settings.seed, int(triplets[0, 0]), int(triplets.sum())))
         place = int(generator.integers(len(order)))
         longest = max(1, int(self._tokens.lengths[order[place]]))
-        count = max(1, min(settings.batch_size, settings.token_budget // longest, len(order)))
+        count = max(1, min(settings.batch_size, settings.token_budget() // longest, len(order)))
         start = max(0, min(place - count + 1, len(order) - count))
         return collate(order[start : start + count], self._tokens, self._fields, pad)
 
@@ -65,7 +65,7 @@ class TripletData:
     def plan(self, rows: Rows, settings: Settings) -> Plan:
         """Batches of the triplets numbered `rows`; a triplet is as long as all its texts."""
         lengths = self.tokens.lengths[self.triplets[rows]].max(axis=1) * np.int32(self.triplets.shape[1])
-        budget = settings.batch_tokens or settings.batch_size * 64 * self.triplets.shape[1]
+        budget = settings.batch_tokens or settings.token_budget(contrastive=True) * self.triplets.shape[1]
         return Plan(rows, lengths.astype(np.int32), settings.batch_size, budget, settings.seed)
 
     def collate(self, rows: Rows) -> Batch:

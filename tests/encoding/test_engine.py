@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import gzip
-import json
 import random
 from collections.abc import Callable
 from pathlib import Path
@@ -13,7 +12,7 @@ import numpy as np
 import numpy.typing as npt
 import pytest
 import torch
-from tiny_models import make_sentences, make_tiny_model
+from tiny_models import make_roberta, make_sentences, make_tiny_model
 
 from sentcompress.encoding import batches
 from sentcompress.encoding.engine import EncodeEngine
@@ -40,55 +39,6 @@ def with_parts(folder: Path, target: Path, **parts: Any) -> Path:
     given: dict[str, Any] = {"pooling": encoder.pooling, "normalize": encoder.normalize, "text": encoder.text, **parts}
     save_encoder(Encoder(encoder.transformer, encoder.tokenizer, **given), target)
     return target
-
-
-def make_roberta(folder: Path) -> Path:
-    """A tiny RoBERTa, whose positions start behind its padding token, with a byte-level vocabulary."""
-    from tokenizers import Tokenizer, models, pre_tokenizers, processors
-    from transformers import PreTrainedTokenizerFast, RobertaConfig, RobertaModel
-
-    specials = ["<s>", "<pad>", "</s>", "<unk>", "<mask>"]
-    alphabet = sorted(pre_tokenizers.ByteLevel.alphabet())
-    vocabulary = {token: number for number, token in enumerate([*specials, *alphabet])}
-    inner = Tokenizer(models.BPE(vocab=vocabulary, merges=[], unk_token="<unk>"))
-    inner.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=False)
-    inner.post_processor = processors.TemplateProcessing(single="<s> $A </s>", special_tokens=[("<s>", 0), ("</s>", 2)])
-    tokenizer = PreTrainedTokenizerFast(
-        tokenizer_object=inner,
-        bos_token="<s>",
-        cls_token="<s>",
-        pad_token="<pad>",
-        eos_token="</s>",
-        sep_token="</s>",
-        unk_token="<unk>",
-        mask_token="<mask>",
-        model_max_length=64,
-    )
-    torch.manual_seed(3)
-    config = RobertaConfig(
-        vocab_size=len(vocabulary),
-        hidden_size=32,
-        num_hidden_layers=2,
-        num_attention_heads=4,
-        intermediate_size=64,
-        max_position_embeddings=66,
-        pad_token_id=1,
-        initializer_range=0.2,
-    )
-    folder.mkdir()
-    RobertaModel(config, add_pooling_layer=False).save_pretrained(folder)
-    tokenizer.save_pretrained(folder)
-    (folder / "sentence_bert_config.json").write_text(json.dumps({"max_seq_length": 64, "do_lower_case": False}))
-    modules = [("", "Transformer"), ("1_Pooling", "Pooling")]
-    listed = [
-        {"idx": i, "name": str(i), "path": path, "type": f"sentence_transformers.models.{kind}"}
-        for i, (path, kind) in enumerate(modules)
-    ]
-    (folder / "modules.json").write_text(json.dumps(listed))
-    (folder / "1_Pooling").mkdir()
-    pooling = {"word_embedding_dimension": 32, "pooling_mode_cls_token": False, "pooling_mode_mean_tokens": True}
-    (folder / "1_Pooling" / "config.json").write_text(json.dumps(pooling))
-    return folder
 
 
 def make_dense(source: Path, target: Path) -> Path:

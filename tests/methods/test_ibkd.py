@@ -103,6 +103,16 @@ def test_the_kernels_means_are_logged() -> None:
         assert method.watched()[name] == pytest.approx(gram[apart].mean())
 
 
+def test_the_mean_of_a_linear_kernel_has_a_name_of_its_own() -> None:
+    """No gamma moves it, and where it lies says nothing of gradients."""
+    n = numbers()
+    method, _, _ = make({"kernel": "linear"})
+    method.update(**{name: torch.tensor(value) for name, value in n.items()})
+    apart = ~np.eye(B, dtype=bool)
+    assert set(method.watched()) == {"linear_x", "linear_s"}
+    assert method.watched()["linear_x"] == pytest.approx((n["inputs"] @ n["inputs"].T)[apart].mean())
+
+
 def test_long_vectors_are_seen_to_vanish_from_the_kernel() -> None:
     method, _, _ = make({})
     method.update(torch.randn(B, STUDENT), torch.randn(B, TEACHER), 100 * torch.randn(B, HIDDEN))
@@ -183,3 +193,12 @@ def test_stage_two_takes_the_anchors_alone_where_only_their_inputs_are_given() -
     assert float(method.objective(**views)["hsic"]) == pytest.approx(wanted, rel=1e-9)
     method.update(**views)
     assert set(method.watched()) == {"kernel_x", "kernel_s"}
+
+
+def test_stage_two_logs_the_kernels_that_are_in_its_loss() -> None:
+    n = triplets(2)
+    method = IBKDFinetune(Shapes(STUDENT, 0, hidden=HIDDEN, hard_negatives=2), {"gamma": 0.2})
+    method.update(**{name: torch.tensor(value) for name, value in n.items()})
+    x = np.concatenate([n["inputs"], n["positive_inputs"], n["negative_inputs"]])
+    gram = np.exp(-0.2 * ((x[:, None] - x[None]) ** 2).sum(-1))
+    assert method.watched()["kernel_x"] == pytest.approx(gram[~np.eye(len(x), dtype=bool)].mean())

@@ -142,6 +142,17 @@ def test_rank_and_score_keep_likely_answers_out(work: WorkDirectory, tiny_model:
     assert limited.facts["triplets"] + limited.facts["left_out"].get("too_few_negatives", 0) == 30
 
 
+@pytest.mark.parametrize(
+    ("similarity", "limit", "warned"), [("dot", 0.9, True), ("dot", None, False), ("cosine", 0.9, False)]
+)
+def test_a_share_of_an_inner_product_is_warned_of(
+    work: WorkDirectory, tiny_model: Path, pairs: Path, similarity: str, limit: float | None, warned: bool
+) -> None:
+    listener, rules = Listener(), Rules(count=3, max_score=limit)
+    run(Params(model=str(tiny_model), pairs=pairs, rules=rules, similarity=similarity), work, listener)
+    assert any("inner products" in warning for warning in listener.warnings) == warned
+
+
 def test_random_negatives_follow_the_seed_and_not_the_size_of_chunks(
     work: WorkDirectory, tiny_model: Path, pairs: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -23,6 +23,7 @@ from sentcompress.corpora.sentence_table import SCHEMA, SHARD_PATTERN
 from sentcompress.encoding.engine import EncodeEngine
 from sentcompress.encoding.vector_shards import VectorShards
 from sentcompress.errors import InputError, MissingArtifactError, UsageError
+from sentcompress.models.catalog import find_model
 from sentcompress.models.layout import load_encoder
 from sentcompress.models.sources import resolve
 from sentcompress.stages import teacher_embed as stage
@@ -97,6 +98,21 @@ def test_sentences_are_cut_where_asked(work: WorkDirectory, tiny_model: Path) ->
     assert whole.digest != cut.digest
     with pytest.raises(InputError, match="at most 64 tokens"):
         stage.run(Params(str(tiny_model), name="long", max_length=65), work)
+
+
+def test_vectors_of_length_one_where_the_teacher_has_others(work: WorkDirectory, tmp_path: Path) -> None:
+    teacher = make_tiny_model(tmp_path / "long", normalize=False)
+    plain = stage.run(Params(str(teacher), name="plain", dtype="float32"), work)
+    unit = stage.run(Params(str(teacher), name="unit", dtype="float32", normalize=True), work)
+    assert "normalize" not in plain.parameters
+    rows = np.arange(20)
+    long, short = (VectorShards(artifact.path).rows(rows) for artifact in (plain, unit))
+    lengths = np.linalg.norm(long, axis=1, keepdims=True)
+    assert np.abs(lengths - 1).min() > 0.1
+    np.testing.assert_allclose(short, long / lengths, atol=1e-6)
+    named = find_model(work, "teacher")  # of the newest vectors
+    assert named.load().normalize
+    assert named.reference == "teacher-vectors/unit"
 
 
 def test_a_simcse_checkpoint_keeps_its_pooler(work: WorkDirectory, tmp_path: Path) -> None:

@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 from distilling import write_dev
+from tiny_models import make_tiny_model
 
 from sentcompress.artifacts import WorkDirectory
 from sentcompress.errors import InputError, UsageError
@@ -66,6 +67,27 @@ def test_a_sentence_transformers_folder_keeps_its_pooling(tmp_path: Path, tiny_m
     assert teacher.facts["pooling"] == "mean"
     assert saved.pooling == ("mean",)
     assert len(saved.dense) == 0
+
+
+@pytest.mark.parametrize(("hidden", "lr"), [(0, 5e-5), (768, 5e-5), (1024, 1e-5)])
+def test_a_teacher_is_trained_with_the_numbers_of_simcse_s_paper(hidden: int, lr: float) -> None:
+    found = Params("x", ("y",)).settings(hidden)
+    assert (found.lr, found.batch_size, found.epochs, found.max_length) == (lr, 512, 3, 32)
+    assert (found.schedule, found.warmup_steps, found.clip, found.eval_every) == ("linear", 0, 1.0, 125)
+    asked = Params("x", ("y",), numbers=Overrides(lr=2e-5, batch_size=64)).settings(hidden)
+    assert (asked.lr, asked.batch_size, asked.epochs) == (2e-5, 64, 3)
+
+
+def test_a_wide_model_is_trained_more_slowly(tmp_path: Path, triplets: Path) -> None:
+    numbers = replace(SHORT, lr=None, max_steps=1)
+    found = {}
+    for width in (32, 1024):
+        model = make_tiny_model(tmp_path / str(width), layers=1, width=width)
+        teacher = train_teacher.run(
+            Params(str(model), (str(triplets),), numbers=numbers), WorkDirectory(tmp_path / f"work-{width}")
+        )
+        found[width] = (teacher.parameters["lr"], teacher.facts["recipe"]["lr"]["value"])
+    assert found == {32: (5e-5, 5e-5), 1024: (1e-5, 1e-5)}
 
 
 def test_sentences_without_labels_are_no_triplets(tmp_path: Path, tiny_model: Path, sentences: list[str]) -> None:

@@ -53,17 +53,30 @@ def test_what_is_no_number_is_left_to_the_loss() -> None:
     assert watched(torch.full((100, 4), torch.nan)) is None
 
 
+def test_a_reason_is_the_same_for_as_long_as_it_lasts() -> None:
+    def kind(cosine: float, **given: float) -> str:
+        found = diagnose(Health(cosine, 1.2), score=80.0, best=80.0, settings=SETTINGS, watched=given)
+        assert found is not None
+        return found.kind
+
+    assert kind(0.999) == kind(0.995)
+    assert kind(0.999) != kind(0.999, temperature=3.0)
+
+
 def test_the_likely_cause_is_named() -> None:
     flat, fine = Health(0.999, 1.2), Health(0.2, 60.0)
 
     def found(health: Health = flat, score: float = 80.0, best: float = 80.0, **given: float) -> str | None:
         settings = replace(SETTINGS, **{k: v for k, v in given.items() if k in vars(SETTINGS)})
-        return diagnose(health, score=score, best=best, settings=settings, watched=given)
+        diagnosis = diagnose(health, score=score, best=best, settings=settings, watched=given)
+        return diagnosis.text if diagnosis else None
 
     assert found(fine) is None
     assert found(fine, score=70.0) is None
     assert "lost what it had learnt: dev 40.00 after 80.00" in str(found(fine, score=40.0))
     assert "learning rate of 0.01" in str(found(lr=1e-2))
+    assert "learning rate of 0.01" in str(found(lr=1e-2, kernel_x=0.001))
     assert "gamma" in str(found(kernel_x=0.999))
+    assert "gamma" not in str(found(linear_x=80.0))
     assert "temperature of 3.00" in str(found(temperature=3.0))
     assert "batches of 4" in str(found(batch_size=4))

@@ -1,0 +1,110 @@
+"""Tokens that can be read: what the position table has rows for, and not one more."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+from tiny_models import make_roberta
+from transformers import (
+    BertConfig,
+    BertModel,
+    CamembertModel,
+    DistilBertConfig,
+    DistilBertModel,
+    ElectraConfig,
+    ElectraModel,
+    MPNetConfig,
+    MPNetModel,
+    RobertaConfig,
+    RobertaModel,
+    T5Config,
+    T5EncoderModel,
+    XLMRobertaModel,
+)
+
+from sentcompress.artifacts import WorkDirectory
+from sentcompress.errors import InputError
+from sentcompress.models.layout import load_encoder
+from sentcompress.models.positions import readable_positions
+from sentcompress.models.sources import resolve
+from sentcompress.models.students import teacher_layers
+from sentcompress.stages import augment, teacher_embed
+
+ROWS = 20
+SIZES = {"vocab_size": 30, "hidden_size": 8, "num_hidden_layers": 1, "num_attention_heads": 2, "intermediate_size": 8}
+PLACES: dict[str, Any] = {"max_position_embeddings": ROWS}
+ROBERTA = RobertaConfig(**SIZES, **PLACES, pad_token_id=1)
+MODELS = {
+    "bert": lambda: BertModel(BertConfig(**SIZES, **PLACES)),
+    "electra": lambda: ElectraModel(ElectraConfig(**SIZES, **PLACES, embedding_size=4)),
+    "distilbert": lambda: DistilBertModel(
+        DistilBertConfig(vocab_size=30, dim=8, hidden_dim=8, n_layers=1, n_heads=2, **PLACES)
+    ),
+    "roberta": lambda: RobertaModel(ROBERTA),
+    "xlm-roberta": lambda: XLMRobertaModel(ROBERTA),
+    "camembert": lambda: CamembertModel(ROBERTA),
+    "mpnet": lambda: MPNetModel(MPNetConfig(**SIZES, **PLACES)),
+}
+
+
+@pytest.mark.parametrize("kind", MODELS)
+def test_so_many_tokens_can_be_read_and_no_more(kind: str) -> None:
+    model = MODELS[kind]().eval()
+    count = readable_positions(model)
+    assert count is not None
+    ids = torch.full((1, count + 1), 5)
+    with torch.inference_mode():
+        assert model(input_ids=ids[:, :count]).last_hidden_state.isfinite().all()
+        with pytest.raises((IndexError, RuntimeError, ValueError)):
+            model(input_ids=ids)
+
+
+def test_a_model_without_a_table_is_read_by_its_configuration() -> None:
+    config = T5Config(vocab_size=30, d_model=8, d_kv=4, d_ff=8, num_layers=1, num_heads=2)
+    assert readable_positions(T5EncoderModel(config)) is None
+
+
+@pytest.fixture
+def roberta(tmp_path: Path) -> Path:
+    """66 rows for 64 tokens; neither its tokenizer nor its settings say so."""
+    folder = make_roberta(tmp_path / "roberta")
+    settings = json.loads((folder / "tokenizer_config.json").read_text())
+    (folder / "tokenizer_config.json").write_text(json.dumps({**settings, "model_max_length": 10**30}))
+    (folder / "sentence_bert_config.json").unlink()
+    return folder
+
+
+LONG = " ".join(["words"] * 60)
+
+
+def test_a_long_text_is_cut_to_what_roberta_reads(roberta: Path) -> None:
+    encoder = load_encoder(resolve(str(roberta)))
+    assert encoder.text.max_length == 64
+    ids = torch.tensor(encoder.tokenize([LONG]))
+    assert ids.shape == (1, 64)
+    assert encoder.embed(ids, torch.ones_like(ids)).isfinite().all()
+    for narrow in (None, 8):
+        student = teacher_layers("teacher:1", resolve(str(roberta)), "auto", False, token_dim=narrow).load()
+        assert student.text.max_length == 64
+        assert student.embed(ids, torch.ones_like(ids)).isfinite().all()
+
+
+def test_a_setting_beyond_the_table_is_cut_to_it(roberta: Path) -> None:
+    (roberta / "sentence_bert_config.json").write_text(json.dumps({"max_seq_length": 66, "do_lower_case": False}))
+    assert load_encoder(resolve(str(roberta))).text.max_length == 64
+    (roberta / "sentence_bert_config.json").write_text(json.dumps({"max_seq_length": 30, "do_lower_case": False}))
+    assert load_encoder(resolve(str(roberta))).text.max_length == 30
+
+
+def test_teacher_embed_refuses_more(roberta: Path, tmp_path: Path) -> None:
+    (tmp_path / "long.txt").write_text(f"{LONG}\nA short one.\n")
+    work = WorkDirectory(tmp_path / "work")
+    augment.run(augment.Params((str(tmp_path / "long.txt"),), wordnet=0, back_translate=0), work)
+    asked = {"teacher": str(roberta), "dtype": "float32"}
+    with pytest.raises(InputError, match="reads at most 64 tokens, not 65"):
+        teacher_embed.run(teacher_embed.Params(**asked, max_length=65), work)
+    assert teacher_embed.run(teacher_embed.Params(**asked, max_length=64), work).facts["dimension"] == 32

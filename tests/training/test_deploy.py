@@ -1,0 +1,31 @@
+"""What is saved is what was chosen, or the run fails."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from distilling import make_work, write_dev
+from tiny_models import make_sentences
+
+from sentcompress.errors import TrainingError
+from sentcompress.stages import distill
+from sentcompress.training.loop import Training
+from sentcompress.training.settings import Overrides
+
+
+def test_weights_that_are_not_those_chosen_are_not_saved(
+    tmp_path: Path, tiny_model: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As if the best checkpoint had not been put back: a rate that ruins the student, and the ruin is left in place."""
+    texts = make_sentences(200)
+    work, dev = make_work(tmp_path / "work", tiny_model, texts), write_dev(tmp_path / "dev.tsv", texts[:40])
+    numbers = Overrides(lr=1.0, epochs=1, batch_size=16, max_steps=6, eval_every=2, dtype="float32", device="cpu")
+    asked = distill.Params("mse", "teacher:2", dev=dev, numbers=numbers)
+    kept = distill.run(asked, work)
+    assert kept.facts["best_step"] < kept.facts["steps"]
+    assert kept.facts["dev_of_saved_model"] == kept.facts["dev"]
+    monkeypatch.setattr(Training, "restore_best", lambda self: self.encoder.eval() and self.method.eval())
+    with pytest.raises(TrainingError, match="the weights chosen by a dev score of"):
+        distill.run(distill.Params("mse", "teacher:2", dev=dev, numbers=numbers, name="ruin"), work)
+    assert "ruin" not in work.names("students")
