@@ -228,6 +228,9 @@ class WorkDirectory:
             partial, resumed = _open_partial(request, target, force, reporter)
             try:
                 yield Build(request, target, partial, None, resumed)
+            except UsageError:
+                atomic.remove(partial)  # what cannot be done as asked will not go on when it is asked again
+                raise
             finally:
                 if partial.is_dir() and [path.name for path in partial.iterdir()] == [REQUEST]:
                     atomic.remove(partial)  # nothing was made, so there is nothing to go on with

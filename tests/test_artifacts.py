@@ -690,3 +690,20 @@ def test_a_label_as_a_part_of_a_name(label: str, part: str) -> None:
     assert name_part(label) == part
     if part:
         check_name(part)
+
+
+@pytest.mark.parametrize(("error", "left"), [(UsageError("cannot be so"), []), (InputError("cannot be read"), ["a"])])
+def test_what_cannot_be_done_as_asked_leaves_nothing_to_go_on_with(
+    tmp_path: Path, error: Exception, left: list[str]
+) -> None:
+    work = WorkDirectory(tmp_path)
+
+    def fail() -> None:
+        with work.build(Request("students", "a", "distill", {})) as build:
+            with build.write("tokens") as path:
+                path.touch()
+            raise error
+
+    with pytest.raises(type(error)):
+        fail()
+    assert work.unfinished("students") == left

@@ -22,8 +22,8 @@ def command(
         str,
         typer.Option(
             "--student",
-            help="teacher:K (the teacher's last K layers), tinybert, tinybert6, minilm, bert-base, a student's "
-            "name, a folder, or a hub name.",
+            help="teacher:K (the teacher's last K layers), tinybert, tinybert-huawei, tinybert6, minilm, bert-base, a "
+            "student's name, a folder, or a hub name.",
         ),
     ] = "teacher:3",
     dim: Annotated[

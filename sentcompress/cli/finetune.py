@@ -54,7 +54,7 @@ def command(
     checkpoint_seconds: training.CheckpointEvery = 60.0,
     sentences: Annotated[
         str | None,
-        typer.Option("--sentences", help="Name of the sentence table with the triplets. By default the newest one."),
+        typer.Option("--sentences", help="Name of the sentence table. By default the newest one with triplets."),
     ] = None,
     teacher_vectors: options.TeacherVectors = None,
     revision: options.Revision = None,

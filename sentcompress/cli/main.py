@@ -7,7 +7,9 @@ import importlib
 import io
 import os
 import re
+import signal
 import sys
+import threading
 import traceback
 from collections.abc import Sequence
 from typing import Annotated, Any, NoReturn
@@ -41,6 +43,7 @@ COMMANDS = (
     "methods",
 )
 
+GO_ON = "run the same command again: it goes on from what was finished"
 OS_ERROR = re.compile(r"\(os error (\d+)\)")
 
 app = typer.Typer(
@@ -87,7 +90,7 @@ KERNEL_CACHES = {"ONEDNN_PRIMITIVE_CACHE_CAPACITY": "16", "LRU_CACHE_CAPACITY": 
 
 
 def main(arguments: Sequence[str] | None = None) -> NoReturn:
-    """Run the command line and leave with its exit code: 0 done, 1 failed, 2 usage, 130 interrupted."""
+    """Run the command line and leave with its exit code: 0 done, 1 failed, 2 usage, 130 interrupted, 143 ended."""
     given = list(sys.argv[1:] if arguments is None else arguments)
     if "--offline" in given:
         # huggingface_hub reads its variables when it is imported, so this comes before anything else.
@@ -102,7 +105,17 @@ def main(arguments: Sequence[str] | None = None) -> NoReturn:
     sys.exit(_run(given))
 
 
+class _EndedError(KeyboardInterrupt):
+    """SIGTERM, as schedulers of clusters send it: everything is put down as after Ctrl-C."""
+
+
+def _end(*_: object) -> NoReturn:
+    raise _EndedError
+
+
 def _run(given: list[str]) -> int:
+    if threading.current_thread() is threading.main_thread() and hasattr(signal, "SIGTERM"):
+        signal.signal(signal.SIGTERM, _end)
     # Not `app(given)`: typer would turn an interrupt and a closed pipe into exit codes of its own, silently.
     command = typer.main.get_command(app)
     try:
@@ -116,8 +129,10 @@ def _run(given: list[str]) -> int:
         return _fail(error.message, error.hint, error.exit_code)
     except TyperException as error:
         return _usage(error, given)
+    except _EndedError:
+        return _fail("ended from outside (SIGTERM)", GO_ON, 143)
     except (KeyboardInterrupt, Abort):
-        return _fail("interrupted", "run the same command again to go on where it stopped", 130)
+        return _fail("interrupted", GO_ON, 130)
     except BrokenPipeError:
         # The reader of our output has gone (`| head`); there is nobody left to tell.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())

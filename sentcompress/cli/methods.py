@@ -20,13 +20,19 @@ def command(
 ) -> None:
     """What methods there are; `methods show hpd`: its equation, needs, recipe with sources, and switches."""
     from sentcompress.cli import render
-    from sentcompress.methods import METHODS
+    from sentcompress.methods import METHODS, OBJECTIVES
     from sentcompress.stages import methods as stage
 
     if action not in (None, "show"):
-        raise UsageError(f"methods {action}: no such action", f"write: sentcompress methods show {action}")
+        known = action in METHODS or action in OBJECTIVES
+        hint = (
+            f"write: sentcompress methods show {action}"
+            if known
+            else "the one there is: sentcompress methods show NAME"
+        )
+        raise UsageError(f"methods {action}: no such action", hint)
     if action == "show" and method is None:
-        raise UsageError("methods show: name a method", did_you_mean("", METHODS))
+        raise UsageError("methods show: name a method", did_you_mean("", {**METHODS, **OBJECTIVES}))
     found = stage.run(stage.Params(method))
     if as_json:
         render.print_json(found)

@@ -32,7 +32,7 @@ def command(
     split: Annotated[str | None, typer.Option("--split", help="Part of the collection. By default train.")] = None,
     sentences: Annotated[
         str | None,
-        typer.Option("--sentences", help="Name of the sentence table with triplets. By default the one made last."),
+        typer.Option("--sentences", help="Name of the sentence table. By default the newest one with triplets."),
     ] = None,
     corpus: Annotated[
         Path | None, typer.Option("--corpus", help="More texts to search: a file of any format that augment reads.")

@@ -11,6 +11,7 @@ import math
 import sys
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from datetime import UTC, datetime
 from typing import Any, Literal
 
 from rich.console import Console, Group
@@ -30,6 +31,9 @@ from rich.text import Text
 from sentcompress.artifacts import Artifact
 from sentcompress.progress import Reporter
 from sentcompress.progress import Task as ProgressTask
+
+# What was finished before is not what this command has made.
+STARTED = datetime.now(UTC)
 
 
 class _Speed(ProgressColumn):
@@ -225,6 +229,7 @@ def finished(artifact: Artifact, next_command: str | None, *, as_json: bool, qui
     if quiet or as_json:
         return
     console = Console(stderr=True, highlight=False)
-    console.print(Text(f"made  {artifact.path}"), soft_wrap=True)
+    word = "made " if datetime.fromisoformat(artifact.manifest["finished"]) >= STARTED else "there"
+    console.print(Text(f"{word} {artifact.path}"), soft_wrap=True)
     if next_command:
         console.print(Text(f"next  {next_command}"), soft_wrap=True)

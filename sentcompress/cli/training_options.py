@@ -11,7 +11,7 @@ import typer
 if TYPE_CHECKING:
     from sentcompress.training.settings import Overrides
 
-RECIPE = "By default as in the method's recipe: sentcompress methods show METHOD."
+RECIPE = "By default as in the recipe: sentcompress methods show METHOD; for teachers, docs/train-teacher.md."
 
 Epochs = Annotated[int | None, typer.Option("--epochs", help=f"Passes over the data. {RECIPE}")]
 LearningRate = Annotated[float | None, typer.Option("--lr", help="Highest learning rate.")]

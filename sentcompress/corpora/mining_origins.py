@@ -12,7 +12,7 @@ from sentcompress.corpora.collections import DataSet
 from sentcompress.corpora.mining_pairs import Gatherer, gather_collection, gather_pairs, gather_triplets
 from sentcompress.corpora.sentence_table import TRIPLETS, SentenceTable
 from sentcompress.corpora.text_files import BadRecords
-from sentcompress.errors import InputError, MissingArtifactError
+from sentcompress.errors import InputError, MissingArtifactError, did_you_mean
 from sentcompress.progress import Reporter
 
 # The part of a collection that is mined when none is named; never a test set by itself.
@@ -93,7 +93,12 @@ def file_digests(*paths: Path) -> dict[str, str]:
     """
     for path in paths:
         if not path.is_file():
-            raise InputError(f"{path} is a folder" if path.is_dir() else f"no such file: {path}", "give a file")
+            near = [found.name for found in path.parent.iterdir()] if path.parent.is_dir() else []
+            hint = did_you_mean(path.name, near) if not path.is_dir() else "give a file"
+            raise InputError(
+                f"{path} is a folder" if path.is_dir() else f"no such file: {path}",
+                hint if hint.startswith("did you mean") else "give a file",
+            )
     return {f"file:{path.resolve()}": file_digest(path) for path in paths}
 
 

@@ -234,7 +234,8 @@ def refuse_foreign(name: str, head: bytes) -> None:
     """Raise InputError if the first bytes of what should be text are those of some other format."""
     for magic, what in _FOREIGN:
         if head.startswith(magic):
-            raise InputError(f"{name} is {what}, not UTF-8 text", "convert it, or give its format with --format")
+            hint = "name it .parquet" if magic == b"PAR1" else "give text, csv, tsv, jsonl or parquet, in UTF-8"
+            raise InputError(f"{name} is {what}, not UTF-8 text", hint)
     if b"\0" in head:
         raise InputError(f"{name} is a binary file, not text", "give text, csv, tsv, jsonl or parquet")
 

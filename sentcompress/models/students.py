@@ -132,10 +132,11 @@ class Student:
         encoder.to(device)
         if self.token_dim is not None:
             before = int(encoder.config.num_hidden_layers) - count
-            # Each token is a text of its own too.
-            total = len(sample) + len(encoder.tokenizer)
-            with reporter.track("tokens of the teacher", total=total, unit="texts") as task:
-                states = measure_token_states(encoder, before, sample, task)
+            with (
+                reporter.track("sentences of the teacher", total=len(sample)) as sentences,
+                reporter.track("tokens of the teacher", total=len(encoder.tokenizer), unit="tokens") as tokens,
+            ):
+                states = measure_token_states(encoder, before, sample, sentences, tokens)
         if self.feed_forward is not None:
             fewer = sample[:: -(-len(sample) // ACTIVITY_TEXTS)]
             with reporter.track("neurons of the teacher", total=len(fewer)) as task:

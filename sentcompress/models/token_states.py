@@ -74,7 +74,13 @@ def _batches(rows: Sequence[Sequence[int]]) -> Iterator[list[Sequence[int]]]:
         yield batch
 
 
-def measure_token_states(encoder: Encoder, layer: int, texts: Sequence[str], task: Task | None = None) -> TokenStates:
+def measure_token_states(
+    encoder: Encoder,
+    layer: int,
+    texts: Sequence[str],
+    told_of_texts: Task | None = None,
+    told_of_tokens: Task | None = None,
+) -> TokenStates:
     """The mean state of each token on its way into a layer.
 
     A token that the sample lacks gets the state that it has as the only one of a text, mapped linearly to what the
@@ -84,13 +90,14 @@ def measure_token_states(encoder: Encoder, layer: int, texts: Sequence[str], tas
         encoder: the teacher, all of its layers.
         layer: how many layers come before.
         texts: the sample, with at least one text.
-        task: is told of every text, and of every token of the vocabulary.
+        told_of_texts: is told of every text.
+        told_of_tokens: of every token of the vocabulary, each of which is a text of its own, too.
     """
     rows = [row[:MAX_LENGTH] for row in encoder.tokenize(texts)]
     size, width, longest = len(encoder.tokenizer), int(encoder.config.hidden_size), max(map(len, rows))
     sums, counts = torch.zeros(size, width, dtype=torch.float64), torch.zeros(size, dtype=torch.float64)
     by_place, places = torch.zeros(longest, width, dtype=torch.float64), torch.zeros(longest, dtype=torch.float64)
-    for ids, mask, states in hidden_states(encoder, rows, task):
+    for ids, mask, states in hidden_states(encoder, rows, told_of_texts):
         found = states[layer][mask].double().cpu()
         tokens, ones = ids[mask].cpu(), torch.ones(len(found), dtype=torch.float64)
         place = torch.arange(ids.shape[1]).expand(ids.shape)[mask.cpu()]
@@ -99,7 +106,7 @@ def measure_token_states(encoder: Encoder, layer: int, texts: Sequence[str], tas
         by_place.index_add_(0, place, found)
         places.index_add_(0, place, ones)
     means = sums / counts.clamp_min(1).unsqueeze(1)
-    alone = _in_context(_alone(encoder, layer, size, task), means, counts)
+    alone = _in_context(_alone(encoder, layer, size, told_of_tokens), means, counts)
     weight = counts.unsqueeze(1)
     means = (sums + PRIOR_OCCURRENCES * alone) / (weight + PRIOR_OCCURRENCES)
     for row in rows:

@@ -69,6 +69,8 @@ def read_recipe(path: Path) -> tuple[Recipe, list[str]]:
     row = document.get("row", {})
     if isinstance(row, dict):
         faults += _unknown(row, ROW_KEYS, "row: ")
+        if "score" in row and not isinstance(row["score"], int | float):
+            faults.append(f"row: score must be a number, not {row['score']!r}")
     else:
         faults.append("row must be a table: [row]")
         row = {}
@@ -85,7 +87,8 @@ def _toml(path: Path) -> dict[str, Any]:
     try:
         return tomllib.loads(path.read_text(encoding="utf-8"))
     except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
-        raise InputError(f"{path} is not valid TOML: {error}") from None
+        reason = "it is not UTF-8 text" if isinstance(error, UnicodeDecodeError) else str(error)
+        raise InputError(f"{path} is not valid TOML: {reason}", "a recipe is a TOML file: see docs/run.md") from None
 
 
 def _unknown(table: Iterable[str], known: tuple[str, ...], where: str) -> list[str]:
@@ -94,6 +97,9 @@ def _unknown(table: Iterable[str], known: tuple[str, ...], where: str) -> list[s
 
 def _text(document: Mapping[str, Any], key: str, faults: list[str]) -> str:
     value = document.get(key, "")
+    if key == "title" and key not in document:
+        faults.append("it has no title")
+        return ""
     if not isinstance(value, str) or (key == "title" and not value):
         faults.append(f"{key} must be a text")
         return ""

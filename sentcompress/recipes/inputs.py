@@ -21,13 +21,13 @@ class FromUser(str):
     """A value of `--set`: text, whose type is the option's, and which holds no placeholders."""
 
 
-def named_values(given: Sequence[str], flag: str, faults: list[str]) -> dict[str, list[str]]:
+def named_values(given: Sequence[str], flag: str, faults: list[str], form: str = "name=value") -> dict[str, list[str]]:
     """The values of `name=value` settings, in order, by name."""
     found: dict[str, list[str]] = {}
     for setting in given:
         name, equals, value = setting.partition("=")
         if not equals or not name.strip():
-            faults.append(f"{flag} {setting}: write {flag} name=value")
+            faults.append(f"{flag} {setting}: write {flag} {form}")
         else:
             found.setdefault(name.strip(), []).append(value)
     return found
@@ -36,14 +36,15 @@ def named_values(given: Sequence[str], flag: str, faults: list[str]) -> dict[str
 def overridden(recipe: Recipe, given: Sequence[str], faults: list[str]) -> Recipe:
     """The recipe with what `--set STAGE.OPTION=VALUE` says; STAGE is a number, a command, or `all`."""
     stages = list(recipe.stages)
-    for name, values in named_values(given, "--set", faults).items():
+    for name, values in named_values(given, "--set", faults, "STAGE.OPTION=VALUE").items():
         where, dot, option = name.partition(".")
         chosen = [place for place, stage in enumerate(stages) if where in (str(stage.number), stage.command)]
         if not dot or not option:
             faults.append(f"--set {name}: write --set STAGE.OPTION=VALUE, such as distill.epochs=1")
         elif not chosen and where != EVERY_STAGE:
             known = [*{stage.command for stage in stages}, EVERY_STAGE]
-            faults.append(f"--set {name}: the recipe has no stage {where!r}; {did_you_mean(where, known)}")
+            hint = f"{did_you_mean(where, known)} Or a number from 1 to {len(stages)}"
+            faults.append(f"--set {name}: the recipe has no stage {where!r}; {hint}")
         for place in chosen:
             stages[place] = _with(stages[place], option, values)
     return replace(recipe, stages=tuple(stages))

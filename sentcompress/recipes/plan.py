@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import difflib
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from pathlib import Path
 from typing import Any
 
 from sentcompress.errors import SentcompressError, UsageError, did_you_mean
@@ -25,6 +27,25 @@ REFERENCES: Mapping[str, tuple[str, tuple[str, ...]]] = {
     "teacher-vectors": ("teacher-vectors", ("teacher-embed",)),
     "projection": ("projections", ("fit-pca",)),
 }
+
+# What each command makes.
+MAKES: Mapping[str, str] = {
+    **{maker: kind for kind, makers in REFERENCES.values() for maker in makers},
+    **{"train-teacher": "teachers", "export": "exports"},
+    **dict.fromkeys(("distill", "finetune", "whiten"), "students"),
+}
+# Options that name a model: one that a stage makes, or one from elsewhere.
+MODEL_OPTIONS = ("model", "student", "teacher", "compare")
+MODEL_KINDS = ("students", "teachers", "exports")
+# What a command cannot do without, also where no option names it.
+WANTED: Mapping[str, str] = {
+    "teacher-embed": "sentences",
+    "fit-pca": "teacher-vectors",
+    "distill": "teacher-vectors",
+}
+# How like the name of an earlier stage a model's name is before it is taken for a slip; `minilm` is no slip of
+# `mse-minilm`.
+ALIKE = 0.85
 
 
 @dataclass(frozen=True)
@@ -73,12 +94,12 @@ class Known:
     Attributes:
         commands: those that it may have as stages.
         params_of: the Params of a command.
-        exists: whether the work directory has an artifact of that kind and name.
+        exists: whether the work directory has an artifact of that kind and name; of None, any of that kind.
     """
 
     commands: Sequence[str]
     params_of: Callable[[str], type]
-    exists: Callable[[str, str], bool]
+    exists: Callable[[str, str | None], bool]
 
     def has_option(self, command: str, option: str) -> bool:
         return command in self.commands and option in keys_of(self.params_of(command))
@@ -101,6 +122,8 @@ def make_plan(recipe: Recipe, asked: Asked, known: Known) -> tuple[Plan, list[st
         faults += [f"{stage.label}: {fault}" for fault in found if not any(text in fault for text in bad)]
         steps += [step] if step else []
     faults += _faults_of_references(stages, known)
+    faults += _faults_of_models(stages, known)
+    faults += _faults_of_names(stages)
     return Plan(recipe, tuple(steps), left_out), faults
 
 
@@ -187,4 +210,46 @@ def _faults_of_references(stages: Sequence[Stage], known: Known) -> list[str]:
             if isinstance(name, str) and name not in earlier and None not in earlier and not known.exists(kind, name):
                 made = ", ".join(repr(one) for one in earlier) or f"no stage before it makes {kind}"
                 faults.append(f"{stage.label}: {option} = {name!r} is made by no stage before it ({made})")
+    return faults
+
+
+def _faults_of_models(stages: Sequence[Stage], known: Known) -> list[str]:
+    """Models that a later stage makes, or that are called nearly as one of an earlier stage."""
+    faults = []
+    for place, stage in enumerate(stages):
+        kind = WANTED.get(stage.command)
+        made = {MAKES.get(before.command) for before in stages[:place]}
+        if kind and kind not in made and not known.exists(kind, None):
+            faults.append(f"{stage.label}: no stage before it makes {kind}, and the work directory has none")
+        earlier, later = ([n for n, _ in _models(part)] for part in (stages[:place], stages[place:]))
+        for option in MODEL_OPTIONS:
+            name = stage.values.get(option)
+            if not isinstance(name, str) or name in earlier or any(known.exists(kind, name) for kind in MODEL_KINDS):
+                continue
+            slip = difflib.get_close_matches(name, earlier, n=1, cutoff=ALIKE)
+            if name in later:
+                maker = next(stage for made, stage in _models(stages[place:]) if made == name)
+                faults.append(f"{stage.label}: {option} = {name!r} is made by no stage before it, but by {maker.label}")
+            elif slip and not Path(name).exists():
+                faults.append(f"{stage.label}: {option} = {name!r} is made by no stage; did you mean {slip[0]}?")
+    return faults
+
+
+def _models(stages: Sequence[Stage]) -> list[tuple[str, Stage]]:
+    """The names that stages give to models of theirs."""
+    named = [(stage.values.get("name"), stage) for stage in stages if MAKES.get(stage.command) in MODEL_KINDS]
+    return [(name, stage) for name, stage in named if isinstance(name, str)]
+
+
+def _faults_of_names(stages: Sequence[Stage]) -> list[str]:
+    """Stages that would replace what another one made."""
+    faults: list[str] = []
+    makers: dict[tuple[str, str], Stage] = {}
+    for stage in stages:
+        kind, name = MAKES.get(stage.command), stage.values.get("name")
+        if kind is None or not isinstance(name, str):
+            continue
+        if first := makers.get((kind, name)):
+            faults.append(f"{stage.label}: name = {name!r} would replace what {first.label} made")
+        makers.setdefault((kind, name), stage)
     return faults

@@ -25,10 +25,11 @@ from sentcompress.models.projection import Projection
 from sentcompress.models.students import STARTS, WEIGHTS, Student, find_student, layer_count, teacher_layers
 from sentcompress.progress import SILENT, Reporter
 from sentcompress.training.batches import Batch, Plan, Rows, collate
+from sentcompress.training.checkpoint import Checkpoints
 from sentcompress.training.dev import Dev, held_out_dev, sts_dev
 from sentcompress.training.inputs import Inputs, find_inputs, find_teacher_of
 from sentcompress.training.rows import hold_out
-from sentcompress.training.session import Session, tokenised
+from sentcompress.training.session import STATE, Session, tokenised
 from sentcompress.training.settings import Overrides, Settings
 from sentcompress.training.teacher_views import supply
 
@@ -204,7 +205,7 @@ class _Distillation:
         params = self.params
         settings, device = params.settings(), pick_device(params.numbers.device)
         table = SentenceTable(self.inputs.sentences.path)
-        encoder = self.student.load(_first(table, COUNTED), self._watched(table), device, self.reporter)
+        encoder = self._student(table, device)
         settings = replace(settings, max_length=min(settings.max_length, encoder.text.max_length))
         options = params.method_options()
         domains = table.domains()
@@ -239,8 +240,11 @@ class _Distillation:
         recipe = params.numbers.apply(method_class(params.method).recipe)
         return session.finish(session.facts(trained, len(rows), recipe, self._own_facts(options)))
 
-    def _watched(self, table: SentenceTable) -> list[str]:
-        return [] if self.student.start == WEIGHTS else table.spread(WATCHED)
+    def _student(self, table: SentenceTable, device: torch.device) -> Encoder:
+        """The student as it starts; where there is a checkpoint, which brings its weights, only in the same shape."""
+        student = replace(self.student, start=WEIGHTS) if Checkpoints(self.build, STATE).exist() else self.student
+        watched = [] if student.start == WEIGHTS else table.spread(WATCHED)
+        return student.load(_first(table, COUNTED), watched, device, self.reporter)
 
     def _projection(self) -> dict[str, Tensor]:
         if not self.inputs.projection:

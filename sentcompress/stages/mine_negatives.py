@@ -77,7 +77,7 @@ class Params:
         given = [flag for flag, value in origins.items() if value is not None]
         faults = [f"{' and '.join(given)}: give one of them"] if len(given) > 1 else []
         if self.columns and (self.pairs is None or len(self.columns) != 2):
-            faults.append("--column is given twice, for the query and the positive of --pairs")
+            faults.append("give --column twice, for the query and for the positive of --pairs")
         if self.split is not None and self.collection is None:
             faults.append("--split is for --collection")
         faults += self.rules.faults()

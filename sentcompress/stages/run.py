@@ -85,7 +85,7 @@ def plan(params: Params, work: WorkDirectory) -> Plan:
     """
     recipe, faults = read_recipe(params.recipe)
     asked = Asked(params.inputs, params.settings, params.force)
-    known = Known(STAGES, _params_of, lambda kind, name: work.find(kind, name) is not None)
+    known = Known(STAGES, _params_of, lambda kind, name: bool(work.find(kind, name) if name else work.names(kind)))
     found, more = make_plan(recipe, asked, known)
     raise_faults([*faults, *more], f"{COMMAND} {params.recipe}")
     return found

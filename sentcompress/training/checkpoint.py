@@ -12,6 +12,7 @@ from sentcompress.artifacts import Build
 
 State = dict[str, Any]
 Weights = dict[str, dict[str, Tensor]]
+LAST = "{}/last.pt"
 
 
 class Checkpoints:
@@ -30,17 +31,21 @@ class Checkpoints:
         if best is not None and not self._build.has(self._best(best_step)):
             with self._build.write(self._best(best_step)) as path:
                 torch.save(best, path)
-        with self._build.write(f"{self._folder}/last.pt") as path:
+        with self._build.write(LAST.format(self._folder)) as path:
             torch.save({**state, "best_step": best_step}, path)
         for old in (self._build.path / self._folder).glob("best-*.pt"):
             if old.name != self._best(best_step).rsplit("/", 1)[-1]:
                 old.unlink()
 
+    def exist(self) -> bool:
+        """Whether there is a state to go on from."""
+        return self._build.has(LAST.format(self._folder))
+
     def load(self) -> tuple[State, Weights | None] | None:
         """The last state and the best weights so far; None when training has to start from nothing."""
-        if not self._build.has(f"{self._folder}/last.pt"):
+        if not self.exist():
             return None
-        state = self._read(f"{self._folder}/last.pt")
+        state = self._read(LAST.format(self._folder))
         best = self._read(self._best(state["best_step"])) if state["best_step"] is not None else None
         return state, best
 

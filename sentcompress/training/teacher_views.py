@@ -14,8 +14,10 @@ from sentcompress.artifacts import Artifact
 from sentcompress.encoding.vector_shards import LAYERS, VectorShards
 from sentcompress.errors import InputError, MissingArtifactError, UsageError
 from sentcompress.methods.base import Shapes
+from sentcompress.models.checkpoint import read_json
 from sentcompress.models.encoder import Encoder
 from sentcompress.models.layout import load_encoder
+from sentcompress.models.sources import transformer_folder
 from sentcompress.training.batches import RowField, Rows
 from sentcompress.training.inputs import find_teacher_of
 from sentcompress.training.session import number_field, vector_field
@@ -127,6 +129,15 @@ def teacher_in_loop(vectors: Artifact, student: Encoder) -> TeacherInLoop:
     return TeacherInLoop(teacher, None if same else ids)
 
 
+def _embedding_layers(vectors: Artifact, depth: int) -> str:
+    """The command that caches as many layers of the teacher as the student has, evenly spread, the last one last."""
+    config = read_json(transformer_folder(find_teacher_of(vectors).path) / "config.json")
+    count = int(config.get("num_hidden_layers") or config.get("n_layers") or depth)
+    spread = [str(round((number + 1) * count / depth)) for number in range(depth)]
+    named = f" --sentences {vectors.input_of_kind('sentences')} --name {vectors.name}"
+    return f"sentcompress teacher-embed --layers {','.join(spread)}{named} (and the options that made it)"
+
+
 def _hidden_layers(encoder: Encoder) -> range:
     return range(int(encoder.config.num_hidden_layers))
 
@@ -137,11 +148,11 @@ def _cached_layers(vectors: Artifact, depth: int) -> tuple[int, int]:
     if not layers:
         raise MissingArtifactError(
             f"{vectors.reference} holds the teacher's last vectors alone, and this method compares layers",
-            "run: sentcompress teacher-embed --layers 2,4,6 (the layers to compare, no more than the student has)",
+            f"the student has {depth}: run {_embedding_layers(vectors, depth)}",
         )
     if len(layers) > depth:
         raise InputError(
             f"{vectors.reference} holds {len(layers)} layers of the teacher, and the student has {depth}",
-            f"run teacher-embed with at most {depth} --layers",
+            f"run {_embedding_layers(vectors, depth)}",
         )
     return len(layers), int(vectors.facts["layer_width"])

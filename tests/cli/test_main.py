@@ -9,17 +9,20 @@ import signal
 import subprocess
 import sys
 import time
+from importlib.metadata import entry_points
 from pathlib import Path
 from typing import Any
 
 import pytest
 import typer
 
+from sentcompress import __main__ as start
 from sentcompress.artifacts import Request, WorkDirectory
-from sentcompress.cli import main as boundary
-from sentcompress.cli.main import COMMANDS, _run, main
+from sentcompress.cli.main import COMMANDS, GO_ON, _run, main
 from sentcompress.errors import InputError, SentcompressError, UsageError
 from sentcompress.stages import status
+
+ROOT = Path(__file__).resolve().parents[2]
 
 Captured = pytest.CaptureFixture[str]
 
@@ -136,7 +139,7 @@ FORESEEN: list[tuple[BaseException, int, str]] = [
     (InputError("no such thing", "look elsewhere"), 1, "error: no such thing\nhelp:  look elsewhere\n"),
     (SentcompressError("just so"), 1, "error: just so\n"),
     (UsageError("not so"), 2, "error: not so\n"),
-    (KeyboardInterrupt(), 130, "error: interrupted\nhelp:  run the same command again to go on where it stopped\n"),
+    (KeyboardInterrupt(), 130, f"error: interrupted\nhelp:  {GO_ON}\n"),
     (typer.Exit(3), 3, ""),
 ]
 FULL = "error: the disk is full\n"
@@ -278,5 +281,29 @@ def test_a_limit_on_file_sizes_is_told(work: Path) -> None:
     assert WorkDirectory(work).names("projections") == []
 
 
-def test_the_boundary_is_what_the_console_script_calls() -> None:
-    assert boundary.main is main
+def test_an_interrupt_while_modules_are_loaded_is_told_too(tmp_path: Path) -> None:
+    """As if Ctrl-C came in the middle of the import of the command line."""
+    (tmp_path / "typer.py").write_text("raise KeyboardInterrupt\n")
+    environment = {**os.environ, "PYTHONPATH": os.pathsep.join([str(tmp_path), str(ROOT)])}
+    command = [sys.executable, "-m", "sentcompress", "status"]
+    done = subprocess.run(command, capture_output=True, text=True, env=environment, cwd=tmp_path)
+    assert (done.returncode, done.stdout, done.stderr) == (130, "", "error: interrupted\n")
+
+
+def test_the_end_that_a_scheduler_sends_is_143_and_told(tmp_path: Path) -> None:
+    pipe = tmp_path / "lines.txt"
+    os.mkfifo(pipe)
+    command = [sys.executable, "-m", "sentcompress", "augment", str(pipe), "--work", str(tmp_path / "work")]
+    process = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True)
+    with pipe.open("w"):
+        time.sleep(0.2)
+        process.send_signal(signal.SIGTERM)
+        _, err = process.communicate(timeout=60)
+    assert process.returncode == 143
+    assert "error: ended from outside (SIGTERM)" in err
+    assert "Traceback" not in err
+
+
+def test_the_console_script_begins_where_the_module_does() -> None:
+    (script,) = (entry for entry in entry_points(group="console_scripts") if entry.name == "sentcompress")
+    assert script.load() is start.main

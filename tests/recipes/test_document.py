@@ -64,7 +64,7 @@ command = "distill"
 """
     recipe, faults = read_recipe(write(tmp_path, text))
     told = "\n".join(faults)
-    for words in ("'titel'; did you mean title?", "title must be a text", "row: no key 'scor'; did you mean score?"):
+    for words in ("'titel'; did you mean title?", "it has no title", "row: no key 'scor'; did you mean score?"):
         assert words in told
     for words in ("nli must be a text or a table", "dev: no key 'abuot'; did you mean about?", "stage 1: it names no"):
         assert words in told

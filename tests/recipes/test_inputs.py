@@ -54,7 +54,7 @@ def test_switches_in_any_form_take_another() -> None:
 @pytest.mark.parametrize(
     ("setting", "words"),
     [
-        ("distill.lr", "write --set name=value"),
+        ("distill.lr", "write --set STAGE.OPTION=VALUE"),
         ("lr=3", "write --set STAGE.OPTION=VALUE"),
         ("distil.lr=3", "no stage 'distil'; did you mean distill?"),
         ("2.lr=3", "no stage '2'"),

@@ -9,15 +9,23 @@ from sentcompress.recipes.document import Recipe, Slot, Stage
 from sentcompress.recipes.plan import Asked, Known, Plan, make_plan
 from sentcompress.stages.run import STAGES, _params_of
 
-KNOWN = Known(STAGES, _params_of, lambda kind, name: (kind, name) == ("sentences", "old"))
+# A work directory with sentences, vectors and a student, each called old.
+KNOWN = Known(
+    STAGES,
+    _params_of,
+    lambda kind, name: kind in ("sentences", "teacher-vectors", "students") and name in (None, "old"),
+)
+EMPTY = Known(STAGES, _params_of, lambda *_: False)
 
 
-def plan(*stages: dict[str, Any], asked: Asked | None = None, **inputs: Slot) -> tuple[Plan, list[str]]:
+def plan(
+    *stages: dict[str, Any], asked: Asked | None = None, known: Known = KNOWN, **inputs: Slot
+) -> tuple[Plan, list[str]]:
     made = tuple(
         Stage(number, values["command"], {key: value for key, value in values.items() if key != "command"})
         for number, values in enumerate(stages, start=1)
     )
-    return make_plan(Recipe(Path("chain.toml"), "A chain", "", {}, inputs, made), asked or Asked(), KNOWN)
+    return make_plan(Recipe(Path("chain.toml"), "A chain", "", {}, inputs, made), asked or Asked(), known)
 
 
 def test_a_plan_has_params_and_words(tmp_path: Path) -> None:
@@ -96,6 +104,45 @@ def test_names_have_to_be_made_before() -> None:
     # In the work directory already, or made by a stage that chooses the name itself:
     assert not plan({**embed, "sentences": "old"})[1]
     assert not plan({"command": "augment", "inputs": ["hub:a/b"]}, embed)[1]
+
+
+def test_models_have_to_be_made_before() -> None:
+    _, faults = plan(
+        {"command": "whiten", "model": "fin", "name": "white"},
+        {"command": "distill", "student": "three", "name": "three"},
+        {"command": "finetune", "model": "old", "name": "fin"},
+        {"command": "eval-sts", "sts": ["mteb"], "model": "finn", "compare": "white"},
+    )
+    assert faults == [
+        "stage 1 (whiten): model = 'fin' is made by no stage before it, but by stage 3 (finetune)",
+        "stage 2 (distill): student = 'three' is made by no stage before it, but by stage 2 (distill)",
+        "stage 4 (eval-sts): model = 'finn' is made by no stage; did you mean fin?",
+    ]
+
+
+def test_models_from_elsewhere_are_no_faults() -> None:
+    """Presets, the teacher's layers, the hub's names, and what the work directory has."""
+    for student in ("minilm", "teacher:3", "bert-base-uncased", "a/b", "old"):
+        chain = [{"command": "distill", "name": "mse-minilm"}, {"command": "distill", "student": student, "name": "x"}]
+        assert not plan(*chain)[1]
+
+
+def test_two_stages_of_one_name_are_a_fault() -> None:
+    _, faults = plan({"command": "distill", "name": "a"}, {"command": "whiten", "name": "a"})
+    assert faults == ["stage 2 (whiten): name = 'a' would replace what stage 1 (distill) made"]
+    assert not plan(
+        {"command": "augment", "inputs": ["hub:a/b"], "name": "a"}, {"command": "teacher-embed", "name": "a"}
+    )[1]
+
+
+def test_what_a_stage_cannot_do_without_has_to_be_made_or_be_there() -> None:
+    chain = [{"command": "teacher-embed"}, {"command": "distill"}]
+    assert not plan(*chain)[1]
+    assert plan(*chain, known=EMPTY)[1] == [
+        "stage 1 (teacher-embed): no stage before it makes sentences, and the work directory has none"
+    ]
+    assert not plan({"command": "augment", "inputs": ["hub:a/b"]}, *chain, known=EMPTY)[1]
+    assert "makes teacher-vectors" in plan({"command": "fit-pca"}, known=EMPTY)[1][0]
 
 
 def test_force_is_for_every_stage() -> None:

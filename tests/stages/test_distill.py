@@ -29,6 +29,7 @@ from sentcompress.progress import SilentReporter
 from sentcompress.stages import distill as stage
 from sentcompress.stages import fit_pca
 from sentcompress.stages.distill import Params
+from sentcompress.training.checkpoint import Checkpoints
 from sentcompress.training.settings import Overrides
 
 TEXTS = make_sentences(500)
@@ -326,6 +327,35 @@ def test_killed_at_random_moments_it_ends_with_the_same_weights(tmp_path: Path, 
         for found in (killed, whole)
     ]
     assert steps[0] == steps[1] == sorted(set(steps[0]))
+
+
+def test_a_run_that_goes_on_does_not_watch_the_teacher_again(
+    tmp_path: Path, dev: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The checkpoint brings the weights, whatever the student started from."""
+    teacher = make_tiny_model(tmp_path / "teacher")
+    whole, stopped = (make_work(tmp_path / name, teacher, TEXTS) for name in ("whole", "stopped"))
+    numbers = replace(SHORT, epochs=1, checkpoint_seconds=0.0)
+    asked = params("simtde", token_dim=8, start="sentences", options=("alpha=0",), dev=dev, numbers=numbers)
+    save = Checkpoints.save
+
+    def save_and_stop(self: Checkpoints, *given: Any) -> None:
+        save(self, *given)
+        raise KeyboardInterrupt
+
+    with monkeypatch.context() as patched:
+        patched.setattr(Checkpoints, "save", save_and_stop)
+        with pytest.raises(KeyboardInterrupt):
+            stage.run(asked, stopped)
+    wanted = stage.run(asked, whole)
+
+    def watched(*_: object) -> None:
+        raise AssertionError("the teacher was watched")
+
+    monkeypatch.setattr("sentcompress.models.students.measure_token_states", watched)
+    found = stage.run(asked, stopped)
+    assert found.digest == wanted.digest
+    assert found.facts["start"] == "sentences"
 
 
 def last_step(partial: Path) -> int:

@@ -3,15 +3,19 @@
 from __future__ import annotations
 
 import json
+import re
 from pathlib import Path
 
 import numpy as np
 import pytest
 import torch
+from distilling import make_work
+from tiny_models import make_tiny_model
 
 from sentcompress.artifacts import WorkDirectory
 from sentcompress.corpora.sentence_table import SentenceTable
 from sentcompress.encoding.vector_shards import VectorShards
+from sentcompress.errors import MissingArtifactError
 from sentcompress.models.layout import load_encoder
 from sentcompress.models.sources import resolve
 from sentcompress.progress import SILENT
@@ -70,3 +74,19 @@ def test_one_domain_alone_is_told(
     numbers = Overrides(max_steps=1, batch_size=8, dtype="float32", device="cpu")
     distill.run(distill.Params("metakd", "teacher:1", numbers=numbers), work, listener)  # type: ignore[arg-type]
     assert any("one domain only" in message for message in listener.warnings) == warned
+
+
+def test_the_command_that_pkd_asks_for_is_the_one_it_needs(tmp_path: Path, sentences: list[str]) -> None:
+    """Copied from the hint, it caches layers that the student has as many of."""
+    teacher = make_tiny_model(tmp_path / "teacher", layers=6)
+    work = make_work(tmp_path / "work", teacher, sentences[:40])
+    numbers = Overrides(max_steps=1, batch_size=8, dtype="float32", device="cpu")
+    asked = distill.Params("pkd", "teacher:2", numbers=numbers)
+    with pytest.raises(MissingArtifactError) as caught:
+        distill.run(asked, work)
+    found = re.search(r"teacher-embed --layers ([0-9,]+) --sentences (\S+) --name (\S+) ", str(caught.value.hint))
+    assert found is not None
+    assert found.groups() == ("3,6", "main", "main")
+    layers = tuple(map(int, found[1].split(",")))
+    teacher_embed.run(teacher_embed.Params(str(teacher), dtype="float32", layers=layers), work)
+    assert distill.run(asked, work).facts["steps"] == 1
