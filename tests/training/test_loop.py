@@ -1,0 +1,290 @@
+"""The loop with batches that are written down: joined batches, what a method sees when, and runs that are cut off."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+from tiny_models import tiny_transformer
+from torch import Tensor
+
+from sentcompress.artifacts import Request, WorkDirectory
+from sentcompress.methods.base import Method, Shapes
+from sentcompress.methods.ckd import CKD
+from sentcompress.methods.crd import CRD
+from sentcompress.methods.ibkd import IBKD, IBKDFinetune
+from sentcompress.methods.simcse import SimCSE
+from sentcompress.methods.simtde import SimTDE
+from sentcompress.models.encoder import Encoder
+from sentcompress.models.text import TextSettings
+from sentcompress.progress import SILENT
+from sentcompress.training import loop
+from sentcompress.training.batches import Batch
+from sentcompress.training.checkpoint import Checkpoints
+from sentcompress.training.loop import Training
+from sentcompress.training.settings import Overrides, Settings
+from sentcompress.training.views import DistillationViews, TeacherInLoop, TripletViews
+
+CPU = torch.device("cpu")
+WIDTH, TEACHER = 16, 8
+# 96 sentences of 3 to 9 tokens, and the teacher's vectors of them.
+ROWS = [[5 + (7 * row + place * place) % 24 for place in range(3 + (5 * row) % 7)] for row in range(96)]
+TARGETS = torch.randn(96, TEACHER, generator=torch.Generator().manual_seed(0))
+# Rows 0 to 31 as anchors; their positives, and two hard negatives each, are the rows after those.
+TRIPLETS = np.stack([np.arange(32), np.arange(32, 64), np.arange(64, 96), np.arange(95, 63, -1)], axis=1)
+
+
+@dataclass(frozen=True)
+class Written:
+    """A plan that is the same in every epoch."""
+
+    batches: Sequence[Sequence[int]]
+
+    @property
+    def rows(self) -> Sequence[int]:
+        return [row for batch in self.batches for row in batch]
+
+    def epoch(self, number: int) -> list[np.ndarray]:
+        return [np.array(batch) for batch in self.batches]
+
+    def steps(self, number: int) -> int:
+        return len(self.batches)
+
+
+class Rising:
+    """A dev score that always rises: the last weights are the best ones."""
+
+    protocol = "how often it was asked"
+    asked = 0
+
+    def score(self, vectors: object, device: torch.device) -> float:
+        self.asked += 1
+        return float(self.asked)
+
+
+def make_encoder(seed: int = 0) -> Encoder:
+    torch.manual_seed(seed)
+    transformer = tiny_transformer("bert")
+    for parameter in transformer.parameters():
+        if parameter.dim() == 2:  # larger than usual, so that random vectors of different sentences differ
+            torch.nn.init.normal_(parameter, std=0.3)
+    return Encoder(transformer, None, text=TextSettings(max_length=40))
+
+
+def padded(rows: np.ndarray) -> tuple[Tensor, Tensor]:
+    longest = max(len(ROWS[row]) for row in rows)
+    ids = torch.tensor([[*ROWS[row], *[0] * (longest - len(ROWS[row]))] for row in rows])
+    return ids, (ids != 0).long()
+
+
+def sentences(rows: np.ndarray) -> Batch:
+    return Batch(*padded(rows), {"teacher": TARGETS[rows]}, len(rows))
+
+
+def triplets(rows: np.ndarray) -> Batch:
+    """With a sentence of its own beside each triplet."""
+    mine = TRIPLETS[rows]
+    texts = padded(np.concatenate([mine[:, 0], mine[:, 1], mine[:, 2:].reshape(-1)]))
+    return Batch(*texts, {}, len(rows), sentences(rows + 40))
+
+
+def make_method(kind: type[Method], **options: Any) -> Method:
+    torch.manual_seed(1)
+    return kind(Shapes(WIDTH, TEACHER, hidden=WIDTH, teacher_hidden=WIDTH, hard_negatives=2), options)
+
+
+def make_training(
+    folder: Path, method: Method, batches: Sequence[Sequence[int]], encoder: Encoder | None = None, **numbers: Any
+) -> Training:
+    """A run over these batches: in float32, all steps with one learning rate, without dropout."""
+    plain = {"lr": 1e-2, "epochs": 1, "schedule": "constant", "warmup_steps": 0, "clip": 0.0, "dropout": 0.0}
+    settings = Settings.of(method.recipe, Overrides(**{**plain, "dtype": "float32", "eval_every": 1, **numbers}))
+    encoder = make_encoder() if encoder is None else encoder
+    if "triplets" in method.needs:
+        views, collate = TripletViews(encoder, method.needs), triplets
+    else:
+        teacher = TeacherInLoop(make_encoder(seed=2)).to(CPU)
+        views, collate = DistillationViews(encoder, method.needs, teacher=teacher), sentences
+    folder.mkdir(parents=True, exist_ok=True)
+    with WorkDirectory(folder).build(Request("students", "one", "distill", {})) as build:
+        log, checkpoints = build.path / "log.jsonl", Checkpoints(build, "state")
+        log.touch()  # a build of nothing would be dropped, and not gone on with
+    return Training(
+        encoder, method, Written(batches), collate, views, Rising(), settings, CPU, checkpoints, log, SILENT
+    )
+
+
+def weights(training: Training) -> dict[str, Tensor]:
+    parts = (("encoder", training.encoder), ("method", training.method))
+    return {
+        f"{part}.{name}": parameter.detach().clone()
+        for part, module in parts
+        for name, parameter in module.named_parameters()
+    }
+
+
+def lines(training: Training) -> list[dict[str, float]]:
+    return [json.loads(line) for line in training.log_path.read_text().splitlines()]
+
+
+@pytest.mark.parametrize(
+    ("kind", "options"),
+    [
+        (CKD, {"queue": 10}),
+        (IBKD, {"gamma": 0.05}),
+        (SimTDE, {"relation": 1.0, "head": "kept"}),
+        (SimCSE, {}),
+        (IBKDFinetune, {"gamma": 0.05, "keep": 1.0, "dim": 4}),
+    ],
+    ids=lambda value: value.__name__ if isinstance(value, type) else "",
+)
+def test_batches_of_a_step_move_the_weights_as_one_large_batch(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, kind: type[Method], options: Mapping[str, Any]
+) -> None:
+    """Two steps, so that what a method keeps of the first is seen by the second; with SGD, which hides no scale."""
+
+    def plain(model: torch.nn.Module, settings: Settings) -> torch.optim.Optimizer:
+        return torch.optim.SGD(model.parameters(), lr=settings.lr)
+
+    monkeypatch.setattr(loop, "make_optimizer", plain)
+    large = [list(range(8)), list(range(8, 16))]
+    small = [[0, 1, 2], [3, 4, 5, 6, 7], [8, 9, 10, 11, 12, 13], [14, 15]]
+    runs = [
+        make_training(tmp_path / "large", make_method(kind, **options), large),
+        make_training(tmp_path / "small", make_method(kind, **options), small, grad_accum=2),
+    ]
+    before = weights(runs[0])
+    assert all(torch.equal(tensor, before[name]) for name, tensor in weights(runs[1]).items())
+    assert [training.run().step for training in runs] == [2, 2]
+    after = [weights(training) for training in runs]
+    largest = max(float((after[0][name] - start).abs().max()) for name, start in before.items())
+    assert largest > 1e-3
+    for name, start in before.items():
+        moved = [found[name] - start for found in after]
+        torch.testing.assert_close(
+            moved[1], moved[0], rtol=2e-3, atol=1e-4 * largest, msg=lambda m, n=name: f"{n}: {m}"
+        )
+    for one, other in zip(*map(lines, runs), strict=True):
+        for term in set(one) - {"sentences_per_second"}:
+            assert other[term] == pytest.approx(one[term], rel=1e-4)
+
+
+@pytest.mark.parametrize("accumulate", [1, 2])
+def test_a_batch_enters_the_queue_after_its_own_loss(tmp_path: Path, accumulate: int) -> None:
+    seen: list[Tensor] = []
+
+    class Watched(CKD):
+        def objective(self, student: Tensor, teacher: Tensor) -> dict[str, Tensor]:
+            seen.append(self.filled.clone())
+            return super().objective(student, teacher)
+
+    step = 4 * accumulate
+    batches = [list(range(start, start + 4)) for start in range(0, 4 * step, 4)]
+    make_training(tmp_path, make_method(Watched, queue=2 * step), batches, grad_accum=accumulate).run()
+    assert [len(queue) for queue in seen] == [0, step, 2 * step, 2 * step]
+    earlier = torch.nn.functional.normalize(TARGETS, dim=1)
+    torch.testing.assert_close(seen[1], earlier[:step])
+    torch.testing.assert_close(seen[2], earlier[: 2 * step])
+    torch.testing.assert_close(seen[3], torch.cat([earlier[2 * step : 3 * step], earlier[step : 2 * step]]))
+
+
+@pytest.mark.parametrize("seed", [0, 2**63 - 1])
+def test_dropout_is_drawn_anew_for_every_batch_and_once_for_both_of_its_passes(tmp_path: Path, seed: int) -> None:
+    """All batches hold the same rows and the weights stay, so dropout alone tells vectors apart."""
+    method = make_method(SimCSE)
+    training = make_training(tmp_path, method, [[0, 1, 2]] * 4, lr=0.0, dropout=0.3, grad_accum=2, seed=seed)
+    views, seen = training.views, []
+
+    def noted(batch: Batch) -> dict[str, Tensor]:
+        found = views(batch)
+        seen.append(found["anchor"].detach().clone())
+        return found
+
+    training.views = noted
+    training.run()
+    # Of each step: both batches without, then both with what the backward pass wants.
+    assert len(seen) == 8
+    for first in (0, 4):
+        assert torch.equal(seen[first], seen[first + 2])
+        assert torch.equal(seen[first + 1], seen[first + 3])
+    drawn = [seen[0], seen[1], seen[4], seen[5]]
+    assert not any(torch.allclose(drawn[i], drawn[j]) for i in range(4) for j in range(i))
+
+
+class CutOffError(Exception):
+    """Raised in the middle of a run."""
+
+
+def cut_off_at(method: Method, call: int) -> None:
+    objective: Callable[..., dict[str, Tensor]] = method.objective
+    calls = [0]
+
+    def counted(**views: Tensor) -> dict[str, Tensor]:
+        calls[0] += 1
+        if calls[0] == call:
+            raise CutOffError
+        return objective(**views)
+
+    method.objective = counted  # type: ignore[method-assign]
+
+
+@pytest.mark.parametrize(("kind", "options"), [(CKD, {"queue": 20}), (CRD, {"memory": 20, "dim": 4})])
+def test_a_run_of_joined_batches_that_was_cut_off_ends_as_one_that_was_not(
+    tmp_path: Path, kind: type[Method], options: Mapping[str, Any]
+) -> None:
+    """Queue and memory are half overwritten when it happens: what comes next goes where it would have gone."""
+    batches = [[row, row + 1, row + 2, row + 3] for row in range(0, 48, 4)]
+    numbers = {"grad_accum": 2, "dropout": 0.2, "epochs": 2, "checkpoint_seconds": 0.0}
+    whole = make_training(tmp_path / "whole", make_method(kind, **options), batches, **numbers)
+    whole.run()
+    first = make_training(tmp_path / "part", make_method(kind, **options), batches, **numbers)
+    cut_off_at(first.method, 5)
+    with pytest.raises(CutOffError):
+        first.run()
+    # Another process begins with other random heads and memories, which must not matter.
+    torch.manual_seed(9)
+    shapes = Shapes(WIDTH, TEACHER, hidden=WIDTH)
+    again = make_training(tmp_path / "part", kind(shapes, options), batches, make_encoder(seed=5), **numbers)
+    again.dev = first.dev
+    calls = []
+    again.views = lambda batch, views=again.views: (calls.append(len(batch)), views(batch))[1]
+    assert again.run().step == whole.progress.step == 12
+    assert len(calls) == 8 * 2 * 2  # the steps that were left, both batches, both passes
+    for one, other in ((whole.encoder, again.encoder), (whole.method, again.method)):
+        wanted, found = one.state_dict(), other.state_dict()
+        assert wanted.keys() == found.keys()
+        for name, value in wanted.items():
+            assert torch.equal(found[name], value) if isinstance(value, Tensor) else found[name] == value, name
+    logs = [
+        [{k: v for k, v in line.items() if k != "sentences_per_second"} for line in lines(t)] for t in (whole, again)
+    ]
+    assert logs[0] == logs[1]
+
+
+@pytest.mark.parametrize("accumulate", [1, 2])
+def test_the_log_of_ibkd_holds_the_kernels_means_of_the_last_step(tmp_path: Path, accumulate: int) -> None:
+    gamma = 0.05
+    training = make_training(
+        tmp_path,
+        make_method(IBKD, gamma=gamma),
+        [[0, 1, 2, 3, 4], [5, 6, 7], [8, 9, 10], [11, 12]],
+        grad_accum=accumulate,
+        lr=1e-4,
+    )
+    views, seen = training.views, []
+    training.views = lambda batch: (seen.append(found := views(batch)), found)[1]
+    training.run()
+    assert "kernel_x" not in lines(training)[0]
+    last = lines(training)[-1]
+    assert last["step"] == 4 // accumulate
+    for name, view in (("kernel_x", "inputs"), ("kernel_s", "student")):
+        vectors = torch.cat([found[view].detach() for found in seen[-accumulate:]]).double().numpy()
+        values = [np.exp(-gamma * ((a - b) ** 2).sum()) for i, a in enumerate(vectors) for b in vectors[:i]]
+        assert 0.01 < last[name] < 0.99
+        assert last[name] == pytest.approx(np.mean(values), rel=1e-4)
