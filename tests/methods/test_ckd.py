@@ -73,11 +73,27 @@ def test_the_loss_and_its_gradients_are_the_equation(temperature: float) -> None
         assert float(method.log_scale.grad) == pytest.approx(by_exponent, rel=1e-7)
 
 
-def test_no_gradient_reaches_teacher_or_queue() -> None:
+def test_no_gradient_reaches_the_queue_or_what_was_put_in() -> None:
+    """Three steps with vectors that would take a gradient, as those of a student do."""
     method = CKD(Shapes(STUDENT, TEACHER), {"queue": 8}).double()
-    student, teacher = batch(3, 0)
-    method.update(student, teacher)
-    assert not method.queue.requires_grad
+    optimizer = torch.optim.SGD(method.parameters(), lr=0.1)
+    earlier: list[torch.Tensor] = []
+    for seed in range(3):
+        student, teacher = (view.requires_grad_() for view in batch(3, seed))
+        held = method.queue.clone()
+        method.objective(student, teacher.detach())["contrastive"].backward()
+        assert student.grad is not None
+        assert student.grad.abs().sum() > 0
+        optimizer.step()
+        assert torch.equal(method.queue, held)
+        assert not method.queue.requires_grad
+        assert method.queue.grad is None
+        # Nothing flows back through the queue to vectors of earlier steps.
+        assert all(view.grad is None for view in earlier)
+        method.update(student, teacher)
+        assert method.queue.grad_fn is None
+        assert teacher.grad is None
+        earlier.append(teacher)
     assert not [name for name, _ in method.named_parameters() if "queue" in name]
 
 

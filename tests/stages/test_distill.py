@@ -41,9 +41,13 @@ class Listener(SilentReporter):
 
     def __init__(self) -> None:
         self.told: list[dict[str, Any]] = []
+        self.warned: list[str] = []
 
     def metrics(self, values: Any) -> None:
         self.told.append(dict(values))
+
+    def warn(self, message: str) -> None:
+        self.warned.append(message)
 
 
 @pytest.fixture
@@ -276,6 +280,36 @@ def test_a_loss_that_is_no_number_keeps_the_best(work: WorkDirectory, dev: Path,
     assert last["progress"]["step"] < 14
     assert all(tensor.isfinite().all() for tensor in last["model"]["encoder"].values())
     assert work.names("students") == []
+
+
+def test_a_student_that_collapses_is_said_to_have(work: WorkDirectory, dev: Path, monkeypatch: Any) -> None:
+    from sentcompress.methods.mse import MSE
+
+    def together(self: MSE, student: torch.Tensor, teacher: torch.Tensor) -> dict[str, torch.Tensor]:
+        return {"spread": student.var(dim=0).sum()}
+
+    monkeypatch.setattr(MSE, "objective", together)
+    listener = Listener()
+    numbers = replace(SHORT, lr=3e-2, eval_every=4)
+    artifact = stage.run(params("mse", dev=dev, numbers=numbers), work, listener)
+    told = [warning for warning in listener.warned if "collapsed" in warning]
+    assert len(told) == 1  # and not again at every look while it lasts
+    where = int(re.match(r"step (\d+): the student has collapsed: two unrelated", told[0])[1])  # type: ignore[index]
+    facts = artifact.facts
+    assert 0 < where <= facts["steps"]
+    assert "the student has collapsed" in facts["diagnosis"]
+    log = {line["step"]: line for line in map(json.loads, (artifact.path / "log.jsonl").read_text().splitlines())}
+    assert log[0]["mean_cosine"] < 0.98 < log[facts["steps"]]["mean_cosine"]
+    # What was saved may be from before that, and is recorded as it is.
+    assert facts["dev_of_saved_model"] == facts["dev"] >= facts["dev_before_training"]
+    assert facts["mean_cosine"] == pytest.approx(log[facts["best_step"]]["mean_cosine"], abs=1e-5)
+
+
+def test_a_student_that_learns_has_no_diagnosis(work: WorkDirectory, dev: Path) -> None:
+    listener = Listener()
+    artifact = stage.run(params(dev=dev, numbers=replace(SHORT, max_steps=4)), work, listener)
+    assert artifact.facts["diagnosis"] == "none"
+    assert not [warning for warning in listener.warned if "step" in warning]
 
 
 def run_to_the_end(folder: str, asked: Params) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from dataclasses import replace
 from pathlib import Path
 
@@ -45,13 +46,19 @@ def test_a_method_trains_and_its_student_is_the_one_that_was_scored(
     student = distill.run(asked, work)
     facts = student.facts
     assert facts["steps"] == 4
-    # The last dev score is another one than the first: something was learnt.
     assert facts["dev_of_saved_model"] == facts["dev"]
     assert facts["sentences_seen"] == 4 * 8 * accumulate
     saved = load_encoder(resolve(str(student.path / "model")))
     assert np.isfinite(saved.state_dict()["transformer.embeddings.word_embeddings.weight"].numpy()).all()
-    lines = (student.path / "log.jsonl").read_text().splitlines()
-    assert "effective_rank" in lines[0]
+    log = [json.loads(line) for line in (student.path / "log.jsonl").read_text().splitlines()]
+    assert [line["step"] for line in log] == [0, 2, 4]
+    assert "effective_rank" in log[0]
+    # No two dev scores are alike: the weights that are deployed have moved.
+    scores = [line["dev"] for line in log]
+    assert len(set(scores)) == 3
+    assert facts["dev"] == pytest.approx(max(scores), abs=1e-7)
+    shown = {"ibkd": {"kernel_x", "kernel_s"}, "ckd": {"temperature", "queue"}}.get(method, set())
+    assert shown <= log[-1].keys()
 
 
 def test_simtde_with_a_narrow_table_is_an_electra_checkpoint(prepared: tuple[WorkDirectory, Path]) -> None:

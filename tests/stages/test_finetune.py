@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 
@@ -17,10 +18,12 @@ from tiny_models import make_tiny_model
 from sentcompress.artifacts import WorkDirectory
 from sentcompress.corpora.sentence_table import SentenceTable
 from sentcompress.errors import InputError, MissingArtifactError, UsageError
+from sentcompress.methods.ibkd import IBKDFinetune
 from sentcompress.models.layout import load_encoder
 from sentcompress.models.sources import resolve
 from sentcompress.stages import augment, finetune
 from sentcompress.stages.finetune import Params
+from sentcompress.training.loop import Training
 from sentcompress.training.settings import Overrides
 
 SHORT = Overrides(lr=1e-3, epochs=1, batch_size=8, max_steps=6, dtype="float32", device="cpu", eval_every=3)
@@ -63,20 +66,46 @@ def test_without_graded_pairs_held_out_triplets_choose(work: WorkDirectory, tiny
     assert student.facts["dev"] >= student.facts["dev_before_training"]
 
 
-def test_a_kept_teacher_holds_the_student_back(work: WorkDirectory, tiny_model: Path, sentences: list[str]) -> None:
+def vectors_of(model: Path, texts: Sequence[str]) -> torch.Tensor:
+    """[N, D], of length one, each sentence by itself."""
+    encoder = load_encoder(resolve(str(model))).eval()
+    with torch.inference_mode():
+        found = [
+            encoder(ids, torch.ones_like(ids)) for ids in map(torch.tensor, ([row] for row in encoder.tokenize(texts)))
+        ]
+    return torch.nn.functional.normalize(torch.cat(found), dim=1)
+
+
+def test_a_kept_teacher_holds_the_student_back(
+    work: WorkDirectory, tiny_model: Path, sentences: list[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
     """With a heavy distillation term the vectors stay near the teacher's; here the student starts as the teacher."""
+
+    def keep_the_last(training: Training) -> None:
+        training.encoder.eval()
+        training.method.eval()
+
+    monkeypatch.setattr(Training, "restore_best", keep_the_last)
     numbers = replace(SHORT, lr=3e-3, max_steps=20, epochs=5, eval_every=20)
     dev = write_dev(work.path / "dev.tsv", sentences[:40])
     free = finetune.run(params(tiny_model, numbers=numbers, dev=dev, name="free"), work)
     kept = finetune.run(params(tiny_model, numbers=numbers, dev=dev, keep=200.0, name="kept"), work)
     assert kept.facts["teacher"]
-    # Both keep their best weights, so look at what the log says of the last step.
-    last = {a.name: (a.path / "log.jsonl").read_text().splitlines()[-1] for a in (free, kept)}
-    assert '"keep"' in last["kept"]
-    assert '"keep"' not in last["free"]
+    last = {a.name: json.loads((a.path / "log.jsonl").read_text().splitlines()[-1]) for a in (free, kept)}
+    assert "keep" in last["kept"]
+    assert "keep" not in last["free"]
+    texts = sentences[100:160]
+    teacher = vectors_of(tiny_model, texts)
+    distance = {
+        a.name: float((vectors_of(a.path / "model", texts) - teacher).square().sum(1).mean()) for a in (free, kept)
+    }
+    assert 0 < distance["kept"] < 0.5 * distance["free"]
 
 
-def test_several_hard_negatives(work: WorkDirectory, tiny_model: Path, sentences: list[str], tmp_path: Path) -> None:
+def test_several_hard_negatives(
+    work: WorkDirectory, tiny_model: Path, sentences: list[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The objective sees all of them, each with its own anchor."""
     table = work.get("sentences", "nli")
     rows = np.arange(60)
     lists = [[int(3 * row + 2), int((3 * row + 5) % 180)] for row in rows]
@@ -89,8 +118,32 @@ def test_several_hard_negatives(work: WorkDirectory, tiny_model: Path, sentences
             pq.write_table(pa.table(columns), target)
         mined = build.finish(dict(table.facts))
     assert SentenceTable(mined.path).triplets().shape == (60, 4)
-    student = finetune.run(params(tiny_model, sentences="mined", objective="ibkd"), work)
+    objective, seen = IBKDFinetune.objective, []
+
+    def noted(self: IBKDFinetune, **views: torch.Tensor) -> dict[str, torch.Tensor]:
+        seen.append({name: view.detach() for name, view in views.items()})
+        return objective(self, **views)
+
+    monkeypatch.setattr(IBKDFinetune, "objective", noted)
+    numbers = replace(SHORT, max_steps=1, dropout=0.0, batch_size=12)
+    dev = write_dev(work.path / "dev.tsv", sentences[:40])
+    student = finetune.run(params(tiny_model, sentences="mined", objective="ibkd", numbers=numbers, dev=dev), work)
     assert student.reference == "students/tiny-model-ibkd"
+    views = seen[0]
+    assert len(views["anchor"]) == 12
+    assert len(views["negatives"]) == len(views["negative_inputs"]) == 2 * 12
+    # The first step sees the model as it was: each vector tells which sentence it is of.
+    texts = [text for part in SentenceTable(mined.path).stream() for text in part]
+    known = vectors_of(tiny_model, texts)
+    near = {
+        name: torch.nn.functional.normalize(views[name], dim=1) @ known.T
+        for name in ("anchor", "positive", "negatives")
+    }
+    assert all(similar.max(dim=1).values.min() > 1 - 1e-5 for similar in near.values())
+    found = {name: similar.argmax(dim=1).tolist() for name, similar in near.items()}
+    assert all(anchor % 3 == 0 for anchor in found["anchor"])
+    assert found["positive"] == [anchor + 1 for anchor in found["anchor"]]
+    assert found["negatives"] == [row for anchor in found["anchor"] for row in lists[anchor // 3]]
 
 
 def replace_request(table: object, name: str) -> object:
