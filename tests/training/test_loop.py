@@ -247,6 +247,8 @@ def test_a_run_of_joined_batches_that_was_cut_off_ends_as_one_that_was_not(
     cut_off_at(first.method, 5)
     with pytest.raises(CutOffError):
         first.run()
+    with first.log_path.open("a") as log:
+        log.write('{"step": 5}\n{"st')  # of a step whose weights were not saved
     # Another process begins with other random heads and memories, which must not matter.
     torch.manual_seed(9)
     shapes = Shapes(WIDTH, TEACHER, hidden=WIDTH)

@@ -1,0 +1,147 @@
+"""The numbers that the papers and their code train with, against what a recipe comes to after all defaults."""
+
+from __future__ import annotations
+
+import tomllib
+from collections.abc import Mapping
+from dataclasses import fields
+from fnmatch import fnmatch
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from sentcompress.artifacts import WorkDirectory
+from sentcompress.recipes.document import read_recipe
+from sentcompress.recipes.plan import Step
+from sentcompress.stages import run as stage
+
+FOLDER = Path(__file__).resolve().parents[2] / "recipes"
+RECIPES = {path.stem: path for path in sorted(FOLDER.glob("*.toml"))}
+TRAINING = ("distill", "finetune", "train-teacher")
+
+# DistilCSE's frame: 64 tokens, a cosine over 20 epochs, three epochs without a better score are the end.
+DISTILCSE = {"batch_size": 512, "epochs": 20, "max_length": 64, "schedule": "cosine", "warmup_steps": 0}
+DISTILCSE |= {"warmup_epochs": 0.1, "clip": 1.0, "eval_every": 125, "patience": 3, "lr": 3e-4}
+CKD = {**DISTILCSE, "betas": (0.9, 0.98), "queue": 65_536, "temperature": 0}
+# Its stage 2: a temperature that is learnt from 1 / 20.
+STAGE_2 = {"batch_size": 128, "epochs": 5, "lr": 5e-5, "eval_every": 125, "temperature": 0, "scale_start": 20}
+SIMCSE = {"batch_size": 512, "epochs": 3, "max_length": 32, "lr": 5e-5, "schedule": "linear", "warmup_steps": 0}
+SIMCSE |= {"warmup_epochs": 0, "clip": 1.0, "eval_every": 125, "temperature": 0.05}
+# HPD's baseline students, trained without a teacher.
+HPD_SIMCSE = {"batch_size": 256, "epochs": 3, "lr": 1e-3, "temperature": 0.05}
+HPD = {"batch_size": 256, "epochs": 3, "lr": 1e-4, "warmup_steps": 1000, "weight_decay": 0.01}
+HPD |= {"centre": True, "tanh": False, "reduction": "sum"}
+IBKD = {"batch_size": 256, "epochs": 10, "lr": 1e-4, "temperature": 0.1, "beta": 1.0, "gamma": 0.5}
+IBKD |= {"layer": 0, "kernel": "rbf", "divisor": "n-1", "detach": False, "head": "thrown"}
+IBKD_2 = {"batch_size": 256, "epochs": 3, "lr": 3e-5, "temperature": 0.05, "beta": 0.5, "divisor": "n-1"}
+
+# (recipes, stage) -> setting -> number. Where a recipe fits several rows, the later one stands.
+NUMBERS: list[tuple[str, str, dict[str, Any]]] = [
+    ("simcse-bert-base", "train-teacher", {**SIMCSE, "pooling": "cls-mlp"}),
+    ("simcse-roberta-large", "train-teacher", {**SIMCSE, "pooling": "cls-mlp", "lr": 1e-5}),
+    ("simcse-tinybert6", "finetune", {**SIMCSE, "dim": 0}),
+    ("simcse-tinybert-huawei", "finetune", {**SIMCSE, "dim": 0}),
+    ("simcse-tinybert", "finetune", {**HPD_SIMCSE, "dim": 0}),
+    ("simcse-minilm", "finetune", {**HPD_SIMCSE, "dim": 0}),
+    ("simcse-projection-128-tinybert", "finetune", {**HPD_SIMCSE, "dim": 128}),
+    ("simcse-whitening-128-tinybert", "finetune", {**HPD_SIMCSE, "dim": 0}),
+    ("simcse-whitening-128-tinybert", "whiten", {"dim": 128}),
+    # Three sentences of each.
+    ("hpd-*", "augment", {"wordnet": 1, "back_translate": 1}),
+    ("hpd-*", "distill", HPD),
+    ("hpd-*", "fit-pca", {"sample": 100_000, "whiten": False}),
+    ("hpd-128-*", "fit-pca", {"dim": 128}),
+    ("hpd-256-*", "fit-pca", {"dim": 256}),
+    ("hpd-full-*", "fit-pca", {"dim": 1024}),
+    ("hpd-full-*-mpnet", "fit-pca", {"dim": 768}),
+    ("hpd-whiten-*", "fit-pca", {"dim": 1024}),
+    ("hpd-whiten-128-*", "whiten", {"dim": 128}),
+    ("hpd-whiten-256-*", "whiten", {"dim": 256}),
+    ("ckd-*", "distill", CKD),
+    ("kd-*", "distill", DISTILCSE),
+    ("pkd-*", "distill", DISTILCSE),
+    ("metakd-*", "distill", DISTILCSE),
+    # 110 million parameters.
+    ("ckd-*bert-base", "distill", {"lr": 2e-4}),
+    ("kd-bert-base", "distill", {"lr": 2e-4}),
+    ("pkd-bert-base", "distill", {"lr": 2e-4}),
+    ("metakd-bert-base", "distill", {"lr": 2e-4}),
+    ("pkd-tinybert6", "teacher-embed", {"layers": (4, 8, 12, 16, 20, 24)}),
+    ("pkd-bert-base", "teacher-embed", {"layers": tuple(range(2, 25, 2))}),
+    ("ckd-ft-*", "finetune", STAGE_2),
+    ("kd-*", "finetune", STAGE_2),
+    ("pkd-*", "finetune", STAGE_2),
+    ("metakd-*", "finetune", STAGE_2),
+    # 52 million.
+    ("ckd-ft-tinybert6", "finetune", {"lr": 1e-5}),
+    ("kd-tinybert6", "finetune", {"lr": 1e-5}),
+    ("pkd-tinybert6", "finetune", {"lr": 1e-5}),
+    ("metakd-tinybert6", "finetune", {"lr": 1e-5}),
+    ("crd-*", "distill", {"dim": 128, "memory": 16_384, "temperature": 0.07}),
+    ("ibkd-*", "distill", IBKD),
+    ("ibkd-ft-*", "finetune", {**IBKD_2, "dim": 0}),
+    ("ibkd-128-*", "finetune", {**IBKD_2, "dim": 128}),
+    # Dense retrieval.
+    ("ibkd-ft-msmarco-*", "distill", {"batch_size": 128, "epochs": 3}),
+    ("ibkd-ft-msmarco-*", "mine-negatives", {"negatives": 8, "model": "teacher"}),
+    ("ibkd-ft-msmarco-*", "finetune", {"batch_size": 128, "epochs": 3, "lr": 1e-5}),
+    ("simtde-base", "distill", {"alpha": 0.5, "token_weight": 0, "student": "teacher:3", "token_dim": 384}),
+    ("simtde-small", "distill", {"alpha": 0.5, "token_weight": 0, "student": "teacher:3", "token_dim": 128}),
+    ("simtde-entities-1-4m", "distill", {"alpha": 0.5, "token_weight": 0, "student": "teacher:2", "token_dim": 32}),
+    ("simtde-entities-2-4m", "distill", {"alpha": 0.5, "token_weight": 0, "student": "teacher:2", "token_dim": 64}),
+    ("lrn-kd-small", "distill", {"student": "teacher:3", "token_dim": None}),
+]
+# The papers leave these to us: no numbers of theirs to hold them against.
+UNNAMED = {"mse-tinybert", "mse-minilm", "lmx-kd-small", "simtde-2m-mixed", "simtde-5m-mixed", "simtde-9m-mixed"}
+
+
+def wanted(name: str) -> dict[tuple[str, str], Any]:
+    return {
+        (command, setting): number
+        for pattern, command, numbers in NUMBERS
+        if fnmatch(name, pattern)
+        for setting, number in numbers.items()
+    }
+
+
+def settings_of(step: Step) -> Mapping[str, Any]:
+    """Everything that a step goes by: its flags, recipe and flags put together, the switches of its method."""
+    params = step.params
+    found = {field.name: getattr(params, field.name) for field in fields(params)}
+    found |= vars(params.rules) | {"negatives": params.rules.count} if step.command == "mine-negatives" else {}
+    if step.command in TRAINING:
+        options = params.method_options() if step.command == "distill" else params.objective_options()
+        # A recipe's number or a switch; what they stand in place of has the same name.
+        found |= {**vars(params.settings()), **options}
+    return found
+
+
+@pytest.mark.parametrize("name", sorted(set(RECIPES) - UNNAMED))
+def test_a_recipe_trains_with_the_published_numbers(name: str, tmp_path: Path) -> None:
+    given = tmp_path / "given"
+    given.mkdir()
+    inputs = []
+    for slot in read_recipe(RECIPES[name])[0].inputs:
+        path = given / f"{slot}.tsv"
+        path.touch()
+        inputs.append(f"{slot}={given if slot == 'collection' else path}")
+    plan = stage.plan(stage.Params(RECIPES[name], tuple(inputs)), WorkDirectory(tmp_path / "work"))
+    # The first of each command: the triplets of stage 2 are read by an `augment` of their own.
+    steps = {step.command: step for step in reversed(plan.steps)}
+    numbers = wanted(name)
+    found = {(command, setting): settings_of(steps[command]).get(setting, "absent") for command, setting in numbers}
+    assert found == numbers
+
+
+def test_every_training_of_a_recipe_has_its_numbers_in_the_table() -> None:
+    for name, path in RECIPES.items():
+        commands = {table["command"] for table in tomllib.loads(path.read_text("utf-8"))["stage"]} & set(TRAINING)
+        told = {command for command, _ in wanted(name)} & set(TRAINING)
+        assert told == (set() if name in UNNAMED else commands), name
+
+
+def test_every_row_of_the_table_is_about_some_recipe() -> None:
+    for pattern, command, _ in NUMBERS:
+        assert any(fnmatch(name, pattern) for name in RECIPES), (pattern, command)
+    assert set(RECIPES) >= UNNAMED
