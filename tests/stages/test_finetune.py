@@ -86,7 +86,7 @@ def test_a_kept_teacher_holds_the_student_back(
         training.method.eval()
 
     monkeypatch.setattr(Training, "restore_best", keep_the_last)
-    numbers = replace(SHORT, lr=3e-3, max_steps=20, epochs=5, eval_every=20)
+    numbers = replace(SHORT, lr=2e-3, max_steps=20, epochs=5, eval_every=20, dropout=0.0)
     dev = write_dev(work.path / "dev.tsv", sentences[:40])
     free = finetune.run(params(tiny_model, numbers=numbers, dev=dev, name="free"), work)
     kept = finetune.run(params(tiny_model, numbers=numbers, dev=dev, keep=200.0, name="kept"), work)
@@ -99,7 +99,10 @@ def test_a_kept_teacher_holds_the_student_back(
     distance = {
         a.name: float((vectors_of(a.path / "model", texts) - teacher).square().sum(1).mean()) for a in (free, kept)
     }
+    # As far as two sentences are from each other.
+    apart = float((teacher - teacher.roll(1, dims=0)).square().sum(1).mean())
     assert 0 < distance["kept"] < 0.5 * distance["free"]
+    assert distance["kept"] < 0.2 * apart
 
 
 def test_several_hard_negatives(
