@@ -44,6 +44,7 @@ STAGE_2 = {
     "ibkd-2": "finetune --objective ibkd --model ibkd --set normalise=true",
 }
 SEARCHED = "msmarco_5k nDCG@10"
+SCORES = ("STS13", "STS-B", SEARCHED)
 STAGE_2_SAME = "--sentences nli --lr 5e-5 --epochs 1 --batch-size 128 --dropout 0 --dtype bfloat16 --eval-every 50"
 
 
@@ -90,9 +91,15 @@ def table(rows: list[dict[str, Any]]) -> str:
     lines = ["| " + " | ".join(columns) + " |", "|" + "---|" * len(columns)]
     for row in rows:
         values = [row.get(column, "") for column in columns]
-        shown = [f"{value:,}" if isinstance(value, int) else str(value) for value in values]
+        shown = [_shown(column, value) for column, value in zip(columns, values, strict=True)]
         lines.append("| " + " | ".join(shown) + " |")
     return "\n".join(lines) + "\n"
+
+
+def _shown(column: str, value: Any) -> str:
+    if isinstance(value, int):
+        return f"{value:,}"
+    return f"{value:.2f}" if isinstance(value, float) and column in SCORES else str(value)
 
 
 def write(rows: list[dict[str, Any]], commands: dict[str, str], jobs: int) -> None:

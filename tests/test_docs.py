@@ -85,3 +85,8 @@ def test_the_chain_of_the_readme_runs(tmp_path: Path, monkeypatch: pytest.Monkey
 def shorten(source: Path, target: Path, lines: int) -> None:
     kept = source.read_text(encoding="utf-8").splitlines(keepends=True)[:lines]
     target.write_text("".join(kept), encoding="utf-8")
+
+
+def test_the_table_of_all_methods_is_the_one_that_was_measured() -> None:
+    measured = (ROOT / "benchmarks" / "results" / "all_methods.md").read_text(encoding="utf-8")
+    assert measured in (ROOT / "docs" / "methods.md").read_text(encoding="utf-8")
