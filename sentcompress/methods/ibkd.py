@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from typing import Any, ClassVar
 
@@ -73,6 +73,10 @@ class IBKD(HeadedMethod):
         return self.bottleneck.watched()
 
 
+# The views of stage 2 that make X, and those that make S.
+SIDES = (("inputs", "anchor"), ("positive_inputs", "positive"), ("negative_inputs", "negatives"))
+
+
 class IBKDFinetune(TripletMethod):
     """SimCSE's loss with hard negatives, and the bottleneck (Zhang et al. 2023), stage 2.
 
@@ -125,26 +129,17 @@ class IBKDFinetune(TripletMethod):
         teacher: Tensor | None = None,
     ) -> dict[str, Tensor]:
         terms = self.triplet_terms(anchor, positive, negatives, student, teacher)
-        everything = _joined((inputs, anchor), (positive_inputs, positive), (negative_inputs, negatives))
-        return {**terms, "hsic": self.bottleneck(*everything)}
+        sides = (inputs, anchor), (positive_inputs, positive), (negative_inputs, negatives)
+        return {**terms, "hsic": self.bottleneck(*_joined(sides))}
 
-    def update(
-        self,
-        anchor: Tensor,
-        positive: Tensor,
-        negatives: Tensor,
-        inputs: Tensor,
-        positive_inputs: Tensor | None = None,
-        negative_inputs: Tensor | None = None,
-        **others: Tensor,
-    ) -> None:
-        self.bottleneck.look(*_joined((inputs, anchor), (positive_inputs, positive), (negative_inputs, negatives)))
+    def update(self, **views: Tensor) -> None:
+        self.bottleneck.look(*_joined((views.get(x), views[s]) for x, s in SIDES))
 
     def watched(self) -> dict[str, float]:
         return {**super().watched(), **self.bottleneck.watched()}
 
 
-def _joined(*sides: tuple[Tensor | None, Tensor]) -> tuple[Tensor, Tensor]:
+def _joined(sides: Iterable[tuple[Tensor | None, Tensor]]) -> tuple[Tensor, Tensor]:
     """X and S of all the sides whose X there is."""
     given = [(x, s) for x, s in sides if x is not None]
     return torch.cat([x for x, _ in given]), torch.cat([s for _, s in given])

@@ -250,17 +250,23 @@ def test_an_output_that_is_not_utf_8_gets_escapes(work: Path) -> None:
     assert r"Gr\u00f6\u00dfe" in done.stdout
 
 
-def test_an_interrupt_is_130_and_told(tmp_path: Path) -> None:
+@pytest.mark.parametrize(
+    ("sent", "code", "told"),
+    [(signal.SIGINT, 130, "error: interrupted"), (signal.SIGTERM, 143, "error: ended from outside (SIGTERM)")],
+)
+def test_an_interrupt_and_the_end_that_a_scheduler_sends_are_told(
+    tmp_path: Path, sent: signal.Signals, code: int, told: str
+) -> None:
     pipe = tmp_path / "lines.txt"
     os.mkfifo(pipe)
     command = [sys.executable, "-m", "sentcompress", "augment", str(pipe), "--work", str(tmp_path / "work")]
     process = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True)
     with pipe.open("w"):  # opens when the command does: it is at work and waits for lines
         time.sleep(0.2)
-        process.send_signal(signal.SIGINT)
+        process.send_signal(sent)
         _, err = process.communicate(timeout=60)
-    assert process.returncode == 130
-    assert "error: interrupted" in err
+    assert process.returncode == code
+    assert told in err
     assert "Traceback" not in err
 
 
@@ -288,20 +294,6 @@ def test_an_interrupt_while_modules_are_loaded_is_told_too(tmp_path: Path) -> No
     command = [sys.executable, "-m", "sentcompress", "status"]
     done = subprocess.run(command, capture_output=True, text=True, env=environment, cwd=tmp_path)
     assert (done.returncode, done.stdout, done.stderr) == (130, "", "error: interrupted\n")
-
-
-def test_the_end_that_a_scheduler_sends_is_143_and_told(tmp_path: Path) -> None:
-    pipe = tmp_path / "lines.txt"
-    os.mkfifo(pipe)
-    command = [sys.executable, "-m", "sentcompress", "augment", str(pipe), "--work", str(tmp_path / "work")]
-    process = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True)
-    with pipe.open("w"):
-        time.sleep(0.2)
-        process.send_signal(signal.SIGTERM)
-        _, err = process.communicate(timeout=60)
-    assert process.returncode == 143
-    assert "error: ended from outside (SIGTERM)" in err
-    assert "Traceback" not in err
 
 
 def test_the_console_script_begins_where_the_module_does() -> None:

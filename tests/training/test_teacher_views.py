@@ -18,20 +18,17 @@ from sentcompress.encoding.vector_shards import VectorShards
 from sentcompress.errors import MissingArtifactError
 from sentcompress.models.layout import load_encoder
 from sentcompress.models.sources import resolve
-from sentcompress.progress import SILENT
+from sentcompress.progress import SilentReporter
 from sentcompress.stages import augment, distill, teacher_embed
 from sentcompress.training.settings import Overrides
 from sentcompress.training.teacher_views import supply
 
 
-class Listener:
-    """A reporter that keeps the warnings."""
+class Listener(SilentReporter):
+    """Keeps the warnings."""
 
     def __init__(self) -> None:
         self.warnings: list[str] = []
-
-    def __getattr__(self, name: str) -> object:
-        return getattr(SILENT, name)
 
     def warn(self, message: str) -> None:
         self.warnings.append(message)
@@ -72,7 +69,7 @@ def test_one_domain_alone_is_told(
 ) -> None:
     work, listener = prepare(tmp_path, tiny_model, sentences[:50], genres), Listener()
     numbers = Overrides(max_steps=1, batch_size=8, dtype="float32", device="cpu")
-    distill.run(distill.Params("metakd", "teacher:1", numbers=numbers), work, listener)  # type: ignore[arg-type]
+    distill.run(distill.Params("metakd", "teacher:1", numbers=numbers), work, listener)
     assert any("one domain only" in message for message in listener.warnings) == warned
 
 
