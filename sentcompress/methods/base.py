@@ -63,6 +63,7 @@ class Method(nn.Module):
     - "tokens": `student_tokens` [M, H_s] and `teacher_tokens` [M, H_t], outputs of the embedding layers
     - "teacher-layers": `student_layers` [B, L, D_p] and `teacher_layers` [B, L, D_l], pooled states of matched layers
     - "states": `student_states` [M, L, H_s] and `teacher_states` [M, L, H_t], hidden states of matched layers
+    - "last-states": `student_last` [M, H_s] and `teacher_last` [M, H_t], the hidden states that are pooled
     - "domains": `domains` [B], the number of each sentence's domain
     - "triplets": `anchor` [B, D_s], `positive` [B, D_s] and `negatives` [B N, D_s], where row i N + j is the j-th hard
       negative of anchor i. With "inputs" too, `inputs` are those of the anchors, `positive_inputs` and
@@ -94,6 +95,11 @@ class Method(nn.Module):
     def teacher_recipe(cls, hidden: int) -> Recipe:
         """What `train-teacher` goes by, for a model whose hidden states are `hidden` wide (0: not known)."""
         return cls.recipe
+
+    @classmethod
+    def needs_with(cls, options: Mapping[str, Any]) -> frozenset[str]:
+        """What it needs with all its options given: `needs`, but where an option adds to it or takes from it."""
+        return cls.needs
 
     # `*args: Any` beside `**views: Any` is what lets a type checker accept the named views of each method instead.
     def objective(self, *args: Any, **views: Any) -> dict[str, Tensor]:

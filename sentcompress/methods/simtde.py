@@ -44,7 +44,9 @@ class SimTDE(HeadedMethod):
     The paper leaves learning rate, batch, and epochs open. Ours to add, all off by default: `normalise` compares the
     directions of s and t; `token_weight` w makes it w MSE(E_s, E_t) + MSE(s, t); `contrast` adds InfoNCE of s against
     the t of its batch, and `relation` the mean squared difference of the cosines within the batch. Both of these look
-    at how sentences lie to one another, which is what retrieval needs.
+    at how sentences lie to one another, which is what retrieval needs. `states` adds MSE(H_s, H_t) of the last hidden
+    states [M, H] of each token, which are what is pooled: hundreds of targets a text instead of one. They are too many
+    to cache, so that the teacher then runs beside the student.
     """
 
     title = "Token and sentence distillation into factorised embeddings"
@@ -66,6 +68,9 @@ class SimTDE(HeadedMethod):
         "contrast": Option(0.0, "weight of InfoNCE against the batch's teacher vectors", OURS, minimum=0),
         "temperature": Option(0.05, "temperature of that term", OURS, minimum=1e-6),
         "relation": Option(0.0, "weight of the difference of the batch's cosines, squared", OURS, minimum=0),
+        "states": Option(
+            0.0, "weight of the last hidden states' term; the teacher then runs beside the student", OURS, minimum=0
+        ),
         "head": replace(HEAD, source=f"{PAPER}: students as wide as the teacher; the rest is {OURS}"),
     }
 
@@ -74,11 +79,22 @@ class SimTDE(HeadedMethod):
         if self.settings["alpha"] > 1:
             raise ValueError(f"alpha must be from 0 to 1, not {self.settings['alpha']:g}")
         self.head = choose_head(shapes.student, shapes.teacher, self.settings["head"])
-        matched = shapes.hidden == shapes.teacher_hidden
-        self.token_map: nn.Module = (
-            nn.Identity() if matched else linear_head(shapes.hidden, shapes.teacher_hidden, "random")
-        )
+        self.token_map = self._map("tokens")
+        self.state_map = self._map("last-states")
         self.contrastive = bool(self.settings["contrast"] or self.settings["relation"])
+
+    @classmethod
+    def needs_with(cls, options: Mapping[str, Any]) -> frozenset[str]:
+        tokens = {"tokens"} if options["token_weight"] or options["alpha"] else set()
+        states = {"last-states"} if options["states"] else set()
+        return frozenset({"teacher"} | tokens | states)
+
+    def _map(self, need: str) -> nn.Module:
+        """From the student's hidden width to the teacher's, for what is compared and no longer needed afterwards."""
+        shapes = self.shapes
+        if need not in self.needs_with(self.settings) or shapes.hidden == shapes.teacher_hidden:
+            return nn.Identity()
+        return linear_head(shapes.hidden, shapes.teacher_hidden, "random")
 
     @property
     def weights(self) -> tuple[float, float]:
@@ -87,12 +103,23 @@ class SimTDE(HeadedMethod):
         return (token_weight, 1.0) if token_weight else (alpha, 1.0 - alpha)
 
     def objective(
-        self, student: Tensor, teacher: Tensor, student_tokens: Tensor, teacher_tokens: Tensor
+        self,
+        student: Tensor,
+        teacher: Tensor,
+        student_tokens: Tensor | None = None,
+        teacher_tokens: Tensor | None = None,
+        student_last: Tensor | None = None,
+        teacher_last: Tensor | None = None,
     ) -> dict[str, Tensor]:
-        settings, prediction = self.settings, self.predict(student)
+        settings, prediction, terms = self.settings, self.predict(student), {}
         token_weight, sentence_weight = self.weights
-        token = squared_error(self.token_map(student_tokens), teacher_tokens, settings["reduction"])
-        terms = {"token": token_weight * token, "sentence": sentence_weight * self._distance(prediction, teacher)}
+        if student_tokens is not None and teacher_tokens is not None:
+            token = squared_error(self.token_map(student_tokens), teacher_tokens, settings["reduction"])
+            terms["token"] = token_weight * token
+        terms["sentence"] = sentence_weight * self._distance(prediction, teacher)
+        if student_last is not None and teacher_last is not None:
+            states = squared_error(self.state_map(student_last), teacher_last, settings["reduction"])
+            terms["states"] = settings["states"] * states
         if settings["contrast"]:
             scale = 1.0 / settings["temperature"]
             terms["contrast"] = settings["contrast"] * contrast(prediction, teacher, scale)

@@ -215,7 +215,7 @@ class _Distillation:
                 "sentences by one prototype (augment --domain COLUMN)"
             )
         supplied = supply(
-            method_class(params.method).needs,
+            method_class(params.method).needs_with(options),
             encoder,
             self.inputs.vectors,
             domains=domains,

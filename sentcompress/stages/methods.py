@@ -31,6 +31,7 @@ SOURCES: Mapping[str, Source] = {
     "tokens": Source("the teacher's token embeddings, which training reads from the teacher's checkpoint"),
     "teacher-layers": Source("pooled states of chosen teacher layers, cached", "teacher-embed --layers"),
     "states": Source("hidden states of the teacher, which runs beside the student while training"),
+    "last-states": Source("the teacher's last hidden states; it runs beside the student while training"),
     "domains": Source("the domain of each sentence (all one where none is told)", "augment --domain COLUMN"),
 }
 

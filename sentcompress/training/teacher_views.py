@@ -75,7 +75,7 @@ def supply(
         fields["teacher_layers"] = lambda rows: cached(rows).view(len(rows), count, width)
         widths |= {"layers": count, "teacher_layer_width": width, "student_layer_width": encoder.pooled_dimension}
         chosen["layers"] = matched_layers(depth, count)
-    if needs & {"tokens", "states"}:
+    if needs & {"tokens", "states", "last-states"}:
         teacher = teacher_in_loop(vectors, encoder).to(device)
         widths["teacher_hidden"] = int(teacher.encoder.config.hidden_size)
         chosen["teacher"] = teacher

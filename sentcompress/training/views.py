@@ -61,7 +61,7 @@ class DistillationViews:
         input_layer: k, for "inputs".
         layers: the student's matched layers (0 is the embedding layer), for "teacher-layers" and "states".
         teacher_layers: the teacher's, for "states".
-        teacher: for "tokens" and "states".
+        teacher: for "tokens", "states" and "last-states".
     """
 
     encoder: Encoder
@@ -74,7 +74,7 @@ class DistillationViews:
     def __call__(self, batch: Batch) -> dict[str, Tensor]:
         ids, mask = batch.input_ids, batch.attention_mask
         views = dict(batch.fields)
-        if not self.needs & {"inputs", "tokens", "teacher-layers", "states"}:
+        if not self.needs & {"inputs", "tokens", "teacher-layers", "states", "last-states"}:
             return {"student": self.encoder.embed(ids, mask), **views}
         student, states = self.encoder.embed_with_states(ids, mask)
         views = {"student": student, **views}
@@ -88,6 +88,9 @@ class DistillationViews:
         if "states" in self.needs and self.teacher:
             views["student_states"] = _stacked(states, self.layers, mask)
             views["teacher_states"] = self.teacher.states(batch, self.teacher_layers)
+        if "last-states" in self.needs and self.teacher:
+            views["student_last"] = _real(states[-1], mask)
+            views["teacher_last"] = self.teacher.states(batch, (-1,)).squeeze(1)
         return views
 
 

@@ -92,6 +92,56 @@ def test_terms_that_look_at_the_batch_are_off_by_default_and_on_by_weight() -> N
     assert float(terms["relation"]) == pytest.approx(3.0 * ((ours - theirs)[apart] ** 2).mean(), rel=1e-9)
 
 
+@pytest.mark.parametrize("reduction", ["mean", "sum"])
+def test_last_states_are_compared_token_by_token_in_place_of_embeddings(reduction: str) -> None:
+    n = numbers()
+    n |= {f"{who}_last": n.pop(f"{who}_tokens") for who in ("student", "teacher")}
+    views = tensors(n)
+    method = make({"alpha": 0.0, "states": 0.02, "reduction": reduction})
+    terms = method.objective(**views)
+    torch.stack(list(terms.values())).sum().backward()
+
+    def loss(n: dict[str, np.ndarray]) -> float:
+        squares = (n["student_last"] - n["teacher_last"]) ** 2
+        states = squares.sum(1).mean() if reduction == "sum" else squares.mean()
+        return float(0.02 * states + sentence_error(n["student"], n["teacher"], normalise=False, reduction=reduction))
+
+    assert list(terms) == ["sentence", "states"]
+    assert float(sum(terms.values())) == pytest.approx(loss(n), rel=1e-9)
+    for name in ("student", "student_last"):
+        wanted = differences(lambda moved, name=name: loss({**n, name: moved}), n[name])
+        assert views[name].grad is not None
+        np.testing.assert_allclose(views[name].grad.numpy(), wanted, atol=1e-8)
+
+
+@pytest.mark.parametrize(
+    ("options", "needs"),
+    [
+        ({}, {"teacher", "tokens"}),
+        ({"states": 0.1}, {"teacher", "tokens", "last-states"}),
+        ({"alpha": 0.0, "states": 0.1}, {"teacher", "last-states"}),
+        ({"alpha": 0.0, "token_weight": 0.1}, {"teacher", "tokens"}),
+        ({"alpha": 0.0}, {"teacher"}),
+    ],
+)
+def test_nothing_is_computed_that_no_term_looks_at(options: dict[str, Any], needs: set[str]) -> None:
+    method = make(options, teacher_hidden=8)
+    assert SimTDE.needs_with(method.settings) == needs
+    maps = {"tokens": method.token_map, "last-states": method.state_map}
+    assert {name for name, module in maps.items() if list(module.parameters())} == needs - {"teacher"}
+
+
+def test_states_of_a_narrow_student_go_through_a_map_that_is_thrown_away() -> None:
+    n = numbers(teacher_hidden=8)
+    n |= {f"{who}_last": n[f"{who}_tokens"] for who in ("student", "teacher")}
+    method = make({"states": 2.0}, teacher_hidden=8)
+    weight, bias = (parameter.detach().numpy() for parameter in method.state_map.parameters())
+    mapped = n["student_last"] @ weight.T + bias
+    terms = method.objective(**tensors(n))
+    assert float(terms["states"]) == pytest.approx(2.0 * ((mapped - n["teacher_last"]) ** 2).mean(), rel=1e-9)
+    assert method.deployed_head() is None
+
+
 def test_equal_widths_need_no_head() -> None:
     method = make({})
     assert list(method.parameters()) == []

@@ -71,6 +71,18 @@ def test_simtde_with_a_narrow_table_is_an_electra_checkpoint(prepared: tuple[Wor
     assert student.facts["dev_of_saved_model"] == student.facts["dev"]
 
 
+@pytest.mark.parametrize("alpha", [0.0, 0.5])
+def test_simtde_with_the_states_of_a_teacher_that_is_deeper(prepared: tuple[WorkDirectory, Path], alpha: float) -> None:
+    work, dev = prepared
+    options = (f"alpha={alpha}", "states=0.1")
+    asked = Params("simtde", "teacher:2", token_dim=8, options=options, dev=dev, numbers=NUMBERS, name=f"last-{alpha}")
+    student = distill.run(asked, work)
+    log = [json.loads(line) for line in (student.path / "log.jsonl").read_text().splitlines()]
+    assert ("token" in log[-1]) == (alpha > 0)
+    assert log[-1]["states"] > 0
+    assert student.facts["dev_of_saved_model"] == student.facts["dev"]
+
+
 def test_pkd_needs_the_layers_and_no_more_than_the_student_has(
     prepared: tuple[WorkDirectory, Path], tmp_path: Path, tiny_model: Path, sentences: list[str]
 ) -> None:

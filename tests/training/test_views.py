@@ -158,6 +158,17 @@ def test_states_are_those_of_the_layers_that_are_matched(kind: str) -> None:
     assert not found["teacher_states"].requires_grad
 
 
+def test_last_states_are_those_that_are_pooled_whatever_the_depth() -> None:
+    student, teacher = make_encoder("electra"), make_encoder("bert", seed=1)
+    views = DistillationViews(student, frozenset({"teacher", "last-states"}), teacher=TeacherInLoop(teacher))
+    found = views(padded(SENTENCES))
+    close(found["student_last"], torch.cat([states_alone(student, row)[-1] for row in SENTENCES]))
+    close(found["teacher_last"], torch.cat([states_alone(teacher, row)[-1] for row in SENTENCES]))
+    assert found["student_last"].requires_grad
+    assert not found["teacher_last"].requires_grad
+    assert found.keys() == {"student", "student_last", "teacher_last"}
+
+
 def test_the_teacher_is_given_its_own_numbers_of_the_tokens() -> None:
     """RoBERTa counts positions by what is padding: that has another number too."""
     student, teacher = make_encoder("bert"), make_encoder("roberta", seed=1)
