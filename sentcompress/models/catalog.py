@@ -6,7 +6,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from sentcompress.artifacts import Artifact, WorkDirectory, name_part
-from sentcompress.errors import InputError, did_you_mean
+from sentcompress.errors import InputError, MissingArtifactError, did_you_mean
 from sentcompress.models.encoder import Encoder
 from sentcompress.models.layout import load_encoder
 from sentcompress.models.sources import EMBEDDED, Source, resolve
@@ -55,16 +55,25 @@ class NamedModel:
 
 
 def find_model(
-    work: WorkDirectory, name: str | None, *, revision: str | None = None, trust_remote_code: bool = False
+    work: WorkDirectory,
+    name: str | None,
+    *,
+    revision: str | None = None,
+    trust_remote_code: bool = False,
+    besides: str | None = None,
 ) -> NamedModel:
     """Find a model by name; None is the student finished last.
+
+    Args:
+        besides: a command whose own students None passes over, so that the command run a second time starts where it
+            started the first time.
 
     Raises:
         MissingArtifactError: if the work directory has no student and none was named.
         InputError: if nothing is called so.
     """
     if name is None:
-        return _of_artifact(work.get("students"), trust_remote_code)
+        return _of_artifact(_newest_student(work, besides), trust_remote_code)
     if name == TEACHER:
         return find_teacher(work)
     for kind in KINDS:
@@ -79,6 +88,17 @@ def find_model(
     if Path(name).is_dir() and any(label in work.names(kind) for kind in KINDS):
         label = f"{Path(name).resolve().parent.name}/{label}"  # a copy beside the one that is called so here
     return NamedModel(source, label, _reference(name), source.digest, "auto", trust_remote_code)
+
+
+def _newest_student(work: WorkDirectory, besides: str | None) -> Artifact:
+    newest = work.get("students")
+    for name in reversed(work.names("students")):
+        student = work.get("students", name)
+        if student.manifest["command"] != besides:
+            return student
+    raise MissingArtifactError(
+        f"{besides} made all students of {work.path} itself", f"name one: --model {newest.name}, or --model teacher"
+    )
 
 
 def find_teacher(work: WorkDirectory) -> NamedModel:

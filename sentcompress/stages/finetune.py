@@ -94,6 +94,7 @@ def run(params: Params, work: WorkDirectory, reporter: Reporter = SILENT) -> Art
         PRESETS.get(params.model or "", params.model),
         revision=params.revision,
         trust_remote_code=params.trust_remote_code,
+        besides=COMMAND,
     )
     sentences = find_triplets(work, params.sentences)
     vectors = work.get("teacher-vectors", params.teacher_vectors) if params.objective_options()["keep"] else None

@@ -62,7 +62,13 @@ def run(params: Params, work: WorkDirectory, reporter: Reporter = SILENT) -> Art
     """
     params.check()
     pick_device(params.device)
-    model = find_model(work, params.model, revision=params.revision, trust_remote_code=params.trust_remote_code)
+    model = find_model(
+        work,
+        params.model,
+        revision=params.revision,
+        trust_remote_code=params.trust_remote_code,
+        besides=COMMAND,
+    )
     lineage = ancestors(work, model.reference, model.digest)
     sentences = _sentences(work, params.sentences, lineage)
     with work.build(_request(params, model, sentences), force=params.force, reporter=reporter) as build:

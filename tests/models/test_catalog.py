@@ -20,8 +20,10 @@ def work(tmp_path: Path) -> WorkDirectory:
     return WorkDirectory(tmp_path / "work")
 
 
-def make(work: WorkDirectory, kind: str, name: str, model: Path, inside: str = "") -> Artifact:
-    with work.build(Request(kind, name, "distill", {"name": name})) as build:
+def make(
+    work: WorkDirectory, kind: str, name: str, model: Path, inside: str = "", command: str = "distill"
+) -> Artifact:
+    with work.build(Request(kind, name, command, {"name": name})) as build:
         shutil.copytree(model, build.path / inside, dirs_exist_ok=True)
         return build.finish({})
 
@@ -40,6 +42,17 @@ def test_without_a_name_it_is_the_student_finished_last(work: WorkDirectory, tin
     found = find_model(work, None)
     assert (found.label, found.reference, found.digest) == ("alpha", "students/alpha", newest.digest)
     assert found.source.path == newest.path / MODEL_FOLDER
+
+
+def test_a_command_does_not_start_from_what_it_made_itself(work: WorkDirectory, tiny_model: Path) -> None:
+    """So that a second run of the same line is the same request."""
+    make(work, "students", "first", tiny_model, MODEL_FOLDER)
+    make(work, "students", "second", tiny_model, MODEL_FOLDER, command="whiten")
+    make(work, "students", "third", tiny_model, MODEL_FOLDER, command="finetune")
+    assert find_model(work, None).label == "third"
+    assert find_model(work, None, besides="whiten").label == "third"
+    assert find_model(work, None, besides="finetune").label == "second"
+    assert find_model(work, "third", besides="finetune").label == "third"
 
 
 def test_students_come_before_exports_and_exports_before_folders(
