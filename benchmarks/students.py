@@ -8,14 +8,15 @@ hpd-128        HPD to 128 dimensions
 ckd            CKD, 384 dimensions
 ckd-128        ckd after a second stage on 17,400 NLI triplets, to 128 dimensions, with a distillation term kept
 
-On 279,000 texts, paragraphs and queries among them (`mixed_corpus.py`), SimTDE's students of token width 128; the small
-ones start from what the teacher does with sentences:
+On 279,000 texts, paragraphs and queries among them (`mixed_corpus.py`), SimTDE's students of token width 128; all but
+the first start from what the teacher does with sentences:
 
-simtde-9m      the last 3 layers: 9.35 million parameters
-simtde-5m      the last 2 layers, the 15,000 most frequent tokens: 5.58 million
-simtde-2m      the last layer with 256 neurons, the 12,000 most frequent tokens: 2.44 million
-simtde-9m-own  simtde-9m, distilled on with the documents of the three collections (their queries and judgements are
-               not read): what it gives to distil on the documents that will be searched
+simtde-9m         the last 3 layers: 9.35 million parameters
+simtde-9m-states  the same size; the last hidden states of every token are compared beside the sentence vectors
+simtde-5m         the last 2 layers with 768 neurons, the 24,000 most frequent tokens: 5.56 million; hidden states too
+simtde-2m         the last layer with 256 neurons, the 12,000 most frequent tokens: 2.44 million
+simtde-9m-own     simtde-9m-states, distilled on with the documents of the three collections (their queries and
+                  judgements are not read): what it gives to distil on the documents that will be searched
 
 None of the text is of an STS set, and but for the last row none of a retrieval collection. Each student is scored on
 STS-B test and STS13, and with exact search on SciFact dev, msmarco_5k and Quora. What is fresh in the work directory is
@@ -52,6 +53,8 @@ MIXED = f"--token-dim 128 --sentences mixed --teacher-vectors mixed {LONG}"
 # Such a start has brought the tokens where they belong, so that their term is left out.
 STARTED = f"--start sentences --set alpha=0 --warmup-steps 100 --epochs 6 --eval-every 250 {MIXED}"
 TOKENS = "--set token_weight=0.002"
+# Summed over 384 dimensions, the states of a token are about 14 apart at first, and unit sentence vectors 0.3.
+STATES = "--set states=0.1"
 SIMTDE = "distill --method simtde --student"
 STUDENTS = {
     "hpd-128": f"distill --method hpd --student teacher:3 {SHORT} --epochs 2 --warmup-steps 300",
@@ -63,11 +66,14 @@ STUDENTS = {
     "simtde-9m": (
         f"{SIMTDE} teacher:3 --lr 5e-4 --max-steps 4500 --warmup-steps 300 --epochs 2 --eval-every 500 {TOKENS} {MIXED}"
     ),
-    "simtde-5m": f"{SIMTDE} teacher:2 --vocabulary 15000 --lr 3e-4 --max-steps 4000 {STARTED}",
+    "simtde-9m-states": f"{SIMTDE} teacher:3 --lr 5e-4 --max-steps 2500 {STATES} {STARTED}",
+    "simtde-5m": (
+        f"{SIMTDE} teacher:2 --vocabulary 24000 --feed-forward 768 --lr 5e-4 --max-steps 2200 {STATES} {STARTED}"
+    ),
     "simtde-2m": f"{SIMTDE} teacher:1 --vocabulary 12000 --feed-forward 256 --lr 4e-4 --max-steps 5000 {STARTED}",
     "simtde-9m-own": (
-        f"{SIMTDE} simtde-9m --lr 2e-4 --epochs 2 --eval-every 500 {TOKENS} --sentences own --teacher-vectors own "
-        f"{LONG}"
+        f"{SIMTDE} simtde-9m-states --lr 2e-4 --epochs 2 --eval-every 250 {STATES} --set alpha=0 --sentences own "
+        f"--teacher-vectors own {LONG}"
     ),
 }
 COLLECTIONS = ("SciFact dev", "msmarco_5k", "Quora")
