@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -39,14 +40,32 @@ def sentence_error(s: np.ndarray, t: np.ndarray, *, normalise: bool, reduction: 
     return float(squares.sum(1).mean() if reduction == "sum" else squares.mean())
 
 
+def assert_is_the_loss(
+    method: SimTDE,
+    n: dict[str, np.ndarray],
+    loss: Callable[[dict[str, np.ndarray]], float],
+    *,
+    terms: list[str],
+    trained: tuple[str, ...],
+) -> None:
+    """The terms of the objective add up to `loss`, and so do the gradients of what is trained."""
+    views = tensors(n)
+    found = method.objective(**views)
+    torch.stack(list(found.values())).sum().backward()
+    assert list(found) == terms
+    assert float(sum(found.values())) == pytest.approx(loss(n), rel=1e-9)
+    for name in trained:
+        wanted = differences(lambda moved, name=name: loss({**n, name: moved}), n[name])
+        assert views[name].grad is not None
+        np.testing.assert_allclose(views[name].grad.numpy(), wanted, atol=1e-8)
+
+
 @pytest.mark.parametrize("alpha", [0.0, 0.3, 1.0])
 @pytest.mark.parametrize("normalise", [True, False])
 @pytest.mark.parametrize("reduction", ["mean", "sum"])
 def test_the_loss_and_its_gradients_are_the_equation(alpha: float, normalise: bool, reduction: str) -> None:
     n = numbers()
-    views = tensors(n)
-    terms = make({"alpha": alpha, "normalise": normalise, "reduction": reduction}).objective(**views)
-    torch.stack(list(terms.values())).sum().backward()
+    method = make({"alpha": alpha, "normalise": normalise, "reduction": reduction})
 
     def loss(n: dict[str, np.ndarray]) -> float:
         squares = (n["student_tokens"] - n["teacher_tokens"]) ** 2
@@ -54,12 +73,7 @@ def test_the_loss_and_its_gradients_are_the_equation(alpha: float, normalise: bo
         sentence = sentence_error(n["student"], n["teacher"], normalise=normalise, reduction=reduction)
         return float(alpha * token + (1 - alpha) * sentence)
 
-    assert list(terms) == ["token", "sentence"]
-    assert float(sum(terms.values())) == pytest.approx(loss(n), rel=1e-9)
-    for name in ("student", "student_tokens"):
-        wanted = differences(lambda moved, name=name: loss({**n, name: moved}), n[name])
-        assert views[name].grad is not None
-        np.testing.assert_allclose(views[name].grad.numpy(), wanted, atol=1e-8)
+    assert_is_the_loss(method, n, loss, terms=["token", "sentence"], trained=("student", "student_tokens"))
 
 
 def test_the_defaults_are_the_papers() -> None:
@@ -96,22 +110,14 @@ def test_terms_that_look_at_the_batch_are_off_by_default_and_on_by_weight() -> N
 def test_last_states_are_compared_token_by_token_in_place_of_embeddings(reduction: str) -> None:
     n = numbers()
     n |= {f"{who}_last": n.pop(f"{who}_tokens") for who in ("student", "teacher")}
-    views = tensors(n)
     method = make({"alpha": 0.0, "states": 0.02, "reduction": reduction})
-    terms = method.objective(**views)
-    torch.stack(list(terms.values())).sum().backward()
 
     def loss(n: dict[str, np.ndarray]) -> float:
         squares = (n["student_last"] - n["teacher_last"]) ** 2
         states = squares.sum(1).mean() if reduction == "sum" else squares.mean()
         return float(0.02 * states + sentence_error(n["student"], n["teacher"], normalise=False, reduction=reduction))
 
-    assert list(terms) == ["sentence", "states"]
-    assert float(sum(terms.values())) == pytest.approx(loss(n), rel=1e-9)
-    for name in ("student", "student_last"):
-        wanted = differences(lambda moved, name=name: loss({**n, name: moved}), n[name])
-        assert views[name].grad is not None
-        np.testing.assert_allclose(views[name].grad.numpy(), wanted, atol=1e-8)
+    assert_is_the_loss(method, n, loss, terms=["sentence", "states"], trained=("student", "student_last"))
 
 
 @pytest.mark.parametrize(
