@@ -20,7 +20,7 @@ def command(
     objective: Annotated[
         str, typer.Option("--objective", help="simcse or ibkd: see `sentcompress methods`.")
     ] = "simcse",
-    model: options.Model = None,
+    model: options.StartModel = None,
     dim: Annotated[
         int | None, typer.Option("--dim", help="Learn a linear head to so many dimensions, which stays.")
     ] = None,

@@ -36,6 +36,15 @@ Model = Annotated[
         "By default the student finished last.",
     ),
 ]
+# For commands that make students: a second run of the same line starts where the first did.
+StartModel = Annotated[
+    str | None,
+    typer.Option(
+        "--model",
+        help="teacher, a student's or export's name, embedded, a folder, or a hub name. "
+        "By default the student finished last, besides those of this command itself.",
+    ),
+]
 Compare = Annotated[
     str | None, typer.Option("--compare", help="Another model, named as for --model, to put beside it.")
 ]

@@ -12,7 +12,7 @@ from sentcompress.cli import options
 
 def command(
     dim: Annotated[int, typer.Option("--dim", help="Dimensions to keep.")] = 128,
-    model: options.Model = None,
+    model: options.StartModel = None,
     sentences: Annotated[
         str | None,
         typer.Option(
