@@ -13,6 +13,7 @@ import pytest
 import report_works as works
 import typer
 
+from sentcompress.augmentations.wordnet_data import DataFolder
 from sentcompress.cli.main import app
 from sentcompress.training.settings import Overrides
 
@@ -120,3 +121,38 @@ def test_every_student_of_a_script_can_be_trained(name: str, tmp_path: Path) -> 
         numbers = Overrides(**{field: given[field] for field in given if field in Overrides.__dataclass_fields__})
         known = {field: given[field] for field in given if field in stage.Params.__dataclass_fields__}
         stage.Params(**known, numbers=numbers, options=tuple(given["switches"])).check()
+
+
+WORDNET = """  1 This is the licence, which no definition is part of.
+00001740 03 n 02 fear 0 dread_of_heights 0 000 | an emotion felt before some danger; "his fear was great"
+00001930 03 n 01 choice 0 000 | the act of choosing
+00002137 03 a 01 sour(a) 0 000 | sharp to the taste like vinegar
+"""
+
+
+def test_the_wide_corpus_leaves_out_what_is_near_to_an_sts_sentence(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    wide = load("wide_corpus")
+    near = wide.near(["The act of choosing.", "A man is playing a large flute."])
+    assert [near(text) for text in ("the ACT of choosing", "choosing: an act of the", "choosing a large flute")] == [
+        True,
+        True,
+        False,
+    ]
+    folder = tmp_path / "wordnet"
+    folder.mkdir()
+    for part in wide.PARTS:
+        (folder / f"data.{part}").write_text(WORDNET if part == "noun" else "")
+    (tmp_path / "sts" / "stsb").mkdir(parents=True)
+    (tmp_path / "sts" / "stsb" / "test.tsv").write_text("score\tsentence1\tsentence2\n1.0\tThe act of choosing.\tHm\n")
+    monkeypatch.setattr(wide, "find_wordnet", lambda: DataFolder(folder))
+    found = wide.glosses(tmp_path, seed=0)
+    assert found == wide.glosses(tmp_path, seed=0)
+    assert len(found) == 3
+    assert "his fear was great" in found
+    assert any("sharp to the taste" in text and "(a)" not in text for text in found)
+    assert not any("choosing" in text for text in found)
+    monkeypatch.setattr(wide, "find_wordnet", lambda: None)
+    with pytest.raises(FileNotFoundError, match="wordnet-base"):
+        wide.glosses(tmp_path, seed=0)
