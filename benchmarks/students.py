@@ -8,12 +8,18 @@ hpd-128        HPD to 128 dimensions
 ckd            CKD, 384 dimensions
 ckd-128        ckd after a second stage on 17,400 NLI triplets, to 128 dimensions, with a distillation term kept
 
-On 279,000 texts, paragraphs and queries among them (`mixed_corpus.py`), SimTDE's students of token width 128; all but
-the first start from what the teacher does with sentences:
+On 279,000 texts, paragraphs and queries among them (`mixed_corpus.py`), or on 607,000, short sentences and the
+definitions of WordNet beside them (`wide_corpus.py`), SimTDE's students of token width 128; all but the first start
+from what the teacher does with sentences:
 
 simtde-9m         the last 3 layers: 9.35 million parameters
 simtde-9m-states  the same size; the last hidden states of every token are compared beside the sentence vectors
+simtde-9m-wide    simtde-9m-states, trained on with the 607,000 texts
+simtde-9m-nli     that after a second stage on 17,400 NLI triplets, a distillation term kept
 simtde-5m         the last 2 layers with 768 neurons, the 24,000 most frequent tokens: 5.56 million; hidden states too
+simtde-5m-more    simtde-5m, trained on in batches of which fewer are paragraphs
+simtde-5m-wide    that, trained on with the 607,000 texts
+simtde-5m-nli     that after the same second stage
 simtde-2m         the last layer with 256 neurons, the 12,000 most frequent tokens: 2.44 million
 simtde-9m-own     simtde-9m-states, distilled on with the documents of the three collections (their queries and
                   judgements are not read): what it gives to distil on the documents that will be searched
@@ -35,6 +41,7 @@ from typing import Any
 
 import mixed_corpus
 import real_corpus
+import wide_corpus
 from proof import commands
 from running import machine, sentcompress
 
@@ -55,6 +62,13 @@ STARTED = f"--start sentences --set alpha=0 --warmup-steps 100 --epochs 6 --eval
 TOKENS = "--set token_weight=0.002"
 # Summed over 384 dimensions, the states of a token are about 14 apart at first, and unit sentence vectors 0.3.
 STATES = "--set states=0.1"
+WIDE = f"--set alpha=0 --set states=0.05 --sentences wide --teacher-vectors wide {LONG}"
+# A student that has begun already.
+FURTHER = "--epochs 6 --eval-every 500"
+TRIPLETS = (
+    "--sentences nli --keep 1 --teacher-vectors wide --epochs 1 --batch-size 128 --max-length 256 --dropout 0 "
+    "--dtype bfloat16 --eval-every 66"
+)
 SIMTDE = "distill --method simtde --student"
 STUDENTS = {
     "hpd-128": f"distill --method hpd --student teacher:3 {SHORT} --epochs 2 --warmup-steps 300",
@@ -67,9 +81,17 @@ STUDENTS = {
         f"{SIMTDE} teacher:3 --lr 5e-4 --max-steps 4500 --warmup-steps 300 --epochs 2 --eval-every 500 {TOKENS} {MIXED}"
     ),
     "simtde-9m-states": f"{SIMTDE} teacher:3 --lr 5e-4 --max-steps 2500 {STATES} {STARTED}",
+    "simtde-9m-wide": f"{SIMTDE} simtde-9m-states --lr 4e-4 --max-steps 2200 --warmup-steps 100 {FURTHER} {WIDE}",
+    "simtde-9m-nli": f"finetune --model simtde-9m-wide --lr 5e-5 {TRIPLETS}",
     "simtde-5m": (
         f"{SIMTDE} teacher:2 --vocabulary 24000 --feed-forward 768 --lr 5e-4 --max-steps 2200 {STATES} {STARTED}"
     ),
+    "simtde-5m-more": (
+        f"{SIMTDE} simtde-5m --lr 4e-4 --max-steps 4000 --warmup-steps 100 {FURTHER} --set alpha=0 --set states=0.05 "
+        f"--sentences mixed --teacher-vectors mixed {LONG.replace('--batch-size 256', '--batch-size 64')}"
+    ),
+    "simtde-5m-wide": f"{SIMTDE} simtde-5m-more --lr 3e-4 --max-steps 850 --warmup-steps 60 {FURTHER} {WIDE}",
+    "simtde-5m-nli": f"finetune --model simtde-5m-wide --lr 1e-4 {TRIPLETS}",
     "simtde-2m": f"{SIMTDE} teacher:1 --vocabulary 12000 --feed-forward 256 --lr 4e-4 --max-steps 5000 {STARTED}",
     "simtde-9m-own": (
         f"{SIMTDE} simtde-9m-states --lr 2e-4 --epochs 2 --eval-every 250 {STATES} --set alpha=0 --sentences own "
@@ -97,12 +119,14 @@ def texts_of(name: str, data: Path) -> Iterable[str]:
         return real_corpus.gather(data, seed=0)
     if name == "mixed":
         return mixed_corpus.gather(data, seed=0)
+    if name == "wide":
+        return wide_corpus.gather(data, seed=0)
     return filter(None, dict.fromkeys(own_documents(data)))
 
 
 def prepare(command: str, data: Path, work: Path) -> None:
     """What a student's command names: sentence tables, the teacher's vectors, the projection."""
-    for name in ("short", "mixed", "own"):
+    for name in ("short", "mixed", "wide", "own"):
         if f"--teacher-vectors {name}" in command:
             file = work / f"{name}.txt"
             if not file.exists():

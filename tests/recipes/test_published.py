@@ -181,6 +181,7 @@ def write_inputs(folder: Path, texts: Sequence[str]) -> dict[str, Path]:
         "nli": ("nli.csv", "sent0,sent1,hard_neg\n" + lines(",".join(three) for three in triplets)),
         "news": ("news.txt", lines(texts[:60])),
         "text": ("text.txt", lines(texts[:60])),
+        "wide": ("wide.txt", lines(texts[:80])),
         "texts": ("texts.txt", lines(texts[60:])),
         "pairs": ("pairs.txt", lines(texts[60:100])),
         "quora": (

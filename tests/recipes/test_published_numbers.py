@@ -99,7 +99,9 @@ UNNAMED = {
     "lmx-kd-small",
     "simtde-2m-mixed",
     "simtde-5m-mixed",
+    "simtde-5m-nli",
     "simtde-9m-mixed",
+    "simtde-9m-nli",
     "simtde-9m-states",
 }
 
