@@ -9,14 +9,13 @@ occur in the STS test sets are left out again, whatever the sources promise.
 
 from __future__ import annotations
 
-import argparse
 import csv
 import gzip
 import random
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 
-from real_corpus import held_out, read_captions, read_lines, read_nli
+from real_corpus import held_out, read_captions, read_lines, read_nli, write
 
 # How many texts of each source.
 SHARES = {
@@ -87,17 +86,5 @@ def gather(folder: Path, seed: int) -> list[str]:
     return texts
 
 
-def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("data", type=Path)
-    parser.add_argument("output", type=Path)
-    parser.add_argument("--seed", type=int, default=0)
-    options = parser.parse_args()
-    texts = gather(options.data, options.seed)
-    options.output.parent.mkdir(parents=True, exist_ok=True)
-    options.output.write_text("\n".join(texts) + "\n", encoding="utf-8")
-    print(f"{len(texts):,} texts in {options.output}")
-
-
 if __name__ == "__main__":
-    main()
+    write(gather, __doc__)

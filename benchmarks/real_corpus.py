@@ -13,7 +13,7 @@ import csv
 import gzip
 import json
 import random
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 # How many sentences of each source; captions and NLI come first since they are nearest to STS, the rest is breadth.
@@ -80,17 +80,18 @@ def as_simcse(path: Path) -> str:
     return "sent0,sent1,hard_neg\n" + "".join(f'"{row}"\n' for row in quoted)
 
 
-def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+def write(gather: Callable[[Path, int], list[str]], about: str | None) -> None:
+    """The command line of a script that gathers text: its data folder, its output file, its seed."""
+    parser = argparse.ArgumentParser(description=about, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("data", type=Path)
     parser.add_argument("output", type=Path)
     parser.add_argument("--seed", type=int, default=0)
     options = parser.parse_args()
-    sentences = gather(options.data, options.seed)
+    texts = gather(options.data, options.seed)
     options.output.parent.mkdir(parents=True, exist_ok=True)
-    options.output.write_text("\n".join(sentences) + "\n", encoding="utf-8")
-    print(f"{len(sentences):,} sentences in {options.output}")
+    options.output.write_text("\n".join(texts) + "\n", encoding="utf-8")
+    print(f"{len(texts):,} texts in {options.output}")
 
 
 if __name__ == "__main__":
-    main()
+    write(gather, __doc__)

@@ -10,7 +10,6 @@ is left out.
 
 from __future__ import annotations
 
-import argparse
 import random
 import re
 from collections import Counter, defaultdict
@@ -108,17 +107,5 @@ def gather(folder: Path, seed: int) -> list[str]:
     return texts
 
 
-def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("data", type=Path)
-    parser.add_argument("output", type=Path)
-    parser.add_argument("--seed", type=int, default=0)
-    options = parser.parse_args()
-    texts = gather(options.data, options.seed)
-    options.output.parent.mkdir(parents=True, exist_ok=True)
-    options.output.write_text("\n".join(texts) + "\n", encoding="utf-8")
-    print(f"{len(texts):,} texts in {options.output}")
-
-
 if __name__ == "__main__":
-    main()
+    real_corpus.write(gather, __doc__)
