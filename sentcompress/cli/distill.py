@@ -46,6 +46,14 @@ def command(
         int | None,
         typer.Option("--feed-forward", help="For teacher:K: keep so many neurons of every feed-forward network."),
     ] = None,
+    passes: Annotated[
+        int,
+        typer.Option(
+            "--passes",
+            help="For --token-dim: go through the layers so many times, one after another (an ALBERT checkpoint): "
+            "deeper and slower, no larger.",
+        ),
+    ] = 1,
     start: Annotated[
         str,
         typer.Option(
@@ -100,6 +108,7 @@ def command(
         token_dim=token_dim,
         vocabulary=vocabulary,
         feed_forward=feed_forward,
+        passes=passes,
         start=start,
         numbers=numbers,
         options=tuple(switches or ()),

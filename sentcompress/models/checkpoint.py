@@ -83,12 +83,13 @@ def _check_vocabulary(folder: Path, label: str) -> None:
 def _take_pooler(model: Any, report: dict[str, Any]) -> Dense | None:
     """Detach BERT's pooler, which no sentence vector uses but SimCSE's: there it is the trained head."""
     pooler = getattr(model, "pooler", None)
-    if pooler is None or not isinstance(getattr(pooler, "dense", None), nn.Linear):
+    layer = getattr(pooler, "dense", pooler)  # ALBERT's is the layer itself
+    if not isinstance(layer, nn.Linear):
         return None
     head = None
     if not any(key.startswith("pooler.") for key in report["missing_keys"]):
-        head = Dense(pooler.dense.in_features, pooler.dense.out_features, activation="Tanh")
-        head.linear.load_state_dict(pooler.dense.state_dict())
+        head = Dense(layer.in_features, layer.out_features, activation="Tanh")
+        head.linear.load_state_dict(layer.state_dict())
     model.pooler = None
     return head
 

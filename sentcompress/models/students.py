@@ -17,6 +17,7 @@ from sentcompress.models.encoder import Encoder
 from sentcompress.models.factorised import check_factorisable, check_holds_states, factorised
 from sentcompress.models.feed_forward import Activity, check_narrowable, measure_activity, narrow_feed_forward
 from sentcompress.models.layout import load_encoder
+from sentcompress.models.repeated import repeated
 from sentcompress.models.sources import EMBEDDED, Source, resolve
 from sentcompress.models.token_states import TokenStates, measure_token_states
 from sentcompress.models.vocabulary import count_tokens, trim_vocabulary
@@ -60,6 +61,7 @@ class Student:
         token_dim: for `teacher:K`, the width of a factorised token table; None keeps the teacher's table.
         vocabulary: for `teacher:K`, how many tokens are left; None keeps them all.
         feed_forward: for `teacher:K`, how many neurons of each feed-forward network are left; None keeps them all.
+        passes: for `teacher:K` with a factorised table, how often it goes through its layers.
         start: for `teacher:K`, one of STARTS: what a narrow table and narrow networks are made from.
         pooling: how a checkpoint without modules is pooled.
     """
@@ -70,6 +72,7 @@ class Student:
     token_dim: int | None = None
     vocabulary: int | None = None
     feed_forward: int | None = None
+    passes: int = 1
     start: str = WEIGHTS
     pooling: str = "auto"
     trust_remote_code: bool = False
@@ -82,6 +85,7 @@ class Student:
         start += "" if self.token_dim is None else f"-e{self.token_dim}"
         start += "" if self.vocabulary is None else f"-v{self.vocabulary}"
         start += "" if self.feed_forward is None else f"-f{self.feed_forward}"
+        start += "" if self.passes == 1 else f"-p{self.passes}"
         return start if self.start == WEIGHTS else f"{start}-{self.start}"
 
     def load(
@@ -152,6 +156,8 @@ class Student:
             narrow_feed_forward(encoder.transformer, kept, self.feed_forward, label, activity)
         if self.token_dim is not None:
             encoder.transformer = factorised(encoder.transformer, self.token_dim, label, states)
+        if self.passes > 1:
+            encoder.transformer = repeated(encoder.transformer, self.passes)
 
 
 def layer_count(name: str) -> int | None:
@@ -177,11 +183,14 @@ def teacher_layers(
     token_dim: int | None = None,
     vocabulary: int | None = None,
     feed_forward: int | None = None,
+    passes: int = 1,
     start: str = WEIGHTS,
 ) -> Student:
     """The student `teacher:K`, made of the teacher's own files and pooled as the teacher is."""
     layers = layer_count(name)
-    return Student(name, teacher, layers, token_dim, vocabulary, feed_forward, start, pooling, trust_remote_code)
+    return Student(
+        name, teacher, layers, token_dim, vocabulary, feed_forward, passes, start, pooling, trust_remote_code
+    )
 
 
 def find_student(name: str, *, revision: str | None = None, trust_remote_code: bool = False) -> Student:

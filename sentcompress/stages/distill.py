@@ -52,6 +52,7 @@ class Params:
     token_dim: int | None = None
     vocabulary: int | None = None
     feed_forward: int | None = None
+    passes: int = 1
     start: str = WEIGHTS
     numbers: Overrides = field(default_factory=Overrides)
     options: tuple[str, ...] = ()
@@ -98,8 +99,11 @@ class Params:
             }
             if layers is None:
                 flags = [flag for flag, value in narrowed.items() if value is not None]
+                flags += ["--passes"] if self.passes > 1 else []
                 faults += [f"{flag} is for --student teacher:K, not {self.student}" for flag in flags]
-            for flag, value in narrowed.items():
+            elif self.passes > 1 and self.token_dim is None:
+                faults.append("--passes is for a factorised token table: give --token-dim")
+            for flag, value in {**narrowed, "--passes": self.passes}.items():
                 if value is not None and value < 1:
                     faults.append(f"{flag} must be at least 1, not {value}")
             if self.start not in STARTS:
@@ -153,6 +157,7 @@ def _find_student(params: Params, work: WorkDirectory, vectors: Artifact) -> Stu
         token_dim=params.token_dim,
         vocabulary=params.vocabulary,
         feed_forward=params.feed_forward,
+        passes=params.passes,
         start=params.start,
     )
 
@@ -175,6 +180,7 @@ def _request(params: Params, work: WorkDirectory, inputs: Inputs, student: Stude
         "vocabulary": student.vocabulary,
         # Only where it was asked for, so that students of before there were such options stay fresh.
         **({} if student.feed_forward is None else {"feed_forward": student.feed_forward}),
+        **({} if student.passes == 1 else {"passes": student.passes}),
         **({} if student.start == WEIGHTS else {"start": student.start}),
         "options": params.method_options(),
     }
@@ -283,6 +289,7 @@ class _Distillation:
             "token_dim": self.student.token_dim,
             "vocabulary": self.student.vocabulary,
             "feed_forward": self.student.feed_forward,
+            "passes": self.student.passes,
             "start": self.student.start,
             "teacher": vectors.facts.get("teacher"),
             "teacher_dimension": vectors.facts.get("dimension"),

@@ -160,6 +160,28 @@ def test_a_start_from_sentences(prepared: tuple[WorkDirectory, Path]) -> None:
         replace(asked, token_dim=None, feed_forward=None).check()
 
 
+def test_several_passes_through_one_layer(prepared: tuple[WorkDirectory, Path]) -> None:
+    work, dev = prepared
+    options = ("alpha=0.5", "states=0.1")
+    asked = Params("simtde", "teacher:1", token_dim=8, passes=2, options=options, dev=dev, numbers=NUMBERS)
+    student = distill.run(asked, work)
+    assert student.name == "simtde-teacher-1-e8-p2"
+    assert student.facts["passes"] == student.parameters["passes"] == 2
+    assert load_encoder(resolve(str(student.path / "model"))).config.model_type == "albert"
+    assert student.facts["dev_of_saved_model"] == student.facts["dev"]
+    assert distill.run(asked, work).digest == student.digest
+    once = distill.run(replace(asked, passes=1), work)
+    assert "passes" not in once.parameters
+    assert once.facts["parameters"] == student.facts["parameters"]
+    assert once.facts["dev_before_training"] != student.facts["dev_before_training"]
+    with pytest.raises(UsageError, match="--passes must be at least 1, not 0"):
+        replace(asked, passes=0).check()
+    with pytest.raises(UsageError, match="--passes is for a factorised token table"):
+        replace(asked, token_dim=None).check()
+    with pytest.raises(UsageError, match="--passes is for --student teacher:K, not tinybert"):
+        replace(asked, student="tinybert").check()
+
+
 def test_pkd_with_a_student_that_has_a_dense_layer(prepared: tuple[WorkDirectory, Path]) -> None:
     work, dev = prepared
     short = distill.run(Params("hpd", "teacher:2", dev=dev, numbers=NUMBERS, name="short"), work)

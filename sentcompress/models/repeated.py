@@ -1,0 +1,57 @@
+"""Students that go through their layers several times, as an ALBERT checkpoint.
+
+Layers that share their weights (Lan et al. 2020, ALBERT) make a model deeper and slower, but no larger. ALBERT's layers
+are those of BERT behind a factorised token table, under other names, and every tool reads it.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import torch
+from torch import nn
+
+# The settings that ALBERT shares with ELECTRA.
+KEPT = (
+    *("vocab_size", "embedding_size", "hidden_size", "num_attention_heads", "intermediate_size", "hidden_act"),
+    *("max_position_embeddings", "type_vocab_size", "layer_norm_eps", "hidden_dropout_prob"),
+    *("attention_probs_dropout_prob", "initializer_range", "pad_token_id"),
+)
+# A module of an ELECTRA layer -> the same of an ALBERT layer.
+NAMES = {
+    "attention.self.query": "attention.query",
+    "attention.self.key": "attention.key",
+    "attention.self.value": "attention.value",
+    "attention.output.dense": "attention.dense",
+    "attention.output.LayerNorm": "attention.LayerNorm",
+    "intermediate.dense": "ffn",
+    "output.dense": "ffn_output",
+    "output.LayerNorm": "full_layer_layer_norm",
+}
+
+
+def repeated(transformer: Any, passes: int) -> nn.Module:
+    """An AlbertModel that applies all layers of `transformer` one after another, `passes` times over.
+
+    With one pass it computes what `transformer` does.
+
+    Args:
+        transformer: an ElectraModel with an `embeddings_project`, as `factorised` makes it; it is left as it is.
+    """
+    from transformers import AlbertConfig, AlbertModel
+
+    config = transformer.config
+    settings = {name: getattr(config, name) for name in KEPT}
+    # A group is what is repeated; BERT's special tokens have no numbers of their own here.
+    settings |= {"num_hidden_layers": passes, "num_hidden_groups": 1, "inner_group_num": config.num_hidden_layers}
+    settings |= {"bos_token_id": None, "eos_token_id": None}
+    student = AlbertModel(AlbertConfig(**settings), add_pooling_layer=False)
+    student.config._attn_implementation = config._attn_implementation
+    layers: Any = student.encoder.albert_layer_groups[0].albert_layers
+    with torch.no_grad():
+        student.embeddings.load_state_dict(transformer.embeddings.state_dict())
+        student.encoder.embedding_hidden_mapping_in.load_state_dict(transformer.embeddings_project.state_dict())
+        for ours, theirs in zip(layers, transformer.encoder.layer, strict=True):
+            for source, target in NAMES.items():
+                ours.get_submodule(target).load_state_dict(theirs.get_submodule(source).state_dict())
+    return student.eval()  # type: ignore[no-any-return]
