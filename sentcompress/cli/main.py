@@ -30,6 +30,7 @@ COMMANDS = (
     "distill",
     "finetune",
     "whiten",
+    "average",
     "mine-negatives",
     "eval-sts",
     "eval-retrieval",

@@ -21,7 +21,7 @@ SWITCHES = "set"
 # What stands on the command line without an option's name.
 POSITIONAL = "inputs"
 # Options that take several values with commas between them; all others are repeated.
-WITH_COMMAS = ("layers", "index", "only", "runtimes")
+WITH_COMMAS = ("layers", "index", "only", "runtimes", "weights")
 _NAMES = {bool: "true or false", int: "a whole number", float: "a number", str: "a text", Path: "a text (a path)"}
 
 
@@ -134,8 +134,16 @@ def _parts(key: Key, value: Any) -> list[Any]:
         return value
     if isinstance(value, str) and key.name in WITH_COMMAS:
         parts = [part.strip() for part in value.split(",") if part.strip()]
-        return [int(part) if key.item is int and part.isdecimal() else part for part in parts]
+        return [_number(key.item, part) for part in parts]
     return [value]
+
+
+def _number(kind: Any, text: str) -> Any:
+    """What a text stands for where numbers are wanted; one that is none stays text, and `_one` refuses it."""
+    try:
+        return kind(text) if kind in (int, float) else text
+    except ValueError:
+        return text
 
 
 def _one(value: Any, kind: Any, several: str) -> Any:

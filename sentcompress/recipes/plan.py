@@ -19,7 +19,7 @@ from sentcompress.recipes.inputs import (
     overridden,
     placeholders,
 )
-from sentcompress.recipes.parameters import Key, build, command_words, from_text, keys_of
+from sentcompress.recipes.parameters import POSITIONAL, Key, build, command_words, from_text, keys_of
 
 # Options that name the result of another stage: its kind, and the commands that make it.
 REFERENCES: Mapping[str, tuple[str, tuple[str, ...]]] = {
@@ -32,7 +32,7 @@ REFERENCES: Mapping[str, tuple[str, tuple[str, ...]]] = {
 MAKES: Mapping[str, str] = {
     **{maker: kind for kind, makers in REFERENCES.values() for maker in makers},
     **{"train-teacher": "teachers", "export": "exports"},
-    **dict.fromkeys(("distill", "finetune", "whiten"), "students"),
+    **dict.fromkeys(("distill", "finetune", "whiten", "average"), "students"),
 }
 # Options that name a model: one that a stage makes, or one from elsewhere.
 MODEL_OPTIONS = ("model", "student", "teacher", "compare")
@@ -222,9 +222,8 @@ def _faults_of_models(stages: Sequence[Stage], known: Known) -> list[str]:
         if kind and kind not in made and not known.exists(kind, None):
             faults.append(f"{stage.label}: no stage before it makes {kind}, and the work directory has none")
         earlier, later = ([n for n, _ in _models(part)] for part in (stages[:place], stages[place:]))
-        for option in MODEL_OPTIONS:
-            name = stage.values.get(option)
-            if not isinstance(name, str) or name in earlier or any(known.exists(kind, name) for kind in MODEL_KINDS):
+        for option, name in _named_models(stage):
+            if name in earlier or any(known.exists(kind, name) for kind in MODEL_KINDS):
                 continue
             slip = difflib.get_close_matches(name, earlier, n=1, cutoff=ALIKE)
             if name in later:
@@ -233,6 +232,14 @@ def _faults_of_models(stages: Sequence[Stage], known: Known) -> list[str]:
             elif slip and not Path(name).exists():
                 faults.append(f"{stage.label}: {option} = {name!r} is made by no stage; did you mean {slip[0]}?")
     return faults
+
+
+def _named_models(stage: Stage) -> list[tuple[str, str]]:
+    """The options of a stage that name a model, and the names; `average` names several in one."""
+    options = (*MODEL_OPTIONS, POSITIONAL) if stage.command == "average" else MODEL_OPTIONS
+    named = [(option, stage.values.get(option)) for option in options]
+    flat = [(option, one) for option, given in named for one in (given if isinstance(given, list) else [given])]
+    return [(option, name) for option, name in flat if isinstance(name, str)]
 
 
 def _models(stages: Sequence[Stage]) -> list[tuple[str, Stage]]:

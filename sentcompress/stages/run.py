@@ -29,6 +29,7 @@ STAGES = (
     "mine-negatives",
     "finetune",
     "whiten",
+    "average",
     "eval-sts",
     "eval-retrieval",
     "eval-transfer",

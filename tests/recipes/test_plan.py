@@ -120,6 +120,21 @@ def test_models_have_to_be_made_before() -> None:
     ]
 
 
+def test_the_models_of_an_average_are_models_too() -> None:
+    stages = [{"command": "distill", "name": "before"}, {"command": "finetune", "model": "before", "name": "after"}]
+    mean = {"command": "average", "inputs": ["before", "after"], "weights": "1, 2.5", "name": "mean"}
+    found, faults = plan(*stages, mean)
+    assert not faults
+    assert found.steps[2].params.weights == (1.0, 2.5)
+    assert found.steps[2].words == ("average", "before", "after", "--weights", "1.0,2.5", "--name", "mean")
+    _, faults = plan(stages[0], {**mean, "inputs": ["befor", "after"]}, stages[1])
+    assert faults == [
+        "stage 2 (average): inputs = 'befor' is made by no stage; did you mean before?",
+        "stage 2 (average): inputs = 'after' is made by no stage before it, but by stage 3 (finetune)",
+    ]
+    assert "weights must be a list of such, or a number" in plan(*stages, {**mean, "weights": "1,x"})[1][0]
+
+
 def test_models_from_elsewhere_are_no_faults() -> None:
     """Presets, the teacher's layers, the hub's names, and what the work directory has."""
     for student in ("minilm", "teacher:3", "bert-base-uncased", "a/b", "old"):

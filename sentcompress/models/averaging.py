@@ -1,0 +1,77 @@
+"""The mean of several models' weights, for models that were trained from one start."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from sentcompress.errors import InputError
+from sentcompress.models.encoder import Dense, Encoder
+
+# What a configuration says that shapes do not.
+MAKE = ("model_type", "num_attention_heads", "num_hidden_layers", "hidden_act")
+
+
+def average(encoders: Sequence[Encoder], labels: Sequence[str], shares: Sequence[float]) -> float:
+    """Put the weighted mean of all models' weights into the first of them.
+
+    Wortsman et al. 2022, "Model soups" (several models that were trained from one start) and "Robust fine-tuning of
+    zero-shot models" (the start itself and what became of it). The sum is taken in float64.
+
+    Args:
+        encoders: models of the same make; all but the first are left as they are.
+        labels: their names, for errors.
+        shares: of each model; they add up to one.
+
+    Returns:
+        The smallest cosine between all weights of the first model, as one vector, and those of another: near one for
+        models that were trained from one start.
+
+    Raises:
+        InputError: if they differ in anything but their weights.
+    """
+    first = encoders[0]
+    for other, label in zip(encoders[1:], labels[1:], strict=True):
+        check_same_make(first, other, labels[0], label)
+    states = [encoder.state_dict() for encoder in encoders]
+    floating = [name for name, value in states[0].items() if value.is_floating_point()]
+    products = torch.zeros(3, len(encoders), dtype=torch.float64)
+    with torch.no_grad():
+        for name in floating:
+            tensors = [state[name].double() for state in states]
+            products += torch.stack([_products(tensors[0], tensor) for tensor in tensors], dim=1)
+            mean = sum((share * tensor for share, tensor in zip(shares, tensors, strict=True)), torch.zeros(()))
+            states[0][name].copy_(mean)
+    between, own, theirs = products
+    return float((between / (own * theirs).sqrt().clamp_min(math.ulp(0.0))).min())
+
+
+def _products(one: Tensor, other: Tensor) -> Tensor:
+    return torch.stack([(one * other).sum(), one.square().sum(), other.square().sum()])
+
+
+def check_same_make(one: Encoder, other: Encoder, name: str, other_name: str) -> None:
+    """Raise InputError unless two models differ in their weights alone."""
+    ours, theirs = _make(one), _make(other)
+    for what in ours:
+        if ours[what] != theirs[what]:
+            raise InputError(
+                f"{name} and {other_name} differ in their {what}", "only models of one make can be averaged"
+            )
+
+
+def _make(encoder: Encoder) -> dict[str, Any]:
+    dense = [layer.activation_name for layer in encoder.dense if isinstance(layer, Dense)]
+    config: Any = encoder.config
+    return {
+        # ALBERT may go through its layers any number of times, and many heads have the weights of few.
+        "architecture": tuple(getattr(config, name, None) for name in MAKE),
+        "shapes": {name: value.shape for name, value in encoder.state_dict().items()},
+        "tokens": encoder.tokenizer.get_vocab(),
+        "pooling": (encoder.pooling, dense, encoder.normalize),
+        "reading of texts": (encoder.text.lower_case, encoder.text.prompt),
+    }

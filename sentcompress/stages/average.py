@@ -1,0 +1,92 @@
+"""The mean of several models' weights: what a later stage took away comes back, most of what it gave stays."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import Any
+
+from sentcompress.artifacts import Artifact, Request, WorkDirectory
+from sentcompress.errors import raise_faults
+from sentcompress.exporting.lineage import ancestors
+from sentcompress.models.averaging import average
+from sentcompress.models.catalog import MODEL_FOLDER, NamedModel, find_model
+from sentcompress.models.layout import read_back, save_encoder
+from sentcompress.progress import SILENT, Reporter
+
+COMMAND = "average"
+# Below this cosine between their weights, models hardly come from one start: a student and what a long second training
+# made of it have 0.9999, two trained from the same layers by different methods 0.98, from two starts 0.08.
+APART = 0.9
+
+
+@dataclass(frozen=True)
+class Params:
+    """Which models. `weights`, one for each, say how much each counts; all the same where there are none."""
+
+    inputs: tuple[str, ...]
+    weights: tuple[float, ...] = ()
+    trust_remote_code: bool = False
+    name: str | None = None
+    force: bool = False
+
+    def check(self) -> None:
+        """Raise UsageError that lists every fault."""
+        faults = []
+        if len(self.inputs) < 2:
+            faults.append(f"an average wants two models or more, not {len(self.inputs)}")
+        if self.weights and len(self.weights) != len(self.inputs):
+            faults.append(f"--weights has {len(self.weights)} numbers for {len(self.inputs)} models")
+        if not all(math.isfinite(weight) and weight > 0 for weight in self.weights):
+            faults.append(f"--weights must be above zero, not {','.join(f'{weight:g}' for weight in self.weights)}")
+        raise_faults(faults, COMMAND)
+
+    def shares(self) -> list[float]:
+        """The weights so that they add up to one."""
+        weights = self.weights or (1.0,) * len(self.inputs)
+        return [weight / math.fsum(weights) for weight in weights]
+
+
+def run(params: Params, work: WorkDirectory, reporter: Reporter = SILENT) -> Artifact:
+    """Write the mean model as an artifact of kind `students`.
+
+    Raises:
+        InputError: if a model cannot be found or loaded, or they differ in more than their weights.
+    """
+    params.check()
+    models = [find_model(work, name, trust_remote_code=params.trust_remote_code) for name in params.inputs]
+    with work.build(_request(params, models), force=params.force, reporter=reporter) as build:
+        if build.fresh:
+            return build.fresh
+        encoders = [model.load() for model in models]
+        cosine = average(encoders, [model.label for model in models], params.shares())
+        if cosine < APART:
+            reporter.warn(
+                f"the weights of these models have a cosine of {cosine:.2f} only: the mean of models that were not "
+                "trained from one start is seldom of use"
+            )
+        with build.write(MODEL_FOLDER) as folder:
+            save_encoder(encoders[0], folder)
+            saved = read_back(encoders[0], folder)
+        return build.finish(
+            {
+                "method": COMMAND,
+                "models": [model.label for model in models],
+                "shares": params.shares(),
+                "teacher": _teacher(work, models[0]),
+                "parameters": saved.count_parameters(),
+                "dimension": saved.dimension,
+                "weights_cosine": cosine,
+            }
+        )
+
+
+def _request(params: Params, models: list[NamedModel]) -> Request:
+    asked: dict[str, Any] = {"models": [model.reference for model in models], "shares": params.shares()}
+    name = params.name or f"{models[0].slug}-average"
+    return Request("students", name, COMMAND, asked, {model.reference: model.digest for model in models})
+
+
+def _teacher(work: WorkDirectory, model: NamedModel) -> str:
+    lineage = ancestors(work, model.reference, model.digest)
+    return next((str(a.facts["teacher"]) for a in lineage if a.facts.get("teacher")), model.label)
