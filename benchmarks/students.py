@@ -16,12 +16,17 @@ simtde-9m         the last 3 layers: 9.35 million parameters
 simtde-9m-states  the same size; the last hidden states of every token are compared beside the sentence vectors
 simtde-9m-wide    simtde-9m-states, trained on with the 607,000 texts
 simtde-9m-nli     that after a second stage on 17,400 NLI triplets, a distillation term kept
+simtde-9m-mean    the weights before and after that stage, averaged
 simtde-5m         the last 2 layers with 768 neurons, the 24,000 most frequent tokens: 5.56 million; hidden states too
 simtde-5m-more    simtde-5m, trained on in batches of which fewer are paragraphs
 simtde-5m-wide    that, trained on with the 607,000 texts
+simtde-5m-wider   that, for 2,400 steps more
 simtde-5m-nli     that after the same second stage
+simtde-5m-mean    the weights before and after that stage, averaged, 2 to 3
 simtde-2m         the last layer with 256 neurons, the 12,000 most frequent tokens: 2.44 million
-simtde-9m-own     simtde-9m-states, distilled on with the documents of the three collections (their queries and
+simtde-2m-deep    the same layer three times over, trained with the 607,000 texts
+simtde-2m-nli     that after the same second stage
+simtde-9m-own     simtde-9m-wide, distilled on with the documents of the three collections (their queries and
                   judgements are not read): what it gives to distil on the documents that will be searched
 
 None of the text is of an STS set, and but for the last row none of a retrieval collection. Each student is scored on
@@ -42,7 +47,7 @@ from typing import Any
 import mixed_corpus
 import real_corpus
 import wide_corpus
-from proof import commands
+from proof import INDEXES, commands
 from running import machine, sentcompress
 
 from sentcompress.artifacts import WorkDirectory
@@ -83,6 +88,7 @@ STUDENTS = {
     "simtde-9m-states": f"{SIMTDE} teacher:3 --lr 5e-4 --max-steps 2500 {STATES} {STARTED}",
     "simtde-9m-wide": f"{SIMTDE} simtde-9m-states --lr 4e-4 --max-steps 2200 --warmup-steps 100 {FURTHER} {WIDE}",
     "simtde-9m-nli": f"finetune --model simtde-9m-wide --lr 5e-5 {TRIPLETS}",
+    "simtde-9m-mean": "average simtde-9m-wide simtde-9m-nli",
     "simtde-5m": (
         f"{SIMTDE} teacher:2 --vocabulary 24000 --feed-forward 768 --lr 5e-4 --max-steps 2200 {STATES} {STARTED}"
     ),
@@ -91,11 +97,21 @@ STUDENTS = {
         f"--sentences mixed --teacher-vectors mixed {LONG.replace('--batch-size 256', '--batch-size 64')}"
     ),
     "simtde-5m-wide": f"{SIMTDE} simtde-5m-more --lr 3e-4 --max-steps 850 --warmup-steps 60 {FURTHER} {WIDE}",
-    "simtde-5m-nli": f"finetune --model simtde-5m-wide --lr 1e-4 {TRIPLETS}",
+    "simtde-5m-wider": (
+        f"{SIMTDE} simtde-5m-wide --lr 3e-4 --max-steps 2400 --warmup-steps 60 --epochs 6 --eval-every 400 {WIDE}"
+    ),
+    "simtde-5m-nli": f"finetune --model simtde-5m-wider --lr 1e-4 {TRIPLETS}",
+    "simtde-5m-mean": "average simtde-5m-wider simtde-5m-nli --weights 2,3",
     "simtde-2m": f"{SIMTDE} teacher:1 --vocabulary 12000 --feed-forward 256 --lr 4e-4 --max-steps 5000 {STARTED}",
+    "simtde-2m-deep": (
+        f"{SIMTDE} teacher:1 --token-dim 128 --vocabulary 12000 --feed-forward 256 --passes 3 --start sentences "
+        f"--lr 1e-3 --max-steps 7000 --warmup-steps 100 {FURTHER} --set alpha=0 --sentences wide "
+        f"--teacher-vectors wide {LONG}"
+    ),
+    "simtde-2m-nli": f"finetune --model simtde-2m-deep --lr 1e-4 {TRIPLETS}",
     "simtde-9m-own": (
-        f"{SIMTDE} simtde-9m-states --lr 2e-4 --epochs 2 --eval-every 250 {STATES} --set alpha=0 --sentences own "
-        f"--teacher-vectors own {LONG}"
+        f"{SIMTDE} simtde-9m-wide --lr 3e-4 --epochs 1 --warmup-steps 60 --eval-every 200 --set alpha=0 "
+        f"--set states=0.05 --sentences own --teacher-vectors own {LONG}"
     ),
 }
 COLLECTIONS = ("SciFact dev", "msmarco_5k", "Quora")
@@ -144,9 +160,11 @@ def prepare(command: str, data: Path, work: Path) -> None:
 
 
 def measure(name: str, data: Path, work: Path) -> dict[str, Any]:
-    """The results of a row: those of proof.py, so that what it has measured is not measured again."""
+    """The results of a row: by the commands of proof.py, with exact search alone."""
     sts, *retrieval = (
-        sentcompress(words, work) for step in ("sts", "retrieval") for words in commands(step, name, data, work)
+        sentcompress(words.replace(INDEXES, "flat"), work)
+        for step in ("sts", "retrieval")
+        for words in commands(step, name, data, work)
     )
     return {"sts": sts, **dict(zip(COLLECTIONS, retrieval, strict=True))}
 
@@ -175,7 +193,9 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("data", type=Path)
     parser.add_argument("--work", type=Path, default=Path("work-real"))
-    parser.add_argument("--only", default=",".join(STUDENTS), help="students with commas between them")
+    parser.add_argument(
+        "--only", default=",".join(STUDENTS), help="students with commas between them; rows of others stay as they are"
+    )
     parser.add_argument("--measure-only", action="store_true", help="take the students as they are")
     options = parser.parse_args()
     data, work = options.data, options.work
@@ -188,14 +208,19 @@ def main() -> None:
             sentcompress(f"{command} --name {name}", work)
         trained[name] = json.loads((work / "students" / name / "manifest.json").read_text(encoding="utf-8"))
         measured[name] = measure(name, data, work)
-    rows = [figures("teacher", next(iter(measured.values())), "compare")]
-    rows += [figures(name, found, "model") for name, found in measured.items()]
-    parameters = {name: manifest["facts"]["parameters"] for name, manifest in trained.items()}
+    results = RESULTS / "students.json"
+    before = json.loads(results.read_text(encoding="utf-8")) if results.exists() else {"training": {}, "rows": []}
+    training, scores = before["training"], {row["model"]: row for row in before["rows"]}
+    for name, manifest in trained.items():
+        training[name] = {key: manifest[key] for key in ("parameters", "facts")}
+        scores[name] = figures(name, measured[name], "model")
+    known = [name for name in STUDENTS if name in training]
+    rows = [figures("teacher", next(iter(measured.values())), "compare"), *(scores[name] for name in known)]
+    document = {"machine": machine(), "training": {name: training[name] for name in known}, "rows": rows}
+    parameters = {name: training[name]["facts"]["parameters"] for name in known}
     parameters["teacher"] = find_model(WorkDirectory(work), "teacher").load().count_parameters()
     RESULTS.mkdir(exist_ok=True)
-    training = {name: {key: manifest[key] for key in ("parameters", "facts")} for name, manifest in trained.items()}
-    document = {"machine": machine(), "training": training, "rows": rows}
-    (RESULTS / "students.json").write_text(json.dumps(document, indent=1) + "\n", encoding="utf-8")
+    results.write_text(json.dumps(document, indent=1) + "\n", encoding="utf-8")
     (RESULTS / "students.md").write_text(table(rows, parameters), encoding="utf-8")
     print(table(rows, parameters))
 

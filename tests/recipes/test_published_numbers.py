@@ -98,10 +98,11 @@ UNNAMED = {
     "mse-minilm",
     "lmx-kd-small",
     "simtde-2m-mixed",
+    "simtde-2m-nli",
     "simtde-5m-mixed",
-    "simtde-5m-nli",
+    "simtde-5m-mean",
     "simtde-9m-mixed",
-    "simtde-9m-nli",
+    "simtde-9m-mean",
     "simtde-9m-states",
 }
 
