@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import ctypes
 import errno
 import importlib
 import io
 import os
+import platform
 import re
 import signal
 import sys
@@ -89,6 +91,23 @@ for _name in COMMANDS:
 # return, so by default the caches grow by gigabytes and save nothing (docs/decisions/0005-memory.md).
 KERNEL_CACHES = {"ONEDNN_PRIMITIVE_CACHE_CAPACITY": "16", "LRU_CACHE_CAPACITY": "16"}
 
+# mallopt's parameters, of malloc.h, and their values: blocks below 1 GiB come from the heap, and up to 2 GiB that are
+# free at its end stay there.
+KEPT_MEMORY = {"M_MMAP_THRESHOLD": (-3, 2**30), "M_TRIM_THRESHOLD": (-1, 2**31 - 1)}
+
+
+def keep_freed_memory() -> bool:
+    """Have glibc keep large blocks that were freed for the next batch; whether it does.
+
+    By default it gives the memory of every large tensor back to the kernel, which fills each page with zeros before
+    it returns it, a million times a minute while a small model is trained (docs/decisions/0005-memory.md). Left as it
+    is under another C library, and where the environment says how malloc shall behave.
+    """
+    if platform.libc_ver()[0] != "glibc" or any(name.startswith(("MALLOC_", "GLIBC_TUNABLES")) for name in os.environ):
+        return False
+    library = ctypes.CDLL(None)
+    return all(library.mallopt(number, value) for number, value in KEPT_MEMORY.values())
+
 
 def main(arguments: Sequence[str] | None = None) -> NoReturn:
     """Run the command line and leave with its exit code: 0 done, 1 failed, 2 usage, 130 interrupted, 143 ended."""
@@ -99,6 +118,7 @@ def main(arguments: Sequence[str] | None = None) -> NoReturn:
         given = [argument for argument in given if argument != "--offline"]
     for variable, entries in KERNEL_CACHES.items():
         os.environ.setdefault(variable, entries)  # read when torch is loaded
+    keep_freed_memory()
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, io.TextIOWrapper):
             # A terminal or pipe that is not UTF-8 gets escapes for what it cannot show, not an error.
