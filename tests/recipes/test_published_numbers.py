@@ -103,6 +103,7 @@ UNNAMED = {
     "simtde-5m-mean",
     "simtde-9m-mixed",
     "simtde-9m-mean",
+    "simtde-9m-own",
     "simtde-9m-states",
 }
 
