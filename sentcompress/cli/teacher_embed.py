@@ -15,7 +15,7 @@ def command(
         str,
         typer.Option(
             "--teacher",
-            help="embedded, a teacher of train-teacher by its name, a sentence-transformers folder, or a hub name.",
+            help="embedded, a teacher or student by its name, a sentence-transformers folder, or a hub name.",
         ),
     ] = "embedded",
     sentences: options.Sentences = None,

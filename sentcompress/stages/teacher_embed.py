@@ -28,6 +28,8 @@ from sentcompress.progress import SILENT, Reporter
 from sentcompress.records import LOG
 
 COMMAND = "teacher-embed"
+# A student may teach: one of middle size a smaller one, or a teacher that was fine-tuned.
+TRAINED_HERE = ("teachers", "students")
 STORES = ("float32", "float16")
 
 
@@ -83,9 +85,11 @@ def run(params: Params, work: WorkDirectory, reporter: Reporter = SILENT) -> Art
     params.check()
     pick_device(params.device)
     sentences = work.get("sentences", params.sentences)
-    if params.teacher in work.names("teachers"):
-        # Trained here: from now on it is a folder like any other.
-        params = replace(params, teacher=str(work.get("teachers", params.teacher).path / MODEL_FOLDER))
+    for kind in TRAINED_HERE:
+        if params.teacher in work.names(kind):
+            # From now on it is a folder like any other.
+            params = replace(params, teacher=str(work.get(kind, params.teacher).path / MODEL_FOLDER))
+            break
     source = resolve(params.teacher, revision=params.revision, trust_remote_code=params.trust_remote_code)
     with work.build(_request(params, sentences, source), force=params.force, reporter=reporter) as build:
         if build.fresh:

@@ -27,6 +27,7 @@ from sentcompress.models.catalog import find_model
 from sentcompress.models.layout import load_encoder
 from sentcompress.models.sources import resolve
 from sentcompress.stages import teacher_embed as stage
+from sentcompress.stages import whiten
 from sentcompress.stages.teacher_embed import Params
 
 
@@ -66,6 +67,16 @@ def test_vectors_stand_beside_their_sentences(work: WorkDirectory, tiny_model: P
     assert [path.name for path in shards.paths] == [f"vectors-{number:05d}.npy" for number in range(3)]
     expected = EncodeEngine(load_encoder(resolve(str(tiny_model))), dtype="float32").encode(sentences)
     np.testing.assert_allclose(shards.rows(np.arange(300)), expected, rtol=0, atol=1e-6)
+
+
+def test_a_student_teaches(work: WorkDirectory, tiny_model: Path, sentences: list[str]) -> None:
+    student = whiten.run(whiten.Params(str(tiny_model), dim=8, name="narrow"), work)
+    artifact = stage.run(Params("narrow", dtype="float32"), work)
+    assert artifact.facts["dimension"] == 8
+    assert artifact.parameters["teacher"] == str((student.path / "model").resolve())
+    expected = EncodeEngine(find_model(work, "narrow").load(), dtype="float32").encode(sentences)
+    np.testing.assert_allclose(VectorShards(artifact.path).rows(np.arange(300)), expected, rtol=0, atol=1e-6)
+    assert find_model(work, "teacher").digest == artifact.inputs[f"model:{artifact.parameters['teacher']}"]
 
 
 def test_vectors_are_named_as_their_sentences(work: WorkDirectory, tiny_model: Path, sentences: list[str]) -> None:
