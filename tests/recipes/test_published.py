@@ -182,6 +182,7 @@ def write_inputs(folder: Path, texts: Sequence[str]) -> dict[str, Path]:
         "news": ("news.txt", lines(texts[:60])),
         "text": ("text.txt", lines(texts[:60])),
         "wide": ("wide.txt", lines(texts[:80])),
+        "short": ("short.txt", lines(texts[40:120])),
         "documents": ("documents.txt", lines(texts[80:120])),
         "texts": ("texts.txt", lines(texts[60:])),
         "pairs": ("pairs.txt", lines(texts[60:100])),

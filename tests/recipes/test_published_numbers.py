@@ -99,12 +99,14 @@ UNNAMED = {
     "lmx-kd-small",
     "simtde-2m-mixed",
     "simtde-2m-nli",
+    "simtde-2m-tuned-mean",
     "simtde-5m-mixed",
     "simtde-5m-mean",
     "simtde-9m-mixed",
     "simtde-9m-mean",
     "simtde-9m-own",
     "simtde-9m-states",
+    "simtde-9m-tuned-mean",
 }
 
 
