@@ -99,9 +99,9 @@ KEPT_MEMORY = {"M_MMAP_THRESHOLD": (-3, 2**30), "M_TRIM_THRESHOLD": (-1, 2**31 -
 def keep_freed_memory() -> bool:
     """Have glibc keep large blocks that were freed for the next batch; whether it does.
 
-    By default it gives the memory of every large tensor back to the kernel, which fills each page with zeros before
-    it returns it, a million times a minute while a small model is trained (docs/decisions/0005-memory.md). Left as it
-    is under another C library, and where the environment says how malloc shall behave.
+    By default it gives the memory of every large tensor back to the kernel, which fills each page with zeros before it
+    hands it out again, thousands of pages a batch (docs/decisions/0005-memory.md). Nothing is changed under another C
+    library, or where the environment says how malloc shall behave.
     """
     if platform.libc_ver()[0] != "glibc" or any(name.startswith(("MALLOC_", "GLIBC_TUNABLES")) for name in os.environ):
         return False
