@@ -81,8 +81,7 @@ def find_model(
             return _of_artifact(work.get(kind, name), trust_remote_code)
     if artifact := _inside(work, name):
         return _of_artifact(artifact, trust_remote_code)
-    if name != EMBEDDED and "/" not in name and not Path(name).exists():
-        _refuse_near_miss(work, name)
+    refuse_near_miss(work, name)
     source = resolve(name, revision=revision, trust_remote_code=trust_remote_code)
     label = _label(name, source)
     if Path(name).is_dir() and any(label in work.names(kind) for kind in KINDS):
@@ -160,8 +159,14 @@ def _of_artifact(artifact: Artifact, trust_remote_code: bool) -> NamedModel:
     return NamedModel(source, label, artifact.reference, artifact.digest, "auto", trust_remote_code)
 
 
-def _refuse_near_miss(work: WorkDirectory, name: str) -> None:
-    """A word that is nearly a name of ours is a typing mistake, not a model on the hub."""
+def refuse_near_miss(work: WorkDirectory, name: str) -> None:
+    """Refuse a word that is nearly a name of ours: a typing mistake, not a model on the hub.
+
+    Raises:
+        InputError: if it is one; it names what was probably meant.
+    """
+    if name == EMBEDDED or "/" in name or Path(name).exists():
+        return
     known = [TEACHER, EMBEDDED, *(name for kind in KINDS for name in work.names(kind))]
     hint = did_you_mean(name, known)
     if hint.startswith("did you mean"):

@@ -18,7 +18,7 @@ from sentcompress.encoding.engine import EncodeEngine
 from sentcompress.encoding.plan import Plan
 from sentcompress.encoding.vector_shards import LAYER_SHARD_PATTERN, SHARD_PATTERN, writing_vectors
 from sentcompress.errors import InputError, raise_faults
-from sentcompress.models.catalog import MODEL_FOLDER
+from sentcompress.models.catalog import MODEL_FOLDER, refuse_near_miss
 from sentcompress.models.devices import DTYPES, pick_device
 from sentcompress.models.encoder import Encoder
 from sentcompress.models.layout import POOLING_CHOICES, load_encoder
@@ -90,6 +90,8 @@ def run(params: Params, work: WorkDirectory, reporter: Reporter = SILENT) -> Art
             # From now on it is a folder like any other.
             params = replace(params, teacher=str(work.get(kind, params.teacher).path / MODEL_FOLDER))
             break
+    else:
+        refuse_near_miss(work, params.teacher)
     source = resolve(params.teacher, revision=params.revision, trust_remote_code=params.trust_remote_code)
     with work.build(_request(params, sentences, source), force=params.force, reporter=reporter) as build:
         if build.fresh:

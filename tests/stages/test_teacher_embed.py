@@ -77,6 +77,10 @@ def test_a_student_teaches(work: WorkDirectory, tiny_model: Path, sentences: lis
     expected = EncodeEngine(find_model(work, "narrow").load(), dtype="float32").encode(sentences)
     np.testing.assert_allclose(VectorShards(artifact.path).rows(np.arange(300)), expected, rtol=0, atol=1e-6)
     assert find_model(work, "teacher").digest == artifact.inputs[f"model:{artifact.parameters['teacher']}"]
+    with pytest.raises(InputError, match="no model named 'narow'") as error:
+        stage.run(Params("narow"), work)
+    assert error.value.hint is not None
+    assert "did you mean narrow?" in error.value.hint
 
 
 def test_vectors_are_named_as_their_sentences(work: WorkDirectory, tiny_model: Path, sentences: list[str]) -> None:
