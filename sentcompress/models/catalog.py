@@ -168,6 +168,6 @@ def refuse_near_miss(work: WorkDirectory, name: str) -> None:
     if name == EMBEDDED or "/" in name or Path(name).exists():
         return
     known = [TEACHER, EMBEDDED, *(name for kind in KINDS for name in work.names(kind))]
-    hint = did_you_mean(name, known)
+    hint = did_you_mean(name, [one for one in known if one != name])
     if hint.startswith("did you mean"):
         raise InputError(f"no model named {name!r} in {work.path}", f"{hint} (a hub's model is named owner/model)")

@@ -81,6 +81,9 @@ def test_a_student_teaches(work: WorkDirectory, tiny_model: Path, sentences: lis
         stage.run(Params("narow"), work)
     assert error.value.hint is not None
     assert "did you mean narrow?" in error.value.hint
+    with pytest.raises(InputError) as error:
+        stage.run(Params("teacher"), work)  # what evaluations call it by, and nothing to embed with
+    assert "did you mean teacher?" not in (error.value.hint or "")
 
 
 def test_vectors_are_named_as_their_sentences(work: WorkDirectory, tiny_model: Path, sentences: list[str]) -> None:
