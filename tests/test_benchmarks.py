@@ -4,7 +4,11 @@ from __future__ import annotations
 
 import importlib
 import importlib.util
+import random
+import re
 import shlex
+from collections import Counter
+from itertools import chain
 from pathlib import Path
 from types import ModuleType
 from typing import Any
@@ -160,3 +164,55 @@ def test_the_wide_corpus_leaves_out_what_is_near_to_an_sts_sentence(
     monkeypatch.setattr(wide, "find_wordnet", lambda: None)
     with pytest.raises(FileNotFoundError, match="wordnet-base"):
         wide.glosses(tmp_path, seed=0)
+
+
+def test_the_broad_corpus_makes_texts_of_words_that_nobody_put_together(tmp_path: Path) -> None:
+    broad = load("broad_corpus")
+    entries = [[f"plant {i}", f"herb{i}"] for i in range(60)] + [["dread of heights", "fear"]]
+    lines = ["The fears of a man are many.", "Nothing to change."]
+    found = [text for seed in range(40) for text in broad.replaced(lines, entries, random.Random(seed))]
+    assert 15 < len(found) < 40  # seven nouns in ten are replaced, and a line without one is left out
+    assert all(
+        re.fullmatch(r"The (plant \d+|herb\d+|fear|dread of heights)s of a man are many\.", text) for text in found
+    )
+    usual = "here stands that big old place which it was built for by all of them"
+    special = usual.replace("them", "Euclid")
+    texts = list(broad.keywords([usual] * 9000 + [special] * 300, random.Random(0)))[-300:]
+    words = [text.lower().split() for text in texts if len(text.split()) < 6]
+    assert len(words) > 20
+    # A rare word is chosen more often than all the others.
+    assert max(Counter(chain(*words)).items(), key=lambda item: item[1])[0] == "euclid"
+    assert all(found == sorted(found, key=special.lower().split().index) for found in words)
+    assert {text == text.lower() for text in texts} == {True, False}
+    groups = list(broad.beside(entries, random.Random(0)))
+    assert len(groups) == len(entries)
+    assert all(re.search("plant|herb|fear|heights", text) for text in groups)
+
+
+def test_the_broad_corpus_keeps_off_the_sts_sets_and_shares_itself_out(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    broad = load("broad_corpus")
+    kept, refused = "A sour taste surprised the old choice committee of Rome.", "A man is playing a very large flute."
+    folder = tmp_path / "wordnet"
+    folder.mkdir()
+    (folder / "data.noun").write_text(WORDNET)
+    monkeypatch.setattr(broad, "find_wordnet", lambda: DataFolder(folder))
+    monkeypatch.setattr(broad.wide_corpus, "gather", lambda data, seed: ["short", "long " * 100, "longer " * 100])
+    monkeypatch.setattr(broad.real_corpus, "held_out", lambda data: {"a man is playing a large flute."})
+    monkeypatch.setattr(broad.real_corpus, "read_lines", lambda path: [kept, refused])
+    monkeypatch.setattr(broad.real_corpus, "read_nli", lambda data: [])
+    monkeypatch.setattr(broad, "SHARES", {"sentences": 5, "replaced": 0, "keywords": 0, "entries": 2})
+    monkeypatch.setattr(broad, "PARAGRAPHS", 1)
+    texts = broad.gather(tmp_path, seed=0)
+    assert texts == broad.gather(tmp_path, seed=0)
+    assert {"short", "long " * 100, kept} < set(texts)
+    assert not {"longer " * 100, refused} & set(texts)
+    assert len(texts) == 5
+    monkeypatch.setattr("sys.argv", ["broad_corpus.py", str(tmp_path), str(tmp_path / "out"), "--parts", "2"])
+    broad.main()
+    parts = [(tmp_path / "out" / f"part-{part}.txt").read_text().splitlines() for part in (1, 2)]
+    assert parts == [texts[::2], texts[1::2]]
+    monkeypatch.setattr(broad, "find_wordnet", lambda: None)
+    with pytest.raises(FileNotFoundError, match="wordnet-base"):
+        broad.gather(tmp_path, seed=0)
