@@ -47,6 +47,7 @@ def command(
     eval_every: training.EvalEvery = None,
     patience: training.Patience = None,
     max_steps: training.MaxSteps = None,
+    ema: training.Ema = None,
     switches: training.Switches = None,
     seed: options.Seed = 0,
     device: options.Device = "auto",

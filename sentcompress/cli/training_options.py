@@ -51,6 +51,12 @@ Patience = Annotated[
     float | None, typer.Option("--patience", help="Stop after so many epochs without a better dev score.")
 ]
 MaxSteps = Annotated[int | None, typer.Option("--max-steps", help="Stop after so many steps.")]
+Ema = Annotated[
+    float | None,
+    typer.Option(
+        "--ema", metavar="DECAY", help="Keep a running mean of the weights, say 0.998: its dev score is what counts."
+    ),
+]
 Switches = Annotated[
     list[str] | None,
     typer.Option("--set", metavar="NAME=VALUE", help="A switch of the method; may be given several times."),

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import closing
+from contextlib import closing, nullcontext
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -24,6 +24,7 @@ from sentcompress.training.health import Health, Watch, diagnose
 from sentcompress.training.log import TrainingLog
 from sentcompress.training.optimizer import make_optimizer, set_dropout
 from sentcompress.training.precision import choose_dtype, computing_in
+from sentcompress.training.running_mean import RunningMean
 from sentcompress.training.schedule import factor, warmup_steps
 from sentcompress.training.settings import Settings
 from sentcompress.training.views import Views
@@ -80,6 +81,7 @@ class Training:
     reporter: Reporter
     progress: Progress = field(default_factory=Progress)
     best: Weights | None = None
+    mean: RunningMean | None = None
 
     def run(self) -> Progress:
         """Train to the end, or go on from the last checkpoint; the best weights are in the model afterwards.
@@ -91,6 +93,8 @@ class Training:
         model = nn.ModuleDict({"encoder": self.encoder, "method": self.method}).to(self.device)
         set_dropout(self.encoder, settings.dropout)
         optimizer = make_optimizer(model, settings)
+        if settings.ema:
+            self.mean = RunningMean(model.parameters(), settings.ema)
         self._resume(model, optimizer)
         self._choose_dtype(model)
         epoch_steps = [-(-self.plan.steps(epoch) // settings.grad_accum) for epoch in range(settings.epochs)]
@@ -157,6 +161,8 @@ class Training:
         norm = nn.utils.clip_grad_norm_(model.parameters(), self.settings.clip or math.inf)
         optimizer.step()
         optimizer.zero_grad(set_to_none=True)
+        if self.mean:
+            self.mean.update()
         self.method.update(**{name: tensor.detach() for name, tensor in views.items()})
         return terms, norm
 
@@ -210,11 +216,13 @@ class Training:
         progress, patience = self.progress, self.settings.patience
         model.eval()
         watch = Watch(self.vectors)
-        score = self.dev.score(watch, self.device)
+        with self.mean.in_place() if self.mean else nullcontext():
+            score = self.dev.score(watch, self.device)
+            if progress.best_score is None or score > progress.best_score:
+                progress.best_score, progress.best_step = score, progress.step
+                progress.best_sentences = progress.sentences
+                self.best = copy_weights(self.encoder, self.method)
         model.train()
-        if progress.best_score is None or score > progress.best_score:
-            progress.best_score, progress.best_step, progress.best_sentences = score, progress.step, progress.sentences
-            self.best = copy_weights(self.encoder, self.method)
         waited = (progress.sentences - progress.best_sentences) / len(self.plan.rows)
         if patience is not None and waited >= patience:
             progress.stopped = f"no better dev score in {patience:g} epochs"
@@ -263,6 +271,7 @@ class Training:
             "model": {name: module.state_dict() for name, module in model.items()},
             "optimizer": optimizer.state_dict(),
             "progress": dict(vars(self.progress)),
+            **({"mean": self.mean.state()} if self.mean else {}),
         }
         self.checkpoints.save(state, self.best, self.progress.best_step)
 
@@ -275,4 +284,6 @@ class Training:
             module.load_state_dict(state["model"][name])
         optimizer.load_state_dict(state["optimizer"])
         vars(self.progress).update(state["progress"])
+        if self.mean:
+            self.mean.restore(state["mean"])
         self.reporter.note(f"going on after step {self.progress.step}")

@@ -23,6 +23,7 @@ class Overrides:
         batch_tokens: padding included, a batch holds no more tokens than this; None is `batch_size` x 64, and no limit
             for contrastive methods, whose rows are each other's negatives.
         grad_accum: so many batches make one step. Contrastive methods see the rows of all of them as negatives.
+        ema: score and keep an exponential moving average of the weights with this decay, not the weights themselves.
         max_steps: stop after so many steps, with the schedule shortened to match; None is no limit.
         checkpoint_seconds: time between checkpoints; it has no influence on the result.
     """
@@ -42,6 +43,7 @@ class Overrides:
     batch_tokens: int | None = None
     grad_accum: int = 1
     max_steps: int | None = None
+    ema: float | None = None
     seed: int = 0
     device: str = "auto"
     dtype: str = "auto"
@@ -76,6 +78,7 @@ class Settings:
     batch_tokens: int | None = None
     grad_accum: int = 1
     max_steps: int | None = None
+    ema: float | None = None
     seed: int = 0
     device: str = "auto"
     dtype: str = "auto"
@@ -99,8 +102,10 @@ class Settings:
 
     def that_matter(self) -> dict[str, Any]:
         """All that the result depends on: not the device, nor how often a checkpoint is written."""
+        # `ema` only where it was asked for, so that students of before there was one stay fresh.
+        left_out = {"device", "checkpoint_seconds"} | ({"ema"} if self.ema is None else set())
         return {
-            **{name: value for name, value in vars(self).items() if name not in ("device", "checkpoint_seconds")},
+            **{name: value for name, value in vars(self).items() if name not in left_out},
             "betas": list(self.betas),
         }
 
@@ -122,6 +127,7 @@ class Settings:
             (self.batch_tokens is None or self.batch_tokens >= 1, "batch_tokens", "at least 1"),
             (self.grad_accum >= 1, "grad_accum", "at least 1"),
             (self.max_steps is None or self.max_steps >= 1, "max_steps", "at least 1"),
+            (self.ema is None or 0 < self.ema < 1, "ema", "above 0 and below 1"),
             (0 <= self.seed < 2**63, "seed", f"from 0 to {2**63 - 1}"),
             (self.dtype in DTYPES, "dtype", f"one of {', '.join(DTYPES)}"),
             (self.checkpoint_seconds >= 0, "checkpoint_seconds", "at least 0"),

@@ -131,6 +131,15 @@ def test_patience_ends_the_training(work: WorkDirectory, dev: Path) -> None:
     assert artifact.facts["steps"] < 100
 
 
+def test_a_running_mean_is_saved_as_the_student(work: WorkDirectory) -> None:
+    plain = stage.run(params("lrn-kd", numbers=replace(SHORT, epochs=3)), work)
+    mean = stage.run(replace(params("lrn-kd", numbers=replace(SHORT, epochs=3, ema=0.8)), name="mean"), work)
+    assert plain.facts["best_step"]
+    assert mean.facts["best_step"]
+    assert mean.facts["dev_of_saved_model"] == mean.facts["dev"] != plain.facts["dev"]
+    assert stage.run(replace(params("lrn-kd", numbers=replace(SHORT, epochs=3, ema=0.8)), name="mean"), work) == mean
+
+
 def test_max_steps_ends_it_with_the_schedule(work: WorkDirectory) -> None:
     listener = Listener()
     artifact = stage.run(params(numbers=replace(SHORT, max_steps=7)), work, listener)

@@ -269,6 +269,55 @@ def test_a_run_of_joined_batches_that_was_cut_off_ends_as_one_that_was_not(
     assert logs[0] == logs[1]
 
 
+def test_the_running_mean_is_what_is_scored_and_kept(tmp_path: Path) -> None:
+    """Against the weights of every step of the same run without a mean, averaged as the definition says."""
+    batches = [[row, row + 1, row + 2, row + 3] for row in range(0, 48, 4)]
+    seen: list[dict[str, Tensor]] = []
+    scored: list[dict[str, Tensor]] = []
+
+    class Looking(Rising):
+        def __init__(self, into: list[dict[str, Tensor]]) -> None:
+            self.into = into
+
+        def score(self, vectors: object, device: torch.device) -> float:
+            self.into.append(weights(training))
+            return super().score(vectors, device)
+
+    training = make_training(tmp_path / "plain", make_method(SimTDE), batches)
+    training.dev = Looking(seen)  # type: ignore[assignment]
+    training.run()
+    training = make_training(tmp_path / "mean", make_method(SimTDE), batches, ema=0.5)
+    training.dev = Looking(scored)  # type: ignore[assignment]
+    training.run()
+    assert len(seen) == len(scored) == 13
+    mean = seen[0]
+    for step, after in enumerate(seen[1:], start=1):
+        decay = min(0.5, step / (step + 9))
+        mean = {name: decay * mean[name] + (1 - decay) * after[name] for name in after}
+        # So the mean is what dev saw, and it left no trace in the weights that were trained on.
+        for name, value in mean.items():
+            torch.testing.assert_close(scored[step][name], value, rtol=1e-4, atol=1e-6)
+    kept = weights(training)
+    assert all(torch.equal(kept[name], scored[-1][name]) for name in kept)
+    assert any((kept[name] - seen[-1][name]).abs().max() > 1e-3 for name in kept)
+
+
+def test_a_run_with_a_running_mean_that_was_cut_off_ends_as_one_that_was_not(tmp_path: Path) -> None:
+    batches = [[row, row + 1, row + 2, row + 3] for row in range(0, 24, 4)]
+    numbers = {"epochs": 2, "checkpoint_seconds": 0.0, "ema": 0.9, "eval_every": 5}
+    whole = make_training(tmp_path / "whole", make_method(SimTDE), batches, **numbers)
+    whole.run()
+    first = make_training(tmp_path / "part", make_method(SimTDE), batches, **numbers)
+    cut_off_at(first.method, 8)
+    with pytest.raises(CutOffError):
+        first.run()
+    again = make_training(tmp_path / "part", make_method(SimTDE), batches, make_encoder(seed=5), **numbers)
+    again.dev = first.dev
+    assert again.run().step == 12
+    wanted = weights(whole)
+    assert all(torch.equal(value, wanted[name]) for name, value in weights(again).items())
+
+
 @pytest.mark.parametrize("accumulate", [1, 2])
 def test_the_log_of_ibkd_holds_the_kernels_means_of_the_last_step(tmp_path: Path, accumulate: int) -> None:
     gamma = 0.05

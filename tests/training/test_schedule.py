@@ -59,3 +59,10 @@ def test_device_and_checkpoints_do_not_matter_to_the_result() -> None:
     one, two = settings(device="cpu", checkpoint_seconds=1.0), settings(device="cuda")
     assert one.that_matter() == two.that_matter()
     assert settings(seed=1).that_matter() != one.that_matter()
+
+
+def test_a_running_mean_matters_only_where_one_was_asked_for() -> None:
+    """Else students of before there was such an option would be trained again."""
+    assert "ema" not in settings().that_matter()
+    assert settings(ema=0.9).that_matter()["ema"] == 0.9
+    assert [fault.split()[0] for value in (0.0, 1.0) for fault in settings(ema=value).faults()] == ["--ema", "--ema"]
