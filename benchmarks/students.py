@@ -35,6 +35,11 @@ short sentences, then the second stage, then averaged with the weights before bo
 simtde-9m-tuned-mean  from simtde-9m-wider, which is simtde-9m-wide after 2,600 steps more
 simtde-2m-tuned-mean  from simtde-2m-deep, one part of it to three
 
+With a teacher that has gone through them first, on five eighths of a still broader text (`broad_corpus.py`), from the
+start and in pairs of runs that are averaged:
+
+simtde-9m-broad   the last 3 layers; then the second stage, and the weights before and after it averaged
+
 None of the text is of an STS set, and but for simtde-9m-own's none of a retrieval collection. Each student is scored on
 STS-B test and STS13, and with exact search on SciFact dev, msmarco_5k and Quora. What is fresh in the work directory is
 skipped, so an interrupted run goes on where it stopped. Writes benchmarks/results/students.json and .md.
@@ -50,6 +55,7 @@ from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Any
 
+import broad_corpus
 import mixed_corpus
 import real_corpus
 import wide_corpus
@@ -80,9 +86,18 @@ TRIPLETS = (
     "--sentences nli --keep 1 --teacher-vectors wide --epochs 1 --batch-size 128 --max-length 256 --dropout 0 "
     "--dtype bfloat16 --eval-every 66"
 )
+SAMPLED = TRIPLETS.replace("--teacher-vectors wide", "--teacher-vectors sample")
 # Short sentences again, and the vectors of a teacher that has gone through the triplets itself.
 TUNED = f"--set alpha=0 --sentences short --teacher-vectors tuned {LONG}"
 TUNED_TRIPLETS = TRIPLETS.replace("--teacher-vectors wide", "--teacher-vectors tuned")
+# Runs in pairs, on two parts each of a text in eight parts.
+BROAD = (
+    f"--set alpha=0 --sentences {{0}} --teacher-vectors {{0}} {LONG.replace('--batch-size 256', '--batch-size 128')} "
+    "--lr 5e-4 --epochs 20 --warmup-steps 60"
+)
+BROAD_1 = f"--set states=0.05 --max-steps 800 --eval-every 400 {BROAD.replace('cosine', 'constant')}"
+BROAD_2 = f"--set states=0.05 --max-steps 1500 --eval-every 375 {BROAD}"
+BROAD_TRIPLETS = TRIPLETS.replace("--teacher-vectors wide", "--teacher-vectors broad-23")
 VECTORS = "--name {} --store float16 --dtype bfloat16"
 SIMTDE = "distill --method simtde --student"
 STUDENTS = {
@@ -108,6 +123,24 @@ STUDENTS = {
     ),
     "simtde-9m-tuned-nli": f"finetune --model simtde-9m-tuned --lr 5e-5 {TUNED_TRIPLETS}",
     "simtde-9m-tuned-mean": "average simtde-9m-wider simtde-9m-tuned-nli",
+    "teacher-a": f"finetune --model embedded --lr 5e-5 {SAMPLED}",
+    "teacher-b": f"finetune --model embedded --lr 5e-5 {SAMPLED.replace('--dropout 0', '--dropout 0.1 --seed 2')}",
+    "teacher-tuned": "average teacher-a teacher-b",
+    "simtde-9m-broad-start": (
+        f"{SIMTDE} teacher:3 --token-dim 128 --start sentences {STATES} --max-steps 700 --eval-every 350 "
+        f"{BROAD.format('broad-1').replace('cosine', 'constant')}"
+    ),
+    "simtde-9m-broad-1a": f"{SIMTDE} simtde-9m-broad-start --seed 1 {BROAD_1.format('broad-23')}",
+    "simtde-9m-broad-1b": f"{SIMTDE} simtde-9m-broad-start --seed 2 {BROAD_1.format('broad-45')}",
+    "simtde-9m-broad-1": "average simtde-9m-broad-1a simtde-9m-broad-1b",
+    "simtde-9m-broad-2a": f"{SIMTDE} simtde-9m-broad-1 --seed 3 {BROAD_2.format('broad-45')}",
+    "simtde-9m-broad-2b": f"{SIMTDE} simtde-9m-broad-1 --seed 4 {BROAD_2.format('broad-23')}",
+    "simtde-9m-broad-2": "average simtde-9m-broad-2a simtde-9m-broad-2b",
+    "simtde-9m-broad-nli": (
+        "finetune --model simtde-9m-broad-2 --lr 5e-5 "
+        f"{BROAD_TRIPLETS.replace('--dropout 0', '--dropout 0.1 --seed 2')}"
+    ),
+    "simtde-9m-broad": "average simtde-9m-broad-2 simtde-9m-broad-nli --weights 2,1",
     "simtde-5m": (
         f"{SIMTDE} teacher:2 --vocabulary 24000 --feed-forward 768 --lr 5e-4 --max-steps 2200 {STATES} {STARTED}"
     ),
@@ -161,6 +194,11 @@ def texts_of(name: str, data: Path) -> Iterable[str]:
         return mixed_corpus.gather(data, seed=0)
     if name == "wide":
         return wide_corpus.gather(data, seed=0)
+    if name == "sample":
+        return wide_corpus.gather(data, seed=0)[:60_000]
+    if name.startswith("broad-"):
+        texts = broad_corpus.gather(data, seed=0)
+        return [text for part in name.removeprefix("broad-") for text in texts[int(part) - 1 :: 8]]
     return filter(None, dict.fromkeys(own_documents(data)))
 
 
@@ -174,10 +212,14 @@ def gather(name: str, data: Path, work: Path) -> None:
 
 def prepare(command: str, data: Path, work: Path) -> None:
     """What a student's command names: sentence tables, the teacher's vectors, the projection."""
-    for name in ("short", "mixed", "wide", "own"):
+    for name in ("short", "mixed", "wide", "own", "sample"):
         if f"--teacher-vectors {name}" in command:
             gather(name, data, work)
             sentcompress(f"teacher-embed --sentences {name} {VECTORS.format(name)}", work)
+    for name in ("broad-1", "broad-23", "broad-45"):
+        if f"--teacher-vectors {name}" in command:
+            gather(name, data, work)
+            sentcompress(f"teacher-embed --teacher teacher-tuned --sentences {name} {VECTORS.format(name)}", work)
     if "--teacher-vectors tuned" in command:
         gather("short", data, work)
         sentcompress(f"teacher-embed --teacher teacher-nli --sentences short {VECTORS.format('tuned')}", work)

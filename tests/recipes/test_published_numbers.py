@@ -102,6 +102,7 @@ UNNAMED = {
     "simtde-2m-tuned-mean",
     "simtde-5m-mixed",
     "simtde-5m-mean",
+    "simtde-9m-broad",
     "simtde-9m-mixed",
     "simtde-9m-mean",
     "simtde-9m-own",
