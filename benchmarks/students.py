@@ -38,7 +38,7 @@ simtde-2m-tuned-mean  from simtde-2m-deep, one part of it to three
 With a teacher that has gone through them first, on five eighths of a still broader text (`broad_corpus.py`), from the
 start and in pairs of runs that are averaged:
 
-simtde-9m-broad   the last 3 layers; then the second stage, and the weights before and after it averaged
+simtde-9m-broad   the last 3 layers; then the second stage, and the weights before and after it averaged, 2 to 1
 
 None of the text is of an STS set, and but for simtde-9m-own's none of a retrieval collection. Each student is scored on
 STS-B test and STS13, and with exact search on SciFact dev, msmarco_5k and Quora. What is fresh in the work directory is
@@ -295,7 +295,8 @@ def main() -> None:
     parameters = {name: training[name]["facts"]["parameters"] for name in known}
     parameters["teacher"] = find_model(WorkDirectory(work), "embedded").load().count_parameters()
     RESULTS.mkdir(exist_ok=True)
-    results.write_text(json.dumps(document, indent=1) + "\n", encoding="utf-8")
+    # A teacher that was trained here is named by its folder; where that lies is nobody's business.
+    results.write_text(json.dumps(document, indent=1).replace(f"{work.resolve()}/", "") + "\n", encoding="utf-8")
     (RESULTS / "students.md").write_text(table(rows, parameters), encoding="utf-8")
     print(table(rows, parameters))
 
