@@ -42,6 +42,13 @@ def command(
             "--vocabulary", help="For teacher:K: keep so many tokens, those that the sentences use most (WordPiece)."
         ),
     ] = None,
+    character_count: Annotated[
+        int,
+        typer.Option(
+            "--character-count",
+            help="With --vocabulary: single characters stay if the sentences have them so often; 0 keeps them all.",
+        ),
+    ] = 0,
     feed_forward: Annotated[
         int | None,
         typer.Option("--feed-forward", help="For teacher:K: keep so many neurons of every feed-forward network."),
@@ -108,6 +115,7 @@ def command(
         dim=dim,
         token_dim=token_dim,
         vocabulary=vocabulary,
+        character_count=character_count,
         feed_forward=feed_forward,
         passes=passes,
         start=start,

@@ -60,6 +60,7 @@ class Student:
         layers: for `teacher:K`, K.
         token_dim: for `teacher:K`, the width of a factorised token table; None keeps the teacher's table.
         vocabulary: for `teacher:K`, how many tokens are left; None keeps them all.
+        character_count: for a smaller vocabulary, how often a character must be seen to be left; 0 leaves all.
         feed_forward: for `teacher:K`, how many neurons of each feed-forward network are left; None keeps them all.
         passes: for `teacher:K` with a factorised table, how often it goes through its layers.
         start: for `teacher:K`, one of STARTS: what a narrow table and narrow networks are made from.
@@ -71,6 +72,7 @@ class Student:
     layers: int | None = None
     token_dim: int | None = None
     vocabulary: int | None = None
+    character_count: int = 0
     feed_forward: int | None = None
     passes: int = 1
     start: str = WEIGHTS
@@ -84,6 +86,7 @@ class Student:
         start = name_part(name).lower() or "student"
         start += "" if self.token_dim is None else f"-e{self.token_dim}"
         start += "" if self.vocabulary is None else f"-v{self.vocabulary}"
+        start += f"-c{self.character_count}" if self.character_count else ""
         start += "" if self.feed_forward is None else f"-f{self.feed_forward}"
         start += "" if self.passes == 1 else f"-p{self.passes}"
         return start if self.start == WEIGHTS else f"{start}-{self.start}"
@@ -109,7 +112,8 @@ class Student:
         """
         encoder = load_encoder(self.source, pooling=self.pooling, trust_remote_code=self.trust_remote_code)
         if self.vocabulary is not None:
-            trim_vocabulary(encoder, self.vocabulary, count_tokens(encoder, texts), self.source.label)
+            counts = count_tokens(encoder, texts)
+            trim_vocabulary(encoder, self.vocabulary, counts, self.source.label, self.character_count)
         if self.layers is not None:
             states, activity = self._watch(encoder, self.layers, sample, device, reporter)
             self._cut(encoder, self.layers, states, activity)
@@ -182,6 +186,7 @@ def teacher_layers(
     *,
     token_dim: int | None = None,
     vocabulary: int | None = None,
+    character_count: int = 0,
     feed_forward: int | None = None,
     passes: int = 1,
     start: str = WEIGHTS,
@@ -189,7 +194,17 @@ def teacher_layers(
     """The student `teacher:K`, made of the teacher's own files and pooled as the teacher is."""
     layers = layer_count(name)
     return Student(
-        name, teacher, layers, token_dim, vocabulary, feed_forward, passes, start, pooling, trust_remote_code
+        name,
+        teacher,
+        layers,
+        token_dim=token_dim,
+        vocabulary=vocabulary,
+        character_count=character_count,
+        feed_forward=feed_forward,
+        passes=passes,
+        start=start,
+        pooling=pooling,
+        trust_remote_code=trust_remote_code,
     )
 
 

@@ -1,8 +1,9 @@
-"""Smaller vocabularies: the word pieces that a corpus uses most, every character, and the special tokens."""
+"""Smaller vocabularies: the word pieces that a corpus uses most, its characters, and the special tokens."""
 
 from __future__ import annotations
 
 import json
+from collections import Counter
 from collections.abc import Iterable, Sequence
 from typing import Any
 
@@ -26,15 +27,21 @@ def count_tokens(encoder: Encoder, texts: Iterable[Sequence[str]]) -> npt.NDArra
     return counts
 
 
-def trim_vocabulary(encoder: Encoder, size: int, counts: npt.NDArray[np.int64], label: str) -> None:
+def trim_vocabulary(
+    encoder: Encoder, size: int, counts: npt.NDArray[np.int64], label: str, character_count: int = 0
+) -> None:
     """Leave `size` tokens in an encoder's tokenizer and table, in place; words are cut in more pieces then.
 
-    Kept are the special tokens, every piece of one character (so that no word becomes unknown that was known), and of
-    the rest those that occur most; ties in the order of the old vocabulary.
+    Kept are the special tokens, pieces of one character, and of the rest those that occur most; ties in the order of
+    the old vocabulary. With every piece of one character no word becomes unknown that was known. Where characters that
+    are rare in the corpus go, words with them are unknown; BERT's vocabulary has some 1,700 pieces of such, from all
+    over the world.
 
     Args:
         counts: [V] of each token, from `count_tokens`.
         label: the model's name, for errors.
+        character_count: how often the corpus must have a character, alone or inside of a word, for its pieces to stay
+            whatever else is used more; ASCII's stay in any case.
 
     Raises:
         InputError: for a tokenizer that is not WordPiece, or a size that the kept tokens alone exceed.
@@ -46,13 +53,25 @@ def trim_vocabulary(encoder: Encoder, size: int, counts: npt.NDArray[np.int64], 
         )
     old: dict[str, int] = backend["model"]["vocab"]
     special = {entry["content"] for entry in backend["added_tokens"]}
-    needed = [token for token in old if token in special or len(token.removeprefix(CONTINUED)) == 1]
+    single = {token: token.removeprefix(CONTINUED) for token in old}
+    single = {token: character for token, character in single.items() if len(character) == 1}
+    occurrences = Counter[str]()
+    for token, character in single.items():
+        occurrences[character] += int(counts[old[token]])
+    single = {
+        token: character
+        for token, character in single.items()
+        if character.isascii() or occurrences[character] >= character_count
+    }
+    needed = [token for token in old if token in special or token in single]
     if not len(needed) <= size <= len(old):
         raise InputError(
-            f"--vocabulary {size}: {label} has {len(old)} tokens, of which {len(needed)} are special or one character",
+            f"--vocabulary {size}: {label} has {len(old)} tokens, of which {len(needed)} are special or one character "
+            "that has to stay",
             f"choose {len(needed)} to {len(old)}",
         )
-    rest = sorted((token for token in old if token not in set(needed)), key=lambda token: -counts[old[token]])
+    others = set(old).difference(needed)
+    rest = sorted((token for token in old if token in others), key=lambda token: -counts[old[token]])
     chosen = {*needed, *rest[: size - len(needed)]}
     kept = [token for token in sorted(old, key=old.__getitem__) if token in chosen]
     encoder.tokenizer = _tokenizer_of(encoder.tokenizer, backend, {token: place for place, token in enumerate(kept)})

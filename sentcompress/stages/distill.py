@@ -51,6 +51,7 @@ class Params:
     dim: int | None = None
     token_dim: int | None = None
     vocabulary: int | None = None
+    character_count: int = 0
     feed_forward: int | None = None
     passes: int = 1
     start: str = WEIGHTS
@@ -106,6 +107,10 @@ class Params:
             for flag, value in {**narrowed, "--passes": self.passes}.items():
                 if value is not None and value < 1:
                     faults.append(f"{flag} must be at least 1, not {value}")
+            if self.character_count < 0:
+                faults.append(f"--character-count must be at least 0, not {self.character_count}")
+            elif self.character_count and self.vocabulary is None:
+                faults.append("--character-count is for a smaller vocabulary: give --vocabulary")
             if self.start not in STARTS:
                 faults.append(f"no start {self.start!r}; {did_you_mean(self.start, STARTS)}")
             elif self.start != WEIGHTS and self.token_dim is None and self.feed_forward is None:
@@ -156,6 +161,7 @@ def _find_student(params: Params, work: WorkDirectory, vectors: Artifact) -> Stu
         bool(asked.get("trust_remote_code")),
         token_dim=params.token_dim,
         vocabulary=params.vocabulary,
+        character_count=params.character_count,
         feed_forward=params.feed_forward,
         passes=params.passes,
         start=params.start,
@@ -179,6 +185,7 @@ def _request(params: Params, work: WorkDirectory, inputs: Inputs, student: Stude
         "token_dim": student.token_dim,
         "vocabulary": student.vocabulary,
         # Only where it was asked for, so that students of before there were such options stay fresh.
+        **({"character_count": student.character_count} if student.character_count else {}),
         **({} if student.feed_forward is None else {"feed_forward": student.feed_forward}),
         **({} if student.passes == 1 else {"passes": student.passes}),
         **({} if student.start == WEIGHTS else {"start": student.start}),
@@ -288,6 +295,7 @@ class _Distillation:
             "student": self.student.label,
             "token_dim": self.student.token_dim,
             "vocabulary": self.student.vocabulary,
+            "character_count": self.student.character_count,
             "feed_forward": self.student.feed_forward,
             "passes": self.student.passes,
             "start": self.student.start,

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 
 import numpy as np
 import pytest
 import torch
+from tokenizers import Tokenizer
 
 from sentcompress.errors import InputError
 from sentcompress.models.encoder import Encoder
@@ -14,6 +16,7 @@ from sentcompress.models.layout import load_encoder, save_encoder
 from sentcompress.models.sources import resolve
 from sentcompress.models.vocabulary import count_tokens, trim_vocabulary
 
+NAMES = {f"{name}_token": f"[{name.upper()}]" for name in ("pad", "unk", "cls", "sep", "mask")}
 TEXTS = ["the man plays the guitar", "a dog runs", "the cat sleeps near the river"]
 
 
@@ -64,6 +67,31 @@ def test_what_is_hardly_used_goes_first_and_single_characters_stay(encoder: Enco
     left = set(encoder.tokenizer.get_vocab())
     assert {"[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]", "a", "##s", ".", ",", "the"} <= left
     assert "teacher" not in left
+
+
+@pytest.fixture
+def many_scripts(encoder: Encoder) -> Encoder:
+    """A vocabulary that has characters of Greek and Japanese too."""
+    strange = {"λ": 5.0, "##λ": 6.0, "河": 7.0, "##河": 8.0}
+    encoder.tokenizer.add_tokens(list(strange))
+    backend = json.loads(encoder.tokenizer.backend_tokenizer.to_str())
+    special = [entry for entry in backend["added_tokens"] if entry["special"]]
+    backend["model"]["vocab"] |= {e["content"]: e["id"] for e in backend["added_tokens"] if not e["special"]}
+    backend["added_tokens"] = special
+    encoder.tokenizer = type(encoder.tokenizer)(tokenizer_object=Tokenizer.from_str(json.dumps(backend)), **NAMES)
+    encoder.transformer.resize_token_embeddings(len(encoder.tokenizer))  # type: ignore[operator]
+    return encoder
+
+
+def test_characters_that_are_hardly_seen_can_make_room_for_words(many_scripts: Encoder) -> None:
+    counts = count_tokens(many_scripts, [[*TEXTS, "the river λ"]])
+    size = 60
+    trim_vocabulary(many_scripts, size, counts, "tiny", character_count=1)
+    left = set(many_scripts.tokenizer.get_vocab())
+    assert len(left) == size
+    assert {"λ", "##λ", "a", "##s", ".", ","} <= left  # both forms of what was seen in one, and all of ASCII
+    assert not {"河", "##河"} & left
+    assert many_scripts.tokenizer.tokenize("λ 河 the") == ["λ", "[UNK]", "the"]
 
 
 def test_sizes_that_cannot_be_and_other_tokenizers_are_refused(encoder: Encoder) -> None:

@@ -160,6 +160,20 @@ def test_a_start_from_sentences(prepared: tuple[WorkDirectory, Path]) -> None:
         replace(asked, token_dim=None, feed_forward=None).check()
 
 
+def test_a_smaller_vocabulary_may_leave_characters_out(prepared: tuple[WorkDirectory, Path]) -> None:
+    work, dev = prepared
+    asked = Params("simtde", "teacher:1", token_dim=8, vocabulary=40, character_count=2, dev=dev, numbers=NUMBERS)
+    student = distill.run(asked, work)
+    assert student.name == "simtde-teacher-1-e8-v40-c2"
+    assert student.facts["character_count"] == student.parameters["character_count"] == 2
+    assert distill.run(asked, work).digest == student.digest
+    assert "character_count" not in distill.run(replace(asked, character_count=0), work).parameters
+    with pytest.raises(UsageError, match="--character-count must be at least 0, not -1"):
+        replace(asked, character_count=-1).check()
+    with pytest.raises(UsageError, match="--character-count is for a smaller vocabulary"):
+        replace(asked, vocabulary=None).check()
+
+
 def test_several_passes_through_one_layer(prepared: tuple[WorkDirectory, Path]) -> None:
     work, dev = prepared
     options = ("alpha=0.5", "states=0.1")
