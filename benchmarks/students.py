@@ -35,14 +35,15 @@ short sentences, then the second stage, then averaged with the weights before bo
 simtde-9m-tuned-mean  from simtde-9m-wider, which is simtde-9m-wide after 2,600 steps more
 simtde-2m-tuned-mean  from simtde-2m-deep, one part of it to three
 
-With a teacher that has gone through them first, on five eighths of a still broader text (`broad_corpus.py`), from the
-start and in pairs of runs that are averaged:
+With a teacher that has gone through them first, on a third of a still broader text (`broad_corpus.py`), in three rounds
+of two runs that are averaged:
 
-simtde-9m-broad   the last 3 layers; then the second stage, and the weights before and after it averaged, 2 to 1
+simtde-9m-broad   the last 3 layers; 60,000 texts and the teacher as it was for a start, no triplets for the student
 
 None of the text is of an STS set, and but for simtde-9m-own's none of a retrieval collection. Each student is scored on
 STS-B test and STS13, and with exact search on SciFact dev, msmarco_5k and Quora. What is fresh in the work directory is
-skipped, so an interrupted run goes on where it stopped. Writes benchmarks/results/students.json and .md.
+skipped, so an interrupted run goes on where it stopped. Writes benchmarks/results/students.json and .md, and with
+`--publish` each student itself, in float16, as a folder of benchmarks/results/students/.
 """
 
 from __future__ import annotations
@@ -51,6 +52,7 @@ import argparse
 import csv
 import gzip
 import json
+import shutil
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Any
@@ -90,14 +92,14 @@ SAMPLED = TRIPLETS.replace("--teacher-vectors wide", "--teacher-vectors sample")
 # Short sentences again, and the vectors of a teacher that has gone through the triplets itself.
 TUNED = f"--set alpha=0 --sentences short --teacher-vectors tuned {LONG}"
 TUNED_TRIPLETS = TRIPLETS.replace("--teacher-vectors wide", "--teacher-vectors tuned")
-# Runs in pairs, on two parts each of a text in eight parts.
+# Runs in pairs, on a part each of a text in six parts, three rounds. At a constant rate it is the running mean that is
+# kept: single weights carry what the last batches did to them.
 BROAD = (
     f"--set alpha=0 --sentences {{0}} --teacher-vectors {{0}} {LONG.replace('--batch-size 256', '--batch-size 128')} "
     "--lr 5e-4 --epochs 20 --warmup-steps 60"
 )
-BROAD_1 = f"--set states=0.05 --max-steps 800 --eval-every 400 {BROAD.replace('cosine', 'constant')}"
-BROAD_2 = f"--set states=0.05 --max-steps 1500 --eval-every 375 {BROAD}"
-BROAD_TRIPLETS = TRIPLETS.replace("--teacher-vectors wide", "--teacher-vectors broad-23")
+BROAD_MEAN = f"--set states=0.05 --max-steps 900 --eval-every 450 --ema 0.995 {BROAD.replace('cosine', 'constant')}"
+BROAD_LAST = f"--set states=0.05 --max-steps 1800 --eval-every 900 {BROAD}"
 VECTORS = "--name {} --store float16 --dtype bfloat16"
 SIMTDE = "distill --method simtde --student"
 STUDENTS = {
@@ -127,20 +129,18 @@ STUDENTS = {
     "teacher-b": f"finetune --model embedded --lr 5e-5 {SAMPLED.replace('--dropout 0', '--dropout 0.1 --seed 2')}",
     "teacher-tuned": "average teacher-a teacher-b",
     "simtde-9m-broad-start": (
-        f"{SIMTDE} teacher:3 --token-dim 128 --start sentences {STATES} --max-steps 700 --eval-every 350 "
-        f"{BROAD.format('broad-1').replace('cosine', 'constant')}"
+        f"{SIMTDE} teacher:3 --token-dim 128 --start sentences {STATES} --max-steps 750 --eval-every 375 --ema 0.99 "
+        f"{BROAD.format('sample').replace('cosine', 'constant')}"
     ),
-    "simtde-9m-broad-1a": f"{SIMTDE} simtde-9m-broad-start --seed 1 {BROAD_1.format('broad-23')}",
-    "simtde-9m-broad-1b": f"{SIMTDE} simtde-9m-broad-start --seed 2 {BROAD_1.format('broad-45')}",
+    "simtde-9m-broad-1a": f"{SIMTDE} simtde-9m-broad-start --seed 1 {BROAD_MEAN.format('broad-1')}",
+    "simtde-9m-broad-1b": f"{SIMTDE} simtde-9m-broad-start --seed 2 {BROAD_MEAN.format('broad-2')}",
     "simtde-9m-broad-1": "average simtde-9m-broad-1a simtde-9m-broad-1b",
-    "simtde-9m-broad-2a": f"{SIMTDE} simtde-9m-broad-1 --seed 3 {BROAD_2.format('broad-45')}",
-    "simtde-9m-broad-2b": f"{SIMTDE} simtde-9m-broad-1 --seed 4 {BROAD_2.format('broad-23')}",
+    "simtde-9m-broad-2a": f"{SIMTDE} simtde-9m-broad-1 --seed 3 {BROAD_MEAN.format('broad-2')}",
+    "simtde-9m-broad-2b": f"{SIMTDE} simtde-9m-broad-1 --seed 4 {BROAD_MEAN.format('broad-1')}",
     "simtde-9m-broad-2": "average simtde-9m-broad-2a simtde-9m-broad-2b",
-    "simtde-9m-broad-nli": (
-        "finetune --model simtde-9m-broad-2 --lr 5e-5 "
-        f"{BROAD_TRIPLETS.replace('--dropout 0', '--dropout 0.1 --seed 2')}"
-    ),
-    "simtde-9m-broad": "average simtde-9m-broad-2 simtde-9m-broad-nli --weights 2,1",
+    "simtde-9m-broad-3a": f"{SIMTDE} simtde-9m-broad-2 --seed 5 {BROAD_LAST.format('broad-1')}",
+    "simtde-9m-broad-3b": f"{SIMTDE} simtde-9m-broad-2 --seed 6 {BROAD_LAST.format('broad-2')}",
+    "simtde-9m-broad": "average simtde-9m-broad-3a simtde-9m-broad-3b",
     "simtde-5m": (
         f"{SIMTDE} teacher:2 --vocabulary 24000 --feed-forward 768 --lr 5e-4 --max-steps 2200 {STATES} {STARTED}"
     ),
@@ -198,7 +198,7 @@ def texts_of(name: str, data: Path) -> Iterable[str]:
         return wide_corpus.gather(data, seed=0)[:60_000]
     if name.startswith("broad-"):
         texts = broad_corpus.gather(data, seed=0)
-        return [text for part in name.removeprefix("broad-") for text in texts[int(part) - 1 :: 8]]
+        return texts[int(name.removeprefix("broad-")) - 1 :: 6]
     return filter(None, dict.fromkeys(own_documents(data)))
 
 
@@ -216,7 +216,7 @@ def prepare(command: str, data: Path, work: Path) -> None:
         if f"--teacher-vectors {name}" in command:
             gather(name, data, work)
             sentcompress(f"teacher-embed --sentences {name} {VECTORS.format(name)}", work)
-    for name in ("broad-1", "broad-23", "broad-45"):
+    for name in ("broad-1", "broad-2"):
         if f"--teacher-vectors {name}" in command:
             gather(name, data, work)
             sentcompress(f"teacher-embed --teacher teacher-tuned --sentences {name} {VECTORS.format(name)}", work)
@@ -253,6 +253,17 @@ def figures(name: str, found: dict[str, Any], role: str) -> dict[str, Any]:
     return row
 
 
+def publish(model: Path, target: Path) -> None:
+    """A student's model folder with its weights in float16, half the size; what loads it computes as before."""
+    from safetensors.torch import load_file, save_file
+
+    shutil.rmtree(target, ignore_errors=True)
+    shutil.copytree(model, target)
+    weights = load_file(model / "model.safetensors")
+    halves = {name: value.half() if value.is_floating_point() else value for name, value in weights.items()}
+    save_file(halves, target / "model.safetensors", metadata={"format": "pt"})
+
+
 def table(rows: list[dict[str, Any]], parameters: dict[str, int]) -> str:
     """Markdown; students carry the share of the teacher's score that they keep."""
     teacher, scored = rows[0], [key for key in rows[0] if key != "model"]
@@ -272,6 +283,7 @@ def main() -> None:
         "--only", default=",".join(STUDENTS), help="students with commas between them; rows of others stay as they are"
     )
     parser.add_argument("--measure-only", action="store_true", help="take the students as they are")
+    parser.add_argument("--publish", action="store_true", help="keep the students themselves beside the results")
     options = parser.parse_args()
     data, work = options.data, options.work
     work.mkdir(parents=True, exist_ok=True)
@@ -283,6 +295,8 @@ def main() -> None:
             sentcompress(f"{command} --name {name}", work)
         trained[name] = json.loads((work / "students" / name / "manifest.json").read_text(encoding="utf-8"))
         measured[name] = measure(name, data, work)
+        if options.publish:
+            publish(work / "students" / name / "model", RESULTS / "students" / name)
     results = RESULTS / "students.json"
     before = json.loads(results.read_text(encoding="utf-8")) if results.exists() else {"training": {}, "rows": []}
     training, scores = before["training"], {row["model"]: row for row in before["rows"]}

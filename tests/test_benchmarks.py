@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import importlib
 import importlib.util
+import json
 import random
 import re
 import shlex
 from collections import Counter
-from itertools import chain
+from itertools import chain, islice
 from pathlib import Path
 from types import ModuleType
 from typing import Any
@@ -16,12 +17,17 @@ from typing import Any
 import pytest
 import report_works as works
 import typer
+from scipy.stats import spearmanr
 
 from sentcompress.augmentations.wordnet_data import DataFolder
 from sentcompress.cli.main import app
+from sentcompress.encoding.engine import EncodeEngine
+from sentcompress.models.layout import load_encoder
+from sentcompress.models.sources import resolve
 from sentcompress.training.settings import Overrides
 
 FOLDER = Path(__file__).resolve().parents[1] / "benchmarks"
+RESULTS = FOLDER / "results"
 
 
 @pytest.fixture(autouse=True)
@@ -187,6 +193,54 @@ def test_the_broad_corpus_makes_texts_of_words_that_nobody_put_together(tmp_path
     groups = list(broad.beside(entries, random.Random(0)))
     assert len(groups) == len(entries)
     assert all(re.search("plant|herb|fear|heights", text) for text in groups)
+    following = [f"Line {i}." for i in range(40)]
+    windows = list(islice(broad.passages(following, random.Random(0)), 300))
+    assert all(text in " ".join(following) for text in windows)
+    assert {text.count("Line") for text in windows} == {1, 2, 3, 4, 5}  # one is what the end of the text may leave
+
+
+def test_a_published_student_is_the_trained_one_in_half_the_size(tmp_path: Path, tiny_model: Path) -> None:
+    students, target = load("students"), tmp_path / "published"
+    students.publish(tiny_model, target)
+    students.publish(tiny_model, target)  # a second time, over the first
+    weights = "model.safetensors"
+    assert (target / weights).stat().st_size < 0.7 * (tiny_model / weights).stat().st_size
+    texts = ["the man plays the guitar", "a dog runs"]
+    found, wanted = (
+        EncodeEngine(load_encoder(resolve(str(folder))), device="cpu").encode(texts) for folder in (target, tiny_model)
+    )
+    assert (found * wanted).sum(axis=1).min() > 0.9999 * (wanted * wanted).sum(axis=1).min()
+
+
+PUBLISHED = pytest.mark.parametrize("folder", sorted((RESULTS / "students").iterdir()), ids=lambda folder: folder.name)
+
+
+@PUBLISHED
+def test_the_students_in_the_repository_are_of_the_size_in_the_table(folder: Path) -> None:
+    encoder = load_encoder(resolve(str(folder)))
+    assert f"| {folder.name} | {encoder.count_parameters():,} |" in (RESULTS / "students.md").read_text()
+
+
+@PUBLISHED
+def test_the_students_in_the_repository_score_as_in_the_table(folder: Path, shared_data: Path) -> None:
+    rows = {row["model"]: row for row in json.loads((RESULTS / "students.json").read_text())["rows"]}
+    lines = (shared_data / "sts" / "stsb" / "test.tsv").read_text(encoding="utf-8").splitlines()[1:]
+    scores, first, second = zip(*(line.split("\t") for line in lines), strict=True)
+    engine = EncodeEngine(load_encoder(resolve(str(folder))), device="cpu", dtype="float32")
+    cosines = (engine.encode(first) * engine.encode(second)).sum(axis=1)
+    found = 100 * spearmanr(cosines, [float(score) for score in scores]).statistic
+    assert found == pytest.approx(rows[folder.name]["STS-B"], abs=0.02)
+
+
+def test_the_broad_corpus_asks_about_names_words_of_a_line_and_nouns() -> None:
+    broad = load("broad_corpus")
+    wordnet = {"noun": [["sundew"]], "verb": [["wilt"]], "adj": [["hardy"]]}
+    asked = list(broad.questions(["In May of that year, Ada Lovelace met Babbage."] * 3000, wordnet, random.Random(0)))
+    folded = {text.lower().removesuffix("?") for text in asked}
+    assert {"who is ada lovelace", "what does sundew mean", "is babbage hardy", "how do you wilt lovelace"} <= folded
+    assert 0.2 < sum(text.endswith("?") for text in asked) / len(asked) < 0.4
+    assert 0.6 < sum(text == text.lower() for text in asked) / len(asked) < 0.8
+    assert not any("{" in text for text in asked)
 
 
 def test_the_broad_corpus_keeps_off_the_sts_sets_and_shares_itself_out(
@@ -198,17 +252,19 @@ def test_the_broad_corpus_keeps_off_the_sts_sets_and_shares_itself_out(
     folder.mkdir()
     (folder / "data.noun").write_text(WORDNET)
     monkeypatch.setattr(broad, "find_wordnet", lambda: DataFolder(folder))
-    monkeypatch.setattr(broad.wide_corpus, "gather", lambda data, seed: ["short", "long " * 100, "longer " * 100])
+    (folder / "data.verb").write_text(WORDNET)
+    (folder / "data.adj").write_text(WORDNET)
+    monkeypatch.setattr(broad.wide_corpus, "gather", lambda data, seed: ["short", "long " * 100])
     monkeypatch.setattr(broad.real_corpus, "held_out", lambda data: {"a man is playing a large flute."})
     monkeypatch.setattr(broad.real_corpus, "read_lines", lambda path: [kept, refused])
     monkeypatch.setattr(broad.real_corpus, "read_nli", lambda data: [])
-    monkeypatch.setattr(broad, "SHARES", {"sentences": 5, "replaced": 0, "keywords": 0, "entries": 2})
-    monkeypatch.setattr(broad, "PARAGRAPHS", 1)
+    shares = {"sentences": 5, "passages": 1, "replaced": 0, "keywords": 0, "questions": 3, "entries": 2}
+    monkeypatch.setattr(broad, "SHARES", shares)
     texts = broad.gather(tmp_path, seed=0)
     assert texts == broad.gather(tmp_path, seed=0)
     assert {"short", "long " * 100, kept} < set(texts)
-    assert not {"longer " * 100, refused} & set(texts)
-    assert len(texts) == 5
+    assert not any(refused == text for text in texts)
+    assert len(texts) == 3 + 1 + 3 + 2
     monkeypatch.setattr("sys.argv", ["broad_corpus.py", str(tmp_path), str(tmp_path / "out"), "--parts", "2"])
     broad.main()
     parts = [(tmp_path / "out" / f"part-{part}.txt").read_text().splitlines() for part in (1, 2)]
