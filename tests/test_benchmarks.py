@@ -212,7 +212,11 @@ def test_a_published_student_is_the_trained_one_in_half_the_size(tmp_path: Path,
     assert (found * wanted).sum(axis=1).min() > 0.9999 * (wanted * wanted).sum(axis=1).min()
 
 
-PUBLISHED = pytest.mark.parametrize("folder", sorted((RESULTS / "students").iterdir()), ids=lambda folder: folder.name)
+PUBLISHED = pytest.mark.parametrize(
+    "folder",
+    sorted(path.parent for path in (RESULTS / "students").glob("*/modules.json")),
+    ids=lambda folder: folder.name,
+)
 
 
 @PUBLISHED
@@ -263,7 +267,7 @@ def test_the_broad_corpus_keeps_off_the_sts_sets_and_shares_itself_out(
     texts = broad.gather(tmp_path, seed=0)
     assert texts == broad.gather(tmp_path, seed=0)
     assert {"short", "long " * 100, kept} < set(texts)
-    assert not any(refused == text for text in texts)
+    assert refused not in texts
     assert len(texts) == 3 + 1 + 3 + 2
     monkeypatch.setattr("sys.argv", ["broad_corpus.py", str(tmp_path), str(tmp_path / "out"), "--parts", "2"])
     broad.main()
