@@ -1,4 +1,8 @@
-"""The mean of several models' weights: what a later stage took away comes back, most of what it gave stays."""
+"""The mean of several models' weights: what a later stage took away comes back, most of what it gave stays.
+
+A weight below zero goes beyond instead: 1.5 of a tuned model and -0.5 of what it was before is what the tuning gave,
+one and a half times (task arithmetic, Ilharco et al. 2023, https://arxiv.org/abs/2212.04089).
+"""
 
 from __future__ import annotations
 
@@ -22,7 +26,10 @@ APART = 0.9
 
 @dataclass(frozen=True)
 class Params:
-    """Which models. `weights`, one for each, say how much each counts; all the same where there are none."""
+    """Which models. `weights`, one for each, say how much each counts; all the same where there are none.
+
+    Weights may be below zero, as long as their sum is above it.
+    """
 
     inputs: tuple[str, ...]
     weights: tuple[float, ...] = ()
@@ -37,8 +44,11 @@ class Params:
             faults.append(f"an average wants two models or more, not {len(self.inputs)}")
         if self.weights and len(self.weights) != len(self.inputs):
             faults.append(f"--weights has {len(self.weights)} numbers for {len(self.inputs)} models")
-        if not all(math.isfinite(weight) and weight > 0 for weight in self.weights):
-            faults.append(f"--weights must be above zero, not {','.join(f'{weight:g}' for weight in self.weights)}")
+        given = ",".join(f"{weight:g}" for weight in self.weights)
+        if not all(math.isfinite(weight) and weight for weight in self.weights):
+            faults.append(f"--weights must be numbers other than zero, not {given}")
+        elif self.weights and math.fsum(self.weights) <= 0:
+            faults.append(f"--weights must add up to more than zero, not {given}")
         raise_faults(faults, COMMAND)
 
     def shares(self) -> list[float]:

@@ -47,7 +47,10 @@ def models(tmp_path: Path) -> tuple[Path, Path, Path]:
     return start, moved(start, tmp_path / "left", 1), moved(start, tmp_path / "right", 2)
 
 
-@pytest.mark.parametrize(("weights", "shares"), [((), [1 / 3] * 3), ((2.0, 1.0, 5.0), [0.25, 0.125, 0.625])])
+@pytest.mark.parametrize(
+    ("weights", "shares"),
+    [((), [1 / 3] * 3), ((2.0, 1.0, 5.0), [0.25, 0.125, 0.625]), ((-0.5, 1.5, 1.0), [-0.25, 0.75, 0.5])],
+)
 def test_every_weight_is_the_mean(
     tmp_path: Path, models: tuple[Path, Path, Path], weights: tuple[float, ...], shares: list[float]
 ) -> None:
@@ -137,7 +140,9 @@ def test_what_is_asked_is_checked(tmp_path: Path) -> None:
     with pytest.raises(UsageError) as caught:
         Params(("a", "b"), (1.0, 0.0, float("nan"))).check()
     assert "3 numbers for 2 models" in str(caught.value)
-    assert "must be above zero, not 1,0,nan" in str(caught.value)
+    assert "must be numbers other than zero, not 1,0,nan" in str(caught.value)
+    with pytest.raises(UsageError, match="must add up to more than zero, not 1,-1"):
+        Params(("a", "b"), (1.0, -1.0)).check()
     with pytest.raises(InputError, match="no model"):
         run(Params(("embedde", "embedded")), WorkDirectory(tmp_path / "work"))
 
