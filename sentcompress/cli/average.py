@@ -22,7 +22,7 @@ def command(
         str | None,
         typer.Option(
             "--weights",
-            help="How much each counts, with commas, as in 2,1; they need not add up. Below zero: away from that model.",
+            help="How much each counts, with commas, as in 2,1; they need not add up; below zero: away from it.",
             show_default="alike",
         ),
     ] = None,
