@@ -21,7 +21,7 @@ import argparse
 import random
 import re
 from collections import Counter
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from functools import partial
 from itertools import islice
 from math import log
@@ -117,28 +117,30 @@ def passages(lines: list[str], generator: random.Random) -> Iterator[str]:
         yield " ".join(lines[start : start + generator.randint(2, 5)])[:LONGEST]
 
 
+def thing(line: str, nouns: list[list[str]], generator: random.Random) -> str:
+    """A noun of WordNet, or a few neighbouring words of the line, a name if it has one."""
+    names = re.findall(r"(?<![.!?] )(?<!^)(?:[A-Z][\w-]+)(?: [A-Z][\w-]+){0,3}", line)
+    form = generator.random()
+    if form < 0.3 and names:
+        return generator.choice(names)
+    if form < 0.6:
+        return generator.choice(generator.choice(nouns))
+    # From a long word on, which is seldom one of grammar.
+    words = re.findall(r"[\w-]+", line)
+    heads = [i for i, word in enumerate(words) if len(word) > 5]
+    start = generator.choice(heads or [0])
+    before = max(0, start - generator.choice((0, 0, 1, 2)))
+    return " ".join(words[before : start + 1])
+
+
 def questions(lines: Iterable[str], wordnet: dict[str, list[list[str]]], generator: random.Random) -> Iterator[str]:
     """Questions about one or two things: a noun of WordNet, or neighbouring words of a line, a name if it has one."""
     nouns, verbs, adjectives = (wordnet[part] for part in ("noun", "verb", "adj"))
 
-    def thing(line: str) -> str:
-        names = re.findall(r"(?<![.!?] )(?<!^)(?:[A-Z][\w-]+)(?: [A-Z][\w-]+){0,3}", line)
-        form = generator.random()
-        if form < 0.3 and names:
-            return generator.choice(names)
-        if form < 0.6:
-            return generator.choice(generator.choice(nouns))
-        # From a long word on, which is seldom one of grammar.
-        words = re.findall(r"[\w-]+", line)
-        heads = [i for i, word in enumerate(words) if len(word) > 5]
-        start = generator.choice(heads or [0])
-        before = max(0, start - generator.choice((0, 0, 1, 2)))
-        return " ".join(words[before : start + 1])
-
     for line in lines:
         text = generator.choice(QUESTIONS).format(
-            thing(line),
-            thing(line),
+            thing(line, nouns, generator),
+            thing(line, nouns, generator),
             verb=generator.choice(generator.choice(verbs)),
             adj=generator.choice(generator.choice(adjectives)),
         )
@@ -197,11 +199,12 @@ def gather(folder: Path, seed: int) -> list[str]:
     return texts
 
 
-def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+def main(gather: Callable[[Path, int], list[str]], about: str | None, parts: int) -> None:
+    """The command line of a script that gathers text in parts: its data folder, its output folder, its seed."""
+    parser = argparse.ArgumentParser(description=about, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("data", type=Path)
     parser.add_argument("output", type=Path)
-    parser.add_argument("--parts", type=int, default=8)
+    parser.add_argument("--parts", type=int, default=parts)
     parser.add_argument("--seed", type=int, default=0)
     options = parser.parse_args()
     texts = gather(options.data, options.seed)
@@ -213,4 +216,4 @@ def main() -> None:
 
 
 if __name__ == "__main__":
-    main()
+    main(gather, __doc__, parts=8)
