@@ -17,11 +17,10 @@ the teacher reads the next.
 
 from __future__ import annotations
 
-import argparse
 import random
 import re
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Iterable, Iterator
 from functools import partial
 from itertools import islice
 from math import log
@@ -199,21 +198,5 @@ def gather(folder: Path, seed: int) -> list[str]:
     return texts
 
 
-def main(gather: Callable[[Path, int], list[str]], about: str | None, parts: int) -> None:
-    """The command line of a script that gathers text in parts: its data folder, its output folder, its seed."""
-    parser = argparse.ArgumentParser(description=about, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("data", type=Path)
-    parser.add_argument("output", type=Path)
-    parser.add_argument("--parts", type=int, default=parts)
-    parser.add_argument("--seed", type=int, default=0)
-    options = parser.parse_args()
-    texts = gather(options.data, options.seed)
-    options.output.mkdir(parents=True, exist_ok=True)
-    for part in range(options.parts):
-        file = options.output / f"part-{part + 1}.txt"
-        file.write_text("\n".join(texts[part :: options.parts]) + "\n", encoding="utf-8")
-    print(f"{len(texts):,} texts in {options.parts} parts in {options.output}")
-
-
 if __name__ == "__main__":
-    main(gather, __doc__, parts=8)
+    real_corpus.write(gather, __doc__, parts=8)

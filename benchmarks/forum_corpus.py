@@ -105,7 +105,8 @@ def advice(lines: list[str], wordnet: dict[str, list[list[str]]], generator: ran
     """
     frequency = Counter(word for line in lines for word in line.lower().split())
     common = {
-        part: [[name] for entry in wordnet[part] for name in entry if frequency[name] >= COMMON] for part in wordnet
+        part: [[name] for entry in wordnet[part] for name in entry if frequency[name] >= COMMON] or wordnet[part]
+        for part in wordnet
     }
 
     def word(part: str) -> str:
@@ -206,4 +207,4 @@ def gather(folder: Path, seed: int) -> list[str]:
 
 
 if __name__ == "__main__":
-    broad_corpus.main(gather, __doc__, parts=2)
+    real_corpus.write(gather, __doc__, parts=2)

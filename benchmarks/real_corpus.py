@@ -14,6 +14,7 @@ import gzip
 import json
 import random
 from collections.abc import Callable, Iterator
+from itertools import islice
 from pathlib import Path
 
 # How many sentences of each source; captions and NLI come first since they are nearest to STS, the rest is breadth.
@@ -80,17 +81,31 @@ def as_simcse(path: Path) -> str:
     return "sent0,sent1,hard_neg\n" + "".join(f'"{row}"\n' for row in quoted)
 
 
-def write(gather: Callable[[Path, int], list[str]], about: str | None) -> None:
-    """The command line of a script that gathers text: its data folder, its output file, its seed."""
+def shortened(texts: list[str], words: int) -> list[str]:
+    """Without nine in ten of the texts of more words."""
+    longer = (text for text in texts if len(text.split()) > words)
+    kept = set(islice(longer, 0, None, 10))
+    return [text for text in texts if len(text.split()) <= words or text in kept]
+
+
+def write(gather: Callable[[Path, int], list[str]], about: str | None, parts: int | None = None) -> None:
+    """The command line of a script that gathers text: its data folder, its output (a file, or a folder of parts)."""
     parser = argparse.ArgumentParser(description=about, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("data", type=Path)
     parser.add_argument("output", type=Path)
+    parser.add_argument("--parts", type=int, default=parts, help="files in the folder OUTPUT, in place of one file")
+    parser.add_argument("--short", type=int, metavar="WORDS", help="keep one in ten of the texts of more words")
     parser.add_argument("--seed", type=int, default=0)
     options = parser.parse_args()
     texts = gather(options.data, options.seed)
-    options.output.parent.mkdir(parents=True, exist_ok=True)
-    options.output.write_text("\n".join(texts) + "\n", encoding="utf-8")
-    print(f"{len(texts):,} texts in {options.output}")
+    texts = shortened(texts, options.short) if options.short else texts
+    files = {options.output: texts}
+    if options.parts:
+        files = {options.output / f"part-{i + 1}.txt": texts[i :: options.parts] for i in range(options.parts)}
+    for file, share in files.items():
+        file.parent.mkdir(parents=True, exist_ok=True)
+        file.write_text("\n".join(share) + "\n", encoding="utf-8")
+    print(f"{len(texts):,} texts in {options.output}, {len(files)} files")
 
 
 if __name__ == "__main__":

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gzip
 import importlib
 import importlib.util
 import json
@@ -270,9 +271,81 @@ def test_the_broad_corpus_keeps_off_the_sts_sets_and_shares_itself_out(
     assert refused not in texts
     assert len(texts) == 3 + 1 + 3 + 2
     monkeypatch.setattr("sys.argv", ["broad_corpus.py", str(tmp_path), str(tmp_path / "out"), "--parts", "2"])
-    broad.main()
+    broad.real_corpus.write(broad.gather, broad.__doc__, parts=8)
     parts = [(tmp_path / "out" / f"part-{part}.txt").read_text().splitlines() for part in (1, 2)]
     assert parts == [texts[::2], texts[1::2]]
     monkeypatch.setattr(broad, "find_wordnet", lambda: None)
     with pytest.raises(FileNotFoundError, match="wordnet-base"):
         broad.gather(tmp_path, seed=0)
+
+
+def test_a_corpus_can_be_cut_to_its_short_texts(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    real = load("real_corpus")
+    texts = [f"{'word ' * (3 if i % 3 else 9)}{i}" for i in range(60)]
+    kept = [text for i, text in enumerate(texts) if i % 3 or i in (0, 30)]  # two of the twenty that are long
+    assert real.shortened(texts, 5) == kept
+    monkeypatch.setattr("sys.argv", ["real_corpus.py", str(tmp_path), str(tmp_path / "out.txt"), "--short", "5"])
+    real.write(lambda folder, seed: texts, None)
+    assert (tmp_path / "out.txt").read_text().splitlines() == kept
+
+
+def test_the_forum_corpus_speaks_as_people_do() -> None:
+    forum = load("forum_corpus")
+    wordnet = {"noun": [["sundew"], ["plant"]], "verb": [["wilt"], ["water"]], "adj": [["hardy"], ["old"]]}
+    lines = ["In May of that year, Ada Lovelace had to water an old plant of Babbage."] * 3000
+    told = list(forum.advice(lines, wordnet, random.Random(0)))
+    assert len(told) == len(lines)
+    assert not any(re.search(r"[{}]", text) for text in told)
+    # Words that the lines use come more often than others of the dictionary.
+    assert 1.5 < sum("plant" in text for text in told) / sum("sundew" in text for text in told) < 8
+    assert any("Ada Lovelace" in text for text in told)
+    clause = forum.as_clause
+    assert clause("A very tall man is riding a bike.", random.Random(0)).endswith("riding a bike")
+    assert {clause("A very tall man is riding.", random.Random(seed)) for seed in range(99)} > {
+        "I am riding",
+        "he was riding",
+    }
+    assert clause("Maria rode to the town.", random.Random(0)) == "Maria rode to the town"
+    assert clause("The town is far from here.", random.Random(0)) == "the town is far from here"
+    assert clause("Is the town far from here?", random.Random(0)) is None
+    assert clause("Too short.", random.Random(0)) is clause("long " * 20, random.Random(0)) is None
+    framed = list(forum.opinions(["The town is far from here.", "Maria rode to the town."] * 200, random.Random(0)))
+    assert len(framed) == 400
+    assert {"I think the town is far from here.", "Yes, Maria rode to the town."} <= set(framed)
+    line = "The prices of the corn have been rising since May, the ministry said in a letter of its own."
+    headed = set(forum.headlines([line] * 200, random.Random(0)))
+    assert "Prices of corn rising since May ministry said in letter" in headed
+    assert "Ministry said in letter of own" in headed
+    assert all(len(text.split()) <= 11 for text in headed)
+
+
+def test_the_forum_corpus_keeps_off_the_sts_sets_and_what_is_used(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    forum = load("forum_corpus")
+    folder = tmp_path / "wordnet"
+    folder.mkdir()
+    for part in ("noun", "verb", "adj"):
+        (folder / f"data.{part}").write_text(WORDNET)
+    (tmp_path / "nli").mkdir()
+    pairs = [{"premise": "Left over from before.", "hypothesis": "A man is playing a very large flute."}]
+    pairs += [{"premise": "Used already by others.", "hypothesis": "Sour grapes are what he chose."}]
+    with gzip.open(tmp_path / "nli" / "union_allsplits_noSTS.train.jsonl.gz", "wt") as file:
+        file.write("\n".join(map(json.dumps, pairs)))
+    monkeypatch.setattr(forum, "find_wordnet", lambda: DataFolder(folder))
+    monkeypatch.setattr(forum.wide_corpus, "gather", lambda data, seed: ["Used already by others."])
+    monkeypatch.setattr(forum.real_corpus, "held_out", lambda data: {"a man is playing a large flute."})
+    monkeypatch.setattr(
+        forum.real_corpus, "read_lines", lambda path: ["The choice of a sour taste surprised us all."] * 9
+    )
+    monkeypatch.setattr(forum.real_corpus, "read_captions", lambda data: ["A dog is running through the tall grass."])
+    monkeypatch.setattr(forum.mixed_corpus, "tweets", lambda data: ["@cnn a dog ran", "@cnn a dog ran"])
+    monkeypatch.setattr(forum, "SHARES", dict.fromkeys(forum.SHARES, 4) | {"advice": 5})
+    texts = forum.gather(tmp_path, seed=0)
+    assert texts == forum.gather(tmp_path, seed=0)
+    assert {"Left over from before.", "Sour grapes are what he chose.", "@cnn a dog ran"} < set(texts)
+    assert not {"Used already by others.", pairs[0]["hypothesis"]} & set(texts)
+    assert len(texts) == len(set(texts)) <= 4 * 5 + 5
+    monkeypatch.setattr(forum, "find_wordnet", lambda: None)
+    with pytest.raises(FileNotFoundError, match="wordnet-base"):
+        forum.gather(tmp_path, seed=0)
