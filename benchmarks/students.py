@@ -35,10 +35,13 @@ short sentences, then the second stage, then averaged with the weights before bo
 simtde-9m-tuned-mean  from simtde-9m-wider, which is simtde-9m-wide after 2,600 steps more
 simtde-2m-tuned-mean  from simtde-2m-deep, one part of it to three
 
-With a teacher that has gone through them first, on a third of a still broader text (`broad_corpus.py`), in three rounds
-of two runs that are averaged:
+With a teacher that has gone through them first, in rounds of two runs that are averaged, no triplets for the student:
 
-simtde-9m-broad   the last 3 layers; 60,000 texts and the teacher as it was for a start, no triplets for the student
+simtde-9m-broad   the last 3 layers; 60,000 texts and the teacher as it was for a start; three rounds on a third of a
+                  still broader text (`broad_corpus.py`), a fourth on a sixth of it that is new, and on what people
+                  write to each other (`forum_corpus.py`), with the tuned teacher's step taken a quarter further
+simtde-2m-short   the last layer three times over, 16,000 tokens of width 96, 256 neurons: 2.41 million; three rounds on
+                  short texts (two thirds of `wide_corpus.py --short 40`) and on what simtde-9m-broad ended with
 
 None of the text is of an STS set, and but for simtde-9m-own's none of a retrieval collection. Each student is scored on
 STS-B test and STS13, and with exact search on SciFact dev, msmarco_5k and Quora. What is fresh in the work directory is
@@ -58,6 +61,7 @@ from pathlib import Path
 from typing import Any
 
 import broad_corpus
+import forum_corpus
 import mixed_corpus
 import real_corpus
 import wide_corpus
@@ -100,6 +104,12 @@ BROAD = (
 )
 BROAD_MEAN = f"--set states=0.05 --max-steps 900 --eval-every 450 --ema 0.995 {BROAD.replace('cosine', 'constant')}"
 BROAD_LAST = f"--set states=0.05 --max-steps 1800 --eval-every 900 {BROAD}"
+BROAD_FORUM = f"--set states=0.05 --max-steps 2400 --eval-every 600 {BROAD}"
+SHORTENED = (
+    f"--set alpha=0 --sentences {{0}} --teacher-vectors {{0}} {LONG.replace('--batch-size 256', '--batch-size 128')} "
+    "--lr 1e-3 --epochs 50 --warmup-steps 60"
+)
+SHORTENED_MEAN = f"--ema 0.998 {SHORTENED.replace('cosine', 'constant')}"
 VECTORS = "--name {} --store float16 --dtype bfloat16"
 SIMTDE = "distill --method simtde --student"
 STUDENTS = {
@@ -140,7 +150,11 @@ STUDENTS = {
     "simtde-9m-broad-2": "average simtde-9m-broad-2a simtde-9m-broad-2b",
     "simtde-9m-broad-3a": f"{SIMTDE} simtde-9m-broad-2 --seed 5 {BROAD_LAST.format('broad-1')}",
     "simtde-9m-broad-3b": f"{SIMTDE} simtde-9m-broad-2 --seed 6 {BROAD_LAST.format('broad-2')}",
-    "simtde-9m-broad": "average simtde-9m-broad-3a simtde-9m-broad-3b",
+    "simtde-9m-broad-3": "average simtde-9m-broad-3a simtde-9m-broad-3b",
+    "teacher-further": "average teacher-tuned embedded --weights 1.25,-0.25",
+    "simtde-9m-broad-4a": f"{SIMTDE} simtde-9m-broad-3 --seed 7 {BROAD_FORUM.format('forum-1')}",
+    "simtde-9m-broad-4b": f"{SIMTDE} simtde-9m-broad-3 --seed 8 {BROAD_FORUM.format('forum-2')}",
+    "simtde-9m-broad": "average simtde-9m-broad-4a simtde-9m-broad-4b",
     "simtde-5m": (
         f"{SIMTDE} teacher:2 --vocabulary 24000 --feed-forward 768 --lr 5e-4 --max-steps 2200 {STATES} {STARTED}"
     ),
@@ -166,10 +180,44 @@ STUDENTS = {
     ),
     "simtde-2m-tuned-nli": f"finetune --model simtde-2m-tuned --lr 1e-4 {TUNED_TRIPLETS}",
     "simtde-2m-tuned-mean": "average simtde-2m-deep simtde-2m-tuned-nli --weights 1,3",
+    "simtde-2m-short-start": (
+        f"{SIMTDE} teacher:1 --token-dim 96 --vocabulary 16000 --character-count 20 --feed-forward 256 --passes 3 "
+        f"--start sentences --max-steps 1500 --eval-every 500 {SHORTENED_MEAN.format('short-1')}"
+    ),
+    "simtde-2m-short-1a": (
+        f"{SIMTDE} simtde-2m-short-start --seed 1 --max-steps 3000 --eval-every 1000 {SHORTENED_MEAN.format('short-2')}"
+    ),
+    "simtde-2m-short-1b": (
+        f"{SIMTDE} simtde-2m-short-start --seed 2 --max-steps 2000 --eval-every 1000 {SHORTENED_MEAN.format('forum-1')}"
+    ),
+    "simtde-2m-short-1": "average simtde-2m-short-1a simtde-2m-short-1b",
+    "simtde-2m-short-2a": (
+        f"{SIMTDE} simtde-2m-short-1 --seed 3 --max-steps 2800 --eval-every 1400 {SHORTENED_MEAN.format('short-1')}"
+    ),
+    "simtde-2m-short-2b": (
+        f"{SIMTDE} simtde-2m-short-1 --seed 4 --max-steps 2600 --eval-every 1300 {SHORTENED_MEAN.format('forum-2')}"
+    ),
+    "simtde-2m-short-2": "average simtde-2m-short-2a simtde-2m-short-2b",
+    "simtde-2m-short-3a": (
+        f"{SIMTDE} simtde-2m-short-2 --seed 5 --max-steps 3600 --eval-every 1800 {SHORTENED.format('short-2')}"
+    ),
+    "simtde-2m-short-3b": (
+        f"{SIMTDE} simtde-2m-short-2 --seed 6 --max-steps 3300 --eval-every 1650 {SHORTENED.format('forum-1')}"
+    ),
+    "simtde-2m-short": "average simtde-2m-short-3a simtde-2m-short-3b",
     "simtde-9m-own": (
         f"{SIMTDE} simtde-9m-wide --lr 3e-4 --epochs 1 --warmup-steps 60 --eval-every 200 --set alpha=0 "
         f"--set states=0.05 --sentences own --teacher-vectors own {LONG}"
     ),
+}
+# The teacher that reads each part.
+TUNED_TEACHERS = {
+    "broad-1": "teacher-tuned",
+    "broad-2": "teacher-tuned",
+    "short-1": "teacher-tuned",
+    "short-2": "teacher-further",
+    "forum-1": "teacher-further",
+    "forum-2": "teacher-further",
 }
 COLLECTIONS = ("SciFact dev", "msmarco_5k", "Quora")
 
@@ -199,6 +247,12 @@ def texts_of(name: str, data: Path) -> Iterable[str]:
     if name.startswith("broad-"):
         texts = broad_corpus.gather(data, seed=0)
         return texts[int(name.removeprefix("broad-")) - 1 :: 6]
+    if name.startswith("short-"):
+        short = real_corpus.shortened(wide_corpus.gather(data, seed=0), 40)
+        return short[int(name.removeprefix("short-")) - 1 :: 3]
+    if name.startswith("forum-"):
+        part = int(name.removeprefix("forum-"))
+        return [*forum_corpus.gather(data, seed=0)[part - 1 :: 2], *broad_corpus.gather(data, seed=0)[part + 1 :: 12]]
     return filter(None, dict.fromkeys(own_documents(data)))
 
 
@@ -216,10 +270,10 @@ def prepare(command: str, data: Path, work: Path) -> None:
         if f"--teacher-vectors {name}" in command:
             gather(name, data, work)
             sentcompress(f"teacher-embed --sentences {name} {VECTORS.format(name)}", work)
-    for name in ("broad-1", "broad-2"):
+    for name, teacher in TUNED_TEACHERS.items():
         if f"--teacher-vectors {name}" in command:
             gather(name, data, work)
-            sentcompress(f"teacher-embed --teacher teacher-tuned --sentences {name} {VECTORS.format(name)}", work)
+            sentcompress(f"teacher-embed --teacher {teacher} --sentences {name} {VECTORS.format(name)}", work)
     if "--teacher-vectors tuned" in command:
         gather("short", data, work)
         sentcompress(f"teacher-embed --teacher teacher-nli --sentences short {VECTORS.format('tuned')}", work)

@@ -159,6 +159,8 @@ class Workshop:
             short |= {name: value for name, value in NARROW.get(one.command, {}).items() if name in one.values}
             short |= {key: self.models[str(v)] for key, v in one.values.items() if str(v) in self.models}
             settings += [f"{one.number}.{name}={value}" for name, value in short.items()]
+            if one.command == "average":
+                settings += [f"{one.number}.inputs={self.models.get(v, v)}" for v in one.values["inputs"]]
         return stage.Params(path, inputs, tuple(settings))
 
 
@@ -183,7 +185,9 @@ def write_inputs(folder: Path, texts: Sequence[str]) -> dict[str, Path]:
         "text": ("text.txt", lines(texts[:60])),
         "wide": ("wide.txt", lines(texts[:80])),
         "short": ("short.txt", lines(texts[40:120])),
-        **{f"broad-{part}": (f"broad-{part}.txt", lines(texts[part * 15 : part * 15 + 40])) for part in (1, 2)},
+        **{f"broad-{part}": (f"broad-{part}.txt", lines(texts[part * 15 : part * 15 + 40])) for part in (1, 2, 3, 4)},
+        **{f"short-{part}": (f"short-{part}.txt", lines(texts[part * 20 : part * 20 + 60])) for part in (1, 2)},
+        **{f"forum-{part}": (f"forum-{part}.txt", lines(texts[part * 20 : part * 20 + 40])) for part in (1, 2)},
         "documents": ("documents.txt", lines(texts[80:120])),
         "texts": ("texts.txt", lines(texts[60:])),
         "pairs": ("pairs.txt", lines(texts[60:100])),

@@ -99,6 +99,7 @@ UNNAMED = {
     "lmx-kd-small",
     "simtde-2m-mixed",
     "simtde-2m-nli",
+    "simtde-2m-short",
     "simtde-2m-tuned-mean",
     "simtde-5m-mixed",
     "simtde-5m-mean",
