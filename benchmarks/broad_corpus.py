@@ -30,7 +30,7 @@ import real_corpus
 import wide_corpus
 from mixed_corpus import LONGEST
 
-from sentcompress.augmentations.wordnet_data import DataFolder, find_wordnet
+from sentcompress.augmentations.wordnet_data import DataFolder
 
 # How many texts of each source are made here.
 SHARES = {
@@ -155,23 +155,46 @@ def beside(entries: list[list[str]], generator: random.Random) -> Iterator[str]:
         yield generator.choice([" ", ", ", " and "]).join(dict.fromkeys(names))
 
 
+def printed(folder: Path) -> list[str]:
+    """The lines of the encyclopedia and of the news, in their order."""
+    return [
+        line.strip()
+        for name in ("wikipedia_en_sample", "reuters21578")
+        for line in real_corpus.read_lines(folder / "corpus" / f"{name}.txt.gz")
+    ]
+
+
+def shared_out(
+    sources: dict[str, Iterator[str]],
+    shares: dict[str, int],
+    used: set[str],
+    folder: Path,
+    generator: random.Random,
+) -> list[str]:
+    """So many texts of each source at random, none twice, none that is used or near to one of an STS set."""
+    refused = wide_corpus.near(real_corpus.held_out(folder))
+    chosen = dict[str, None]()
+    for name, texts in sources.items():
+        distinct = [*dict.fromkeys(" ".join(text.split()) for text in texts if len(text) > 5)]
+        generator.shuffle(distinct)
+        fit = (text for text in distinct if text not in used and text not in chosen and not refused(text))
+        share = list(islice(fit, shares[name]))
+        length = sum(map(len, share)) / max(1, len(share))
+        print(f"{name}: {len(share):,} of {len(distinct):,}, {length:.0f} characters")
+        chosen |= dict.fromkeys(share)
+    return list(chosen)
+
+
 def gather(folder: Path, seed: int) -> list[str]:
     """All texts, shuffled.
 
     Raises:
         FileNotFoundError: if WordNet is not installed.
     """
-    wordnet = find_wordnet()
-    if wordnet is None:
-        raise FileNotFoundError("WordNet is needed: on Debian, apt-get install wordnet-base")
+    wordnet = wide_corpus.installed_wordnet()
     generator = random.Random(seed)
-    refused = wide_corpus.near(real_corpus.held_out(folder))
-    chosen = dict.fromkeys(wide_corpus.gather(folder, seed))
-    ordered = [
-        line.strip()
-        for name in ("wikipedia_en_sample", "reuters21578")
-        for line in real_corpus.read_lines(folder / "corpus" / f"{name}.txt.gz")
-    ]
+    wide = wide_corpus.gather(folder, seed)
+    ordered = printed(folder)
     parts = {part: read_entries(wordnet, part) for part in ("noun", "verb", "adj")}
     entries = parts["noun"]
     ordinary = [*ordered, *real_corpus.read_nli(folder)]
@@ -185,15 +208,7 @@ def gather(folder: Path, seed: int) -> list[str]:
         "questions": questions(generator.sample(lines, min(3 * SHARES["questions"], len(lines))), parts, generator),
         "entries": beside(entries, generator),
     }
-    for name, texts in sources.items():
-        distinct = [*dict.fromkeys(" ".join(text.split()) for text in texts if len(text) > 5)]
-        generator.shuffle(distinct)
-        fit = (text for text in distinct if text not in chosen and not refused(text))
-        share = list(islice(fit, SHARES[name]))
-        length = sum(map(len, share)) / max(1, len(share))
-        print(f"{name}: {len(share):,} of {len(distinct):,}, {length:.0f} characters")
-        chosen |= dict.fromkeys(share)
-    texts = list(chosen)
+    texts = [*wide, *shared_out(sources, SHARES, set(wide), folder, generator)]
     generator.shuffle(texts)
     return texts
 

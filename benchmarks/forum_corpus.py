@@ -22,15 +22,12 @@ import random
 import re
 from collections import Counter
 from collections.abc import Iterable, Iterator
-from itertools import islice
 from pathlib import Path
 
 import broad_corpus
 import mixed_corpus
 import real_corpus
 import wide_corpus
-
-from sentcompress.augmentations.wordnet_data import find_wordnet
 
 # How many texts of each source.
 SHARES = {"tweets": 20_000, "prompts": 25_000, "nli": 25_000, "advice": 60_000, "opinions": 40_000, "headlines": 30_000}
@@ -165,21 +162,14 @@ def gather(folder: Path, seed: int) -> list[str]:
     Raises:
         FileNotFoundError: if WordNet is not installed.
     """
-    wordnet = find_wordnet()
-    if wordnet is None:
-        raise FileNotFoundError("WordNet is needed: on Debian, apt-get install wordnet-base")
+    wordnet = wide_corpus.installed_wordnet()
     generator = random.Random(seed)
-    refused = wide_corpus.near(real_corpus.held_out(folder))
     used = set(wide_corpus.gather(folder, seed))
     entries = {part: broad_corpus.read_entries(wordnet, part) for part in ("noun", "verb", "adj")}
     with gzip.open(folder / "nli" / "union_allsplits_noSTS.train.jsonl.gz", "rt", encoding="utf-8") as file:
         nli = [pair[side] for pair in map(json.loads, file) for side in ("premise", "hypothesis")]
     prompts = list(real_corpus.read_lines(folder / "corpus" / "common_voice_en.txt.gz"))
-    printed = [
-        line.strip()
-        for name in ("wikipedia_en_sample", "reuters21578")
-        for line in real_corpus.read_lines(folder / "corpus" / f"{name}.txt.gz")
-    ]
+    printed = broad_corpus.printed(folder)
     spoken = [*prompts, *nli, *real_corpus.read_captions(folder)]
     generator.shuffle(printed)
     generator.shuffle(spoken)
@@ -192,16 +182,7 @@ def gather(folder: Path, seed: int) -> list[str]:
         "opinions": opinions(spoken[: 4 * SHARES["opinions"]], generator),
         "headlines": headlines(printed[: 3 * SHARES["headlines"]], generator),
     }
-    chosen = dict[str, None]()
-    for name, texts in sources.items():
-        distinct = [*dict.fromkeys(" ".join(text.split()) for text in texts if len(text) > 5)]
-        generator.shuffle(distinct)
-        fit = (text for text in distinct if text not in used and text not in chosen and not refused(text))
-        share = list(islice(fit, SHARES[name]))
-        length = sum(map(len, share)) / max(1, len(share))
-        print(f"{name}: {len(share):,} of {len(distinct):,}, {length:.0f} characters")
-        chosen |= dict.fromkeys(share)
-    texts = list(chosen)
+    texts = broad_corpus.shared_out(sources, SHARES, used, folder, generator)
     generator.shuffle(texts)
     return texts
 

@@ -98,17 +98,15 @@ TUNED = f"--set alpha=0 --sentences short --teacher-vectors tuned {LONG}"
 TUNED_TRIPLETS = TRIPLETS.replace("--teacher-vectors wide", "--teacher-vectors tuned")
 # Runs in pairs, on a part each of a text in six parts, three rounds. At a constant rate it is the running mean that is
 # kept: single weights carry what the last batches did to them.
-BROAD = (
+PAIRED = (
     f"--set alpha=0 --sentences {{0}} --teacher-vectors {{0}} {LONG.replace('--batch-size 256', '--batch-size 128')} "
-    "--lr 5e-4 --epochs 20 --warmup-steps 60"
+    "--warmup-steps 60"
 )
+BROAD = f"--lr 5e-4 --epochs 20 {PAIRED}"
 BROAD_MEAN = f"--set states=0.05 --max-steps 900 --eval-every 450 --ema 0.995 {BROAD.replace('cosine', 'constant')}"
 BROAD_LAST = f"--set states=0.05 --max-steps 1800 --eval-every 900 {BROAD}"
 BROAD_FORUM = f"--set states=0.05 --max-steps 2400 --eval-every 600 {BROAD}"
-SHORTENED = (
-    f"--set alpha=0 --sentences {{0}} --teacher-vectors {{0}} {LONG.replace('--batch-size 256', '--batch-size 128')} "
-    "--lr 1e-3 --epochs 50 --warmup-steps 60"
-)
+SHORTENED = f"--lr 1e-3 --epochs 50 {PAIRED}"
 SHORTENED_MEAN = f"--ema 0.998 {SHORTENED.replace('cosine', 'constant')}"
 VECTORS = "--name {} --store float16 --dtype bfloat16"
 SIMTDE = "distill --method simtde --student"

@@ -81,8 +81,8 @@ def definitions(folder: DataFolder, generator: random.Random) -> Iterator[tuple[
             yield from ((example, example) for example in (p.strip('" ') for p in pieces if p.startswith('"')))
 
 
-def glosses(folder: Path, seed: int) -> list[str]:
-    """The definitions of WordNet, but for those of the STS sets.
+def installed_wordnet() -> DataFolder:
+    """WordNet's files.
 
     Raises:
         FileNotFoundError: if WordNet is not installed.
@@ -90,6 +90,16 @@ def glosses(folder: Path, seed: int) -> list[str]:
     wordnet = find_wordnet()
     if wordnet is None:
         raise FileNotFoundError("WordNet is needed: on Debian, apt-get install wordnet-base")
+    return wordnet
+
+
+def glosses(folder: Path, seed: int) -> list[str]:
+    """The definitions of WordNet, but for those of the STS sets.
+
+    Raises:
+        FileNotFoundError: if WordNet is not installed.
+    """
+    wordnet = installed_wordnet()
     refused = near(real_corpus.held_out(folder))
     found = dict.fromkeys(
         text

@@ -256,7 +256,7 @@ def test_the_broad_corpus_keeps_off_the_sts_sets_and_shares_itself_out(
     folder = tmp_path / "wordnet"
     folder.mkdir()
     (folder / "data.noun").write_text(WORDNET)
-    monkeypatch.setattr(broad, "find_wordnet", lambda: DataFolder(folder))
+    monkeypatch.setattr(broad.wide_corpus, "find_wordnet", lambda: DataFolder(folder))
     (folder / "data.verb").write_text(WORDNET)
     (folder / "data.adj").write_text(WORDNET)
     monkeypatch.setattr(broad.wide_corpus, "gather", lambda data, seed: ["short", "long " * 100])
@@ -274,7 +274,7 @@ def test_the_broad_corpus_keeps_off_the_sts_sets_and_shares_itself_out(
     broad.real_corpus.write(broad.gather, broad.__doc__, parts=8)
     parts = [(tmp_path / "out" / f"part-{part}.txt").read_text().splitlines() for part in (1, 2)]
     assert parts == [texts[::2], texts[1::2]]
-    monkeypatch.setattr(broad, "find_wordnet", lambda: None)
+    monkeypatch.setattr(broad.wide_corpus, "find_wordnet", lambda: None)
     with pytest.raises(FileNotFoundError, match="wordnet-base"):
         broad.gather(tmp_path, seed=0)
 
@@ -332,7 +332,7 @@ def test_the_forum_corpus_keeps_off_the_sts_sets_and_what_is_used(
     pairs += [{"premise": "Used already by others.", "hypothesis": "Sour grapes are what he chose."}]
     with gzip.open(tmp_path / "nli" / "union_allsplits_noSTS.train.jsonl.gz", "wt") as file:
         file.write("\n".join(map(json.dumps, pairs)))
-    monkeypatch.setattr(forum, "find_wordnet", lambda: DataFolder(folder))
+    monkeypatch.setattr(forum.wide_corpus, "find_wordnet", lambda: DataFolder(folder))
     monkeypatch.setattr(forum.wide_corpus, "gather", lambda data, seed: ["Used already by others."])
     monkeypatch.setattr(forum.real_corpus, "held_out", lambda data: {"a man is playing a large flute."})
     monkeypatch.setattr(
@@ -346,6 +346,6 @@ def test_the_forum_corpus_keeps_off_the_sts_sets_and_what_is_used(
     assert {"Left over from before.", "Sour grapes are what he chose.", "@cnn a dog ran"} < set(texts)
     assert not {"Used already by others.", pairs[0]["hypothesis"]} & set(texts)
     assert len(texts) == len(set(texts)) <= 4 * 5 + 5
-    monkeypatch.setattr(forum, "find_wordnet", lambda: None)
+    monkeypatch.setattr(forum.wide_corpus, "find_wordnet", lambda: None)
     with pytest.raises(FileNotFoundError, match="wordnet-base"):
         forum.gather(tmp_path, seed=0)
