@@ -32,6 +32,7 @@ COMMANDS = (
     "distill",
     "finetune",
     "whiten",
+    "weigh-tokens",
     "average",
     "mine-negatives",
     "eval-sts",

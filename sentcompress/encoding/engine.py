@@ -126,7 +126,9 @@ class EncodeEngine:
         # Without a mask, attention takes its fastest kernel.
         asked = {"output_hidden_states": True} if self.layers else {}
         output = self._encoder.transformer(input_ids=ids, attention_mask=mask if padded else None, **asked)
-        vectors = self._encoder.head(output.last_hidden_state.float(), mask)
+        last = self._encoder.weigh(output.last_hidden_state.float(), ids, mask)
+        vectors = self._encoder.head(last, mask)
         vectors = functional.normalize(vectors, dim=1) if self._encoder.normalize else vectors
-        states = [self._encoder.pooled(output.hidden_states[layer].float(), mask) for layer in self.layers]
+        hidden = (*output.hidden_states[:-1], last) if self.layers else ()
+        states = [self._encoder.pooled(hidden[layer].float(), mask) for layer in self.layers]
         return torch.cat([vectors, *states], dim=1)

@@ -75,11 +75,12 @@ class Card:
         layers = getattr(config, "num_hidden_layers", None)
         made = _method(self.lineage)
         from_teacher = f" It was made from {self.teacher}{made}." if self.teacher else ""
+        weighted = "" if self.encoder.token_weights is None else ", weighted by token"
         rows = [
             ("dimensions of a vector", facts["dimension"]),
             ("parameters", f"{facts['parameters']:,}"),
             ("architecture", f"{config.model_type}, {layers} layers, {config.hidden_size} wide"),
-            ("pooling", " + ".join(self.encoder.pooling)),
+            ("pooling", " + ".join(self.encoder.pooling) + weighted),
             ("dense layers", ", ".join(_dense(self.encoder)) or "none"),
             ("normalised", "yes" if self.encoder.normalize else "in the ONNX graphs only"),
             ("longest text", f"{self.encoder.text.max_length} tokens"),

@@ -59,6 +59,12 @@ def ancestors(work: WorkDirectory, reference: str, digest: str) -> list[Artifact
     return list(found.values())
 
 
+def taught_by(work: WorkDirectory, reference: str, digest: str) -> str | None:
+    """The teacher that a model was distilled from, or its nearest ancestor that was; None if none was."""
+    lineage = ancestors(work, reference, digest)
+    return next((str(a.facts["teacher"]) for a in lineage if a.facts.get("teacher")), None)
+
+
 def measurements(work: WorkDirectory, reference: str, digest: str) -> list[Artifact]:
     """Evaluations of this very model, in the order of their names."""
     names = sorted(work.names("evaluations"))

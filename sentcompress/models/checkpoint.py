@@ -10,7 +10,8 @@ from typing import Any
 
 import torch
 from safetensors import SafetensorError
-from torch import nn
+from safetensors.torch import load_file
+from torch import Tensor, nn
 
 from sentcompress.errors import InputError
 from sentcompress.models.encoder import Dense
@@ -108,6 +109,17 @@ def read_json(path: Path) -> Any:
         raise InputError(f"{path} is missing", "is the model folder complete?") from None
     except ValueError as error:
         raise InputError(f"{path} is not valid JSON: {error}") from None
+
+
+def module_weights(folder: Path) -> dict[str, Tensor]:
+    """The tensors of one module of a model folder; InputError if they are missing or damaged."""
+    safetensors, pickled = folder / "model.safetensors", folder / "pytorch_model.bin"
+    try:
+        if safetensors.is_file():
+            return load_file(safetensors)
+        return dict(torch.load(pickled, map_location="cpu", weights_only=True))
+    except (OSError, RuntimeError, EOFError, SafetensorError, pickle.UnpicklingError) as error:
+        raise InputError(f"the weights of {folder} cannot be read: {first_line(error)}") from None
 
 
 def first_line(error: Exception) -> str:

@@ -37,7 +37,7 @@ class Dense(nn.Module):
 
 
 class Encoder(nn.Module):
-    """tokens -> transformer -> pooling -> dense layers -> normalisation.
+    """tokens -> transformer -> (weights of tokens) -> pooling -> dense layers -> normalisation.
 
     Args:
         transformer: a transformers model whose output has `last_hidden_state`.
@@ -46,6 +46,8 @@ class Encoder(nn.Module):
         dense: linear layers after the pooling.
         normalize: whether vectors are scaled to length one.
         text: how texts are prepared.
+        token_weights: [V], how much each token of the vocabulary counts in the mean; None where all count alike. Not
+            trained.
     """
 
     def __init__(
@@ -57,6 +59,7 @@ class Encoder(nn.Module):
         dense: Sequence[Dense] = (),
         normalize: bool = True,
         text: TextSettings,
+        token_weights: Tensor | None = None,
     ) -> None:
         super().__init__()
         self.transformer = transformer
@@ -65,6 +68,24 @@ class Encoder(nn.Module):
         self.dense = nn.ModuleList(dense)
         self.normalize = normalize
         self.text = text
+        self.token_weights = None if token_weights is None else nn.Parameter(token_weights.clone(), requires_grad=False)
+
+    def with_dense(self, dense: Sequence[Dense], *, normalize: bool) -> Encoder:
+        """Another encoder around the same transformer and tokenizer, with these linear layers."""
+        return Encoder(
+            self.transformer,
+            self.tokenizer,
+            pooling=self.pooling,
+            dense=dense,
+            normalize=normalize,
+            text=self.text,
+            token_weights=self.token_weights,
+        )
+
+    @property
+    def layers(self) -> list[Dense]:
+        """The dense layers."""
+        return [layer for layer in self.dense if isinstance(layer, Dense)]
 
     @property
     def config(self) -> Any:
@@ -78,8 +99,7 @@ class Encoder(nn.Module):
     @property
     def dimension(self) -> int:
         """Width of the vectors that `forward` returns."""
-        last = self.dense[-1] if len(self.dense) else None
-        return last.linear.out_features if isinstance(last, Dense) else self.pooled_dimension
+        return self.layers[-1].linear.out_features if self.layers else self.pooled_dimension
 
     @property
     def device(self) -> torch.device:
@@ -102,8 +122,27 @@ class Encoder(nn.Module):
         return encoded["input_ids"]  # type: ignore[no-any-return]
 
     def states(self, input_ids: Tensor, attention_mask: Tensor) -> Tensor:
-        """Last hidden states [B, T, H] of token ids [B, T]."""
-        return self.transformer(input_ids=input_ids, attention_mask=attention_mask).last_hidden_state  # type: ignore[no-any-return]
+        """Last hidden states [B, T, H] of token ids [B, T], as they are pooled: see `weigh`."""
+        states = self.transformer(input_ids=input_ids, attention_mask=attention_mask).last_hidden_state
+        return self.weigh(states, input_ids, attention_mask)
+
+    def weigh(self, states: Tensor, input_ids: Tensor, attention_mask: Tensor) -> Tensor:
+        """States whose plain mean over a text is the mean v by the tokens' weights: w h + (1 - w) v.
+
+        A token that counts for nothing so has the vector of its text, which keeps the states a target that a student
+        without such weights can reach: its own plain mean is then v. Without weights, the states as they are.
+
+        Args:
+            states: [B, T, H] last hidden states of the transformer.
+            input_ids: [B, T].
+            attention_mask: [B, T].
+        """
+        if self.token_weights is None:
+            return states
+        weights = self.token_weights[input_ids].unsqueeze(-1).to(states.dtype)
+        counted = weights * attention_mask.unsqueeze(-1).to(states.dtype)
+        mean = (states * counted).sum(dim=1, keepdim=True) / counted.sum(dim=1, keepdim=True).clamp(min=1e-9)
+        return weights * states + (1 - weights) * mean
 
     def pooled(self, states: Tensor, attention_mask: Tensor) -> Tensor:
         """Pooling alone: [B, T, H] -> [B, D_s]."""
@@ -121,9 +160,13 @@ class Encoder(nn.Module):
         return self.head(self.states(input_ids, attention_mask), attention_mask)
 
     def embed_with_states(self, input_ids: Tensor, attention_mask: Tensor) -> tuple[Tensor, tuple[Tensor, ...]]:
-        """`embed`, and the hidden states [B, T, H] that went into it: of the embedding layer and of every layer."""
+        """`embed`, and the hidden states [B, T, H] that went into it: of the embedding layer and of every layer.
+
+        The last are those of `states`.
+        """
         output = self.transformer(input_ids=input_ids, attention_mask=attention_mask, output_hidden_states=True)
-        return self.head(output.last_hidden_state, attention_mask), output.hidden_states
+        last = self.weigh(output.last_hidden_state, input_ids, attention_mask)
+        return self.head(last, attention_mask), (*output.hidden_states[:-1], last)
 
     def forward(self, input_ids: Tensor, attention_mask: Tensor) -> Tensor:
         """The deployed vectors: [B, T] token ids and mask -> [B, D]."""

@@ -8,13 +8,12 @@ newer one (`pooling_mode: "mean"`) are read.
 from __future__ import annotations
 
 import json
-import pickle
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-import torch
-from safetensors import SafetensorError
-from safetensors.torch import load_file, save_file
+from safetensors.torch import save_file
+from torch import Tensor
 
 from sentcompress.errors import InputError
 from sentcompress.models.checkpoint import (
@@ -22,12 +21,14 @@ from sentcompress.models.checkpoint import (
     hush_transformers,
     left_out_pooler,
     load_transformer,
+    module_weights,
     read_json,
 )
 from sentcompress.models.encoder import ACTIVATIONS, Dense, Encoder, TextSettings
 from sentcompress.models.pooling import MODES
 from sentcompress.models.positions import readable_positions
 from sentcompress.models.sources import Source, resolve, transformer_folder
+from sentcompress.models.token_weights import load_token_weights, save_token_weights
 
 # In the order in which sentence-transformers concatenates the vectors of several modes.
 POOLING_KEYS = {
@@ -38,7 +39,7 @@ POOLING_KEYS = {
     "weightedmean": "pooling_mode_weightedmean_tokens",
     "lasttoken": "pooling_mode_lasttoken",
 }
-READABLE = ("Transformer", "Pooling", "Dense", "Normalize", "Dropout")
+READABLE = ("Transformer", "WordWeights", "Pooling", "Dense", "Normalize", "Dropout")
 SETTINGS_FILES = tuple(
     f"sentence_{kind}_config.json"
     for kind in ("bert", "roberta", "distilbert", "camembert", "albert", "xlm-roberta", "xlnet")
@@ -64,11 +65,18 @@ def load_encoder(source: Source, *, pooling: str = "auto", trust_remote_code: bo
     )
     text = _text_settings(source.path, transformer, tokenizer)
     if (source.path / "modules.json").is_file():
-        modes, dense, normalize = _modules(source.path)
+        modules = _modules(source.path, len(tokenizer))
     else:
-        modes, dense, normalize = _plain(source.label, pooling, simcse_head)
-    encoder = Encoder(transformer, tokenizer, pooling=modes, dense=dense, normalize=normalize, text=text)
-    return encoder.eval()
+        modules = _plain(source.label, pooling, simcse_head)
+    return Encoder(
+        transformer,
+        tokenizer,
+        pooling=modules.pooling,
+        dense=modules.dense,
+        normalize=modules.normalize,
+        text=text,
+        token_weights=modules.token_weights,
+    ).eval()
 
 
 def hidden_width(source: Source) -> int:
@@ -88,8 +96,12 @@ def save_encoder(encoder: Encoder, folder: Path) -> None:
     folder.mkdir(parents=True, exist_ok=True)
     encoder.transformer.save_pretrained(folder, safe_serialization=True)  # type: ignore[operator]
     _save_tokenizer(encoder, folder)
-    parts: list[tuple[str, str]] = [("", "Transformer"), ("1_Pooling", "Pooling")]
-    _write_json(folder / "1_Pooling" / "config.json", _pooling_config(encoder))
+    parts: list[tuple[str, str]] = [("", "Transformer")]
+    if encoder.token_weights is not None:
+        parts.append((f"{len(parts)}_WordWeights", "WordWeights"))
+        save_token_weights(encoder.token_weights, encoder.tokenizer, folder / parts[-1][0])
+    parts.append((f"{len(parts)}_Pooling", "Pooling"))
+    _write_json(folder / parts[-1][0] / "config.json", _pooling_config(encoder))
     for layer in encoder.dense:
         parts.append((f"{len(parts)}_Dense", "Dense"))
         _save_dense(layer, folder / parts[-1][0])  # type: ignore[arg-type]
@@ -133,14 +145,24 @@ def _save_tokenizer(encoder: Encoder, folder: Path) -> None:
     tokenizer.save_pretrained(folder)
 
 
-def _plain(label: str, pooling: str, simcse_head: Dense | None) -> tuple[list[str], list[Dense], bool]:
+@dataclass(frozen=True)
+class _Modules:
+    """What follows the transformer."""
+
+    pooling: list[str]
+    dense: list[Dense]
+    normalize: bool
+    token_weights: Tensor | None = None
+
+
+def _plain(label: str, pooling: str, simcse_head: Dense | None) -> _Modules:
     if pooling == "auto":
         pooling = "cls-mlp" if _named_simcse(label) and simcse_head is not None else "mean"
     if pooling == "cls-mlp":
         if simcse_head is None:
             raise InputError(f"{label} has no trained pooler", "use --pooling mean or --pooling cls")
-        return ["cls"], [simcse_head], False
-    return [pooling], [], False
+        return _Modules(["cls"], [simcse_head], normalize=False)
+    return _Modules([pooling], [], normalize=False)
 
 
 def _named_simcse(label: str) -> bool:
@@ -149,16 +171,21 @@ def _named_simcse(label: str) -> bool:
     return any("simcse" in part.lower() for part in [name, *(p for p in above if p.startswith("models--"))])
 
 
-def _modules(folder: Path) -> tuple[list[str], list[Dense], bool]:
+def _modules(folder: Path, tokens: int) -> _Modules:
     modes: list[str] = []
     dense: list[Dense] = []
     normalize = False
+    weights: Tensor | None = None
     for kind, path in _module_list(folder):
         if kind in ("Dense", "Normalize") and not modes:
             raise InputError(
                 f"{folder} has a {kind} module before its Pooling", "only sentence vectors can be projected"
             )
-        if kind == "Pooling":
+        if kind == "WordWeights":
+            if modes or weights is not None:
+                raise InputError(f"{folder} has a WordWeights module that is not before its Pooling, or two of them")
+            weights = load_token_weights(path, tokens)
+        elif kind == "Pooling":
             modes = _pooling_modes(path)
         elif kind == "Dense":
             if normalize:
@@ -168,7 +195,9 @@ def _modules(folder: Path) -> tuple[list[str], list[Dense], bool]:
             normalize = True
     if not modes:
         raise InputError(f"{folder}/modules.json names no Pooling module")
-    return modes, dense, normalize
+    if weights is not None and modes != ["mean"]:
+        raise InputError(f"{folder} weighs tokens before pooling {', '.join(modes)}", "only a mean can be weighted")
+    return _Modules(modes, dense, normalize, weights)
 
 
 def _module_list(folder: Path) -> list[tuple[str, Path]]:
@@ -219,13 +248,9 @@ def _load_dense(folder: Path) -> Dense:
     layer = Dense(
         int(config["in_features"]), int(config["out_features"]), bias=config.get("bias", True), activation=activation
     )
-    safetensors, pickled = folder / "model.safetensors", folder / "pytorch_model.bin"
     try:
-        if safetensors.is_file():
-            layer.load_state_dict(load_file(safetensors))
-        else:
-            layer.load_state_dict(torch.load(pickled, map_location="cpu", weights_only=True))
-    except (OSError, RuntimeError, EOFError, SafetensorError, pickle.UnpicklingError) as error:
+        layer.load_state_dict(module_weights(folder))
+    except RuntimeError as error:
         raise InputError(f"the weights of {folder} cannot be read: {first_line(error)}") from None
     return layer
 

@@ -14,16 +14,19 @@ from torch import nn
 
 from sentcompress.errors import InputError
 from sentcompress.models.encoder import Encoder
+from sentcompress.progress import Task
 
 CONTINUED = "##"
 
 
-def count_tokens(encoder: Encoder, texts: Iterable[Sequence[str]]) -> npt.NDArray[np.int64]:
-    """How often each token id occurs: [V]."""
+def count_tokens(encoder: Encoder, texts: Iterable[Sequence[str]], task: Task | None = None) -> npt.NDArray[np.int64]:
+    """How often each token id occurs: [V]; `task` counts texts."""
     counts = np.zeros(len(encoder.tokenizer), np.int64)
     for part in texts:
         for ids in encoder.tokenize(part):
             np.add.at(counts, ids, 1)
+        if task:
+            task.advance(len(part))
     return counts
 
 
@@ -108,6 +111,8 @@ def _cut_table(encoder: Encoder, rows: Sequence[int]) -> None:
     smaller = nn.Embedding(len(rows), table.weight.shape[1], padding_idx=pad)
     with torch.no_grad():
         smaller.weight.copy_(table.weight[torch.tensor(rows)])
+    if encoder.token_weights is not None:
+        encoder.token_weights = nn.Parameter(encoder.token_weights[torch.tensor(rows)], requires_grad=False)
     transformer.set_input_embeddings(smaller)
     transformer.config.vocab_size = len(rows)
     transformer.config.pad_token_id = pad

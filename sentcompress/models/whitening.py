@@ -21,22 +21,14 @@ def whitened(encoder: Encoder, axes: PrincipalAxes) -> Encoder:
     """
     weight = torch.from_numpy(axes.whitening())
     shift = -torch.from_numpy(axes.mean)
-    layers = list(encoder.dense)
-    if layers and isinstance(last := layers[-1], Dense) and last.activation_name == "Identity":
-        linear = last.linear
-        layers.pop()
+    layers = encoder.layers
+    if layers and layers[-1].activation_name == "Identity":
+        linear = layers.pop().linear
         own = torch.zeros(linear.out_features) if linear.bias is None else linear.bias.detach()
         bias, weight = weight @ (own.double() + shift), weight @ linear.weight.detach().double()
     else:
         bias = weight @ shift
-    return Encoder(
-        encoder.transformer,
-        encoder.tokenizer,
-        pooling=encoder.pooling,
-        dense=[*layers, _dense(weight, bias)],  # type: ignore[list-item]
-        normalize=True,
-        text=encoder.text,
-    ).eval()
+    return encoder.with_dense([*layers, _dense(weight, bias)], normalize=True).eval()
 
 
 def _dense(weight: Tensor, bias: Tensor) -> Dense:

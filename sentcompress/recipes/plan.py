@@ -32,7 +32,7 @@ REFERENCES: Mapping[str, tuple[str, tuple[str, ...]]] = {
 MAKES: Mapping[str, str] = {
     **{maker: kind for kind, makers in REFERENCES.values() for maker in makers},
     **{"train-teacher": "teachers", "export": "exports"},
-    **dict.fromkeys(("distill", "finetune", "whiten", "average"), "students"),
+    **dict.fromkeys(("distill", "finetune", "whiten", "weigh-tokens", "average"), "students"),
 }
 # Options that name a model: one that a stage makes, or one from elsewhere.
 MODEL_OPTIONS = ("model", "student", "teacher", "compare")

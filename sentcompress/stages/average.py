@@ -12,7 +12,7 @@ from typing import Any
 
 from sentcompress.artifacts import Artifact, Request, WorkDirectory
 from sentcompress.errors import raise_faults
-from sentcompress.exporting.lineage import ancestors
+from sentcompress.exporting.lineage import taught_by
 from sentcompress.models.averaging import average
 from sentcompress.models.catalog import MODEL_FOLDER, NamedModel, find_model
 from sentcompress.models.layout import read_back, save_encoder
@@ -83,7 +83,7 @@ def run(params: Params, work: WorkDirectory, reporter: Reporter = SILENT) -> Art
                 "method": COMMAND,
                 "models": [model.label for model in models],
                 "shares": params.shares(),
-                "teacher": _teacher(work, models[0]),
+                "teacher": taught_by(work, models[0].reference, models[0].digest) or models[0].label,
                 "parameters": saved.count_parameters(),
                 "dimension": saved.dimension,
                 "weights_cosine": cosine,
@@ -95,8 +95,3 @@ def _request(params: Params, models: list[NamedModel]) -> Request:
     asked: dict[str, Any] = {"models": [model.reference for model in models], "shares": params.shares()}
     name = params.name or f"{models[0].slug}-average"
     return Request("students", name, COMMAND, asked, {model.reference: model.digest for model in models})
-
-
-def _teacher(work: WorkDirectory, model: NamedModel) -> str:
-    lineage = ancestors(work, model.reference, model.digest)
-    return next((str(a.facts["teacher"]) for a in lineage if a.facts.get("teacher")), model.label)

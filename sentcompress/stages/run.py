@@ -29,6 +29,7 @@ STAGES = (
     "mine-negatives",
     "finetune",
     "whiten",
+    "weigh-tokens",
     "average",
     "eval-sts",
     "eval-retrieval",

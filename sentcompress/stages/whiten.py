@@ -13,7 +13,7 @@ from sentcompress.artifacts import Artifact, Build, Request, WorkDirectory
 from sentcompress.corpora.sentence_table import SentenceTable
 from sentcompress.encoding.engine import EncodeEngine
 from sentcompress.errors import InputError, SentcompressError, raise_faults
-from sentcompress.exporting.lineage import ancestors
+from sentcompress.exporting.lineage import ancestors, taught_by
 from sentcompress.models.catalog import MODEL_FOLDER, NamedModel, find_model
 from sentcompress.models.devices import pick_device
 from sentcompress.models.encoder import Encoder
@@ -76,12 +76,11 @@ def run(params: Params, work: WorkDirectory, reporter: Reporter = SILENT) -> Art
             return build.fresh
         encoder = model.load()
         facts = _Whitening(params, encoder, SentenceTable(sentences.path), build, reporter).run()
-        taught = [str(artifact.facts["teacher"]) for artifact in lineage if artifact.facts.get("teacher")]
         return build.finish(
             {
                 "method": COMMAND,
                 "model": model.label,
-                "teacher": taught[0] if taught else model.label,
+                "teacher": taught_by(work, model.reference, model.digest) or model.label,
                 "sentences": sentences.reference,
                 **facts,
             }

@@ -1,0 +1,102 @@
+"""Let frequent tokens and punctuation count less in the mean that is a model's vector: no training."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+from torch import Tensor, nn
+
+from sentcompress.artifacts import Artifact, Request, WorkDirectory
+from sentcompress.corpora.sentence_table import SentenceTable
+from sentcompress.errors import InputError, raise_faults
+from sentcompress.exporting.lineage import taught_by
+from sentcompress.models.catalog import MODEL_FOLDER, NamedModel, find_model
+from sentcompress.models.layout import read_back, save_encoder
+from sentcompress.models.token_weights import sif_weights
+from sentcompress.models.vocabulary import count_tokens
+from sentcompress.progress import SILENT, Reporter
+
+COMMAND = "weigh-tokens"
+# How many of the lightest tokens are named.
+NAMED = 12
+
+
+@dataclass(frozen=True)
+class Params:
+    """Which model, and the sentences that its tokens are counted in; see `token_weights.sif_weights`."""
+
+    model: str | None = None
+    smoothing: float = 0.03
+    punctuation: float = 0.0
+    sentences: str | None = None
+    revision: str | None = None
+    trust_remote_code: bool = False
+    name: str | None = None
+    force: bool = False
+
+    def check(self) -> None:
+        """Raise UsageError that lists every fault."""
+        faults = []
+        if not 0 <= self.smoothing < float("inf"):
+            faults.append(f"--smoothing must be 0 or more, not {self.smoothing:g}")
+        if not 0 <= self.punctuation <= 1:
+            faults.append(f"--punctuation must be from 0 to 1, not {self.punctuation:g}")
+        if self.smoothing == 0 and self.punctuation == 1:
+            faults.append("--smoothing 0 with --punctuation 1 would weigh all tokens alike")
+        raise_faults(faults, COMMAND)
+
+
+def run(params: Params, work: WorkDirectory, reporter: Reporter = SILENT) -> Artifact:
+    """Write the model with a weight for each token as an artifact of kind `students`.
+
+    Raises:
+        MissingArtifactError: if there are no sentences, or no student and no model was named.
+        InputError: if the model cannot be loaded, has weights already, or pools in another way than by a mean.
+    """
+    params.check()
+    model = find_model(
+        work, params.model, revision=params.revision, trust_remote_code=params.trust_remote_code, besides=COMMAND
+    )
+    sentences = work.get("sentences", params.sentences)
+    with work.build(_request(params, model, sentences), force=params.force, reporter=reporter) as build:
+        if build.fresh:
+            return build.fresh
+        encoder = model.load()
+        if encoder.pooling != ("mean",) or encoder.token_weights is not None:
+            how = "has token weights already" if encoder.token_weights is not None else "does not pool by the mean"
+            raise InputError(f"{model.label} {how}", "tokens can be weighed once, in a mean")
+        table = SentenceTable(sentences.path)
+        with reporter.track("counting tokens", total=len(table)) as task:
+            counts = count_tokens(encoder, table.stream(), task)
+        weights = sif_weights(encoder.tokenizer, counts, params.smoothing, params.punctuation)
+        encoder.token_weights = nn.Parameter(weights, requires_grad=False)
+        with build.write(MODEL_FOLDER) as folder:
+            save_encoder(encoder, folder)
+            saved = read_back(encoder, folder)
+        return build.finish(
+            {
+                "method": COMMAND,
+                "model": model.label,
+                "teacher": taught_by(work, model.reference, model.digest) or model.label,
+                "sentences": sentences.reference,
+                "parameters": saved.count_parameters(),
+                "dimension": saved.dimension,
+                "mean_weight": float((counts * weights.numpy()).sum() / counts.sum()),
+                "lightest": _lightest(encoder.tokenizer, counts, weights),
+            }
+        )
+
+
+def _request(params: Params, model: NamedModel, sentences: Artifact) -> Request:
+    asked = {"model": model.reference, "smoothing": params.smoothing, "punctuation": params.punctuation}
+    inputs = {model.reference: model.digest, sentences.reference: sentences.digest}
+    return Request("students", params.name or f"{model.slug}-weighed", COMMAND, asked, inputs)
+
+
+def _lightest(tokenizer: object, counts: npt.NDArray[np.int64], weights: Tensor) -> list[str]:
+    """Of the tokens that occur, those that count least; the most frequent first among equals."""
+    seen = np.flatnonzero(counts)
+    order = np.lexsort((-counts[seen], weights.numpy()[seen]))[:NAMED]
+    return [str(token) for token in tokenizer.convert_ids_to_tokens(seen[order].tolist())]  # type: ignore[attr-defined]

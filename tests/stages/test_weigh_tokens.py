@@ -1,0 +1,114 @@
+"""weigh-tokens: what it makes of a model, what it tells, and what it refuses."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import numpy as np
+import pytest
+from distilling import add_sentences, make_work
+from tiny_models import make_sentences, make_tiny_model
+
+from sentcompress.artifacts import WorkDirectory
+from sentcompress.cli.main import _run
+from sentcompress.encoding.engine import EncodeEngine
+from sentcompress.errors import InputError, MissingArtifactError, UsageError
+from sentcompress.exporting.lineage import ancestors
+from sentcompress.models.encoder import Encoder
+from sentcompress.models.layout import load_encoder, save_encoder
+from sentcompress.models.sources import resolve
+from sentcompress.models.token_weights import sif_weights
+from sentcompress.models.vocabulary import count_tokens
+from sentcompress.stages import distill, export
+from sentcompress.stages.weigh_tokens import Params, run
+from sentcompress.training.settings import Overrides
+
+SENTENCES = [*make_sentences(150), *(f"the {word} . the , the" for word in ("dog", "cat", "man"))]
+
+
+def loaded(folder: Path) -> Encoder:
+    return load_encoder(resolve(str(folder)))
+
+
+@pytest.fixture
+def work(tmp_path: Path) -> WorkDirectory:
+    work = WorkDirectory(tmp_path / "work")
+    add_sentences(work, [SENTENCES[:100], SENTENCES[100:]])
+    return work
+
+
+def test_the_model_with_the_weights_of_the_formula(work: WorkDirectory, tiny_model: Path) -> None:
+    artifact = run(Params(str(tiny_model), smoothing=0.05, punctuation=0.2), work)
+    assert artifact.reference == f"students/{tiny_model.name}-weighed"
+    plain, saved = loaded(tiny_model), loaded(artifact.path / "model")
+    expected = sif_weights(plain.tokenizer, count_tokens(plain, [SENTENCES]), 0.05, 0.2)
+    assert saved.token_weights is not None
+    np.testing.assert_allclose(saved.token_weights.detach(), expected)
+    assert artifact.facts["lightest"][:2] == [".", ","]
+    assert 0 < artifact.facts["mean_weight"] < 1
+    assert artifact.facts["parameters"] == plain.count_parameters() + len(plain.tokenizer)
+    assert artifact.facts["teacher"] == tiny_model.name
+    texts = ["the dog .", "a cat , a man"]
+    cosines = (EncodeEngine(plain).encode(texts) * EncodeEngine(saved).encode(texts)).sum(axis=1)
+    assert (cosines < 0.9999).all()
+
+
+def test_the_same_again_is_fresh_and_other_numbers_are_not(work: WorkDirectory, tiny_model: Path) -> None:
+    first = run(Params(str(tiny_model), name="w"), work)
+    assert run(Params(str(tiny_model), name="w"), work).digest == first.digest
+    assert run(Params(str(tiny_model), name="w", smoothing=0.5), work).digest != first.digest
+
+
+def test_what_cannot_be_weighed_is_refused(work: WorkDirectory, tiny_model: Path, tmp_path: Path) -> None:
+    run(Params(str(tiny_model), name="w"), work)
+    with pytest.raises(InputError, match="w has token weights already"):
+        run(Params("w", name="twice"), work)
+    plain = loaded(tiny_model)
+    save_encoder(Encoder(plain.transformer, plain.tokenizer, pooling=("cls",), text=plain.text), tmp_path / "first")
+    with pytest.raises(InputError, match="does not pool by the mean"):
+        run(Params(str(tmp_path / "first")), work)
+    with pytest.raises(MissingArtifactError, match="sentences"):
+        run(Params(str(tiny_model)), WorkDirectory(tmp_path / "empty"))
+    assert work.names("students") == ["w"]
+
+
+def test_all_faults_are_told_at_once(work: WorkDirectory) -> None:
+    with pytest.raises(UsageError) as caught:
+        run(Params(smoothing=-1, punctuation=2), work)
+    assert "--smoothing" in str(caught.value)
+    assert "--punctuation" in str(caught.value)
+    with pytest.raises(UsageError, match="weigh all tokens alike"):
+        run(Params(smoothing=0, punctuation=1), work)
+
+
+def test_a_weighed_teacher_teaches_and_its_student_is_exported(tmp_path: Path) -> None:
+    """A student that was cut from it has its weights, through training, saving and export."""
+    model = make_tiny_model(tmp_path / "tiny")
+    texts = make_sentences(150)
+    weighed = run(Params(str(model), name="w"), make_work(tmp_path / "first", model, texts))
+    work = make_work(tmp_path / "work", weighed.path / "model", texts)
+    overrides = Overrides(epochs=1, batch_size=16)
+    trained = distill.run(distill.Params("simtde", "teacher:1", numbers=overrides, options=("states=0.1",)), work)
+    student, teacher = loaded(trained.path / "model"), loaded(weighed.path / "model")
+    assert student.token_weights is not None
+    assert teacher.token_weights is not None
+    np.testing.assert_array_equal(student.token_weights.detach(), teacher.token_weights.detach())
+    made = export.run(export.Params(trained.name, onnx=True), work)
+    assert made.facts["checked"]["folder"]["min_cosine"] > 0.9999
+    assert made.facts["checked"]["float32"]["min_cosine"] > 0.9999
+    assert "mean, weighted by token" in (made.path / "README.md").read_text()
+
+
+def test_the_command(work: WorkDirectory, tiny_model: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    line = ["weigh-tokens", "--model", str(tiny_model), "--work", str(work.path), "--name", "w"]
+    assert _run(line) == 0
+    shown = capsys.readouterr()
+    assert "lightest" in shown.out
+    assert "mean weight" in shown.out
+    assert _run([*line, "--json"]) == 0
+    assert json.loads(capsys.readouterr().out)["facts"]["method"] == "weigh-tokens"
+    assert [a.reference for a in ancestors(work, "students/w", work.get("students", "w").digest)] == [
+        *("students/w", "sentences/main")
+    ]
+    assert _run(["weigh-tokens", "--smoothing", "much", "--work", str(work.path)]) == 2
