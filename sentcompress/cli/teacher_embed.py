@@ -47,6 +47,14 @@ def command(
             "--layers", help="Keep the pooled states of these layers too, counted from 1, with commas; pkd needs them."
         ),
     ] = None,
+    content_words: Annotated[
+        float,
+        typer.Option(
+            "--content-words",
+            help="Add, with this weight, the vector of each text's content words alone: without punctuation and the "
+            "most frequent tokens. 0.5 is a good start.",
+        ),
+    ] = 0.0,
     name: options.Name = None,
     work: options.Work = options.DEFAULT_WORK,
     force: options.Force = False,
@@ -71,6 +79,7 @@ def command(
         dtype=dtype,
         device=device,
         batch_tokens=batch_tokens,
+        content_words=content_words,
         force=force,
     )
     with render.reporting(quiet) as reporter:

@@ -14,6 +14,7 @@ import numpy.typing as npt
 
 from sentcompress.artifacts import Artifact, Build, Request, WorkDirectory
 from sentcompress.corpora.sentence_table import SentenceTable
+from sentcompress.encoding.content_words import ContentEncoder, SecondReading
 from sentcompress.encoding.engine import EncodeEngine
 from sentcompress.encoding.plan import Plan
 from sentcompress.encoding.vector_shards import LAYER_SHARD_PATTERN, SHARD_PATTERN, writing_vectors
@@ -24,6 +25,8 @@ from sentcompress.models.encoder import Encoder
 from sentcompress.models.layout import POOLING_CHOICES, load_encoder
 from sentcompress.models.positions import readable_positions
 from sentcompress.models.sources import EMBEDDED, Source, resolve
+from sentcompress.models.token_weights import function_tokens
+from sentcompress.models.vocabulary import count_tokens
 from sentcompress.progress import SILENT, Reporter
 from sentcompress.records import LOG
 
@@ -31,6 +34,8 @@ COMMAND = "teacher-embed"
 # A student may teach: one of middle size a smaller one, or a teacher that was fine-tuned.
 TRAINED_HERE = ("teachers", "students")
 STORES = ("float32", "float16")
+# Tokens that are more than this share of a corpus are no content words: some twenty of English.
+FREQUENT = 0.004
 
 
 @dataclass(frozen=True)
@@ -53,6 +58,7 @@ class Params:
     device: str = "auto"
     batch_tokens: int | None = None
     layers: tuple[int, ...] = ()
+    content_words: float = 0.0
     force: bool = False
 
     def check(self) -> None:
@@ -70,6 +76,8 @@ class Params:
             faults.append(f"--batch-tokens must be at least 1, not {self.batch_tokens}")
         if any(layer < 1 for layer in self.layers) or list(self.layers) != sorted(set(self.layers)):
             faults.append(f"--layers takes rising numbers from 1, such as 2,4,6, not {','.join(map(str, self.layers))}")
+        if not 0 <= self.content_words < float("inf"):
+            faults.append(f"--content-words must be 0 or more, not {self.content_words:g}")
         raise_faults(faults, COMMAND)
 
 
@@ -100,7 +108,8 @@ def run(params: Params, work: WorkDirectory, reporter: Reporter = SILENT) -> Art
         engine = _engine(params, encoder, build)
         reporter.note(f"{source.label} on {engine.device.type} in {engine.compute_dtype} ({engine.dtype_reason})")
         table = SentenceTable(sentences.path)
-        encoded, seconds = _embed(table, engine, encoder.dimension, params.store, build, reporter)
+        reader = _reader(params, encoder, engine, table, reporter)
+        encoded, seconds = _embed(table, reader, (encoder.dimension, engine.dimension), params.store, build, reporter)
         facts: dict[str, Any] = {
             "rows": len(table),
             "dimension": encoder.dimension,
@@ -135,6 +144,8 @@ def _request(params: Params, sentences: Artifact, source: Source) -> Request:
         asked["normalize"] = True
     if params.layers:
         asked["layers"] = list(params.layers)
+    if params.content_words:
+        asked["content_words"] = params.content_words
     inputs = {sentences.reference: sentences.digest, f"model:{teacher}": source.digest}
     return Request("teacher-vectors", params.name or sentences.name, COMMAND, asked, inputs)
 
@@ -149,7 +160,7 @@ def _teacher(params: Params, source: Source) -> Encoder:
                 f"use --max-length {positions} or less",
             )
         encoder.text = replace(encoder.text, max_length=params.max_length)
-    encoder.normalize = encoder.normalize or params.normalize
+    encoder.normalize = encoder.normalize or params.normalize or params.content_words > 0
     depth = int(getattr(encoder.config, "num_hidden_layers", 0))
     if params.layers and params.layers[-1] > depth:
         raise InputError(
@@ -177,10 +188,31 @@ def _engine(params: Params, encoder: Encoder, build: Build) -> EncodeEngine:
     return EncodeEngine(encoder, device=params.device, plan=plan, layers=params.layers)
 
 
+def _reader(
+    params: Params, encoder: Encoder, engine: EncodeEngine, table: SentenceTable, reporter: Reporter
+) -> EncodeEngine | SecondReading:
+    if not params.content_words:
+        return engine
+    with reporter.track("counting tokens", total=len(table)) as task:
+        counts = count_tokens(encoder, table.stream(), task)
+    content = ContentEncoder(encoder, function_tokens(encoder.tokenizer, counts, FREQUENT))
+    return SecondReading(engine, EncodeEngine(content, device=params.device, plan=engine.plan), params.content_words)
+
+
 def _embed(
-    table: SentenceTable, engine: EncodeEngine, dimension: int, store: str, build: Build, reporter: Reporter
+    table: SentenceTable,
+    reader: EncodeEngine | SecondReading,
+    widths: tuple[int, int],
+    store: str,
+    build: Build,
+    reporter: Reporter,
 ) -> tuple[int, float]:
-    """Write the shards that are missing; returns how many sentences that were and the seconds it took."""
+    """Write the shards that are missing; returns how many sentences that were and the seconds it took.
+
+    Args:
+        widths: of a vector, and of a row of the reader, which may go on with layers.
+    """
+    dimension, row = widths
     encoded, seconds = 0, 0.0
     with reporter.track("encoding", total=len(table)) as task:
         for shard, rows in enumerate(table.shard_rows):
@@ -192,11 +224,11 @@ def _embed(
             with ExitStack() as stack:
                 # The vectors' shard is finished last: where it is, the layers' shard is too.
                 append = stack.enter_context(_shard(build, name, rows, dimension, store))
-                beside = engine.dimension - dimension
+                beside = row - dimension
                 layers = LAYER_SHARD_PATTERN.format(shard)
                 append_layers = stack.enter_context(_shard(build, layers, rows, beside, store)) if beside else None
                 # Nothing but the shard's own sentences goes in, so that its bytes do not depend on where a run began.
-                for vectors in engine.stream([table.texts(shard)], task):
+                for vectors in reader.stream([table.texts(shard)], task):
                     append(vectors[:, :dimension])
                     if append_layers:
                         append_layers(vectors[:, dimension:])

@@ -277,3 +277,21 @@ def test_the_command_prints_one_json_document(
     document = json.loads(capfd.readouterr().out)
     assert document["kind"] == "teacher-vectors"
     assert document["facts"]["rows"] == 300
+
+
+def test_content_words_are_read_a_second_time(tmp_path: Path, tiny_model: Path) -> None:
+    work = WorkDirectory(tmp_path / "work")
+    # Nearly all is "the": of what is left, no token is as much as the share from which tokens count as frequent.
+    texts = ["the dog the", "the the dog", "dog", "the cat the .", *(" ".join(["the"] * n) for n in range(30, 60))]
+    make_table(work, texts, shard_rows=10)
+    plain = stage.run(Params(str(tiny_model), dtype="float32", name="plain"), work)
+    twice = stage.run(Params(str(tiny_model), dtype="float32", name="twice", content_words=0.5), work)
+    engine = EncodeEngine(load_encoder(resolve(str(tiny_model))), dtype="float32")
+    bare = ["dog", "dog", "dog", "cat", *texts[4:]]  # texts of "the" alone are read whole
+    expected = engine.encode(texts) + 0.5 * engine.encode(bare)
+    expected /= np.linalg.norm(expected, axis=1, keepdims=True)
+    rows = np.arange(len(texts))
+    found = VectorShards(twice.path).rows(rows)
+    assert twice.digest != plain.digest
+    np.testing.assert_allclose(found, expected, atol=1e-5)
+    assert stage.run(Params(str(tiny_model), dtype="float32", name="twice", content_words=0.5), work) == twice
