@@ -39,7 +39,8 @@ With a teacher that has gone through them first, in rounds of two runs that are 
 
 simtde-9m-broad   the last 3 layers; 60,000 texts and the teacher as it was for a start; three rounds on a third of a
                   still broader text (`broad_corpus.py`), a fourth on a sixth of it that is new, and on what people
-                  write to each other (`forum_corpus.py`), with the tuned teacher's step taken a quarter further
+                  write to each other (`forum_corpus.py`), with the tuned teacher's step taken a quarter further, its
+                  frequent tokens weighed less, and each text read twice
 simtde-2m-short   the last layer three times over, 16,000 tokens of width 96, 256 neurons: 2.41 million; three rounds on
                   short texts (two thirds of `wide_corpus.py --short 40`) and on what simtde-9m-broad ended with
 
@@ -150,8 +151,9 @@ STUDENTS = {
     "simtde-9m-broad-3b": f"{SIMTDE} simtde-9m-broad-2 --seed 6 {BROAD_LAST.format('broad-2')}",
     "simtde-9m-broad-3": "average simtde-9m-broad-3a simtde-9m-broad-3b",
     "teacher-further": "average teacher-tuned embedded --weights 1.25,-0.25",
-    "simtde-9m-broad-4a": f"{SIMTDE} simtde-9m-broad-3 --seed 7 {BROAD_FORUM.format('forum-1')}",
-    "simtde-9m-broad-4b": f"{SIMTDE} simtde-9m-broad-3 --seed 8 {BROAD_FORUM.format('forum-2')}",
+    "teacher-weighed": "weigh-tokens --model teacher-further --sentences sample",
+    "simtde-9m-broad-4a": f"{SIMTDE} simtde-9m-broad-3 --seed 9 {BROAD_FORUM.format('reread-1')}",
+    "simtde-9m-broad-4b": f"{SIMTDE} simtde-9m-broad-3 --seed 10 {BROAD_FORUM.format('reread-2')}",
     "simtde-9m-broad": "average simtde-9m-broad-4a simtde-9m-broad-4b",
     "simtde-5m": (
         f"{SIMTDE} teacher:2 --vocabulary 24000 --feed-forward 768 --lr 5e-4 --max-steps 2200 {STATES} {STARTED}"
@@ -208,7 +210,7 @@ STUDENTS = {
         f"--set states=0.05 --sentences own --teacher-vectors own {LONG}"
     ),
 }
-# The teacher that reads each part.
+# The teacher that reads each part, and how.
 TUNED_TEACHERS = {
     "broad-1": "teacher-tuned",
     "broad-2": "teacher-tuned",
@@ -216,6 +218,8 @@ TUNED_TEACHERS = {
     "short-2": "teacher-further",
     "forum-1": "teacher-further",
     "forum-2": "teacher-further",
+    "reread-1": "teacher-weighed --content-words 0.5",
+    "reread-2": "teacher-weighed --content-words 0.5",
 }
 COLLECTIONS = ("SciFact dev", "msmarco_5k", "Quora")
 
@@ -248,8 +252,8 @@ def texts_of(name: str, data: Path) -> Iterable[str]:
     if name.startswith("short-"):
         short = real_corpus.shortened(wide_corpus.gather(data, seed=0), 40)
         return short[int(name.removeprefix("short-")) - 1 :: 3]
-    if name.startswith("forum-"):
-        part = int(name.removeprefix("forum-"))
+    if name.startswith(("forum-", "reread-")):
+        part = int(name.rpartition("-")[2])
         return [*forum_corpus.gather(data, seed=0)[part - 1 :: 2], *broad_corpus.gather(data, seed=0)[part + 1 :: 12]]
     return filter(None, dict.fromkeys(own_documents(data)))
 

@@ -17,15 +17,14 @@ class ContentEncoder(Encoder):
     """The same model, to which some tokens of a text are not shown; texts of such tokens alone are shown whole."""
 
     def __init__(self, encoder: Encoder, left_out: Collection[int]) -> None:
-        same = encoder.with_dense(encoder.layers, normalize=encoder.normalize)
         super().__init__(
-            same.transformer,
-            same.tokenizer,
-            pooling=same.pooling,
-            dense=same.layers,
-            normalize=same.normalize,
-            text=same.text,
-            token_weights=same.token_weights,
+            encoder.transformer,
+            encoder.tokenizer,
+            pooling=encoder.pooling,
+            dense=encoder.dense_layers,
+            normalize=encoder.normalize,
+            text=encoder.text,
+            token_weights=encoder.token_weights,
         )
         self._left_out = frozenset(left_out)
         self._special = frozenset(encoder.tokenizer.all_special_ids)

@@ -83,7 +83,7 @@ class Encoder(nn.Module):
         )
 
     @property
-    def layers(self) -> list[Dense]:
+    def dense_layers(self) -> list[Dense]:
         """The dense layers."""
         return [layer for layer in self.dense if isinstance(layer, Dense)]
 
@@ -99,7 +99,7 @@ class Encoder(nn.Module):
     @property
     def dimension(self) -> int:
         """Width of the vectors that `forward` returns."""
-        return self.layers[-1].linear.out_features if self.layers else self.pooled_dimension
+        return self.dense_layers[-1].linear.out_features if self.dense_layers else self.pooled_dimension
 
     @property
     def device(self) -> torch.device:

@@ -21,7 +21,7 @@ def whitened(encoder: Encoder, axes: PrincipalAxes) -> Encoder:
     """
     weight = torch.from_numpy(axes.whitening())
     shift = -torch.from_numpy(axes.mean)
-    layers = encoder.layers
+    layers = encoder.dense_layers
     if layers and layers[-1].activation_name == "Identity":
         linear = layers.pop().linear
         own = torch.zeros(linear.out_features) if linear.bias is None else linear.bias.detach()

@@ -44,7 +44,7 @@ def deploy(
     """
     if folder.exists():
         shutil.rmtree(folder)  # left by a run that was killed while it wrote
-    whole = encoder.with_dense([*encoder.layers, *_head(method)], normalize=encoder.normalize)
+    whole = encoder.with_dense([*encoder.dense_layers, *_head(method)], normalize=encoder.normalize)
     expected = dev.score(lambda ids, mask: method.deploy(encoder.embed(ids, mask)), device)
     if chosen_by is not None and abs(expected - chosen_by) > ELSEWHERE:
         raise TrainingError(f"the weights chosen by a dev score of {chosen_by:.6f} score {expected:.6f} now")
