@@ -14,18 +14,15 @@ from sentcompress.progress import Task
 
 
 class ContentEncoder(Encoder):
-    """The same model, to which some tokens of a text are not shown; texts of such tokens alone are shown whole."""
+    """The same model, to which some tokens of a text are not shown; texts of such tokens alone are shown whole.
+
+    Args:
+        encoder: a model that puts no prompt before its texts; its parts are shared.
+        left_out: ids of tokens.
+    """
 
     def __init__(self, encoder: Encoder, left_out: Collection[int]) -> None:
-        super().__init__(
-            encoder.transformer,
-            encoder.tokenizer,
-            pooling=encoder.pooling,
-            dense=encoder.dense_layers,
-            normalize=encoder.normalize,
-            text=encoder.text,
-            token_weights=encoder.token_weights,
-        )
+        super().__init__(**encoder.parts())
         self._left_out = frozenset(left_out)
         self._special = frozenset(encoder.tokenizer.all_special_ids)
 

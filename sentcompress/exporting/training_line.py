@@ -24,11 +24,16 @@ def learnt_projection(work: WorkDirectory, reference: str, digest: str, teacher:
 
 
 def students_of(work: WorkDirectory, reference: str, digest: str, table: Artifact) -> list[Artifact]:
-    """The students in a model's line, itself included, that were trained on a sentence table as it is now."""
+    """The students in a model's line, itself included, that were trained on a sentence table as it is now.
+
+    What had its tokens counted there alone, by `weigh-tokens`, was not.
+    """
     return [
         artifact
         for artifact in ancestors(work, reference, digest)
-        if artifact.manifest["kind"] == "students" and artifact.inputs.get(table.reference) == table.digest
+        if artifact.manifest["kind"] == "students"
+        and artifact.manifest["command"] != "weigh-tokens"
+        and artifact.inputs.get(table.reference) == table.digest
     ]
 
 

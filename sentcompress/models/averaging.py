@@ -11,8 +11,10 @@ from torch import Tensor
 
 from sentcompress.errors import InputError
 from sentcompress.models.encoder import Dense, Encoder
+from sentcompress.models.token_weights import LEAST
 
 # What a configuration says that shapes do not.
+TOKEN_WEIGHTS = "token_weights"
 MAKE = ("model_type", "num_attention_heads", "num_hidden_layers", "hidden_act")
 
 
@@ -43,9 +45,11 @@ def average(encoders: Sequence[Encoder], labels: Sequence[str], shares: Sequence
     with torch.no_grad():
         for name in floating:
             tensors = [state[name].double() for state in states]
-            products += torch.stack([_products(tensors[0], tensor) for tensor in tensors], dim=1)
+            if name != TOKEN_WEIGHTS:  # never trained, and as many as the weights of a small model
+                products += torch.stack([_products(tensors[0], tensor) for tensor in tensors], dim=1)
             mean = sum((share * tensor for share, tensor in zip(shares, tensors, strict=True)), torch.zeros(()))
-            states[0][name].copy_(mean)
+            # With shares below zero a token could weigh less than nothing.
+            states[0][name].copy_(mean.clamp(min=LEAST) if name == TOKEN_WEIGHTS else mean)
     between, own, theirs = products
     return float((between / (own * theirs).sqrt().clamp_min(math.ulp(0.0))).min())
 
@@ -68,6 +72,7 @@ def _make(encoder: Encoder) -> dict[str, Any]:
     dense = [layer.activation_name for layer in encoder.dense if isinstance(layer, Dense)]
     config: Any = encoder.config
     return {
+        "weights of tokens: one has them": encoder.token_weights is not None,
         # ALBERT may go through its layers any number of times, and many heads have the weights of few.
         "architecture": tuple(getattr(config, name, None) for name in MAKE),
         "shapes": {name: value.shape for name, value in encoder.state_dict().items()},

@@ -107,11 +107,9 @@ def find_teacher(work: WorkDirectory) -> NamedModel:
         return find_model(work, EMBEDDED)
     vectors = work.get("teacher-vectors", names[-1])
     asked = vectors.parameters
-    max_length, pooling, normalize = (
-        asked.get("max_length"),
-        asked.get("pooling", "auto"),
-        asked.get("normalize", False),
-    )
+    max_length, pooling = asked.get("max_length"), asked.get("pooling", "auto")
+    # A second reading is of the vectors alone; what it leaves here is that they have length one.
+    normalize = bool(asked.get("normalize") or asked.get("content_words"))
     source = resolve(
         asked["teacher"], revision=asked.get("revision"), trust_remote_code=bool(asked.get("trust_remote_code"))
     )

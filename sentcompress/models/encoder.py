@@ -70,17 +70,21 @@ class Encoder(nn.Module):
         self.text = text
         self.token_weights = None if token_weights is None else nn.Parameter(token_weights.clone(), requires_grad=False)
 
+    def parts(self) -> dict[str, Any]:
+        """What another encoder like this one is made of, by the names of the arguments; nothing is copied."""
+        return {
+            "transformer": self.transformer,
+            "tokenizer": self.tokenizer,
+            "pooling": self.pooling,
+            "dense": self.dense_layers,
+            "normalize": self.normalize,
+            "text": self.text,
+            "token_weights": self.token_weights,
+        }
+
     def with_dense(self, dense: Sequence[Dense], *, normalize: bool) -> Encoder:
         """Another encoder around the same transformer and tokenizer, with these linear layers."""
-        return Encoder(
-            self.transformer,
-            self.tokenizer,
-            pooling=self.pooling,
-            dense=dense,
-            normalize=normalize,
-            text=self.text,
-            token_weights=self.token_weights,
-        )
+        return Encoder(**self.parts() | {"dense": dense, "normalize": normalize})
 
     @property
     def dense_layers(self) -> list[Dense]:
@@ -136,6 +140,9 @@ class Encoder(nn.Module):
             states: [B, T, H] last hidden states of the transformer.
             input_ids: [B, T].
             attention_mask: [B, T].
+
+        Returns:
+            [B, T, H].
         """
         if self.token_weights is None:
             return states

@@ -40,27 +40,39 @@ def sif_weights(tokenizer: Any, counts: npt.NDArray[np.int64], smoothing: float,
     Raises:
         ValueError: if the corpus has no tokens.
     """
-    special = np.isin(np.arange(len(counts)), tokenizer.all_special_ids)
-    share = np.where(special, 0, counts)
+    special, share, marks = _kinds(tokenizer, counts)
     if not share.sum():
         raise ValueError("no token occurs")
-    share = share / share.sum()
     weights = smoothing / (smoothing + share) if smoothing else np.ones(len(counts))
-    marks = np.array([_is_punctuation(tokenizer, token) for token in range(len(counts))])
     weights = np.where(marks, weights * punctuation, weights)
     return torch.from_numpy(np.where(special, 1.0, weights).clip(LEAST, 1.0).astype(np.float32))
 
 
-def function_tokens(tokenizer: Any, counts: npt.NDArray[np.int64], share: float) -> list[int]:
-    """Tokens of punctuation marks, and those that are more than `share` of all tokens; no special ones."""
+def function_tokens(tokenizer: Any, counts: npt.NDArray[np.int64], share: float) -> tuple[list[int], list[int]]:
+    """What is left of a text's tokens are its content words.
+
+    Args:
+        tokenizer: of V tokens.
+        counts: [V] occurrences of each token in some corpus.
+        share: of all tokens that are not special, beyond which a token is a frequent one.
+
+    Returns:
+        The frequent tokens, the most frequent first, and the other tokens of punctuation marks alone. No special ones.
+    """
+    special, shares, marks = _kinds(tokenizer, counts)
+    frequent = (shares > share) & ~special & ~marks
+    found = np.flatnonzero(frequent)
+    return found[np.argsort(-shares[found], kind="stable")].tolist(), np.flatnonzero(marks & ~special).tolist()
+
+
+def _kinds(
+    tokenizer: Any, counts: npt.NDArray[np.int64]
+) -> tuple[npt.NDArray[np.bool_], npt.NDArray[np.float64], npt.NDArray[np.bool_]]:
+    """[V] each: whether a token is special, its share of all that are not, and whether it is punctuation."""
     special = np.isin(np.arange(len(counts)), tokenizer.all_special_ids)
     others = np.where(special, 0, counts)
-    frequent = others > share * others.sum()
-    return [
-        token
-        for token in range(len(counts))
-        if not special[token] and (frequent[token] or _is_punctuation(tokenizer, token))
-    ]
+    marks = np.array([_is_punctuation(tokenizer, token) for token in range(len(counts))])
+    return special, others / max(int(others.sum()), 1), marks
 
 
 def _is_punctuation(tokenizer: Any, token: int) -> bool:

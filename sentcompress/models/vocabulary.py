@@ -20,7 +20,7 @@ CONTINUED = "##"
 
 
 def count_tokens(encoder: Encoder, texts: Iterable[Sequence[str]], task: Task | None = None) -> npt.NDArray[np.int64]:
-    """How often each token id occurs: [V]; `task` counts texts."""
+    """How often each token id occurs: [V], those of the model's own prompt too; `task` counts texts."""
     counts = np.zeros(len(encoder.tokenizer), np.int64)
     for part in texts:
         for ids in encoder.tokenize(part):

@@ -76,6 +76,11 @@ def run(params: Params, work: WorkDirectory, reporter: Reporter = SILENT) -> Art
         _clear(build)  # of a killed run; made again sooner than checked
         with _nothing_half_done(build), reporter.track("exporting", total=4, unit="steps") as task:
             encoder = model.load()
+            if encoder.token_weights is not None:
+                reporter.warn(
+                    "its tokens are weighed by a WordWeights module, which sentence-transformers reads and the ONNX "
+                    "graphs contain, but which not every server knows: see docs/weigh-tokens.md"
+                )
             texts = verification.with_extremes(_sample(sentences), encoder)
             facts = _write(build, encoder, params, task)
             facts |= _verify(build.path, encoder, texts, sets, params, reporter)

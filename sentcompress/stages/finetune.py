@@ -224,7 +224,9 @@ class _Finetuning:
         before = self.work.find("students", self.model.label) if self.model.reference.startswith("students/") else None
         inherited = before.facts if before else {}
         return {
-            "method": inherited.get("method", self.params.objective),
+            "method": inherited.get("method", self.params.objective)
+            if "recipe" in inherited
+            else self.params.objective,
             "objective": self.params.objective,
             "student": inherited.get("student", self.model.label),
             "started_from": self.model.reference,

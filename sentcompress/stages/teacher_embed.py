@@ -42,6 +42,7 @@ FREQUENT = 0.004
 class Params:
     """What to encode, with what, and how to keep it, by default under the name of the sentence table.
 
+    `content_words`: the weight of a second reading, of each text's content words alone; 0 is none.
     `device` and `batch_tokens` are no part of the request.
     """
 
@@ -108,7 +109,7 @@ def run(params: Params, work: WorkDirectory, reporter: Reporter = SILENT) -> Art
         engine = _engine(params, encoder, build)
         reporter.note(f"{source.label} on {engine.device.type} in {engine.compute_dtype} ({engine.dtype_reason})")
         table = SentenceTable(sentences.path)
-        reader = _reader(params, encoder, engine, table, reporter)
+        reader, left_out = _reader(params, encoder, engine, table, reporter)
         encoded, seconds = _embed(table, reader, (encoder.dimension, engine.dimension), params.store, build, reporter)
         facts: dict[str, Any] = {
             "rows": len(table),
@@ -120,6 +121,8 @@ def run(params: Params, work: WorkDirectory, reporter: Reporter = SILENT) -> Art
             "compute_dtype": engine.compute_dtype,
             "compute_dtype_reason": engine.dtype_reason,
             "device": engine.device.type,
+            # The second reading does without these words, and without punctuation.
+            **({"content_words": params.content_words, "left_out": left_out} if params.content_words else {}),
             # of the run that finished it: what it encoded itself, without loading
             "sentences_per_second": round(encoded / seconds, 1) if encoded else None,
         }
@@ -160,6 +163,10 @@ def _teacher(params: Params, source: Source) -> Encoder:
                 f"use --max-length {positions} or less",
             )
         encoder.text = replace(encoder.text, max_length=params.max_length)
+    if params.content_words and encoder.text.prompt:
+        raise InputError(
+            f"{source.label} puts a prompt before every text", "its content words cannot be read by themselves"
+        )
     encoder.normalize = encoder.normalize or params.normalize or params.content_words > 0
     depth = int(getattr(encoder.config, "num_hidden_layers", 0))
     if params.layers and params.layers[-1] > depth:
@@ -190,13 +197,17 @@ def _engine(params: Params, encoder: Encoder, build: Build) -> EncodeEngine:
 
 def _reader(
     params: Params, encoder: Encoder, engine: EncodeEngine, table: SentenceTable, reporter: Reporter
-) -> EncodeEngine | SecondReading:
+) -> tuple[EncodeEngine | SecondReading, list[str]]:
+    """What reads the texts, and the words that a second reading does without."""
     if not params.content_words:
-        return engine
+        return engine, []
     with reporter.track("counting tokens", total=len(table)) as task:
         counts = count_tokens(encoder, table.stream(), task)
-    content = ContentEncoder(encoder, function_tokens(encoder.tokenizer, counts, FREQUENT))
-    return SecondReading(engine, EncodeEngine(content, device=params.device, plan=engine.plan), params.content_words)
+    frequent, marks = function_tokens(encoder.tokenizer, counts, FREQUENT)
+    left_out = [str(word) for word in encoder.tokenizer.convert_ids_to_tokens(frequent)]
+    reporter.note(f"read a second time without punctuation and these words: {' '.join(left_out) or 'none'}")
+    content = EncodeEngine(ContentEncoder(encoder, {*frequent, *marks}), device=params.device, plan=engine.plan)
+    return SecondReading(engine, content, params.content_words), left_out
 
 
 def _embed(

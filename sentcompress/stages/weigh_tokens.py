@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 import numpy.typing as npt
@@ -53,7 +53,8 @@ def run(params: Params, work: WorkDirectory, reporter: Reporter = SILENT) -> Art
 
     Raises:
         MissingArtifactError: if there are no sentences, or no student and no model was named.
-        InputError: if the model cannot be loaded, has weights already, or pools in another way than by a mean.
+        InputError: if the model cannot be loaded, has weights already, pools in another way than by a mean, or knows
+            none of the tokens.
     """
     params.check()
     model = find_model(
@@ -66,10 +67,17 @@ def run(params: Params, work: WorkDirectory, reporter: Reporter = SILENT) -> Art
         encoder = model.load()
         if encoder.pooling != ("mean",) or encoder.token_weights is not None:
             how = "has token weights already" if encoder.token_weights is not None else "does not pool by the mean"
-            raise InputError(f"{model.label} {how}", "tokens can be weighed once, in a mean")
+            raise InputError(f"{model.label} {how}", "name another with --model; tokens are weighed once, in a mean")
         table = SentenceTable(sentences.path)
         with reporter.track("counting tokens", total=len(table)) as task:
+            # A prompt before every text says nothing of the corpus.
+            with_prompt, encoder.text = encoder.text, replace(encoder.text, prompt="")
             counts = count_tokens(encoder, table.stream(), task)
+            encoder.text = with_prompt
+        if not np.delete(counts, encoder.tokenizer.all_special_ids).any():
+            raise InputError(
+                f"{sentences.reference} has no token that {model.label} knows", "name another table with --sentences"
+            )
         weights = sif_weights(encoder.tokenizer, counts, params.smoothing, params.punctuation)
         encoder.token_weights = nn.Parameter(weights, requires_grad=False)
         with build.write(MODEL_FOLDER) as folder:

@@ -10,6 +10,7 @@ import signal
 import subprocess
 import sys
 import time
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -24,7 +25,7 @@ from sentcompress.encoding.engine import EncodeEngine
 from sentcompress.encoding.vector_shards import VectorShards
 from sentcompress.errors import InputError, MissingArtifactError, UsageError
 from sentcompress.models.catalog import find_model
-from sentcompress.models.layout import load_encoder
+from sentcompress.models.layout import load_encoder, save_encoder
 from sentcompress.models.sources import resolve
 from sentcompress.stages import teacher_embed as stage
 from sentcompress.stages import whiten
@@ -294,4 +295,19 @@ def test_content_words_are_read_a_second_time(tmp_path: Path, tiny_model: Path) 
     found = VectorShards(twice.path).rows(rows)
     assert twice.digest != plain.digest
     np.testing.assert_allclose(found, expected, atol=1e-5)
+    assert twice.facts["left_out"] == ["the"]
     assert stage.run(Params(str(tiny_model), dtype="float32", name="twice", content_words=0.5), work) == twice
+    # `teacher` is not that model as its files are: the vectors stand for it.
+    assert find_model(work, "teacher").reference == twice.reference
+
+
+def test_a_prompt_and_a_second_reading_do_not_go_together(
+    work: WorkDirectory, tiny_model: Path, tmp_path: Path
+) -> None:
+    encoder = load_encoder(resolve(str(tiny_model)))
+    encoder.text = replace(encoder.text, prompt="the man reads ")
+    save_encoder(encoder, tmp_path / "prompted")
+    with pytest.raises(InputError, match="puts a prompt before every text"):
+        stage.run(Params(str(tmp_path / "prompted"), content_words=0.5), work)
+    with pytest.raises(UsageError, match="--content-words"):
+        stage.run(Params(str(tiny_model), content_words=-1.0), work)

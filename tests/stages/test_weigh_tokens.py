@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -15,12 +16,13 @@ from sentcompress.cli.main import _run
 from sentcompress.encoding.engine import EncodeEngine
 from sentcompress.errors import InputError, MissingArtifactError, UsageError
 from sentcompress.exporting.lineage import ancestors
+from sentcompress.exporting.training_line import students_of
 from sentcompress.models.encoder import Encoder
 from sentcompress.models.layout import load_encoder, save_encoder
 from sentcompress.models.sources import resolve
-from sentcompress.models.token_weights import sif_weights
+from sentcompress.models.token_weights import LEAST, sif_weights
 from sentcompress.models.vocabulary import count_tokens
-from sentcompress.stages import distill, export
+from sentcompress.stages import average, distill, export
 from sentcompress.stages.weigh_tokens import Params, run
 from sentcompress.training.settings import Overrides
 
@@ -71,6 +73,44 @@ def test_what_cannot_be_weighed_is_refused(work: WorkDirectory, tiny_model: Path
     with pytest.raises(MissingArtifactError, match="sentences"):
         run(Params(str(tiny_model)), WorkDirectory(tmp_path / "empty"))
     assert work.names("students") == ["w"]
+
+
+def test_a_table_of_unknown_words_is_refused(tmp_path: Path, tiny_model: Path) -> None:
+    work = WorkDirectory(tmp_path / "work")
+    add_sentences(work, [["qwertz uiop", "asdfgh"]])
+    with pytest.raises(InputError, match="sentences/main has no token that"):
+        run(Params(str(tiny_model)), work)
+
+
+def test_a_prompt_is_not_counted(work: WorkDirectory, tiny_model: Path, tmp_path: Path) -> None:
+    encoder = loaded(tiny_model)
+    encoder.text = replace(encoder.text, prompt="guitar ")
+    save_encoder(encoder, tmp_path / "prompted")
+    found = loaded(run(Params(str(tmp_path / "prompted")), work).path / "model")
+    expected = loaded(run(Params(str(tiny_model)), work).path / "model")
+    assert found.text.prompt == "guitar "
+    assert found.token_weights is not None
+    assert expected.token_weights is not None
+    np.testing.assert_array_equal(found.token_weights.detach(), expected.token_weights.detach())
+
+
+def test_counting_is_not_training(work: WorkDirectory, tiny_model: Path) -> None:
+    """Sentences that a model's tokens were counted in are as good as unseen."""
+    weighed = run(Params(str(tiny_model)), work)
+    assert students_of(work, weighed.reference, weighed.digest, work.get("sentences")) == []
+
+
+def test_weighed_models_are_averaged_with_their_like_alone(work: WorkDirectory, tiny_model: Path) -> None:
+    one = run(Params(str(tiny_model), name="one", smoothing=0.01), work)
+    run(Params(str(tiny_model), name="other", smoothing=0.5), work)
+    made = average.run(average.Params(("one", "other"), (2.0, -1.0)), work)
+    found = loaded(made.path / "model").token_weights
+    assert found is not None
+    assert float(found.min()) == pytest.approx(LEAST)
+    assert made.facts["weights_cosine"] == pytest.approx(1)  # of what is trained
+    assert loaded(one.path / "model").count_parameters() == made.facts["parameters"]
+    with pytest.raises(InputError, match=r"one and .* differ in their weights of tokens"):
+        average.run(average.Params(("one", str(tiny_model))), work)
 
 
 def test_all_faults_are_told_at_once(work: WorkDirectory) -> None:
