@@ -1,12 +1,15 @@
 """Everything that is measured of the students of a work directory, beside the embedded teacher, and the report of it.
 
     python benchmarks/proof.py ../shared/data --work work-real [--students NAME,NAME] [--only sts,bench]
+    python benchmarks/proof.py ../shared/data --work work-published --published
+
+The second is of the students in benchmarks/results/students instead, which anybody can measure without training.
 
 Runs the commands that a user would run, on real data: STS-B and STS13; SciFact dev, msmarco_5k and Quora with every
 kind of index; amazon-google and abt-buy; MR, SUBJ, TREC and MRPC; fidelity on sentences that no student was trained
 on; speed, size and memory with SimTDE's protocol beside; then the report. What is fresh in the work directory is
 skipped, so an interrupted run goes on where it stopped, and a finished one only writes the report anew. Copies the
-report's Markdown, its pictures and each result to benchmarks/results/proof.
+report's Markdown, its pictures and each result to benchmarks/results/proof, or to benchmarks/results/proof-published.
 """
 
 from __future__ import annotations
@@ -24,7 +27,9 @@ from running import machine, sentcompress
 from sentcompress.artifacts import WorkDirectory
 from sentcompress.corpora.sentence_table import SentenceTable
 
-RESULTS = Path(__file__).parent / "results" / "proof"
+RESULTS = Path(__file__).parent / "results"
+PROOF, OF_PUBLISHED = RESULTS / "proof", RESULTS / "proof-published"
+PUBLISHED = RESULTS / "students"
 INDEXES = "flat,ivf,ivfpq,pq,hnsw,sq8,fp16,binary"
 TASKS = ("MR", "SUBJ", "TREC", "MRPC")
 STEPS = ("export", "sts", "retrieval", "entities", "transfer", "fidelity", "bench", "simtde")
@@ -73,10 +78,17 @@ def unseen_sentences(data: Path, work: WorkDirectory, target: Path) -> None:
     target.write_text("\n".join(chosen) + "\n", encoding="utf-8")
 
 
-def measure(students: Sequence[str], steps: Sequence[str], data: Path, work: Path) -> None:
+def sentences_of_films(data: Path, target: Path) -> None:
+    """Sentences of a set that no script here trains on, drawn with a seed: what nobody can say a student has seen."""
+    lines = (data / "transfer" / "SUBJ" / "all.tsv").read_text(encoding="utf-8").splitlines()
+    found = {text for line in lines if len((text := line.partition("\t")[2]).split()) in WORDS}
+    chosen = random.Random(0).sample(sorted(found), min(SENTENCES, len(found)))
+    target.parent.mkdir(parents=True, exist_ok=True)
+    target.write_text("\n".join(chosen) + "\n", encoding="utf-8")
+
+
+def measure(students: Sequence[str], steps: Sequence[str], data: Path, text: Path, work: Path) -> None:
     """All steps for all students; a step is finished for all of them before the next begins."""
-    text = work / "proof" / "unseen.txt"
-    unseen_sentences(data, WorkDirectory(work), text)
     for step in steps:
         if step == "export":
             # So that the teacher takes part in onnxruntime too.
@@ -86,24 +98,24 @@ def measure(students: Sequence[str], steps: Sequence[str], data: Path, work: Pat
                 sentcompress(words, work)
 
 
-def collect(work: Path) -> None:
+def collect(work: Path, target: Path) -> None:
     """The report, its pictures and the results behind it, where the repository keeps them."""
     document = sentcompress("report", work)
-    if RESULTS.exists():
-        shutil.rmtree(RESULTS)
-    RESULTS.mkdir(parents=True)
+    if target.exists():
+        shutil.rmtree(target)
+    target.mkdir(parents=True)
     page = Path(document["paths"]["report"])
     for picture in (Path(figure["png"]) for figure in document["figures"]):
-        shutil.copy(picture, RESULTS / picture.name)
-    shutil.copy(page.with_suffix(".md"), RESULTS / "report.md")
+        shutil.copy(picture, target / picture.name)
+    shutil.copy(page.with_suffix(".md"), target / "report.md")
     # Paths of the machine are of no use to a reader.
     kept = {key: document[key] for key in ("tables", "missing", "left_out")}
-    (RESULTS / "tables.json").write_text(json.dumps({"machine": machine(), **kept}, indent=1) + "\n", encoding="utf-8")
+    (target / "tables.json").write_text(json.dumps({"machine": machine(), **kept}, indent=1) + "\n", encoding="utf-8")
     used = {source["reference"] for table in document["tables"] for source in table["sources"]}
     for reference in sorted(reference for reference in used if reference.startswith("evaluations/")):
         name = reference.removeprefix("evaluations/")
-        shutil.copy(work / reference / "result.json", RESULTS / f"{name}.json")
-    print(f"results in {RESULTS}; the page is {page}")
+        shutil.copy(work / reference / "result.json", target / f"{name}.json")
+    print(f"results in {target}; the page is {page}")
 
 
 def main() -> None:
@@ -112,15 +124,23 @@ def main() -> None:
     parser.add_argument("--work", type=Path, default=Path("work-real"))
     parser.add_argument("--students", help="names with commas between them; by default all of the work directory")
     parser.add_argument("--only", default=",".join(STEPS), help=f"steps, of {','.join(STEPS)}; none for the report")
+    parser.add_argument("--published", action="store_true", help="the students in benchmarks/results/students")
     options = parser.parse_args()
     students = options.students.split(",") if options.students else WorkDirectory(options.work).names("students")
+    if options.published:
+        students = [str(path.parent) for path in sorted(PUBLISHED.glob("*/config.json"))]
     if not students:
         parser.error(f"no students in {options.work}; train some first (benchmarks/students.py)")
     steps = [] if options.only == "none" else options.only.split(",")
     if unknown := set(steps) - set(STEPS):
         parser.error(f"unknown steps: {', '.join(sorted(unknown))}")
-    measure(students, steps, options.data, options.work)
-    collect(options.work)
+    text = options.work / "proof" / "unseen.txt"
+    if options.published:
+        sentences_of_films(options.data, text)
+    else:
+        unseen_sentences(options.data, WorkDirectory(options.work), text)
+    measure(students, steps, options.data, text, options.work)
+    collect(options.work, OF_PUBLISHED if options.published else PROOF)
 
 
 if __name__ == "__main__":

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shutil
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -192,6 +193,19 @@ def bench(work: WorkDirectory, of: Artifact) -> Artifact:
     }
     asked = {"model": of.reference, "against": TEACHER["reference"], "runtimes": ["float32", "onnx"]}
     return make(work, "evaluations", f"bench-{of.name}", "bench", facts, **asked)
+
+
+def guest(work: WorkDirectory, place: Path, score: float = 79.0, digest: str = "6" * 64) -> Artifact:
+    """Similarity of a model from outside, beside the teacher."""
+    facts = sts(work, student(work, "measured-alike"), score).facts
+    shutil.rmtree(work.path / "evaluations" / "sts-measured-alike")
+    shutil.rmtree(work.path / "students" / "measured-alike")
+    model = {**facts["model"], "label": place.name, "reference": f"model:{place}", "digest": digest}
+    files = {"file:/data/sts/test.tsv": "1" * 64, model["reference"]: digest}
+    asked = {"model": model["reference"], "compare": TEACHER["reference"]}
+    return make(
+        work, "evaluations", f"sts-{place.name}-{digest[0]}", "eval-sts", {**facts, "model": model}, files, **asked
+    )
 
 
 def projection(work: WorkDirectory) -> Artifact:

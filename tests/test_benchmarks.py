@@ -66,9 +66,8 @@ def test_every_command_of_the_proof_parses() -> None:
     ]
 
 
-def test_the_proof_collects_what_the_report_shows(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_proof_collects_what_the_report_shows(tmp_path: Path) -> None:
     proof = load("proof")
-    monkeypatch.setattr(proof, "RESULTS", tmp_path / "results")
     work = works.full_work(tmp_path / "work")
     works.make(
         work,
@@ -80,7 +79,7 @@ def test_the_proof_collects_what_the_report_shows(tmp_path: Path, monkeypatch: p
     )
     for name in work.names("evaluations"):
         (work.path / "evaluations" / name / "result.json").write_text("{}")
-    proof.collect(work.path)
+    proof.collect(work.path, tmp_path / "results")
     found = {path.name for path in (tmp_path / "results").iterdir()}
     assert {"report.md", "tables.json", "loss.png", "sts-small.json", "bench-small.json"} <= found
     assert "of-old.json" not in found

@@ -12,9 +12,12 @@ from sentcompress.cli import options
 
 
 def command(
-    student: Annotated[
+    model: Annotated[
         str | None,
-        typer.Option("--model", help="The student of the table. By default the one finished last that was measured."),
+        typer.Option(
+            help="The student, or the model from outside that was measured, of the table. By default the student "
+            "finished last that was measured."
+        ),
     ] = None,
     output: Annotated[
         Path | None,
@@ -29,12 +32,12 @@ def command(
     as_json: options.Json = False,
     quiet: options.Quiet = False,
 ) -> None:
-    """Show what a student keeps and saves; put all that was measured of all students on one page, with figures."""
+    """Show what a student keeps and saves; put all that was measured of all models on one page, with figures."""
     from sentcompress.cli import render
     from sentcompress.stages import report as stage
 
     with render.reporting(quiet) as reporter:
-        result = stage.run(stage.Params(student, output), WorkDirectory(work), reporter)
+        result = stage.run(stage.Params(model, output), WorkDirectory(work), reporter)
     text = result.pop("markdown")
     if as_json:
         render.print_json(result)

@@ -80,7 +80,9 @@ class Evidence:
         projections: likewise.
         left_out: what does not count, with the reason.
         work: the folder, as it was named.
-        names: reference of a model -> the name to show; models from outside first, then students, then exports.
+        names: reference of a model -> the name to show; what models are held against first, then students, then other
+            models from outside that were held against it, then exports.
+        guests: the references of those others, such as a model that somebody else made small.
     """
 
     students: Sequence[Student]
@@ -89,6 +91,7 @@ class Evidence:
     left_out: Mapping[str, str]
     work: str = "work"
     names: Mapping[str, str] = field(default_factory=dict)
+    guests: frozenset[str] = frozenset()
 
     def of_kind(self, kind: str) -> list[Evaluation]:
         return [evaluation for evaluation in self.evaluations if evaluation.kind == kind]
@@ -99,16 +102,20 @@ class Evidence:
 
     def colour(self, reference: str) -> str:
         """The colour of a model, the same in every figure: a name of `drawing.COLOURS`."""
-        ours = [name for name in self.names if is_ours(name)]
+        ours = [name for name in self.names if self.compared(name)]
         return SERIES[ours.index(reference) % len(SERIES)] if reference in ours else "teacher"
+
+    def compared(self, reference: str) -> bool:
+        """Whether a model is one that the report is about, rather than what those are held against."""
+        return _made_here(reference) or reference in self.guests
 
     def marker(self, reference: str) -> str:
         """Its marker, which tells models apart where colours do not."""
         return MARKERS[list(self.names).index(reference) % len(MARKERS)]
 
 
-def is_ours(reference: str) -> bool:
-    """Whether a model was made in the work directory, rather than measured beside what was."""
+def _made_here(reference: str) -> bool:
+    """Whether a model was made in the work directory."""
     return reference.startswith(("students/", "exports/"))
 
 
@@ -127,8 +134,15 @@ def gather(work: WorkDirectory) -> Evidence:
             left_out[artifact.reference] = stale
         else:
             evaluations.append(Evaluation(artifact))
+    for reference, digest in _newest_digests(evaluations).items():
+        for evaluation in evaluations[:]:
+            if any(m["reference"] == reference and m.get("digest") != digest for _, m in evaluation.roles()):
+                evaluations.remove(evaluation)
+                left_out[evaluation.artifact.reference] = f"it measured an earlier {reference.removeprefix('model:')}"
     projections = [work.get("projections", name) for name in work.names("projections")]
-    return Evidence(students, evaluations, projections, left_out, str(work.path), _names(students, evaluations))
+    guests = _guests(evaluations)
+    names = _names(students, evaluations, guests)
+    return Evidence(students, evaluations, projections, left_out, str(work.path), names, guests)
 
 
 def _student(artifact: Artifact) -> Student:
@@ -145,8 +159,8 @@ def _stale(work: WorkDirectory, artifact: Artifact) -> str | None:
     for _, model in Evaluation(artifact).roles():
         reference = str(model.get("reference"))
         kind, _, name = reference.partition("/")
-        if not is_ours(reference):
-            continue  # from outside the work directory: there is nothing here to hold it against
+        if not _made_here(reference):
+            continue  # from outside the work directory: there is nothing here but other evaluations to hold it against
         current = work.find(kind, name)
         if current is None:
             return f"it measured {reference}, which is gone"
@@ -155,7 +169,29 @@ def _stale(work: WorkDirectory, artifact: Artifact) -> str | None:
     return None
 
 
-def _names(students: Sequence[Student], evaluations: Sequence[Evaluation]) -> dict[str, str]:
+def _newest_digests(evaluations: Sequence[Evaluation]) -> dict[str, str | None]:
+    """What every model from outside was when it was measured last: its folder may hold another one by now."""
+    return {
+        str(model["reference"]): model.get("digest")
+        for evaluation in evaluations
+        for _, model in evaluation.roles()
+        if not _made_here(str(model["reference"]))
+    }
+
+
+def _guests(evaluations: Sequence[Evaluation]) -> frozenset[str]:
+    """Models from outside that were held against another one, and that nothing was held against."""
+    asked, others = set(), set()
+    for evaluation in evaluations:
+        found = {role: str(model["reference"]) for role, model in evaluation.roles()}
+        model = found.pop("model", "")
+        others |= set(found.values())
+        if any(not _made_here(reference) for reference in found.values()):
+            asked.add(model)
+    return frozenset(reference for reference in asked - others if reference and not _made_here(reference))
+
+
+def _names(students: Sequence[Student], evaluations: Sequence[Evaluation], guests: frozenset[str]) -> dict[str, str]:
     labels: dict[str, str] = {}
     for evaluation in evaluations:
         for _, model in evaluation.roles():
@@ -164,7 +200,7 @@ def _names(students: Sequence[Student], evaluations: Sequence[Evaluation]) -> di
     for student in students:
         labels.setdefault(student.artifact.reference, student.name)
     finished = [student.artifact.reference for student in students]
-    ordered = sorted(labels, key=lambda reference: _place(reference, finished))
+    ordered = sorted(labels, key=lambda reference: _place(reference, finished, guests))
     shown = list(labels.values())
     return {r: labels[r] if shown.count(labels[r]) == 1 else r.removeprefix("model:") for r in ordered}
 
@@ -173,8 +209,9 @@ def _short(label: str) -> str:
     return label.rstrip("/").rpartition("/")[2]
 
 
-def _place(reference: str, finished: Sequence[str]) -> tuple[int, str]:
-    """Models from outside come first, then students as they were finished, then exports."""
+def _place(reference: str, finished: Sequence[str], guests: frozenset[str]) -> tuple[int, str]:
+    """What models are held against comes first, then students as they were finished, then guests, then exports."""
     if reference in finished:
         return finished.index(reference) + 1, reference
-    return (len(finished) + 1 if reference.startswith("exports/") else 0), reference
+    behind = len(finished) + 1
+    return (behind if reference in guests else behind + 1 if reference.startswith("exports/") else 0), reference

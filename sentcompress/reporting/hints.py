@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+
 from sentcompress.reporting.evidence import Evidence
 
 COMMANDS = {
@@ -15,8 +17,9 @@ DEFAULT_WORK = "work"
 
 
 def missing(evidence: Evidence, kind: str) -> list[str]:
-    """A command for each student that has no evaluation of this kind."""
+    """A command for each student, or other model that the report is about, without an evaluation of this kind."""
     seen = {model["reference"] for evaluation in evidence.of_kind(kind) for _, model in evaluation.roles()}
     work = "" if evidence.work == DEFAULT_WORK else f" --work {evidence.work}"
-    lacking = [student for student in evidence.students if student.artifact.reference not in seen]
-    return [f"sentcompress {COMMANDS[kind].format(model=student.name)}{work}" for student in lacking]
+    about = [student.artifact.reference for student in evidence.students] + sorted(evidence.guests)
+    lacking = [re.sub("^(students/|model:)", "", reference) for reference in about if reference not in seen]
+    return [f"sentcompress {COMMANDS[kind].format(model=name)}{work}" for name in lacking]

@@ -6,7 +6,6 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from sentcompress.artifacts import Artifact
 from sentcompress.reporting.evidence import Evaluation, Evidence
 from sentcompress.reporting.sections.retrieval import METRICS, PER_THOUSAND, data_name, main_score
 
@@ -30,18 +29,18 @@ class Line:
     source: str
 
 
-def lines_of(evidence: Evidence, student: Artifact) -> list[Line]:
-    """Everything that was measured of a student, in the order in which it was measured."""
+def lines_of(evidence: Evidence, reference: str) -> list[Line]:
+    """Everything that was measured of a model, in the order in which it was measured."""
     readers = {"sts": _sts, "retrieval": _retrieval, "transfer": _transfer, "fidelity": _fidelity, "bench": _bench}
-    about = evaluations_of(evidence, student)
+    about = evaluations_of(evidence, reference)
     return [
         line for one in about if one.kind in readers for line in readers[one.kind](one.facts, one.artifact.reference)
     ]
 
 
-def evaluations_of(evidence: Evidence, student: Artifact) -> list[Evaluation]:
-    """The evaluations in which the student is the model that was asked about."""
-    return [one for one in evidence.evaluations if one.facts.get("model", {}).get("reference") == student.reference]
+def evaluations_of(evidence: Evidence, reference: str) -> list[Evaluation]:
+    """The evaluations in which this is the model that was asked about."""
+    return [one for one in evidence.evaluations if one.facts.get("model", {}).get("reference") == reference]
 
 
 def other_of(facts: Mapping[str, Any]) -> Mapping[str, Any] | None:

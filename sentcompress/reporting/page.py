@@ -74,7 +74,10 @@ def render_page(report: Report, pictures: Mapping[str, str]) -> str:
         report: what is on it.
         pictures: name of a chart -> its `<svg>` element.
     """
-    students = len(report.evidence.students)
+    evidence = report.evidence
+    about = [name for reference, name in evidence.names.items() if evidence.compared(reference)]
+    counted = {"model": len(about), "evaluation": len(evidence.evaluations)}
+    summary = ", ".join(f"{count} {what}{'s' * (count != 1)}" for what, count in counted.items())
     head = [
         "<!DOCTYPE html>",
         '<html lang="en">',
@@ -88,9 +91,9 @@ def render_page(report: Report, pictures: Mapping[str, str]) -> str:
         "<body>",
         "<header>",
         f"<h1>{escape(report.title)}</h1>",
-        f"<p>{', '.join(escape(student.name) for student in report.evidence.students)}</p>",
-        f'<p class="soft">{students} student{"s" * (students != 1)}, {len(report.evidence.evaluations)} evaluations in '
-        f"<code>{escape(report.evidence.work)}</code>; made by <code>sentcompress report</code> on "
+        f"<p>{', '.join(escape(name) for name in about)}</p>",
+        f'<p class="soft">{summary} in '
+        f"<code>{escape(evidence.work)}</code>; made by <code>sentcompress report</code> on "
         f"{report.made:%Y-%m-%d %H:%M} UTC.</p>",
         f"<nav>{''.join(_link(section) for section in report.sections)}</nav>",
         "</header>",

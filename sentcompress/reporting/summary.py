@@ -17,6 +17,7 @@ class Summary:
     """What is known of one model; None, or no entry, where it was not measured.
 
     Attributes:
+        compared: whether it is one that the report is about, rather than what those are held against.
         sts: Spearman x 100 by set, of the test split.
         retrieval: by data set, exact search where it was made: metric, score x 100, share kept of the other's.
         transfer: accuracy x 100 by task.
@@ -25,6 +26,7 @@ class Summary:
     """
 
     reference: str
+    compared: bool
     parameters: int | None = None
     dimension: int | None = None
     weight_bytes: int | None = None
@@ -38,7 +40,7 @@ class Summary:
 
 def summaries(evidence: Evidence) -> dict[str, Summary]:
     """A summary for each model; of several evaluations of a kind, the newest has the say."""
-    found = {reference: Summary(reference) for reference in evidence.names}
+    found = {reference: Summary(reference, evidence.compared(reference)) for reference in evidence.names}
     for evaluation in evidence.evaluations:
         for role, model in evaluation.roles():
             summary = found[str(model["reference"])]

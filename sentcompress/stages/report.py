@@ -9,8 +9,8 @@ from pathlib import Path
 from typing import Any
 
 from sentcompress import atomic
-from sentcompress.artifacts import Artifact, WorkDirectory
-from sentcompress.errors import MissingArtifactError, raise_faults
+from sentcompress.artifacts import WorkDirectory
+from sentcompress.errors import MissingArtifactError, did_you_mean, raise_faults
 from sentcompress.progress import SILENT, Reporter
 from sentcompress.reporting import drawing
 from sentcompress.reporting.evidence import Evidence, gather
@@ -28,9 +28,15 @@ TEXT = "report.md"
 
 @dataclass(frozen=True)
 class Params:
-    """`student` is the one finished last that was measured; `output` the page, with its pictures beside it."""
+    """What to report.
 
-    student: str | None = None
+    Attributes:
+        model: whose table is given: a student, or a model from outside that was measured. By default the student
+            finished last that was measured; without students, the model that was measured last.
+        output: the page, with its pictures beside it.
+    """
+
+    model: str | None = None
     output: Path | None = None
 
     def check(self) -> None:
@@ -42,43 +48,65 @@ class Params:
 
 
 def run(params: Params, work: WorkDirectory, reporter: Reporter = SILENT) -> dict[str, Any]:
-    """Write the page, its pictures and the same as Markdown; give what is on it, and a short table of one student.
+    """Write the page, its pictures and the same as Markdown; give what is on it, and a short table of one model.
 
     Raises:
-        MissingArtifactError: without a student, or when nothing of it was measured.
+        MissingArtifactError: without a student or a model that was measured, or when nothing was measured of it.
     """
     params.check()
-    student = work.get("students", params.student)
     evidence = gather(work)
     for reference, why in evidence.left_out.items():
         reporter.note(f"{reference} is left out: {why}")
-    if params.student is None:
-        student = _newest_measured(evidence) or student
-    lines = lines_of(evidence, student)
+    chosen = _newest(work, evidence) if params.model is None else _named(work, evidence, params.model)
+    lines = lines_of(evidence, chosen)
+    name = evidence.names[chosen]
     if not lines:
         raise MissingArtifactError(
-            f"nothing was measured of {student.reference} as it is now",
-            f"run: sentcompress eval-sts --sts FOLDER --model {student.name} --compare teacher --work {work.path}",
+            f"nothing was measured of {chosen} as it is now",
+            f"run: sentcompress eval-sts --sts FOLDER --model {name} --compare teacher --work {work.path}",
         )
     if any(line.teacher is None for line in lines):
         reporter.note("for a second column, run the evaluations with --compare teacher")
     report = compose(evidence, datetime.now(UTC))
     page = params.output or work.path / FOLDER / PAGE
     pictures = _write(report, page, reporter)
-    others = {other["label"] for one in evaluations_of(evidence, student) if (other := other_of(one.facts))}
+    others = {other["label"] for one in evaluations_of(evidence, chosen) if (other := other_of(one.facts))}
     return {
-        "student": student.name,
+        "student": name,
         "compared_with": sorted(others),
         "lines": [asdict(line) for line in lines],
-        "paths": {**_paths(work, student), "report": str(page)},
+        "paths": {**_paths(work, chosen), "report": str(page)},
         "markdown": render_markdown(report, f"{page.parent.as_posix()}/"),
         **_document(report, pictures),
     }
 
 
-def _newest_measured(evidence: Evidence) -> Artifact | None:
-    measured = [student.artifact for student in evidence.students if lines_of(evidence, student.artifact)]
-    return measured[-1] if measured else None
+def _newest(work: WorkDirectory, evidence: Evidence) -> str:
+    students = [student.artifact.reference for student in evidence.students]
+    measured = [reference for reference in students if lines_of(evidence, reference)]
+    if measured or students:
+        return (measured or students)[-1]
+    asked = _asked(evidence)
+    return asked[-1] if asked else work.get("students").reference
+
+
+def _named(work: WorkDirectory, evidence: Evidence, name: str) -> str:
+    students, asked = work.names("students"), _asked(evidence)
+    found = [reference for reference in asked if name in (evidence.names[reference], reference.removeprefix("model:"))]
+    if not found and (place := Path(name)).is_dir():
+        found = [reference for reference in asked if reference == f"model:{place.resolve()}"]
+    if name not in students and found:
+        return found[-1]
+    if name not in students and asked:
+        hint = did_you_mean(name, [*students, *(evidence.names[reference] for reference in asked)])
+        raise MissingArtifactError(f"no student and no model that was measured is called {name!r} in {work.path}", hint)
+    return work.get("students", name).reference
+
+
+def _asked(evidence: Evidence) -> list[str]:
+    """The models that were measured, other than beside another, in the order in which they were."""
+    asked = (str(evaluation.facts["model"]["reference"]) for evaluation in evidence.evaluations)
+    return list(dict.fromkeys(reversed(list(asked))))[::-1]
 
 
 def _write(report: Report, page: Path, reporter: Reporter) -> dict[str, Path]:
@@ -131,11 +159,17 @@ def _as_dict(section: str, table: Table) -> dict[str, Any]:
     return {"section": section, **asdict(table)}
 
 
-def _paths(work: WorkDirectory, student: Artifact) -> dict[str, str]:
-    """Where the student and what was made of it are."""
+def _paths(work: WorkDirectory, reference: str) -> dict[str, str]:
+    """Where the model and what was made of it are."""
+    kind, _, name = reference.partition("/")
+    if kind == "exports":
+        return {"export": str(work.get(kind, name).path)}
+    if kind != "students":
+        folder = Path(reference.removeprefix("model:"))
+        return {"model": str(folder)} if folder.is_dir() else {}
+    student = work.get(kind, name)
     paths = {"student": str(student.path / "model")}
-    for name in work.names("exports"):
-        export = work.get("exports", name)
+    for export in (work.get("exports", one) for one in work.names("exports")):
         if export.inputs.get(student.reference) == student.digest:
             paths["export"] = str(export.path)
             paths |= {path.stem: str(path) for path in sorted(export.path.rglob("*.onnx"))}

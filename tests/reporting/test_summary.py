@@ -10,7 +10,8 @@ import report_works as works
 from sentcompress.artifacts import WorkDirectory
 from sentcompress.reporting.evidence import gather
 from sentcompress.reporting.formats import amount, between, share, size
-from sentcompress.reporting.sections import sts
+from sentcompress.reporting.hints import missing
+from sentcompress.reporting.sections import overview, sts
 from sentcompress.reporting.sections.training import loss_of
 from sentcompress.reporting.summary import common, mean_over, summaries
 
@@ -46,6 +47,46 @@ def test_models_of_one_name_are_told_apart(tmp_path: Path) -> None:
     facts = {"evaluation": "bench", "model": works.described(small), "against": other}
     works.make(work, "evaluations", "bench-small", "bench", facts)
     assert gather(work).names == {"model:elsewhere/small": "elsewhere/small", "students/small": "students/small"}
+
+
+def test_a_model_from_outside_beside_another_is_one_that_the_report_is_about(tmp_path: Path) -> None:
+    work = WorkDirectory(tmp_path / "work")
+    works.sts(work, works.student(work, "small"))
+    works.guest(work, tmp_path / "short", 79.0)
+    evidence = gather(work)
+    assert list(evidence.names.values()) == ["big", "small", "short"]
+    guest = f"model:{tmp_path / 'short'}"
+    assert evidence.guests == {guest}
+    assert len({evidence.colour(reference) for reference in evidence.names}) == 3
+    assert evidence.colour("model:owner/big") == "teacher"
+    (quality,) = (table for table in overview.section(evidence).tables if table.title == "Quality")
+    assert [row[:2] for row in quality.rows] == [
+        ["big", "81.00"],
+        ["small", "80.50 (99.4%)"],
+        ["short", "78.50 (96.9%)"],
+    ]
+    (rows,) = (table.rows for table in sts.section(evidence).tables)
+    assert {row[1] for row in rows} == {"big", "small", "short"}
+    assert f"sentcompress bench --model {tmp_path / 'short'} --against teacher --work {work.path}" in missing(
+        evidence, "bench"
+    )
+
+
+def test_what_others_are_held_against_is_not_a_guest(tmp_path: Path) -> None:
+    work = WorkDirectory(tmp_path / "work")
+    works.guest(work, tmp_path / "short")
+    facts = {"evaluation": "bench", "model": works.TEACHER, "against": {**works.TEACHER, "reference": "model:larger"}}
+    works.make(work, "evaluations", "bench-big", "bench", facts)
+    assert gather(work).guests == {f"model:{tmp_path / 'short'}"}
+
+
+def test_a_folder_that_holds_another_model_by_now_counts_as_it_was_measured_last(tmp_path: Path) -> None:
+    work = WorkDirectory(tmp_path / "work")
+    works.guest(work, tmp_path / "short", 60.0, "5" * 64)
+    works.guest(work, tmp_path / "short", 79.0, "6" * 64)
+    evidence = gather(work)
+    assert [one.artifact.name for one in evidence.evaluations] == ["sts-short-6"]
+    assert evidence.left_out == {"evaluations/sts-short-5": f"it measured an earlier {tmp_path / 'short'}"}
 
 
 def test_scores_on_different_data_stand_in_different_tables(tmp_path: Path) -> None:

@@ -233,3 +233,32 @@ def test_the_table_names_both_models(measured: WorkDirectory, capsys: pytest.Cap
 def test_without_a_student_it_says_how_to_make_one(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert _run(["report", "--work", str(tmp_path)]) == 1
     assert "sentcompress distill" in capsys.readouterr().err
+
+
+def test_a_model_from_outside_has_a_report_without_any_student(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    work, folder = WorkDirectory(tmp_path / "work"), tmp_path / "models" / "short"
+    folder.mkdir(parents=True)
+    works.guest(work, folder)
+    monkeypatch.chdir(folder.parent)
+    for model in (None, "short", "./short", str(folder)):
+        result = report.run(report.Params(model), work)
+        assert result["student"] == "short"
+        assert result["paths"]["model"] == str(folder)
+        assert {line["source"] for line in result["lines"]} == {"evaluations/sts-short-6"}
+    page = (work.path / "report" / "report.html").read_text(encoding="utf-8")
+    assert "1 model, 1 evaluation in" in words(tree(page))
+    assert _run(["report", "--model", "shrot", "--work", str(work.path)]) == 1
+    assert "did you mean short?" in capsys.readouterr().err.replace("\n", " ")
+
+
+def test_an_export_has_a_report_of_its_own(tmp_path: Path) -> None:
+    work = works.full_work(tmp_path / "work")
+    export = work.get("exports", "small")
+    facts = work.get("evaluations", "sts-small").facts
+    model = {**facts["model"], "label": "small (export)", "reference": export.reference, "digest": export.digest}
+    works.make(work, "evaluations", "sts-of-export", "eval-sts", {**facts, "model": model})
+    result = report.run(report.Params("small (export)"), work)
+    assert result["paths"]["export"] == str(export.path)
+    assert report.run(report.Params("small"), work)["student"] == "small"

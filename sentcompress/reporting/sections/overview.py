@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 
 from sentcompress.reporting.charts import Point, dots, scatter
-from sentcompress.reporting.evidence import Evidence, Source, is_ours
+from sentcompress.reporting.evidence import Evidence, Source
 from sentcompress.reporting.formats import amount, number, share, size, times
 from sentcompress.reporting.parts import Chart, Section, Table
 from sentcompress.reporting.sections.retrieval import METRICS
@@ -70,14 +70,14 @@ def _table(
 def _mean_column(
     what: str, of: str, found: Sequence[Summary], scores: Callable[[Summary], Mapping[str, float]]
 ) -> tuple[str, Cell]:
-    """Mean scores over what all have in common, with the share of the one model from outside that has them."""
+    """Mean scores over what all have in common, with the share of the one that others are held against."""
     names = common([scores(summary) for summary in found])
 
     def score(summary: Summary) -> float | None:
         return mean_over(scores(summary), names)
 
     def cell(summary: Summary) -> str:
-        kept = _share_of_other(found, score, summary) if is_ours(summary.reference) else None
+        kept = _share_of_other(found, score, summary) if summary.compared else None
         return _beside(score(summary), kept)
 
     return f"{what} ({_listed(names, of)})", cell
@@ -132,7 +132,7 @@ def _kept_chart(evidence: Evidence, found: Sequence[Summary]) -> list[Chart]:
 
 def _shares_kept(found: Sequence[Summary]) -> dict[str, list[tuple[Summary, float | None]]]:
     """A row for each STS set, each retrieval data set, and the mean of the transfer tasks, of our models."""
-    ours = [summary for summary in found if is_ours(summary.reference)]
+    ours = [summary for summary in found if summary.compared]
     rows: dict[str, list[tuple[Summary, float | None]]] = {}
     for name in dict.fromkeys(name for summary in ours for name in summary.sts):
         rows[name] = [(summary, _share_of_other(found, partial(_sts, name), summary)) for summary in ours]
@@ -150,9 +150,9 @@ def _sts(name: str, summary: Summary) -> float | None:
 
 
 def _share_of_other(found: Sequence[Summary], score: Quality, summary: Summary) -> float | None:
-    """In percent of the score of the one model from outside that has one."""
-    outside = [score(other) for other in found if not is_ours(other.reference)]
-    known = [value for value in outside if value is not None]
+    """In percent of the score of the one model that others are held against and that has one."""
+    others = [score(other) for other in found if not other.compared]
+    known = [value for value in others if value is not None]
     own = score(summary)
     return 100 * own / known[0] if own is not None and len(known) == 1 and known[0] > 0 else None
 
@@ -191,7 +191,7 @@ def _quality(found: Sequence[Summary]) -> tuple[str, Quality, str]:
 
 def _neighbours(summary: Summary) -> float | None:
     # What the others are held against shares all of its own.
-    return summary.neighbours if is_ours(summary.reference) else 100.0
+    return summary.neighbours if summary.compared else 100.0
 
 
 def _vector_bytes(summary: Summary) -> float | None:
@@ -201,7 +201,7 @@ def _vector_bytes(summary: Summary) -> float | None:
 def _relative_time(summary: Summary) -> float | None:
     if summary.times_faster:
         return 100 / summary.times_faster
-    return None if is_ours(summary.reference) or summary.sentences_per_second is None else 100.0
+    return None if summary.compared or summary.sentences_per_second is None else 100.0
 
 
 def _point(evidence: Evidence, summary: Summary, x: float | None, y: float | None) -> Point | None:
