@@ -21,6 +21,8 @@ FEWEST = 10
 # Unrelated sentences of a good encoder have cosines of 0 to 0.6. Beyond this they cannot be told apart any more.
 COLLAPSED_COSINE = 0.98
 COLLAPSED_RANK = 2.0
+# Vectors of two dimensions use no more than two directions: of few, a quarter of what is beyond a line is asked for.
+NARROW_SHARE = 0.25
 # Points of dev score below the best one (or below the start) that no noise explains.
 LOST = 20.0
 # A rate that some methods bear with, and one that hardly any does.
@@ -34,15 +36,18 @@ class Health:
     Attributes:
         mean_cosine: of two different sentences.
         effective_rank: how many directions are in use, see `evaluation.geometry`.
+        dimension: how many there are.
     """
 
     mean_cosine: float
     effective_rank: float
+    dimension: int
 
     @property
     def collapsed(self) -> bool:
         """Whether all sentences have next to the same vector, or all lie on a line."""
-        return self.mean_cosine > COLLAPSED_COSINE or self.effective_rank < COLLAPSED_RANK
+        least = min(COLLAPSED_RANK, 1 + NARROW_SHARE * (self.dimension - 1))
+        return self.mean_cosine > COLLAPSED_COSINE or self.effective_rank < least
 
 
 class Watch:
@@ -63,16 +68,17 @@ class Watch:
         if sum(map(len, self._seen)) < FEWEST:
             return None
         vectors = np.unique(np.concatenate(self._seen)[:SAMPLE], axis=0)
+        dimension = int(vectors.shape[1])
         if len(vectors) == 1:
-            return Health(1.0, 1.0)
+            return Health(1.0, 1.0, dimension)
         if not np.isfinite(vectors).all():
             return None
         lengths = np.linalg.norm(vectors, axis=1, keepdims=True)
         unit = vectors / np.maximum(lengths, 1e-12)
         try:
-            return Health(anisotropy(unit), effective_rank(unit))
+            return Health(anisotropy(unit), effective_rank(unit), dimension)
         except UndefinedError:
-            return Health(1.0, 1.0)
+            return Health(1.0, 1.0, dimension)
 
 
 @dataclass(frozen=True)
@@ -90,6 +96,7 @@ def diagnose(
     best: float,
     settings: Settings,
     watched: Mapping[str, float],
+    still: bool = False,
 ) -> Diagnosis | None:
     """What is wrong with the student and why that is likely; None while nothing is.
 
@@ -97,7 +104,12 @@ def diagnose(
         health: of the newest weights.
         score, best: dev scores: the newest, and the best so far (the start counts).
         watched: what the method shows beside its loss.
+        still: whether no step since the last look had any gradient.
     """
+    if still:
+        return Diagnosis(
+            "still", f"the loss has no gradient, so nothing is learnt; likely cause: {_stillness(settings)}"
+        )
     cause, why = _cause(settings, watched)
     if health is not None and health.collapsed:
         found = (
@@ -109,6 +121,12 @@ def diagnose(
         found = f"the student has lost what it had learnt: dev {score:.2f} after {best:.2f}; likely cause: {why}"
         return Diagnosis(f"lost, {cause}", found)
     return None
+
+
+def _stillness(settings: Settings) -> str:
+    if settings.batch_size * settings.grad_accum == 1:
+        return "a batch of one sentence has no other to be told apart from; use a larger --batch-size"
+    return "the student gives its targets already, or the loss is saturated: look at its terms and at the data"
 
 
 def _cause(settings: Settings, watched: Mapping[str, float]) -> tuple[str, str]:

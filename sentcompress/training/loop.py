@@ -133,7 +133,7 @@ class Training:
                 evaluate = last or progress.step % eval_every == 0
                 if evaluate or progress.step % LOOK_EVERY == 0:
                     self._check(window)
-                    score = self._evaluate(model) if evaluate else None
+                    score = self._evaluate(model, still=window.still()) if evaluate else None
                     self._tell({**window.take(), "lr": rate, "dev": score, "best": progress.best_score}, log)
                 if last:
                     progress.stopped = "all steps done"
@@ -211,14 +211,17 @@ class Training:
             "try a lower --lr" + ("" if self.progress.dtype == "float32" else ", or --dtype float32"),
         )
 
-    def _evaluate(self, model: nn.ModuleDict) -> float:
+    def _evaluate(self, model: nn.ModuleDict, *, still: bool = False) -> float:
         """Take the dev score, keep the weights if it is the best one, and see whether to stop."""
         progress, patience = self.progress, self.settings.patience
         model.eval()
         watch = Watch(self.vectors)
         with self.mean.in_place() if self.mean else nullcontext():
             score = self.dev.score(watch, self.device)
-            if progress.best_score is None or score > progress.best_score:
+            # Of equal scores the earlier one stays, but for the start's: a coarse score tells nothing against having
+            # trained, and a head that was drawn at random is no student.
+            ahead_of_start = progress.best_step == 0 < progress.step and score == progress.best_score
+            if progress.best_score is None or score > progress.best_score or ahead_of_start:
                 progress.best_score, progress.best_step = score, progress.step
                 progress.best_sentences = progress.sentences
                 self.best = copy_weights(self.encoder, self.method)
@@ -226,10 +229,10 @@ class Training:
         waited = (progress.sentences - progress.best_sentences) / len(self.plan.rows)
         if patience is not None and waited >= patience:
             progress.stopped = f"no better dev score in {patience:g} epochs"
-        self._diagnose(watch.health(), score)
+        self._diagnose(watch.health(), score, still)
         return score
 
-    def _diagnose(self, health: Health | None, score: float) -> None:
+    def _diagnose(self, health: Health | None, score: float, still: bool) -> None:
         """Say so when the student becomes useless, once for each new reason."""
         progress = self.progress
         if health is not None:
@@ -240,6 +243,7 @@ class Training:
             best=score if progress.best_score is None else progress.best_score,
             settings=self.settings,
             watched=self.method.watched(),
+            still=still,
         )
         if found and found.kind != progress.wrong:
             self.reporter.warn(f"step {progress.step}: {found.text}")

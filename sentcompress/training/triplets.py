@@ -17,6 +17,8 @@ from sentcompress.training.token_cache import TokenCache
 
 HELD_OUT = 1000
 HELD_OUT_SHARE = 0.02
+# Of few triplets more are held out: a score of two anchors can be 0, 50 or 100 and nothing else.
+LEAST, LARGEST_SHARE = 50, 0.2
 
 
 class KeptSentences:
@@ -74,11 +76,15 @@ class TripletData:
         return collate_triplets(mine, self.tokens, self.pad, beside)
 
     def split(self, seed: int) -> tuple[Rows, Rows]:
-        """Numbers of the triplets to train on, and of those held out: 2%, at most 1,000, whole anchors.
+        """Numbers of the triplets to train on, and of those held out, whole anchors.
+
+        Held out are 2%, at most 1,000 and at least 50, or a fifth of fewer than 250.
 
         Triplets with a held-out anchor as their anchor or positive are in neither part.
         """
-        count = min(HELD_OUT, max(2, round(HELD_OUT_SHARE * len(self.triplets))), len(self.triplets))
+        total = len(self.triplets)
+        least = max(2, min(LEAST, round(LARGEST_SHARE * total)))
+        count = min(HELD_OUT, max(least, round(HELD_OUT_SHARE * total)), total)
         held = np.sort(np.random.default_rng((seed, len(self.triplets))).choice(len(self.triplets), count, False))
         shared = np.isin(self.triplets[:, :2], self.triplets[held, 0]).any(axis=1)
         return np.flatnonzero(~shared), held

@@ -17,12 +17,14 @@ class Window:
     def _clear(self) -> None:
         self._terms: dict[str, Tensor] = {}
         self._health: Tensor | None = None
+        self._norms: Tensor | None = None
         self.steps = self._sentences = 0
         self._seconds = 0.0
 
     def add(self, terms: Mapping[str, Tensor], gradient_norm: Tensor, sentences: int, seconds: float) -> None:
         """Count one step."""
-        health = gradient_norm.detach()
+        health = norm = gradient_norm.detach()
+        self._norms = norm if self._norms is None else self._norms + norm
         for name, term in terms.items():
             value = term.detach()
             self._terms[name] = self._terms[name] + value if name in self._terms else value
@@ -35,6 +37,10 @@ class Window:
     def finite(self) -> bool:
         """Whether all losses and gradients since the last look were finite numbers."""
         return self._health is None or math.isfinite(float(self._health))
+
+    def still(self) -> bool:
+        """Whether no step since the last look had any gradient at all."""
+        return self._norms is not None and float(self._norms) == 0.0
 
     def take(self) -> dict[str, float]:
         """Mean loss terms and sentences a second since the last call."""

@@ -160,3 +160,23 @@ def test_a_checkpoint_holds_all_that_the_next_loss_depends_on(name: str) -> None
     again.load_state_dict(torch.load(file, weights_only=True))
     views = views_of(method, 5, 9)
     assert float(total(method, views).detach()) == float(total(again, views).detach())
+
+
+HEADS = [
+    (name, choice)
+    for name in METHODS
+    for choice in (method_class(name).options["head"].choices if "head" in method_class(name).options else [None])
+]
+
+
+@pytest.mark.parametrize(("name", "head"), HEADS)
+def test_a_student_has_a_target_where_what_is_deployed_is_what_was_compared(name: str, head: str | None) -> None:
+    """Else a cosine to the target would compare two spaces that nothing brings together."""
+    torch.manual_seed(0)
+    tensors = {"pca_weight": torch.randn(4, D_S), "pca_mean": torch.randn(D_S), "prototypes": torch.randn(3, D_S)}
+    shapes = Shapes(D_S, D_S, tensors, D_S, D_S, LAYERS, D_S, HARD, D_S)
+    method = method_class(name)(shapes, {"head": head} if head else {})
+    student = torch.randn(5, D_S)
+    # CRD compares neither with the other: both go through heads into a space of their own.
+    compared = name != "crd" and torch.equal(method.deploy(student), method.predict(student))
+    assert method.has_target() == compared

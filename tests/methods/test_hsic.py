@@ -107,6 +107,13 @@ def test_squared_distances_keep_their_digits_far_from_the_origin_and_never_fall_
     assert torch.equal(same, torch.zeros(5, 5))
 
 
+def test_rows_that_are_next_to_alike_are_not_a_negative_distance_apart() -> None:
+    """The product form of |a - b|^2 loses digits, more of them the longer the rows are."""
+    rows = 5 * torch.randn(64, 32, generator=torch.Generator().manual_seed(0))
+    rows[1:33] = rows[0] * (1 + 1e-7 * torch.randn(32, 1, generator=torch.Generator().manual_seed(1)))
+    assert float(squared_distances(rows).min()) == 0
+
+
 def test_the_mean_of_the_kernel_leaves_the_diagonal_out() -> None:
     values = gram(X, "rbf", 0.3)
     wanted = (values.sum() - np.trace(values)) / (6 * 5)

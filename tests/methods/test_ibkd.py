@@ -22,6 +22,17 @@ def numbers(seed: int = 0) -> dict[str, np.ndarray]:
     return {name: random.normal(size=(B, size)) for name, size in sizes.items()}
 
 
+def hsic_of(x: np.ndarray, s: np.ndarray, kernel: str, gamma: float) -> float:
+    """With n - 1 as the divisor."""
+    n = len(x)
+    centring = np.eye(n) - 1 / n
+    grams = []
+    for v in (x, s):
+        squares = ((v[:, None] - v[None]) ** 2).sum(-1)
+        grams.append({"rbf": np.exp(-gamma * squares), "imq": (gamma + squares) ** -0.5, "linear": v @ v.T}[kernel])
+    return float(np.trace(grams[0] @ centring @ grams[1] @ centring)) / (n - 1) ** 2
+
+
 def rbf_hsic(x: np.ndarray, s: np.ndarray, gamma: float, below: int) -> float:
     n = len(x)
     centring = np.eye(n) - 1 / n
@@ -63,6 +74,14 @@ def test_the_loss_and_its_gradients_are_the_equation(detach: bool) -> None:
     else:
         assert views["inputs"].grad is not None
         np.testing.assert_allclose(views["inputs"].grad.numpy(), by_inputs, atol=1e-7)
+
+
+@pytest.mark.parametrize("kernel", ["rbf", "imq", "linear"])
+def test_the_kernel_that_is_asked_for(kernel: str) -> None:
+    n = numbers()
+    method, _, _ = make({"kernel": kernel, "gamma": 0.2, "beta": 0.7})
+    terms = method.objective(**{name: torch.tensor(value) for name, value in n.items()})
+    assert float(terms["hsic"]) == pytest.approx(0.7 * hsic_of(n["inputs"], n["student"], kernel, 0.2), rel=1e-9)
 
 
 def test_the_papers_divisor() -> None:

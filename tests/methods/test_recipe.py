@@ -14,7 +14,8 @@ from sentcompress.methods.recipe import Number, Option, Recipe, parse_options
 
 OPTIONS = {
     "tanh": Option(False, "", ""),
-    "queue": Option(10, "", "", minimum=0),
+    "queue": Option(10, "", "", minimum=0, maximum=5000),
+    "learnt": Option(0.0, "", "", minimum=1e-6, or_zero=True),
     "temperature": Option(0.0, "", ""),
     "reduction": Option("sum", "", "", choices=("sum", "mean")),
 }
@@ -46,7 +47,15 @@ def test_every_method_says_what_it_is(method: type[Method]) -> None:
 
 @pytest.mark.parametrize(
     ("setting", "value"),
-    [("tanh=true", True), ("tanh=no", False), ("queue=0", 0), ("temperature=0.05", 0.05), ("reduction=mean", "mean")],
+    [
+        ("tanh=true", True),
+        ("tanh=no", False),
+        ("queue=0", 0),
+        ("learnt=0", 0.0),
+        ("learnt=1e-6", 1e-6),
+        ("temperature=0.05", 0.05),
+        ("reduction=mean", "mean"),
+    ],
 )
 def test_an_option_is_set_by_name_and_value(setting: str, value: object) -> None:
     values, faults = parse_options(OPTIONS, [setting])
@@ -62,6 +71,8 @@ def test_an_option_is_set_by_name_and_value(setting: str, value: object) -> None
         ("tanh=maybe", "true or false"),
         ("queue=1.5", "a number of type int"),
         ("queue=-1", "at least 0"),
+        ("queue=5001", "at most 5,000"),
+        ("learnt=1e-9", "0, or at least 1e-06"),
         ("temperature=nan", None),
         ("temperature=inf", "a number of type float"),
         ("reduction=max", "one of sum, mean"),

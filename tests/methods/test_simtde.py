@@ -95,6 +95,8 @@ def test_weights_in_place_of_alpha() -> None:
 def test_terms_that_look_at_the_batch_are_off_by_default_and_on_by_weight() -> None:
     n = numbers()
     assert not make({}).contrastive
+    assert make({"contrast": 0.1}).contrastive
+    assert make({"relation": 0.1}).contrastive
     method = make({"contrast": 0.2, "temperature": 0.1, "relation": 3.0})
     assert method.contrastive
     terms = method.objective(**tensors(n))

@@ -115,6 +115,13 @@ def test_the_table_is_the_truncated_svd() -> None:
     assert torch.allclose(narrow @ narrow.T, wanted @ wanted.T, atol=1e-4)
 
 
+def test_positions_that_electra_does_not_have_are_refused() -> None:
+    relative = teacher("bert")
+    relative.config.position_embedding_type = "relative_key"
+    with pytest.raises(InputError, match="positions of type 'relative_key'"):
+        factorised(relative, 1, NARROW, "the teacher")
+
+
 def test_other_architectures_and_widths_are_refused() -> None:
     other = DistilBertModel(DistilBertConfig(vocab_size=50, dim=16, n_layers=1, n_heads=2, hidden_dim=16))
     with pytest.raises(InputError, match="distilbert") as caught:

@@ -21,7 +21,7 @@ from sentcompress.cli.main import _run
 from sentcompress.corpora.sentence_table import SCHEMA, TRIPLET_SCHEMA, SentenceTable
 from sentcompress.errors import InputError, MissingArtifactError, UsageError
 from sentcompress.exporting.lineage import command_line
-from sentcompress.models.layout import load_encoder
+from sentcompress.models.layout import load_encoder, save_encoder
 from sentcompress.models.sources import resolve
 from sentcompress.progress import SILENT
 from sentcompress.stages import mine_negatives, status, teacher_embed
@@ -357,3 +357,25 @@ def test_the_command_shows_what_it_found(
     assert f"sentcompress finetune --sentences mined --work {work.path}" in captured.err
     assert _run([*words, "--max-score", "0", "--work", str(work.path), "--json"]) == 0
     assert json.loads(capsys.readouterr().out)["facts"]["negatives"] == 2
+
+
+def test_a_student_mines_with_its_own_vectors(
+    work: WorkDirectory, tiny_model: Path, pairs: Path, tmp_path: Path
+) -> None:
+    """`student` is the one finished last, and no other model than the teacher's says the same."""
+    encoder = load_encoder(resolve(str(tiny_model)))
+    for number, name in enumerate(("older", "newer"), 1):
+        with torch.no_grad():
+            torch.manual_seed(number)
+            for parameter in encoder.parameters():
+                parameter.add_(0.5 * torch.randn_like(parameter))
+        with work.build(Request("students", name, "distill", {"number": number})) as build:
+            save_encoder(encoder, build.path / "model")
+            build.finish({"dimension": encoder.dimension})
+    newest = work.get("students", "newer").path / "model"
+    artifact = run(Params(model="student", rules=Rules(**TOP), pairs=pairs), work)
+    found = triplets_of(artifact)
+    for query, positive, negatives in found:
+        assert negatives == [text for text in ranked(newest, query, POSITIVES) if text != positive][:3]
+    assert artifact.facts["model"] == "newer"
+    assert found != triplets_of(mine(work, tiny_model, pairs=pairs, name="teacher"))

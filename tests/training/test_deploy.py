@@ -5,11 +5,14 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
+import torch
 from distilling import make_work, write_dev
 from tiny_models import make_sentences
 
 from sentcompress.errors import TrainingError
+from sentcompress.models.encoder import Encoder
 from sentcompress.stages import distill
+from sentcompress.training import deploy
 from sentcompress.training.loop import Training
 from sentcompress.training.settings import Overrides
 
@@ -29,3 +32,24 @@ def test_weights_that_are_not_those_chosen_are_not_saved(
     with pytest.raises(TrainingError, match="the weights chosen by a dev score of"):
         distill.run(distill.Params("mse", "teacher:2", dev=dev, numbers=numbers, name="ruin"), work)
     assert "ruin" not in work.names("students")
+
+
+def test_a_saved_student_that_scores_otherwise_is_not_kept(
+    tmp_path: Path, tiny_model: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As if a layer had been left out of the folder."""
+    texts = make_sentences(200)
+    work, dev = make_work(tmp_path / "work", tiny_model, texts), write_dev(tmp_path / "dev.tsv", texts[:40])
+    numbers = Overrides(epochs=1, batch_size=16, max_steps=2, dtype="float32", device="cpu")
+    honest = deploy.read_back
+
+    def read_back(encoder: Encoder, folder: Path) -> Encoder:
+        saved = honest(encoder, folder)
+        with torch.no_grad():
+            saved.transformer.embeddings.word_embeddings.weight.mul_(-3)
+        return saved
+
+    monkeypatch.setattr(deploy, "read_back", read_back)
+    with pytest.raises(TrainingError, match=r"the saved student scores .* where the trained one scored"):
+        distill.run(distill.Params("mse", "teacher:2", dev=dev, numbers=numbers), work)
+    assert not work.names("students")

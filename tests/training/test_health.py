@@ -55,7 +55,7 @@ def test_what_is_no_number_is_left_to_the_loss() -> None:
 
 def test_a_reason_is_the_same_for_as_long_as_it_lasts() -> None:
     def kind(cosine: float, **given: float) -> str:
-        found = diagnose(Health(cosine, 1.2), score=80.0, best=80.0, settings=SETTINGS, watched=given)
+        found = diagnose(Health(cosine, 1.2, 16), score=80.0, best=80.0, settings=SETTINGS, watched=given)
         assert found is not None
         return found.kind
 
@@ -64,7 +64,7 @@ def test_a_reason_is_the_same_for_as_long_as_it_lasts() -> None:
 
 
 def test_the_likely_cause_is_named() -> None:
-    flat, fine = Health(0.999, 1.2), Health(0.2, 60.0)
+    flat, fine = Health(0.999, 1.2, 384), Health(0.2, 60.0, 384)
 
     def found(health: Health = flat, score: float = 80.0, best: float = 80.0, **given: float) -> str | None:
         settings = replace(SETTINGS, **{k: v for k, v in given.items() if k in vars(SETTINGS)})
@@ -80,3 +80,25 @@ def test_the_likely_cause_is_named() -> None:
     assert "gamma" not in str(found(linear_x=80.0))
     assert "temperature of 3.00" in str(found(temperature=3.0))
     assert "batches of 4" in str(found(batch_size=4))
+
+
+@pytest.mark.parametrize("dimension", [2, 3, 4])
+def test_few_dimensions_that_are_all_in_use_are_no_collapse(dimension: int) -> None:
+    vectors = torch.randn(100, dimension, generator=torch.Generator().manual_seed(0)) * torch.linspace(
+        1, 0.5, dimension
+    )
+    found = watched(vectors)
+    assert found is not None
+    assert not found.collapsed
+    line = watched(torch.linspace(-1, 1, 100).unsqueeze(1) * torch.ones(100, dimension))
+    assert line is not None
+    assert line.collapsed
+
+
+@pytest.mark.parametrize(("batch_size", "cause"), [(1, "a batch of one sentence"), (8, "gives its targets already")])
+def test_a_loss_without_a_gradient_is_told(batch_size: int, cause: str) -> None:
+    settings = replace(SETTINGS, batch_size=batch_size)
+    found = diagnose(Health(0.2, 60.0, 384), score=80.0, best=80.0, settings=settings, watched={}, still=True)
+    assert found is not None
+    assert "the loss has no gradient" in found.text
+    assert cause in found.text

@@ -15,6 +15,7 @@ from tiny_models import tiny_transformer
 from torch import Tensor
 
 from sentcompress.artifacts import Request, WorkDirectory
+from sentcompress.errors import TrainingError
 from sentcompress.methods.base import Method, Shapes
 from sentcompress.methods.ckd import CKD
 from sentcompress.methods.crd import CRD
@@ -339,3 +340,50 @@ def test_the_log_of_ibkd_holds_the_kernels_means_of_the_last_step(tmp_path: Path
         values = [np.exp(-gamma * ((a - b) ** 2).sum()) for i, a in enumerate(vectors) for b in vectors[:i]]
         assert 0.01 < last[name] < 0.99
         assert last[name] == pytest.approx(np.mean(values), rel=1e-4)
+
+
+class Fixed:
+    """A dev score that tells nothing but what it was told to, in turn; the last for good."""
+
+    protocol = "written down"
+
+    def __init__(self, *scores: float) -> None:
+        self.scores = list(scores)
+
+    def score(self, vectors: object, device: torch.device) -> float:
+        return self.scores.pop(0) if len(self.scores) > 1 else self.scores[0]
+
+
+@pytest.mark.parametrize(
+    ("scores", "best"),
+    [((50.0,), 1), ((50.0, 40.0, 50.0), 2), ((50.0, 49.0), 0), ((50.0, 60.0), 1), ((9.0, 9.0, 10.0), 2)],
+)
+def test_of_equal_scores_the_first_after_the_start_is_kept(
+    tmp_path: Path, scores: tuple[float, ...], best: int
+) -> None:
+    """A start that is as good as what was trained may be so by a score that can say little: two held-out anchors."""
+    training = make_training(tmp_path, make_method(SimTDE), [[0, 1, 2, 3], [4, 5, 6, 7], [8, 9, 10, 11]])
+    training.dev = Fixed(*scores)
+    assert training.run().best_step == best
+
+
+def test_what_is_no_number_is_told_before_it_is_scored_and_forgotten(tmp_path: Path) -> None:
+    """The window of the newest steps is emptied at each look, checkpoint or not."""
+    training = make_training(tmp_path, make_method(SimTDE), [[0, 1, 2, 3]] * 4, eval_every=2)
+    assert training.settings.checkpoint_seconds > 10
+    whole, calls = training.method.objective, [0]
+
+    def broken(**views: Tensor) -> dict[str, Tensor]:
+        calls[0] += 1
+        return {name: term * (torch.nan if calls[0] == 1 else 0.0) for name, term in whole(**views).items()}
+
+    training.method.objective = broken  # type: ignore[method-assign]
+    with pytest.raises(TrainingError, match=r"no number at all \(step 1 to 2\)"):
+        training.run()
+
+
+def test_a_batch_of_one_has_nothing_to_learn_from_and_that_is_told(tmp_path: Path) -> None:
+    training = make_training(tmp_path, make_method(IBKD), [[row] for row in range(6)], batch_size=1, eval_every=2)
+    progress = training.run()
+    assert "the loss has no gradient" in progress.warning
+    assert "--batch-size" in progress.warning

@@ -1,13 +1,16 @@
-"""Triplets held out: none of them is trained on, in either direction."""
+"""Triplets held out: none of them is trained on, in either direction, and the score of the rest is its definition."""
 
 from __future__ import annotations
 
 from pathlib import Path
 
 import numpy as np
+import pytest
+import torch
 
+from sentcompress.training.dev import LOWEST
 from sentcompress.training.token_cache import TokenCache
-from sentcompress.training.triplets import TripletData
+from sentcompress.training.triplets import TripletData, TripletDev
 
 
 def test_pairs_in_both_directions_do_not_leak(tmp_path: Path) -> None:
@@ -18,7 +21,32 @@ def test_pairs_in_both_directions_do_not_leak(tmp_path: Path) -> None:
     back = np.stack([first + 1, first, negatives], axis=1)
     data = TripletData(np.concatenate([there, back]), TokenCache(tmp_path, 0), pad=0)
     rows, held = data.split(seed=0)
-    assert len(held) == 8
+    assert len(held) == 50
     trained = {tuple(sorted(pair)) for pair in data.triplets[rows, :2].tolist()}
     assert not trained & {tuple(sorted(pair)) for pair in data.triplets[held, :2].tolist()}
     assert len(rows) >= 400 - 2 * len(held)
+
+
+@pytest.mark.parametrize(("triplets", "held"), [(6, 2), (30, 6), (100, 20), (300, 50), (5_000, 100), (200_000, 1_000)])
+def test_of_few_triplets_more_are_held_out(tmp_path: Path, triplets: int, held: int) -> None:
+    data = TripletData(np.arange(3 * triplets).reshape(-1, 3), TokenCache(tmp_path, 0), pad=0)
+    rows, out = data.split(seed=0)
+    assert (len(rows), len(out)) == (triplets - held, held)
+
+
+def test_the_score_is_the_share_of_anchors_whose_positive_is_the_nearest_text() -> None:
+    generator = np.random.default_rng(0)
+    texts = 24
+    vectors = generator.normal(size=(texts, 3))
+    places = np.array([generator.permutation(texts)[:4] for _ in range(40)])
+    places[7, 1] = places[5, 0]  # an anchor that is another's positive is no rival of itself
+    dev = TripletDev([[number] for number in range(texts)], places, pad=0)
+    unit = vectors / np.linalg.norm(vectors, axis=1, keepdims=True)
+    others = set(places[:, 1:].ravel())
+    right = sum(
+        all(unit[a] @ unit[p] > unit[a] @ unit[other] for other in others - {a, p}) for a, p in places[:, :2].tolist()
+    )
+    assert 0 < right < len(places)
+    table = torch.tensor(vectors)
+    assert dev.score(lambda ids, mask: table[ids[:, 0]], torch.device("cpu")) == pytest.approx(100 * right / 40)
+    assert dev.score(lambda ids, mask: table[ids[:, 0]] * torch.nan, torch.device("cpu")) == LOWEST
