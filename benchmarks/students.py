@@ -82,7 +82,7 @@ LONG = (
 )
 MIXED = f"--token-dim 128 --sentences mixed --teacher-vectors mixed {LONG}"
 # Such a start has brought the tokens where they belong, so that their term is left out.
-STARTED = f"--start sentences --set alpha=0 --warmup-steps 100 --epochs 6 --eval-every 250 {MIXED}"
+STARTED = f"--start sentences --set alpha=0 --warmup-steps 100 --epochs 6 {MIXED}"
 TOKENS = "--set token_weight=0.002"
 # Summed over 384 dimensions, the states of a token are about 14 apart at first, and unit sentence vectors 0.3.
 STATES = "--set states=0.1"
@@ -121,7 +121,7 @@ STUDENTS = {
     "simtde-9m": (
         f"{SIMTDE} teacher:3 --lr 5e-4 --max-steps 4500 --warmup-steps 300 --epochs 2 --eval-every 500 {TOKENS} {MIXED}"
     ),
-    "simtde-9m-states": f"{SIMTDE} teacher:3 --lr 5e-4 --max-steps 2500 {STATES} {STARTED}",
+    "simtde-9m-states": f"{SIMTDE} teacher:3 --lr 5e-4 --max-steps 2500 --eval-every 250 {STATES} {STARTED}",
     "simtde-9m-wide": f"{SIMTDE} simtde-9m-states --lr 4e-4 --max-steps 2200 --warmup-steps 100 {FURTHER} {WIDE}",
     "simtde-9m-nli": f"finetune --model simtde-9m-wide --lr 5e-5 {TRIPLETS}",
     "simtde-9m-mean": "average simtde-9m-wide simtde-9m-nli",
@@ -156,7 +156,8 @@ STUDENTS = {
     "simtde-9m-broad-4b": f"{SIMTDE} simtde-9m-broad-3 --seed 10 {BROAD_FORUM.format('reread-2')}",
     "simtde-9m-broad": "average simtde-9m-broad-4a simtde-9m-broad-4b",
     "simtde-5m": (
-        f"{SIMTDE} teacher:2 --vocabulary 24000 --feed-forward 768 --lr 5e-4 --max-steps 2200 {STATES} {STARTED}"
+        f"{SIMTDE} teacher:2 --vocabulary 24000 --feed-forward 768 --lr 5e-4 --max-steps 2200 --eval-every 200 "
+        f"{STATES} {STARTED}"
     ),
     "simtde-5m-more": (
         f"{SIMTDE} simtde-5m --lr 4e-4 --max-steps 4000 --warmup-steps 100 {FURTHER} --set alpha=0 --set states=0.05 "
@@ -168,7 +169,10 @@ STUDENTS = {
     ),
     "simtde-5m-nli": f"finetune --model simtde-5m-wider --lr 1e-4 {TRIPLETS}",
     "simtde-5m-mean": "average simtde-5m-wider simtde-5m-nli --weights 2,3",
-    "simtde-2m": f"{SIMTDE} teacher:1 --vocabulary 12000 --feed-forward 256 --lr 4e-4 --max-steps 5000 {STARTED}",
+    "simtde-2m": (
+        f"{SIMTDE} teacher:1 --vocabulary 12000 --feed-forward 256 --lr 4e-4 --max-steps 5000 "
+        f"--eval-every 250 {STARTED}"
+    ),
     "simtde-2m-deep": (
         f"{SIMTDE} teacher:1 --token-dim 128 --vocabulary 12000 --feed-forward 256 --passes 3 --start sentences "
         f"--lr 1e-3 --max-steps 7000 --warmup-steps 100 {FURTHER} --set alpha=0 --sentences wide "

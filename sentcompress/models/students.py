@@ -111,6 +111,9 @@ class Student:
                 its token table not be factorised.
         """
         encoder = load_encoder(self.source, pooling=self.pooling, trust_remote_code=self.trust_remote_code)
+        if self.token_dim is not None:
+            # First of all: fewer architectures have such a table than layers that can be taken.
+            check_factorisable(encoder.config, self.source.label)
         if self.vocabulary is not None:
             counts = count_tokens(encoder, texts)
             trim_vocabulary(encoder, self.vocabulary, counts, self.source.label, self.character_count)
@@ -133,7 +136,6 @@ class Student:
         activity: list[Activity] = []
         # Before the minutes that it takes, what would be wrong after them.
         if self.token_dim is not None:
-            check_factorisable(encoder.config, label)
             check_holds_states(encoder.config, self.token_dim, label)
         if self.feed_forward is not None:
             check_narrowable(encoder.config, self.feed_forward, label)

@@ -13,6 +13,8 @@ from sentcompress.errors import InputError, did_you_mean
 TOP_KEYS = ("title", "paper", "row", "inputs", "stage")
 ROW_KEYS = ("table", "model", "parameters", "metric", "score", "note")
 INPUT_KEYS = ("about", "optional")
+# Files of that form which lie beside recipes.
+NO_RECIPES = ("pyproject.toml",)
 
 
 @dataclass(frozen=True)
@@ -81,9 +83,11 @@ def read_recipe(path: Path) -> tuple[Recipe, list[str]]:
 
 def _toml(path: Path) -> dict[str, Any]:
     if not path.is_file():
-        known = [found.name for found in path.parent.glob("*.toml")] if path.parent.is_dir() else []
+        folder = path if path.is_dir() else path.parent
+        known = sorted(found.name for found in folder.glob("*.toml") if found.name not in NO_RECIPES)
         hint = did_you_mean(path.name, known) if known else "a recipe is a TOML file: see docs/run.md"
-        raise InputError(f"no recipe {path}", hint)
+        what = f"{path} is a folder, not a recipe" if path.is_dir() else f"no recipe {path}"
+        raise InputError(what, hint)
     try:
         return tomllib.loads(path.read_text(encoding="utf-8"))
     except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:

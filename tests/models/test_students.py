@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -61,6 +62,17 @@ def test_an_architecture_without_layers_of_its_own() -> None:
     with pytest.raises(InputError, match="'albert'") as caught:
         keep_last_layers(tiny_transformer("albert"), 2, "it")
     assert "bert, roberta" in str(caught.value.hint)
+
+
+def test_a_table_that_cannot_be_factorised_is_told_before_the_layers_are_looked_at(tmp_path: Path) -> None:
+    """More architectures have layers that can be taken; a hint that named those would lead to the next refusal."""
+    folder = make_tiny_model(tmp_path / "teacher")
+    albert = tiny_transformer("albert")
+    albert.save_pretrained(folder)
+    student = replace(teacher_layers("teacher:2", resolve(str(folder)), "auto", False), token_dim=8)
+    with pytest.raises(InputError, match="cannot be factorised: its architecture is 'albert'") as caught:
+        student.load()
+    assert caught.value.hint == "--token-dim works with bert, roberta, xlm-roberta, electra"
 
 
 def test_more_layers_than_there_are() -> None:

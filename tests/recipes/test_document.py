@@ -94,6 +94,14 @@ def test_no_such_file_names_its_neighbours(tmp_path: Path) -> None:
     assert raised.value.hint == "did you mean chain.toml?"
 
 
+def test_a_folder_is_no_recipe_and_a_project_is_none_either(tmp_path: Path) -> None:
+    write(tmp_path, WHOLE)
+    (tmp_path / "pyproject.toml").touch()
+    with pytest.raises(InputError, match="is a folder, not a recipe") as raised:
+        read_recipe(tmp_path)
+    assert raised.value.hint == "choose one of: chain.toml"
+
+
 def test_what_is_not_toml(tmp_path: Path) -> None:
     with pytest.raises(InputError, match=r"not valid TOML.*line 1"):
         read_recipe(write(tmp_path, "title = \n"))
