@@ -12,6 +12,9 @@ from sentcompress.methods.base import Method, Shapes, linear_head, unit
 from sentcompress.methods.queue_logsumexp import queue_logsumexp
 from sentcompress.methods.recipe import CODE, OURS, PAPER, Number, Option, Recipe
 
+# Of the queue: at 1,024 dimensions it would take 40 GB.
+LARGEST = 10_000_000
+
 
 class CKD(Method):
     """Pick one's own teacher vector among many (Gao et al. 2021, DistilCSE, stage 1).
@@ -46,12 +49,19 @@ class CKD(Method):
         patience=Number(3, f"{CODE}: stops after 3 epochs without a better dev score"),
     )
     options: ClassVar[Mapping[str, Option]] = {
-        "queue": Option(65_536, "teacher vectors that are kept as negatives; 0 is the batch alone", PAPER, minimum=0),
+        "queue": Option(
+            65_536,
+            "teacher vectors that are kept as negatives; 0 is the batch alone",
+            PAPER,
+            minimum=0,
+            maximum=LARGEST,
+        ),
         "temperature": Option(
             0.0,
             "a fixed temperature; 0 learns it, as scale = exp(p) from p = 1",
             f"{CODE}: learnt; {PAPER}: not named",
-            minimum=0,
+            minimum=1e-6,
+            or_zero=True,
         ),
         "head_start": Option(
             "random",

@@ -16,6 +16,9 @@ from sentcompress.methods.recipe import CODE, PAPER, Number, Option, Recipe
 # Pairs of random unit vectors that the normaliser is averaged over: a standard error of about 0.2%.
 PROBES = 1024
 
+# Of the memory, of either side.
+LARGEST = 10_000_000
+
 
 class CRD(Method):
     """Tell the pair of one sentence from pairs of two, yes or no (Tian, Krishnan and Isola 2019).
@@ -54,7 +57,7 @@ class CRD(Method):
     )
     options: ClassVar[Mapping[str, Option]] = {
         "dim": Option(128, "dimensions in which the two are compared", CODE, minimum=1),
-        "memory": Option(16_384, "K, the negatives of each side", CODE, minimum=1),
+        "memory": Option(16_384, "K, the negatives of each side", CODE, minimum=1, maximum=LARGEST),
         "temperature": Option(0.07, "tau", CODE, minimum=1e-6),
         "normaliser": Option(
             0.0,

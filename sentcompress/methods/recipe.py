@@ -97,7 +97,8 @@ class Option:
         help: what it does.
         source: where the default is from, and which reading the other values are.
         choices: the values allowed for a text option.
-        minimum: the smallest number allowed.
+        minimum, maximum: the smallest and the largest number allowed.
+        or_zero: whether 0 is allowed too, which is no number of that range but a word for something else.
     """
 
     default: bool | int | float | str
@@ -105,6 +106,8 @@ class Option:
     source: str
     choices: tuple[str, ...] = ()
     minimum: float | None = None
+    maximum: float | None = None
+    or_zero: bool = False
 
     @property
     def kind(self) -> str:
@@ -119,8 +122,12 @@ class Option:
         value = self._typed(text.strip())
         if self.choices and value not in self.choices:
             raise ValueError(f"must be one of {', '.join(self.choices)}, not {text!r}")
+        if self.or_zero and value == 0:
+            return value
         if self.minimum is not None and not float(value) >= self.minimum:
-            raise ValueError(f"must be at least {self.minimum:g}, not {text}")
+            raise ValueError(f"must be {'0, or ' if self.or_zero else ''}at least {self.minimum:g}, not {text}")
+        if self.maximum is not None and not float(value) <= self.maximum:
+            raise ValueError(f"must be at most {self.maximum:,.0f}, not {text}")
         return value
 
     def _typed(self, text: str) -> bool | int | float | str:

@@ -19,7 +19,8 @@ TRIPLET_OPTIONS: Mapping[str, Option] = {
         0.05,
         "a fixed temperature; 0 learns it, as scale = exp(p), beginning at `scale_start`",
         f"{PAPER}s (SimCSE, IBKD): 0.05; {CODE} of DistilCSE's stage 2: learnt",
-        minimum=0,
+        minimum=1e-6,
+        or_zero=True,
     ),
     "scale_start": Option(
         20.0, "1 / temperature at the start, where it is learnt", f"{CODE} of DistilCSE's stage 2", minimum=1e-6
