@@ -12,13 +12,16 @@ from sentcompress.methods.base import unit
 from sentcompress.methods.hsic import KERNELS, hsic, kernel, mean_off_diagonal
 from sentcompress.methods.recipe import CODE, OURS, PAPER, Option
 
+HSIC = f"{PAPER}, definition of HSIC"
+MODELS = f"{CODE}, simcse/models_unsup.py and simcse/models_sup.py"
+
 
 def bottleneck_options(beta: float, beta_source: str, gamma_source: str, layer_source: str) -> dict[str, Option]:
     """The switches of the term; stage 1 and stage 2 differ in the numbers."""
     return {
         "beta": Option(beta, "weight of the HSIC term", beta_source, minimum=0),
         "kernel": Option(
-            "rbf", "the kernel of both sides of HSIC", f"{PAPER}: all three; {CODE}: rbf", choices=KERNELS
+            "rbf", "the kernel of both sides of HSIC", f"{HSIC}: all three; {MODELS}: rbf", choices=KERNELS
         ),
         "gamma": Option(0.5, "width of the rbf kernel, or offset of imq; above 0", gamma_source),
         "layer": Option(
@@ -26,14 +29,14 @@ def bottleneck_options(beta: float, beta_source: str, gamma_source: str, layer_s
             "which of the student's hidden states X is the mean of; 0: the embedding layer, -2: last but one",
             layer_source,
         ),
-        "detach": Option(False, "take X as given: no gradient through it", f"{CODE}: false"),
+        "detach": Option(False, "take X as given: no gradient through it", f"{MODELS}: false"),
         "normalise": Option(
             False,
             "scale X and S to length one inside HSIC, which keeps rbf from vanishing on long vectors",
-            f"{PAPER} and {CODE}: false ({CODE}'s linear kernel: true); true is {OURS}",
+            f"{HSIC}, and {MODELS}: false (in the linear kernel of the first: true); elsewhere true is {OURS}",
         ),
         "divisor": Option(
-            "n-1", "HSIC is divided by the square of it", f"{CODE}: n-1; {PAPER}: n", choices=("n-1", "n")
+            "n-1", "HSIC is divided by the square of it", f"{MODELS}: n-1; {HSIC}: n", choices=("n-1", "n")
         ),
     }
 

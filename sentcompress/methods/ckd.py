@@ -12,6 +12,10 @@ from sentcompress.methods.base import Method, Shapes, linear_head, unit
 from sentcompress.methods.queue_logsumexp import queue_logsumexp
 from sentcompress.methods.recipe import CODE, OURS, PAPER, Number, Option, Recipe
 
+DETAILS = f"{PAPER}, training details"
+RUN = f"{CODE}, ckd_contrastive_run.sh"
+SCRIPT = f"{CODE}, ckd_contrastive.py"
+
 # Of the queue: at 1,024 dimensions it would take 40 GB.
 LARGEST = 10_000_000
 
@@ -38,35 +42,36 @@ class CKD(Method):
     needs = frozenset({"teacher"})
     contrastive = True
     recipe = Recipe(
-        lr=Number(2e-4, f"{CODE} for 110M parameters; 3e-4 for 52M and 14M"),
-        epochs=Number(20, CODE),
-        batch_size=Number(512, f"{PAPER} ({CODE}: 512 on each of 8 GPUs)"),
-        schedule=Number("cosine", CODE),
-        warmup_epochs=Number(0.1, f"{CODE}: a tenth of one epoch"),
-        clip=Number(1.0, CODE),
-        betas=Number("0.9 0.98", CODE),
-        eval_every=Number(125, CODE),
-        patience=Number(3, f"{CODE}: stops after 3 epochs without a better dev score"),
+        lr=Number(2e-4, f"{RUN}, for 110M parameters; 3e-4 for 52M and 14M, which no script has"),
+        epochs=Number(20, RUN),
+        batch_size=Number(512, f"{DETAILS}; {RUN}: 512 on each of 8 GPUs"),
+        schedule=Number("cosine", SCRIPT),
+        warmup_epochs=Number(0.1, f"{SCRIPT}: a tenth of one epoch"),
+        weight_decay=Number(0.01, f"{OURS}: AdamW's usual value; {SCRIPT}: 0, the default of transformers' AdamW"),
+        clip=Number(1.0, SCRIPT),
+        betas=Number("0.9 0.98", SCRIPT),
+        eval_every=Number(125, RUN),
+        patience=Number(3, f"{RUN}: stops after 3 epochs without a better dev score"),
     )
     options: ClassVar[Mapping[str, Option]] = {
         "queue": Option(
             65_536,
             "teacher vectors that are kept as negatives; 0 is the batch alone",
-            PAPER,
+            f"{DETAILS}, and {RUN}",
             minimum=0,
             maximum=LARGEST,
         ),
         "temperature": Option(
             0.0,
             "a fixed temperature; 0 learns it, as scale = exp(p) from p = 1",
-            f"{CODE}: learnt; {PAPER}: not named",
+            f"{SCRIPT}: learnt; not named in the paper",
             minimum=1e-6,
             or_zero=True,
         ),
         "head_start": Option(
             "random",
             "where M starts: torch's random values or the unit matrix",
-            f"{CODE}: random; identity is {OURS}",
+            f"{SCRIPT}: random; identity is {OURS}",
             choices=("random", "identity"),
         ),
     }

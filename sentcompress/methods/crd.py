@@ -11,7 +11,10 @@ from torch import Tensor
 from torch.nn import functional
 
 from sentcompress.methods.base import Method, Shapes, linear_head, unit
-from sentcompress.methods.recipe import CODE, PAPER, Number, Option, Recipe
+from sentcompress.methods.ibkd import SETUP, UNSUP
+from sentcompress.methods.recipe import CODE, PAPER, TRAINER, Number, Option, Recipe
+
+TRAIN = f"{CODE}, train_student.py"
 
 # Pairs of random unit vectors that the normaliser is averaged over: a standard error of about 0.2%.
 PROBES = 1024
@@ -48,21 +51,22 @@ class CRD(Method):
     # The negatives come from the memory alone.
     contrastive = False
     recipe = Recipe(
-        lr=Number(1e-4, f"as ibkd, whose tables it is in: {PAPER}"),
-        epochs=Number(10, f"as ibkd: {PAPER}"),
-        batch_size=Number(256, f"as ibkd: {PAPER}"),
-        schedule=Number("linear", f"as ibkd: {CODE}"),
-        weight_decay=Number(0.0, f"as ibkd: {CODE}"),
-        eval_every=Number(2000, f"as ibkd: {CODE}"),
+        lr=Number(1e-4, f"as ibkd, whose tables it is in: {SETUP}"),
+        epochs=Number(10, f"as ibkd: {SETUP}"),
+        batch_size=Number(256, f"as ibkd: {SETUP}"),
+        schedule=Number("linear", f"as ibkd: {UNSUP}: {TRAINER}"),
+        weight_decay=Number(0.0, f"as ibkd: {UNSUP}: {TRAINER}"),
+        clip=Number(1.0, f"as ibkd: {UNSUP}: {TRAINER}"),
+        eval_every=Number(2000, f"as ibkd: {UNSUP}"),
     )
     options: ClassVar[Mapping[str, Option]] = {
-        "dim": Option(128, "dimensions in which the two are compared", CODE, minimum=1),
-        "memory": Option(16_384, "K, the negatives of each side", CODE, minimum=1, maximum=LARGEST),
-        "temperature": Option(0.07, "tau", CODE, minimum=1e-6),
+        "dim": Option(128, "dimensions in which the two are compared", TRAIN, minimum=1),
+        "memory": Option(16_384, "K, the negatives of each side", TRAIN, minimum=1, maximum=LARGEST),
+        "temperature": Option(0.07, "tau", TRAIN, minimum=1e-6),
         "normaliser": Option(
             0.0,
             "z; 0 takes the mean of exp(u v / tau) over random directions",
-            f"{CODE}: its mean in the first batch; {PAPER}: 1 / number of training sentences",
+            f"{CODE}, crd/memory.py: its mean in the first batch; {PAPER}, definition of h: 1 / training sentences",
             minimum=0,
         ),
     }

@@ -11,7 +11,7 @@ HEAD = Option(
     "auto",
     "a linear layer after the student: none where its vectors are as wide as the teacher's, else kept (auto); kept:"
     " learnt and deployed, vectors as wide as the teacher's; thrown: learnt and thrown away",
-    OURS,
+    f"{OURS}: vectors stay as wide as the teacher's",
     choices=("auto", "kept", "thrown"),
 )
 

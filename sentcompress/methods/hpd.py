@@ -11,6 +11,12 @@ from torch import Tensor
 from sentcompress.methods.base import DeployedHead, Method, Shapes, linear_head, squared_error
 from sentcompress.methods.recipe import CODE, OURS, PAPER, Number, Option, Recipe
 
+SETUP = f"{PAPER}, experimental setup"
+LOSS = f"{PAPER}, definition of the loss"
+RUN = f"{CODE}, run.sh"
+TRAIN = f"{CODE}, train.py"
+FIT = "the default of sentence-transformers"
+
 
 class HPD(Method):
     """Match the PCA-projected teacher with a linear head on the student (Zhao et al. 2022).
@@ -36,21 +42,22 @@ class HPD(Method):
     needs = frozenset({"teacher", "pca"})
     contrastive = False
     recipe = Recipe(
-        lr=Number(1e-4, PAPER),
-        epochs=Number(3, f"{PAPER} ({CODE}: 5)"),
-        batch_size=Number(256, PAPER),
-        schedule=Number("linear", f"{CODE}: sentence-transformers' default after the warm-up"),
-        warmup_steps=Number(1000, f"{CODE}; at most a tenth of all steps"),
-        weight_decay=Number(0.01, CODE),
+        lr=Number(1e-4, f"{SETUP}, and {RUN}"),
+        epochs=Number(3, f"{SETUP}; {RUN}: 5"),
+        batch_size=Number(256, f"{SETUP}, and {RUN}"),
+        schedule=Number("linear", f"{TRAIN}: {FIT}, after the warm-up"),
+        warmup_steps=Number(1000, f"{TRAIN}; at most a tenth of all steps, which is {OURS}"),
+        weight_decay=Number(0.01, f"{TRAIN}: {FIT}"),
+        clip=Number(1.0, f"{TRAIN}: {FIT}"),
         dropout=Number(0.0, f"{OURS}: the target of a sentence is one fixed vector, and noise only blurs it"),
     )
     options: ClassVar[Mapping[str, Option]] = {
-        "centre": Option(True, "subtract the teacher's mean first", f"{PAPER} and {OURS}; {CODE}: false"),
-        "tanh": Option(False, "a Tanh after the head", f"{PAPER} and {OURS}; {CODE}: true"),
+        "centre": Option(True, "subtract the teacher's mean first", f"{LOSS}: true; {CODE}, teacher_emb.py: false"),
+        "tanh": Option(False, "a Tanh after the head", f"{LOSS}: none; {TRAIN}: true"),
         "reduction": Option(
             "sum",
             "sum or mean over the dimensions; over the batch it is always the mean",
-            f"{PAPER} and {OURS}: sum; {CODE}: mean",
+            f"{LOSS}: sum; {TRAIN}: mean",
             choices=("sum", "mean"),
         ),
     }

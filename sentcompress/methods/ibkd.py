@@ -12,9 +12,14 @@ from torch import Tensor
 from sentcompress.methods.base import Shapes
 from sentcompress.methods.bottleneck import Bottleneck, bottleneck_options
 from sentcompress.methods.heads import HEAD, HeadedMethod, choose_head
-from sentcompress.methods.recipe import CODE, OURS, PAPER, Number, Option, Recipe
+from sentcompress.methods.recipe import CODE, OURS, PAPER, TRAINER, Number, Option, Recipe
 from sentcompress.methods.similarity import contrast
 from sentcompress.methods.triplets import TRIPLET_OPTIONS, TripletMethod
+
+SETUP = f"{PAPER}, experimental setup"
+UNSUP = f"{CODE}, run_unsup.sh"
+SUP = f"{CODE}, run_sup.sh"
+SUP_MODEL = f"{CODE}, simcse/models_sup.py"
 
 
 class IBKD(HeadedMethod):
@@ -40,18 +45,18 @@ class IBKD(HeadedMethod):
     needs = frozenset({"teacher", "inputs"})
     contrastive = True
     recipe = Recipe(
-        lr=Number(1e-4, f"{PAPER} and {CODE}"),
-        epochs=Number(10, f"{PAPER} and {CODE} (3 for dense retrieval)"),
-        batch_size=Number(256, f"{PAPER} and {CODE} (128 for dense retrieval)"),
-        schedule=Number("linear", f"{CODE}: its trainer's default"),
-        weight_decay=Number(0.0, f"{CODE}: its trainer's default"),
-        clip=Number(1.0, f"{CODE}: its trainer's default"),
-        eval_every=Number(2000, CODE),
+        lr=Number(1e-4, f"{SETUP}, and {UNSUP}"),
+        epochs=Number(10, f"{SETUP} (3 for dense retrieval), and {UNSUP}"),
+        batch_size=Number(256, f"{SETUP} (128 for dense retrieval), and {UNSUP}"),
+        schedule=Number("linear", f"{UNSUP}: {TRAINER}"),
+        weight_decay=Number(0.0, f"{UNSUP}: {TRAINER}"),
+        clip=Number(1.0, f"{UNSUP}: {TRAINER}"),
+        eval_every=Number(2000, UNSUP),
     )
     options: ClassVar[Mapping[str, Option]] = {
-        "temperature": Option(0.1, "tau", f"{PAPER}; {CODE}: 1.0", minimum=1e-6),
-        **bottleneck_options(1.0, f"{PAPER}; {CODE}: 0.2", f"{PAPER}; {CODE}: 1.0", CODE),
-        "head": replace(HEAD, default="thrown", source=f"{CODE}: learnt, and dropped from what is evaluated"),
+        "temperature": Option(0.1, "tau", f"{SETUP}; {UNSUP}: 1.0", minimum=1e-6),
+        **bottleneck_options(1.0, f"{SETUP}; {UNSUP}: 0.2", f"{SETUP}; {UNSUP}: 1.0", UNSUP),
+        "head": replace(HEAD, default="thrown", source=f"{CODE}, evaluation.py: dropped from what is evaluated"),
     }
 
     def __init__(self, shapes: Shapes, options: Mapping[str, Any]) -> None:
@@ -98,18 +103,21 @@ class IBKDFinetune(TripletMethod):
     needs = frozenset({"triplets", "inputs"})
     contrastive = True
     recipe = Recipe(
-        lr=Number(3e-5, f"{PAPER}; {CODE}: 1e-6; 1e-5 for dense retrieval"),
-        epochs=Number(3, f"{PAPER} and {CODE}"),
-        batch_size=Number(256, f"{PAPER}; {CODE}: 128"),
-        schedule=Number("linear", f"{CODE}: its trainer's default"),
-        weight_decay=Number(0.0, f"{CODE}: its trainer's default"),
-        clip=Number(1.0, f"{CODE}: its trainer's default"),
-        eval_every=Number(125, CODE),
+        lr=Number(3e-5, f"{SETUP} (1e-5 for dense retrieval); {SUP}: 1e-6"),
+        epochs=Number(3, f"{SETUP}, and {SUP}"),
+        batch_size=Number(256, f"{SETUP}; {SUP}: 128"),
+        schedule=Number("linear", f"{SUP}: {TRAINER}"),
+        weight_decay=Number(0.0, f"{SUP}: {TRAINER}"),
+        clip=Number(1.0, f"{SUP}: {TRAINER}"),
+        eval_every=Number(125, SUP),
     )
     options: ClassVar[Mapping[str, Option]] = {
         **TRIPLET_OPTIONS,
         **bottleneck_options(
-            0.5, f"{PAPER}; {CODE}: 1.0", f"{PAPER}: as stage 1; {CODE}: 0.1", f"{OURS}: as stage 1; {CODE}: -2"
+            0.5,
+            f"{SETUP}; {SUP}: 1.0",
+            f"{SETUP}: as stage 1; {SUP_MODEL}: 0.1",
+            f"{OURS}: as stage 1; {SUP_MODEL}: -2",
         ),
     }
 

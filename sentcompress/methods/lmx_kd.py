@@ -37,7 +37,9 @@ class LMXKD(HeadedMethod):
         "alpha": Option(0.5, "share of the hidden states' term, from 0 to 1", f"{OURS}: as simtde", minimum=0),
         "normalise": NORMALISE,
         "reduction": replace(REDUCTION, source=f"{OURS}: as simtde"),
-        "head": replace(HEAD, default="thrown", source=f"{PAPER}: a narrow student; the rest is {OURS}"),
+        "head": replace(
+            HEAD, default="thrown", source=f"{PAPER}, the baseline in words: a narrow student; the rest is {OURS}"
+        ),
     }
 
     def __init__(self, shapes: Shapes, options: Mapping[str, Any]) -> None:

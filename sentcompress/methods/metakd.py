@@ -36,7 +36,9 @@ class MetaKD(Regression):
     recipe = BASELINE_RECIPE
     options: ClassVar[Mapping[str, Option]] = {
         **REGRESSION_OPTIONS,
-        "sharpness": Option(1.0, "how fast the weight falls with the distance; 0 is mse", OURS, minimum=0),
+        "sharpness": Option(
+            1.0, "how fast the weight falls with the distance; 0 is mse", f"{OURS}: the weight as it is", minimum=0
+        ),
     }
 
     prototypes: Tensor

@@ -9,7 +9,7 @@ import torch
 from torch import Tensor, nn
 
 from sentcompress.methods.base import Shapes, unit
-from sentcompress.methods.recipe import OURS, PAPER, Option
+from sentcompress.methods.recipe import CODE, OURS, PAPER, Option
 from sentcompress.methods.regression import BASELINE_RECIPE, REGRESSION_OPTIONS, Regression
 
 
@@ -40,7 +40,8 @@ class PKD(Regression):
         "beta": Option(
             1.0,
             "weight of the layers' term",
-            f"{OURS}; {PAPER}: the best of 10, 100, 500 and 1000 on a mean over 768 dimensions, so 0.01 to 1.3 here",
+            f"{OURS}: the original tries 10 to 1000 on a mean over 768 dimensions, 0.01 to 1.3 here"
+            f" ({PAPER}, section 4.2, and {CODE}, scripts/run_student_patience.py)",
             minimum=0,
         ),
     }

@@ -12,9 +12,12 @@ from typing import Any
 
 from sentcompress.errors import did_you_mean
 
+# How a source begins: the first goes on with the place in the paper, the second with the file, the third with a reason.
 PAPER = "paper"
 CODE = "released code"
 OURS = "ours"
+# What a script leaves to its library.
+TRAINER = "the default of transformers' Trainer"
 TRUE = ("true", "yes", "on", "1")
 FALSE = ("false", "no", "off", "0")
 
@@ -33,7 +36,7 @@ _NO_WARMUP = Number(0, "not named")
 _LONG_TEXT = Number(
     256,
     f"{OURS}: batches are of one length, so long text costs only what it is, and a student that never saw any"
-    " loses retrieval (the papers cut at 32 to 64 tokens)",
+    " loses retrieval (the scripts of the papers cut at 32 to 128 tokens)",
 )
 
 
@@ -63,7 +66,7 @@ class Recipe:
     warmup_steps: Number = _NO_WARMUP
     warmup_epochs: Number = _NO_WARMUP
     weight_decay: Number = Number(0.01, "AdamW's usual value; not named")
-    clip: Number = Number(1.0, f"{OURS}; not named")
+    clip: Number = Number(1.0, f"{OURS}: the usual bound; not named")
     betas: Number = _ADAMW_BETAS
     max_length: Number = _LONG_TEXT
     dropout: Number = Number(None, "the checkpoint's own; not named")

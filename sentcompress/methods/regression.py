@@ -10,36 +10,41 @@ from torch import Tensor, nn
 from sentcompress.methods.base import Method, Shapes, linear_head, row_errors, unit
 from sentcompress.methods.recipe import CODE, OURS, PAPER, Number, Option, Recipe
 
+# What makes the KD row of DistilCSE's tables; `distinllation` is how the file is spelt.
+RUN = f"DistilCSE's {CODE}, kd_distinllation_run.sh"
+SCRIPT = f"DistilCSE's {CODE}, kd_distillation.py"
+
 BASELINE_RECIPE = Recipe(
-    lr=Number(2e-4, f"as ckd: {CODE} for 110M parameters"),
-    epochs=Number(20, f"as ckd: {CODE}"),
-    batch_size=Number(512, f"as ckd: {PAPER}"),
-    schedule=Number("cosine", f"as ckd: {CODE}"),
-    warmup_epochs=Number(0.1, f"as ckd: {CODE}"),
-    clip=Number(1.0, f"as ckd: {CODE}"),
-    betas=Number("0.9 0.98", f"as ckd: {CODE}"),
-    eval_every=Number(125, f"as ckd: {CODE}"),
-    patience=Number(3, f"as ckd: {CODE}"),
+    lr=Number(2e-4, f"{RUN}, for 110M parameters"),
+    epochs=Number(20, RUN),
+    batch_size=Number(512, f"as ckd: DistilCSE's {PAPER}, training details; {RUN}: 512 on each of 8 GPUs"),
+    schedule=Number("cosine", SCRIPT),
+    warmup_epochs=Number(0.1, f"{SCRIPT}: a tenth of one epoch"),
+    weight_decay=Number(0.01, f"{OURS}: AdamW's usual value; {SCRIPT}: 0, the default of transformers' AdamW"),
+    clip=Number(1.0, f"{OURS}: as ckd; {SCRIPT}: none"),
+    betas=Number("0.9 0.98", SCRIPT),
+    eval_every=Number(125, RUN),
+    patience=Number(3, f"{RUN}: stops after 3 epochs without a better dev score"),
     dropout=Number(0.0, f"{OURS}: the target of a sentence is one fixed vector, and noise only blurs it"),
 )
 REGRESSION_OPTIONS: Mapping[str, Option] = {
     "head": Option(
         "linear",
         "compare M s, or s itself (none; needs a student as wide as the teacher)",
-        f"{PAPER}: linear",
+        f"{SCRIPT}: linear; none is {OURS}",
         choices=("linear", "none"),
     ),
-    "normalise": Option(False, "scale both vectors to length one first", f"{PAPER}: false"),
+    "normalise": Option(False, "scale both vectors to length one first", f"{SCRIPT}: false; true is {OURS}"),
     "head_start": Option(
         "random",
         "where M starts: torch's random values or the unit matrix",
-        f"{CODE}: random",
+        f"{SCRIPT}: random; identity is {OURS}",
         choices=("random", "identity"),
     ),
     "reduction": Option(
         "sum",
         "sum or mean over the dimensions; over the batch it is always the mean",
-        OURS,
+        f"{OURS}: the squared distance itself, as in hpd; {SCRIPT}: mean",
         choices=("sum", "mean"),
     ),
 }

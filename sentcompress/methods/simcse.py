@@ -6,8 +6,12 @@ from dataclasses import replace
 
 from torch import Tensor
 
-from sentcompress.methods.recipe import CODE, OURS, PAPER, Number, Recipe
-from sentcompress.methods.triplets import TRIPLET_OPTIONS, TripletMethod
+from sentcompress.methods.recipe import CODE, OURS, PAPER, TRAINER, Number, Recipe
+from sentcompress.methods.triplets import NLI, NLI_RUN, TRIPLET_OPTIONS, TripletMethod
+
+APPENDIX = f"SimCSE's {PAPER}, appendix A"
+TABLE = f"SimCSE's {PAPER}, table A.1"
+RUN = f"SimCSE's {CODE}, run_sup_example.sh"
 
 # Hidden width of BERT-large and RoBERTa-large.
 LARGE = 1024
@@ -22,8 +26,8 @@ class SimCSE(TripletMethod):
 
     The recipe is DistilCSE's stage 2, a student that was distilled before, with SimCSE's fixed temperature; its code
     learns the scale from 20 (`temperature=0`), and takes 1e-5 for 52M parameters. `train-teacher` goes by SimCSE's
-    paper instead: batch 512, 3 epochs, 32 tokens, learning rate 5e-5 or, for models 1,024 wide and more (large), 1e-5,
-    linear decay. HPD's baseline students: batch 256, 3 epochs, learning rate 1e-3, which looks high.
+    paper and script instead: batch 512, 3 epochs, 32 tokens, learning rate 5e-5 or, for models 1,024 wide and more
+    (large), 1e-5, linear decay. HPD's baseline students: batch 256, 3 epochs, learning rate 1e-3, which looks high.
     """
 
     title = "Supervised contrastive learning on triplets"
@@ -35,28 +39,27 @@ class SimCSE(TripletMethod):
     needs = frozenset({"triplets"})
     contrastive = True
     recipe = Recipe(
-        lr=Number(5e-5, f"{CODE} of DistilCSE's stage 2 (1e-5 for 52M); SimCSE's {PAPER}: 5e-5 base, 1e-5 large"),
-        epochs=Number(5, f"{CODE} of DistilCSE's stage 2; SimCSE's {PAPER}: 3"),
-        batch_size=Number(128, f"{CODE} of DistilCSE's stage 2; SimCSE's {PAPER}: 512"),
-        schedule=Number("linear", f"SimCSE's {CODE}"),
-        warmup_steps=Number(0, f"SimCSE's {CODE}"),
-        weight_decay=Number(0.0, f"SimCSE's {CODE}: its trainer's default"),
-        clip=Number(1.0, f"SimCSE's {CODE}"),
-        eval_every=Number(125, f"both {CODE}s"),
+        lr=Number(5e-5, f"{NLI_RUN} (1e-5 for 52M, which no script has); {TABLE}: 5e-5 base, 1e-5 large"),
+        epochs=Number(5, f"{NLI}; {APPENDIX}: 3"),
+        batch_size=Number(128, f"{NLI_RUN}, on each of 4 GPUs; {TABLE}: 512"),
+        schedule=Number("linear", f"{RUN}: {TRAINER}; {NLI}: cosine"),
+        warmup_steps=Number(0, f"{RUN}: {TRAINER}; {NLI}: a tenth of one epoch"),
+        weight_decay=Number(0.0, f"{RUN}: {TRAINER}"),
+        clip=Number(1.0, f"{NLI}, and {RUN}: {TRAINER}"),
+        betas=Number("0.9 0.999", f"{RUN}: {TRAINER}; {NLI}: 0.9 0.98"),
+        eval_every=Number(125, f"{NLI_RUN}, and {RUN}"),
         max_length=Number(
             256,
             f"{OURS}: long text costs only what it is, and a student that stops reading it loses retrieval; 32"
-            f" in SimCSE's {PAPER}",
+            f" in {RUN}",
         ),
     )
     options = TRIPLET_OPTIONS
 
     @classmethod
     def teacher_recipe(cls, hidden: int) -> Recipe:
-        lr = (
-            Number(1e-5, f"{PAPER}, for large models") if hidden >= LARGE else Number(5e-5, f"{PAPER}, for base models")
-        )
-        epochs, batch, length = Number(3, PAPER), Number(512, PAPER), Number(32, PAPER)
+        lr = Number(1e-5, f"{TABLE}, large models") if hidden >= LARGE else Number(5e-5, f"{TABLE}, base models")
+        epochs, batch, length = Number(3, APPENDIX), Number(512, TABLE), Number(32, RUN)
         return replace(cls.recipe, lr=lr, epochs=epochs, batch_size=batch, max_length=length)
 
     def objective(

@@ -13,23 +13,27 @@ from sentcompress.methods.heads import HEAD, HeadedMethod, choose_head
 from sentcompress.methods.recipe import OURS, PAPER, Number, Option, Recipe
 from sentcompress.methods.similarity import contrast, relation_error
 
-# One frame for the three methods of the SimTDE paper; it says AdamW, and no number.
+LOSS = f"{PAPER}, definition of the loss"
+UNNAMED = f"{OURS}: the paper names AdamW, and no number"
+OFF = f"{OURS}: off, as it is not in the paper"
+
+# One frame for the three methods of the SimTDE paper.
 SIMTDE_RECIPE = Recipe(
-    lr=Number(5e-4, f"{OURS}; {PAPER}: not named"),
-    epochs=Number(3, f"{OURS}; {PAPER}: not named"),
-    batch_size=Number(128, f"{OURS}; {PAPER}: not named"),
-    schedule=Number("cosine", f"{OURS}; {PAPER}: not named"),
-    warmup_steps=Number(300, f"{OURS}; {PAPER}: not named"),
+    lr=Number(5e-4, UNNAMED),
+    epochs=Number(3, UNNAMED),
+    batch_size=Number(128, UNNAMED),
+    schedule=Number("cosine", UNNAMED),
+    warmup_steps=Number(300, UNNAMED),
     dropout=Number(0.0, f"{OURS}: the target of a sentence is one fixed vector, and noise only blurs it"),
 )
 REDUCTION = Option(
     "mean",
     "sum or mean over the dimensions, of every squared distance; over sentences and tokens it is always the mean",
-    f"{PAPER}: mean squared error; sum is {OURS}",
+    f"{LOSS}: mean squared error; sum is {OURS}",
     choices=("sum", "mean"),
 )
 NORMALISE = Option(
-    False, "scale both sentence vectors to length one first", f"{PAPER}: the vectors as they are; true is {OURS}"
+    False, "scale both sentence vectors to length one first", f"{LOSS}: the vectors as they are; true is {OURS}"
 )
 
 
@@ -59,19 +63,19 @@ class SimTDE(HeadedMethod):
     contrastive = False
     recipe = SIMTDE_RECIPE
     options: ClassVar[Mapping[str, Option]] = {
-        "alpha": Option(0.5, "share of the token term, from 0 to 1; 0 leaves it out", PAPER, minimum=0),
+        "alpha": Option(0.5, "share of the token term, from 0 to 1; 0 leaves it out", LOSS, minimum=0),
         "token_weight": Option(
-            0.0, "weight of the token term beside a sentence term of weight 1; 0 goes by alpha", OURS, minimum=0
+            0.0, "weight of the token term beside a sentence term of weight 1; 0 goes by alpha", OFF, minimum=0
         ),
         "normalise": NORMALISE,
         "reduction": REDUCTION,
-        "contrast": Option(0.0, "weight of InfoNCE against the batch's teacher vectors", OURS, minimum=0),
-        "temperature": Option(0.05, "temperature of that term", OURS, minimum=1e-6),
-        "relation": Option(0.0, "weight of the difference of the batch's cosines, squared", OURS, minimum=0),
+        "contrast": Option(0.0, "weight of InfoNCE against the batch's teacher vectors", OFF, minimum=0),
+        "temperature": Option(0.05, "temperature of that term", f"{OURS}: as SimCSE's", minimum=1e-6),
+        "relation": Option(0.0, "weight of the difference of the batch's cosines, squared", OFF, minimum=0),
         "states": Option(
-            0.0, "weight of the last hidden states' term; the teacher then runs beside the student", OURS, minimum=0
+            0.0, "weight of the last hidden states' term; the teacher then runs beside the student", OFF, minimum=0
         ),
-        "head": replace(HEAD, source=f"{PAPER}: students as wide as the teacher; the rest is {OURS}"),
+        "head": replace(HEAD, source=f"{PAPER}, table 2: students as wide as the teacher; the rest is {OURS}"),
     }
 
     def __init__(self, shapes: Shapes, options: Mapping[str, Any]) -> None:

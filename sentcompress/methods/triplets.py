@@ -14,27 +14,29 @@ from sentcompress.methods.heads import HeadedMethod, ProjectionHead
 from sentcompress.methods.recipe import CODE, OURS, PAPER, Option
 from sentcompress.methods.similarity import contrast, relation_error
 
+# DistilCSE's stage 2.
+NLI_RUN = f"DistilCSE's {CODE}, my_finetune_nli/nli_run.sh"
+NLI = f"DistilCSE's {CODE}, my_finetune_nli/nli_finetune.py"
+
 TRIPLET_OPTIONS: Mapping[str, Option] = {
     "temperature": Option(
         0.05,
         "a fixed temperature; 0 learns it, as scale = exp(p), beginning at `scale_start`",
-        f"{PAPER}s (SimCSE, IBKD): 0.05; {CODE} of DistilCSE's stage 2: learnt",
+        f"SimCSE's {PAPER}, table D.1, and IBKD's {PAPER}, experimental setup: 0.05; {NLI}: learnt, as scale = p",
         minimum=1e-6,
         or_zero=True,
     ),
-    "scale_start": Option(
-        20.0, "1 / temperature at the start, where it is learnt", f"{CODE} of DistilCSE's stage 2", minimum=1e-6
-    ),
+    "scale_start": Option(20.0, "1 / temperature at the start, where it is learnt", NLI_RUN, minimum=1e-6),
     "dim": Option(
         0,
         "a linear head to so many dimensions, deployed with the model; 0 is none",
-        f"HPD's and IBKD's {PAPER}s: 128 in their +Projection-128 and IBKD-128 rows, none elsewhere",
+        f"HPD's {PAPER}, +Projection-128 rows, and IBKD's {PAPER}, IBKD-128 rows: 128; none elsewhere",
         minimum=0,
     ),
     "dim_start": Option(
         "random",
         "where that head starts: torch's random values, or the principal axes of the student's own vectors",
-        f"{PAPER}s: random; pca is {OURS}",
+        f"IBKD's {CODE}, simcse/models_sup.py: random; pca is {OURS}",
         choices=("random", "pca"),
     ),
     "keep": Option(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import inspect
+import re
 from dataclasses import fields
 
 import pytest
@@ -23,6 +24,40 @@ OPTIONS = {
 
 NEEDS = {"teacher", "pca", "inputs", "tokens", "teacher-layers", "states", "domains", "triplets"}
 EVERY = [*map(method_class, METHODS), *map(objective_class, OBJECTIVES)]
+# How a source may begin: a place in a paper, a file of released code, ours with the reason, what AdamW does by itself,
+# or nothing to go by. Whose it is stands before, where it is not the method's own.
+FILE = r"released code, [\w/]+\.(?:sh|py|md)\b"
+FORM = re.compile(
+    rf"(?:as \w+[^:]*: )?(?:\w+'s )?(?:paper, \S|{FILE}|ours: \S)"
+    r"|AdamW's |(?:(?:never|the checkpoint's own); )?not named$"
+)
+# What each word has to stand with, wherever it stands. `the paper` speaks of a paper; it is no source.
+COMPLETE = (
+    re.compile(FILE),
+    re.compile(r"(?<!the )\bpapers?\b, \S|\bthe papers?\b"),
+    re.compile(r"\bours: \S|\bis ours\b"),
+)
+
+
+def unnamed(source: str) -> list[str]:
+    """What is missing in a source: nothing if it says where its number is from."""
+    faults = [] if FORM.match(source) else ["the form"]
+    for word, complete in zip(("released code", "paper", "ours"), COMPLETE, strict=True):
+        if len(re.findall(rf"\b{word}s?\b", source)) != len(complete.findall(source)):
+            faults.append(word)
+    return faults
+
+
+def sources(method: type[Method]) -> dict[str, str]:
+    """All sources of a method, by what they are of: its recipe, those that train-teacher goes by, its options."""
+    recipes = {"recipe": method.recipe}
+    recipes |= {f"teacher {hidden}": method.teacher_recipe(hidden) for hidden in (0, 768, 1024)}
+    found = {
+        f"{kind}: {name}": number["source"]
+        for kind, recipe in recipes.items()
+        for name, number in recipe.as_dict().items()
+    }
+    return found | {f"--set {name}": option.source for name, option in method.options.items()}
 
 
 def test_each_name_is_of_its_stage() -> None:
@@ -43,6 +78,39 @@ def test_every_method_says_what_it_is(method: type[Method]) -> None:
         assert option.help
         assert option.source
         assert option.parse(str(option.default)) == option.default
+
+
+@pytest.mark.parametrize("method", EVERY, ids=lambda method: method.__name__)
+def test_every_source_names_the_place_or_the_file(method: type[Method]) -> None:
+    found = sources(method)
+    assert len(found) >= 4 * len(fields(Recipe))
+    faults = {name: (source, unnamed(source)) for name, source in found.items() if unnamed(source)}
+    assert not faults
+
+
+@pytest.mark.parametrize(
+    ("source", "missing"),
+    [
+        ("paper", ["the form", "paper"]),
+        ("released code", ["the form", "released code"]),
+        ("ours", ["the form", "ours"]),
+        ("ours; not named", ["the form", "ours"]),
+        ("paper (released code: 5)", ["the form", "released code", "paper"]),
+        ("paper, table 1; released code: 1.0", ["released code"]),
+        ("released code, train.sh: random; paper: zero", ["paper"]),
+        ("released code, its trainer", ["the form", "released code"]),
+        ("as ckd: released code", ["the form", "released code"]),
+        ("a blog", ["the form"]),
+        ("paper, table 1; released code, src/run_it.sh: 5; 7 is ours", []),
+        ("as ckd: DistilCSE's paper, training details; DistilCSE's released code, run.sh: 5", []),
+        ("ours: the paper names none", []),
+        ("AdamW's own defaults", []),
+        ("never; not named", []),
+        ("not named", []),
+    ],
+)
+def test_a_source_without_a_place_is_found(source: str, missing: list[str]) -> None:
+    assert unnamed(source) == missing
 
 
 @pytest.mark.parametrize(
