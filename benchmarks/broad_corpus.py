@@ -172,7 +172,7 @@ def shared_out(
     generator: random.Random,
 ) -> list[str]:
     """So many texts of each source at random, none twice, none that is used or near to one of an STS set."""
-    refused = wide_corpus.near(real_corpus.held_out(folder))
+    refused = wide_corpus.Near(real_corpus.held_out(folder))
     chosen = dict[str, None]()
     for name, texts in sources.items():
         distinct = [*dict.fromkeys(" ".join(text.split()) for text in texts if len(text) > 5)]

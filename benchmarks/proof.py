@@ -27,7 +27,8 @@ from running import machine, sentcompress
 from sentcompress.artifacts import WorkDirectory
 from sentcompress.corpora.sentence_table import SentenceTable
 
-RESULTS = Path(__file__).parent / "results"
+ROOT = Path(__file__).resolve().parent.parent
+RESULTS = ROOT / "benchmarks" / "results"
 PROOF, OF_PUBLISHED = RESULTS / "proof", RESULTS / "proof-published"
 PUBLISHED = RESULTS / "students"
 INDEXES = "flat,ivf,ivfpq,pq,hnsw,sq8,fp16,binary"
@@ -115,6 +116,10 @@ def collect(work: Path, target: Path) -> None:
     for reference in sorted(reference for reference in used if reference.startswith("evaluations/")):
         name = reference.removeprefix("evaluations/")
         shutil.copy(work / reference / "result.json", target / f"{name}.json")
+    for path in [*target.glob("*.json"), target / "report.md"]:
+        # A model from outside is named by its folder: where that lies is nobody's business.
+        text = path.read_text(encoding="utf-8").replace(f" --work {work}", "")
+        path.write_text(text.replace(f"{ROOT}/", ""), encoding="utf-8")
     print(f"results in {target}; the page is {page}")
 
 

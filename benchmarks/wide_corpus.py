@@ -13,7 +13,7 @@ from __future__ import annotations
 import random
 import re
 from collections import Counter, defaultdict
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Iterable, Iterator
 from math import ceil
 from pathlib import Path
 
@@ -28,26 +28,34 @@ NEAR = 0.6
 LONGEST = 100  # words
 
 
-def near(sentences: Iterable[str]) -> Callable[[str], bool]:
-    """Tells whether a text has nearly the words of one of the sentences, whatever their order, case and punctuation."""
-    known = [words(sentence) for sentence in sentences]
-    frequency = Counter(word for found in known for word in found)
+class Near:
+    """Finds the known sentences that share most of their words with another, whatever order, case and punctuation.
 
-    def rarest(found: frozenset[str]) -> list[str]:
-        """So many words that two sets that are near have one of them in common."""
-        return sorted(found, key=lambda word: (frequency[word], word))[: len(found) - ceil(NEAR * len(found)) + 1]
+    Args:
+        known: the sentences.
+        share: of the words of both together, how many they have to have in common.
+        fewest: sentences of fewer different words are left out.
+    """
 
-    holding = defaultdict(list)
-    for number, found in enumerate(known):
-        for word in rarest(found):
-            holding[word].append(number)
+    def __init__(self, known: Iterable[str], share: float = NEAR, fewest: int = 0) -> None:
+        self._share = share
+        self._known = [(number, words(text)) for number, text in enumerate(known) if len(words(text)) >= fewest]
+        self._frequency = Counter(word for _, found in self._known for word in found)
+        self._holding: defaultdict[str, list[tuple[int, frozenset[str]]]] = defaultdict(list)
+        for number, found in self._known:
+            for word in self._rarest(found):
+                self._holding[word].append((number, found))
 
-    def like(text: str) -> bool:
+    def __call__(self, text: str) -> set[int]:
+        """The places of those that are near to the text."""
         asked = words(text)
-        candidates = {number for word in rarest(asked) for number in holding.get(word, ())}
-        return any(len(asked & known[n]) >= NEAR * len(asked | known[n]) for n in candidates)
+        candidates = {one for word in self._rarest(asked) for one in self._holding.get(word, ())}
+        return {number for number, found in candidates if len(asked & found) >= self._share * len(asked | found)}
 
-    return like
+    def _rarest(self, found: frozenset[str]) -> list[str]:
+        """So many words that two sets that are near have one of them in common."""
+        by_rarity = sorted(found, key=lambda word: (self._frequency[word], word))
+        return by_rarity[: len(found) - ceil(self._share * len(found)) + 1]
 
 
 def words(text: str) -> frozenset[str]:
@@ -100,7 +108,7 @@ def glosses(folder: Path, seed: int) -> list[str]:
         FileNotFoundError: if WordNet is not installed.
     """
     wordnet = installed_wordnet()
-    refused = near(real_corpus.held_out(folder))
+    refused = Near(real_corpus.held_out(folder))
     found = dict.fromkeys(
         text
         for text, bare in definitions(wordnet, random.Random(seed))

@@ -150,12 +150,9 @@ def test_the_wide_corpus_leaves_out_what_is_near_to_an_sts_sentence(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     wide = load("wide_corpus")
-    near = wide.near(["The act of choosing.", "A man is playing a large flute."])
-    assert [near(text) for text in ("the ACT of choosing", "choosing: an act of the", "choosing a large flute")] == [
-        True,
-        True,
-        False,
-    ]
+    near = wide.Near(["The act of choosing.", "A man is playing a large flute."])
+    asked = ("the ACT of choosing", "choosing: an act of the", "choosing a large flute", "is a man playing a flute")
+    assert [near(text) for text in asked] == [{0}, {0}, set(), {1}]
     folder = tmp_path / "wordnet"
     folder.mkdir()
     for part in wide.PARTS:
@@ -172,6 +169,24 @@ def test_the_wide_corpus_leaves_out_what_is_near_to_an_sts_sentence(
     monkeypatch.setattr(wide, "find_wordnet", lambda: None)
     with pytest.raises(FileNotFoundError, match="wordnet-base"):
         wide.glosses(tmp_path, seed=0)
+
+
+def test_overlaps_are_counted_by_the_texts_of_the_test_set() -> None:
+    overlap = load("overlap")
+    sets = {"one": ["A man plays a large flute outside.", "A dog.", "Nobody is here at all."], "other": ["Rain"]}
+    texts = [
+        "a man plays a LARGE flute, outside\n",
+        "Outside a man plays a large flute!",
+        "a dog",
+        "here at all",
+        "rain?",
+    ]
+    assert overlap.overlaps(sets, texts) == {"one": {"same": 2, "near": 1}, "other": {"same": 1, "near": 0}}
+    # Five words of six, and two texts that are near to one sentence: still one sentence.
+    assert overlap.overlaps(sets, ["a man plays a flute outside", "man plays a large flute outside"])["one"] == {
+        "same": 0,
+        "near": 1,
+    }
 
 
 def test_the_broad_corpus_makes_texts_of_words_that_nobody_put_together(tmp_path: Path) -> None:

@@ -1,0 +1,92 @@
+"""How much of the test sets stands in the text that students are trained on, word for word or nearly.
+
+    python benchmarks/broad_corpus.py ../shared/data > broad.txt     # and so on for the other texts
+    python benchmarks/overlap.py ../shared/data short.txt mixed.txt wide.txt broad.txt forum.txt
+
+For every test set: its sentences (documents, queries) that a training text equals, but for case and punctuation; and
+those of five or more different words that a training text shares 80% of its words with, whatever their order (of all
+words of both together). Writes benchmarks/results/overlap.{json,md}.
+"""
+
+from __future__ import annotations
+
+import argparse
+import csv
+import gzip
+import json
+import re
+from collections import Counter, defaultdict
+from collections.abc import Iterable
+from pathlib import Path
+
+from wide_corpus import Near
+
+RESULTS = Path(__file__).parent / "results"
+# Of fewer words, sentences that share most of them are often about nothing in common.
+FEWEST = 5
+SHARE = 0.8
+
+
+def test_sets(data: Path) -> dict[str, list[str]]:
+    """Name -> its texts, each once."""
+    found: dict[str, list[str]] = {}
+    for name in ("stsb/dev", "stsb/test", "sts13/FNWN.test", "sts13/headlines.test", "sts13/OnWN.test"):
+        lines = (data / "sts" / f"{name}.tsv").read_text(encoding="utf-8").split("\n")[1:]
+        found[f"STS: {name}"] = [text for line in lines for text in line.split("\t")[1:3]]
+    for name in ("scifact", "msmarco_5k"):
+        for part, what in (("corpus", "documents"), ("queries", "queries")):
+            with (data / "retrieval" / name / f"{part}.jsonl").open(encoding="utf-8") as file:
+                rows = [json.loads(line) for line in file]
+            found[f"{name}: {what}"] = [f"{row.get('title') or ''} {row['text']}".strip() for row in rows]
+    with gzip.open(data / "quora" / "quora.tsv.gz", "rt", encoding="utf-8", newline="") as file:
+        pairs = list(csv.DictReader(file, delimiter="\t", quoting=csv.QUOTE_NONE))
+    for column, what in (("question1", "queries"), ("question2", "documents")):
+        found[f"Quora: {what}"] = [pair[column] for pair in pairs]
+    return {name: list(dict.fromkeys(filter(None, texts))) for name, texts in found.items()}
+
+
+def plain(text: str) -> str:
+    """Without case and punctuation."""
+    return " ".join(re.findall(r"[a-z0-9]+", text.lower()))
+
+
+def overlaps(sets: dict[str, list[str]], texts: Iterable[str]) -> dict[str, dict[str, int]]:
+    """For each test set, how many of its texts stand among these: `same` and `near`."""
+    known = [(name, text) for name, of_set in sets.items() for text in of_set]
+    places = defaultdict(list)
+    for place, (_, text) in enumerate(known):
+        places[plain(text)].append(place)
+    nearly = Near([text for _, text in known], SHARE, FEWEST)
+    same: set[int] = set()
+    near: set[int] = set()
+    for text in texts:
+        same.update(places.get(plain(text), ()))
+        near |= nearly(text)
+    counts = {what: Counter(known[place][0] for place in found) for what, found in (("same", same), ("near", near))}
+    return {name: {what: counts[what][name] for what in counts} for name in sets}
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("data", type=Path)
+    parser.add_argument("texts", type=Path, nargs="+", help="what students are trained on, a text a line")
+    options = parser.parse_args()
+    sets = test_sets(options.data)
+    found = {}
+    for path in options.texts:
+        with path.open(encoding="utf-8") as lines:
+            found[path.stem] = overlaps(sets, lines)
+    head = ["test set", "texts", *(f"{name}: same, near" for name in found)]
+    rows = [
+        [name, f"{len(texts):,}", *(f"{of[name]['same']}, {of[name]['near']}" for of in found.values())]
+        for name, texts in sets.items()
+    ]
+    table = "\n".join(f"| {' | '.join(row)} |" for row in [head, ["---"] + ["---:"] * (len(head) - 1), *rows]) + "\n"
+    sizes = {name: len(texts) for name, texts in sets.items()}
+    (RESULTS / "overlap.json").write_text(json.dumps({"texts": sizes, "found": found}, indent=1) + "\n", "utf-8")
+    (RESULTS / "overlap.md").write_text(table, encoding="utf-8")
+    print(table)
+
+
+if __name__ == "__main__":
+    main()
