@@ -1,11 +1,12 @@
 """How much of the test sets stands in the text that students are trained on, word for word or nearly.
 
-    python benchmarks/broad_corpus.py ../shared/data > broad.txt     # and so on for the other texts
-    python benchmarks/overlap.py ../shared/data short.txt mixed.txt wide.txt broad.txt forum.txt
+    python benchmarks/real_corpus.py ../shared/data work/short.txt
+    python benchmarks/broad_corpus.py ../shared/data work/broad
+    python benchmarks/overlap.py ../shared/data work/short.txt work/broad
 
-For every test set: its sentences (documents, queries) that a training text equals, but for case and punctuation; and
-those of five or more different words that a training text shares 80% of its words with, whatever their order (of all
-words of both together). Writes benchmarks/results/overlap.{json,md}.
+A folder stands for all texts in it. For every test set: its sentences (documents, queries) that a training text equals,
+but for case and punctuation; and those of five or more different words that a training text shares 80% of its words
+with, whatever their order (of all words of both together). Writes benchmarks/results/overlap.{json,md}.
 """
 
 from __future__ import annotations
@@ -16,7 +17,8 @@ import gzip
 import json
 import re
 from collections import Counter, defaultdict
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
+from itertools import chain
 from pathlib import Path
 
 from wide_corpus import Near
@@ -50,6 +52,11 @@ def plain(text: str) -> str:
     return " ".join(re.findall(r"[a-z0-9]+", text.lower()))
 
 
+def read_lines(path: Path) -> Iterator[str]:
+    with path.open(encoding="utf-8") as lines:
+        yield from lines
+
+
 def overlaps(sets: dict[str, list[str]], texts: Iterable[str]) -> dict[str, dict[str, int]]:
     """For each test set, how many of its texts stand among these: `same` and `near`."""
     known = [(name, text) for name, of_set in sets.items() for text in of_set]
@@ -69,13 +76,15 @@ def overlaps(sets: dict[str, list[str]], texts: Iterable[str]) -> dict[str, dict
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("data", type=Path)
-    parser.add_argument("texts", type=Path, nargs="+", help="what students are trained on, a text a line")
+    parser.add_argument(
+        "texts", type=Path, nargs="+", help="what students are trained on, a text a line; or folders of such files"
+    )
     options = parser.parse_args()
     sets = test_sets(options.data)
     found = {}
     for path in options.texts:
-        with path.open(encoding="utf-8") as lines:
-            found[path.stem] = overlaps(sets, lines)
+        files = sorted(path.glob("*.txt")) if path.is_dir() else [path]
+        found[path.stem] = overlaps(sets, chain.from_iterable(map(read_lines, files)))
     head = ["test set", "texts", *(f"{name}: same, near" for name in found)]
     rows = [
         [name, f"{len(texts):,}", *(f"{of[name]['same']}, {of[name]['near']}" for of in found.values())]
