@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib
+from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
 from sentcompress.errors import UsageError, did_you_mean
@@ -29,6 +30,19 @@ OBJECTIVES: dict[str, str] = {
     "ibkd": "sentcompress.methods.ibkd:IBKDFinetune",
 }
 
+# What papers call a method otherwise, and what is no method.
+OTHER_NAMES: dict[str, str] = {
+    "kd": "papers call mse so",
+    "distilcse": "it is ckd, and finetune after it",
+    "whiten": "it is a command, for any model: sentcompress whiten",
+    "whitening": "it is a command, for any model: sentcompress whiten",
+}
+
+
+def hint_for(name: str, known: Iterable[str]) -> str:
+    """What was meant by a name that is no method's."""
+    return OTHER_NAMES.get(name.lower()) or did_you_mean(name, known)
+
 
 def method_class(name: str) -> type[Method]:
     """The class of a method of `distill`.
@@ -50,6 +64,6 @@ def objective_class(name: str) -> type[Method]:
 
 def _find(name: str, known: dict[str, str], kind: str) -> type[Method]:
     if name not in known:
-        raise UsageError(f"no {kind} {name!r}", did_you_mean(name, known))
+        raise UsageError(f"no {kind} {name!r}", hint_for(name, known))
     module, _, attribute = known[name].partition(":")
     return getattr(importlib.import_module(module), attribute)  # type: ignore[no-any-return]

@@ -15,7 +15,7 @@ from sentcompress.artifacts import Artifact, Build, Request, WorkDirectory, file
 from sentcompress.corpora.sentence_table import SentenceTable
 from sentcompress.corpora.sts import StsSubset, read_dev
 from sentcompress.errors import InputError, UsageError, did_you_mean, raise_faults
-from sentcompress.methods import METHODS, method_class
+from sentcompress.methods import METHODS, hint_for, method_class
 from sentcompress.methods.base import Method, Shapes
 from sentcompress.methods.recipe import parse_options
 from sentcompress.models.catalog import find_model
@@ -78,7 +78,7 @@ class Params:
         """Raise UsageError that lists every fault."""
         faults = []
         if self.method not in METHODS:
-            faults.append(f"no method {self.method!r}; {did_you_mean(self.method, METHODS)}")
+            faults.append(f"no method {self.method!r}; {hint_for(self.method, METHODS)}")
         else:
             method = method_class(self.method)
             faults += parse_options(method.options, self.options)[1]

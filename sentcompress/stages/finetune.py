@@ -14,8 +14,8 @@ from sentcompress.corpora.sentence_table import SentenceTable
 from sentcompress.corpora.sts import StsSubset, read_dev
 from sentcompress.encoding.engine import EncodeEngine
 from sentcompress.encoding.vector_shards import VectorShards
-from sentcompress.errors import InputError, MissingArtifactError, UsageError, did_you_mean, raise_faults
-from sentcompress.methods import OBJECTIVES, objective_class
+from sentcompress.errors import InputError, MissingArtifactError, UsageError, raise_faults
+from sentcompress.methods import OBJECTIVES, hint_for, objective_class
 from sentcompress.methods.base import Method, Shapes
 from sentcompress.methods.recipe import parse_options
 from sentcompress.methods.triplets import TripletMethod
@@ -71,7 +71,7 @@ class Params:
         """Raise UsageError that lists every fault."""
         faults = []
         if self.objective not in OBJECTIVES:
-            faults.append(f"no objective {self.objective!r}; {did_you_mean(self.objective, OBJECTIVES)}")
+            faults.append(f"no objective {self.objective!r}; {hint_for(self.objective, OBJECTIVES)}")
         else:
             faults += parse_options(objective_class(self.objective).options, self._given())[1]
             faults += self.settings().faults()

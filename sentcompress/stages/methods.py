@@ -7,8 +7,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from sentcompress.errors import UsageError, did_you_mean
-from sentcompress.methods import METHODS, OBJECTIVES, method_class, objective_class
+from sentcompress.errors import UsageError
+from sentcompress.methods import METHODS, OBJECTIVES, hint_for, method_class, objective_class
 from sentcompress.progress import SILENT, Reporter
 
 if TYPE_CHECKING:
@@ -52,7 +52,7 @@ def run(params: Params, reporter: Reporter = SILENT) -> list[dict[str, Any]]:
     found = [(name, method_class(name)) for name in METHODS if params.method in (None, name)]
     found += [(name, objective_class(name)) for name in OBJECTIVES if params.method in (None, name)]
     if not found:
-        raise UsageError(f"no method {params.method!r}", did_you_mean(str(params.method), {**METHODS, **OBJECTIVES}))
+        raise UsageError(f"no method {params.method!r}", hint_for(str(params.method), {**METHODS, **OBJECTIVES}))
     return [_describe(name, method) for name, method in found]
 
 

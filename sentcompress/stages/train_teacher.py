@@ -15,8 +15,8 @@ from sentcompress.corpora.readers import ReadOptions
 from sentcompress.corpora.sentence_table import SentenceTable
 from sentcompress.corpora.sts import StsSubset, read_dev
 from sentcompress.corpora.text_files import BadRecords
-from sentcompress.errors import InputError, UsageError, did_you_mean, raise_faults
-from sentcompress.methods import OBJECTIVES, objective_class
+from sentcompress.errors import InputError, UsageError, raise_faults
+from sentcompress.methods import OBJECTIVES, hint_for, objective_class
 from sentcompress.methods.base import Shapes
 from sentcompress.methods.recipe import Recipe, parse_options
 from sentcompress.models.devices import pick_device
@@ -71,7 +71,7 @@ class Params:
         """Raise UsageError that lists every fault."""
         faults = []
         if self.objective not in OBJECTIVES:
-            faults.append(f"no objective {self.objective!r}; {did_you_mean(self.objective, OBJECTIVES)}")
+            faults.append(f"no objective {self.objective!r}; {hint_for(self.objective, OBJECTIVES)}")
         else:
             faults += parse_options(objective_class(self.objective).options, self.options)[1]
             faults += self.settings().faults()

@@ -161,6 +161,15 @@ def test_a_number_that_is_overridden_says_so() -> None:
     assert {field.name for field in fields(Recipe)} == set(changed.values())
 
 
+@pytest.mark.parametrize(
+    ("name", "hint"), [("KD", "papers call mse so"), ("distilcse", "it is ckd"), ("whiten", "sentcompress whiten")]
+)
+def test_other_names_of_a_method_lead_to_it(name: str, hint: str) -> None:
+    with pytest.raises(UsageError) as caught:
+        method_class(name)
+    assert hint in str(caught.value.hint)
+
+
 def test_an_unknown_method_is_a_slip_of_the_finger() -> None:
     with pytest.raises(UsageError) as caught:
         method_class("hdp")
