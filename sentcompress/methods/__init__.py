@@ -32,7 +32,7 @@ OBJECTIVES: dict[str, str] = {
 
 # What papers call a method otherwise, and what is no method.
 OTHER_NAMES: dict[str, str] = {
-    "kd": "papers call mse so",
+    "kd": "it is mse here",
     "distilcse": "it is ckd, and finetune after it",
     "whiten": "it is a command, for any model: sentcompress whiten",
     "whitening": "it is a command, for any model: sentcompress whiten",

@@ -162,7 +162,7 @@ def test_a_number_that_is_overridden_says_so() -> None:
 
 
 @pytest.mark.parametrize(
-    ("name", "hint"), [("KD", "papers call mse so"), ("distilcse", "it is ckd"), ("whiten", "sentcompress whiten")]
+    ("name", "hint"), [("KD", "it is mse here"), ("distilcse", "it is ckd"), ("whiten", "sentcompress whiten")]
 )
 def test_other_names_of_a_method_lead_to_it(name: str, hint: str) -> None:
     with pytest.raises(UsageError) as caught:
