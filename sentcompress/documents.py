@@ -1,0 +1,61 @@
+"""JSON documents: read with every fault named, written without numbers that JSON does not have."""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from sentcompress.errors import InputError
+
+# The largest document of ours or of a model folder is a tokenizer with some hundred thousand tokens.
+LARGEST_DOCUMENT = 256 * 2**20
+
+
+def read_json(path: Path) -> Any:
+    """The content of a JSON file.
+
+    Raises:
+        InputError: if there is no such file, it is larger than LARGEST_DOCUMENT, is not UTF-8, is not JSON, or is
+            nested too deeply to be read.
+    """
+    try:
+        if path.stat().st_size > LARGEST_DOCUMENT:
+            raise InputError(f"{path} is larger than {LARGEST_DOCUMENT} bytes", "is it a JSON file?")
+        return parse_json(path.read_bytes(), str(path))
+    except (FileNotFoundError, NotADirectoryError):
+        raise InputError(f"{path} is missing", "is the folder complete?") from None
+    except IsADirectoryError:
+        raise InputError(f"{path} is a folder, not a JSON file") from None
+
+
+def parse_json(text: str | bytes, place: str) -> Any:
+    """A JSON document; `place` is what the error calls it.
+
+    Raises:
+        InputError: if it is not UTF-8, is not JSON, or is nested too deeply to be read.
+    """
+    try:
+        return json.loads(text)
+    except UnicodeDecodeError as error:
+        raise InputError(f"{place} is not UTF-8 (byte {error.start + 1})") from None
+    except ValueError as error:
+        raise InputError(f"{place} is not valid JSON: {error}") from None
+    except RecursionError:
+        raise InputError(f"{place} is nested too deeply to be read as JSON") from None
+
+
+def to_json(document: Any, *, indent: int | None = 1, ascii_only: bool = True) -> str:
+    """A document as JSON, keys sorted; NaN and infinity, which JSON does not have, become null."""
+    return json.dumps(finite(document), indent=indent, sort_keys=True, ensure_ascii=ascii_only, allow_nan=False)
+
+
+def finite(value: Any) -> Any:
+    """The same document with None in place of every NaN and infinity."""
+    if isinstance(value, float):
+        return value if math.isfinite(value) else None
+    if isinstance(value, Mapping):
+        return {key: finite(inner) for key, inner in value.items()}
+    return [finite(inner) for inner in value] if isinstance(value, list | tuple) else value
