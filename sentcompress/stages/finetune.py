@@ -26,7 +26,7 @@ from sentcompress.models.principal_axes import check_dimension, principal_axes
 from sentcompress.models.students import PRESETS
 from sentcompress.progress import SILENT, Reporter
 from sentcompress.training.dev import Dev, sts_dev
-from sentcompress.training.session import Session, tokenised, vector_field
+from sentcompress.training.session import Session, finish_trained, tokenised, vector_field
 from sentcompress.training.settings import Overrides, Settings
 from sentcompress.training.teacher_views import check_layer
 from sentcompress.training.triplets import KeptSentences, TripletData
@@ -103,6 +103,8 @@ def run(params: Params, work: WorkDirectory, reporter: Reporter = SILENT) -> Art
     with work.build(request, force=params.force, reporter=reporter) as build:
         if build.fresh:
             return build.fresh
+        if finished := finish_trained(build, reporter):
+            return finished
         return _Finetuning(params, work, model, sentences, vectors, pairs, build, reporter).run()
 
 
@@ -112,9 +114,7 @@ def find_triplets(work: WorkDirectory, name: str | None) -> Artifact:
     Raises:
         MissingArtifactError: if there is none.
     """
-    names = [name] if name else list(reversed(work.names("sentences")))
-    for candidate in names:
-        found = work.get("sentences", candidate)
+    for found in [work.get("sentences", name)] if name else work.newest("sentences"):
         if len(SentenceTable(found.path).triplets()):
             return found
     where = f"sentences/{name}" if name else f"any sentence table of {work.path}"

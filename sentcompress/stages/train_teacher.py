@@ -25,7 +25,7 @@ from sentcompress.models.layout import hidden_width, load_encoder
 from sentcompress.models.sources import Source, resolve
 from sentcompress.progress import SILENT, Reporter
 from sentcompress.training.dev import Dev, sts_dev
-from sentcompress.training.session import STATE, Session, tokenised
+from sentcompress.training.session import STATE, Session, finish_trained, tokenised
 from sentcompress.training.settings import Overrides, Settings
 from sentcompress.training.teacher_views import check_layer
 from sentcompress.training.triplets import TripletData
@@ -106,6 +106,8 @@ def run(params: Params, work: WorkDirectory, reporter: Reporter = SILENT) -> Art
         with work.build(request, force=params.force, reporter=reporter) as build:
             if build.fresh:
                 return build.fresh
+            if finished := finish_trained(build, reporter):
+                return finished
             _read(inputs, params, build, reporter)
             return _Training(params, hidden, source, pairs, build, reporter).run()
 
