@@ -68,7 +68,10 @@ def number_field(numbers: Rows) -> RowField:
 
 @dataclass(frozen=True)
 class Session:
-    """A training run with everything it needs but the data."""
+    """A training run with everything it needs but the data.
+
+    `trust_remote_code`: whether the user lets code that comes with the model run, when it is read back.
+    """
 
     encoder: Encoder
     method: Method
@@ -76,6 +79,7 @@ class Session:
     device: torch.device
     build: Build
     reporter: Reporter
+    trust_remote_code: bool
 
     def train(
         self, plan: Plan, collate: Callable[[Rows], Batch], views: Views, dev: Dev
@@ -104,8 +108,7 @@ class Session:
                 f"training did not make the student better than its start (dev {progress.best_score:.2f}): "
                 "the weights it started from are kept"
             )
-        with self.build.write(MODEL_FOLDER) as folder:
-            measured = deploy(self.encoder, self.method, folder, dev, self.device, chosen_by=progress.best_score)
+        measured = self._deploy(MODEL_FOLDER, dev, progress.best_score)
         return progress, measured, dev
 
     def _run(self, training: Training) -> Progress:
@@ -115,14 +118,24 @@ class Session:
             if training.best is None:
                 raise
             training.restore_best()
-            chosen_by = training.progress.best_score
-            with self.build.write(BEST) as folder:
-                deploy(self.encoder, self.method, folder, training.dev, self.device, chosen_by=chosen_by)
+            self._deploy(BEST, training.dev, training.progress.best_score)
             folder = self.build.path / BEST
             kept = (
                 f"the best weights so far are the model folder {folder}; a new run under another --name leaves it there"
             )
             raise TrainingError(error.message, f"{error.hint}; {kept}") from None
+
+    def _deploy(self, name: str, dev: Dev, chosen_by: float | None) -> Deployed:
+        with self.build.write(name) as folder:
+            return deploy(
+                self.encoder,
+                self.method,
+                folder,
+                dev,
+                self.device,
+                chosen_by=chosen_by,
+                trust_remote_code=self.trust_remote_code,
+            )
 
     def facts(
         self, trained: tuple[Progress, Deployed, Dev], rows: int, recipe: Recipe, own: Mapping[str, Any]
