@@ -27,6 +27,7 @@ from sentcompress.models.checkpoint import (
 from sentcompress.models.encoder import ACTIVATIONS, Dense, Encoder, TextSettings
 from sentcompress.models.pooling import MODES
 from sentcompress.models.positions import readable_positions
+from sentcompress.models.soundness import require_sound
 from sentcompress.models.sources import Source, resolve, transformer_folder
 from sentcompress.models.token_weights import load_token_weights, save_token_weights
 
@@ -46,6 +47,7 @@ SETTINGS_FILES = tuple(
 )
 # What a plain checkpoint's vector is: `auto` follows the checkpoint's kind.
 POOLING_CHOICES = ("auto", "mean", "cls", "cls-mlp")
+UNSOUND_HINT = "nothing was written; was a model that it was made of damaged, or its training unstable?"
 
 
 def load_encoder(source: Source, *, pooling: str = "auto", trust_remote_code: bool = False) -> Encoder:
@@ -91,7 +93,12 @@ def hidden_width(source: Source) -> int:
 
 
 def save_encoder(encoder: Encoder, folder: Path) -> None:
-    """Write an encoder as a sentence-transformers folder, weights as safetensors (float32)."""
+    """Write an encoder as a sentence-transformers folder, weights as safetensors (float32).
+
+    Raises:
+        SentcompressError: if a weight is NaN or infinite; nothing is written then.
+    """
+    require_sound(encoder.state_dict(), "the model to be written", UNSOUND_HINT)
     hush_transformers()
     folder.mkdir(parents=True, exist_ok=True)
     encoder.transformer.save_pretrained(folder, safe_serialization=True)  # type: ignore[operator]
