@@ -25,7 +25,7 @@ MIDDLE = (
     "reporting",
     "recipes",
 )
-BASE = ("artifacts", "records", "atomic", "locking", "documents", "plain_text", "progress", "errors")
+BASE = ("artifacts", "records", "atomic", "locking", "documents", "plain_text", "numeric", "progress", "errors")
 HEAVY = {
     "torch",
     "transformers",
