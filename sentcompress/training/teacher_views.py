@@ -18,6 +18,7 @@ from sentcompress.models.checkpoint import read_json
 from sentcompress.models.encoder import Encoder
 from sentcompress.models.layout import load_encoder
 from sentcompress.models.sources import transformer_folder
+from sentcompress.plain_text import shell_word
 from sentcompress.training.batches import RowField, Rows
 from sentcompress.training.inputs import find_teacher_of
 from sentcompress.training.session import number_field, vector_field
@@ -134,7 +135,7 @@ def _embedding_layers(vectors: Artifact, depth: int) -> str:
     config = read_json(transformer_folder(find_teacher_of(vectors).path) / "config.json")
     count = int(config.get("num_hidden_layers") or config.get("n_layers") or depth)
     spread = [str(round((number + 1) * count / depth)) for number in range(depth)]
-    named = f" --sentences {vectors.input_of_kind('sentences')} --name {vectors.name}"
+    named = f" --sentences {shell_word(vectors.input_of_kind('sentences'))} --name {shell_word(vectors.name)}"
     return f"sentcompress teacher-embed --layers {','.join(spread)}{named} (and the options that made it)"
 
 
