@@ -25,6 +25,7 @@ from sentcompress import atomic
 from sentcompress.atomic import MANIFEST, beside
 from sentcompress.errors import BusyError, DamagedError, InputError, MissingArtifactError, UsageError, did_you_mean
 from sentcompress.locking import PAUSE_SECONDS, is_locked, locked
+from sentcompress.plain_text import shell_word
 from sentcompress.progress import SILENT, Reporter
 from sentcompress.records import (
     KINDS,
@@ -159,6 +160,8 @@ class WorkDirectory:
                 artifact = self.find(kind, name)
             except DamagedError as error:
                 damaged[name] = error.message
+            except PermissionError as error:
+                damaged[name] = f"no permission to read {error.filename}"
             else:
                 found += [artifact] if artifact else []
         return sorted(found, key=lambda a: str(a.manifest["finished"])), damaged
@@ -184,7 +187,7 @@ class WorkDirectory:
             DamagedError: if it has lost files.
         """
         names = self.names(kind)
-        command = f"{KINDS[kind].usage} --work {self.path}"
+        command = f"{KINDS[kind].usage} --work {shell_word(self.path)}"
         what = kind.replace("-", " ")
         if name is None:
             if not names:
