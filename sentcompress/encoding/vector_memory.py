@@ -16,6 +16,8 @@ from pathlib import Path
 import numpy as np
 import numpy.typing as npt
 
+from sentcompress.encoding.vector_shards import save_array
+
 Vectors = npt.NDArray[np.float32]
 # Vectors of one model; a large corpus is not worth its disk, nor the keys their memory.
 MOST = 200_000
@@ -73,8 +75,7 @@ class VectorMemory:
         table = np.frombuffer(b"".join(keys), dtype=np.uint8).reshape(len(keys), KEY_BYTES)
         for kind, values in (("vectors", vectors), ("keys", table)):
             temporary = self._folder / f".{name}.{kind}.tmp"
-            with temporary.open("wb") as stream:
-                np.save(stream, values)
+            save_array(temporary, values)
             os.replace(temporary, self._folder / f"{name}.{kind}.npy")
         self._add(table, vectors)
 

@@ -29,10 +29,8 @@ class Checkpoints:
     def save(self, state: Mapping[str, Any], best: Weights | None, best_step: int | None) -> None:
         """Write the state, with the best weights so far where these are newer than what is on the disk."""
         if best is not None and not self._build.has(self._best(best_step)):
-            with self._build.write(self._best(best_step)) as path:
-                torch.save(best, path)
-        with self._build.write(LAST.format(self._folder)) as path:
-            torch.save({**state, "best_step": best_step}, path)
+            self._write(self._best(best_step), best)
+        self._write(LAST.format(self._folder), {**state, "best_step": best_step})
         for old in (self._build.path / self._folder).glob("best-*.pt"):
             if old.name != self._best(best_step).rsplit("/", 1)[-1]:
                 old.unlink()
@@ -51,6 +49,11 @@ class Checkpoints:
 
     def _best(self, step: int | None) -> str:
         return f"{self._folder}/best-{step}.pt"
+
+    def _write(self, name: str, content: Mapping[str, Any]) -> None:
+        # Through a stream: given the path, torch loses the system's reason why it could not write.
+        with self._build.write(name) as path, path.open("wb") as stream:
+            torch.save(content, stream)
 
     def _read(self, name: str) -> Any:
         return torch.load(self._build.path / name, map_location="cpu", weights_only=True)
