@@ -9,6 +9,7 @@ Nothing that takes time may be imported here: before `install` is called, a sign
 from __future__ import annotations
 
 import _thread
+import atexit
 import os
 import sys
 import time
@@ -63,6 +64,13 @@ def install() -> None:
         if signal.getsignal(number) is not signal.SIG_IGN:
             signal.signal(number, _take)
     sys.unraisablehook = _unraisable
+    atexit.register(_ignore)  # the first to be registered, so the last to be called
+
+
+def _ignore() -> None:
+    """What is left is the interpreter's own end, before which it gives signals back to the system: too late to stop."""
+    for number in ENDS:
+        signal.signal(number, signal.SIG_IGN)
 
 
 def leave(number: int) -> NoReturn:
