@@ -243,14 +243,7 @@ def finished(artifact: Artifact, next_command: str | None, *, as_json: bool, qui
     if quiet or as_json:
         return
     console = Console(stderr=True, highlight=False)
-    word = "made " if _is_new(artifact.manifest["finished"]) else "there"
+    word = "made " if artifact.finished >= STARTED else "there"
     console.print(_text(f"{word} {artifact.path}"), soft_wrap=True)
     if next_command:
         console.print(_text(f"next  {next_command}"), soft_wrap=True)
-
-
-def _is_new(finished: str) -> bool:
-    try:
-        return datetime.fromisoformat(finished) >= STARTED
-    except (ValueError, TypeError):  # no date, or one without a time zone: none that this command has written
-        return False
