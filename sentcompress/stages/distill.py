@@ -150,7 +150,8 @@ def _find_student(params: Params, work: WorkDirectory, vectors: Artifact) -> Stu
     if params.student in work.names("students"):
         if params.name == params.student:
             raise UsageError(f"--name {params.name} would replace the student it starts from", "choose another --name")
-        return Student(params.student, find_model(work, params.student).source)
+        found = find_model(work, params.student, trust_remote_code=params.trust_remote_code)
+        return Student(params.student, found.source, trust_remote_code=params.trust_remote_code)
     if layer_count(params.student) is None:
         return find_student(params.student, revision=params.revision, trust_remote_code=params.trust_remote_code)
     asked = vectors.parameters
@@ -158,7 +159,7 @@ def _find_student(params: Params, work: WorkDirectory, vectors: Artifact) -> Stu
         params.student,
         find_teacher_of(vectors),
         str(asked.get("pooling", "auto")),
-        bool(asked.get("trust_remote_code")),
+        params.trust_remote_code,
         token_dim=params.token_dim,
         vocabulary=params.vocabulary,
         character_count=params.character_count,
@@ -235,11 +236,12 @@ class _Distillation:
             tensors=self._projection(),
             input_layer=int(options.get("layer", 0)),
             device=device,
+            trust_remote_code=params.trust_remote_code,
         )
         # Heads start from random values.
         torch.manual_seed(settings.seed)
         method = self._method(supplied.shapes)
-        session = Session(encoder, method, settings, device, self.build, self.reporter)
+        session = Session(encoder, method, settings, device, self.build, self.reporter, params.trust_remote_code)
         tokens = tokenised(encoder, settings, table, self.build, self.reporter)
         pad = encoder.tokenizer.pad_token_id or 0
 

@@ -160,7 +160,7 @@ def _verify(
     reporter: Reporter,
 ) -> dict[str, Any]:
     expected = verification.encoder_vectors(encoder, texts)
-    found = verification.folder_vectors(folder, texts)
+    found = verification.folder_vectors(folder, texts, trust_remote_code=params.trust_remote_code)
     checked = {"folder": verification.require_agreement(found, expected, "the exported folder").as_dict()}
     if not params.onnx:
         return {"checked": checked}

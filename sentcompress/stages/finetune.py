@@ -167,7 +167,7 @@ class _Finetuning:
         method = self._method(encoder, data, options)
         if options["dim"] and options["dim_start"] == "pca" and isinstance(method, TripletMethod):
             self._start_from_axes(method, encoder, options["dim"], settings.seed)
-        session = Session(encoder, method, settings, device, self.build, self.reporter)
+        session = Session(encoder, method, settings, device, self.build, self.reporter, params.trust_remote_code)
         rows, dev = data.rows_and_dev(self._graded(encoder), settings.seed)
         views = TripletViews(encoder, method.needs, layer)
         trained = session.train(data.plan(rows, settings), data.collate, views, dev)

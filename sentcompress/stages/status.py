@@ -18,7 +18,7 @@ from sentcompress.artifacts import (
     is_being_written,
 )
 from sentcompress.errors import DamagedError, InputError
-from sentcompress.models.sources import EMBEDDED, resolve
+from sentcompress.models.sources import EMBEDDED, locate
 from sentcompress.progress import SILENT, Reporter
 
 # Inputs that are no artifacts. Standard input and data sets of a hub cannot be looked at again.
@@ -141,7 +141,7 @@ class Freshness:
 
 def _model_digest(name: str) -> str | None:
     try:
-        return resolve(name, trust_remote_code=True).digest
+        return locate(name).digest
     except InputError:
         return None
 

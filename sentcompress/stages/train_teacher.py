@@ -173,7 +173,7 @@ class _Training:
         except ValueError as error:
             name = params.objective
             raise UsageError(f"{name}: {error}", f"see: sentcompress methods show {name}") from None
-        session = Session(encoder, method, settings, device, self.build, self.reporter)
+        session = Session(encoder, method, settings, device, self.build, self.reporter, params.trust_remote_code)
         rows, dev = data.rows_and_dev(self._graded(encoder), settings.seed)
         trained = session.train(
             data.plan(rows, settings), data.collate, TripletViews(encoder, method.needs, layer), dev

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 from sentcompress.artifacts import Artifact, WorkDirectory
 from sentcompress.errors import InputError, MissingArtifactError
-from sentcompress.models.sources import Source, resolve
+from sentcompress.models.sources import Source, locate
 
 
 @dataclass(frozen=True)
@@ -46,15 +46,13 @@ def find_inputs(
 
 
 def find_teacher_of(vectors: Artifact) -> Source:
-    """The teacher that made the vectors.
+    """The teacher that made the vectors; whether it may run code of its own is asked where it is loaded.
 
     Raises:
         InputError: if its files have changed since.
     """
     asked = vectors.parameters
-    source = resolve(
-        asked["teacher"], revision=asked.get("revision"), trust_remote_code=bool(asked.get("trust_remote_code"))
-    )
+    source = locate(asked["teacher"], revision=asked.get("revision"))
     recorded = [digest for reference, digest in vectors.inputs.items() if reference.startswith("model:")]
     if recorded and source.digest not in recorded:
         raise InputError(

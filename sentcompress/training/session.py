@@ -5,6 +5,7 @@ from __future__ import annotations
 import sys
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -64,7 +65,10 @@ def number_field(numbers: Rows) -> RowField:
 
 @dataclass(frozen=True)
 class Session:
-    """A training run with everything it needs but the data."""
+    """A training run with everything it needs but the data.
+
+    `trust_remote_code`: whether the user lets code that comes with the model run, when it is read back.
+    """
 
     encoder: Encoder
     method: Method
@@ -72,6 +76,7 @@ class Session:
     device: torch.device
     build: Build
     reporter: Reporter
+    trust_remote_code: bool
 
     def train(
         self, plan: Plan, collate: Callable[[Rows], Batch], views: Views, dev: Dev
@@ -101,7 +106,7 @@ class Session:
                 "the weights it started from are kept"
             )
         folder = self.build.path / MODEL_FOLDER
-        measured = deploy(self.encoder, self.method, folder, dev, self.device, chosen_by=progress.best_score)
+        measured = self._deploy(folder, dev, progress.best_score)
         return progress, measured, dev
 
     def _run(self, training: Training) -> Progress:
@@ -112,12 +117,17 @@ class Session:
                 raise
             folder = self.build.path / BEST
             training.restore_best()
-            chosen_by = training.progress.best_score
-            deploy(self.encoder, self.method, folder, training.dev, self.device, chosen_by=chosen_by)
+            self._deploy(folder, training.dev, training.progress.best_score)
             kept = (
                 f"the best weights so far are the model folder {folder}; a new run under another --name leaves it there"
             )
             raise TrainingError(error.message, f"{error.hint}; {kept}") from None
+
+    def _deploy(self, folder: Path, dev: Dev, chosen_by: float | None) -> Deployed:
+        trusted = self.trust_remote_code
+        return deploy(
+            self.encoder, self.method, folder, dev, self.device, chosen_by=chosen_by, trust_remote_code=trusted
+        )
 
     def facts(
         self, trained: tuple[Progress, Deployed, Dev], rows: int, recipe: Recipe, own: Mapping[str, Any]
