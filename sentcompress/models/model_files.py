@@ -139,7 +139,9 @@ def _parts(folder: Path, index: str) -> list[Path]:
 
 def _is_name(value: object) -> bool:
     """Whether a value can be the name of a file in the folder itself."""
-    return isinstance(value, str) and PurePath(value).name == value and _can_be_path(value)
+    if not isinstance(value, str) or value in ("", ".", ".."):
+        return False
+    return PurePath(value).name == value and _can_be_path(value)
 
 
 def _is_entry(entry: object) -> bool:
