@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 
 from sentcompress.corpora.collections import CHUNK, Collection, Corpus, DataSet
 from sentcompress.corpora.document_ids import DocumentIds
+from sentcompress.corpora.holding import batches
 from sentcompress.corpora.judgements import read_judgements, splits_of
 from sentcompress.corpora.splits import pick_split, stem
 from sentcompress.corpora.text_files import COMPRESSED, HALF_A_CHARACTER, format_extension, is_encodable, open_lines
+from sentcompress.documents import parse_json
 from sentcompress.errors import InputError
 
 LAYOUTS = (
@@ -165,14 +166,7 @@ def _read_ids(path: Path, qrels: Path, found: _Found) -> DocumentIds:
 
 
 def _texts(path: Path) -> Iterator[list[str]]:
-    chunk: list[str] = []
-    for _, text in _rows(path):
-        chunk.append(text)
-        if len(chunk) == CHUNK:
-            yield chunk
-            chunk = []
-    if chunk:
-        yield chunk
+    return batches((text for _, text in _rows(path)), CHUNK, len)
 
 
 def _rows(path: Path) -> Iterator[tuple[str, str]]:
@@ -188,10 +182,7 @@ def _rows(path: Path) -> Iterator[tuple[str, str]]:
 
 
 def _json_row(path: Path, number: int, line: str) -> tuple[str, str]:
-    try:
-        row = json.loads(line)
-    except (ValueError, RecursionError) as error:
-        raise InputError(f"{path}, line {number}: broken JSON ({error})") from None
+    row = parse_json(line, f"{path}, line {number}")
     if not isinstance(row, dict):
         raise InputError(f"{path}, line {number}: a JSON {type(row).__name__}, not an object")
     one, title, text = row.get("_id", row.get("id")), row.get("title") or "", row.get("text") or ""
@@ -205,7 +196,7 @@ def _json_row(path: Path, number: int, line: str) -> tuple[str, str]:
             f"{path}, line {number}: no _id and text", 'a line is {"_id": "1", "title": "", "text": "..."}'
         )
     if not is_encodable(f"{title}{text}"):
-        raise InputError(f"{path}, line {number}: {HALF_A_CHARACTER}", "mend the line; no model can read it")
+        raise InputError(f"{path}, line {number}: {HALF_A_CHARACTER}", "fix the line; no model can read it")
     return str(one).strip(), f"{title} {text}".strip()
 
 

@@ -11,7 +11,9 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
-from sentcompress.corpora.text_files import find_columns, open_lines
+from sentcompress.corpora.columns import find_columns
+from sentcompress.corpora.holding import Held
+from sentcompress.corpora.text_files import open_lines
 from sentcompress.errors import InputError
 
 SPLITS = ("train", "dev", "test")
@@ -83,8 +85,8 @@ def _year(name: str, folder: Path) -> list[Part]:
 
 def _year_lines(files: tuple[Path, ...]) -> Iterator[Line]:
     sentences, gold = files
-    pairs = [(number, line.split("\t")) for number, line in open_lines(sentences)]
-    scores = [line for _, line in open_lines(gold)]
+    pairs = [(number, line.split("\t")) for number, line in _held_lines(sentences)]
+    scores = [line for _, line in _held_lines(gold)]
     # A blank line beyond the last pair is the end of the file, not a pair that was never graded.
     while len(scores) > len(pairs) and not scores[-1].strip():
         scores.pop()
@@ -94,6 +96,13 @@ def _year_lines(files: tuple[Path, ...]) -> Iterator[Line]:
         if len(fields) < 2:
             raise InputError(f"{sentences}, line {number}: one sentence where two are needed")
         yield Line(gold, number, score, fields[0], fields[1])
+
+
+def _held_lines(path: Path) -> Iterator[tuple[int, str]]:
+    held = Held(path)
+    for number, line in open_lines(path):
+        held.add(line)
+        yield number, line
 
 
 def _benchmark_lines(files: tuple[Path, ...]) -> Iterator[Line]:

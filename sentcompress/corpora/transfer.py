@@ -11,7 +11,9 @@ from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 
-from sentcompress.corpora.text_files import COMPRESSED, BadRecords, find_columns, open_lines
+from sentcompress.corpora.columns import find_columns
+from sentcompress.corpora.holding import Held
+from sentcompress.corpora.text_files import COMPRESSED, BadRecords, open_lines
 from sentcompress.corpora.transfer_senteval import Example, Reader, senteval_files
 from sentcompress.errors import InputError, UsageError, did_you_mean
 
@@ -158,8 +160,9 @@ def _read_task(name: str, readers: Mapping[str, Reader], bad: BadRecords) -> Tra
 
 def _split(task: str, files: tuple[Path, ...], examples: Iterable[Example], bad: BadRecords) -> Split:
     rows: list[tuple[str, tuple[str, ...]]] = []
-    empty, bad_before = 0, bad.count
+    held, empty, bad_before = Held(files[0]), 0, bad.count
     for example in examples:
+        held.add(example.label, *example.texts)
         label = example.label.strip()
         texts = tuple(text.strip() for text in example.texts)
         if example.fault or not label:
@@ -169,7 +172,7 @@ def _split(task: str, files: tuple[Path, ...], examples: Iterable[Example], bad:
         else:
             rows.append((label.partition(":")[0] if task in COARSE else label, texts))
     if len({label for label, _ in rows}) < 2:
-        what = f"one class only ({rows[0][0]})" if rows else "no example"
+        what = f"one class only ({rows[0][0][:40]})" if rows else "no example"
         raise InputError(f"{', '.join(map(str, files))}: {what}", bad.first or FORM)
     second = tuple(texts[1] for _, texts in rows) if task in PAIRS else ()
     labels, first = tuple(label for label, _ in rows), tuple(texts[0] for _, texts in rows)

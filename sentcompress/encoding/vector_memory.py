@@ -10,11 +10,13 @@ import hashlib
 import os
 import uuid
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from itertools import chain, islice
+from itertools import chain
 from pathlib import Path
 
 import numpy as np
 import numpy.typing as npt
+
+from sentcompress.corpora.holding import batches
 
 Vectors = npt.NDArray[np.float32]
 # Vectors of one model; a large corpus is not worth its disk, nor the keys their memory.
@@ -86,9 +88,7 @@ class VectorMemory:
 
 def windows(chunks: Iterable[Sequence[str]]) -> Iterator[list[str]]:
     """The same texts in groups that are long enough to be encoded well."""
-    texts = chain.from_iterable(chunks)
-    while window := list(islice(texts, WINDOW)):
-        yield window
+    return batches(chain.from_iterable(chunks), WINDOW, len)
 
 
 def _key(text: str) -> bytes:

@@ -15,6 +15,7 @@ ROW_KEYS = ("table", "model", "parameters", "metric", "score", "note")
 INPUT_KEYS = ("about", "optional")
 # Files of that form which lie beside recipes.
 NO_RECIPES = ("pyproject.toml",)
+LARGEST_RECIPE = 2**18
 
 
 @dataclass(frozen=True)
@@ -88,10 +89,16 @@ def _toml(path: Path) -> dict[str, Any]:
         hint = did_you_mean(path.name, known) if known else "a recipe is a TOML file: see docs/run.md"
         what = f"{path} is a folder, not a recipe" if path.is_dir() else f"no recipe {path}"
         raise InputError(what, hint)
+    with path.open("rb") as file:
+        content = file.read(LARGEST_RECIPE + 1)
+    if len(content) > LARGEST_RECIPE:
+        raise InputError(f"{path} is larger than {LARGEST_RECIPE} bytes", "a recipe is a TOML file: see docs/run.md")
     try:
-        return tomllib.loads(path.read_text(encoding="utf-8"))
-    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
-        reason = "it is not UTF-8 text" if isinstance(error, UnicodeDecodeError) else str(error)
+        return tomllib.loads(content.decode("utf-8"))
+    except (ValueError, RecursionError) as error:
+        reason = {UnicodeDecodeError: "it is not UTF-8 text", RecursionError: "it is nested too deeply"}.get(
+            type(error), str(error)
+        )
         raise InputError(f"{path} is not valid TOML: {reason}", "a recipe is a TOML file: see docs/run.md") from None
 
 
