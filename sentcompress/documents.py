@@ -12,6 +12,7 @@ from sentcompress.errors import InputError
 
 # The largest document of ours or of a model folder is a tokenizer with some hundred thousand tokens.
 LARGEST_DOCUMENT = 256 * 2**20
+BROKEN = "fix the file, or copy it again from where it came"
 
 
 def read_json(path: Path) -> Any:
@@ -28,7 +29,7 @@ def read_json(path: Path) -> Any:
     except (FileNotFoundError, NotADirectoryError):
         raise InputError(f"{path} is missing", "is the folder complete?") from None
     except IsADirectoryError:
-        raise InputError(f"{path} is a folder, not a JSON file") from None
+        raise InputError(f"{path} is a folder, not a JSON file", "name a file") from None
 
 
 def parse_json(text: str | bytes, place: str) -> Any:
@@ -40,11 +41,11 @@ def parse_json(text: str | bytes, place: str) -> Any:
     try:
         return json.loads(text)
     except UnicodeDecodeError as error:
-        raise InputError(f"{place} is not UTF-8 (byte {error.start + 1})") from None
+        raise InputError(f"{place} is not UTF-8 (byte {error.start + 1})", BROKEN) from None
     except ValueError as error:
-        raise InputError(f"{place} is not valid JSON: {error}") from None
+        raise InputError(f"{place} is not valid JSON: {error}", BROKEN) from None
     except RecursionError:
-        raise InputError(f"{place} is nested too deeply to be read as JSON") from None
+        raise InputError(f"{place} is nested too deeply to be read as JSON", BROKEN) from None
 
 
 def to_json(document: Any, *, indent: int | None = 1, ascii_only: bool = True) -> str:

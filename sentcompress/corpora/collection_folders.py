@@ -19,6 +19,7 @@ LAYOUTS = (
     "BEIR: corpus.jsonl, queries.jsonl, qrels/*.tsv or qrels.tsv; "
     "MS MARCO: collection.tsv, queries.*.tsv, qrels.*.tsv; each may be .gz or .zst"
 )
+JSON_FORM = 'a line is {"_id": "1", "title": "", "text": "..."}'
 CORPUS = ("corpus.jsonl", "collection.jsonl", "collection.tsv", "corpus.tsv")
 
 
@@ -184,7 +185,7 @@ def _rows(path: Path) -> Iterator[tuple[str, str]]:
 def _json_row(path: Path, number: int, line: str) -> tuple[str, str]:
     row = parse_json(line, f"{path}, line {number}")
     if not isinstance(row, dict):
-        raise InputError(f"{path}, line {number}: a JSON {type(row).__name__}, not an object")
+        raise InputError(f"{path}, line {number}: a JSON {type(row).__name__}, not an object", JSON_FORM)
     one, title, text = row.get("_id", row.get("id")), row.get("title") or "", row.get("text") or ""
     if (
         isinstance(one, bool)
@@ -192,9 +193,7 @@ def _json_row(path: Path, number: int, line: str) -> tuple[str, str]:
         or not isinstance(title, str)
         or not isinstance(text, str)
     ):
-        raise InputError(
-            f"{path}, line {number}: no _id and text", 'a line is {"_id": "1", "title": "", "text": "..."}'
-        )
+        raise InputError(f"{path}, line {number}: no _id and text", JSON_FORM)
     if not is_encodable(f"{title}{text}"):
         raise InputError(f"{path}, line {number}: {HALF_A_CHARACTER}", "fix the line; no model can read it")
     return str(one).strip(), f"{title} {text}".strip()

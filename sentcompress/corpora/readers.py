@@ -103,7 +103,7 @@ def _json_rows(source: Source, bad: BadRecords) -> Iterator[tuple[int, Mapping[s
         try:
             row = parse_json(line, f"{source.name}, line {number}")
         except InputError as error:
-            bad.add(error.message, error.hint)
+            bad.add(error.message)
             continue
         if isinstance(row, dict):
             yield number, row

@@ -94,7 +94,9 @@ def _year_lines(files: tuple[Path, ...]) -> Iterator[Line]:
         raise InputError(f"{sentences} has {len(pairs)} lines, {gold.name} has {len(scores)}", "they belong together")
     for (number, fields), score in zip(pairs, scores, strict=True):
         if len(fields) < 2:
-            raise InputError(f"{sentences}, line {number}: one sentence where two are needed")
+            raise InputError(
+                f"{sentences}, line {number}: found 1 sentence, expected 2", "a line is sentence1<TAB>sentence2"
+            )
         yield Line(gold, number, score, fields[0], fields[1])
 
 
@@ -123,6 +125,7 @@ def _sick_lines(files: tuple[Path, ...]) -> Iterator[Line]:
 
 def _pick(path: Path, number: int, fields: list[str], places: tuple[int, ...]) -> Line:
     if len(fields) <= max(places):
-        raise InputError(f"{path}, line {number}: {len(fields)} columns where {max(places) + 1} are needed")
+        message = f"{path}, line {number}: found {len(fields)} columns, expected {max(places) + 1}"
+        raise InputError(message, "fix the line, or copy SentEval's file again")
     score, first, second = (fields[place] for place in places)
     return Line(path, number, score, first, second)

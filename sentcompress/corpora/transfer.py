@@ -87,7 +87,9 @@ def read_transfer(folder: Path, only: Sequence[str] = (), bad: BadRecords | None
         what = f"the task {', '.join(sorted(missing))}" if missing else "any of the seven tasks"
         there = f"there: {', '.join(found)}" if found else f"a task is a folder such as MR with all.tsv; {FORM}"
         raise InputError(f"{folder} does not hold {what}", there)
-    return [_read_task(name, found[name], bad) for name in TASKS if name in found and (not wanted or name in wanted)]
+    return [
+        _read_task(folder, name, found[name], bad) for name in TASKS if name in found and (not wanted or name in wanted)
+    ]
 
 
 def task_name(raw: str) -> str | None:
@@ -149,11 +151,11 @@ def _our_lines(path: Path, task: str) -> Iterator[Example]:
         yield Example(path, number, label, tuple(texts))
 
 
-def _read_task(name: str, readers: Mapping[str, Reader], bad: BadRecords) -> TransferTask:
+def _read_task(folder: Path, name: str, readers: Mapping[str, Reader], bad: BadRecords) -> TransferTask:
     missing = [split for split in TASKS[name] if split not in readers]
     if missing:
         there = ", ".join(str(path) for reader in readers.values() for path in reader.files)
-        raise InputError(f"{name} has no {' and no '.join(missing)} split", f"there: {there}")
+        raise InputError(f"{folder}: {name} has no {' and no '.join(missing)} split", f"there: {there}")
     splits = {split: _split(name, readers[split].files, readers[split].read(), bad) for split in TASKS[name]}
     return TransferTask(name, splits)
 

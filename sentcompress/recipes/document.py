@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import tomllib
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
@@ -16,6 +17,8 @@ INPUT_KEYS = ("about", "optional")
 # Files of that form which lie beside recipes.
 NO_RECIPES = ("pyproject.toml",)
 LARGEST_RECIPE = 2**18
+# Characters of a value that an error shows.
+SHOWN = 80
 
 
 @dataclass(frozen=True)
@@ -71,15 +74,21 @@ def read_recipe(path: Path) -> tuple[Recipe, list[str]]:
     title, paper = (_text(document, key, faults) for key in ("title", "paper"))
     row = document.get("row", {})
     if isinstance(row, dict):
-        faults += _unknown(row, ROW_KEYS, "row: ")
-        if "score" in row and not isinstance(row["score"], int | float):
-            faults.append(f"row: score must be a number, not {row['score']!r}")
+        faults += [*_unknown(row, ROW_KEYS, "row: "), *_faults_of_row(row)]
     else:
         faults.append("row must be a table: [row]")
         row = {}
     inputs = _inputs(document.get("inputs", {}), faults)
     stages = _stages(document.get("stage"), faults)
     return Recipe(path, title, paper, row, inputs, stages), faults
+
+
+def _faults_of_row(row: Mapping[str, Any]) -> list[str]:
+    score = row.get("score", 0)
+    is_number = isinstance(score, int | float) and math.isfinite(score)
+    faults = [] if is_number else [f"row: score must be a finite number, not {str(score)[:SHOWN]}"]
+    texts = {key: value for key, value in row.items() if key in ROW_KEYS and key != "score"}
+    return faults + [f"row: {key} must be a text" for key, value in texts.items() if not isinstance(value, str)]
 
 
 def _toml(path: Path) -> dict[str, Any]:
