@@ -171,7 +171,7 @@ def test_sets_of_another_size_than_the_published_are_told(tmp_path: Path, sts: P
 def test_lines_that_cannot_be_read(tmp_path: Path, sts: Path, tiny_model: Path) -> None:
     (sts / "stsb" / "test.tsv").open("a").write("high\tthe cat\tthe dog\n")
     work, listener = WorkDirectory(tmp_path / "work"), Listener()
-    with pytest.raises(InputError, match="line 81: the score 'high' is no number"):
+    with pytest.raises(InputError, match="line 81: the score 'high' is not a number"):
         run(Params([sts], str(tiny_model), device="cpu"), work)
     facts = run(Params([sts], str(tiny_model), device="cpu", skip_bad=True), work, listener).facts
     assert facts["dropped"]["STS-B"]["unreadable"] == 1
