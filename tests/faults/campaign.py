@@ -92,12 +92,15 @@ class Result:
                 ]
                 lines.append(f"{row:22}" + "".join(f"{count:13,}" for count in counts))
             lines.append("")
-        lines.append(
+        return "\n".join([*lines, self.totals()])
+
+    def totals(self) -> str:
+        """All in one line."""
+        return (
             f"seed {self.seed}: {self.runs:,} runs with {sum(self.hits.values()):,} faults at {len(self.places):,} of "
             f"{sum(self.operations.values()):,} operations in {self.seconds:.0f} s "
             f"(and {self.preparing:.0f} s of preparation): {self.stuck} stuck, {len(self.failures)} differing"
         )
-        return "\n".join(lines)
 
 
 class Pool:
@@ -105,7 +108,6 @@ class Pool:
 
     def __init__(self, folder: Path, jobs: int, names: Sequence[str]) -> None:
         library = compile_shim(folder)
-        assert library is not None, "there is no C compiler"
         self._workers = []
         for number in range(jobs):
             place = folder / f"job-{number}"

@@ -86,6 +86,8 @@ def read_cache(box: Path) -> tuple[dict[tuple[str, str], bytes], list[str]]:
     for path in sorted((box / "work" / "cache").rglob("*")):
         if path.is_dir() or (path.name.endswith(".vectors.npy") and not path.name.startswith(".")):
             continue
+        if path.name == ".lock":
+            continue
         if path.name.startswith(".") or not path.name.endswith(".keys.npy"):
             odd.append(f"left over: {path.relative_to(box).as_posix()}")
             continue
@@ -99,7 +101,7 @@ def differences_of_cache(box: Path, expected: dict[tuple[str, str], bytes]) -> l
     """What is wrong with the cache: it may hold less than after an unbroken run, but nothing else."""
     try:
         vectors, odd = read_cache(box)
-    except (OSError, ValueError) as error:
+    except (OSError, ValueError, EOFError) as error:
         return [f"the cache is damaged: {error}"]
     return odd + [f"the cache has another vector in {key[0]}" for key in vectors if vectors[key] != expected.get(key)]
 

@@ -135,6 +135,7 @@ static struct step begin(enum kind kind, const char *path, const char *other) {
     if (step.at >= ENTRIES) abort();
     struct entry *entry = &control->log[step.at];
     entry->kind = kind;
+    entry->done = 0;
     strcpy(entry->path, path);
     strcpy(entry->other, other ? other : "");
     if (control->outcome == KILL_BEFORE && step.at == control->at) die();

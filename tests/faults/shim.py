@@ -85,13 +85,26 @@ class Operation:
     done: bool
 
 
-def compile_shim(folder: Path) -> Path | None:
-    """The library, compiled into `folder`; None where there is no C compiler."""
-    compiler = shutil.which("cc") or shutil.which("gcc")
-    if compiler is None:
-        return None
+def find_compiler() -> str | None:
+    """The C compiler, if there is one."""
+    return shutil.which("cc") or shutil.which("gcc")
+
+
+def compile_shim(folder: Path) -> Path:
+    """The library, compiled into `folder`."""
     library = folder / "shim.so"
-    command = [compiler, "-O2", "-Wall", "-Wextra", "-Werror", "-shared", "-fPIC", "-o", str(library), str(SOURCE)]
+    command = [
+        find_compiler() or "cc",
+        "-O2",
+        "-Wall",
+        "-Wextra",
+        "-Werror",
+        "-shared",
+        "-fPIC",
+        "-o",
+        str(library),
+        str(SOURCE),
+    ]
     subprocess.run([*command, "-ldl"], check=True)
     return library
 
