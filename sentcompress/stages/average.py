@@ -77,7 +77,7 @@ def run(params: Params, work: WorkDirectory, reporter: Reporter = SILENT) -> Art
             )
         with build.write(MODEL_FOLDER) as folder:
             save_encoder(encoders[0], folder)
-            saved = read_back(encoders[0], folder)
+            saved = read_back(folder, trust_remote_code=params.trust_remote_code)
         return build.finish(
             {
                 "method": COMMAND,

@@ -174,7 +174,7 @@ def test_a_model_without_finite_vectors_is_refused(work: WorkDirectory, tiny_mod
     with torch.no_grad():
         encoder.transformer.embeddings.word_embeddings.weight.fill_(float("nan"))  # type: ignore[union-attr, operator]
     save_encoder(encoder, tmp_path / "broken")
-    with pytest.raises(InputError, match="not numbers"):
+    with pytest.raises(InputError, match="NaN or infinite values: transformer.embeddings"):
         whiten(work, tmp_path / "broken", dim=4)
     assert work.names("students") == []
 
