@@ -223,7 +223,11 @@ def choose(kinds: Mapping[str, Sequence[str]], runs: int, seed: int) -> list[Tri
     chosen: list[tuple[float, Trial]] = []
     for name, of_stage in faults.items():
         for turn, fault in enumerate(of_stage):
-            second = rng.choice(of_stage) if rng.random() < TWICE else NO_FAULT
+            second = NO_FAULT
+            if rng.random() < TWICE:
+                # A recovery has less to do, the later the first fault came.
+                left = len(kinds[name]) - fault.at
+                second = replace(rng.choice(of_stage), at=rng.randrange(max(left, 0) + 10))
             place = (turn + rng.random()) / math.sqrt(len(kinds[name]))
             chosen.append((place, Trial(name, fault, second, rng.getrandbits(32))))
     chosen.sort(key=lambda one: one[0])

@@ -10,18 +10,22 @@ from typing import Any
 
 import numpy as np
 
-from sentcompress.artifacts import LOG, MANIFEST, Artifact, WorkDirectory
+from sentcompress.artifacts import LOG, MANIFEST, REQUEST, Artifact, WorkDirectory
+from sentcompress.encoding.vector_memory import KEYS, VECTORS, VectorMemory
 from sentcompress.errors import SentcompressError
 from sentcompress.records import combined_digest
 
-# Times, speeds and memory: all that may differ between two runs, by their keys in any JSON.
+# Times, speeds and memory: all that may differ between two runs, by their keys in any JSON; the seal of a manifest
+# covers them (a reader checks it). A request says whether --force made it, and every other trial recovers without.
 MEASURED = re.compile(
     r"(.*_)?seconds|finished|sentences_per_second.*|.*milliseconds.*|times_faster|peak_memory_bytes|best_batch_tokens"
+    r"|seal|forced"
 )
 # Files whose digests a manifest cannot repeat, since they hold such figures; and the stages whose whole result does.
 TIMED_FILES = (LOG, "result.json", "README.md")
 DATES = re.compile(rb"\d{4}-\d\d-\d\d([T ]\d\d:\d\d(:\d\d)?)?( UTC)?|\d+(\.\d+)? ?(s|seconds|minutes|ms)\b")
 
+LEFT_OVER = "left over: "
 Tree = dict[str, bytes | None]
 
 
@@ -30,7 +34,7 @@ def read_tree(box: Path) -> Tree:
     tree: Tree = {}
     for path in sorted(box.rglob("*")):
         name = path.relative_to(box).as_posix()
-        if path.suffix != ".lock" and not name.startswith("work/cache/"):
+        if path.suffix != ".lock" and not f"{name}/".startswith("work/cache/"):
             tree[name] = None if path.is_dir() else _masked(path)
     return tree
 
@@ -38,7 +42,7 @@ def read_tree(box: Path) -> Tree:
 def differences(tree: Tree, expected: Tree) -> list[str]:
     """How a tree differs from what it should be."""
     found = [f"is missing: {name}" for name in expected if name not in tree]
-    found += [f"left over: {name}" for name in tree if name not in expected]
+    found += [f"{LEFT_OVER}{name}" for name in tree if name not in expected]
     return found + [f"differs: {name}" for name in tree if name in expected and tree[name] != expected[name]]
 
 
@@ -80,20 +84,21 @@ def faults_of_message(code: int | None, stderr: str) -> list[str]:
 
 
 def read_cache(box: Path) -> tuple[dict[tuple[str, str], bytes], list[str]]:
-    """The vectors in work/cache by folder and text, and the files there that are nothing."""
+    """The vectors in work/cache by folder and text, and the files there that are nothing.
+
+    As the next command finds them: opening a memory removes what is damaged or half written.
+    """
     vectors: dict[tuple[str, str], bytes] = {}
     odd = []
-    for path in sorted((box / "work" / "cache").rglob("*")):
-        if path.is_dir() or (path.name.endswith(".vectors.npy") and not path.name.startswith(".")):
-            continue
-        if path.name == ".lock":
-            continue
-        if path.name.startswith(".") or not path.name.endswith(".keys.npy"):
-            odd.append(f"left over: {path.relative_to(box).as_posix()}")
-            continue
-        rows = np.load(path.with_name(path.name.replace(".keys.", ".vectors.")))
-        folder = path.parent.relative_to(box).as_posix()
-        vectors |= {(folder, key.tobytes()): row.tobytes() for key, row in zip(np.load(path), rows, strict=True)}
+    for folder in sorted((box / "work" / "cache").glob("*")):
+        VectorMemory(folder)
+        known = {path for path in folder.iterdir() if path.name != ".lock"}
+        for path in sorted(folder.glob(f"*{KEYS}")):
+            beside = path.with_name(path.name.removesuffix(KEYS) + VECTORS)
+            rows = zip(np.load(path), np.load(beside), strict=True)
+            vectors |= {(folder.name, key.tobytes().hex()): row.tobytes() for key, row in rows}
+            known -= {path, beside}
+        odd += [f"{LEFT_OVER}{path.relative_to(box).as_posix()}" for path in sorted(known)]
     return vectors, odd
 
 
@@ -118,7 +123,7 @@ def _without_times(path: Path) -> bytes:
         return b"\n".join(json.dumps(_lasting(json.loads(line))).encode() for line in path.open("rb"))
     if path.name == MANIFEST:
         return _masked_manifest(json.loads(path.read_bytes()))
-    if path.name == "result.json":
+    if path.name in ("result.json", REQUEST):
         return json.dumps(_lasting(json.loads(path.read_bytes()))).encode()
     if path.suffix in (".html", ".md"):
         return DATES.sub(b"", path.read_bytes())

@@ -5,7 +5,6 @@ The harness has to catch each; test_planted_bugs.py sees that it does.
 
 from __future__ import annotations
 
-import json
 import os
 import stat
 from collections.abc import Callable, Iterator, Mapping
@@ -14,7 +13,9 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 from sentcompress import artifacts, atomic
+from sentcompress.documents import to_json
 from sentcompress.encoding import vector_memory
+from sentcompress.records import sealed
 
 
 def no_fsync() -> None:
@@ -66,8 +67,8 @@ def marker_early() -> None:
         marker = build.path / artifacts.MANIFEST
         if name != artifacts.MANIFEST and not marker.exists():
             asked = {**build.request.as_dict(), "fingerprint": build.request.fingerprint}
-            made = {"digest": "", "files": {}, "facts": {}, "finished": datetime.now(UTC).isoformat()}
-            marker.write_text(json.dumps({**asked, **made}), encoding="utf-8")
+            made = {"digest": "", "files": {}, "facts": {}, "libraries": {}, "finished": datetime.now(UTC).isoformat()}
+            marker.write_text(to_json(sealed({**asked, **made})), encoding="utf-8")
 
     artifacts.Build.write = write
 

@@ -38,11 +38,12 @@ enum verdict { PASS, RUN, FAIL, SHORT };
 
 struct entry { int32_t kind, done; char path[NAME], other[NAME]; };
 /* The same as Control in shim.py. half: the write that fails writes half of its bytes first; keep: store what a file
- * holds at its fsync; mapped: files mapped for writing, which escape. */
+ * holds at its fsync; mapped: files mapped for writing, which escape; fired: where the fault first was, or -1. */
 struct control {
     int32_t armed, outcome, error, half;
     int64_t at, count;
-    int32_t fired, failing, keep, mapped;
+    int64_t fired;
+    int32_t failing, keep, mapped;
     char box[NAME], store[NAME];
     struct entry log[ENTRIES];
 };
@@ -120,7 +121,8 @@ static int exists(int folder, const char *path) {
 
 /* ---- the fault ---- */
 
-static void die(void) {
+static void die(int64_t at) {
+    control->fired = at;
     kill(0, SIGKILL);
     for (;;) pause();
 }
@@ -138,12 +140,12 @@ static struct step begin(enum kind kind, const char *path, const char *other) {
     entry->done = 0;
     strcpy(entry->path, path);
     strcpy(entry->other, other ? other : "");
-    if (control->outcome == KILL_BEFORE && step.at == control->at) die();
-    int fails = control->outcome == FAIL_ALWAYS || (control->outcome == FAIL_ONCE && !control->fired);
+    if (control->outcome == KILL_BEFORE && step.at == control->at) die(step.at);
+    int fails = control->outcome == FAIL_ALWAYS || (control->outcome == FAIL_ONCE && control->fired < 0);
     if (control->failing || (fails && step.at >= control->at && can_fail(kind))) {
-        step.verdict = control->half && kind == WRITE && !control->fired ? SHORT : FAIL;
+        step.verdict = control->half && kind == WRITE && control->fired < 0 ? SHORT : FAIL;
         control->failing = step.verdict == SHORT;
-        control->fired = 1;
+        if (control->fired < 0) control->fired = step.at;
         errno = control->error;
     }
     return step;
@@ -152,7 +154,7 @@ static struct step begin(enum kind kind, const char *path, const char *other) {
 static void end(struct step step, int done) {
     int saved = errno;
     control->log[step.at].done = done;
-    if (control->outcome == KILL_AFTER && step.at == control->at) die();
+    if (control->outcome == KILL_AFTER && step.at == control->at) die(step.at);
     errno = saved;
 }
 

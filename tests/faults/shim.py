@@ -37,7 +37,7 @@ class Control(ctypes.Structure):
         ("half", ctypes.c_int32),
         ("at", ctypes.c_int64),
         ("count", ctypes.c_int64),
-        ("fired", ctypes.c_int32),
+        ("fired", ctypes.c_int64),
         ("failing", ctypes.c_int32),
         ("keep", ctypes.c_int32),
         ("mapped", ctypes.c_int32),
@@ -116,10 +116,10 @@ def make_control(path: Path) -> None:
 
 
 class Shim:
-    """The shared memory of this process, which was started with the library preloaded."""
+    """The memory that is shared with the processes which have the library preloaded."""
 
-    def __init__(self, box: Path, store: Path) -> None:
-        with Path(os.environ[VARIABLE]).open("r+b") as stream:
+    def __init__(self, control: Path, box: Path, store: Path) -> None:
+        with control.open("r+b") as stream:
             self._control = Control.from_buffer(mmap.mmap(stream.fileno(), ctypes.sizeof(Control)))
         self._control.box, self._control.store = os.fsencode(box), os.fsencode(store)
 
@@ -128,11 +128,17 @@ class Shim:
         control = self._control
         control.outcome, control.error = OUTCOMES.index(fault.outcome), ERRORS[fault.error]
         control.at, control.half, control.keep = fault.at, fault.half, bool(fault.torn)
-        control.count = control.fired = control.failing = control.mapped = 0
+        control.count = control.failing = control.mapped = 0
+        control.fired = -1
         control.armed = 1
 
     def disarm(self) -> None:
         self._control.armed = 0
+
+    @property
+    def fired(self) -> int | None:
+        """The number of the operation at which the fault was, the first one of several."""
+        return int(self._control.fired) if self._control.fired >= 0 else None
 
     @property
     def mapped(self) -> int:

@@ -24,7 +24,7 @@ from typing import Any
 from faults import oracle, planted, runs, stages
 from faults.disk import Disk
 from faults.runs import Ended
-from faults.shim import NO_FAULT, Fault, Operation, Shim
+from faults.shim import NO_FAULT, VARIABLE, Fault, Operation, Shim
 from faults.stages import Stage
 from faults.trials import Trial
 
@@ -45,7 +45,7 @@ class Worker:
     def __init__(self, folder: Path, names: Sequence[str]) -> None:
         self.folder, self.box, self.store = folder, folder / "box", folder / "store"
         self.store.mkdir(parents=True)
-        self.shim = Shim(self.box, self.store)
+        self.shim = Shim(Path(os.environ[VARIABLE]), self.box, self.store)
         self.stages = {stage.name: stage for stage in stages.all_stages() if stage.name in names}
         self.unbroken: dict[str, Unbroken] = {}
         self.mapped = self.commands = 0
@@ -86,6 +86,7 @@ class Worker:
         """Carry out a trial; what went wrong is under "wrong"."""
         stage, rng = self.stages[trial.stage], random.Random(trial.seed)
         hook = planted.BUGS[trial.planted] if trial.planted else None
+        again = stage.force and rng.random() < 0.5  # who forced it may force it again, or not
         self._begin(stage)
         self.commands, self.mapped = 0, 0
         found: list[str] = []
@@ -94,15 +95,17 @@ class Worker:
             if fault == NO_FAULT and round_:
                 continue
             disk = Disk(self.box, self.store) if fault.torn else None
-            ended = self._run(stage, fault, hook=hook, again=round_ > 0)
+            ended = self._run(stage, fault, hook=hook, force=again or round_ == 0)
             operations = self.shim.operations()
-            if fault.at < len(operations):
-                hits.append((operations[fault.at].kind, fault.label))
+            if self.shim.fired is not None:
+                hits.append((operations[self.shim.fired].kind, fault.label))
+            elif fault.torn:
+                hits.append(("end", fault.label))
             if disk and ended.code is not None:
                 disk.replay(operations)
                 disk.leave(fault.torn, rng)
             found += self._after_fault(stage, ended, rng)
-        last = self._run(stage, NO_FAULT, hook=hook, again=True)
+        last = self._run(stage, NO_FAULT, hook=hook, force=again)
         if last.code != 0:
             found.append(f"the same command again ends with {last.code}: {' / '.join(last.stderr.splitlines()[-2:])}")
         expected = self.unbroken[trial.stage]
@@ -115,8 +118,10 @@ class Worker:
     def _after_fault(self, stage: Stage, ended: Ended, rng: random.Random) -> list[str]:
         found = [] if ended.killed else oracle.faults_of_message(ended.code, ended.stderr)
         if ended.code == 0:
-            # What a command has reported as done is there, whatever happens to the power then.
-            found += oracle.differences(oracle.read_tree(self.box), self.unbroken[stage.name].tree)
+            # What a command has reported as done is there, whatever happens to the power then; only what it had removed
+            # may be back, until the next command.
+            lacking = oracle.differences(oracle.read_tree(self.box), self.unbroken[stage.name].tree)
+            found += [line for line in lacking if not line.startswith(oracle.LEFT_OVER)]
         if rng.random() < 0.5:  # a reader may finish what a writer left, so half the time there is none
             artifact, wrong = oracle.faults_of_artifact(self.box, stage.makes)
             found += wrong
@@ -125,9 +130,9 @@ class Worker:
         return found
 
     def _run(
-        self, stage: Stage, fault: Fault, *, hook: runs.Hook | None = None, again: bool = False, must: bool = False
+        self, stage: Stage, fault: Fault, *, hook: runs.Hook | None = None, force: bool = True, must: bool = False
     ) -> Ended:
-        words = [*stage.words, *(["--force"] if stage.force and not again else [])]
+        words = [*stage.words, *(["--force"] if stage.force and force else [])]
         self.shim.arm(fault)
         ended = self._command(words, hook)
         self.shim.disarm()
