@@ -32,6 +32,8 @@ from sentcompress.training.window import Window
 
 # Steps between two looks at the numbers; on a GPU each look waits for the device.
 LOOK_EVERY = 10
+# Rows of the batch on which number formats are compared, by one thread.
+TRIAL_ROWS = 16
 
 
 @dataclass
@@ -261,7 +263,7 @@ class Training:
     def _choose_dtype(self, model: nn.ModuleDict) -> None:
         """Once for a whole run: a resumed one keeps the answer."""
         if not self.progress.dtype:
-            batch = self.collate(self.plan.epoch(0)[0]).to(self.device)
+            batch = self.collate(self.plan.epoch(0)[0][:TRIAL_ROWS]).to(self.device)
             transformer = self.encoder.transformer
             model.train()
             self.progress.dtype, self.progress.dtype_reason = choose_dtype(

@@ -12,6 +12,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 import torch
+from tiny_models import break_weights
 
 from sentcompress.artifacts import Artifact, Request, WorkDirectory
 from sentcompress.cli.main import _run
@@ -336,3 +337,15 @@ def test_the_command_shows_the_check(work: WorkDirectory, capsys: pytest.Capture
     printed = capsys.readouterr()
     assert "sentence-transformers folder" in printed.out
     assert "sentcompress encode" in printed.err
+
+
+@pytest.mark.parametrize("token", ["guitar", None])
+def test_a_model_with_nan_in_its_weights_is_not_exported(
+    tmp_path: Path, tiny_model: Path, token: str | None, capsys: pytest.CaptureFixture[str]
+) -> None:
+    broken = break_weights(shutil.copytree(tiny_model, tmp_path / "broken"), token=token)
+    words = ["export", "--model", str(broken), "--no-onnx", "--name", "x", "--work", str(tmp_path / "work")]
+    assert _run(words) == 1
+    assert "defect" not in capsys.readouterr().err
+    work = WorkDirectory(tmp_path / "work")
+    assert work.names("exports") == work.unfinished("exports") == []
