@@ -6,6 +6,8 @@ import json
 from collections.abc import Mapping
 from pathlib import Path
 
+from sentcompress.documents import finite
+
 
 class TrainingLog:
     """A file of one JSON object a line."""
@@ -17,7 +19,8 @@ class TrainingLog:
 
     def write(self, values: Mapping[str, float | int | str | None]) -> None:
         shown = {key: round(value, 8) if isinstance(value, float) else value for key, value in values.items()}
-        self._stream.write(json.dumps(shown).encode() + b"\n")
+        # In their order: what stands between two of the keys are the terms of the loss.
+        self._stream.write(json.dumps(finite(shown), allow_nan=False).encode() + b"\n")
 
     def size(self) -> int:
         """Bytes written so far, all of them on the disk."""

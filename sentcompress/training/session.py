@@ -13,7 +13,7 @@ from torch import Tensor
 
 from sentcompress.artifacts import Artifact, Build
 from sentcompress.encoding.vector_shards import VectorShards
-from sentcompress.errors import TrainingError
+from sentcompress.errors import SentcompressError, TrainingError
 from sentcompress.methods.base import Method
 from sentcompress.methods.recipe import Recipe
 from sentcompress.models.catalog import MODEL_FOLDER
@@ -113,7 +113,10 @@ class Session:
             folder = self.build.path / BEST
             training.restore_best()
             chosen_by = training.progress.best_score
-            deploy(self.encoder, self.method, folder, training.dev, self.device, chosen_by=chosen_by)
+            try:
+                deploy(self.encoder, self.method, folder, training.dev, self.device, chosen_by=chosen_by)
+            except SentcompressError:
+                raise error from None  # the best weights so far are of no use either
             kept = (
                 f"the best weights so far are the model folder {folder}; a new run under another --name leaves it there"
             )

@@ -9,6 +9,7 @@ from sklearn.model_selection import StratifiedKFold
 
 from sentcompress.evaluation.metrics import UndefinedError
 from sentcompress.evaluation.transfer import (
+    LARGEST,
     NESTED_GRID,
     SPLIT_GRID,
     Classifiers,
@@ -89,3 +90,14 @@ def test_vectors_of_zeros_give_the_majority_and_too_few_examples_an_error() -> N
 def test_features_of_pairs() -> None:
     first, second = np.array([[1.0, -2.0]]), np.array([[3.0, 5.0]])
     np.testing.assert_array_equal(pair_features(first, second), [[2, 7, 3, -10]])
+
+
+@pytest.mark.parametrize("size", [1e29, 1e25, 1e15])
+def test_products_that_overflow_are_refused(size: float) -> None:
+    vectors = np.full((2, 3), size, np.float32)
+    features = pair_features(vectors, vectors)
+    if size > LARGEST**0.5:
+        with pytest.raises(UndefinedError, match="too large for a classifier"):
+            Examples(features, np.arange(2))
+    else:
+        assert len(Examples(features, np.arange(2)).labels) == 2
