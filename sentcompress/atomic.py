@@ -1,8 +1,9 @@
 """Files and folders that appear whole or not at all: written beside their place, made durable, moved in.
 
-A folder `name` is built as `.name.partial`; its last file is the manifest. Moving it in takes two renames (the
-older one to `.name.old`, the new one to `name`), so a process killed in between leaves a state that is none of
-the usual ones; `recover` finishes it.
+A folder `name` is built as `.name.partial`; its last file is the manifest. From then on it is complete: what only the
+building needed, the folder SCAFFOLD, is removed, and the rest is moved in. That takes two renames (the older one to
+`.name.old`, the new one to `name`), so a process killed in between leaves a state that is none of the usual ones;
+`recover` finishes it.
 """
 
 from __future__ import annotations
@@ -14,6 +15,9 @@ from contextlib import contextmanager
 from pathlib import Path
 
 MANIFEST = "manifest.json"
+# Holds what only the building needs (checkpoints, token caches), so that it can go after the manifest is written: were
+# it removed before, a process killed in between could neither go on nor finish.
+SCAFFOLD = ".scaffold"
 
 
 def beside(target: Path, suffix: str) -> Path:
@@ -24,7 +28,7 @@ def beside(target: Path, suffix: str) -> Path:
 @contextmanager
 def written(final: Path) -> Iterator[Path]:
     """A path to write a file or folder to; it becomes `final` only when the block ends without an error."""
-    final.parent.mkdir(parents=True, exist_ok=True)
+    make_folder(final.parent)
     unfinished = beside(final, "tmp")
     remove(unfinished)
     try:
@@ -39,8 +43,18 @@ def written(final: Path) -> Iterator[Path]:
     fsync(final.parent)
 
 
+def make_folder(folder: Path) -> None:
+    """Make a folder and those above it, durably: a file in it can outlive a power cut only if its folders do."""
+    if folder.is_dir():
+        return
+    make_folder(folder.parent)
+    folder.mkdir(exist_ok=True)
+    fsync(folder.parent)
+
+
 def swap(partial: Path, target: Path) -> None:
     """Put a complete folder in the place of an older one."""
+    remove(partial / SCAFFOLD)
     old = beside(target, "old")
     remove(old)
     if target.exists():
@@ -77,7 +91,7 @@ def where_complete(target: Path) -> Path | None:
 
 def drop(folder: Path, first: str) -> None:
     """Remove a folder, the file `first` before the others, so that what a kill leaves is not taken for whole."""
-    if folder.is_dir():
+    if folder.is_dir() and not folder.is_symlink():
         (folder / first).unlink(missing_ok=True)
         fsync(folder)
     remove(folder)

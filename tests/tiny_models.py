@@ -68,8 +68,8 @@ def break_weights(folder: Path, value: float = float("nan"), token: str | None =
     return folder
 
 
-def tiny_transformer(kind: str) -> Module:
-    """A bare model of an architecture with random weights: four layers, width 16, 32 neurons, 30 tokens."""
+def tiny_transformer(kind: str, tokens: int = 30) -> Module:
+    """A bare model of an architecture with random weights: four layers, width 16, 32 neurons."""
     import transformers
 
     classes = {
@@ -82,7 +82,7 @@ def tiny_transformer(kind: str) -> Module:
         "distilbert": "DistilBert",
         "albert": "Albert",
     }
-    common = {"vocab_size": 30, "max_position_embeddings": 40}
+    common = {"vocab_size": tokens, "max_position_embeddings": 40}
     if kind == "distilbert":
         shape = {"dim": 16, "n_heads": 2, "hidden_dim": 32, "n_layers": 4}
     else:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -67,8 +67,8 @@ def taught_by(work: WorkDirectory, reference: str, digest: str) -> str | None:
 
 def measurements(work: WorkDirectory, reference: str, digest: str) -> list[Artifact]:
     """Evaluations of this very model, in the order of their names."""
-    names = sorted(work.names("evaluations"))
-    return [a for a in (work.get("evaluations", name) for name in names) if _is_of(a, reference, digest)]
+    found = sorted(work.newest("evaluations"), key=lambda artifact: artifact.name)
+    return [artifact for artifact in found if _is_of(artifact, reference, digest)]
 
 
 def tables(work: WorkDirectory, measured: Sequence[Artifact], teachers: set[str]) -> list[Table]:
@@ -83,17 +83,12 @@ def tables(work: WorkDirectory, measured: Sequence[Artifact], teachers: set[str]
         other = facts.get("compare") or facts.get("against")
         beside = None
         if other is None:
-            beside = next((a for a in _evaluations(work) if _same_work(a, artifact, teachers)), None)
+            beside = next((a for a in work.newest("evaluations") if _same_work(a, artifact, teachers)), None)
             other = beside.facts["model"] if beside else None
         reader = {"sts": _sts, "retrieval": _retrieval, "bench": _bench}.get(str(facts.get("evaluation")))
         if reader is not None:
             found.append(reader(artifact, other, beside.facts if beside else None))
     return found
-
-
-def _evaluations(work: WorkDirectory) -> Iterator[Artifact]:
-    for name in work.names("evaluations"):
-        yield work.get("evaluations", name)
 
 
 def _is_of(artifact: Artifact, reference: str, digest: str) -> bool:

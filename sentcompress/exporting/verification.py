@@ -74,12 +74,16 @@ def encoder_vectors(encoder: Encoder, texts: Sequence[str]) -> Vectors:
     return np.stack(rows)
 
 
-def folder_vectors(folder: Path, texts: Sequence[str]) -> Vectors:
-    """What `SentenceTransformer(folder).encode(texts)` gives on the CPU. [N, D]."""
+def folder_vectors(folder: Path, texts: Sequence[str], *, trust_remote_code: bool) -> Vectors:
+    """What `SentenceTransformer(folder).encode(texts)` gives on the CPU. [N, D].
+
+    Args:
+        trust_remote_code: whether the user lets code that comes with the model run.
+    """
     from sentence_transformers import SentenceTransformer
 
     hush_transformers()
-    model = SentenceTransformer(str(folder), device="cpu", local_files_only=True)
+    model = SentenceTransformer(str(folder), device="cpu", local_files_only=True, trust_remote_code=trust_remote_code)
     return np.asarray(model.encode(list(texts), batch_size=BATCH, show_progress_bar=False), dtype=np.float32)
 
 

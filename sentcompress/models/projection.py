@@ -11,7 +11,7 @@ from safetensors import SafetensorError
 from safetensors.numpy import load_file, save_file
 
 from sentcompress.errors import InputError
-from sentcompress.models.soundness import require_sound, unsound
+from sentcompress.models.finite_tensors import require_sound, unsound
 
 FILE = "projection.safetensors"
 Array = npt.NDArray[np.float32]

@@ -80,7 +80,7 @@ def run(params: Params, work: WorkDirectory, reporter: Reporter = SILENT) -> Art
         cosine = average(encoders, [model.label for model in models], params.shares())
         with build.write(MODEL_FOLDER) as folder:
             save_encoder(encoders[0], folder)
-            saved = read_back(encoders[0], folder)
+            saved = read_back(folder, trust_remote_code=params.trust_remote_code)
         if not at_least(cosine, APART):
             reporter.warn(
                 f"the weights of these models have a cosine of {cosine:.2f} only: the mean of models that were not "

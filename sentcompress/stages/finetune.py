@@ -26,7 +26,7 @@ from sentcompress.models.principal_axes import check_dimension, principal_axes
 from sentcompress.models.students import PRESETS
 from sentcompress.progress import SILENT, Reporter
 from sentcompress.training.dev import Dev, sts_dev
-from sentcompress.training.session import Session, tokenised, vector_field
+from sentcompress.training.session import Session, finish_trained, tokenised, vector_field
 from sentcompress.training.settings import Overrides, Settings
 from sentcompress.training.teacher_views import check_layer
 from sentcompress.training.triplets import KeptSentences, TripletData
@@ -103,6 +103,8 @@ def run(params: Params, work: WorkDirectory, reporter: Reporter = SILENT) -> Art
     with work.build(request, force=params.force, reporter=reporter) as build:
         if build.fresh:
             return build.fresh
+        if finished := finish_trained(build, reporter):
+            return finished
         return _Finetuning(params, work, model, sentences, vectors, pairs, build, reporter).run()
 
 
@@ -112,9 +114,7 @@ def find_triplets(work: WorkDirectory, name: str | None) -> Artifact:
     Raises:
         MissingArtifactError: if there is none.
     """
-    names = [name] if name else list(reversed(work.names("sentences")))
-    for candidate in names:
-        found = work.get("sentences", candidate)
+    for found in [work.get("sentences", name)] if name else work.newest("sentences"):
         if len(SentenceTable(found.path).triplets()):
             return found
     where = f"sentences/{name}" if name else f"any sentence table of {work.path}"
@@ -167,7 +167,7 @@ class _Finetuning:
         method = self._method(encoder, data, options)
         if options["dim"] and options["dim_start"] == "pca" and isinstance(method, TripletMethod):
             self._start_from_axes(method, encoder, options["dim"], settings.seed)
-        session = Session(encoder, method, settings, device, self.build, self.reporter)
+        session = Session(encoder, method, settings, device, self.build, self.reporter, params.trust_remote_code)
         rows, dev = data.rows_and_dev(self._graded(encoder), settings.seed)
         views = TripletViews(encoder, method.needs, layer)
         trained = session.train(data.plan(rows, settings), data.collate, views, dev)

@@ -120,7 +120,7 @@ class _Whitening:
         axes = self._fit(np.sort(rows), width)
         with self.build.write(MODEL_FOLDER) as folder:
             save_encoder(whitened(self.encoder, axes), folder)
-            saved = read_back(self.encoder, folder)
+            saved = read_back(folder, trust_remote_code=self.params.trust_remote_code)
             worst = self._check(saved, axes, np.sort(rows[:CHECKED]))
         return {
             "parameters": saved.count_parameters(),

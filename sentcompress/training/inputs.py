@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 from sentcompress.artifacts import Artifact, WorkDirectory
 from sentcompress.errors import InputError, MissingArtifactError
-from sentcompress.models.sources import Source, resolve
+from sentcompress.models.sources import Source, locate
 
 
 @dataclass(frozen=True)
@@ -46,15 +46,13 @@ def find_inputs(
 
 
 def find_teacher_of(vectors: Artifact) -> Source:
-    """The teacher that made the vectors.
+    """The teacher that made the vectors; whether it may run code of its own is asked where it is loaded.
 
     Raises:
         InputError: if its files have changed since.
     """
     asked = vectors.parameters
-    source = resolve(
-        asked["teacher"], revision=asked.get("revision"), trust_remote_code=bool(asked.get("trust_remote_code"))
-    )
+    source = locate(asked["teacher"], revision=asked.get("revision"))
     recorded = [digest for reference, digest in vectors.inputs.items() if reference.startswith("model:")]
     if recorded and source.digest not in recorded:
         raise InputError(
@@ -68,17 +66,16 @@ def _vectors_that_fit(work: WorkDirectory, sentences: str | None, projection: st
     if projection is not None and (named := work.find("projections", projection)):
         return named.input_of_kind("teacher-vectors")
     if sentences is not None:
-        for name in reversed(work.names("teacher-vectors")):
-            if work.get("teacher-vectors", name).input_of_kind("sentences") == sentences:
-                return name
+        for found in work.newest("teacher-vectors"):
+            if found.input_of_kind("sentences") == sentences:
+                return found.name
     return None
 
 
 def _find_projection(work: WorkDirectory, name: str | None, vectors: Artifact) -> Artifact:
     command = f"sentcompress fit-pca --teacher-vectors {vectors.name} --work {work.path}"
     if name is None:
-        fitting = (work.get("projections", name) for name in reversed(work.names("projections")))
-        found = next((p for p in fitting if p.inputs.get(vectors.reference) == vectors.digest), None)
+        found = next((p for p in work.newest("projections") if p.inputs.get(vectors.reference) == vectors.digest), None)
         if found is None:
             raise MissingArtifactError(f"no projection fitted on {vectors.reference} in {work.path}", f"run: {command}")
         return found

@@ -15,7 +15,7 @@ from torch import Tensor, nn
 from sentcompress.errors import TrainingError
 from sentcompress.methods.base import Method
 from sentcompress.models.encoder import Encoder
-from sentcompress.models.soundness import require_sound
+from sentcompress.models.finite_tensors import require_sound
 from sentcompress.progress import Reporter
 from sentcompress.training.batches import Batch, Plan, Rows, ahead
 from sentcompress.training.checkpoint import Checkpoints, Weights, copy_weights
@@ -85,6 +85,7 @@ class Training:
     progress: Progress = field(default_factory=Progress)
     best: Weights | None = None
     mean: RunningMean | None = None
+    window: Window = field(default_factory=Window)
 
     def run(self) -> Progress:
         """Train to the end, or go on from the last checkpoint; the best weights are in the model afterwards.
@@ -107,7 +108,7 @@ class Training:
         warmup = warmup_steps(settings, total, sum(epoch_steps) / settings.epochs)
         eval_every = settings.eval_every or math.ceil(epoch_steps[0] / 4)
         sentences = round(len(self.plan.rows) * settings.epochs * total / sum(epoch_steps))
-        window = Window()
+        window = self.window
         saved = time.monotonic()
         model.train()
         with (
@@ -280,9 +281,10 @@ class Training:
             "model": {name: module.state_dict() for name, module in model.items()},
             "optimizer": optimizer.state_dict(),
             "progress": dict(vars(self.progress)),
+            "window": self.window.state(),
             **({"mean": self.mean.state()} if self.mean else {}),
         }
-        self.checkpoints.save(state, self.best, self.progress.best_step)
+        self.checkpoints.save(state, self.best, self.progress.best_step, self.progress.step)
 
     def _resume(self, model: nn.ModuleDict, optimizer: torch.optim.Optimizer) -> None:
         found = self.checkpoints.load()
@@ -293,6 +295,7 @@ class Training:
             module.load_state_dict(state["model"][name])
         optimizer.load_state_dict(state["optimizer"])
         vars(self.progress).update(state["progress"])
+        self.window.restore(state["window"], self.device)
         if self.mean:
             self.mean.restore(state["mean"])
         self.reporter.note(f"going on after step {self.progress.step}")

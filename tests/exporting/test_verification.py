@@ -43,7 +43,9 @@ def copy(student: tuple[Encoder, Path], tmp_path: Path) -> Path:
 
 def verify(encoder: Encoder, folder: Path, sentences: list[str]) -> verification.Agreement:
     texts = with_extremes(sentences[:20], encoder)
-    return require_agreement(folder_vectors(folder, texts), encoder_vectors(encoder, texts), "the exported folder")
+    return require_agreement(
+        folder_vectors(folder, texts, trust_remote_code=False), encoder_vectors(encoder, texts), "the exported folder"
+    )
 
 
 def test_a_whole_folder_agrees(student: tuple[Encoder, Path], sentences: list[str]) -> None:

@@ -17,7 +17,7 @@ from tiny_models import break_weights
 from sentcompress.artifacts import Artifact, Request, WorkDirectory
 from sentcompress.cli.main import _run
 from sentcompress.corpora.sentence_table import SCHEMA, SHARD_PATTERN
-from sentcompress.errors import InputError, MissingArtifactError, SentcompressError, UsageError
+from sentcompress.errors import DamagedError, InputError, MissingArtifactError, SentcompressError, UsageError
 from sentcompress.exporting.verification import encoder_vectors
 from sentcompress.models.encoder import Dense, Encoder
 from sentcompress.models.layout import load_encoder, save_encoder
@@ -260,6 +260,15 @@ def test_a_graph_that_loses_the_dense_layer_fails_and_keeps_the_older_export(
         run(Params(), work)
     assert left(work) == [STUDENT]
     assert work.get("exports", STUDENT).digest == older.digest
+
+
+def test_a_student_with_a_flipped_bit_is_not_exported(work: WorkDirectory) -> None:
+    path = work.get("students", STUDENT).path / "model" / "model.safetensors"
+    whole = path.read_bytes()
+    path.write_bytes(whole[:-1] + bytes([whole[-1] ^ 1]))
+    with pytest.raises(DamagedError, match=r"model\.safetensors is not what was written"):
+        run(Params(model=STUDENT, onnx=False, name="flipped"), work)
+    assert work.find("exports", "flipped") is None
 
 
 def test_a_killed_run_leaves_nothing_in_the_next(work: WorkDirectory, monkeypatch: pytest.MonkeyPatch) -> None:

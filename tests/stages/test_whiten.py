@@ -184,8 +184,8 @@ def test_a_model_without_finite_vectors_is_refused(work: WorkDirectory, tiny_mod
 def test_a_saved_model_that_gives_no_numbers_fails_its_check(
     work: WorkDirectory, tiny_model: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    def read_back(*given: Any) -> Encoder:
-        saved = layout.read_back(*given)
+    def read_back(*given: Any, **named: Any) -> Encoder:
+        saved = layout.read_back(*given, **named)
         with torch.no_grad():
             saved.dense[-1].linear.bias[0] = torch.nan  # type: ignore[union-attr, operator, index]
         return saved

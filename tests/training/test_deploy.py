@@ -45,8 +45,8 @@ def test_a_saved_student_that_scores_otherwise_is_not_kept(
     numbers = Overrides(epochs=1, batch_size=16, max_steps=2, dtype="float32", device="cpu")
     honest = deploy.read_back
 
-    def read_back(encoder: Encoder, folder: Path) -> Encoder:
-        saved = honest(encoder, folder)
+    def read_back(folder: Path, *, trust_remote_code: bool) -> Encoder:
+        saved = honest(folder, trust_remote_code=trust_remote_code)
         with torch.no_grad():
             saved.transformer.embeddings.word_embeddings.weight.mul_(-3)
         return saved
