@@ -160,10 +160,11 @@ def _graph_faults(path: Path, what: str) -> Iterator[None]:
     """onnxruntime's errors have no base class of their own, so all that are its are looked up."""
     from onnxruntime.capi import onnxruntime_pybind11_state as state
 
-    kinds = [kind for kind in vars(state).values() if isinstance(kind, type) and issubclass(kind, Exception)]
+    found = [kind for kind in vars(state).values() if isinstance(kind, type) and issubclass(kind, Exception)]
+    kinds: tuple[type[Exception], ...] = (*found, RuntimeError, ValueError, TypeError, MemoryError)
     try:
         yield
-    except (*kinds, RuntimeError, ValueError, TypeError, UnicodeError, MemoryError) as error:
+    except kinds as error:
         raise InputError(f"the graph {path} {what}: {_reason(error)}", AGAIN) from None
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import shutil
 from pathlib import Path
+from typing import Any
 
 import pytest
 import torch
@@ -66,8 +67,8 @@ def test_a_saved_student_that_gives_no_numbers_is_not_kept(
     numbers = Overrides(epochs=1, batch_size=16, max_steps=2, dtype="float32", device="cpu")
     honest = deploy.read_back
 
-    def read_back(encoder: Encoder, folder: Path) -> Encoder:
-        saved = honest(encoder, folder)
+    def read_back(*args: Any, **kwargs: Any) -> Encoder:
+        saved = honest(*args, **kwargs)
         with torch.no_grad():
             saved.transformer.embeddings.word_embeddings.weight.mul_(torch.nan)
         return saved
