@@ -6,7 +6,6 @@ The only module that imports rich.
 from __future__ import annotations
 
 import itertools
-import json
 import math
 import sys
 from collections.abc import Iterator, Mapping, Sequence
@@ -29,6 +28,8 @@ from rich.table import Table
 from rich.text import Text
 
 from sentcompress.artifacts import Artifact
+from sentcompress.documents import to_json
+from sentcompress.numeric import NOT_DEFINED
 from sentcompress.progress import Reporter
 from sentcompress.progress import Task as ProgressTask
 
@@ -135,6 +136,8 @@ def show(value: Any) -> str:
     if isinstance(value, int):
         return f"{value:,}"
     if isinstance(value, float):
+        if not math.isfinite(value):
+            return NOT_DEFINED
         if value == 0 or 0.01 <= abs(value) < 10_000:
             return f"{value:.4g}" if abs(value) < 10 else f"{value:,.2f}"
         return f"{value:,.0f}" if abs(value) >= 10_000 else f"{value:.2e}"
@@ -157,15 +160,7 @@ def stdout() -> Console:
 def print_json(document: Any) -> None:
     """One JSON document on standard output; numbers that are none, which JSON does not know, become null."""
     utf8 = (sys.stdout.encoding or "").lower().replace("-", "") == "utf8"
-    sys.stdout.write(json.dumps(_finite(document), indent=2, ensure_ascii=not utf8, allow_nan=False) + "\n")
-
-
-def _finite(value: Any) -> Any:
-    if isinstance(value, float):
-        return value if math.isfinite(value) else None
-    if isinstance(value, Mapping):
-        return {key: _finite(inner) for key, inner in value.items()}
-    return [_finite(inner) for inner in value] if isinstance(value, list | tuple) else value
+    sys.stdout.write(to_json(document, indent=2, ascii_only=not utf8) + "\n")
 
 
 def print_table(
@@ -174,12 +169,16 @@ def print_table(
     """A table on standard output; columns of numbers are right-aligned, those in `whole` are never broken."""
     table = Table(title=title, title_justify="left", box=None if not rows else _box(), header_style="bold")
     for number, column in enumerate(columns):
-        numeric = bool(rows) and all(isinstance(row[number], int | float | None) for row in rows)
+        numeric = bool(rows) and all(_is_numeric(row[number]) for row in rows)
         justify: Literal["right", "left"] = "right" if numeric else "left"
         table.add_column(column, justify=justify, overflow="fold", no_wrap=column in whole)
     for row in rows:
         table.add_row(*(Text(show(value)) for value in row))
     stdout().print(table)
+
+
+def _is_numeric(value: Any) -> bool:
+    return isinstance(value, int | float | None) or value == NOT_DEFINED
 
 
 def _box() -> Any:
