@@ -25,6 +25,7 @@ from sentcompress.atomic import MANIFEST, SCAFFOLD, beside
 from sentcompress.documents import read_json, to_json
 from sentcompress.errors import BusyError, DamagedError, InputError, MissingArtifactError, UsageError, did_you_mean
 from sentcompress.locking import PAUSE_SECONDS, is_locked, locked
+from sentcompress.plain_text import shell_word
 from sentcompress.progress import SILENT, Reporter
 from sentcompress.records import (
     KINDS,
@@ -92,8 +93,7 @@ class Build:
 
     def finish(self, facts: Mapping[str, Any]) -> Artifact:
         """Write the manifest and put the artifact in its place, replacing an older one."""
-        for leftover in list(self.path.rglob(".*.tmp")):
-            atomic.remove(leftover)
+        _remove_leftovers(self.path)
         files: dict[str, dict[str, Any]] = {
             path.relative_to(self.path).as_posix(): {"sha256": file_digest(path), "bytes": path.stat().st_size}
             for path in sorted(self.path.rglob("*"))
@@ -172,6 +172,8 @@ class WorkDirectory:
                 artifact = self.find(kind, name)
             except DamagedError as error:
                 damaged[name] = error.message
+            except PermissionError as error:
+                damaged[name] = f"no permission to read {error.filename}"
             else:
                 found += [artifact] if artifact else []
         # A date in the future says nothing about when it was; as the oldest it is not the newest for ever.
@@ -204,7 +206,7 @@ class WorkDirectory:
             DamagedError: if a file of it is missing, or longer or shorter than it was made.
         """
         names = self.names(kind)
-        command = f"{KINDS[kind].usage} --work {self.path}"
+        command = f"{KINDS[kind].usage} --work {shell_word(self.path)}"
         what = kind.replace("-", " ")
         if name is None:
             if not names:
@@ -318,6 +320,7 @@ def _open_partial(request: Request, target: Path, force: bool, reporter: Reporte
     if partial.exists() or partial.is_symlink():
         if (why := _why_not_resumed(partial, request, force)) is None:
             reporter.note(f"{request.command}: going on with the unfinished {request.kind}/{request.name}")
+            _remove_leftovers(partial)
             return partial, True
         reporter.note(f"{request.command}: an unfinished {request.kind}/{request.name} is dropped ({why})")
         atomic.drop(partial, first=REQUEST)
@@ -327,6 +330,13 @@ def _open_partial(request: Request, target: Path, force: bool, reporter: Reporte
     with atomic.written(asked) as path:
         path.write_text(to_json(said) + "\n", encoding="utf-8")
     return partial, False
+
+
+def _remove_leftovers(partial: Path) -> None:
+    """Remove what a killed process had begun to write: `.name.tmp` of ours, `.tmpXXXXXX` of safetensors."""
+    for pattern in (".*.tmp", ".tmp*"):
+        for leftover in list(partial.rglob(pattern)):
+            atomic.remove(leftover)
 
 
 def _why_not_resumed(partial: Path, request: Request, force: bool) -> str | None:
@@ -343,7 +353,8 @@ def _why_not_resumed(partial: Path, request: Request, force: bool) -> str | None
 def _drop_superseded(request: Request, target: Path, reporter: Reporter) -> None:
     """Drop what an interrupted --force left, when the finished artifact is taken as it is."""
     partial = beside(target, "partial")
-    if _said(partial / REQUEST).get("fingerprint") == request.fingerprint:
+    said = _said(partial / REQUEST)
+    if partial.is_dir() and (not said or said.get("fingerprint") == request.fingerprint):
         reporter.note(f"{request.command}: what an interrupted --force left of it is dropped")
         atomic.drop(partial, first=REQUEST)
 

@@ -10,14 +10,26 @@ from __future__ import annotations
 
 import os
 import shutil
+import stat
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
 MANIFEST = "manifest.json"
 # Holds what only the building needs (checkpoints, token caches), so that it can go after the manifest is written: were
 # it removed before, a process killed in between could neither go on nor finish.
 SCAFFOLD = ".scaffold"
+
+
+def _umask() -> int:
+    # It can be read only by setting it; the stricter value, so that what another thread opens now is not too open.
+    umask = os.umask(0o077)
+    os.umask(umask)
+    return umask
+
+
+# Read once, before there are other threads.
+UMASK = _umask()
 
 
 def beside(target: Path, suffix: str) -> Path:
@@ -55,6 +67,7 @@ def make_folder(folder: Path) -> None:
 def swap(partial: Path, target: Path) -> None:
     """Put a complete folder in the place of an older one."""
     remove(partial / SCAFFOLD)
+    fsync(partial)  # else a power cut could bring it back, into a folder that nobody clears any more
     old = beside(target, "old")
     remove(old)
     if target.exists():
@@ -106,11 +119,22 @@ def remove(path: Path) -> None:
 
 
 def fsync_tree(path: Path) -> None:
-    """Make a file, or a folder with all in it, durable."""
-    if path.is_dir():
-        for inner in path.rglob("*"):
-            fsync(inner)
-    fsync(path)
+    """Make a file, or a folder with all in it, durable, and as open to others as the umask says."""
+    for each in (*path.rglob("*"), path) if path.is_dir() else (path,):
+        open_to_umask(each)
+        fsync(each)
+
+
+def open_to_umask(path: Path) -> None:
+    """Give a file or a folder the permissions that `open` and `mkdir` would have given it; none are taken away.
+
+    Libraries write through temporary files that only their owner may read, and move those into place: safetensors.
+    """
+    mode = stat.S_IMODE(path.stat().st_mode)
+    wanted = mode | ((0o777 if path.is_dir() else 0o666) & ~UMASK)
+    if mode != wanted:
+        with suppress(PermissionError):  # another user's file, which is theirs to open
+            path.chmod(wanted)
 
 
 def fsync(path: Path) -> None:

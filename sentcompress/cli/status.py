@@ -45,8 +45,7 @@ def _print_table(rows: list[dict[str, Any]]) -> None:
 
     columns = ["artifact", "state", "MB", "what, and why"]
     shown = [
-        [f"{row['kind']}/{row['name']}", row["state"], round(row["bytes"] / 1e6, 1), "\n".join(_lines(row))]
-        for row in rows
+        [f"{row['kind']}/{row['name']}", row["state"], round(row["bytes"] / 1e6, 1), list(_lines(row))] for row in rows
     ]
     render.print_table(columns, shown, whole=columns[:3])
 

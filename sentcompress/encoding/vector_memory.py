@@ -12,11 +12,13 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import suppress
 from itertools import chain, islice
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
 from sentcompress.artifacts import tree_digest
+from sentcompress.encoding.vector_shards import save_array
 from sentcompress.errors import BusyError
 from sentcompress.locking import locked
 
@@ -111,16 +113,18 @@ class VectorMemory:
         self._folder.mkdir(parents=True, exist_ok=True)
         table = np.frombuffer(b"".join(keys), dtype=np.uint8).reshape(len(keys), KEY_BYTES)
         with locked(self._folder / LOCK, str(self._folder), patience=PATIENCE_SECONDS):
-            parts = [self._folder / f".{part}.tmp" for part in ("keys", "vectors")]
-            for part, values in zip(parts, (table, vectors), strict=True):
-                part.unlink(missing_ok=True)
-                with part.open("xb") as stream:
-                    np.save(stream, np.ascontiguousarray(values))
-            name = _digest(*parts)
+            new_keys, new_vectors = self._folder / ".keys.tmp", self._folder / ".vectors.tmp"
+            self._write(new_keys, table)
+            self._write(new_vectors, vectors)
+            name = _digest(new_keys, new_vectors)
             # The keys come last: where they are, the vectors are too.
-            parts[1].replace(self._folder / f"{name}{VECTORS}")
-            parts[0].replace(self._folder / f"{name}{KEYS}")
+            new_vectors.replace(self._folder / f"{name}{VECTORS}")
+            new_keys.replace(self._folder / f"{name}{KEYS}")
         self._add(table, vectors)
+
+    def _write(self, path: Path, values: npt.NDArray[Any]) -> None:
+        path.unlink(missing_ok=True)  # never through a link that somebody else put there
+        save_array(path, values)
 
     def _add(self, keys: npt.NDArray[np.uint8], vectors: Vectors) -> None:
         shard = len(self._shards)

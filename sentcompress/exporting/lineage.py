@@ -11,6 +11,7 @@ from typing import Any
 
 from sentcompress.artifacts import KINDS, Artifact, WorkDirectory
 from sentcompress.numeric import NOT_DEFINED, figure
+from sentcompress.plain_text import shell_line
 
 # Parameters that say which of several things a command made; the recipe has the others.
 TELLING = ("teacher", "revision", "dim", "method", "student", "preset")
@@ -121,7 +122,7 @@ def command_line(artifact: Artifact) -> str:
             words += [f"--{name}", ",".join(map(str, value))]
         elif name in TELLING and value is not None:
             words += [f"--{name.replace('_', '-')}", _without_folders(str(value))]
-    return " ".join(words)
+    return shell_line(words)
 
 
 def _data(command: str, artifact: Artifact) -> list[str]:

@@ -23,6 +23,7 @@ from sentcompress.models.devices import pick_device
 from sentcompress.models.encoder import Encoder
 from sentcompress.models.projection import Projection
 from sentcompress.models.students import STARTS, WEIGHTS, Student, find_student, layer_count, teacher_layers
+from sentcompress.plain_text import shell_word
 from sentcompress.progress import SILENT, Reporter
 from sentcompress.training.batches import Batch, Plan, Rows, collate
 from sentcompress.training.checkpoint import Checkpoints
@@ -274,7 +275,7 @@ class _Distillation:
             return method_class(self.params.method)(shapes, self.params.method_options())
         except ValueError as error:
             name = self.params.method
-            raise UsageError(f"{name}: {error}", f"see: sentcompress methods show {name}") from None
+            raise UsageError(f"{name}: {error}", f"see: sentcompress methods show {shell_word(name)}") from None
 
     def _rows_and_dev(
         self, encoder: Encoder, method: Method, table: SentenceTable, tensors: Callable[[Rows], Batch]

@@ -40,7 +40,8 @@ class Row:
     """One artifact.
 
     Attributes:
-        state: fresh, stale, damaged, partial or running; `why` explains all but the first.
+        state: fresh, stale, damaged, unknown, partial or running; `why` explains all but the first. Unknown: what it
+            was made from may not be read.
         gone: files and model folders that it was made from and that are not there any more.
         drift: libraries that had another version then: name -> "then -> now".
         from_the_future: whether its date is still to come, so that it counts as the oldest of its kind.
@@ -102,7 +103,10 @@ class Freshness:
         """Its state, and why it is not fresh."""
         if artifact.reference not in self._judged:
             self._judged[artifact.reference] = ("fresh", "")  # an end for references that go in a circle
-            self._judged[artifact.reference] = self._judge(artifact)
+            try:
+                self._judged[artifact.reference] = self._judge(artifact)
+            except PermissionError as error:
+                self._judged[artifact.reference] = ("unknown", f"no permission to read {error.filename}")
         return self._judged[artifact.reference]
 
     def _judge(self, artifact: Artifact) -> tuple[str, str]:
@@ -111,15 +115,19 @@ class Freshness:
         made_by, now = artifact.manifest["version"], KINDS[str(artifact.manifest["kind"])].version
         if made_by != now:
             return "stale", f"made by version {made_by} of {artifact.manifest['command']}, now {now}"
+        unreadable = ""
         for reference, digest in artifact.inputs.items():
-            if fault := self._change_of_input(reference, digest):
-                return "stale", fault
+            try:
+                if fault := self._change_of_input(reference, digest):
+                    return "stale", fault
+            except PermissionError as error:
+                unreadable = f"no permission to read {error.filename}"  # another input may still be known to differ
         # Only then what is stale itself: the change that is nearest explains most.
         for reference in artifact.inputs:
             found = None if reference.startswith(OUTSIDE) else self._work.find(*reference.split("/", 1))
-            if found and (state := self.state(found)[0]) != "fresh":
+            if found and (state := self.state(found)[0]) not in ("fresh", "unknown"):
                 return "stale", f"{reference} is {state}"
-        return "fresh", ""
+        return ("unknown", unreadable) if unreadable else ("fresh", "")
 
     def _change_of_input(self, reference: str, digest: str) -> str:
         if reference.startswith(OUTSIDE):
@@ -181,7 +189,13 @@ def _at(facts: Mapping[str, Any], path: str) -> Any:
 
 def _is_gone(reference: str) -> bool:
     kind, _, name = reference.partition(":")
-    return kind in ("file", "model") and Path(name).is_absolute() and not Path(name).exists()
+    try:
+        Path(name).lstat()
+    except (FileNotFoundError, NotADirectoryError):
+        return kind in ("file", "model") and Path(name).is_absolute()
+    except OSError:  # it cannot be looked at; the state says why
+        pass
+    return False
 
 
 def _partial_row(work: WorkDirectory, kind: str, name: str) -> Row:
@@ -190,8 +204,8 @@ def _partial_row(work: WorkDirectory, kind: str, name: str) -> Row:
     for path in folder.rglob("*"):
         try:
             size += path.stat().st_size if path.is_file() else 0
-        except FileNotFoundError:
-            continue  # it is being written: files come and go
+        except (FileNotFoundError, PermissionError):
+            continue  # it is being written, where files come and go, or by another user
     if is_being_written(work.path / kind / name):
         return Row(kind, name, "running", "is being written now", bytes=size)
     try:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
+from typing import Any, BinaryIO
 
 import torch
 from torch import Tensor, nn
@@ -48,9 +48,8 @@ class Checkpoints:
         """The name and SHA-256 of a file of a checkpoint, written if it is not there yet."""
         full = f"{self._folder}/{name}"
         if not self._build.has(full):
-            # Not by its path: torch then writes by itself, and forgets which error the disk gave.
             with self._build.write(full) as path, path.open("wb") as stream:
-                torch.save(content, stream)
+                _save(content, stream)
         return {"name": name, "sha256": file_digest(self._build.path / full)}
 
     def exist(self) -> bool:
@@ -93,6 +92,36 @@ class Checkpoints:
             if file_digest(path) != named[part][1]:
                 raise InputError(f"{path} is damaged: its SHA-256 is not the one that was written down")
         return files
+
+
+class _Remembering:
+    """A stream that keeps the error of the disk, which torch replaces by one of its own."""
+
+    def __init__(self, stream: BinaryIO) -> None:
+        self._stream = stream
+        self.error: OSError | None = None
+
+    def write(self, part: bytes) -> int:
+        try:
+            return self._stream.write(part)
+        except OSError as error:
+            self.error = self.error or error
+            raise
+
+    def flush(self) -> None:
+        self._stream.flush()
+
+
+def _save(content: Mapping[str, Any], stream: BinaryIO) -> None:
+    # Not by its path: torch would then write by itself, and forget which error the disk gave.
+    remembering = _Remembering(stream)
+    try:
+        torch.save(content, remembering)  # type: ignore[arg-type]
+    except RuntimeError:
+        if remembering.error is None:
+            raise
+    if remembering.error is not None:
+        raise remembering.error
 
 
 def _read(path: Path) -> Any:

@@ -11,6 +11,7 @@ import numpy as np
 import numpy.typing as npt
 
 from sentcompress.artifacts import Build
+from sentcompress.encoding.vector_shards import save_array
 from sentcompress.progress import Reporter
 
 Tokenize = Callable[[Sequence[str]], list[list[int]]]
@@ -76,5 +77,5 @@ def _tokenise_shard(build: Build, name: str, texts: list[str], tokenize: Tokeniz
         flat.append(np.fromiter(chain.from_iterable(tokens), dtype=np.int32))
     for part, array in (("tokens", np.concatenate(flat)), ("lengths", np.asarray(lengths, dtype=np.int32))):
         # The lengths come last: where they are, the shard is complete.
-        with build.write(f"{name}.{part}.npy") as path, path.open("wb") as stream:
-            np.save(stream, array)
+        with build.write(f"{name}.{part}.npy") as path:
+            save_array(path, array)

@@ -232,7 +232,7 @@ def test_markdown_is_printed_with_pictures_where_they_are(
     pictures = re.findall(r"!\[.*?\]\((.*?)\)", text)
     assert len(pictures) == 11
     assert all(Path(picture).is_file() for picture in pictures)
-    assert r"A \<b>bold\</b> & " in text
+    assert r"A \<b>bold\</b> \& " in text
     rows = [line for line in text.splitlines() if line.startswith("| STS-B")]
     assert [row.count("|") for row in rows] == [8] * 3
 
