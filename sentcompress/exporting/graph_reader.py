@@ -107,7 +107,7 @@ class GraphReader:
 def _read_tokenizer(path: Path, max_length: int) -> Any:
     from tokenizers import Tokenizer
 
-    _read(path)  # names what is wrong with a file that is not even JSON
+    read_json(path)  # names what is wrong with a file that is not even JSON
     with _tokenizer_faults(path):
         tokenizer = Tokenizer.from_file(str(path))
         tokenizer.enable_truncation(max_length)
@@ -117,7 +117,7 @@ def _read_tokenizer(path: Path, max_length: int) -> Any:
 
 def _padding(tokenizer: Any, path: Path) -> int:
     """The padding token's id; 0 where there is none, since what is padded is masked as well."""
-    settings = _read(path)
+    settings = read_json(path)
     pad = settings.get("pad_token") if isinstance(settings, dict) else path
     pad = pad.get("content") if isinstance(pad, dict) else pad
     if not isinstance(pad, str | None):
@@ -177,13 +177,6 @@ def _tokenizer_faults(path: Path) -> Iterator[None]:
         if not isinstance(error, Exception) and type(error).__name__ != PANIC:
             raise
         raise InputError(f"{path} is not a tokenizer that can be used: {_reason(error)}", AGAIN) from error
-
-
-def _read(path: Path) -> Any:
-    try:
-        return read_json(path)
-    except InputError as error:
-        raise InputError(error.message, error.hint or AGAIN) from None
 
 
 def _reason(error: BaseException) -> str:
