@@ -93,8 +93,7 @@ def find_model(
 
 def _newest_student(work: WorkDirectory, besides: str | None) -> Artifact:
     newest = work.get("students")
-    for name in reversed(work.names("students")):
-        student = work.get("students", name)
+    for student in work.newest("students"):
         if student.manifest["command"] != besides:
             return student
     raise MissingArtifactError(

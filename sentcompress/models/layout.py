@@ -15,6 +15,7 @@ from safetensors.torch import save_file
 
 from sentcompress.models.checkpoint import hush_transformers, left_out_pooler, load_transformer
 from sentcompress.models.encoder import Dense, Encoder
+from sentcompress.models.finite_tensors import require_sound
 from sentcompress.models.foreign_code import refuse_code
 from sentcompress.models.model_files import read_config, transformer_folder, whole_number
 from sentcompress.models.sentence_modules import POOLING_KEYS, plain_modules, read_modules
@@ -25,6 +26,7 @@ from sentcompress.models.token_weights import save_token_weights
 
 # What a plain checkpoint's vector is: `auto` follows the checkpoint's kind.
 POOLING_CHOICES = ("auto", "mean", "cls", "cls-mlp")
+UNSOUND_HINT = "nothing was written; was a model that it was made of damaged, or its training unstable?"
 
 
 def load_encoder(source: Source, *, pooling: str = "auto", trust_remote_code: bool = False) -> Encoder:
@@ -73,7 +75,12 @@ def hidden_width(source: Source) -> int:
 
 
 def save_encoder(encoder: Encoder, folder: Path) -> None:
-    """Write an encoder as a sentence-transformers folder, weights as safetensors (float32)."""
+    """Write an encoder as a sentence-transformers folder, weights as safetensors (float32).
+
+    Raises:
+        SentcompressError: if a weight is NaN or infinite; nothing is written then.
+    """
+    require_sound(encoder.state_dict(), "the model to be written", UNSOUND_HINT)
     hush_transformers()
     folder.mkdir(parents=True, exist_ok=True)
     encoder.transformer.save_pretrained(folder, safe_serialization=True)  # type: ignore[operator]

@@ -23,13 +23,14 @@ from sentcompress.models.devices import pick_device
 from sentcompress.models.encoder import Encoder
 from sentcompress.models.projection import Projection
 from sentcompress.models.students import STARTS, WEIGHTS, Student, find_student, layer_count, teacher_layers
+from sentcompress.plain_text import shell_word
 from sentcompress.progress import SILENT, Reporter
 from sentcompress.training.batches import Batch, Plan, Rows, collate
 from sentcompress.training.checkpoint import Checkpoints
 from sentcompress.training.dev import Dev, held_out_dev, sts_dev
 from sentcompress.training.inputs import Inputs, find_inputs, find_teacher_of
 from sentcompress.training.rows import hold_out
-from sentcompress.training.session import STATE, Session, tokenised
+from sentcompress.training.session import CHECKPOINTS, Session, finish_trained, tokenised
 from sentcompress.training.settings import Overrides, Settings
 from sentcompress.training.teacher_views import supply
 
@@ -143,6 +144,8 @@ def run(params: Params, work: WorkDirectory, reporter: Reporter = SILENT) -> Art
     with work.build(request, force=params.force, reporter=reporter) as build:
         if build.fresh:
             return build.fresh
+        if finished := finish_trained(build, reporter):
+            return finished
         return _Distillation(params, inputs, student, pairs, build, reporter).run()
 
 
@@ -257,7 +260,7 @@ class _Distillation:
 
     def _student(self, table: SentenceTable, device: torch.device) -> Encoder:
         """The student as it starts; where there is a checkpoint, which brings its weights, only in the same shape."""
-        student = replace(self.student, start=WEIGHTS) if Checkpoints(self.build, STATE).exist() else self.student
+        student = replace(self.student, start=WEIGHTS) if Checkpoints(self.build, CHECKPOINTS).exist() else self.student
         watched = [] if student.start == WEIGHTS else table.spread(WATCHED)
         return student.load(_first(table, COUNTED), watched, device, self.reporter)
 
@@ -272,7 +275,7 @@ class _Distillation:
             return method_class(self.params.method)(shapes, self.params.method_options())
         except ValueError as error:
             name = self.params.method
-            raise UsageError(f"{name}: {error}", f"see: sentcompress methods show {name}") from None
+            raise UsageError(f"{name}: {error}", f"see: sentcompress methods show {shell_word(name)}") from None
 
     def _rows_and_dev(
         self, encoder: Encoder, method: Method, table: SentenceTable, tensors: Callable[[Rows], Batch]

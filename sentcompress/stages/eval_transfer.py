@@ -129,7 +129,7 @@ def _evaluate(
             embedded[role], predictions[role] = embedded[MODEL], predictions[MODEL]
             continue
         texts = (text for task in tasks for split in task.splits.values() for text in (*split.first, *split.second))
-        opened = model.open(device=params.device, dtype=params.dtype)
+        opened = model.open(device=params.device, dtype=params.dtype, reporter=reporter)
         embedded[role] = embed_texts(model, opened, texts, reporter, "a classifier learns nothing from them")
         predictions[role] = [_predict(task, embedded[role], params, reporter) for task in tasks]
     resampling = Resampling(params.bootstrap, params.seed)

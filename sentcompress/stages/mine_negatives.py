@@ -8,7 +8,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from sentcompress.artifacts import Artifact, Build, Request, WorkDirectory
+from sentcompress.artifacts import SCAFFOLD, Artifact, Build, Request, WorkDirectory
 from sentcompress.corpora.mined_table import Mined, write_mined
 from sentcompress.corpora.mining_origins import Origin, file_digests, of_collection, of_pairs, of_triplets
 from sentcompress.corpora.mining_pairs import Gathered, Gatherer, gather_texts
@@ -32,7 +32,7 @@ DEFAULT_NAME = "mined"
 STUDENT = "student"
 SIMILARITIES = ("cosine", "dot")
 # Kept only while mining.
-CORPUS, VECTORS = "corpus", "vectors.npy"
+CORPUS, VECTORS = f"{SCAFFOLD}/corpus", f"{SCAFFOLD}/vectors.npy"
 
 
 @dataclass(frozen=True)
@@ -113,7 +113,7 @@ def run(params: Params, work: WorkDirectory, reporter: Reporter = SILENT) -> Art
         try:
             return mining.run()
         except SentcompressError:
-            mining.clear()  # nothing that could go on: another model or other texts are another request
+            build.remove(SCAFFOLD)  # nothing that could go on: another model or other texts are another request
             raise
 
 
@@ -157,7 +157,7 @@ class _Mining:
                 f"the corpus has {gathered.corpus} texts: too few to find {count} negatives beside a positive",
                 "ask for fewer --negatives, or add texts with --corpus",
             )
-        embedder = self.source.open(device=self.params.device, dtype=self.params.dtype)
+        embedder = self.source.open(device=self.params.device, dtype=self.params.dtype, reporter=self.reporter)
         self._embed(embedder, gathered.corpus)
         corpus = in_file(self.build.path / VECTORS)
         miner = Miner(
@@ -175,13 +175,7 @@ class _Mining:
                 "raise --max-score, or add texts with --corpus",
             )
         rows = write_mined(mined, gathered, SentenceTable(self.build.path / CORPUS), self.origin.name, self.build.write)
-        self.clear()
         return self.build.finish(self._facts(gathered, miner.tally, rows))
-
-    def clear(self) -> None:
-        """Remove what only mining needs."""
-        for name in (CORPUS, VECTORS):
-            self.build.remove(name)
 
     def _gather(self) -> Gathered:
         """Queries and pairs in memory, the texts of the corpus in a sentence table beside."""

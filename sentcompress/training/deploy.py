@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import shutil
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -50,8 +49,6 @@ def deploy(
     Raises:
         TrainingError: if the folder does not give the vectors that were trained, or these are not those chosen.
     """
-    if folder.exists():
-        shutil.rmtree(folder)  # left by a run that was killed while it wrote
     whole = encoder.with_dense([*encoder.dense_layers, *_head(method)], normalize=encoder.normalize)
     expected = dev.score(lambda ids, mask: method.deploy(encoder.embed(ids, mask)), device)
     if chosen_by is not None and abs(expected - chosen_by) > ELSEWHERE:

@@ -32,6 +32,8 @@ from sentcompress.training.window import Window
 
 # Steps between two looks at the numbers; on a GPU each look waits for the device.
 LOOK_EVERY = 10
+# Rows of the batch on which number formats are compared, by one thread.
+TRIAL_ROWS = 16
 
 
 @dataclass
@@ -82,6 +84,7 @@ class Training:
     progress: Progress = field(default_factory=Progress)
     best: Weights | None = None
     mean: RunningMean | None = None
+    window: Window = field(default_factory=Window)
 
     def run(self) -> Progress:
         """Train to the end, or go on from the last checkpoint; the best weights are in the model afterwards.
@@ -102,7 +105,7 @@ class Training:
         warmup = warmup_steps(settings, total, sum(epoch_steps) / settings.epochs)
         eval_every = settings.eval_every or math.ceil(epoch_steps[0] / 4)
         sentences = round(len(self.plan.rows) * settings.epochs * total / sum(epoch_steps))
-        window = Window()
+        window = self.window
         saved = time.monotonic()
         model.train()
         with (
@@ -260,7 +263,7 @@ class Training:
     def _choose_dtype(self, model: nn.ModuleDict) -> None:
         """Once for a whole run: a resumed one keeps the answer."""
         if not self.progress.dtype:
-            batch = self.collate(self.plan.epoch(0)[0]).to(self.device)
+            batch = self.collate(self.plan.epoch(0)[0][:TRIAL_ROWS]).to(self.device)
             transformer = self.encoder.transformer
             model.train()
             self.progress.dtype, self.progress.dtype_reason = choose_dtype(
@@ -275,9 +278,10 @@ class Training:
             "model": {name: module.state_dict() for name, module in model.items()},
             "optimizer": optimizer.state_dict(),
             "progress": dict(vars(self.progress)),
+            "window": self.window.state(),
             **({"mean": self.mean.state()} if self.mean else {}),
         }
-        self.checkpoints.save(state, self.best, self.progress.best_step)
+        self.checkpoints.save(state, self.best, self.progress.best_step, self.progress.step)
 
     def _resume(self, model: nn.ModuleDict, optimizer: torch.optim.Optimizer) -> None:
         found = self.checkpoints.load()
@@ -288,6 +292,7 @@ class Training:
             module.load_state_dict(state["model"][name])
         optimizer.load_state_dict(state["optimizer"])
         vars(self.progress).update(state["progress"])
+        self.window.restore(state["window"], self.device)
         if self.mean:
             self.mean.restore(state["mean"])
         self.reporter.note(f"going on after step {self.progress.step}")

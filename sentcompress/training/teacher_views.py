@@ -17,6 +17,7 @@ from sentcompress.methods.base import Shapes
 from sentcompress.models.encoder import Encoder
 from sentcompress.models.layout import load_encoder
 from sentcompress.models.model_files import read_config, transformer_folder, whole_number
+from sentcompress.plain_text import shell_word
 from sentcompress.training.batches import RowField, Rows
 from sentcompress.training.inputs import find_teacher_of
 from sentcompress.training.session import number_field, vector_field
@@ -136,7 +137,7 @@ def _embedding_layers(vectors: Artifact, depth: int) -> str:
     config = read_config(transformer_folder(find_teacher_of(vectors).path))
     count = whole_number(config, "num_hidden_layers", "n_layers") or depth
     spread = [str(round((number + 1) * count / depth)) for number in range(depth)]
-    named = f" --sentences {vectors.input_of_kind('sentences')} --name {vectors.name}"
+    named = f" --sentences {shell_word(vectors.input_of_kind('sentences'))} --name {shell_word(vectors.name)}"
     return f"sentcompress teacher-embed --layers {','.join(spread)}{named} (and the options that made it)"
 
 

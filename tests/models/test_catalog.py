@@ -172,9 +172,10 @@ def test_a_name_far_from_ours_is_asked_of_the_hub(work: WorkDirectory, monkeypat
 
 
 def test_a_student_with_code_of_its_own_needs_trust_as_any_model(work: WorkDirectory, tiny_model: Path) -> None:
-    artifact = make(work, "students", "odd", tiny_model, MODEL_FOLDER)
-    config = artifact.path / MODEL_FOLDER / "config.json"
+    copy = shutil.copytree(tiny_model, work.path.with_name("odd-model"))
+    config = copy / "config.json"
     config.write_text(config.read_text().replace("{", '{"auto_map": {},', 1))
+    make(work, "students", "odd", copy, MODEL_FOLDER)
     with pytest.raises(InputError, match="wants to run Python code"):
         find_model(work, "odd")
     assert find_model(work, "odd", trust_remote_code=True).trust_remote_code
