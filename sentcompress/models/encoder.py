@@ -123,7 +123,10 @@ class Encoder(nn.Module):
         limit, special = max_length or self.text.max_length, int(self.tokenizer.num_special_tokens_to_add())
         if limit <= special:
             # The tokenizer would cut nothing off at all.
-            raise InputError(f"a text of at most {limit} tokens, {special} of them special ones, has no room for words")
+            raise InputError(
+                f"a text of at most {limit} tokens, {special} of them special ones, has no room for words",
+                f"a limit of more than {special} is needed: --max-length, or max_seq_length of the model",
+            )
         prepared = [self.text.prepare(text) for text in texts]
         return token_ids(self.tokenizer, prepared, truncation=True, max_length=limit)
 

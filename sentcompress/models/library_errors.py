@@ -9,6 +9,7 @@ import torch
 from safetensors import SafetensorError
 
 from sentcompress.errors import InputError, SentcompressError
+from sentcompress.models.model_files import DAMAGED
 
 
 @contextmanager
@@ -32,7 +33,7 @@ def reading(what: str) -> Iterator[None]:
     except Exception as error:
         # Any class: tokenizers raises bare Exception, and transformers checks little, so that which error a wrong value
         # ends in is an accident (AttributeError, IndexError, ZeroDivisionError, those of strict data classes).
-        raise InputError(f"{what}: {first_line(error)}", "is the model folder complete and undamaged?") from error
+        raise InputError(f"{what}: {first_line(error)}", DAMAGED) from error
 
 
 def first_line(error: Exception) -> str:
