@@ -1,8 +1,10 @@
 # `make demo` and `make test` set up everything themselves on a machine with Python 3.11 to 3.13.
 VENV ?= .venv
 BIN = $(VENV)/bin
+# Of each property test, in `make faults`.
+EXAMPLES ?= 500
 
-.PHONY: demo test check bench slow install lock clean
+.PHONY: demo test check bench slow faults install lock clean
 
 demo: install
 	scripts/get_language_data.sh $(BIN)/python
@@ -13,6 +15,11 @@ test: install
 
 slow: install
 	$(BIN)/pytest -m slow
+
+# Half an hour on two cores: 10,000 runs with faults in them, then the property tests with many examples.
+faults: install
+	PYTHONPATH=tests $(BIN)/python -m faults.campaign --runs 10000
+	SENTCOMPRESS_PROPERTY_EXAMPLES=$(EXAMPLES) $(BIN)/pytest tests/properties
 
 check: install
 	$(BIN)/ruff check .

@@ -2,17 +2,18 @@
 
 from __future__ import annotations
 
-import sys
-from typing import NoReturn
+from sentcompress import signals
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import NoReturn
 
 
 def main() -> NoReturn:
-    """Run the command line; an interrupt while its modules are still being loaded is told in the same words."""
-    try:
-        from sentcompress.cli.main import main as command_line
-    except KeyboardInterrupt:
-        print("error: interrupted", file=sys.stderr)
-        sys.exit(130)
+    """Run the command line. Signals come first: loading its modules takes longer than a hasty Ctrl-C."""
+    signals.install()
+    from sentcompress.cli.main import main as command_line
+
     command_line()
 
 

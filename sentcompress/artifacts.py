@@ -11,7 +11,6 @@ is the one that would be asked for now; what comes downstream is tied to digests
 
 from __future__ import annotations
 
-import json
 import os
 import re
 import time
@@ -22,9 +21,11 @@ from pathlib import Path
 from typing import Any
 
 from sentcompress import atomic
-from sentcompress.atomic import MANIFEST, beside
+from sentcompress.atomic import MANIFEST, SCAFFOLD, beside
+from sentcompress.documents import read_json, to_json
 from sentcompress.errors import BusyError, DamagedError, InputError, MissingArtifactError, UsageError, did_you_mean
 from sentcompress.locking import PAUSE_SECONDS, is_locked, locked
+from sentcompress.plain_text import shell_word
 from sentcompress.progress import SILENT, Reporter
 from sentcompress.records import (
     KINDS,
@@ -33,9 +34,11 @@ from sentcompress.records import (
     Kind,
     Request,
     combined_digest,
+    damaged,
     file_digest,
     installed_libraries,
     read_artifact,
+    sealed,
     tree_digest,
 )
 
@@ -44,6 +47,7 @@ __all__ = [
     "LOG",
     "MANIFEST",
     "REQUEST",
+    "SCAFFOLD",
     "Artifact",
     "Build",
     "Kind",
@@ -77,21 +81,23 @@ class Build:
         return (self.path / name).exists()
 
     def write(self, name: str) -> AbstractContextManager[Path]:
-        """A path to write a file or folder to; it gets its name only when the block ends without an error."""
+        """A path to write a file or folder to; it gets its name only when the block ends without an error.
+
+        What only the building needs goes below the folder SCAFFOLD, which is no part of the finished artifact.
+        """
         return atomic.written(self.path / name)
 
     def remove(self, name: str) -> None:
-        """Drop a file or folder that only the building needed (a token cache, checkpoints)."""
+        """Drop a file or folder that an interrupted run wrote."""
         atomic.remove(self.path / name)
 
     def finish(self, facts: Mapping[str, Any]) -> Artifact:
         """Write the manifest and put the artifact in its place, replacing an older one."""
-        for leftover in list(self.path.rglob(".*.tmp")):
-            atomic.remove(leftover)
+        _remove_leftovers(self.path)
         files: dict[str, dict[str, Any]] = {
             path.relative_to(self.path).as_posix(): {"sha256": file_digest(path), "bytes": path.stat().st_size}
             for path in sorted(self.path.rglob("*"))
-            if path.is_file() and path not in (self.path / MANIFEST, self.path / REQUEST)
+            if path.is_file() and self._is_lasting(path)
         }
         lasting = {name: entry["sha256"] for name, entry in files.items() if Path(name).name != LOG}
         manifest = {
@@ -106,9 +112,14 @@ class Build:
         }
         atomic.fsync_tree(self.path)
         with self.write(MANIFEST) as path:
-            path.write_text(json.dumps(manifest, indent=1, sort_keys=True) + "\n", encoding="utf-8")
+            path.write_text(to_json(sealed(manifest)) + "\n", encoding="utf-8")
         atomic.swap(self.path, self.target)
         return read_artifact(self.target, self.target)
+
+    def _is_lasting(self, path: Path) -> bool:
+        """Whether a file of the partial is part of what the artifact's digest stands for."""
+        name = path.relative_to(self.path)
+        return name.parts[0] != SCAFFOLD and str(name) not in (MANIFEST, REQUEST)
 
 
 class WorkDirectory:
@@ -149,6 +160,8 @@ class WorkDirectory:
                     atomic.recover(target)
             except BusyError:
                 time.sleep(PAUSE_SECONDS)  # its writer lives, and is between two renames
+            except InputError:
+                return  # no lock can be had here: for a reader that is as on a read-only disk
 
     def _names_by_state(self, kind: str) -> tuple[list[Artifact], dict[str, str]]:
         self._check()
@@ -159,13 +172,22 @@ class WorkDirectory:
                 artifact = self.find(kind, name)
             except DamagedError as error:
                 damaged[name] = error.message
+            except PermissionError as error:
+                damaged[name] = f"no permission to read {error.filename}"
             else:
                 found += [artifact] if artifact else []
-        return sorted(found, key=lambda a: str(a.manifest["finished"])), damaged
+        # A date in the future says nothing about when it was; as the oldest it is not the newest for ever.
+        return sorted(found, key=lambda a: (not a.from_the_future, a.finished)), damaged
 
     def names(self, kind: str) -> list[str]:
         """Names of the finished artifacts of a kind, the newest last; damaged ones are left out."""
         return [artifact.name for artifact in self._names_by_state(kind)[0]]
+
+    def newest(self, kind: str) -> Iterator[Artifact]:
+        """The whole artifacts of a kind, the newest first: where any may serve, a damaged one is in nobody's way."""
+        for artifact in reversed(self._names_by_state(kind)[0]):
+            if artifact.damage() is None:
+                yield artifact
 
     def damaged(self, kind: str) -> dict[str, str]:
         """Names of the artifacts of a kind that cannot be read, and what is wrong with them."""
@@ -181,10 +203,10 @@ class WorkDirectory:
 
         Raises:
             MissingArtifactError: if there is none; its hint is the command that makes one.
-            DamagedError: if it has lost files.
+            DamagedError: if a file of it is missing, or longer or shorter than it was made.
         """
         names = self.names(kind)
-        command = f"{KINDS[kind].usage} --work {self.path}"
+        command = f"{KINDS[kind].usage} --work {shell_word(self.path)}"
         what = kind.replace("-", " ")
         if name is None:
             if not names:
@@ -194,11 +216,8 @@ class WorkDirectory:
         if artifact is None:
             hint = did_you_mean(name, names) if names else f"run: {command}"
             raise MissingArtifactError(f"no {what} named {name!r} in {self.path}", hint)
-        if missing := artifact.missing_files():
-            raise DamagedError(
-                f"{artifact.reference} is damaged: {missing[0]} is missing",
-                f"run {artifact.manifest['command']} again to make it anew",
-            )
+        if damage := artifact.damage():
+            raise damaged(artifact, damage)
         return artifact
 
     @contextmanager
@@ -206,7 +225,8 @@ class WorkDirectory:
         """Build the artifact that `request` asks for, alone, and going on where a killed run stopped.
 
         `build.fresh` is the finished artifact when the same request was carried out before (and `force` is
-        not given): there is nothing to do then. `force` begins anew, whatever there is.
+        not given): there is nothing to do then. `force` makes it again; interrupted, it goes on as well when the same
+        request is forced again.
 
         Raises:
             BusyError: if another process builds the same artifact.
@@ -223,6 +243,7 @@ class WorkDirectory:
         with locked(beside(target, "lock"), str(target)):
             atomic.recover(target)
             if not force and (done := self._fresh(request, reporter)):
+                _drop_superseded(request, target, reporter)
                 yield Build(request, target, target, done, resumed=False)
                 return
             partial, resumed = _open_partial(request, target, force, reporter)
@@ -244,8 +265,8 @@ class WorkDirectory:
             return None
         if current is None or current.fingerprint != request.fingerprint:
             return None
-        if missing := current.missing_files():
-            reporter.warn(f"{current.reference} has lost {missing[0]}; it is made anew")
+        if damage := current.damage():
+            reporter.warn(f"{current.reference} is damaged ({damage}); it is made anew")
             return None
         reporter.note(f"{request.command}: {current.reference} is fresh, skipped (--force to redo)")
         return current
@@ -257,7 +278,7 @@ class WorkDirectory:
     def _make_folder(self, folder: Path) -> None:
         self._check()
         try:
-            folder.mkdir(parents=True, exist_ok=True)
+            atomic.make_folder(folder)
         except (FileExistsError, NotADirectoryError):
             raise InputError(f"{folder} is in the way or below a file", "name another folder with --work") from None
 
@@ -296,21 +317,52 @@ def _name_of(path: Path) -> str:
 def _open_partial(request: Request, target: Path, force: bool, reporter: Reporter) -> tuple[Path, bool]:
     partial = beside(target, "partial")
     asked = partial / REQUEST
-    if partial.exists():
-        if not force and _fingerprint_of(asked) == request.fingerprint:
+    if partial.exists() or partial.is_symlink():
+        if (why := _why_not_resumed(partial, request, force)) is None:
             reporter.note(f"{request.command}: going on with the unfinished {request.kind}/{request.name}")
+            _remove_leftovers(partial)
             return partial, True
-        why = "--force" if force else "it was asked for other parameters or inputs"
         reporter.note(f"{request.command}: an unfinished {request.kind}/{request.name} is dropped ({why})")
         atomic.drop(partial, first=REQUEST)
     partial.mkdir()
+    atomic.fsync(partial.parent)
+    said = {**request.as_dict(), "fingerprint": request.fingerprint, **({"forced": True} if force else {})}
     with atomic.written(asked) as path:
-        path.write_text(json.dumps({**request.as_dict(), "fingerprint": request.fingerprint}, indent=1) + "\n")
+        path.write_text(to_json(said) + "\n", encoding="utf-8")
     return partial, False
 
 
-def _fingerprint_of(asked: Path) -> str | None:
+def _remove_leftovers(partial: Path) -> None:
+    """Remove what a killed process had begun to write: `.name.tmp` of ours, `.tmpXXXXXX` of safetensors."""
+    for pattern in (".*.tmp", ".tmp*"):
+        for leftover in list(partial.rglob(pattern)):
+            atomic.remove(leftover)
+
+
+def _why_not_resumed(partial: Path, request: Request, force: bool) -> str | None:
+    """Why a partial build cannot be gone on with, or None."""
+    if partial.is_symlink() or any(path.is_symlink() for path in partial.rglob("*")):
+        return "it has symbolic links, which no build makes"
+    said = _said(partial / REQUEST)
+    if said.get("fingerprint") != request.fingerprint:
+        return "it was asked for other parameters or inputs"
+    # Whoever forces wants it made again, and not again from the start after every interruption.
+    return "--force" if force and not said.get("forced") else None
+
+
+def _drop_superseded(request: Request, target: Path, reporter: Reporter) -> None:
+    """Drop what an interrupted --force left, when the finished artifact is taken as it is."""
+    partial = beside(target, "partial")
+    said = _said(partial / REQUEST)
+    if partial.is_dir() and (not said or said.get("fingerprint") == request.fingerprint):
+        reporter.note(f"{request.command}: what an interrupted --force left of it is dropped")
+        atomic.drop(partial, first=REQUEST)
+
+
+def _said(request: Path) -> dict[str, Any]:
+    """What the request of a partial build says; nothing where it cannot be read."""
     try:
-        return str(json.loads(asked.read_text(encoding="utf-8"))["fingerprint"])
-    except (OSError, ValueError, TypeError, KeyError):
-        return None
+        said = read_json(request)
+    except (InputError, OSError):
+        return {}
+    return said if isinstance(said, dict) else {}

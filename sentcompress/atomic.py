@@ -1,19 +1,35 @@
 """Files and folders that appear whole or not at all: written beside their place, made durable, moved in.
 
-A folder `name` is built as `.name.partial`; its last file is the manifest. Moving it in takes two renames (the
-older one to `.name.old`, the new one to `name`), so a process killed in between leaves a state that is none of
-the usual ones; `recover` finishes it.
+A folder `name` is built as `.name.partial`; its last file is the manifest. From then on it is complete: what only the
+building needed, the folder SCAFFOLD, is removed, and the rest is moved in. That takes two renames (the older one to
+`.name.old`, the new one to `name`), so a process killed in between leaves a state that is none of the usual ones;
+`recover` finishes it.
 """
 
 from __future__ import annotations
 
 import os
 import shutil
+import stat
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
 MANIFEST = "manifest.json"
+# Holds what only the building needs (checkpoints, token caches), so that it can go after the manifest is written: were
+# it removed before, a process killed in between could neither go on nor finish.
+SCAFFOLD = ".scaffold"
+
+
+def _umask() -> int:
+    # It can be read only by setting it; the stricter value, so that what another thread opens now is not too open.
+    umask = os.umask(0o077)
+    os.umask(umask)
+    return umask
+
+
+# Read once, before there are other threads.
+UMASK = _umask()
 
 
 def beside(target: Path, suffix: str) -> Path:
@@ -24,7 +40,7 @@ def beside(target: Path, suffix: str) -> Path:
 @contextmanager
 def written(final: Path) -> Iterator[Path]:
     """A path to write a file or folder to; it becomes `final` only when the block ends without an error."""
-    final.parent.mkdir(parents=True, exist_ok=True)
+    make_folder(final.parent)
     unfinished = beside(final, "tmp")
     remove(unfinished)
     try:
@@ -39,8 +55,19 @@ def written(final: Path) -> Iterator[Path]:
     fsync(final.parent)
 
 
+def make_folder(folder: Path) -> None:
+    """Make a folder and those above it, durably: a file in it can outlive a power cut only if its folders do."""
+    if folder.is_dir():
+        return
+    make_folder(folder.parent)
+    folder.mkdir(exist_ok=True)
+    fsync(folder.parent)
+
+
 def swap(partial: Path, target: Path) -> None:
     """Put a complete folder in the place of an older one."""
+    remove(partial / SCAFFOLD)
+    fsync(partial)  # else a power cut could bring it back, into a folder that nobody clears any more
     old = beside(target, "old")
     remove(old)
     if target.exists():
@@ -77,7 +104,7 @@ def where_complete(target: Path) -> Path | None:
 
 def drop(folder: Path, first: str) -> None:
     """Remove a folder, the file `first` before the others, so that what a kill leaves is not taken for whole."""
-    if folder.is_dir():
+    if folder.is_dir() and not folder.is_symlink():
         (folder / first).unlink(missing_ok=True)
         fsync(folder)
     remove(folder)
@@ -92,11 +119,22 @@ def remove(path: Path) -> None:
 
 
 def fsync_tree(path: Path) -> None:
-    """Make a file, or a folder with all in it, durable."""
-    if path.is_dir():
-        for inner in path.rglob("*"):
-            fsync(inner)
-    fsync(path)
+    """Make a file, or a folder with all in it, durable, and as open to others as the umask says."""
+    for each in (*path.rglob("*"), path) if path.is_dir() else (path,):
+        open_to_umask(each)
+        fsync(each)
+
+
+def open_to_umask(path: Path) -> None:
+    """Give a file or a folder the permissions that `open` and `mkdir` would have given it; none are taken away.
+
+    Libraries write through temporary files that only their owner may read, and move those into place: safetensors.
+    """
+    mode = stat.S_IMODE(path.stat().st_mode)
+    wanted = mode | ((0o777 if path.is_dir() else 0o666) & ~UMASK)
+    if mode != wanted:
+        with suppress(PermissionError):  # another user's file, which is theirs to open
+            path.chmod(wanted)
 
 
 def fsync(path: Path) -> None:

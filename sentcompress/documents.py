@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -12,11 +12,16 @@ from sentcompress.errors import InputError
 
 # The largest document of ours or of a model folder is a tokenizer with some hundred thousand tokens.
 LARGEST_DOCUMENT = 256 * 2**20
+# Makes the value of one JSON object from its keys and values, in their order, repeated keys included.
+MakeObject = Callable[[list[tuple[str, Any]]], Any]
 BROKEN = "fix the file, or copy it again from where it came"
 
 
-def read_json(path: Path) -> Any:
+def read_json(path: Path, make_object: MakeObject | None = None) -> Any:
     """The content of a JSON file.
+
+    Args:
+        make_object: what an object becomes; by default a dict, in which the last of two equal keys counts.
 
     Raises:
         InputError: if there is no such file, it is larger than LARGEST_DOCUMENT, is not UTF-8, is not JSON, or is
@@ -25,21 +30,23 @@ def read_json(path: Path) -> Any:
     try:
         if path.stat().st_size > LARGEST_DOCUMENT:
             raise InputError(f"{path} is larger than {LARGEST_DOCUMENT} bytes", "is it a JSON file?")
-        return parse_json(path.read_bytes(), str(path))
+        return parse_json(path.read_bytes(), str(path), make_object)
     except (FileNotFoundError, NotADirectoryError):
         raise InputError(f"{path} is missing", "is the folder complete?") from None
     except IsADirectoryError:
         raise InputError(f"{path} is a folder, not a JSON file", "name a file") from None
 
 
-def parse_json(text: str | bytes, place: str) -> Any:
-    """A JSON document; `place` is what the error calls it.
+def parse_json(text: str | bytes, place: str, make_object: MakeObject | None = None) -> Any:
+    """A JSON document; `place` is what the error calls it, `make_object` as for `read_json`.
 
     Raises:
         InputError: if it is not UTF-8, is not JSON, or is nested too deeply to be read.
     """
     try:
-        return json.loads(text)
+        # Never bytes: json would take those for UTF-16 or UTF-32 where they look like it.
+        decoded = text if isinstance(text, str) else text.decode("utf-8-sig")
+        return json.loads(decoded, object_pairs_hook=make_object)
     except UnicodeDecodeError as error:
         raise InputError(f"{place} is not UTF-8 (byte {error.start + 1})", BROKEN) from None
     except ValueError as error:

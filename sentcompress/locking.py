@@ -7,6 +7,7 @@ import fcntl
 import json
 import os
 import socket
+import stat
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
@@ -42,9 +43,9 @@ def locked(path: Path, what: str, patience: float = PATIENCE_SECONDS) -> Iterato
 
     Raises:
         BusyError: if a living process holds it; says which.
-        InputError: if the file system has no locks.
+        InputError: if the file system has no locks, or something else than a lock file is at `path`.
     """
-    descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o666)
+    descriptor = _open(path)
     _held.add(descriptor)
     try:
         _acquire(descriptor, path, what, time.monotonic() + patience)
@@ -61,7 +62,7 @@ def locked(path: Path, what: str, patience: float = PATIENCE_SECONDS) -> Iterato
 def is_locked(path: Path) -> bool:
     """Whether a living process holds the lock file at `path`."""
     try:
-        descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
+        descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC | os.O_NOFOLLOW)
     except OSError:
         return False
     try:
@@ -73,6 +74,25 @@ def is_locked(path: Path) -> bool:
     finally:
         os.close(descriptor)
     return False
+
+
+def _open(path: Path) -> int:
+    """The lock file, made if it is not there; never a file elsewhere, which a link could stand for."""
+    try:
+        descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW | os.O_NONBLOCK, 0o666)
+    except OSError as error:
+        if error.errno in (errno.ELOOP, errno.EISDIR, errno.ENXIO):
+            raise _foreign(path) from None
+        raise
+    found = os.fstat(descriptor)
+    if not stat.S_ISREG(found.st_mode) or found.st_nlink > 1:
+        os.close(descriptor)
+        raise _foreign(path)
+    return descriptor
+
+
+def _foreign(path: Path) -> InputError:
+    return InputError(f"{path} is a link, or no lock file of sentcompress", "remove it; nothing was written to it")
 
 
 def _acquire(descriptor: int, path: Path, what: str, deadline: float) -> None:

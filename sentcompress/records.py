@@ -7,11 +7,14 @@ import importlib.metadata
 import json
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from pathlib import Path
+from datetime import UTC, datetime, timedelta
+from pathlib import Path, PurePosixPath
 from typing import Any
 
 from sentcompress.atomic import MANIFEST
-from sentcompress.errors import DamagedError
+from sentcompress.documents import finite, parse_json, to_json
+from sentcompress.errors import DamagedError, InputError
+from sentcompress.plain_text import shell_word
 
 # Holds timings, which differ between two runs that are otherwise equal; it is no part of the digest.
 LOG = "log.jsonl"
@@ -44,7 +47,7 @@ KINDS: Mapping[str, Kind] = {
     "exports": Kind("export"),
 }
 
-# What a manifest cannot do without, and how it is made.
+# What a manifest cannot do without, and of which type each is.
 FIELDS: Mapping[str, type] = {
     "kind": str,
     "name": str,
@@ -56,8 +59,12 @@ FIELDS: Mapping[str, type] = {
     "digest": str,
     "files": dict,
     "facts": dict,
+    "libraries": dict,
     "finished": str,
+    "seal": str,
 }
+# How far the clocks of two machines may be apart before a date is taken for wrong.
+CLOCK_TOLERANCE = timedelta(hours=1)
 LIBRARIES = ("torch", "transformers", "sentence-transformers", "scikit-learn", "faiss-cpu", "numpy", "onnxruntime")
 
 
@@ -137,29 +144,114 @@ class Artifact:
         names = [reference.split("/", 1)[1] for reference in self.inputs if reference.startswith(f"{kind}/")]
         return names[0] if names else None
 
-    def missing_files(self) -> list[str]:
-        """Files that the manifest names and the folder has no more."""
-        return [name for name in self.manifest["files"] if not (self.path / name).is_file()]
+    @property
+    def finished(self) -> datetime:
+        """When it was finished, by the clock of the machine that made it."""
+        return datetime.fromisoformat(self.manifest["finished"])
 
-    def changed_files(self) -> list[str]:
-        """Files that are longer or shorter than they were made; contents are not read."""
-        sizes = {name: self.path / name for name in self.manifest["files"] if (self.path / name).is_file()}
-        return [name for name, path in sizes.items() if path.stat().st_size != self.manifest["files"][name]["bytes"]]
+    @property
+    def from_the_future(self) -> bool:
+        """Whether the clock that dated it was wrong."""
+        return self.finished > datetime.now(UTC) + CLOCK_TOLERANCE
+
+    def damage(self, *, contents: bool = False) -> str | None:
+        """What is wrong with its files; None if they are as they were made.
+
+        Args:
+            contents: compare the SHA-256 of every file. Otherwise only the sizes are compared, which costs no reading.
+        """
+        for name, entry in self.manifest["files"].items():
+            path = self.path / name
+            if not path.is_file():
+                return f"{name} is missing"
+            if path.stat().st_size != entry["bytes"]:
+                return f"{name} has {path.stat().st_size:,} bytes, not the {entry['bytes']:,} that were written"
+            if contents and file_digest(path) != entry["sha256"]:
+                return f"{name} is not what was written: its SHA-256 differs"
+        return None
+
+    def require_contents(self) -> None:
+        """Compare the SHA-256 of every file with the manifest's.
+
+        Raises:
+            DamagedError: if one differs.
+        """
+        if damage := self.damage(contents=True):
+            raise damaged(self, damage)
+
+
+def damaged(artifact: Artifact, what: str) -> DamagedError:
+    """The error for an artifact that cannot be used as it is."""
+    return DamagedError(
+        f"{artifact.reference} is damaged: {what}",
+        f"run again with --force: sentcompress {shell_word(artifact.manifest['command'])}",
+    )
 
 
 def read_artifact(folder: Path, target: Path) -> Artifact:
-    """The artifact in `folder`, under the name of its place: a renamed or copied folder is a new name."""
+    """The artifact in `folder`, under the name of its place: a renamed or copied folder is a new name.
+
+    Raises:
+        DamagedError: if its manifest cannot be read, or is not what was written.
+        FileNotFoundError: if it has none (any more).
+    """
+    path = folder / MANIFEST
     try:
-        manifest = json.loads((folder / MANIFEST).read_text(encoding="utf-8"))
-        faulty = [key for key, kind in FIELDS.items() if not isinstance(manifest[key], kind)]
-        if faulty:
-            raise ValueError(f"{faulty[0]} is not what it should be")
-    except (ValueError, TypeError, KeyError) as error:
-        what = f"it lacks {error}" if isinstance(error, KeyError) else str(error)
-        raise DamagedError(
-            f"{folder / MANIFEST} is damaged ({what})", f"delete {target} and run its stage again"
-        ) from None
+        manifest = parse_json(path.read_bytes(), "it")
+    except InputError as error:
+        raise _damaged_manifest(path, target, error.message) from None
+    except PermissionError:
+        raise DamagedError(f"{path} cannot be read: no permission", "ask its owner for the right to read it") from None
+    except IsADirectoryError:
+        raise _damaged_manifest(path, target, "it is a folder") from None
+    if fault := _fault_of(manifest):
+        raise _damaged_manifest(path, target, fault)
     return Artifact(folder, {**manifest, "kind": target.parent.name, "name": target.name})
+
+
+def _damaged_manifest(path: Path, target: Path, what: str) -> DamagedError:
+    return DamagedError(f"{path} is damaged ({what})", f"delete {target} and run its command again")
+
+
+def _fault_of(manifest: Any) -> str | None:
+    """What is wrong with a manifest that was read, or None."""
+    if not isinstance(manifest, dict):
+        return "it is not an object"
+    for name, kind in FIELDS.items():
+        if not isinstance(manifest.get(name), kind):
+            return f"{name} is {'missing' if name not in manifest else 'of another type'}"
+    if manifest["seal"] != seal(manifest):
+        return "it was changed after it was written"
+    for name, entry in manifest["files"].items():
+        if not _is_file_entry(name, entry):
+            return f"its entry of the file {name!r} is wrong"
+    texts = (*manifest["inputs"].values(), *manifest["libraries"].values())
+    if not all(isinstance(text, str) for text in texts):
+        return "an input or a library is of another type"
+    try:
+        dated = datetime.fromisoformat(manifest["finished"])
+    except ValueError:
+        return f"finished is {manifest['finished']!r}, not a date"
+    return None if dated.tzinfo else "finished has no time zone"
+
+
+def _is_file_entry(name: str, entry: Any) -> bool:
+    place = PurePosixPath(name)
+    inside = not place.is_absolute() and ".." not in place.parts and "\0" not in name
+    described = isinstance(entry, dict) and type(entry.get("bytes")) is int and isinstance(entry.get("sha256"), str)
+    return inside and described
+
+
+def seal(manifest: Mapping[str, Any]) -> str:
+    """SHA-256 of all that a manifest says but the seal itself: what a flipped bit or an editor changed shows."""
+    said = {key: value for key, value in manifest.items() if key != "seal"}
+    return hashlib.sha256(to_json(said, indent=None).encode()).hexdigest()
+
+
+def sealed(manifest: Mapping[str, Any]) -> dict[str, Any]:
+    """A manifest as it is written: without numbers that JSON does not have, and with its seal."""
+    said = finite(manifest)
+    return {**said, "seal": seal(said)}
 
 
 def file_digest(path: Path) -> str:

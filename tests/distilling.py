@@ -53,7 +53,7 @@ def add_vectors(
 
     source = resolve(str(teacher))
     encoder = load_encoder(source)
-    asked = {"teacher": str(teacher), "revision": None, "pooling": "auto", "trust_remote_code": False}
+    asked = {"teacher": str(teacher), "revision": None, "pooling": "auto"}
     inputs = {sentences.reference: sentences.digest, f"model:{source.label}": source.digest}
     with work.build(Request("teacher-vectors", name, "teacher-embed", asked, inputs)) as build:
         for number, texts in enumerate(shards):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -25,7 +26,18 @@ MIDDLE = (
     "reporting",
     "recipes",
 )
-BASE = ("artifacts", "records", "atomic", "locking", "documents", "plain_text", "progress", "errors")
+BASE = (
+    "artifacts",
+    "records",
+    "atomic",
+    "locking",
+    "documents",
+    "plain_text",
+    "numeric",
+    "progress",
+    "signals",
+    "errors",
+)
 HEAVY = {
     "torch",
     "transformers",
@@ -126,6 +138,74 @@ def test_only_the_drawing_of_reports_imports_matplotlib_and_only_when_something_
     code = "import sys, sentcompress.stages.report; print('matplotlib' in sys.modules)"
     run = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert run.stdout.strip() == "False"
+
+
+# The only places that may write to the terminal or make what rich draws, each behind a function of `plain_text`.
+WRITERS = {
+    "cli/terminal.py": {"say", "say_page", "tell"},
+    "cli/render.py": {"_text", "_cell", "__init__", "stdout", "print_json", "finished"},
+}
+WRITING = {"print", "echo", "secho", "write", "writelines", "Text", "Console", "from_markup", "from_ansi", "assemble"}
+
+
+def called(node: ast.Call) -> str:
+    return str(getattr(node.func, "id", "") or getattr(node.func, "attr", ""))
+
+
+def functions(path: Path) -> list[ast.FunctionDef]:
+    return [node for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))) if isinstance(node, ast.FunctionDef)]
+
+
+@pytest.mark.parametrize("path", sorted((PACKAGE / "cli").glob("*.py")), ids=lambda path: path.name)
+def test_nothing_reaches_the_terminal_but_through_plain_text(path: Path) -> None:
+    """`console.print` may be called anywhere in render.py: what it is given is made by `_text` or is no text."""
+    allowed = WRITERS.get(f"cli/{path.name}", set())
+    for function in functions(path):
+        for node in ast.walk(function):
+            if not isinstance(node, ast.Call) or called(node) not in WRITING or function.name in allowed:
+                continue
+            drawn = path.name == "render.py" and called(node) == "print"
+            assert drawn, f"{path.name}:{node.lineno} writes past sentcompress.plain_text"
+            assert not any(isinstance(given, ast.Constant | ast.JoinedStr) for given in node.args), node.lineno
+
+
+def test_what_rich_draws_in_tables_is_made_by_the_one_function() -> None:
+    """A string given to rich's tables would be parsed as markup, and drawn with all that is in it."""
+    for node in ast.walk(ast.parse((PACKAGE / "cli" / "render.py").read_text(encoding="utf-8"))):
+        if isinstance(node, ast.Call) and called(node) in ("add_row", "add_column", "Table", "add_task"):
+            titles = [keyword.value for keyword in node.keywords if keyword.arg in ("title", "caption")]
+            for given in [*node.args, *titles]:
+                assert re.search(r"\b(_text|_cell|printable)\b", ast.unparse(given)), ast.unparse(node)
+
+
+COMMAND_BEGINS = re.compile(r"\bsentcompress ([a-z][a-z-]*[^,()<]*)?$")
+# What stands in commands without being quoted: our own command names, and what was put together of quoted words.
+UNQUOTED = {
+    "__version__",
+    "self.command",
+    "self.arguments",
+    "step.command",
+    "source['command']",
+    "what.split()[0]",
+    "projection",
+    "place",
+    "named",
+    "','.join(spread)",
+    "COMMANDS[kind].format(model=shell_word(model))",
+}
+
+
+@pytest.mark.parametrize("path", modules(), ids=lambda path: str(path.relative_to(PACKAGE)))
+def test_names_in_commands_to_copy_are_words_of_the_shell(path: Path) -> None:
+    for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+        in_command = False
+        for part in node.values if isinstance(node, ast.JoinedStr) else []:
+            if isinstance(part, ast.Constant):
+                text = str(part.value)
+                in_command = bool(COMMAND_BEGINS.search(text)) or (in_command and not re.search(r"[,()<]", text))
+            elif isinstance(part, ast.FormattedValue) and in_command:
+                shown = ast.unparse(part.value)
+                assert shown.startswith("shell_word(") or shown in UNQUOTED, f"{path.name}:{node.lineno} {shown}"
 
 
 def test_stages_neither_print_nor_exit() -> None:

@@ -13,6 +13,7 @@ import sys
 import time
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
@@ -22,6 +23,7 @@ from sentcompress import atomic
 from sentcompress.artifacts import (
     MANIFEST,
     REQUEST,
+    SCAFFOLD,
     Artifact,
     Request,
     WorkDirectory,
@@ -32,6 +34,7 @@ from sentcompress.artifacts import (
 from sentcompress.errors import BusyError, DamagedError, InputError, MissingArtifactError, UsageError
 from sentcompress.locking import locked
 from sentcompress.progress import SilentReporter
+from sentcompress.records import sealed
 
 KIND = "teacher-vectors"
 
@@ -226,6 +229,41 @@ def test_an_unfinished_build_is_resumed_for_the_same_request_only(work: WorkDire
     assert "dropped (--force)" in stop_forced.heard[0]
 
 
+def interrupt_forced(work: WorkDirectory) -> None:
+    def stop() -> None:
+        with work.build(asked(), force=True) as build:
+            with build.write("a.txt") as path:
+                path.write_text("forced")
+            raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        stop()
+
+
+def test_a_forced_build_that_was_interrupted_goes_on_when_it_is_forced_again(work: WorkDirectory) -> None:
+    make(work)
+    interrupt_forced(work)
+    hearing = Hearing()
+    assert content(make(work, text="two", force=True, reporter=hearing)) == {"forced", "two"}
+    assert "going on with the unfinished" in hearing.heard[0]
+
+
+def test_what_an_interrupted_force_left_is_dropped_where_the_finished_one_is_taken(work: WorkDirectory) -> None:
+    make(work)
+    interrupt_forced(work)
+    hearing = Hearing()
+    assert content(make(work, reporter=hearing)) == {"one"}
+    assert [line for line in hearing.heard if "what an interrupted --force left of it is dropped" in line]
+    assert sorted(p.name for p in (work.path / KIND).iterdir()) == [".main.lock", "main"]
+
+
+def test_what_was_begun_with_other_parameters_is_not_dropped_by_a_fresh_one(work: WorkDirectory) -> None:
+    make(work, seed=0)
+    interrupt(work, seed=1)
+    make(work, seed=0)
+    assert work.unfinished(KIND) == ["main"]
+
+
 def test_a_new_request_keeps_the_finished_artifact_until_it_is_done(work: WorkDirectory) -> None:
     make(work, seed=0)
     interrupt(work, seed=1)
@@ -327,7 +365,7 @@ def test_a_crash_at_any_step_of_a_replacement_leaves_the_old_or_the_new(work: Wo
     for step in crash_points(work, lambda: make(work, seed=0), lambda: make(work, text="two", seed=1)):
         found = WorkDirectory(work.path).get(KIND, "main")
         assert content(found) in ({"one"}, {"two"}), step
-        assert not found.missing_files()
+        assert found.damage(contents=True) is None
         new += content(found) == {"two"}
         assert content(make(work, text="two", seed=1)) == {"two"}
         assert sorted(p.name for p in (work.path / KIND).iterdir()) == [".main.lock", "main"], step
@@ -585,7 +623,188 @@ def test_an_artifact_that_lost_a_file_is_refused_and_made_anew(work: WorkDirecto
         work.get(KIND)
     assert content(make(work)) == {"one"}
     (artifact.path / "a.txt").write_text("longer than it was")
-    assert work.get(KIND).changed_files() == ["a.txt"]
+    with pytest.raises(DamagedError, match=r"a\.txt has 18 bytes, not the 3 that were written"):
+        work.get(KIND)
+    hearing = Hearing()
+    assert content(make(work, reporter=hearing)) == {"one"}
+    assert "damaged (a.txt has 18 bytes" in hearing.heard[0]
+
+
+def test_damage_that_leaves_the_size_is_seen_when_contents_are_read(work: WorkDirectory) -> None:
+    artifact = make(work)
+    (artifact.path / "a.txt").write_text("eno")
+    assert work.get(KIND).damage() is None
+    assert work.get(KIND).damage(contents=True) == "a.txt is not what was written: its SHA-256 differs"
+    with pytest.raises(DamagedError, match=r"a\.txt is not what was written") as raised:
+        work.get(KIND).require_contents()
+    assert raised.value.hint == "run again with --force: sentcompress teacher-embed"
+
+
+def test_a_manifest_is_written_without_numbers_that_json_does_not_have(work: WorkDirectory) -> None:
+    with work.build(asked()) as build, build.write("a.txt") as path:
+        path.write_text("one")
+    with work.build(asked()) as build:
+        artifact = build.finish({"loss": float("nan"), "scores": [1.5, float("inf")]})
+    assert artifact.facts == {"loss": None, "scores": [1.5, None]}
+    assert work.get(KIND).facts == artifact.facts
+
+
+def reseal(folder: Path, **changes: Any) -> None:
+    """Change a manifest as somebody does who knows how it is sealed."""
+    manifest = json.loads((folder / MANIFEST).read_text())
+    (folder / MANIFEST).write_text(json.dumps(sealed({**manifest, **changes})))
+
+
+def test_any_changed_bit_of_a_manifest_is_seen(work: WorkDirectory) -> None:
+    artifact = make(work)
+    whole = (artifact.path / MANIFEST).read_bytes()
+    for place in range(len(whole)):
+        changed = bytearray(whole)
+        changed[place] ^= 1
+        (artifact.path / MANIFEST).write_bytes(bytes(changed))
+        try:
+            read = work.find(KIND, "main")
+        except DamagedError:
+            continue
+        # White space, and other ways to write the same text, mean the same.
+        assert read is not None
+        assert read.manifest == artifact.manifest, place
+
+
+@pytest.mark.parametrize(
+    "changes",
+    [
+        {"finished": "yesterday"},
+        {"finished": "2026-01-01T00:00:00"},
+        {"files": {"a.txt": None}},
+        {"files": {"a.txt": {"bytes": "3", "sha256": "0"}}},
+        {"files": {"../a.txt": {"bytes": 3, "sha256": "0"}}},
+        {"files": {"/a.txt": {"bytes": 3, "sha256": "0"}}},
+        {"inputs": {"sentences/main": None}},
+        {"libraries": {"torch": 2}},
+        {"facts": []},
+        {"name": 1},
+        {"version": "1"},
+    ],
+)
+def test_a_manifest_with_odd_values_costs_its_own_artifact_only(work: WorkDirectory, changes: dict[str, Any]) -> None:
+    make(work, "good")
+    reseal(make(work, "odd").path, **changes)
+    assert work.names(KIND) == ["good"]
+    assert list(work.damaged(KIND)) == ["odd"]
+    assert content(make(work, "odd")) == {"one"}
+
+
+def test_an_artifact_of_a_wrong_clock_is_the_oldest_and_not_the_newest_for_ever(work: WorkDirectory) -> None:
+    reseal(make(work, "future").path, finished="2099-01-01T00:00:00+00:00")
+    make(work, "first")
+    make(work, "second")
+    assert work.names(KIND) == ["future", "first", "second"]
+    assert work.get(KIND, "future").from_the_future
+    soon = datetime.now(UTC) + timedelta(minutes=5)  # another machine's clock may be that far ahead
+    reseal(work.get(KIND, "first").path, finished=soon.isoformat())
+    assert work.names(KIND) == ["future", "second", "first"]
+
+
+# Scaffolding: what only the building needs
+
+
+def build_with_scaffold(work: WorkDirectory, text: str = "one", **named: Any) -> Artifact:
+    with work.build(asked(), **named) as build:
+        if build.fresh:
+            return build.fresh
+        for name in (f"{SCAFFOLD}/state/1.pt", f"{SCAFFOLD}/state/2.pt", "a.txt"):
+            if not build.has(name):
+                with build.write(name) as path:
+                    path.write_text(text)
+        # Whoever goes on needs all of it until the manifest is there.
+        assert (build.path / SCAFFOLD / "state" / "1.pt").is_file()
+        assert (build.path / SCAFFOLD / "state" / "2.pt").is_file()
+        return build.finish({})
+
+
+def test_scaffolding_is_no_part_of_an_artifact(work: WorkDirectory) -> None:
+    artifact = build_with_scaffold(work)
+    assert list(artifact.manifest["files"]) == ["a.txt"]
+    assert sorted(path.name for path in artifact.path.iterdir()) == ["a.txt", MANIFEST, REQUEST]
+
+
+def test_a_crash_while_scaffolding_is_removed_leaves_a_complete_artifact(work: WorkDirectory) -> None:
+    wanted = build_with_scaffold(WorkDirectory(work.path.with_name("other"))).digest
+    for step in crash_points(work, lambda: None, lambda: build_with_scaffold(work)):
+        assert build_with_scaffold(work).digest == wanted, step
+        assert sorted(p.name for p in (work.path / KIND).iterdir()) == [".main.lock", "main"], step
+        assert not (work.path / KIND / "main" / SCAFFOLD).exists(), step
+
+
+# Links, which a work directory from elsewhere may hold
+
+
+@pytest.mark.parametrize("link", [os.symlink, os.link])
+def test_a_link_in_place_of_a_lock_is_refused_and_its_target_kept(
+    work: WorkDirectory, tmp_path: Path, link: Callable[[Path, Path], None]
+) -> None:
+    victim = tmp_path / "victim"
+    victim.write_text("precious")
+    (work.path / KIND).mkdir(parents=True)
+    link(victim, work.path / KIND / ".main.lock")
+    with pytest.raises(InputError, match="no lock file of sentcompress"):
+        make(work)
+    assert victim.read_text() == "precious"
+    assert work.names(KIND) == []
+    # Readers take the lock to finish an interrupted swap.
+    (work.path / KIND / ".main.old").mkdir()
+    assert work.find(KIND, "main") is None
+    assert victim.read_text() == "precious"
+
+
+@pytest.mark.parametrize("place", ["dangling", "folder"])
+def test_a_lock_that_is_no_file_is_refused(work: WorkDirectory, tmp_path: Path, place: str) -> None:
+    lock = work.path / KIND / ".main.lock"
+    lock.parent.mkdir(parents=True)
+    if place == "folder":
+        lock.mkdir()
+    else:
+        lock.symlink_to(tmp_path / "new")
+    with pytest.raises(InputError, match="no lock file of sentcompress"):
+        make(work)
+    assert not (tmp_path / "new").exists()
+
+
+def test_a_partial_that_is_or_holds_a_link_is_dropped_and_nothing_else(work: WorkDirectory, tmp_path: Path) -> None:
+    outside = tmp_path / "outside"
+    shutil.copytree(interrupt(work, files=("a.txt",)), outside)
+    partial = work.path / KIND / ".main.partial"
+    shutil.rmtree(partial)
+    before = {path: path.read_bytes() for path in outside.rglob("*")}
+    for prepare in (lambda: partial.symlink_to(outside), lambda: link_inside(outside, partial)):
+        prepare()
+        hearing = Hearing()
+        assert content(make(work, reporter=hearing)) == {"one"}
+        assert "symbolic links" in hearing.heard[0]
+        assert {path: path.read_bytes() for path in outside.rglob("*")} == before
+        shutil.rmtree(work.path / KIND / "main")
+
+
+def link_inside(outside: Path, partial: Path) -> None:
+    partial.mkdir()
+    shutil.copy(outside / REQUEST, partial / REQUEST)
+    (partial / SCAFFOLD).symlink_to(outside)
+
+
+@pytest.mark.parametrize("place", ["main", ".main.old"])
+def test_an_artifact_that_is_a_link_is_replaced_and_what_it_points_to_kept(
+    work: WorkDirectory, tmp_path: Path, place: str
+) -> None:
+    make(work)
+    outside = tmp_path / "outside"
+    (work.path / KIND / "main").rename(outside)
+    (work.path / KIND / place).symlink_to(outside)
+    before = {path: path.read_bytes() for path in outside.rglob("*") if path.is_file()}
+    assert content(make(work, text="two", seed=1)) == {"two"}
+    assert {path: path.read_bytes() for path in outside.rglob("*") if path.is_file()} == before
+    assert sorted(p.name for p in (work.path / KIND).iterdir()) == [".main.lock", "main"]
+    assert not (work.path / KIND / "main").is_symlink()
 
 
 # Places

@@ -56,8 +56,20 @@ def make_tiny_model(folder: Path, *, layers: int = 2, width: int = 32, seed: int
     return folder
 
 
-def tiny_transformer(kind: str) -> Module:
-    """A bare model of an architecture with random weights: four layers, width 16, 32 neurons, 30 tokens."""
+def break_weights(folder: Path, value: float = float("nan"), token: str | None = None) -> Path:
+    """Write a value that is not a number into a model folder's token table: one token's row, or all of them."""
+    from safetensors.torch import load_file, save_file
+
+    weights = load_file(folder / "model.safetensors")
+    tokens = json.loads((folder / "tokenizer.json").read_text(encoding="utf-8"))["model"]["vocab"]
+    rows = slice(None) if token is None else tokens[token]
+    weights["embeddings.word_embeddings.weight"][rows] = value
+    save_file(weights, folder / "model.safetensors", metadata={"format": "pt"})
+    return folder
+
+
+def tiny_transformer(kind: str, tokens: int = 30) -> Module:
+    """A bare model of an architecture with random weights: four layers, width 16, 32 neurons."""
     import transformers
 
     classes = {
@@ -70,7 +82,7 @@ def tiny_transformer(kind: str) -> Module:
         "distilbert": "DistilBert",
         "albert": "Albert",
     }
-    common = {"vocab_size": 30, "max_position_embeddings": 40}
+    common = {"vocab_size": tokens, "max_position_embeddings": 40}
     if kind == "distilbert":
         shape = {"dim": 16, "n_heads": 2, "hidden_dim": 32, "n_layers": 4}
     else:

@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from sentcompress.artifacts import Build
+from sentcompress.artifacts import SCAFFOLD, Build
 from sentcompress.augmentations.base import AugmenterSpec
 from sentcompress.augmentations.workers import Piece, augment_pieces
 from sentcompress.corpora.distinct import SentenceIndex, sentence_hashes
@@ -21,7 +21,7 @@ from sentcompress.corpora.sentence_table import SentenceTable, SentenceWriter
 from sentcompress.progress import Reporter, Task
 
 # The folder of unfinished work inside the artifact's partial folder.
-PIECES = "pieces"
+PIECES = f"{SCAFFOLD}/pieces"
 # A killed run loses at most a piece a worker (about 20 seconds of apertium); starting apertium for each piece costs
 # as much as 100 sentences.
 _LARGEST_PIECE = 5_000

@@ -10,6 +10,7 @@ import warnings
 from collections.abc import Generator, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
+from multiprocessing import resource_tracker
 from multiprocessing.connection import Connection, wait
 from multiprocessing.context import SpawnProcess
 
@@ -68,7 +69,7 @@ def augment_pieces(
 def _start(specs: Mapping[str, AugmenterSpec], workers: int) -> list[_Worker]:
     context = multiprocessing.get_context("spawn")
     started = []
-    with _interrupt_ignored():
+    with _interrupt_held_back():
         for _ in range(workers):
             ours, theirs = context.Pipe()
             process = context.Process(target=_serve, args=(theirs, dict(specs)), daemon=True)
@@ -134,13 +135,15 @@ def _die_with_parent() -> None:
 
 
 @contextmanager
-def _interrupt_ignored() -> Iterator[None]:
-    """Children started in here leave Ctrl-C to their parent, from their first moment on."""
-    if threading.current_thread() is not threading.main_thread():
-        yield
-        return
-    before = signal.signal(signal.SIGINT, signal.SIG_IGN)
+def _interrupt_held_back() -> Iterator[None]:
+    """Children started in here leave Ctrl-C to their parent, from their first moment on.
+
+    They inherit that it is blocked. For this process it only waits for the end of the block.
+    """
+    # Started by the first child otherwise, and it lets the signal through again.
+    resource_tracker.ensure_running()
+    before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
     try:
         yield
     finally:
-        signal.signal(signal.SIGINT, before)
+        signal.pthread_sigmask(signal.SIG_SETMASK, before)

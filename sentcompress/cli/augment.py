@@ -8,6 +8,7 @@ import typer
 
 from sentcompress.artifacts import WorkDirectory
 from sentcompress.cli import options
+from sentcompress.plain_text import shell_word
 
 
 def command(
@@ -101,5 +102,5 @@ def command(
         by_source = {"original": facts["originals"], **made}
         shown = {"sentences": facts["rows"], **by_source, "triplets": facts["triplets"], **skipped}
         render.print_facts(shown)
-    next_command = f"sentcompress teacher-embed --work {work}"
+    next_command = f"sentcompress teacher-embed --work {shell_word(work)}"
     render.finished(artifact, next_command, as_json=as_json, quiet=quiet)

@@ -35,6 +35,7 @@ def command(
 ) -> None:
     """Average the weights of models that were trained from one start, such as a student before and after stage 2."""
     from sentcompress.cli import render
+    from sentcompress.reporting.hints import measuring
     from sentcompress.stages import average as stage
 
     params = stage.Params(tuple(inputs), _numbers(weights), trust_remote_code, name, force)
@@ -45,8 +46,7 @@ def command(
         parts = [f"{share:.0%} {model}" for share, model in zip(facts["shares"], facts["models"], strict=True)]
         shown = {"average of": ", ".join(parts), "parameters": facts["parameters"], "dimension": facts["dimension"]}
         render.print_facts(shown, artifact.reference)
-    next_command = f"sentcompress eval-sts --sts FOLDER --model {artifact.name} --compare teacher --work {work}"
-    render.finished(artifact, next_command, as_json=as_json, quiet=quiet)
+    render.finished(artifact, measuring("sts", artifact.name, work), as_json=as_json, quiet=quiet)
 
 
 def _numbers(text: str | None) -> tuple[float, ...]:

@@ -107,6 +107,7 @@ def command(
     """Train a student on the teacher's cached vectors; interrupted, the same command goes on where it stopped."""
     numbers = training.overrides(locals())
     from sentcompress.cli import render
+    from sentcompress.reporting.hints import measuring
     from sentcompress.stages import distill as stage
 
     params = stage.Params(
@@ -135,5 +136,4 @@ def command(
     facts = artifact.facts
     if not as_json:
         render.print_facts({key: facts[key] for key in SHOWN}, artifact.reference)
-    next_command = f"sentcompress eval-sts --sts FOLDER --model {artifact.name} --compare teacher --work {work}"
-    render.finished(artifact, next_command, as_json=as_json, quiet=quiet)
+    render.finished(artifact, measuring("sts", artifact.name, work), as_json=as_json, quiet=quiet)

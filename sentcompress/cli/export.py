@@ -9,6 +9,7 @@ import typer
 
 from sentcompress.artifacts import WorkDirectory
 from sentcompress.cli import options
+from sentcompress.plain_text import shell_word
 
 
 def command(
@@ -41,7 +42,7 @@ def command(
         artifact = stage.run(params, WorkDirectory(work), reporter)
     if not as_json:
         _show(artifact.facts)
-    next_command = f"sentcompress encode lines.txt --model {artifact.path} -o vectors.npy"
+    next_command = f"sentcompress encode lines.txt --model {shell_word(artifact.path)} -o vectors.npy"
     render.finished(artifact, next_command, as_json=as_json, quiet=quiet)
 
 

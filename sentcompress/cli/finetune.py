@@ -69,6 +69,7 @@ def command(
     """Stage 2: train a student on triplets with hard negatives (those of augment, or of mine-negatives)."""
     numbers = training.overrides(locals())
     from sentcompress.cli import render
+    from sentcompress.reporting.hints import measuring
     from sentcompress.stages import finetune as stage
 
     params = stage.Params(
@@ -91,5 +92,4 @@ def command(
     facts = artifact.facts
     if not as_json:
         render.print_facts({key: facts[key] for key in SHOWN}, artifact.reference)
-    next_command = f"sentcompress eval-sts --sts FOLDER --model {artifact.name} --compare teacher --work {work}"
-    render.finished(artifact, next_command, as_json=as_json, quiet=quiet)
+    render.finished(artifact, measuring("sts", artifact.name, work), as_json=as_json, quiet=quiet)

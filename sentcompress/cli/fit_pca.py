@@ -8,6 +8,7 @@ import typer
 
 from sentcompress.artifacts import WorkDirectory
 from sentcompress.cli import options
+from sentcompress.plain_text import shell_word
 
 
 def command(
@@ -34,5 +35,7 @@ def command(
         render.print_chart(facts["explained_variance_ratio"], "explained variance by dimension")
         kept = f"{facts['dimension']} of {facts['teacher_dimension']} dimensions"
         render.print_facts({"kept": kept, "explained variance": f"{facts['explained_variance']:.2%}"})
-    next_command = f"sentcompress distill --method hpd --projection {artifact.name} --work {work}"
+    next_command = (
+        f"sentcompress distill --method hpd --projection {shell_word(artifact.name)} --work {shell_word(work)}"
+    )
     render.finished(artifact, next_command, as_json=as_json, quiet=quiet)

@@ -3,15 +3,12 @@
 from __future__ import annotations
 
 import ctypes
-import errno
 import importlib
 import io
 import os
 import platform
-import re
 import signal
 import sys
-import threading
 import traceback
 from collections.abc import Sequence
 from typing import Annotated, Any, NoReturn
@@ -20,7 +17,10 @@ import typer
 from typer.exceptions import Abort, TyperException
 
 from sentcompress import __version__
+from sentcompress.cli.failures import explain
+from sentcompress.cli.terminal import say, say_page, tell
 from sentcompress.errors import SentcompressError, did_you_mean
+from sentcompress.signals import ENDS, GO_ON, StoppedError, Working
 
 # Each name is a module of sentcompress.cli with a function `command`; this is the order of the help.
 COMMANDS = (
@@ -47,9 +47,6 @@ COMMANDS = (
     "methods",
 )
 
-GO_ON = "run the same command again: it goes on from what was finished"
-OS_ERROR = re.compile(r"\(os error (\d+)\)")
-
 app = typer.Typer(
     name="sentcompress",
     no_args_is_help=True,
@@ -63,7 +60,7 @@ app = typer.Typer(
 
 def _print_version(wanted: bool) -> None:
     if wanted:
-        typer.echo(f"sentcompress {__version__}")
+        say(f"sentcompress {__version__}")
         raise typer.Exit
 
 
@@ -111,7 +108,7 @@ def keep_freed_memory() -> bool:
 
 
 def main(arguments: Sequence[str] | None = None) -> NoReturn:
-    """Run the command line and leave with its exit code: 0 done, 1 failed, 2 usage, 130 interrupted, 143 ended."""
+    """Run the command line and leave with its exit code: 0 done, 1 failed, 2 usage, 130 interrupted, 143 SIGTERM."""
     given = list(sys.argv[1:] if arguments is None else arguments)
     if "--offline" in given:
         # huggingface_hub reads its variables when it is imported, so this comes before anything else.
@@ -127,23 +124,14 @@ def main(arguments: Sequence[str] | None = None) -> NoReturn:
     sys.exit(_run(given))
 
 
-class _EndedError(KeyboardInterrupt):
-    """SIGTERM, as schedulers of clusters send it: everything is put down as after Ctrl-C."""
-
-
-def _end(*_: object) -> NoReturn:
-    raise _EndedError
-
-
 def _run(given: list[str]) -> int:
-    if threading.current_thread() is threading.main_thread() and hasattr(signal, "SIGTERM"):
-        signal.signal(signal.SIGTERM, _end)
-    # Not `app(given)`: typer would turn an interrupt and a closed pipe into exit codes of its own, silently.
-    command = typer.main.get_command(app)
     try:
-        with command.make_context("sentcompress", list(given)) as context:
-            command.invoke(context)
-        sys.stdout.flush()  # here, where a full disk or a closed pipe can still be told
+        with Working():
+            # Not `app(given)`: typer would turn an interrupt and a closed pipe into exit codes of its own, silently.
+            command = typer.main.get_command(app)
+            with command.make_context("sentcompress", list(given)) as context:
+                command.invoke(context)
+            sys.stdout.flush()  # here, where a full disk or a closed pipe can still be told
         return 0
     except typer.Exit as ended:
         return ended.exit_code
@@ -151,10 +139,10 @@ def _run(given: list[str]) -> int:
         return _fail(error.message, error.hint, error.exit_code)
     except TyperException as error:
         return _usage(error, given)
-    except _EndedError:
-        return _fail("ended from outside (SIGTERM)", GO_ON, 143)
+    except StoppedError:
+        return _ended(signal.SIGTERM)
     except (KeyboardInterrupt, Abort):
-        return _fail("interrupted", GO_ON, 130)
+        return _ended(signal.SIGINT)
     except BrokenPipeError:
         # The reader of our output has gone (`| head`); there is nobody left to tell.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
@@ -162,7 +150,7 @@ def _run(given: list[str]) -> int:
     except Exception as error:  # the boundary: a user sees two lines, a developer asks for the traceback
         if os.environ.get("SENTCOMPRESS_DEBUG"):
             traceback.print_exc()
-        return _fail(*_explain(error), 1)
+        return _fail(*explain(error), 1)
 
 
 def _usage(error: TyperException, given: list[str]) -> int:
@@ -171,7 +159,7 @@ def _usage(error: TyperException, given: list[str]) -> int:
     path = context.command_path if context else " ".join(["sentcompress", *(w for w in given[:1] if w in COMMANDS)])
     message = error.format_message() if hasattr(error, "format_message") else str(error)
     if type(error).__name__ == "NoArgsIsHelpError":
-        typer.echo(message, err=True)
+        say_page(message, error=True)
         return 2
     hint = f"run: {path} --help"
     if hasattr(error, "option_name") and context:
@@ -183,38 +171,11 @@ def _usage(error: TyperException, given: list[str]) -> int:
     return _fail(message[:1].lower() + message[1:], hint, 2)
 
 
-def _explain(error: Exception) -> tuple[str, str | None]:
-    """What to tell about an error that no stage foresaw: the disk, the memory, or a bug of ours."""
-    text = str(error).strip() or type(error).__name__
-    number = error.errno if isinstance(error, OSError) else None
-    if found := OS_ERROR.search(text):
-        number = int(found[1])  # safetensors and tokenizers keep it in their words only
-    if number in (errno.ENOSPC, errno.EDQUOT) or _looks_like_full_disk(text):
-        return "the disk is full", "what was finished is kept; free some space and run the same command again"
-    if number == errno.EFBIG:
-        return f"too large a file for this disk, or for your limits: {_place(error)}", "choose another place for it"
-    if number in (errno.EROFS, errno.EACCES, errno.EPERM):
-        return f"no permission to use {_place(error)}", "choose a folder you may write to"
-    if isinstance(error, OSError):
-        return f"{error.strerror}: {error.filename}" if error.strerror and error.filename else text, None
-    if isinstance(error, MemoryError) or type(error).__name__ == "OutOfMemoryError" or "can't allocate memory" in text:
-        return f"out of memory: {text.splitlines()[0]}", "use a smaller --batch-size or --batch-tokens"
-    hint = "this is a defect of sentcompress; SENTCOMPRESS_DEBUG=1 shows where it happened"
-    return f"{type(error).__name__}: {text.splitlines()[0]}", hint
-
-
-def _place(error: Exception) -> str:
-    return str(getattr(error, "filename", None) or error)
-
-
-def _looks_like_full_disk(text: str) -> bool:
-    # torch, NumPy and Arrow lose the error number on the way; this is what is left of it.
-    signs = ("No space left on device", "PytorchStreamWriter failed writing")
-    return any(sign in text for sign in signs) or (" requested and " in text and text.endswith(" written"))
+def _ended(number: signal.Signals) -> int:
+    reason, code = ENDS[number]
+    return _fail(reason, GO_ON, code)
 
 
 def _fail(message: str, hint: str | None, code: int) -> int:
-    typer.echo(f"error: {message}", err=True)
-    if hint:
-        typer.echo(f"help:  {hint}", err=True)
+    tell(message, hint)
     return code

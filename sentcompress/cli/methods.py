@@ -9,6 +9,7 @@ import typer
 
 from sentcompress.cli import options
 from sentcompress.errors import UsageError, did_you_mean
+from sentcompress.plain_text import shell_word
 
 USED_BY = {"distill": "distill --method", "finetune": "finetune, train-teacher --objective"}
 
@@ -26,7 +27,7 @@ def command(
     if action not in (None, "show"):
         known = action in METHODS or action in OBJECTIVES
         hint = (
-            f"write: sentcompress methods show {action}"
+            f"write: sentcompress methods show {shell_word(action)}"
             if known
             else "the one there is: sentcompress methods show NAME"
         )

@@ -9,6 +9,7 @@ import typer
 
 from sentcompress.artifacts import WorkDirectory
 from sentcompress.cli import options
+from sentcompress.plain_text import shell_word
 
 SHOWN = ("mined_from", "model", "queries", "corpus", "triplets", "negatives", "mean_positive_score")
 
@@ -108,5 +109,5 @@ def command(
         shown["positives among candidates"] = f"{facts['positives_among_candidates']:.1%}"
         shown["candidates dropped"] = f"{facts['share_dropped']:.1%}"
         render.print_facts(shown, artifact.reference)
-    next_command = f"sentcompress finetune --sentences {artifact.name} --work {work}"
+    next_command = f"sentcompress finetune --sentences {shell_word(artifact.name)} --work {shell_word(work)}"
     render.finished(artifact, next_command, as_json=as_json, quiet=quiet)

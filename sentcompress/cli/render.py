@@ -1,6 +1,7 @@
 """Everything that is drawn for a person: progress on standard error, results on standard output.
 
-The only module that imports rich.
+The only module that imports rich. Every text goes through `_text`, which leaves nothing in it that a terminal would act
+on: much of what is shown comes from files.
 """
 
 from __future__ import annotations
@@ -9,7 +10,7 @@ import itertools
 import json
 import math
 import sys
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from datetime import UTC, datetime
 from typing import Any, Literal
@@ -29,6 +30,9 @@ from rich.table import Table
 from rich.text import Text
 
 from sentcompress.artifacts import Artifact
+from sentcompress.documents import finite
+from sentcompress.numeric import NOT_DEFINED
+from sentcompress.plain_text import printable, printable_lines, printable_message
 from sentcompress.progress import Reporter
 from sentcompress.progress import Task as ProgressTask
 
@@ -36,12 +40,25 @@ from sentcompress.progress import Task as ProgressTask
 STARTED = datetime.now(UTC)
 
 
+def _text(text: str, style: str = "", safe: Callable[[str], str] = printable) -> Text:
+    """What rich may draw of a text that may have come from a file: no control characters, no markup.
+
+    `safe` leaves no line break in it; `printable_message` and `printable_lines` leave some.
+    """
+    return Text(safe(text), style=style)
+
+
+def _cell(value: Any) -> Text:
+    """A value in a table; a list is a line each."""
+    return Text("\n").join(map(_cell, value)) if isinstance(value, list) else _text(show(value))
+
+
 class _Speed(ProgressColumn):
     """Items a second, in the unit of the task."""
 
     def render(self, task: RichTask) -> Text:
         speed = task.finished_speed or task.speed
-        return Text(f"{speed:,.0f} {task.fields['unit']}/s" if speed else "", style="cyan")
+        return _text(f"{speed:,.0f} {task.fields['unit']}/s" if speed else "", "cyan")
 
 
 class _TerminalTask:
@@ -95,7 +112,7 @@ class TerminalReporter:
         if not self.drawing:
             yield _SilentTask()
             return
-        task = self._progress.add_task(description, total=total, unit=unit, shown_total=_count(total))
+        task = self._progress.add_task(printable(description), total=total, unit=unit, shown_total=_count(total))
         try:
             yield _TerminalTask(self._progress, task)
         finally:
@@ -106,10 +123,10 @@ class TerminalReporter:
 
     def note(self, message: str) -> None:
         if not self.quiet:
-            self.console.print(Text(message, style="dim"), soft_wrap=True)
+            self.console.print(_text(message, "dim", printable_message), soft_wrap=True)
 
     def warn(self, message: str) -> None:
-        self.console.print(Text(f"warning: {message}", style="yellow"), soft_wrap=True)
+        self.console.print(_text(f"warning: {message}", "yellow", printable_message), soft_wrap=True)
 
     def _picture(self) -> Group:
         return Group(_metrics_table(self._metrics), self._progress) if self._metrics else Group(self._progress)
@@ -123,8 +140,7 @@ def _metrics_table(values: Mapping[str, float | int | str | None]) -> Table:
     grid = Table.grid(padding=(0, 2))
     shown = [(key.replace("_", " "), show(value)) for key, value in values.items() if value is not None]
     for start in range(0, len(shown), 4):
-        row = [Text.assemble((f"{key} ", "dim"), (value, "bold")) for key, value in shown[start : start + 4]]
-        grid.add_row(*row)
+        grid.add_row(*(_text(f"{key} ", "dim") + _text(value, "bold") for key, value in shown[start : start + 4]))
     return grid
 
 
@@ -135,6 +151,8 @@ def show(value: Any) -> str:
     if isinstance(value, int):
         return f"{value:,}"
     if isinstance(value, float):
+        if not math.isfinite(value):
+            return NOT_DEFINED
         if value == 0 or 0.01 <= abs(value) < 10_000:
             return f"{value:.4g}" if abs(value) < 10 else f"{value:,.2f}"
         return f"{value:,.0f}" if abs(value) >= 10_000 else f"{value:.2e}"
@@ -155,31 +173,35 @@ def stdout() -> Console:
 
 
 def print_json(document: Any) -> None:
-    """One JSON document on standard output; numbers that are none, which JSON does not know, become null."""
+    """One JSON document on standard output; NaN and infinity become null, what no terminal should see is escaped."""
     utf8 = (sys.stdout.encoding or "").lower().replace("-", "") == "utf8"
-    sys.stdout.write(json.dumps(_finite(document), indent=2, ensure_ascii=not utf8, allow_nan=False) + "\n")
-
-
-def _finite(value: Any) -> Any:
-    if isinstance(value, float):
-        return value if math.isfinite(value) else None
-    if isinstance(value, Mapping):
-        return {key: _finite(inner) for key, inner in value.items()}
-    return [_finite(inner) for inner in value] if isinstance(value, list | tuple) else value
+    text = json.dumps(finite(document), indent=2, ensure_ascii=not utf8, allow_nan=False)
+    # JSON itself escapes no more than the first 32 characters, and not U+009B, which also starts escape sequences.
+    hidden = {ord(c): json.dumps(c)[1:-1] for c in set(text) if c != "\n" and not c.isprintable()}
+    sys.stdout.write(text.translate(hidden) + "\n")
 
 
 def print_table(
     columns: Sequence[str], rows: Sequence[Sequence[Any]], title: str | None = None, *, whole: Sequence[str] = ()
 ) -> None:
     """A table on standard output; columns of numbers are right-aligned, those in `whole` are never broken."""
-    table = Table(title=title, title_justify="left", box=None if not rows else _box(), header_style="bold")
+    table = Table(
+        title=None if title is None else _text(title),
+        title_justify="left",
+        box=None if not rows else _box(),
+        header_style="bold",
+    )
     for number, column in enumerate(columns):
-        numeric = bool(rows) and all(isinstance(row[number], int | float | None) for row in rows)
+        numeric = bool(rows) and all(_is_numeric(row[number]) for row in rows)
         justify: Literal["right", "left"] = "right" if numeric else "left"
-        table.add_column(column, justify=justify, overflow="fold", no_wrap=column in whole)
+        table.add_column(_text(column), justify=justify, overflow="fold", no_wrap=column in whole)
     for row in rows:
-        table.add_row(*(Text(show(value)) for value in row))
+        table.add_row(*map(_cell, row))
     stdout().print(table)
+
+
+def _is_numeric(value: Any) -> bool:
+    return isinstance(value, int | float | None) or value == NOT_DEFINED
 
 
 def _box() -> Any:
@@ -192,16 +214,16 @@ def print_facts(facts: Mapping[str, Any], title: str | None = None) -> None:
     """Names and values, a line each, on standard output."""
     grid = Table.grid(padding=(0, 2))
     for key, value in facts.items():
-        grid.add_row(Text(key.replace("_", " "), style="dim"), Text(show(value)))
+        grid.add_row(_text(key.replace("_", " "), "dim"), _cell(value))
     console = stdout()
     if title:
-        console.print(Text(title, style="bold"))
+        console.print(_text(title, "bold"))
     console.print(grid)
 
 
 def print_text(text: str) -> None:
-    """Paragraphs on standard output."""
-    stdout().print(Text(f"\n{text}\n"))
+    """Paragraphs of ours on standard output."""
+    stdout().print(_text(f"\n{text}\n", safe=printable_lines))
 
 
 def print_chart(values: Sequence[float], title: str, width: int = 60, height: int = 8) -> None:
@@ -213,13 +235,13 @@ def print_chart(values: Sequence[float], title: str, width: int = 60, height: in
     edges = [round(i * len(values) / columns) for i in range(columns + 1)]
     bins = [max(values[a:b]) / top for a, b in itertools.pairwise(edges)]
     console = stdout()
-    console.print(Text(title, style="bold"))
+    console.print(_text(title, "bold"))
     eighths = " ▁▂▃▄▅▆▇█"
     for level in range(height, 0, -1):
         line = "".join(eighths[round(max(0.0, min(1.0, value * height - level + 1)) * 8)] for value in bins)
         label = f"{top * level / height:8.3g} " if level in (height, 1) else " " * 9
-        console.print(Text(label + line))
-    console.print(Text(" " * 9 + "1" + str(len(values)).rjust(columns - 1)))
+        console.print(_text(label + line))
+    console.print(_text(" " * 9 + "1" + str(len(values)).rjust(columns - 1)))
 
 
 def finished(artifact: Artifact, next_command: str | None, *, as_json: bool, quiet: bool) -> None:
@@ -229,7 +251,7 @@ def finished(artifact: Artifact, next_command: str | None, *, as_json: bool, qui
     if quiet or as_json:
         return
     console = Console(stderr=True, highlight=False)
-    word = "made " if datetime.fromisoformat(artifact.manifest["finished"]) >= STARTED else "there"
-    console.print(Text(f"{word} {artifact.path}"), soft_wrap=True)
+    word = "made " if artifact.finished >= STARTED else "there"
+    console.print(_text(f"{word} {artifact.path}"), soft_wrap=True)
     if next_command:
-        console.print(Text(f"next  {next_command}"), soft_wrap=True)
+        console.print(_text(f"next  {next_command}"), soft_wrap=True)

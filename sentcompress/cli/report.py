@@ -9,6 +9,7 @@ import typer
 
 from sentcompress.artifacts import WorkDirectory
 from sentcompress.cli import options
+from sentcompress.cli.terminal import say_page
 
 
 def command(
@@ -43,7 +44,7 @@ def command(
         render.print_json(result)
         return
     if markdown:
-        typer.echo(text, nl=False)
+        say_page(text)
         return
     rows = [
         [line["measure"], line["student"], line["teacher"], _gain(line["ratio"], line["better"])]

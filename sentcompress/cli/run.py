@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import shlex
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -10,6 +9,8 @@ import typer
 
 from sentcompress.artifacts import WorkDirectory
 from sentcompress.cli import options
+from sentcompress.cli.terminal import say
+from sentcompress.plain_text import shell_line
 
 if TYPE_CHECKING:
     from sentcompress.recipes.plan import Plan
@@ -76,9 +77,9 @@ def _print_commands(plan: Plan, work: Path, as_json: bool) -> None:
         render.print_json({**_described(plan, work), "commands": lines})
         return
     for words in lines:
-        typer.echo(shlex.join(words))
+        say(shell_line(words))
     for line in plan.left_out:
-        typer.echo(f"# {line}")
+        say(f"# {line}")
 
 
 def _print_table(plan: Plan, done: list[Done]) -> None:

@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from typing import Any
+from typing import Annotated, Any
+
+import typer
 
 from sentcompress.artifacts import WorkDirectory
 from sentcompress.cli import options
+from sentcompress.errors import DamagedError
 
 # Facts that are names of models.
 MODELS = ("teacher", "model", "compared_with")
@@ -14,6 +17,9 @@ MODELS = ("teacher", "model", "compared_with")
 
 def command(
     work: options.Work = options.DEFAULT_WORK,
+    verify: Annotated[
+        bool, typer.Option("--verify", help="Compare the SHA-256 of every file; exit 1 if one differs.")
+    ] = False,
     as_json: options.Json = False,
     quiet: options.Quiet = False,
 ) -> None:
@@ -22,17 +28,24 @@ def command(
     from sentcompress.stages import status as stage
 
     with render.reporting(quiet) as reporter:
-        rows = stage.run(stage.Params(), WorkDirectory(work), reporter)
+        rows = stage.run(stage.Params(verify=verify), WorkDirectory(work), reporter)
     if as_json:
         render.print_json({"work": str(work), "artifacts": rows})
-        return
-    if not rows:
+    elif rows:
+        _print_table(rows)
+    else:
         render.print_facts({"work directory": str(work), "artifacts": "none yet; start with sentcompress augment FILE"})
-        return
+    damaged = [f"{row['kind']}/{row['name']}" for row in rows if row["state"] == "damaged"]
+    if verify and damaged:
+        raise DamagedError(f"damaged: {', '.join(damaged)}", "run the commands that made them again with --force")
+
+
+def _print_table(rows: list[dict[str, Any]]) -> None:
+    from sentcompress.cli import render
+
     columns = ["artifact", "state", "MB", "what, and why"]
     shown = [
-        [f"{row['kind']}/{row['name']}", row["state"], round(row["bytes"] / 1e6, 1), "\n".join(_lines(row))]
-        for row in rows
+        [f"{row['kind']}/{row['name']}", row["state"], round(row["bytes"] / 1e6, 1), list(_lines(row))] for row in rows
     ]
     render.print_table(columns, shown, whole=columns[:3])
 
@@ -49,5 +62,7 @@ def _lines(row: Mapping[str, Any]) -> Iterator[str]:
         yield ", ".join(f"{key.replace('_', ' ')} {render.show(value)}" for key, value in facts.items())
     if row["gone"]:
         yield f"made from what is no longer there: {', '.join(row['gone'])}"
+    if row["from_the_future"]:
+        yield f"dated {row['finished'][:10]}, which is still to come: it counts as the oldest of its kind"
     if row["drift"]:
         yield f"made with {', '.join(f'{library} {change}' for library, change in row['drift'].items())}"

@@ -8,6 +8,7 @@ import typer
 
 from sentcompress.artifacts import WorkDirectory
 from sentcompress.cli import options
+from sentcompress.plain_text import shell_word
 
 
 def command(
@@ -87,4 +88,4 @@ def command(
     if not as_json:
         shown = ("rows", "dimension", "teacher", "compute_dtype", "sentences_per_second")
         render.print_facts({key: artifact.facts[key] for key in shown})
-    render.finished(artifact, f"sentcompress fit-pca --dim 128 --work {work}", as_json=as_json, quiet=quiet)
+    render.finished(artifact, f"sentcompress fit-pca --dim 128 --work {shell_word(work)}", as_json=as_json, quiet=quiet)

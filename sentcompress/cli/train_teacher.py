@@ -9,6 +9,7 @@ import typer
 from sentcompress.artifacts import WorkDirectory
 from sentcompress.cli import options
 from sentcompress.cli import training_options as training
+from sentcompress.plain_text import shell_word
 
 SHOWN = (
     *("started_from", "objective", "pooling", "triplets", "parameters", "dimension", "dev_before_training", "dev"),
@@ -94,5 +95,5 @@ def command(
     facts = artifact.facts
     if not as_json:
         render.print_facts({key: facts[key] for key in SHOWN}, artifact.reference)
-    next_command = f"sentcompress teacher-embed --teacher {artifact.name} --work {work}"
+    next_command = f"sentcompress teacher-embed --teacher {shell_word(artifact.name)} --work {shell_word(work)}"
     render.finished(artifact, next_command, as_json=as_json, quiet=quiet)

@@ -32,6 +32,7 @@ def command(
 ) -> None:
     """Let frequent tokens and punctuation count less in a model's vectors: no training, best for teachers."""
     from sentcompress.cli import render
+    from sentcompress.reporting.hints import measuring
     from sentcompress.stages import weigh_tokens as stage
 
     params = stage.Params(model, smoothing, punctuation, sentences, revision, trust_remote_code, name, force)
@@ -41,5 +42,4 @@ def command(
     if not as_json:
         shown = {"mean weight": f"{facts['mean_weight']:.3f}", "lightest": " ".join(facts["lightest"])}
         render.print_facts(shown, artifact.reference)
-    next_command = f"sentcompress eval-sts --sts FOLDER --model {artifact.name} --compare teacher --work {work}"
-    render.finished(artifact, next_command, as_json=as_json, quiet=quiet)
+    render.finished(artifact, measuring("sts", artifact.name, work), as_json=as_json, quiet=quiet)

@@ -34,6 +34,7 @@ def command(
 ) -> None:
     """Whiten a model's vectors and cut them to --dim dimensions, inside the model: no training."""
     from sentcompress.cli import render
+    from sentcompress.reporting.hints import measuring
     from sentcompress.stages import whiten as stage
 
     params = stage.Params(model, dim, sample, seed, sentences, device, revision, trust_remote_code, name, force)
@@ -44,5 +45,4 @@ def command(
         kept = f"{facts['dimension']} of {facts['model_dimension']} dimensions"
         shown = {"kept": kept, "explained variance": f"{facts['explained_variance']:.2%}", "sample": facts["sample"]}
         render.print_facts(shown, artifact.reference)
-    next_command = f"sentcompress eval-sts --sts FOLDER --model {artifact.name} --compare teacher --work {work}"
-    render.finished(artifact, next_command, as_json=as_json, quiet=quiet)
+    render.finished(artifact, measuring("sts", artifact.name, work), as_json=as_json, quiet=quiet)

@@ -118,8 +118,7 @@ def _table(work: WorkDirectory, name: str | None, maker: str) -> Artifact:
         if (found.path / TRIPLETS).is_file():
             return found
         raise InputError(f"{found.reference} has no triplets", "mine from --pairs, or from labelled sentences")
-    for other in reversed(work.names("sentences")):
-        found = work.get("sentences", other)
+    for found in work.newest("sentences"):
         if found.manifest["command"] != maker and (found.path / TRIPLETS).is_file():
             return found
     raise MissingArtifactError(

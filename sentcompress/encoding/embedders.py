@@ -17,7 +17,7 @@ from sentcompress.encoding.token_counts import TokenCounts, count_tokens
 from sentcompress.encoding.vector_memory import VectorMemory, windows
 from sentcompress.models.catalog import NamedModel, find_model
 from sentcompress.models.encoder import Encoder
-from sentcompress.progress import Task
+from sentcompress.progress import SILENT, Reporter, Task
 
 Vectors = npt.NDArray[np.float32]
 # The folder of a work directory for what can be computed again.
@@ -76,8 +76,8 @@ class EmbedderSource:
         """What a request records: reference -> digest."""
         return {self.reference: self.digest}
 
-    def open(self, *, device: str = "auto", dtype: str = "float32") -> Embedder:
-        """Load the model, or open the file.
+    def open(self, *, device: str = "auto", dtype: str = "float32", reporter: Reporter = SILENT) -> Embedder:
+        """Load the model, or open the file. `reporter` hears of vectors in the cache that were damaged.
 
         Raises:
             InputError: if that cannot be done.
@@ -87,7 +87,10 @@ class EmbedderSource:
             # What "auto" stands for may differ from run to run.
             if self.memory is None or dtype == "auto":
                 return embedder
-            return RememberingEmbedder(embedder, VectorMemory(self.memory / f"{self.digest[:40]}-{dtype}"))
+            memory = VectorMemory(self.memory / f"{self.digest[:40]}-{dtype}")
+            if memory.damaged:
+                reporter.warn(f"{memory.damaged} damaged batches of {self.label} were removed from {self.memory}")
+            return RememberingEmbedder(embedder, memory)
         assert self.vectors is not None
         return FileEmbedder(VectorFile(self.vectors, self.texts))
 

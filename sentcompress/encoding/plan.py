@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import copy
 import json
-import time
+from collections.abc import Callable
 from dataclasses import asdict, dataclass
 
 import torch
@@ -12,6 +12,7 @@ import torch
 from sentcompress.encoding.linear import onednn_is_here, use_onednn
 from sentcompress.errors import UsageError
 from sentcompress.models.devices import dtype_candidates
+from sentcompress.models.dtype_trial import Speedup, measure
 from sentcompress.models.encoder import Encoder
 
 # Tokens of one batch. On a CPU, what its caches hold (1,024 to 4,096 measure alike for 384 dimensions; 8,192 is 15%
@@ -20,9 +21,6 @@ CPU_BATCH_TOKENS = 2048
 GPU_BATCH_TOKENS = 32_768
 # The measurement: sentences of the usual length, as many as take a CPU a few hundredths of a second.
 TRIAL_SHAPE = (16, 32)
-TRIAL_ROUNDS = 3
-# bfloat16 costs accuracy (cosines to float32 of about 0.9999), so it has to be worth it.
-WORTHWHILE = 1.15
 
 
 @dataclass(frozen=True)
@@ -60,10 +58,8 @@ def make_plan(encoder: Encoder, device: torch.device, dtype: str = "auto", batch
     if len(candidates) == 1:
         reason = f"default on {device.type}" if dtype == "auto" else "asked for"
         return Plan(candidates[0], reason, tokens)
-    seconds = _measure(encoder, device, candidates)
-    ratio = seconds["float32"] / seconds["bfloat16"]
-    picked = "bfloat16" if ratio >= WORTHWHILE else "float32"
-    return Plan(picked, f"measured: bfloat16 is {ratio:.2f} times as fast as float32 with this model here", tokens)
+    found = _measure(encoder, device)
+    return Plan(found.dtype, found.reason("encodes"), tokens)
 
 
 def prepared(encoder: Encoder, device: torch.device, dtype: str) -> Encoder:
@@ -82,19 +78,16 @@ def prepared(encoder: Encoder, device: torch.device, dtype: str) -> Encoder:
     return clone
 
 
-def _measure(encoder: Encoder, device: torch.device, dtypes: tuple[str, ...]) -> dict[str, float]:
-    """Seconds of one forward for each dtype: the best of a few rounds, taken in turn."""
+def _measure(encoder: Encoder, device: torch.device) -> Speedup:
+    """Time a forward pass in both formats."""
     vocabulary = int(getattr(encoder.config, "vocab_size", 1000))
     rows, width = TRIAL_SHAPE[0], min(TRIAL_SHAPE[1], encoder.text.max_length)
     ids = torch.arange(rows * width, device=device).view(rows, width) * 7 % vocabulary
     ones = torch.ones_like(ids)
-    copies = {dtype: prepared(encoder, device, dtype) for dtype in dtypes}
-    best = dict.fromkeys(dtypes, float("inf"))
+
+    def forward(dtype: str) -> Callable[[], object]:
+        model = prepared(encoder, device, dtype)
+        return lambda: model.states(ids, ones)
+
     with torch.inference_mode():
-        for turn in range(TRIAL_ROUNDS + 1):
-            for dtype, model in copies.items():
-                started = time.perf_counter()
-                model.states(ids, ones)
-                if turn > 0:  # the first round warms up
-                    best[dtype] = min(best[dtype], time.perf_counter() - started)
-    return best
+        return measure(forward("float32"), forward("bfloat16"))

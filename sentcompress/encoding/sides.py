@@ -13,7 +13,7 @@ from sentcompress.encoding.embedders import Embedder, EmbedderSource, Vectors, f
 from sentcompress.encoding.token_counts import TokenCounts
 from sentcompress.errors import InputError
 from sentcompress.models.projection import Projection
-from sentcompress.progress import Task
+from sentcompress.progress import SILENT, Reporter, Task
 
 MADE_HERE = ("students", "exports")
 STUDENT = "student"
@@ -81,17 +81,17 @@ class Sides:
             found[self.projection.artifact.reference] = self.projection.artifact.digest
         return found
 
-    def open(self, *, device: str, dtype: str) -> tuple[Embedder, Embedder]:
+    def open(self, *, device: str, dtype: str, reporter: Reporter = SILENT) -> tuple[Embedder, Embedder]:
         """Load both sides: documents, queries.
 
         Raises:
             InputError: if that cannot be done, or their vectors differ in length.
         """
-        embedder = self.documents.open(device=device, dtype=dtype)
+        embedder = self.documents.open(device=device, dtype=dtype, reporter=reporter)
         if self.symmetric:
             return embedder, embedder
         documents: Embedder = ProjectedEmbedder(embedder, self.projection) if self.projection else embedder
-        queries = self.queries.open(device=device, dtype=dtype)
+        queries = self.queries.open(device=device, dtype=dtype, reporter=reporter)
         if documents.dimension != queries.dimension:
             raise InputError(
                 f"{self.documents.label} gives {documents.dimension} dimensions and {self.queries.label} "

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from sentcompress.models.encoder import TextSettings
+from sentcompress.models.text import TextSettings, token_ids
 
 CHUNK = 1000
 
@@ -49,14 +49,7 @@ def count_tokens(tokenizer: Any, settings: TextSettings, texts: Sequence[str]) -
     for start in range(0, len(texts), CHUNK):
         prepared = [settings.prepare(text) for text in texts[start : start + CHUNK]]
         # verbose=False: a text beyond the limit is what is looked for here, not a mistake to warn of.
-        rows = tokenizer(
-            prepared,
-            truncation=False,
-            padding=False,
-            return_attention_mask=False,
-            return_token_type_ids=False,
-            verbose=False,
-        )["input_ids"]
+        rows = token_ids(tokenizer, prepared, truncation=False, verbose=False)
         lengths += [len(row) for row in rows]
         mark = tokenizer.unk_token_id
         unknown += 0 if mark is None else sum(row.count(mark) for row in rows)

@@ -8,38 +8,79 @@ from __future__ import annotations
 
 import hashlib
 import os
-import uuid
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import suppress
 from itertools import chain
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
+from sentcompress.artifacts import tree_digest
 from sentcompress.corpora.holding import batches
+from sentcompress.encoding.vector_shards import save_array
+from sentcompress.errors import BusyError
+from sentcompress.locking import locked
 
 Vectors = npt.NDArray[np.float32]
 # Vectors of one model; a large corpus is not worth its disk, nor the keys their memory.
 MOST = 200_000
 WINDOW = 8192
 KEY_BYTES = 16
+KEYS, VECTORS = ".keys.npy", ".vectors.npy"
+LOCK = ".lock"
+# A batch is written in less than a second; a process that holds the lock for longer is stopped or hangs.
+PATIENCE_SECONDS = 60.0
 
 
 class VectorMemory:
     """Vectors by text, in a folder of its own for each model and number format. Deleting it costs nothing but time.
 
-    Every batch of new vectors is a pair of files, the keys written last; so nothing is ever half there, and several
+    Every batch of new vectors is a pair of files named by the SHA-256 of their contents. Nothing is made durable here:
+    what a power cut or a bad disk leaves of a batch has another SHA-256, is removed, and is computed again. Several
     processes may write at once.
+
+    Attributes:
+        damaged: pairs of files that were removed when the folder was opened.
     """
 
     def __init__(self, folder: Path) -> None:
         self._folder = folder
         self._shards: list[Vectors] = []
         self._places: dict[bytes, tuple[int, int]] = {}
-        for path in sorted(folder.glob("*.keys.npy")):
-            vectors = path.with_name(path.name.replace(".keys.npy", ".vectors.npy"))
-            if vectors.exists():
-                self._add(np.load(path), np.load(vectors, mmap_mode="r"))
+        self.damaged = 0
+        self._remove_leftovers()
+        for path in sorted(folder.glob(f"*{KEYS}")):
+            self._open(path, path.with_name(path.name.removesuffix(KEYS) + VECTORS))
+
+    def _open(self, keys: Path, vectors: Path) -> None:
+        try:
+            whole = keys.name.removesuffix(KEYS) == _digest(keys, vectors)
+        except FileNotFoundError:
+            whole = False
+        if whole:
+            self._add(np.load(keys), np.load(vectors, mmap_mode="r"))
+            return
+        self.damaged += 1
+        for path in (keys, vectors):
+            path.unlink(missing_ok=True)
+
+    def _remove_leftovers(self) -> None:
+        """Remove what a killed process had begun to write, unless another one is writing now."""
+        if os.access(self._folder, os.W_OK) and self._leftovers():
+            with suppress(BusyError), locked(self._folder / LOCK, str(self._folder), patience=0):
+                for path in self._leftovers():
+                    path.unlink(missing_ok=True)
+
+    def _leftovers(self) -> list[Path]:
+        """Files without their final name, and vectors whose keys were never written."""
+        lonely = [
+            path
+            for path in self._folder.glob(f"*{VECTORS}")
+            if not path.with_name(path.name.removesuffix(VECTORS) + KEYS).exists()
+        ]
+        return [*self._folder.glob(".*.tmp"), *lonely]
 
     def __len__(self) -> int:
         return len(self._places)
@@ -71,14 +112,20 @@ class VectorMemory:
 
     def _store(self, keys: Sequence[bytes], vectors: Vectors) -> None:
         self._folder.mkdir(parents=True, exist_ok=True)
-        name = uuid.uuid4().hex
         table = np.frombuffer(b"".join(keys), dtype=np.uint8).reshape(len(keys), KEY_BYTES)
-        for kind, values in (("vectors", vectors), ("keys", table)):
-            temporary = self._folder / f".{name}.{kind}.tmp"
-            with temporary.open("wb") as stream:
-                np.save(stream, values)
-            os.replace(temporary, self._folder / f"{name}.{kind}.npy")
+        with locked(self._folder / LOCK, str(self._folder), patience=PATIENCE_SECONDS):
+            new_keys, new_vectors = self._folder / ".keys.tmp", self._folder / ".vectors.tmp"
+            self._write(new_keys, table)
+            self._write(new_vectors, vectors)
+            name = _digest(new_keys, new_vectors)
+            # The keys come last: where they are, the vectors are too.
+            new_vectors.replace(self._folder / f"{name}{VECTORS}")
+            new_keys.replace(self._folder / f"{name}{KEYS}")
         self._add(table, vectors)
+
+    def _write(self, path: Path, values: npt.NDArray[Any]) -> None:
+        path.unlink(missing_ok=True)  # never through a link that somebody else put there
+        save_array(path, values)
 
     def _add(self, keys: npt.NDArray[np.uint8], vectors: Vectors) -> None:
         shard = len(self._shards)
@@ -89,6 +136,10 @@ class VectorMemory:
 def windows(chunks: Iterable[Sequence[str]]) -> Iterator[list[str]]:
     """The same texts in groups that are long enough to be encoded well."""
     return batches(chain.from_iterable(chunks), WINDOW, len)
+
+
+def _digest(keys: Path, vectors: Path) -> str:
+    return tree_digest({"keys": keys, "vectors": vectors})
 
 
 def _key(text: str) -> bytes:

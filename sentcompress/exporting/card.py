@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -12,6 +13,8 @@ from sentcompress.artifacts import Artifact
 from sentcompress.exporting.lineage import Table, command_line
 from sentcompress.exporting.onnx import FLOAT32_FILE, INT8_FILE
 from sentcompress.models.encoder import Encoder
+from sentcompress.numeric import figure
+from sentcompress.plain_text import Code, markdown, markdown_command, markdown_table, printable
 
 HUB_NAME = re.compile(r"[A-Za-z0-9][\w.-]*/[\w.-]+")
 TAGS = ("sentence-transformers", "sentence-similarity", "feature-extraction", "sentcompress")
@@ -40,7 +43,7 @@ class Card:
         """The whole README.md; the same facts give the same text."""
         parts = [
             *self._front_matter(),
-            f"# {self.name}",
+            f"# {markdown(self.name)}",
             self._summary(),
             *self._use(),
             *self._measured(),
@@ -54,7 +57,7 @@ class Card:
         lines += [f"- {tag}" for tag in (*TAGS, *(["onnx"] if "onnx" in self.facts else []))]
         if self.teacher and HUB_NAME.fullmatch(self.teacher):
             lines += ["base_model:", f"- {_quoted(self.teacher)}"]
-        scores = [score for table in self.measured for score in table.scores]
+        scores = [score for table in self.measured for score in table.scores if math.isfinite(score[2])]
         if scores:
             lines += ["model-index:", f"- name: {_quoted(self.name)}", "  results:"]
         for data, metric, value in scores:
@@ -74,7 +77,7 @@ class Card:
         config, facts = self.encoder.config, self.facts
         layers = getattr(config, "num_hidden_layers", None)
         made = _method(self.lineage)
-        from_teacher = f" It was made from {self.teacher}{made}." if self.teacher else ""
+        from_teacher = f" It was made from {markdown(self.teacher + made)}." if self.teacher else ""
         weighted = "" if self.encoder.token_weights is None else ", weighted by token"
         rows = [
             ("dimensions of a vector", facts["dimension"]),
@@ -86,7 +89,7 @@ class Card:
             ("longest text", f"{self.encoder.text.max_length} tokens"),
             ("similarity", "cosine"),
         ]
-        return f"A sentence encoder made with `sentcompress`.{from_teacher}\n\n" + _markdown(("", ""), rows)
+        return f"A sentence encoder made with `sentcompress`.{from_teacher}\n\n" + markdown_table(("", ""), rows)
 
     def _use(self) -> Iterator[str]:
         yield "## Use"
@@ -138,15 +141,15 @@ class Card:
             return
         yield "## Measured"
         for table in self.measured:
-            yield f"{table.title}:"
-            yield _markdown(table.columns, table.rows)
-            yield f"    {table.command}"
+            yield f"{markdown(table.title)}:"
+            yield markdown_table(table.columns, table.rows)
+            yield markdown_command(table.command)
 
     def _check(self) -> Iterator[str]:
         checked = self.facts["checked"]
         yield "## Checked at export"
-        sizes = [(name, f"{size:,}") for name, size in self.facts["bytes"].items()]
-        yield _markdown(("file", "bytes"), sizes)
+        sizes = [(Code(name), f"{size:,}") for name, size in self.facts["bytes"].items()]
+        yield markdown_table(("file", "bytes"), sizes)
         yield (
             f"On {checked['folder']['texts']} sentences, one of a single word and one longer than the model reads "
             "among them, smallest and mean cosine to the model's own vectors:"
@@ -157,35 +160,35 @@ class Card:
             rows += [
                 ("ONNX float32", *_cosines(checked["float32"])),
                 ("ONNX int8, in batches", *_cosines(int8)),
-                ("ONNX int8, one at a time", f"{int8['single_min_cosine']:.6f}", f"{int8['single_mean_cosine']:.6f}"),
+                ("ONNX int8, one at a time", *_cosines(int8, "single_")),
             ]
-        yield _markdown(("", "smallest", "mean"), rows)
+        yield markdown_table(("", "smallest", "mean"), rows)
         if self.facts.get("sts"):
             yield "STS, Spearman x 100, of the graphs:"
             scores = [
-                (s["set"], f"{s['pairs']:,}", *(f"{s[k]:.2f}" for k in ("float32", "int8", "int8_single")))
+                (s["set"], f"{s['pairs']:,}", *(figure(s[k], ".2f") for k in ("float32", "int8", "int8_single")))
                 for s in self.facts["sts"]
             ]
-            yield _markdown(("set", "pairs", "float32", "int8, in batches", "int8, one at a time"), scores)
+            yield markdown_table(("set", "pairs", "float32", "int8, in batches", "int8, one at a time"), scores)
 
     def _lineage(self) -> Iterator[str]:
         if not self.lineage:
             return
         yield "## Lineage"
         yield "What it was made of, nearest first; the digest is SHA-256 over the files."
-        yield _markdown(
+        yield markdown_table(
             ("artifact", "made by", "digest"),
-            [(f"`{a.reference}`", f"`{command_line(a)}`", f"`{a.digest[:16]}`") for a in self.lineage],
+            [(Code(a.reference), Code(command_line(a)), Code(a.digest[:16])) for a in self.lineage],
         )
         outside = {(r, d) for a in self.lineage for r, d in a.inputs.items() if r.startswith(("model:", "file:"))}
         if outside:
-            rows = [(f"`{_outside(r)}`", f"`{d[:16]}`") for r, d in sorted(outside)]
-            yield _markdown(("from outside", "digest"), rows)
+            rows = [(Code(_outside(r)), Code(d[:16])) for r, d in sorted(outside)]
+            yield markdown_table(("from outside", "digest"), rows)
         for artifact in self.lineage:
             recipe = artifact.facts.get("recipe")
             if isinstance(recipe, Mapping) and recipe:
-                yield f"Recipe of `{artifact.reference}` ({artifact.facts.get('method')}):"
-                yield _markdown(("setting", "value", "source"), [_setting(*item) for item in recipe.items()])
+                yield f"Recipe of {markdown(Code(artifact.reference))} ({markdown(str(artifact.facts.get('method')))}):"
+                yield markdown_table(("setting", "value", "source"), [_setting(*item) for item in recipe.items()])
 
 
 def _method(lineage: Sequence[Artifact]) -> str:
@@ -208,8 +211,8 @@ def _padding(tokenizer: Any) -> str:
     )
 
 
-def _cosines(found: Mapping[str, Any]) -> tuple[str, str]:
-    return f"{found['min_cosine']:.6f}", f"{found['mean_cosine']:.6f}"
+def _cosines(found: Mapping[str, Any], prefix: str = "") -> tuple[str, str]:
+    return figure(found[f"{prefix}min_cosine"], ".6f"), figure(found[f"{prefix}mean_cosine"], ".6f")
 
 
 def _setting(name: str, entry: Any) -> tuple[str, str, str]:
@@ -224,13 +227,6 @@ def _outside(reference: str) -> str:
     return f"{kind} {name.rsplit('/', 1)[-1] if kind == 'file' or name.startswith('/') else name}"
 
 
-def _markdown(columns: Sequence[str], rows: Sequence[Sequence[Any]]) -> str:
-    lines = [f"| {' | '.join(columns)} |", f"|{'---|' * len(columns)}"]
-    return "\n".join(
-        lines + [f"| {' | '.join(str(cell).replace('|', chr(92) + '|') for cell in row)} |" for row in rows]
-    )
-
-
 def _quoted(text: str) -> str:
-    """A YAML scalar; JSON's strings are YAML's."""
-    return json.dumps(text, ensure_ascii=False)
+    """A YAML scalar; JSON's strings and Python's escapes are YAML's."""
+    return printable(json.dumps(text, ensure_ascii=False))

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import math
 import os
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from sentcompress.artifacts import KINDS, Artifact, WorkDirectory
+from sentcompress.numeric import NOT_DEFINED, figure
+from sentcompress.plain_text import shell_line
 
 # Parameters that say which of several things a command made; the recipe has the others.
 TELLING = ("teacher", "revision", "dim", "method", "student", "preset")
@@ -67,8 +70,8 @@ def taught_by(work: WorkDirectory, reference: str, digest: str) -> str | None:
 
 def measurements(work: WorkDirectory, reference: str, digest: str) -> list[Artifact]:
     """Evaluations of this very model, in the order of their names."""
-    names = sorted(work.names("evaluations"))
-    return [a for a in (work.get("evaluations", name) for name in names) if _is_of(a, reference, digest)]
+    found = sorted(work.newest("evaluations"), key=lambda artifact: artifact.name)
+    return [artifact for artifact in found if _is_of(artifact, reference, digest)]
 
 
 def tables(work: WorkDirectory, measured: Sequence[Artifact], teachers: set[str]) -> list[Table]:
@@ -83,17 +86,12 @@ def tables(work: WorkDirectory, measured: Sequence[Artifact], teachers: set[str]
         other = facts.get("compare") or facts.get("against")
         beside = None
         if other is None:
-            beside = next((a for a in _evaluations(work) if _same_work(a, artifact, teachers)), None)
+            beside = next((a for a in work.newest("evaluations") if _same_work(a, artifact, teachers)), None)
             other = beside.facts["model"] if beside else None
         reader = {"sts": _sts, "retrieval": _retrieval, "bench": _bench}.get(str(facts.get("evaluation")))
         if reader is not None:
             found.append(reader(artifact, other, beside.facts if beside else None))
     return found
-
-
-def _evaluations(work: WorkDirectory) -> Iterator[Artifact]:
-    for name in work.names("evaluations"):
-        yield work.get("evaluations", name)
 
 
 def _is_of(artifact: Artifact, reference: str, digest: str) -> bool:
@@ -124,7 +122,7 @@ def command_line(artifact: Artifact) -> str:
             words += [f"--{name}", ",".join(map(str, value))]
         elif name in TELLING and value is not None:
             words += [f"--{name.replace('_', '-')}", _without_folders(str(value))]
-    return " ".join(words)
+    return shell_line(words)
 
 
 def _data(command: str, artifact: Artifact) -> list[str]:
@@ -210,7 +208,7 @@ def _bench(artifact: Artifact, other: Mapping[str, Any] | None, _: Mapping[str, 
     for key, label in names.items():
         if isinstance(facts["model"].get(key), int | float):
             values = [facts["model"][key], *([other.get(key)] if other else [])]
-            rows.append([label, *("" if v is None else f"{v:,.4g}" if v < 100 else f"{v:,.0f}" for v in values)])
+            rows.append([label, *("" if v is None else figure(v, ",.4g" if v < 100 else ",.0f") for v in values)])
     columns = ["measure", facts["model"]["label"], *([other["label"]] if other else [])]
     return Table("Speed and size", columns, rows, command_line(artifact), [])
 
@@ -221,7 +219,8 @@ def _columns(facts: Mapping[str, Any], other: Mapping[str, Any] | None) -> list[
 
 def _beside(ours: float, reference: float | None, other: Mapping[str, Any] | None) -> list[str]:
     if other is None:
-        return [f"{ours:.2f}"]
-    if reference is None or reference <= 0:
-        return [f"{ours:.2f}", "" if reference is None else f"{reference:.2f}", ""]
-    return [f"{ours:.2f}", f"{reference:.2f}", f"{100 * ours / reference:.2f}%"]
+        return [figure(ours, ".2f")]
+    if reference is None:
+        return [figure(ours, ".2f"), "", ""]
+    kept = f"{100 * ours / reference:.2f}%" if reference > 0 and math.isfinite(ours / reference) else NOT_DEFINED
+    return [figure(ours, ".2f"), figure(reference, ".2f"), kept]

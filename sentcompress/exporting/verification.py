@@ -16,15 +16,17 @@ import numpy as np
 import numpy.typing as npt
 import torch
 
-from sentcompress.errors import InputError, SentcompressError
+from sentcompress.errors import SentcompressError
 from sentcompress.exporting.graph_reader import BATCH, GraphReader
 from sentcompress.models.checkpoint import hush_transformers
 from sentcompress.models.encoder import Encoder
+from sentcompress.numeric import at_least, at_most
 
 Vectors = npt.NDArray[np.float32]
 LEAST_COSINE = 0.9999
 # How far a vector's length may be off, relatively: it would be at once if a Normalize module were lost.
 LENGTH_TOLERANCE = 1e-3
+ZERO = 1e-12
 # Used when the work directory has no sentences.
 BUILT_IN_SAMPLE = (
     "A man is playing the guitar on the corner of the street.",
@@ -72,17 +74,23 @@ def encoder_vectors(encoder: Encoder, texts: Sequence[str]) -> Vectors:
     return np.stack(rows)
 
 
-def folder_vectors(folder: Path, texts: Sequence[str]) -> Vectors:
-    """What `SentenceTransformer(folder).encode(texts)` gives on the CPU. [N, D]."""
+def folder_vectors(folder: Path, texts: Sequence[str], *, trust_remote_code: bool) -> Vectors:
+    """What `SentenceTransformer(folder).encode(texts)` gives on the CPU. [N, D].
+
+    Args:
+        trust_remote_code: whether the user lets code that comes with the model run.
+    """
     from sentence_transformers import SentenceTransformer
 
     hush_transformers()
-    model = SentenceTransformer(str(folder), device="cpu", local_files_only=True)
+    model = SentenceTransformer(str(folder), device="cpu", local_files_only=True, trust_remote_code=trust_remote_code)
     return np.asarray(model.encode(list(texts), batch_size=BATCH, show_progress_bar=False), dtype=np.float32)
 
 
 def agreement(found: Vectors, expected: Vectors) -> Agreement:
-    """Compare [N, D] vectors row by row; a vector that is zero or not a number has the cosine 0.
+    """Compare [N, D] vectors row by row.
+
+    Where one of the two vectors is zero, or holds NaN or infinity, the cosine is 0 and the error of the length is 1.
 
     Raises:
         SentcompressError: if the dimensions differ.
@@ -92,28 +100,35 @@ def agreement(found: Vectors, expected: Vectors) -> Agreement:
             f"the export failed its check: vectors of {found.shape[1]} dimensions instead of {expected.shape[1]}",
             "nothing was written; was a Dense layer lost?",
         )
-    found64, expected64 = np.nan_to_num(found.astype(np.float64)), expected.astype(np.float64)
-    lengths, wanted = np.linalg.norm(found64, axis=1), np.linalg.norm(expected64, axis=1)
-    products = np.maximum(lengths * wanted, np.finfo(np.float64).tiny)
-    cosines = (found64 * expected64).sum(axis=1) / products
-    error = np.abs(lengths - wanted) / np.maximum(wanted, np.finfo(np.float64).tiny)
-    return Agreement(len(found), float(cosines.min()), float(cosines.mean()), float(error.max()))
+    lengths, wanted = (np.linalg.norm(vectors.astype(np.float64), axis=1) for vectors in (found, expected))
+    usable = np.isfinite(lengths) & np.isfinite(wanted) & (lengths > 0) & (wanted > 0)
+    cosines, errors = np.zeros(len(found)), np.ones(len(found))
+    products = (found[usable].astype(np.float64) * expected[usable].astype(np.float64)).sum(axis=1)
+    cosines[usable] = products / (lengths[usable] * wanted[usable])
+    errors[usable] = np.abs(lengths[usable] - wanted[usable]) / wanted[usable]
+    return Agreement(len(found), float(cosines.min()), float(cosines.mean()), float(errors.max()))
 
 
 def require_agreement(found: Vectors, expected: Vectors, what: str) -> Agreement:
     """The agreement, if it is as near as float32 must be.
 
     Raises:
-        SentcompressError: if a cosine is below LEAST_COSINE or a length is off.
+        SentcompressError: if a vector holds NaN or infinity, a cosine is below LEAST_COSINE, or a length is off.
     """
+    for vectors, whose in ((expected, "the model"), (found, what)):
+        if broken := _broken(vectors):
+            raise SentcompressError(
+                f"the export failed its check: {whose} gives NaN or infinity for {broken} of {len(vectors)} sentences",
+                "nothing was written; is the model damaged?",
+            )
     result = agreement(found, expected)
-    if result.min_cosine < LEAST_COSINE:
+    if not at_least(result.min_cosine, LEAST_COSINE):
         raise SentcompressError(
             f"the export failed its check: {what} has a cosine of {result.min_cosine:.6f} to the model's own vector "
             f"(at least {LEAST_COSINE} is asked of float32)",
             "nothing was written; the model's folder and this machine's libraries may not fit together",
         )
-    if result.length_error > LENGTH_TOLERANCE:
+    if not at_most(result.length_error, LENGTH_TOLERANCE):
         raise SentcompressError(
             f"the export failed its check: {what} has vectors of another length", "nothing was written"
         )
@@ -126,6 +141,11 @@ def unit(vectors: Vectors) -> Vectors:
     return np.asarray(vectors / np.maximum(lengths, 1e-12), dtype=np.float32)
 
 
+def _broken(vectors: Vectors) -> int:
+    """How many of [N, D] vectors hold NaN or infinity."""
+    return int((~np.isfinite(vectors)).any(axis=1).sum())
+
+
 def check_int8(reader: GraphReader, texts: Sequence[str], expected: Vectors) -> dict[str, Any]:
     """How near the int8 graph is to float32, in batches and one text at a time.
 
@@ -133,18 +153,17 @@ def check_int8(reader: GraphReader, texts: Sequence[str], expected: Vectors) -> 
     neighbours; `batch_to_single_min_cosine` is how much.
 
     Raises:
-        SentcompressError: if a vector is zero or not a number.
+        SentcompressError: if a vector is zero, or holds NaN or infinity.
         InputError: if onnxruntime cannot run the graph.
     """
-    from onnxruntime.capi.onnxruntime_pybind11_state import Fail, NotImplemented, RuntimeException
-
-    try:
-        batched, single = reader.vectors(texts), reader.vectors(texts, batch=1)
-    except (Fail, NotImplemented, RuntimeException) as error:
-        raise InputError(f"onnxruntime cannot run the int8 graph: {error}", "export with --no-onnx") from None
-    broken = sum(int((~np.isfinite(v) | (np.abs(v) < 1e-12)).all(axis=1).sum()) for v in (batched, single))
-    if broken:
-        raise SentcompressError(f"the export failed its check: {broken} int8 vectors are zero", "nothing was written")
+    batched, single = reader.vectors(texts), reader.vectors(texts, batch=1)
+    zeros = sum(int((np.abs(vectors) < ZERO).all(axis=1).sum()) for vectors in (batched, single))
+    broken = _broken(batched) + _broken(single)
+    for count, what in ((broken, "hold NaN or infinity"), (zeros, "are zero")):
+        if count:
+            raise SentcompressError(
+                f"the export failed its check: {count} int8 vectors {what}", "nothing was written; use --no-onnx"
+            )
     in_batch, alone = agreement(batched, expected), agreement(single, expected)
     return {
         "texts": in_batch.texts,

@@ -33,8 +33,7 @@ def find_graphs(work: WorkDirectory, model: NamedModel) -> Graphs | None:
     if all(path.is_file() for path in own.values()):
         # The digest of a model folder leaves its graphs out.
         return Graphs(model.source.path, {f"file:{path.resolve()}": file_digest(path) for path in own.values()})
-    for name in reversed(work.names("exports")):
-        export = work.get("exports", name)
+    for export in work.newest("exports"):
         is_of = export.inputs.get(model.reference) == model.digest
         if is_of and all((export.path / file).is_file() for file in FILES.values()):
             return Graphs(export.path, {export.reference: export.digest})

@@ -13,6 +13,7 @@ from sentcompress.measuring.graphs import FILES, Graphs
 from sentcompress.measuring.runtimes import GraphJob, TorchJob
 from sentcompress.models.catalog import NamedModel
 from sentcompress.models.encoder import Encoder
+from sentcompress.plain_text import shell_word
 
 
 def line_up(
@@ -46,7 +47,7 @@ def line_up(
                 name = model.reference if model.reference.startswith(("students/", "exports/")) else "teacher"
                 missing[runtime] = (
                     f"{runtime}: {model.label} has no ONNX graphs and is left out "
-                    f"(make them: sentcompress export --model {name})"
+                    f"(make them: sentcompress export --model {shell_word(name)})"
                 )
     return found, missing
 

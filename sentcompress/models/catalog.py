@@ -27,6 +27,7 @@ class NamedModel:
             `model:<label>`.
         digest: what the request records for that reference.
         pooling: how a checkpoint without modules is pooled.
+        trust_remote_code: whether the user lets code that comes with it run.
         max_length: tokens that are read of a text; None leaves the model's own limit.
         normalize: scale its vectors to length one, whatever the model itself does.
     """
@@ -65,6 +66,7 @@ def find_model(
     """Find a model by name; None is the student finished last.
 
     Args:
+        trust_remote_code: whether the user lets code that comes with the model run, as said on the command.
         besides: a command whose own students None passes over, so that the command run a second time starts where it
             started the first time.
 
@@ -75,7 +77,7 @@ def find_model(
     if name is None:
         return _of_artifact(_newest_student(work, besides), trust_remote_code)
     if name == TEACHER:
-        return find_teacher(work)
+        return find_teacher(work, trust_remote_code=trust_remote_code)
     for kind in KINDS:
         if "/" not in name and name in work.names(kind):
             return _of_artifact(work.get(kind, name), trust_remote_code)
@@ -91,8 +93,7 @@ def find_model(
 
 def _newest_student(work: WorkDirectory, besides: str | None) -> Artifact:
     newest = work.get("students")
-    for name in reversed(work.names("students")):
-        student = work.get("students", name)
+    for student in work.newest("students"):
         if student.manifest["command"] != besides:
             return student
     raise MissingArtifactError(
@@ -100,8 +101,16 @@ def _newest_student(work: WorkDirectory, besides: str | None) -> Artifact:
     )
 
 
-def find_teacher(work: WorkDirectory) -> NamedModel:
-    """The model that made the newest teacher vectors; the embedded one where there are none."""
+def find_teacher(work: WorkDirectory, *, trust_remote_code: bool) -> NamedModel:
+    """The model that made the newest teacher vectors; the embedded one where there are none.
+
+    Args:
+        trust_remote_code: as for `find_model`. That the vectors were once made with code trusted means nothing here:
+            the work directory may be somebody else's.
+
+    Raises:
+        InputError: if it is gone, or wants to run code of its own and is not trusted.
+    """
     names = work.names("teacher-vectors")
     if not names:
         return find_model(work, EMBEDDED)
@@ -110,9 +119,7 @@ def find_teacher(work: WorkDirectory) -> NamedModel:
     max_length, pooling = asked.get("max_length"), asked.get("pooling", "auto")
     # A second reading is of the vectors alone; what it leaves here is that they have length one.
     normalize = bool(asked.get("normalize") or asked.get("content_words"))
-    source = resolve(
-        asked["teacher"], revision=asked.get("revision"), trust_remote_code=bool(asked.get("trust_remote_code"))
-    )
+    source = resolve(asked["teacher"], revision=asked.get("revision"), trust_remote_code=trust_remote_code)
     # Read at another length, pooled or scaled in another way, it is another model than its files alone: the vectors
     # stand for it.
     as_files = max_length is None and pooling == "auto" and not normalize
@@ -122,7 +129,7 @@ def find_teacher(work: WorkDirectory) -> NamedModel:
         _reference(asked["teacher"]) if as_files else vectors.reference,
         source.digest if as_files else vectors.digest,
         pooling,
-        bool(asked.get("trust_remote_code")),
+        trust_remote_code,
         max_length,
         normalize,
     )

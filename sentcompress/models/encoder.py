@@ -9,8 +9,10 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional
 
+from sentcompress.errors import InputError
 from sentcompress.models.pooling import pool
 from sentcompress.models.text import TextSettings as TextSettings
+from sentcompress.models.text import token_ids
 
 ACTIVATIONS: dict[str, type[nn.Module]] = {
     "Identity": nn.Identity,
@@ -113,17 +115,17 @@ class Encoder(nn.Module):
         return sum(p.numel() for p in self.parameters())
 
     def tokenize(self, texts: Sequence[str], max_length: int | None = None) -> list[list[int]]:
-        """Token ids of each text, special tokens included, cut at `max_length` or the model's maximum length."""
+        """Token ids of each text, special tokens included, cut at `max_length` or the model's maximum length.
+
+        Raises:
+            InputError: if that leaves no room for a word, or the tokenizer can make nothing of a text.
+        """
+        limit, special = max_length or self.text.max_length, int(self.tokenizer.num_special_tokens_to_add())
+        if limit <= special:
+            # The tokenizer would cut nothing off at all.
+            raise InputError(f"a text of at most {limit} tokens, {special} of them special ones, has no room for words")
         prepared = [self.text.prepare(text) for text in texts]
-        encoded = self.tokenizer(
-            prepared,
-            truncation=True,
-            max_length=max_length or self.text.max_length,
-            padding=False,
-            return_attention_mask=False,
-            return_token_type_ids=False,
-        )
-        return encoded["input_ids"]  # type: ignore[no-any-return]
+        return token_ids(self.tokenizer, prepared, truncation=True, max_length=limit)
 
     def states(self, input_ids: Tensor, attention_mask: Tensor) -> Tensor:
         """Last hidden states [B, T, H] of token ids [B, T], as they are pooled: see `weigh`."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
 import numpy as np
@@ -59,7 +59,8 @@ class PrincipalAxes:
             InputError: see `whitening`.
         """
         weight = self.whitening() if whiten else self.axes
-        as_float32 = (np.asarray(a, dtype=np.float32) for a in (weight, self.mean, self.variances / self.total))
+        with np.errstate(over="ignore"):  # found when it is saved
+            as_float32 = [np.asarray(a, dtype=np.float32) for a in (weight, self.mean, self.variances / self.total)]
         return Projection(*as_float32)
 
 
@@ -67,14 +68,23 @@ def principal_axes(pieces: Iterable[Floats], shape: tuple[int, int], dim: int) -
     """The first `dim` axes of the sample, which comes as [n, D] float64 at a time; `shape` is that of all of it.
 
     Raises:
-        InputError: if all vectors are the same.
+        InputError: if all vectors are the same, there is only one, or one of them holds NaN or infinity.
     """
+    if shape[0] < 2:
+        raise InputError(f"{shape[0]} sentence has no variance", "use more sentences")
     method = _by_scikit_learn if 8 * math.prod(shape) <= MEMORY_LIMIT_BYTES else _by_sums
-    fitted = method(pieces, shape, dim)
+    fitted = method(_looked_over(pieces), shape, dim)
     # What float32 rounds away of a vector is about 1e-7 of it, so this much variance is no variance.
-    if fitted.total <= 1e-14 * float(np.square(fitted.mean).sum()):
+    if not fitted.total > 1e-14 * float(np.square(fitted.mean).sum()):
         raise InputError(f"all {shape[0]} vectors of the sample are the same", "is it the right model?")
     return fitted
+
+
+def _looked_over(pieces: Iterable[Floats]) -> Iterator[Floats]:
+    for piece in pieces:
+        if not np.isfinite(piece).all():
+            raise InputError("the model gives vectors with NaN or infinity", "is the model damaged?")
+        yield piece
 
 
 def check_dimension(dimension: int, available: int, sample: int, whose: str = "the teacher's") -> None:

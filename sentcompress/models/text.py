@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Any
+
+from sentcompress.errors import InputError
 
 
 @dataclass(frozen=True)
@@ -16,3 +20,19 @@ class TextSettings:
     def prepare(self, text: str) -> str:
         text = self.prompt + text
         return text.lower() if self.lower_case else text
+
+
+def token_ids(tokenizer: Any, texts: Sequence[str], **how: Any) -> list[list[int]]:
+    """What a tokenizer of transformers makes of texts that are prepared already, without padding.
+
+    Raises:
+        InputError: if it can make nothing of one of them.
+    """
+    try:
+        encoded = tokenizer(list(texts), padding=False, return_attention_mask=False, return_token_type_ids=False, **how)
+    except Exception as error:
+        # tokenizers has no class of errors of its own: a vocabulary without its unknown token is a bare Exception.
+        if type(error) is not Exception:
+            raise
+        raise InputError(f"the tokenizer cannot read a text: {error}", "is its tokenizer.json undamaged?") from error
+    return encoded["input_ids"]  # type: ignore[no-any-return]

@@ -13,8 +13,10 @@ import torch
 from safetensors.torch import save_file
 from torch import Tensor
 
+from sentcompress.documents import read_json
 from sentcompress.errors import InputError
-from sentcompress.models.checkpoint import module_weights, read_json
+from sentcompress.models.model_files import weight_files
+from sentcompress.models.tensors import module_weights
 
 # No token counts for nothing: a text of such tokens alone would have no vector.
 LEAST = 0.001
@@ -92,8 +94,8 @@ def load_token_weights(folder: Path, tokens: int) -> Tensor:
         InputError: if there are not so many, or they cannot be read.
     """
     config = read_json(folder / "config.json")
-    if (folder / "model.safetensors").is_file() or (folder / "pytorch_model.bin").is_file():
-        weights = module_weights(folder).get(TABLE, torch.zeros(0)).float().flatten()
+    if weight_files(folder):
+        weights = module_weights(folder).get(TABLE, torch.zeros(0)).flatten()
     else:
         weights = _of_configuration(config)
     if len(weights) != tokens:

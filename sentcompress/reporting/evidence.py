@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
-import json
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, TypeVar
 
 from sentcompress.artifacts import LOG, Artifact, WorkDirectory
-from sentcompress.errors import DamagedError
+from sentcompress.documents import parse_json
+from sentcompress.errors import DamagedError, InputError
 from sentcompress.exporting.lineage import command_line, is_data
+from sentcompress.records import damaged
 from sentcompress.reporting.drawing import MARKERS, SERIES
+
+Found = TypeVar("Found")
 
 ROLES = ("model", "compare", "against")
 
@@ -120,15 +123,11 @@ def _made_here(reference: str) -> bool:
 
 
 def gather(work: WorkDirectory) -> Evidence:
-    """Read a work directory.
-
-    Raises:
-        DamagedError: if a student's log cannot be read.
-    """
-    students = [_student(work.get("students", name)) for name in work.names("students")]
-    evaluations, left_out = [], {f"evaluations/{name}": why for name, why in work.damaged("evaluations").items()}
-    for name in work.names("evaluations"):
-        artifact = work.get("evaluations", name)
+    """Read a work directory. What is damaged is left out, and named with the reason."""
+    left_out: dict[str, str] = {}
+    students = list(_read(work, "students", _student, left_out))
+    evaluations = []
+    for artifact in _read(work, "evaluations", _evaluation, left_out):
         stale = _stale(work, artifact)
         if stale:
             left_out[artifact.reference] = stale
@@ -139,19 +138,41 @@ def gather(work: WorkDirectory) -> Evidence:
             if any(m["reference"] == reference and m.get("digest") != digest for _, m in evaluation.roles()):
                 evaluations.remove(evaluation)
                 left_out[evaluation.artifact.reference] = f"it measured an earlier {reference.removeprefix('model:')}"
-    projections = [work.get("projections", name) for name in work.names("projections")]
+    projections = list(_read(work, "projections", lambda artifact: artifact, left_out))
     guests = _guests(evaluations)
     names = _names(students, evaluations, guests)
     return Evidence(students, evaluations, projections, left_out, str(work.path), names, guests)
 
 
+def _read(
+    work: WorkDirectory, kind: str, read: Callable[[Artifact], Found], left_out: dict[str, str]
+) -> Iterator[Found]:
+    """What can be read of the artifacts of a kind; why the others cannot goes to `left_out`, by reference."""
+    left_out |= {f"{kind}/{name}": why for name, why in work.damaged(kind).items()}
+    for name in work.names(kind):
+        try:
+            yield read(work.get(kind, name))
+        except DamagedError as error:
+            left_out[f"{kind}/{name}"] = error.message
+
+
+def _evaluation(artifact: Artifact) -> Artifact:
+    """An evaluation that says what it measured of which models."""
+    roles = [artifact.facts.get(role) for role in ROLES if role in artifact.facts]
+    named = all(isinstance(role, dict) and {"reference", "label"} <= role.keys() for role in roles)
+    if not named or not isinstance(artifact.facts.get("evaluation"), str):
+        raise damaged(artifact, "its manifest does not say what was measured of which model")
+    return artifact
+
+
 def _student(artifact: Artifact) -> Student:
     path = artifact.path / LOG
+    lines = path.read_bytes().splitlines() if path.is_file() else []
     try:
-        lines = path.read_text(encoding="utf-8").splitlines() if path.is_file() else []
-        return Student(artifact, [json.loads(line) for line in lines])
-    except ValueError as error:
-        raise DamagedError(f"{path} is damaged: {error}", "distill --force makes the student anew") from None
+        log = [parse_json(line, f"{LOG}, line {number},") for number, line in enumerate(lines, start=1)]
+    except InputError as error:
+        raise damaged(artifact, error.message) from None
+    return Student(artifact, log)
 
 
 def _stale(work: WorkDirectory, artifact: Artifact) -> str | None:

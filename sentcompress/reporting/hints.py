@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import re
+from pathlib import Path
 
+from sentcompress.plain_text import shell_word
 from sentcompress.reporting.evidence import Evidence
 
 COMMANDS = {
@@ -16,10 +18,16 @@ COMMANDS = {
 DEFAULT_WORK = "work"
 
 
+def measuring(kind: str, model: str, work: Path | str | None) -> str:
+    """The command for an evaluation of this kind; without a work directory, for the usual one."""
+    place = "" if work is None else f" --work {shell_word(work)}"
+    return f"sentcompress {COMMANDS[kind].format(model=shell_word(model))}{place}"
+
+
 def missing(evidence: Evidence, kind: str) -> list[str]:
     """A command for each student, or other model that the report is about, without an evaluation of this kind."""
     seen = {model["reference"] for evaluation in evidence.of_kind(kind) for _, model in evaluation.roles()}
-    work = "" if evidence.work == DEFAULT_WORK else f" --work {evidence.work}"
+    work = None if evidence.work == DEFAULT_WORK else evidence.work
     about = [student.artifact.reference for student in evidence.students] + sorted(evidence.guests)
     lacking = [re.sub("^(students/|model:)", "", reference) for reference in about if reference not in seen]
-    return [f"sentcompress {COMMANDS[kind].format(model=name)}{work}" for name in lacking]
+    return [measuring(kind, name, work) for name in lacking]

@@ -10,10 +10,10 @@ from contextlib import AbstractContextManager
 from dataclasses import asdict, dataclass
 from typing import Any
 
-from sentcompress.artifacts import Artifact, Build, Request, WorkDirectory
+from sentcompress.artifacts import SCAFFOLD, Artifact, Build, Request, WorkDirectory
 from sentcompress.augmentations.back_translation import back_translation_spec, check_translators
 from sentcompress.augmentations.base import AugmenterSpec
-from sentcompress.augmentations.table import PIECES, Augmented, Plan, append_pieces, make_pieces
+from sentcompress.augmentations.table import Augmented, Plan, append_pieces, make_pieces
 from sentcompress.augmentations.wordnet import wordnet_spec
 from sentcompress.corpora.formats import check_format
 from sentcompress.corpora.inputs import Input, open_inputs
@@ -28,7 +28,7 @@ COMMAND = "augment"
 DEFAULT_NAME = "main"
 # HPD's threefold table: each sentence as it is, once with synonyms, once translated and back.
 DEFAULT_COPIES = 1
-_READ = "originals.json"
+_READ = f"{SCAFFOLD}/originals.json"
 
 
 @dataclass(frozen=True)
@@ -160,8 +160,6 @@ def _build(
     if recipes:
         make_pieces(plan, build, params.workers or _cores(), reporter)
         augmented = append_pieces(plan, build, limits, reporter)
-    build.remove(PIECES)
-    build.remove(_READ)
     return build.finish(
         {
             "rows": augmented.rows,

@@ -16,12 +16,15 @@ from sentcompress.exporting.lineage import taught_by
 from sentcompress.models.averaging import average
 from sentcompress.models.catalog import MODEL_FOLDER, NamedModel, find_model
 from sentcompress.models.layout import read_back, save_encoder
+from sentcompress.numeric import at_least, at_most
 from sentcompress.progress import SILENT, Reporter
 
 COMMAND = "average"
 # Below this cosine between their weights, models hardly come from one start: a student and what a long second training
 # made of it have 0.9999, two trained from the same layers by different methods 0.98, from two starts 0.08.
 APART = 0.9
+# Beyond a weight of this size sums overflow; of a difference of models times a million, rounding is left.
+LARGEST_WEIGHT, LARGEST_SHARE = 1e12, 1e6
 
 
 @dataclass(frozen=True)
@@ -47,8 +50,12 @@ class Params:
         given = ",".join(f"{weight:g}" for weight in self.weights)
         if not all(math.isfinite(weight) and weight for weight in self.weights):
             faults.append(f"--weights must be numbers other than zero, not {given}")
+        elif not all(at_most(abs(weight), LARGEST_WEIGHT) for weight in self.weights):
+            faults.append(f"--weights must be at most {LARGEST_WEIGHT:g}, not {given}")
         elif self.weights and math.fsum(self.weights) <= 0:
             faults.append(f"--weights must add up to more than zero, not {given}")
+        elif self.inputs and not all(at_most(abs(share), LARGEST_SHARE) for share in self.shares()):
+            faults.append(f"--weights {given} are more than a million times their sum")
         raise_faults(faults, COMMAND)
 
     def shares(self) -> list[float]:
@@ -62,6 +69,7 @@ def run(params: Params, work: WorkDirectory, reporter: Reporter = SILENT) -> Art
 
     Raises:
         InputError: if a model cannot be found or loaded, or they differ in more than their weights.
+        SentcompressError: if the mean holds NaN or infinity; nothing is written then.
     """
     params.check()
     models = [find_model(work, name, trust_remote_code=params.trust_remote_code) for name in params.inputs]
@@ -70,14 +78,14 @@ def run(params: Params, work: WorkDirectory, reporter: Reporter = SILENT) -> Art
             return build.fresh
         encoders = [model.load() for model in models]
         cosine = average(encoders, [model.label for model in models], params.shares())
-        if cosine < APART:
+        with build.write(MODEL_FOLDER) as folder:
+            save_encoder(encoders[0], folder)
+            saved = read_back(folder, trust_remote_code=params.trust_remote_code)
+        if not at_least(cosine, APART):
             reporter.warn(
                 f"the weights of these models have a cosine of {cosine:.2f} only: the mean of models that were not "
                 "trained from one start is seldom of use"
             )
-        with build.write(MODEL_FOLDER) as folder:
-            save_encoder(encoders[0], folder)
-            saved = read_back(encoders[0], folder)
         return build.finish(
             {
                 "method": COMMAND,

@@ -18,6 +18,7 @@ from sentcompress.measuring.runtimes import RUNTIMES
 from sentcompress.measuring.workload import SIMTDE_PAIRS, SIMTDE_ROUNDS, Workload, of_lines, of_simtde, of_table
 from sentcompress.models.catalog import NamedModel, find_model
 from sentcompress.models.devices import pick_device
+from sentcompress.plain_text import shell_word
 from sentcompress.progress import SILENT, Reporter
 
 COMMAND = "bench"
@@ -137,7 +138,8 @@ def _runtimes(params: Params, model: NamedModel, has_graphs: bool) -> list[str]:
     if wanted and not has_graphs:
         raise InputError(
             f"{model.label} has no ONNX graphs",
-            f"run: sentcompress export --model {model.reference.removeprefix('model:')}, or leave out {wanted[0]}",
+            f"run: sentcompress export --model {shell_word(model.reference.removeprefix('model:'))}, "
+            f"or leave out {wanted[0]}",
         )
     return list(params.runtimes or [*TORCH_RUNTIMES, *(FILES if has_graphs and graphs_can_run() else ())])
 

@@ -23,13 +23,14 @@ from sentcompress.models.devices import pick_device
 from sentcompress.models.encoder import Encoder
 from sentcompress.models.projection import Projection
 from sentcompress.models.students import STARTS, WEIGHTS, Student, find_student, layer_count, teacher_layers
+from sentcompress.plain_text import shell_word
 from sentcompress.progress import SILENT, Reporter
 from sentcompress.training.batches import Batch, Plan, Rows, collate
 from sentcompress.training.checkpoint import Checkpoints
 from sentcompress.training.dev import Dev, held_out_dev, sts_dev
 from sentcompress.training.inputs import Inputs, find_inputs, find_teacher_of
 from sentcompress.training.rows import hold_out
-from sentcompress.training.session import STATE, Session, tokenised
+from sentcompress.training.session import CHECKPOINTS, Session, finish_trained, tokenised
 from sentcompress.training.settings import Overrides, Settings
 from sentcompress.training.teacher_views import supply
 
@@ -143,6 +144,8 @@ def run(params: Params, work: WorkDirectory, reporter: Reporter = SILENT) -> Art
     with work.build(request, force=params.force, reporter=reporter) as build:
         if build.fresh:
             return build.fresh
+        if finished := finish_trained(build, reporter):
+            return finished
         return _Distillation(params, inputs, student, pairs, build, reporter).run()
 
 
@@ -150,7 +153,8 @@ def _find_student(params: Params, work: WorkDirectory, vectors: Artifact) -> Stu
     if params.student in work.names("students"):
         if params.name == params.student:
             raise UsageError(f"--name {params.name} would replace the student it starts from", "choose another --name")
-        return Student(params.student, find_model(work, params.student).source)
+        found = find_model(work, params.student, trust_remote_code=params.trust_remote_code)
+        return Student(params.student, found.source, trust_remote_code=params.trust_remote_code)
     if layer_count(params.student) is None:
         return find_student(params.student, revision=params.revision, trust_remote_code=params.trust_remote_code)
     asked = vectors.parameters
@@ -158,7 +162,7 @@ def _find_student(params: Params, work: WorkDirectory, vectors: Artifact) -> Stu
         params.student,
         find_teacher_of(vectors),
         str(asked.get("pooling", "auto")),
-        bool(asked.get("trust_remote_code")),
+        params.trust_remote_code,
         token_dim=params.token_dim,
         vocabulary=params.vocabulary,
         character_count=params.character_count,
@@ -235,11 +239,12 @@ class _Distillation:
             tensors=self._projection(),
             input_layer=int(options.get("layer", 0)),
             device=device,
+            trust_remote_code=params.trust_remote_code,
         )
         # Heads start from random values.
         torch.manual_seed(settings.seed)
         method = self._method(supplied.shapes)
-        session = Session(encoder, method, settings, device, self.build, self.reporter)
+        session = Session(encoder, method, settings, device, self.build, self.reporter, params.trust_remote_code)
         tokens = tokenised(encoder, settings, table, self.build, self.reporter)
         pad = encoder.tokenizer.pad_token_id or 0
 
@@ -255,7 +260,7 @@ class _Distillation:
 
     def _student(self, table: SentenceTable, device: torch.device) -> Encoder:
         """The student as it starts; where there is a checkpoint, which brings its weights, only in the same shape."""
-        student = replace(self.student, start=WEIGHTS) if Checkpoints(self.build, STATE).exist() else self.student
+        student = replace(self.student, start=WEIGHTS) if Checkpoints(self.build, CHECKPOINTS).exist() else self.student
         watched = [] if student.start == WEIGHTS else table.spread(WATCHED)
         return student.load(_first(table, COUNTED), watched, device, self.reporter)
 
@@ -270,7 +275,7 @@ class _Distillation:
             return method_class(self.params.method)(shapes, self.params.method_options())
         except ValueError as error:
             name = self.params.method
-            raise UsageError(f"{name}: {error}", f"see: sentcompress methods show {name}") from None
+            raise UsageError(f"{name}: {error}", f"see: sentcompress methods show {shell_word(name)}") from None
 
     def _rows_and_dev(
         self, encoder: Encoder, method: Method, table: SentenceTable, tensors: Callable[[Rows], Batch]

@@ -214,7 +214,7 @@ def _embed(
         if role == COMPARE and source == models[MODEL]:
             embedded[role], tokens[role] = embedded[MODEL], tokens[MODEL]
             continue
-        embedder = source.open(device=params.device, dtype=params.dtype)
+        embedder = source.open(device=params.device, dtype=params.dtype, reporter=reporter)
         embedded[role] = embed_texts(source, embedder, texts, reporter, "they are left out")
         tokens[role] = embedder.count_tokens(texts)
     return embedded, tokens

@@ -8,7 +8,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from sentcompress.artifacts import Artifact, Build, Request, WorkDirectory, file_digest, name_part
+from sentcompress.artifacts import SCAFFOLD, Artifact, Build, Request, WorkDirectory, file_digest, name_part
 from sentcompress.corpora.collection_folders import collection_data_set
 from sentcompress.corpora.collections import Collection, DataSet, pairs_data_set
 from sentcompress.corpora.entities import entities_data_set
@@ -192,8 +192,6 @@ class Evaluation:
             else:
                 searched[name], described[name] = self._encode(name, role)
         measured = self._measure(searched)
-        for name in searched:
-            self.build.remove(_file(name))
         return {
             "evaluation": "retrieval",
             "dataset": {"protocol": self.data.protocol, "name": self.data.name, "split": self.data.split},
@@ -217,7 +215,7 @@ class Evaluation:
 
     def _encode(self, name: str, role: Sides) -> tuple[Searched, dict[str, Any]]:
         """Vectors of both sides, those of the documents in a file, and what there is to say about the models."""
-        documents, queries = role.open(device=self.params.device, dtype=self.params.dtype)
+        documents, queries = role.open(device=self.params.device, dtype=self.params.dtype, reporter=self.reporter)
         self._check_plans(documents.dimension)
         self._spool(name, documents, role.documents.label)
         vectors = self._encode_queries(queries, role.queries.label)
@@ -288,4 +286,4 @@ def _normalised(vectors: Vectors, label: str) -> tuple[Vectors, int]:
 
 
 def _file(role: str) -> str:
-    return f"vectors-{role}.npy"
+    return f"{SCAFFOLD}/vectors-{role}.npy"

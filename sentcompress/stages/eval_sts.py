@@ -134,7 +134,7 @@ def _warn_of_sets(sets: Sequence[StsSet], split: str, reporter: Reporter) -> Non
 
 def _look(model: EmbedderSource, sets: Sequence[StsSet], params: Params, reporter: Reporter) -> EmbeddedTexts:
     texts = (text for found in sets for subset in found.subsets for text in (*subset.first, *subset.second))
-    embedder = model.open(device=params.device, dtype=params.dtype)
+    embedder = model.open(device=params.device, dtype=params.dtype, reporter=reporter)
     return embed_texts(model, embedder, texts, reporter, "their cosines count as 0")
 
 

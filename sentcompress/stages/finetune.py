@@ -24,9 +24,11 @@ from sentcompress.models.devices import pick_device
 from sentcompress.models.encoder import Encoder
 from sentcompress.models.principal_axes import check_dimension, principal_axes
 from sentcompress.models.students import PRESETS
+from sentcompress.plain_text import shell_word
 from sentcompress.progress import SILENT, Reporter
 from sentcompress.training.dev import Dev, sts_dev
-from sentcompress.training.session import Session, tokenised, vector_field
+from sentcompress.training.inputs import embedding
+from sentcompress.training.session import Session, finish_trained, tokenised, vector_field
 from sentcompress.training.settings import Overrides, Settings
 from sentcompress.training.teacher_views import check_layer
 from sentcompress.training.triplets import KeptSentences, TripletData
@@ -103,6 +105,8 @@ def run(params: Params, work: WorkDirectory, reporter: Reporter = SILENT) -> Art
     with work.build(request, force=params.force, reporter=reporter) as build:
         if build.fresh:
             return build.fresh
+        if finished := finish_trained(build, reporter):
+            return finished
         return _Finetuning(params, work, model, sentences, vectors, pairs, build, reporter).run()
 
 
@@ -112,9 +116,7 @@ def find_triplets(work: WorkDirectory, name: str | None) -> Artifact:
     Raises:
         MissingArtifactError: if there is none.
     """
-    names = [name] if name else list(reversed(work.names("sentences")))
-    for candidate in names:
-        found = work.get("sentences", candidate)
+    for found in [work.get("sentences", name)] if name else work.newest("sentences"):
         if len(SentenceTable(found.path).triplets()):
             return found
     where = f"sentences/{name}" if name else f"any sentence table of {work.path}"
@@ -167,7 +169,7 @@ class _Finetuning:
         method = self._method(encoder, data, options)
         if options["dim"] and options["dim_start"] == "pca" and isinstance(method, TripletMethod):
             self._start_from_axes(method, encoder, options["dim"], settings.seed)
-        session = Session(encoder, method, settings, device, self.build, self.reporter)
+        session = Session(encoder, method, settings, device, self.build, self.reporter, params.trust_remote_code)
         rows, dev = data.rows_and_dev(self._graded(encoder), settings.seed)
         views = TripletViews(encoder, method.needs, layer)
         trained = session.train(data.plan(rows, settings), data.collate, views, dev)
@@ -183,7 +185,7 @@ class _Finetuning:
             if self.vectors.inputs.get(ordinary.reference) != ordinary.digest:
                 raise InputError(
                     f"{self.vectors.reference} is not made of {ordinary.reference} as it is now",
-                    f"run: sentcompress teacher-embed --sentences {ordinary.name} --work {self.work.path}",
+                    f"run: {embedding(ordinary, self.work)}",
                 )
             beside = SentenceTable(ordinary.path)
             kept_tokens = tokenised(encoder, settings, beside, self.build, self.reporter, "kept-tokens")
@@ -198,7 +200,7 @@ class _Finetuning:
             return objective_class(self.params.objective)(shapes, options)
         except ValueError as error:
             name = self.params.objective
-            raise UsageError(f"{name}: {error}", f"see: sentcompress methods show {name}") from None
+            raise UsageError(f"{name}: {error}", f"see: sentcompress methods show {shell_word(name)}") from None
 
     def _start_from_axes(self, method: TripletMethod, encoder: Encoder, dim: int, seed: int) -> None:
         """Let the head begin with the principal axes of the student's vectors, on sentences of the table."""

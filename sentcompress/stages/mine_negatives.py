@@ -8,7 +8,9 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from sentcompress.artifacts import Artifact, Build, Request, WorkDirectory
+import numpy as np
+
+from sentcompress.artifacts import SCAFFOLD, Artifact, Build, Request, WorkDirectory
 from sentcompress.corpora.mined_table import Mined, write_mined
 from sentcompress.corpora.mining_origins import Origin, file_digests, of_collection, of_pairs, of_triplets
 from sentcompress.corpora.mining_pairs import Gathered, Gatherer, gather_texts
@@ -23,6 +25,7 @@ from sentcompress.evaluation.index_plan import IndexSettings as IndexSettings
 from sentcompress.evaluation.metrics import UndefinedError, normalized
 from sentcompress.evaluation.vector_rows import VectorRows, in_file
 from sentcompress.models.devices import DTYPES
+from sentcompress.numeric import at_most
 from sentcompress.progress import SILENT, Reporter
 from sentcompress.training.hard_negatives import Rules as Rules
 from sentcompress.training.mining import Miner, Tally
@@ -32,7 +35,9 @@ DEFAULT_NAME = "mined"
 STUDENT = "student"
 SIMILARITIES = ("cosine", "dot")
 # Kept only while mining.
-CORPUS, VECTORS = "corpus", "vectors.npy"
+CORPUS, VECTORS = f"{SCAFFOLD}/corpus", f"{SCAFFOLD}/vectors.npy"
+# The inner product of two longer vectors may leave the range of float32.
+LONGEST_VECTOR = 1e18
 
 
 @dataclass(frozen=True)
@@ -113,7 +118,7 @@ def run(params: Params, work: WorkDirectory, reporter: Reporter = SILENT) -> Art
         try:
             return mining.run()
         except SentcompressError:
-            mining.clear()  # nothing that could go on: another model or other texts are another request
+            build.remove(SCAFFOLD)  # nothing that could go on: another model or other texts are another request
             raise
 
 
@@ -157,7 +162,7 @@ class _Mining:
                 f"the corpus has {gathered.corpus} texts: too few to find {count} negatives beside a positive",
                 "ask for fewer --negatives, or add texts with --corpus",
             )
-        embedder = self.source.open(device=self.params.device, dtype=self.params.dtype)
+        embedder = self.source.open(device=self.params.device, dtype=self.params.dtype, reporter=self.reporter)
         self._embed(embedder, gathered.corpus)
         corpus = in_file(self.build.path / VECTORS)
         miner = Miner(
@@ -175,13 +180,7 @@ class _Mining:
                 "raise --max-score, or add texts with --corpus",
             )
         rows = write_mined(mined, gathered, SentenceTable(self.build.path / CORPUS), self.origin.name, self.build.write)
-        self.clear()
         return self.build.finish(self._facts(gathered, miner.tally, rows))
-
-    def clear(self) -> None:
-        """Remove what only mining needs."""
-        for name in (CORPUS, VECTORS):
-            self.build.remove(name)
 
     def _gather(self) -> Gathered:
         """Queries and pairs in memory, the texts of the corpus in a sentence table beside."""
@@ -216,6 +215,12 @@ class _Mining:
     def _comparable(self, vectors: Vectors) -> Vectors:
         """Vectors whose inner product is the similarity."""
         if self.params.similarity == "dot":
+            if not at_most(float(np.linalg.norm(vectors.astype(np.float64), axis=1).max(initial=0)), LONGEST_VECTOR):
+                raise InputError(
+                    f"{self.source.label} cannot be searched: its vectors hold NaN or infinity, or are longer than "
+                    f"{LONGEST_VECTOR:g}",
+                    "is it damaged?",
+                )
             return vectors
         try:
             return normalized(vectors)[0]

@@ -14,6 +14,7 @@ from sentcompress.errors import MissingArtifactError, did_you_mean, raise_faults
 from sentcompress.progress import SILENT, Reporter
 from sentcompress.reporting import drawing
 from sentcompress.reporting.evidence import Evidence, gather
+from sentcompress.reporting.hints import measuring
 from sentcompress.reporting.lines import evaluations_of, lines_of, other_of
 from sentcompress.reporting.markdown import render_markdown
 from sentcompress.reporting.page import render_page
@@ -63,7 +64,7 @@ def run(params: Params, work: WorkDirectory, reporter: Reporter = SILENT) -> dic
     if not lines:
         raise MissingArtifactError(
             f"nothing was measured of {chosen} as it is now",
-            f"run: sentcompress eval-sts --sts FOLDER --model {name} --compare teacher --work {work.path}",
+            f"run: {measuring('sts', name, work.path)}",
         )
     if any(line.teacher is None for line in lines):
         reporter.note("for a second column, run the evaluations with --compare teacher")
@@ -111,7 +112,6 @@ def _asked(evidence: Evidence) -> list[str]:
 
 def _write(report: Report, page: Path, reporter: Reporter) -> dict[str, Path]:
     """Draw all figures and write all files; where the picture of each figure is."""
-    page.parent.mkdir(parents=True, exist_ok=True)
     charts = [chart for section in report.sections for chart in section.charts]
     elements: dict[str, str] = {}
     pictures: dict[str, Path] = {}

@@ -18,7 +18,7 @@ from sentcompress.artifacts import (
     is_being_written,
 )
 from sentcompress.errors import DamagedError, InputError
-from sentcompress.models.sources import EMBEDDED, resolve
+from sentcompress.models.sources import EMBEDDED, locate
 from sentcompress.progress import SILENT, Reporter
 
 # Inputs that are no artifacts. Standard input and data sets of a hub cannot be looked at again.
@@ -40,9 +40,11 @@ class Row:
     """One artifact.
 
     Attributes:
-        state: fresh, stale, damaged, partial or running; `why` explains all but the first.
+        state: fresh, stale, damaged, unknown, partial or running; `why` explains all but the first. Unknown: what it
+            was made from may not be read.
         gone: files and model folders that it was made from and that are not there any more.
         drift: libraries that had another version then: name -> "then -> now".
+        from_the_future: whether its date is still to come, so that it counts as the oldest of its kind.
     """
 
     kind: str
@@ -54,13 +56,20 @@ class Row:
     finished: str | None = None
     gone: list[str] = field(default_factory=list)
     drift: dict[str, str] = field(default_factory=dict)
+    from_the_future: bool = False
 
 
 @dataclass(frozen=True)
 class Params:
-    """`check_models` tells whether a teacher's files are still the same; it reads the weights once."""
+    """What to look at.
+
+    Attributes:
+        check_models: whether a teacher's files are still the same; its weights are read once.
+        verify: whether every file of every artifact still is what was written; all of them are read.
+    """
 
     check_models: bool = True
+    verify: bool = False
 
 
 def run(params: Params, work: WorkDirectory, reporter: Reporter = SILENT) -> list[dict[str, Any]]:
@@ -71,7 +80,7 @@ def run(params: Params, work: WorkDirectory, reporter: Reporter = SILENT) -> lis
     """
     if not work.path.exists():
         raise InputError(f"there is no work directory {work.path}", "run: sentcompress augment FILE, or use --work")
-    freshness = Freshness(work, params.check_models)
+    freshness = Freshness(work, params.check_models, params.verify)
     rows: list[Row] = []
     for kind in KINDS:
         rows += [_finished_row(artifact, freshness) for name in work.names(kind) if (artifact := work.find(kind, name))]
@@ -83,9 +92,10 @@ def run(params: Params, work: WorkDirectory, reporter: Reporter = SILENT) -> lis
 class Freshness:
     """Tells what is wrong with an artifact; looks at every file, model and artifact once."""
 
-    def __init__(self, work: WorkDirectory, check_models: bool = True) -> None:
+    def __init__(self, work: WorkDirectory, check_models: bool = True, verify: bool = False) -> None:
         self._work = work
         self._check_models = check_models
+        self._verify = verify
         self._digests: dict[str, str | None] = {}
         self._judged: dict[str, tuple[str, str]] = {}
 
@@ -93,26 +103,31 @@ class Freshness:
         """Its state, and why it is not fresh."""
         if artifact.reference not in self._judged:
             self._judged[artifact.reference] = ("fresh", "")  # an end for references that go in a circle
-            self._judged[artifact.reference] = self._judge(artifact)
+            try:
+                self._judged[artifact.reference] = self._judge(artifact)
+            except PermissionError as error:
+                self._judged[artifact.reference] = ("unknown", f"no permission to read {error.filename}")
         return self._judged[artifact.reference]
 
     def _judge(self, artifact: Artifact) -> tuple[str, str]:
-        if missing := artifact.missing_files():
-            return "damaged", f"{missing[0]} is missing"
-        if changed := artifact.changed_files():
-            return "damaged", f"{changed[0]} is not as long as it was made"
+        if damage := artifact.damage(contents=self._verify):
+            return "damaged", damage
         made_by, now = artifact.manifest["version"], KINDS[str(artifact.manifest["kind"])].version
         if made_by != now:
             return "stale", f"made by version {made_by} of {artifact.manifest['command']}, now {now}"
+        unreadable = ""
         for reference, digest in artifact.inputs.items():
-            if fault := self._change_of_input(reference, digest):
-                return "stale", fault
+            try:
+                if fault := self._change_of_input(reference, digest):
+                    return "stale", fault
+            except PermissionError as error:
+                unreadable = f"no permission to read {error.filename}"  # another input may still be known to differ
         # Only then what is stale itself: the change that is nearest explains most.
         for reference in artifact.inputs:
             found = None if reference.startswith(OUTSIDE) else self._work.find(*reference.split("/", 1))
-            if found and (state := self.state(found)[0]) != "fresh":
+            if found and (state := self.state(found)[0]) not in ("fresh", "unknown"):
                 return "stale", f"{reference} is {state}"
-        return "fresh", ""
+        return ("unknown", unreadable) if unreadable else ("fresh", "")
 
     def _change_of_input(self, reference: str, digest: str) -> str:
         if reference.startswith(OUTSIDE):
@@ -141,7 +156,7 @@ class Freshness:
 
 def _model_digest(name: str) -> str | None:
     try:
-        return resolve(name, trust_remote_code=True).digest
+        return locate(name).digest
     except InputError:
         return None
 
@@ -149,7 +164,7 @@ def _model_digest(name: str) -> str | None:
 def _finished_row(artifact: Artifact, freshness: Freshness) -> Row:
     state, why = freshness.state(artifact)
     kind = str(artifact.manifest["kind"])
-    then, now = artifact.manifest.get("libraries", {}), installed_libraries()
+    then, now = artifact.manifest["libraries"], installed_libraries()
     return Row(
         kind,
         artifact.name,
@@ -160,6 +175,7 @@ def _finished_row(artifact: Artifact, freshness: Freshness) -> Row:
         finished=str(artifact.manifest["finished"]),
         gone=[reference.split(":", 1)[1] for reference in artifact.inputs if _is_gone(reference)],
         drift={name: f"{old} -> {now[name]}" for name, old in then.items() if name in now and now[name] != old},
+        from_the_future=artifact.from_the_future,
     )
 
 
@@ -173,7 +189,13 @@ def _at(facts: Mapping[str, Any], path: str) -> Any:
 
 def _is_gone(reference: str) -> bool:
     kind, _, name = reference.partition(":")
-    return kind in ("file", "model") and Path(name).is_absolute() and not Path(name).exists()
+    try:
+        Path(name).lstat()
+    except (FileNotFoundError, NotADirectoryError):
+        return kind in ("file", "model") and Path(name).is_absolute()
+    except OSError:  # it cannot be looked at; the state says why
+        pass
+    return False
 
 
 def _partial_row(work: WorkDirectory, kind: str, name: str) -> Row:
@@ -182,8 +204,8 @@ def _partial_row(work: WorkDirectory, kind: str, name: str) -> Row:
     for path in folder.rglob("*"):
         try:
             size += path.stat().st_size if path.is_file() else 0
-        except FileNotFoundError:
-            continue  # it is being written: files come and go
+        except (FileNotFoundError, PermissionError):
+            continue  # it is being written, where files come and go, or by another user
     if is_being_written(work.path / kind / name):
         return Row(kind, name, "running", "is being written now", bytes=size)
     try:
@@ -192,7 +214,7 @@ def _partial_row(work: WorkDirectory, kind: str, name: str) -> Row:
     except (OSError, ValueError, TypeError, KeyError):
         return Row(kind, name, "partial", f"interrupted; run {KINDS[kind].command} again to start over", bytes=size)
     if _finished_already(work, kind, name, fingerprint):
-        why = f"{command} --force was interrupted; the finished one is as asked"
+        why = f"{command} --force was interrupted: with --force it goes on, without it is dropped"
     else:
         why = f"interrupted; run {command} again to go on"
     return Row(kind, name, "partial", why, bytes=size)

@@ -136,7 +136,6 @@ def _request(params: Params, sentences: Artifact, source: Source) -> Request:
         "teacher": teacher,
         "revision": params.revision,
         "pooling": params.pooling,
-        "trust_remote_code": params.trust_remote_code,
         "max_length": params.max_length,
         "dtype": params.store,
         # What was asked for: "auto" stays "auto", else a request could not be compared before measuring.

@@ -23,9 +23,10 @@ from sentcompress.models.devices import pick_device
 from sentcompress.models.encoder import Dense, Encoder
 from sentcompress.models.layout import hidden_width, load_encoder
 from sentcompress.models.sources import Source, resolve
+from sentcompress.plain_text import shell_word
 from sentcompress.progress import SILENT, Reporter
 from sentcompress.training.dev import Dev, sts_dev
-from sentcompress.training.session import STATE, Session, tokenised
+from sentcompress.training.session import STATE, Session, finish_trained, tokenised
 from sentcompress.training.settings import Overrides, Settings
 from sentcompress.training.teacher_views import check_layer
 from sentcompress.training.triplets import TripletData
@@ -106,6 +107,8 @@ def run(params: Params, work: WorkDirectory, reporter: Reporter = SILENT) -> Art
         with work.build(request, force=params.force, reporter=reporter) as build:
             if build.fresh:
                 return build.fresh
+            if finished := finish_trained(build, reporter):
+                return finished
             _read(inputs, params, build, reporter)
             return _Training(params, hidden, source, pairs, build, reporter).run()
 
@@ -172,8 +175,8 @@ class _Training:
             method = objective_class(params.objective)(shapes, options)
         except ValueError as error:
             name = params.objective
-            raise UsageError(f"{name}: {error}", f"see: sentcompress methods show {name}") from None
-        session = Session(encoder, method, settings, device, self.build, self.reporter)
+            raise UsageError(f"{name}: {error}", f"see: sentcompress methods show {shell_word(name)}") from None
+        session = Session(encoder, method, settings, device, self.build, self.reporter, params.trust_remote_code)
         rows, dev = data.rows_and_dev(self._graded(encoder), settings.seed)
         trained = session.train(
             data.plan(rows, settings), data.collate, TripletViews(encoder, method.needs, layer), dev

@@ -82,7 +82,7 @@ def run(params: Params, work: WorkDirectory, reporter: Reporter = SILENT) -> Art
         encoder.token_weights = nn.Parameter(weights, requires_grad=False)
         with build.write(MODEL_FOLDER) as folder:
             save_encoder(encoder, folder)
-            saved = read_back(encoder, folder)
+            saved = read_back(folder, trust_remote_code=params.trust_remote_code)
         return build.finish(
             {
                 "method": COMMAND,

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
@@ -12,14 +12,15 @@ import numpy.typing as npt
 from sentcompress.artifacts import Artifact, Build, Request, WorkDirectory
 from sentcompress.corpora.sentence_table import SentenceTable
 from sentcompress.encoding.engine import EncodeEngine
-from sentcompress.errors import InputError, SentcompressError, raise_faults
+from sentcompress.errors import SentcompressError, raise_faults
 from sentcompress.exporting.lineage import ancestors, taught_by
 from sentcompress.models.catalog import MODEL_FOLDER, NamedModel, find_model
 from sentcompress.models.devices import pick_device
 from sentcompress.models.encoder import Encoder
 from sentcompress.models.layout import read_back, save_encoder
-from sentcompress.models.principal_axes import Floats, PrincipalAxes, check_dimension, principal_axes
+from sentcompress.models.principal_axes import PrincipalAxes, check_dimension, principal_axes
 from sentcompress.models.whitening import whitened
+from sentcompress.numeric import at_least, figure
 from sentcompress.progress import SILENT, Reporter
 
 COMMAND = "whiten"
@@ -119,7 +120,7 @@ class _Whitening:
         axes = self._fit(np.sort(rows), width)
         with self.build.write(MODEL_FOLDER) as folder:
             save_encoder(whitened(self.encoder, axes), folder)
-            saved = read_back(self.encoder, folder)
+            saved = read_back(folder, trust_remote_code=self.params.trust_remote_code)
             worst = self._check(saved, axes, np.sort(rows[:CHECKED]))
         return {
             "parameters": saved.count_parameters(),
@@ -137,7 +138,8 @@ class _Whitening:
         engine = EncodeEngine(self.encoder, device=self.params.device, dtype="float32")
         with self.reporter.track("encoding", total=len(rows)) as task:
             vectors = engine.stream(_texts(self.table, rows), task)
-            return principal_axes(_pieces(vectors), (len(rows), width), self.params.dim)
+            pieces = (piece.astype(np.float64) for piece in vectors)
+            return principal_axes(pieces, (len(rows), width), self.params.dim)
 
     def _check(self, saved: Encoder, axes: PrincipalAxes, rows: npt.NDArray[np.int64]) -> float:
         """The smallest cosine between the saved model's vectors and the formula, which must be near one."""
@@ -149,10 +151,10 @@ class _Whitening:
         # A vector at the very mean has no direction to compare.
         lengths = np.linalg.norm(expected, axis=1) * np.linalg.norm(found, axis=1)
         worst = float(((expected * found).sum(axis=1) / np.maximum(lengths, 1e-12)).min())
-        if worst < LEAST_COSINE:
+        if not at_least(worst, LEAST_COSINE):
             raise SentcompressError(
-                f"the saved model has a cosine of {worst:.6f} to the whitened vectors (at least {LEAST_COSINE} is "
-                "asked of float32)",
+                f"the saved model has a cosine of {figure(worst, '.6f')} to the whitened vectors (at least "
+                f"{LEAST_COSINE} is asked of float32)",
                 "the smallest of the variances is too near to what float32 rounds away; use a smaller --dim",
             )
         return worst
@@ -167,10 +169,3 @@ def _texts(table: SentenceTable, rows: npt.NDArray[np.int64]) -> Iterator[list[s
             texts = table.texts(shard)
             yield [texts[row - start] for row in rows[first:last]]
         start += count
-
-
-def _pieces(vectors: Iterable[npt.NDArray[np.float32]]) -> Iterator[Floats]:
-    for piece in vectors:
-        if not np.isfinite(piece).all():
-            raise InputError("the model gave vectors that are not numbers", "is the model damaged?")
-        yield piece.astype(np.float64)

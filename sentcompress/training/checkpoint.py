@@ -3,57 +3,129 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any
+from pathlib import Path
+from typing import Any, BinaryIO
 
 import torch
 from torch import Tensor, nn
 
-from sentcompress.artifacts import Build
+from sentcompress.artifacts import Build, file_digest
+from sentcompress.documents import read_json, to_json
+from sentcompress.errors import InputError
+from sentcompress.progress import SILENT, Reporter
 
 State = dict[str, Any]
 Weights = dict[str, dict[str, Tensor]]
-LAST = "{}/last.pt"
+# Names the files of the newest checkpoint and their SHA-256; written after them, it is what makes them one.
+INDEX = "checkpoint.json"
 
 
 class Checkpoints:
-    """`last.pt` and `best-<step>.pt` in a folder of the build.
+    """`last-<step>.pt`, `best-<step>.pt` and INDEX in a folder of the build.
 
-    `last.pt` names the best weights that belong to it, and is written after them; so the two agree whenever the
-    process is killed.
+    The files of a checkpoint have names of their own, and INDEX is replaced after they are on the disk: whenever the
+    process is killed, INDEX names files that are whole and belong together.
     """
 
-    def __init__(self, build: Build, folder: str) -> None:
+    def __init__(self, build: Build, folder: str, reporter: Reporter = SILENT) -> None:
         self._build = build
         self._folder = folder
+        self._reporter = reporter
 
-    def save(self, state: Mapping[str, Any], best: Weights | None, best_step: int | None) -> None:
-        """Write the state, with the best weights so far where these are newer than what is on the disk."""
-        if best is not None and not self._build.has(self._best(best_step)):
-            with self._build.write(self._best(best_step)) as path:
-                torch.save(best, path)
-        with self._build.write(LAST.format(self._folder)) as path:
-            torch.save({**state, "best_step": best_step}, path)
-        for old in (self._build.path / self._folder).glob("best-*.pt"):
-            if old.name != self._best(best_step).rsplit("/", 1)[-1]:
+    def save(self, state: Mapping[str, Any], best: Weights | None, best_step: int | None, step: int) -> None:
+        """Write the state after `step`, and the best weights so far where these are newer than what is on the disk."""
+        named = {"last": self._write(f"last-{step}.pt", state)}
+        if best is not None:
+            named["best"] = self._write(f"best-{best_step}.pt", best)
+        with self._build.write(f"{self._folder}/{INDEX}") as path:
+            path.write_text(to_json(named) + "\n", encoding="utf-8")
+        kept = {entry["name"] for entry in named.values()}
+        for old in (self._build.path / self._folder).glob("*.pt"):
+            if old.name not in kept:
                 old.unlink()
 
+    def _write(self, name: str, content: Mapping[str, Any]) -> dict[str, str]:
+        """The name and SHA-256 of a file of a checkpoint, written if it is not there yet."""
+        full = f"{self._folder}/{name}"
+        if not self._build.has(full):
+            with self._build.write(full) as path, path.open("wb") as stream:
+                _save(content, stream)
+        return {"name": name, "sha256": file_digest(self._build.path / full)}
+
     def exist(self) -> bool:
-        """Whether there is a state to go on from."""
-        return self._build.has(LAST.format(self._folder))
+        """Whether there is a checkpoint to go on from."""
+        try:
+            return self._files() is not None
+        except InputError:
+            return False
 
     def load(self) -> tuple[State, Weights | None] | None:
         """The last state and the best weights so far; None when training has to start from nothing."""
-        if not self.exist():
+        try:
+            files = self._files()
+        except InputError as error:
+            self._reporter.warn(f"the last checkpoint cannot be used, training starts again: {error.message}")
+            files = None
+        if files is None:
+            self._build.remove(self._folder)  # what a killed run wrote and had not named yet
             return None
-        state = self._read(LAST.format(self._folder))
-        best = self._read(self._best(state["best_step"])) if state["best_step"] is not None else None
-        return state, best
+        return _read(files["last"]), _read(files["best"]) if "best" in files else None
 
-    def _best(self, step: int | None) -> str:
-        return f"{self._folder}/best-{step}.pt"
+    def _files(self) -> dict[str, Path] | None:
+        """The files of the newest checkpoint, `last` and perhaps `best`; None if there is none.
 
-    def _read(self, name: str) -> Any:
-        return torch.load(self._build.path / name, map_location="cpu", weights_only=True)
+        Raises:
+            InputError: if one is not there, or not as it was written.
+        """
+        folder = self._build.path / self._folder
+        if not (folder / INDEX).is_file():
+            return None
+        try:
+            named = {part: (str(entry["name"]), entry["sha256"]) for part, entry in read_json(folder / INDEX).items()}
+            files = {part: folder / name for part, (name, _) in named.items()}
+            last = files["last"]
+        except (AttributeError, KeyError, TypeError):
+            raise InputError(f"{folder / INDEX} does not name the files of a checkpoint") from None
+        for part, path in {"last": last, **files}.items():
+            if path.parent != folder or not path.is_file():
+                raise InputError(f"{path} is missing")
+            if file_digest(path) != named[part][1]:
+                raise InputError(f"{path} is damaged: its SHA-256 is not the one that was written down")
+        return files
+
+
+class _Remembering:
+    """A stream that keeps the error of the disk, which torch replaces by one of its own."""
+
+    def __init__(self, stream: BinaryIO) -> None:
+        self._stream = stream
+        self.error: OSError | None = None
+
+    def write(self, part: bytes) -> int:
+        try:
+            return self._stream.write(part)
+        except OSError as error:
+            self.error = self.error or error
+            raise
+
+    def flush(self) -> None:
+        self._stream.flush()
+
+
+def _save(content: Mapping[str, Any], stream: BinaryIO) -> None:
+    # Not by its path: torch would then write by itself, and forget which error the disk gave.
+    remembering = _Remembering(stream)
+    try:
+        torch.save(content, remembering)  # type: ignore[arg-type]
+    except RuntimeError:
+        if remembering.error is None:
+            raise
+    if remembering.error is not None:
+        raise remembering.error
+
+
+def _read(path: Path) -> Any:
+    return torch.load(path, map_location="cpu", weights_only=True)
 
 
 def copy_weights(encoder: nn.Module, method: nn.Module) -> Weights:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import shutil
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -12,7 +11,8 @@ from sentcompress.errors import TrainingError
 from sentcompress.methods.base import Method
 from sentcompress.models.encoder import Dense, Encoder
 from sentcompress.models.layout import read_back, save_encoder
-from sentcompress.training.dev import Dev
+from sentcompress.numeric import at_most
+from sentcompress.training.dev import Dev, score_of
 from sentcompress.training.health import Health, Watch
 
 # Of two dev scores, which are the same number on a CPU; on a GPU the order of a sum may differ.
@@ -32,27 +32,39 @@ class Deployed:
 
 
 def deploy(
-    encoder: Encoder, method: Method, folder: Path, dev: Dev, device: torch.device, *, chosen_by: float | None
+    encoder: Encoder,
+    method: Method,
+    folder: Path,
+    dev: Dev,
+    device: torch.device,
+    *,
+    chosen_by: float | None,
+    trust_remote_code: bool,
 ) -> Deployed:
     """Write the student with what the method leaves in it, read it back, and take its dev score.
 
     Args:
         chosen_by: the dev score that these weights were chosen by.
+        trust_remote_code: whether the user lets code that comes with the model run.
 
     Raises:
-        TrainingError: if the folder does not give the vectors that were trained, or these are not those chosen.
+        TrainingError: if the folder does not give the vectors that were trained, or these are not those chosen, or
+            hold NaN or infinity.
+        SentcompressError: if a weight is NaN or infinite; nothing is written then.
     """
-    if folder.exists():
-        shutil.rmtree(folder)  # left by a run that was killed while it wrote
     whole = encoder.with_dense([*encoder.dense_layers, *_head(method)], normalize=encoder.normalize)
-    expected = dev.score(lambda ids, mask: method.deploy(encoder.embed(ids, mask)), device)
-    if chosen_by is not None and abs(expected - chosen_by) > ELSEWHERE:
+    expected = score_of(dev, lambda ids, mask: method.deploy(encoder.embed(ids, mask)), device)
+    if chosen_by is not None and not at_most(abs(expected - chosen_by), ELSEWHERE):
         raise TrainingError(f"the weights chosen by a dev score of {chosen_by:.6f} score {expected:.6f} now")
     save_encoder(whole, folder)
-    saved = read_back(whole, folder).to(device)
+    saved = read_back(folder, trust_remote_code=trust_remote_code).to(device)
     watch = Watch(saved.embed)
-    score = dev.score(watch, device)
-    if abs(score - expected) > TOLERANCE:
+    score = score_of(dev, watch, device)
+    if not watch.finite:
+        raise TrainingError(
+            "the saved student gives vectors with NaN or infinity", "try a lower --lr, or another start"
+        )
+    if not at_most(abs(score - expected), TOLERANCE):
         raise TrainingError(f"the saved student scores {score:.6f} where the trained one scored {expected:.6f}")
     return Deployed(score, watch.health(), saved.dimension, saved.count_parameters())
 

@@ -6,7 +6,8 @@ from dataclasses import dataclass
 
 from sentcompress.artifacts import Artifact, WorkDirectory
 from sentcompress.errors import InputError, MissingArtifactError
-from sentcompress.models.sources import Source, resolve
+from sentcompress.models.sources import Source, locate
+from sentcompress.plain_text import shell_word
 
 
 @dataclass(frozen=True)
@@ -39,22 +40,25 @@ def find_inputs(
     if found.inputs.get(table.reference) != table.digest:
         raise InputError(
             f"{found.reference} is not made of {table.reference} as it is now, so its rows are other sentences",
-            f"run: sentcompress teacher-embed --sentences {table.name} --work {work.path}",
+            f"run: {embedding(table, work)}",
         )
     fitted = _find_projection(work, projection, found) if needs_projection else None
     return Inputs(table, found, fitted)
 
 
+def embedding(sentences: Artifact, work: WorkDirectory) -> str:
+    """The command that computes the teacher's vectors of a sentence table."""
+    return f"sentcompress teacher-embed --sentences {shell_word(sentences.name)} --work {shell_word(work.path)}"
+
+
 def find_teacher_of(vectors: Artifact) -> Source:
-    """The teacher that made the vectors.
+    """The teacher that made the vectors; whether it may run code of its own is asked where it is loaded.
 
     Raises:
         InputError: if its files have changed since.
     """
     asked = vectors.parameters
-    source = resolve(
-        asked["teacher"], revision=asked.get("revision"), trust_remote_code=bool(asked.get("trust_remote_code"))
-    )
+    source = locate(asked["teacher"], revision=asked.get("revision"))
     recorded = [digest for reference, digest in vectors.inputs.items() if reference.startswith("model:")]
     if recorded and source.digest not in recorded:
         raise InputError(
@@ -68,17 +72,16 @@ def _vectors_that_fit(work: WorkDirectory, sentences: str | None, projection: st
     if projection is not None and (named := work.find("projections", projection)):
         return named.input_of_kind("teacher-vectors")
     if sentences is not None:
-        for name in reversed(work.names("teacher-vectors")):
-            if work.get("teacher-vectors", name).input_of_kind("sentences") == sentences:
-                return name
+        for found in work.newest("teacher-vectors"):
+            if found.input_of_kind("sentences") == sentences:
+                return found.name
     return None
 
 
 def _find_projection(work: WorkDirectory, name: str | None, vectors: Artifact) -> Artifact:
-    command = f"sentcompress fit-pca --teacher-vectors {vectors.name} --work {work.path}"
+    command = f"sentcompress fit-pca --teacher-vectors {shell_word(vectors.name)} --work {shell_word(work.path)}"
     if name is None:
-        fitting = (work.get("projections", name) for name in reversed(work.names("projections")))
-        found = next((p for p in fitting if p.inputs.get(vectors.reference) == vectors.digest), None)
+        found = next((p for p in work.newest("projections") if p.inputs.get(vectors.reference) == vectors.digest), None)
         if found is None:
             raise MissingArtifactError(f"no projection fitted on {vectors.reference} in {work.path}", f"run: {command}")
         return found
@@ -91,6 +94,7 @@ def _find_projection(work: WorkDirectory, name: str | None, vectors: Artifact) -
     found = work.get("projections", name)
     if found.inputs.get(vectors.reference) != vectors.digest:
         raise InputError(
-            f"{found.reference} was not fitted on {vectors.reference} as it is now", f"run: {command} --name {name}"
+            f"{found.reference} was not fitted on {vectors.reference} as it is now",
+            f"run: {command} --name {shell_word(name)}",
         )
     return found

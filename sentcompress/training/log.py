@@ -3,8 +3,12 @@
 from __future__ import annotations
 
 import json
+import os
 from collections.abc import Mapping
 from pathlib import Path
+
+from sentcompress.atomic import fsync
+from sentcompress.documents import finite
 
 
 class TrainingLog:
@@ -12,16 +16,23 @@ class TrainingLog:
 
     def __init__(self, path: Path, size: int) -> None:
         """Open a log, dropping what was written after its first `size` bytes: those steps will be done again."""
-        self._stream = path.open("ab")
+        new = not path.exists()
+        # Not through a link that somebody else put there.
+        descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC | os.O_NOFOLLOW, 0o666)
+        self._stream = os.fdopen(descriptor, "ab")
         self._stream.truncate(size)
+        if new:
+            fsync(path.parent)
 
     def write(self, values: Mapping[str, float | int | str | None]) -> None:
         shown = {key: round(value, 8) if isinstance(value, float) else value for key, value in values.items()}
-        self._stream.write(json.dumps(shown).encode() + b"\n")
+        # In their order: what stands between two of the keys are the terms of the loss.
+        self._stream.write(json.dumps(finite(shown), allow_nan=False).encode() + b"\n")
 
     def size(self) -> int:
-        """Bytes written so far, all of them on the disk."""
+        """Bytes written so far, all of them on the disk: a checkpoint may count on them after a power cut."""
         self._stream.flush()
+        os.fsync(self._stream.fileno())
         return self._stream.tell()
 
     def close(self) -> None:

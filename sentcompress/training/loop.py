@@ -15,10 +15,11 @@ from torch import Tensor, nn
 from sentcompress.errors import TrainingError
 from sentcompress.methods.base import Method
 from sentcompress.models.encoder import Encoder
+from sentcompress.models.finite_tensors import require_sound
 from sentcompress.progress import Reporter
 from sentcompress.training.batches import Batch, Plan, Rows, ahead
 from sentcompress.training.checkpoint import Checkpoints, Weights, copy_weights
-from sentcompress.training.dev import Dev
+from sentcompress.training.dev import Dev, score_of
 from sentcompress.training.gradient_cache import backward_together
 from sentcompress.training.health import Health, Watch, diagnose
 from sentcompress.training.log import TrainingLog
@@ -32,6 +33,8 @@ from sentcompress.training.window import Window
 
 # Steps between two looks at the numbers; on a GPU each look waits for the device.
 LOOK_EVERY = 10
+# Rows of the batch on which number formats are compared, by one thread.
+TRIAL_ROWS = 16
 
 
 @dataclass
@@ -82,14 +85,17 @@ class Training:
     progress: Progress = field(default_factory=Progress)
     best: Weights | None = None
     mean: RunningMean | None = None
+    window: Window = field(default_factory=Window)
 
     def run(self) -> Progress:
         """Train to the end, or go on from the last checkpoint; the best weights are in the model afterwards.
 
         Raises:
             TrainingError: if the loss or a gradient is no longer a number. The last good checkpoint stays.
+            SentcompressError: if a weight is NaN or infinite before there was any training.
         """
         settings, progress = self.settings, self.progress
+        require_sound(self.encoder.state_dict(), "the model to be trained", "is it damaged?")
         model = nn.ModuleDict({"encoder": self.encoder, "method": self.method}).to(self.device)
         set_dropout(self.encoder, settings.dropout)
         optimizer = make_optimizer(model, settings)
@@ -102,7 +108,7 @@ class Training:
         warmup = warmup_steps(settings, total, sum(epoch_steps) / settings.epochs)
         eval_every = settings.eval_every or math.ceil(epoch_steps[0] / 4)
         sentences = round(len(self.plan.rows) * settings.epochs * total / sum(epoch_steps))
-        window = Window()
+        window = self.window
         saved = time.monotonic()
         model.train()
         with (
@@ -217,7 +223,7 @@ class Training:
         model.eval()
         watch = Watch(self.vectors)
         with self.mean.in_place() if self.mean else nullcontext():
-            score = self.dev.score(watch, self.device)
+            score = score_of(self.dev, watch, self.device)
             # Of equal scores the earlier one stays, but for the start's: a coarse score tells nothing against having
             # trained, and a head that was drawn at random is no student.
             ahead_of_start = progress.best_step == 0 < progress.step and score == progress.best_score
@@ -260,7 +266,7 @@ class Training:
     def _choose_dtype(self, model: nn.ModuleDict) -> None:
         """Once for a whole run: a resumed one keeps the answer."""
         if not self.progress.dtype:
-            batch = self.collate(self.plan.epoch(0)[0]).to(self.device)
+            batch = self.collate(self.plan.epoch(0)[0][:TRIAL_ROWS]).to(self.device)
             transformer = self.encoder.transformer
             model.train()
             self.progress.dtype, self.progress.dtype_reason = choose_dtype(
@@ -275,9 +281,10 @@ class Training:
             "model": {name: module.state_dict() for name, module in model.items()},
             "optimizer": optimizer.state_dict(),
             "progress": dict(vars(self.progress)),
+            "window": self.window.state(),
             **({"mean": self.mean.state()} if self.mean else {}),
         }
-        self.checkpoints.save(state, self.best, self.progress.best_step)
+        self.checkpoints.save(state, self.best, self.progress.best_step, self.progress.step)
 
     def _resume(self, model: nn.ModuleDict, optimizer: torch.optim.Optimizer) -> None:
         found = self.checkpoints.load()
@@ -288,6 +295,7 @@ class Training:
             module.load_state_dict(state["model"][name])
         optimizer.load_state_dict(state["optimizer"])
         vars(self.progress).update(state["progress"])
+        self.window.restore(state["window"], self.device)
         if self.mean:
             self.mean.restore(state["mean"])
         self.reporter.note(f"going on after step {self.progress.step}")

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any
@@ -10,9 +9,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-# A gain below this is not worth the lost digits.
-WORTHWHILE = 1.15
-ATTEMPTS = 4
+from sentcompress.models.dtype_trial import measure
 
 
 @contextmanager
@@ -40,8 +37,8 @@ def choose_dtype(asked: str, device: torch.device, transformer: Any, forward: Ca
     Args:
         asked: `auto` or the answer itself.
         transformer: what `forward` runs.
-        forward: a forward pass over a typical batch, for the measurement on a CPU: some machines are faster with
-            bfloat16, on others it is many times slower.
+        forward: a forward pass over some sentences, for the measurement on a CPU: some machines are faster with
+            bfloat16, on others it is many times slower. One thread has to do it, several times over.
     """
     if asked != "auto":
         return asked, "asked for"
@@ -51,23 +48,11 @@ def choose_dtype(asked: str, device: torch.device, transformer: Any, forward: Ca
         return "float32", "the GPU has no bfloat16"
     if device.type != "cpu":
         return "float32", f"the default on {device.type}"
-    slow, fast = _seconds(device, transformer, forward)
-    gain = slow / fast
-    return ("bfloat16" if gain > WORTHWHILE else "float32"), f"measured: bfloat16 trains {gain:.1f} times as fast"
 
+    def step(dtype: str) -> None:
+        with computing_in(dtype, device, transformer):
+            output = forward()
+        output.float().sum().backward()  # type: ignore[no-untyped-call]
 
-def _seconds(device: torch.device, transformer: Any, forward: Callable[[], Tensor]) -> tuple[float, float]:
-    """The best times of a forward and backward pass in float32 and in bfloat16.
-
-    They take turns, so that other work on the machine hits both, and the first pass of each only warms up.
-    """
-    best = {"float32": float("inf"), "bfloat16": float("inf")}
-    for attempt in range(1 + ATTEMPTS):
-        for dtype in best:
-            started = time.perf_counter()
-            with computing_in(dtype, device, transformer):
-                output = forward()
-            output.float().sum().backward()  # type: ignore[no-untyped-call]
-            if attempt:
-                best[dtype] = min(best[dtype], time.perf_counter() - started)
-    return best["float32"], best["bfloat16"]
+    found = measure(lambda: step("float32"), lambda: step("bfloat16"))
+    return found.dtype, found.reason("trains")

@@ -11,9 +11,10 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from sentcompress.artifacts import Artifact, Build
+from sentcompress.artifacts import SCAFFOLD, Artifact, Build, file_digest
+from sentcompress.documents import read_json, to_json
 from sentcompress.encoding.vector_shards import VectorShards
-from sentcompress.errors import TrainingError
+from sentcompress.errors import InputError, SentcompressError, TrainingError
 from sentcompress.methods.base import Method
 from sentcompress.methods.recipe import Recipe
 from sentcompress.models.catalog import MODEL_FOLDER
@@ -30,8 +31,11 @@ from sentcompress.training.views import Views
 
 LOG = "log.jsonl"
 # What only the training needs; gone when the artifact is finished.
-STATE = "state"
-BEST = "best"
+STATE = f"{SCAFFOLD}/state"
+CHECKPOINTS = f"{STATE}/checkpoints"
+BEST = f"{SCAFFOLD}/best"
+# The record of a training that is over, and the digests of what it made.
+OUTCOME = f"{SCAFFOLD}/outcome.json"
 
 
 def tokenised(
@@ -64,7 +68,10 @@ def number_field(numbers: Rows) -> RowField:
 
 @dataclass(frozen=True)
 class Session:
-    """A training run with everything it needs but the data."""
+    """A training run with everything it needs but the data.
+
+    `trust_remote_code`: whether the user lets code that comes with the model run, when it is read back.
+    """
 
     encoder: Encoder
     method: Method
@@ -72,6 +79,7 @@ class Session:
     device: torch.device
     build: Build
     reporter: Reporter
+    trust_remote_code: bool
 
     def train(
         self, plan: Plan, collate: Callable[[Rows], Batch], views: Views, dev: Dev
@@ -90,7 +98,7 @@ class Session:
             dev=dev,
             settings=self.settings,
             device=self.device,
-            checkpoints=Checkpoints(self.build, STATE),
+            checkpoints=Checkpoints(self.build, CHECKPOINTS, self.reporter),
             log_path=self.build.path / LOG,
             reporter=self.reporter,
         )
@@ -100,8 +108,7 @@ class Session:
                 f"training did not make the student better than its start (dev {progress.best_score:.2f}): "
                 "the weights it started from are kept"
             )
-        folder = self.build.path / MODEL_FOLDER
-        measured = deploy(self.encoder, self.method, folder, dev, self.device, chosen_by=progress.best_score)
+        measured = self._deploy(MODEL_FOLDER, dev, progress.best_score)
         return progress, measured, dev
 
     def _run(self, training: Training) -> Progress:
@@ -110,14 +117,28 @@ class Session:
         except TrainingError as error:
             if training.best is None:
                 raise
-            folder = self.build.path / BEST
             training.restore_best()
-            chosen_by = training.progress.best_score
-            deploy(self.encoder, self.method, folder, training.dev, self.device, chosen_by=chosen_by)
+            try:
+                self._deploy(BEST, training.dev, training.progress.best_score)
+            except SentcompressError:
+                raise error from None  # the best weights so far are of no use either
+            folder = self.build.path / BEST
             kept = (
                 f"the best weights so far are the model folder {folder}; a new run under another --name leaves it there"
             )
             raise TrainingError(error.message, f"{error.hint}; {kept}") from None
+
+    def _deploy(self, name: str, dev: Dev, chosen_by: float | None) -> Deployed:
+        with self.build.write(name) as folder:
+            return deploy(
+                self.encoder,
+                self.method,
+                folder,
+                dev,
+                self.device,
+                chosen_by=chosen_by,
+                trust_remote_code=self.trust_remote_code,
+            )
 
     def facts(
         self, trained: tuple[Progress, Deployed, Dev], rows: int, recipe: Recipe, own: Mapping[str, Any]
@@ -151,10 +172,34 @@ class Session:
         }
 
     def finish(self, facts: Mapping[str, Any]) -> Artifact:
-        """Drop what only the training needed, and finish the artifact."""
-        for leftover in (STATE, BEST):
-            self.build.remove(leftover)
+        """Write down what the training came to, and finish the artifact."""
+        with self.build.write(OUTCOME) as path:
+            path.write_text(to_json({"facts": facts, "files": _digests(self.build)}) + "\n", encoding="utf-8")
         return self.build.finish(facts)
+
+
+def finish_trained(build: Build, reporter: Reporter) -> Artifact | None:
+    """Finish a build that was interrupted after its training; None where there is training left to do.
+
+    The model is there, whole, with its record: neither checkpoints nor the inputs are needed any more.
+    """
+    if not build.has(OUTCOME):
+        return None
+    try:
+        outcome = read_json(build.path / OUTCOME)
+        whole = outcome["files"] == _digests(build) and isinstance(outcome["facts"], dict)
+    except (InputError, KeyError, TypeError):
+        whole = False
+    if not whole:
+        reporter.warn(f"the model in {build.path} is not what the training left there; it is made again")
+        return None
+    return build.finish(outcome["facts"])
+
+
+def _digests(build: Build) -> dict[str, str]:
+    """What the training leaves: the model and the log."""
+    paths = [build.path / LOG, *sorted((build.path / MODEL_FOLDER).rglob("*"))]
+    return {str(path.relative_to(build.path)): file_digest(path) for path in paths if path.is_file()}
 
 
 def _peak_memory(device: torch.device) -> int | None:

@@ -14,10 +14,10 @@ from sentcompress.artifacts import Artifact
 from sentcompress.encoding.vector_shards import LAYERS, VectorShards
 from sentcompress.errors import InputError, MissingArtifactError, UsageError
 from sentcompress.methods.base import Shapes
-from sentcompress.models.checkpoint import read_json
 from sentcompress.models.encoder import Encoder
 from sentcompress.models.layout import load_encoder
-from sentcompress.models.sources import transformer_folder
+from sentcompress.models.model_files import read_config, transformer_folder, whole_number
+from sentcompress.plain_text import shell_word
 from sentcompress.training.batches import RowField, Rows
 from sentcompress.training.inputs import find_teacher_of
 from sentcompress.training.session import number_field, vector_field
@@ -48,6 +48,7 @@ def supply(
     tensors: Mapping[str, Tensor],
     input_layer: int,
     device: torch.device,
+    trust_remote_code: bool,
 ) -> Supply:
     """Gather what a method needs.
 
@@ -56,6 +57,7 @@ def supply(
         domains: [N] of each row of the sentence table.
         tensors: what `Shapes` carries already.
         input_layer: for "inputs".
+        trust_remote_code: whether the user lets code that comes with the teacher run.
 
     Raises:
         MissingArtifactError: if the vectors hold no states of layers and the method needs them.
@@ -76,7 +78,7 @@ def supply(
         widths |= {"layers": count, "teacher_layer_width": width, "student_layer_width": encoder.pooled_dimension}
         chosen["layers"] = matched_layers(depth, count)
     if needs & {"tokens", "states", "last-states"}:
-        teacher = teacher_in_loop(vectors, encoder).to(device)
+        teacher = teacher_in_loop(vectors, encoder, trust_remote_code=trust_remote_code).to(device)
         widths["teacher_hidden"] = int(teacher.encoder.config.hidden_size)
         chosen["teacher"] = teacher
         if "states" in needs:
@@ -105,16 +107,17 @@ def prototypes(vectors: VectorShards, domains: Rows, piece: int = 50_000) -> Ten
     return torch.from_numpy(sums / np.maximum(sizes, 1)[:, None]).float()
 
 
-def teacher_in_loop(vectors: Artifact, student: Encoder) -> TeacherInLoop:
+def teacher_in_loop(vectors: Artifact, student: Encoder, *, trust_remote_code: bool) -> TeacherInLoop:
     """The teacher that made the vectors, for a student that reads its tokens.
 
     Raises:
-        InputError: if the student has tokens that the teacher does not know, or the teacher is another by now.
+        InputError: if the student has tokens that the teacher does not know, or the teacher is another by now, or wants
+            to run code and is not trusted.
     """
     source = find_teacher_of(vectors)
     asked = vectors.parameters
-    trusted = bool(asked.get("trust_remote_code"))
-    teacher = load_encoder(source, pooling=str(asked.get("pooling", "auto")), trust_remote_code=trusted)
+    pooling = str(asked.get("pooling", "auto"))
+    teacher = load_encoder(source, pooling=pooling, trust_remote_code=trust_remote_code)
     known, own = teacher.tokenizer.get_vocab(), student.tokenizer.get_vocab()
     unknown = [token for token in own if token not in known]
     if unknown:
@@ -131,10 +134,10 @@ def teacher_in_loop(vectors: Artifact, student: Encoder) -> TeacherInLoop:
 
 def _embedding_layers(vectors: Artifact, depth: int) -> str:
     """The command that caches as many layers of the teacher as the student has, evenly spread, the last one last."""
-    config = read_json(transformer_folder(find_teacher_of(vectors).path) / "config.json")
-    count = int(config.get("num_hidden_layers") or config.get("n_layers") or depth)
+    config = read_config(transformer_folder(find_teacher_of(vectors).path))
+    count = whole_number(config, "num_hidden_layers", "n_layers") or depth
     spread = [str(round((number + 1) * count / depth)) for number in range(depth)]
-    named = f" --sentences {vectors.input_of_kind('sentences')} --name {vectors.name}"
+    named = f" --sentences {shell_word(vectors.input_of_kind('sentences'))} --name {shell_word(vectors.name)}"
     return f"sentcompress teacher-embed --layers {','.join(spread)}{named} (and the options that made it)"
 
 

@@ -11,6 +11,7 @@ import numpy as np
 import numpy.typing as npt
 
 from sentcompress.artifacts import Build
+from sentcompress.encoding.vector_shards import save_array
 from sentcompress.progress import Reporter
 
 Tokenize = Callable[[Sequence[str]], list[list[int]]]
@@ -51,10 +52,20 @@ def build_token_cache(build: Build, folder: str, table: Table, tokenize: Tokeniz
     """Tokenise every sentence of `table` into `folder` of the build; shards that are there already are kept."""
     with reporter.track("tokenising", total=sum(table.shard_rows)) as task:
         for shard, rows in enumerate(table.shard_rows):
-            if not build.has(f"{folder}/{shard:05d}.lengths.npy"):
+            if not _is_whole(build.path / folder, shard, rows):
                 _tokenise_shard(build, f"{folder}/{shard:05d}", table.texts(shard), tokenize)
             task.advance(rows)
     return TokenCache(build.path / folder, len(table.shard_rows))
+
+
+def _is_whole(folder: Path, shard: int, rows: int) -> bool:
+    """Whether both arrays of a shard are there and fit together."""
+    try:
+        lengths = np.load(folder / f"{shard:05d}.lengths.npy")
+        flat = np.load(folder / f"{shard:05d}.tokens.npy", mmap_mode="r")
+    except (FileNotFoundError, ValueError, EOFError):  # the last two: cut short, or no array at all
+        return False
+    return bool(lengths.shape == (rows,) and flat.shape == (int(lengths.sum()),))
 
 
 def _tokenise_shard(build: Build, name: str, texts: list[str], tokenize: Tokenize) -> None:
@@ -66,5 +77,5 @@ def _tokenise_shard(build: Build, name: str, texts: list[str], tokenize: Tokeniz
         flat.append(np.fromiter(chain.from_iterable(tokens), dtype=np.int32))
     for part, array in (("tokens", np.concatenate(flat)), ("lengths", np.asarray(lengths, dtype=np.int32))):
         # The lengths come last: where they are, the shard is complete.
-        with build.write(f"{name}.{part}.npy") as path, path.open("wb") as stream:
-            np.save(stream, array)
+        with build.write(f"{name}.{part}.npy") as path:
+            save_array(path, array)

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
+from typing import Any
 
+import torch
 from torch import Tensor
 
 
@@ -41,6 +43,16 @@ class Window:
     def still(self) -> bool:
         """Whether no step since the last look had any gradient at all."""
         return self._norms is not None and float(self._norms) == 0.0
+
+    def state(self) -> dict[str, Any]:
+        """What a checkpoint holds of it, so that the next look covers the same steps after a resume."""
+        return dict(vars(self))
+
+    def restore(self, state: Mapping[str, Any], device: torch.device) -> None:
+        """Go on from what `state` returned."""
+        tensors = {name: total.to(device) for name, total in state["_terms"].items()}
+        sums = {name: total.to(device) for name, total in state.items() if isinstance(total, Tensor)}
+        vars(self).update({**state, **sums, "_terms": tensors})
 
     def take(self) -> dict[str, float]:
         """Mean loss terms and sentences a second since the last call."""

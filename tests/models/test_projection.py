@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from safetensors.numpy import load_file, save_file
 
-from sentcompress.errors import InputError
+from sentcompress.errors import InputError, SentcompressError
 from sentcompress.models.projection import FILE, Projection
 
 
@@ -66,3 +66,17 @@ def test_a_file_without_its_tensors_is_named(tmp_path: Path) -> None:
     save_file({"weight": np.zeros((2, 2), np.float32)}, tmp_path / FILE)
     with pytest.raises(InputError, match="mean"):
         Projection.load(tmp_path)
+
+
+def test_a_file_with_nan_is_damaged_and_none_is_written(tmp_path: Path) -> None:
+    made().save(tmp_path / FILE)
+    tensors = load_file(tmp_path / FILE)
+    tensors["mean"][2] = np.nan
+    save_file(tensors, tmp_path / FILE)
+    with pytest.raises(InputError, match=r"damaged: NaN or infinity in mean \(1 of 5 values\)"):
+        Projection.load(tmp_path)
+    whole = made()
+    huge = Projection(whole.weight, np.full(5, 3e38, np.float32), whole.explained_variance_ratio)
+    with pytest.raises(SentcompressError, match="in the tensor bias"):
+        huge.save(tmp_path / "other.safetensors")
+    assert not (tmp_path / "other.safetensors").exists()

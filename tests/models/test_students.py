@@ -67,7 +67,7 @@ def test_an_architecture_without_layers_of_its_own() -> None:
 def test_a_table_that_cannot_be_factorised_is_told_before_the_layers_are_looked_at(tmp_path: Path) -> None:
     """More architectures have layers that can be taken; a hint that named those would lead to the next refusal."""
     folder = make_tiny_model(tmp_path / "teacher")
-    albert = tiny_transformer("albert")
+    albert = tiny_transformer("albert", tokens=100)
     albert.save_pretrained(folder)
     student = replace(teacher_layers("teacher:2", resolve(str(folder)), "auto", False), token_dim=8)
     with pytest.raises(InputError, match="cannot be factorised: its architecture is 'albert'") as caught:

@@ -149,7 +149,7 @@ def test_widths_that_cannot_be_are_refused_before_the_teacher_is_watched(
 
 def test_architectures_without_such_tables_are_refused_before_the_teacher_is_watched(tmp_path: Path) -> None:
     encoder = load_encoder(resolve(str(make_tiny_model(tmp_path / "teacher"))))
-    encoder.transformer = tiny_transformer("mpnet")
+    encoder.transformer = tiny_transformer("mpnet", tokens=100)
     save_encoder(encoder, tmp_path / "other")
     source = resolve(str(tmp_path / "other"))
     student = teacher_layers("teacher:2", source, "auto", False, token_dim=8, start=SENTENCES)

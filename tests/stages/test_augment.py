@@ -280,7 +280,7 @@ def check_kills(folder: Path, sentences: int, total_pieces: int, kills: int, *op
     (folder / "a.txt").write_text("\n".join(sample(sentences)) + "\n")
     assert start(folder, "whole", *options).wait() == 0
     generator = random.Random(3)
-    pieces = folder / "killed" / "sentences" / ".main.partial" / "pieces"
+    pieces = folder / "killed" / "sentences" / ".main.partial" / ".scaffold" / "pieces"
     # From the start of the program over all pieces to the writing of the table.
     hits = sum(
         kill_at(
@@ -314,7 +314,7 @@ def test_killed_a_dozen_times_and_run_again_gives_the_same_bytes(tmp_path: Path)
 def test_interrupted_by_the_keyboard_it_ends_at_once_and_goes_on(tmp_path: Path) -> None:
     (tmp_path / "a.txt").write_text("\n".join(sample(2000)) + "\n")
     process = start(tmp_path, "work", "--wordnet", "9", "--back-translate", "0")
-    partial = tmp_path / "work" / "sentences" / ".main.partial" / "pieces"
+    partial = tmp_path / "work" / "sentences" / ".main.partial" / ".scaffold" / "pieces"
     while not (partial.is_dir() and any(partial.glob("*.parquet"))):
         assert process.poll() is None
         time.sleep(0.02)

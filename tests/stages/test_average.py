@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 import torch
 from distilling import make_work
-from tiny_models import make_tiny_model
+from tiny_models import break_weights, make_tiny_model
 
 from sentcompress.artifacts import WorkDirectory
 from sentcompress.cli.main import _run
@@ -145,6 +145,24 @@ def test_what_is_asked_is_checked(tmp_path: Path) -> None:
         Params(("a", "b"), (1.0, -1.0)).check()
     with pytest.raises(InputError, match="no model"):
         run(Params(("embedde", "embedded")), WorkDirectory(tmp_path / "work"))
+
+
+@pytest.mark.parametrize("value", [float("nan"), float("inf")])
+def test_one_broken_row_of_a_token_table_makes_no_model(
+    tmp_path: Path, models: tuple[Path, Path, Path], value: float, capsys: pytest.CaptureFixture[str]
+) -> None:
+    broken = break_weights(models[1], value, "guitar")
+    assert _run(["average", str(models[0]), str(broken), "--name", "a", "--work", str(tmp_path / "work")]) == 1
+    assert "defect" not in capsys.readouterr().err
+    work = WorkDirectory(tmp_path / "work")
+    assert work.names("students") == work.unfinished("students") == []
+
+
+def test_weights_that_no_sum_can_hold_are_refused() -> None:
+    with pytest.raises(UsageError, match=r"must be at most 1e\+12"):
+        Params(("a", "b"), (1e308, 1e308)).check()
+    with pytest.raises(UsageError, match="more than a million times their sum"):
+        Params(("a", "b"), (1.0, -0.9999999999)).check()
 
 
 def test_the_command(tmp_path: Path, models: tuple[Path, Path, Path], capsys: pytest.CaptureFixture[str]) -> None:

@@ -7,6 +7,7 @@ import multiprocessing
 import os
 import random
 import re
+import shutil
 import signal
 import time
 from dataclasses import replace
@@ -19,7 +20,7 @@ import torch
 from distilling import add_sentences, add_vectors, make_work, write_dev
 from tiny_models import make_sentences, make_tiny_model
 
-from sentcompress.artifacts import WorkDirectory
+from sentcompress.artifacts import Build, WorkDirectory
 from sentcompress.encoding.vector_shards import VectorShards
 from sentcompress.errors import InputError, MissingArtifactError, TrainingError, UsageError
 from sentcompress.models.layout import load_encoder
@@ -30,6 +31,8 @@ from sentcompress.stages import distill as stage
 from sentcompress.stages import fit_pca
 from sentcompress.stages.distill import Params
 from sentcompress.training.checkpoint import Checkpoints
+from sentcompress.training.log import TrainingLog
+from sentcompress.training.loop import Training
 from sentcompress.training.settings import Overrides
 
 TEXTS = make_sentences(500)
@@ -282,10 +285,11 @@ def test_a_loss_that_is_no_number_keeps_the_best(work: WorkDirectory, dev: Path,
     assert re.search(r"\(step 1\d to 14\); the best weights so far \(step (0|5|10)\) are kept", caught.value.message)
     assert "--lr" in str(caught.value.hint)
     assert "float32" not in str(caught.value.hint)  # it is already
-    folder = work.path / "students" / ".hpd-teacher-1-8.partial" / "best"
+    folder = work.path / "students" / ".hpd-teacher-1-8.partial" / ".scaffold" / "best"
     assert str(folder) in str(caught.value.hint)
     assert load_encoder(resolve(str(folder))).dimension == 8
-    last = torch.load(folder.parent / "state" / "last.pt", weights_only=True)
+    (checkpoint,) = (folder.parent / "state" / "checkpoints").glob("last-*.pt")
+    last = torch.load(checkpoint, weights_only=True)
     assert last["progress"]["step"] < 14
     assert all(tensor.isfinite().all() for tensor in last["model"]["encoder"].values())
     assert work.names("students") == []
@@ -365,11 +369,92 @@ def test_killed_at_random_moments_it_ends_with_the_same_weights(tmp_path: Path, 
     assert weights[0] == weights[1]
     for fact in ("best_step", "dev", "steps", "sentences_seen", "stopped"):
         assert killed.facts[fact] == whole.facts[fact]
-    steps = [
-        [json.loads(line)["step"] for line in (found.path / "log.jsonl").read_text().splitlines()]
-        for found in (killed, whole)
-    ]
-    assert steps[0] == steps[1] == sorted(set(steps[0]))
+    logs = [without_timings(found.path / "log.jsonl") for found in (killed, whole)]
+    assert logs[0] == logs[1]
+    steps = [line["step"] for line in logs[0]]
+    assert steps == sorted(set(steps))
+
+
+def without_timings(log: Path) -> list[dict[str, Any]]:
+    """The lines of a training log but for what a clock had a say in."""
+    lines = [json.loads(line) for line in log.read_text().splitlines()]
+    return [{name: value for name, value in line.items() if name != "sentences_per_second"} for line in lines]
+
+
+def stopped_before(what: str, work: WorkDirectory, asked: Params, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """The partial folder of a run that was stopped before `what`, a function of `Build`."""
+
+    def stop(*_: object) -> None:
+        raise KeyboardInterrupt
+
+    with monkeypatch.context() as patched:
+        patched.setattr(Build, what, stop)
+        with pytest.raises(KeyboardInterrupt):
+            stage.run(asked, work)
+    return work.path / "students" / ".mse-teacher-1.partial"
+
+
+def test_a_finished_training_needs_no_checkpoint_to_be_finished(
+    work: WorkDirectory, tmp_path: Path, dev: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    asked = params("mse", options=("head=none",), dev=dev)
+    partial = stopped_before("finish", work, asked, monkeypatch)
+    shutil.rmtree(partial / ".scaffold" / "state")
+    monkeypatch.setattr(Training, "run", None)  # nothing is left to train
+    finished = stage.run(asked, work)
+    monkeypatch.undo()
+    assert not (finished.path / ".scaffold").exists()
+    assert stage.run(replace(asked, force=True), work).digest == finished.digest
+
+
+@pytest.mark.parametrize("damage", ["model", "outcome", "both"])
+def test_a_finished_training_with_damage_is_told_and_trained_again(
+    work: WorkDirectory, dev: Path, monkeypatch: pytest.MonkeyPatch, damage: str
+) -> None:
+    asked = params("mse", options=("head=none",), dev=dev)
+    partial = stopped_before("finish", work, asked, monkeypatch)
+    if damage in ("model", "both"):
+        (partial / "model" / "model.safetensors").write_bytes(b"x")
+    if damage in ("outcome", "both"):
+        (partial / ".scaffold" / "outcome.json").write_text("[")
+    shutil.rmtree(partial / ".scaffold" / "state" / "tokens")
+    (checkpoint,) = (partial / ".scaffold" / "state" / "checkpoints").glob("last-*.pt")
+    checkpoint.write_bytes(b"x")
+    listener = Listener()
+    finished = stage.run(asked, work, listener)
+    assert "is not what the training left there" in listener.warned[0]
+    assert checkpoint.name in listener.warned[1]
+    assert stage.run(replace(asked, force=True), work).digest == finished.digest
+
+
+def test_a_log_goes_on_with_the_means_of_all_steps(
+    work: WorkDirectory, dev: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Checkpoints are written at any time, the log every ten steps."""
+    numbers = replace(SHORT, eval_every=10, checkpoint_seconds=0.0)
+    asked = params("mse", options=("head=none",), dev=dev, numbers=numbers)
+    whole = without_timings(stage.run(asked, work).path / "log.jsonl")
+    shutil.rmtree(work.path / "students" / "mse-teacher-1")
+    save = Checkpoints.save
+
+    def save_and_stop(self: Checkpoints, state: Any, best: Any, best_step: Any, step: int) -> None:
+        save(self, state, best, best_step, step)
+        if step == 4:
+            raise KeyboardInterrupt
+
+    with monkeypatch.context() as patched:
+        patched.setattr(Checkpoints, "save", save_and_stop)
+        with pytest.raises(KeyboardInterrupt):
+            stage.run(asked, work)
+    assert without_timings(stage.run(asked, work).path / "log.jsonl") == whole
+
+
+def test_a_log_is_not_written_through_a_link(tmp_path: Path) -> None:
+    (tmp_path / "victim").write_text("precious")
+    (tmp_path / "log.jsonl").symlink_to(tmp_path / "victim")
+    with pytest.raises(OSError, match="symbolic links"):
+        TrainingLog(tmp_path / "log.jsonl", 0)
+    assert (tmp_path / "victim").read_text() == "precious"
 
 
 def test_a_run_that_goes_on_does_not_watch_the_teacher_again(

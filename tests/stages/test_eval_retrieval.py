@@ -275,7 +275,7 @@ def test_an_interrupted_run_does_not_encode_its_documents_again(
         patch.setattr(stage.Comparison, "exact", kill)
         with pytest.raises(KilledError):
             run(params, work)
-    vectors = next((tmp_path / "work" / "evaluations").glob(".*.partial/vectors-model.npy"))
+    vectors = next((tmp_path / "work" / "evaluations").glob(".*.partial/.scaffold/vectors-model.npy"))
     assert np.linalg.norm(np.load(vectors), axis=1) == pytest.approx(1, abs=1e-5)
     monkeypatch.setattr(stage, "writing_vectors", kill)
     assert run(params, work).facts["exact"]["model"]["mrr_at_10"] > 0

@@ -12,11 +12,12 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 import torch
+from tiny_models import break_weights
 
 from sentcompress.artifacts import Artifact, Request, WorkDirectory
 from sentcompress.cli.main import _run
 from sentcompress.corpora.sentence_table import SCHEMA, SHARD_PATTERN
-from sentcompress.errors import InputError, MissingArtifactError, SentcompressError, UsageError
+from sentcompress.errors import DamagedError, InputError, MissingArtifactError, SentcompressError, UsageError
 from sentcompress.exporting.verification import encoder_vectors
 from sentcompress.models.encoder import Dense, Encoder
 from sentcompress.models.layout import load_encoder, save_encoder
@@ -261,6 +262,15 @@ def test_a_graph_that_loses_the_dense_layer_fails_and_keeps_the_older_export(
     assert work.get("exports", STUDENT).digest == older.digest
 
 
+def test_a_student_with_a_flipped_bit_is_not_exported(work: WorkDirectory) -> None:
+    path = work.get("students", STUDENT).path / "model" / "model.safetensors"
+    whole = path.read_bytes()
+    path.write_bytes(whole[:-1] + bytes([whole[-1] ^ 1]))
+    with pytest.raises(DamagedError, match=r"model\.safetensors is not what was written"):
+        run(Params(model=STUDENT, onnx=False, name="flipped"), work)
+    assert work.find("exports", "flipped") is None
+
+
 def test_a_killed_run_leaves_nothing_in_the_next(work: WorkDirectory, monkeypatch: pytest.MonkeyPatch) -> None:
     # A kill runs no handlers, so what it leaves is put there by hand.
     wanted = run(Params(onnx=False), work)
@@ -327,3 +337,15 @@ def test_the_command_shows_the_check(work: WorkDirectory, capsys: pytest.Capture
     printed = capsys.readouterr()
     assert "sentence-transformers folder" in printed.out
     assert "sentcompress encode" in printed.err
+
+
+@pytest.mark.parametrize("token", ["guitar", None])
+def test_a_model_with_nan_in_its_weights_is_not_exported(
+    tmp_path: Path, tiny_model: Path, token: str | None, capsys: pytest.CaptureFixture[str]
+) -> None:
+    broken = break_weights(shutil.copytree(tiny_model, tmp_path / "broken"), token=token)
+    words = ["export", "--model", str(broken), "--no-onnx", "--name", "x", "--work", str(tmp_path / "work")]
+    assert _run(words) == 1
+    assert "defect" not in capsys.readouterr().err
+    work = WorkDirectory(tmp_path / "work")
+    assert work.names("exports") == work.unfinished("exports") == []

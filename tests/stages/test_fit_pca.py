@@ -11,7 +11,7 @@ import pytest
 
 from sentcompress.artifacts import Artifact, Request, WorkDirectory
 from sentcompress.cli.main import _run
-from sentcompress.errors import InputError, MissingArtifactError, UsageError
+from sentcompress.errors import InputError, MissingArtifactError, SentcompressError, UsageError
 from sentcompress.models import principal_axes
 from sentcompress.models.projection import FILE, Projection
 from sentcompress.stages import fit_pca
@@ -207,6 +207,23 @@ def test_vectors_that_are_all_the_same_are_refused(work: WorkDirectory, each_way
     keep(work, np.tile(made_vectors(rows=1), (50, 1)))
     with pytest.raises(InputError, match="all 50 vectors of the sample are the same"):
         run(Params(dim=3), work)
+
+
+@pytest.mark.parametrize("whiten", [False, True])
+def test_one_sentence_has_no_variance(work: WorkDirectory, each_way: str, whiten: bool) -> None:
+    keep(work, made_vectors(rows=1), shards=1)
+    with pytest.raises(InputError, match="1 sentence has no variance"):
+        run(Params(dim=1, whiten=whiten), work)
+    assert work.names("projections") == []
+    assert work.unfinished("projections") == []
+
+
+def test_a_projection_that_float32_cannot_hold_is_not_written(work: WorkDirectory, each_way: str) -> None:
+    tiny = made_vectors() * 1e-42
+    keep(work, tiny)
+    with pytest.raises(SentcompressError, match="the projection has NaN or infinity in the tensor weight"):
+        run(Params(dim=3, whiten=True), work)
+    assert work.names("projections") == []
 
 
 def test_whitening_more_dimensions_than_the_vectors_span_is_refused(work: WorkDirectory, each_way: str) -> None:

@@ -12,7 +12,7 @@ import report_works as works
 
 from sentcompress.artifacts import WorkDirectory
 from sentcompress.cli.main import _run
-from sentcompress.errors import DamagedError, MissingArtifactError, UsageError
+from sentcompress.errors import MissingArtifactError, UsageError
 from sentcompress.stages import report
 
 
@@ -186,9 +186,24 @@ def test_a_damaged_log_is_told(tmp_path: Path) -> None:
     work = WorkDirectory(tmp_path / "work")
     small = works.student(work, "small")
     works.sts(work, small)
-    (small.path / "log.jsonl").write_text('{"step": 1\n')
-    with pytest.raises(DamagedError, match=r"log\.jsonl is damaged"):
-        report.run(report.Params(), work)
+    other = works.student(work, "other")
+    works.sts(work, other)
+    log = small.path / "log.jsonl"
+    log.write_text("[" + log.read_text()[1:])  # of the same length
+    found = report.run(report.Params(), work)
+    assert found["student"] == "other"
+    assert "log.jsonl, line 1, is not valid JSON" in found["left_out"]["students/small"]
+
+
+def test_an_evaluation_whose_manifest_is_odd_is_left_out(tmp_path: Path) -> None:
+    work = WorkDirectory(tmp_path / "work")
+    small = works.student(work, "small")
+    works.sts(work, small)
+    for name, facts in (("a", {}), ("b", {"evaluation": "sts", "model": []}), ("c", {"evaluation": []})):
+        works.make(work, "evaluations", name, "eval-sts", facts)
+    found = report.run(report.Params(), work)
+    assert found["student"] == "small"
+    assert {"evaluations/a", "evaluations/b", "evaluations/c"} <= found["left_out"].keys()
 
 
 def test_the_page_has_to_be_a_page(tmp_path: Path) -> None:
@@ -217,7 +232,7 @@ def test_markdown_is_printed_with_pictures_where_they_are(
     pictures = re.findall(r"!\[.*?\]\((.*?)\)", text)
     assert len(pictures) == 11
     assert all(Path(picture).is_file() for picture in pictures)
-    assert r"A \<b>bold\</b> & " in text
+    assert r"A \<b>bold\</b> \& " in text
     rows = [line for line in text.splitlines() if line.startswith("| STS-B")]
     assert [row.count("|") for row in rows] == [8] * 3
 

@@ -95,7 +95,7 @@ def test_an_input_that_is_gone_or_damaged_makes_stale(work: WorkDirectory) -> No
     assert found["projections/pca-8"] == ("damaged", "data.txt is missing")
     assert found["students/small"] == ("stale", "projections/pca-8 is damaged")
     (made[2].path / "data.txt").write_text("longer")
-    assert states(work)["projections/pca-8"] == ("damaged", "data.txt is not as long as it was made")
+    assert states(work)["projections/pca-8"] == ("damaged", "data.txt has 6 bytes, not the 3 that were written")
     (made[2].path / MANIFEST).write_text("{")
     found = states(work)
     assert found["projections/pca-8"][0] == "damaged"
@@ -178,7 +178,7 @@ def test_a_forced_build_that_was_interrupted_is_told_from_one_to_go_on_with(work
     found = [(row["state"], row["why"]) for row in run(Params(), work)]
     assert found == [
         ("fresh", ""),
-        ("partial", "distill --force was interrupted; the finished one is as asked"),
+        ("partial", "distill --force was interrupted: with --force it goes on, without it is dropped"),
     ]
 
 
@@ -186,6 +186,33 @@ def test_a_build_under_way_is_running(work: WorkDirectory) -> None:
     with work.build(Request("students", "small", "distill", {})) as build:
         assert states(work) == {"students/small": ("running", "is being written now")}
         build.finish({})
+
+
+def test_verify_reads_every_file(work: WorkDirectory, capfd: pytest.CaptureFixture[str]) -> None:
+    made = chain(work)
+    assert _run(["status", "--verify", "--work", str(work.path)]) == 0
+    (made[3].path / "data.txt").write_text("eno")
+    assert states(work)["students/small"] == ("fresh", "")
+    assert {row["state"] for row in run(Params(verify=True), work)} == {"fresh", "damaged", "stale"}
+    capfd.readouterr()
+    assert _run(["status", "--verify", "--work", str(work.path)]) == 1
+    printed = capfd.readouterr()
+    assert "data.txt is not what was written: its SHA-256 differs" in " ".join(printed.out.split())
+    assert printed.err.splitlines() == [
+        "error: damaged: students/small",
+        "help:  run the commands that made them again with --force",
+    ]
+
+
+def test_a_date_that_is_still_to_come_is_told(work: WorkDirectory, capfd: pytest.CaptureFixture[str]) -> None:
+    folder = make(work, "students", "small").path
+    manifest = json.loads((folder / MANIFEST).read_text())
+    (folder / MANIFEST).write_text(
+        json.dumps(records.sealed({**manifest, "finished": "2099-01-01T00:00:00+00:00"}), indent=1)
+    )
+    assert run(Params(), work)[0]["from_the_future"]
+    assert _run(["status", "--work", str(work.path)]) == 0
+    assert "dated 2099-01-01, which is still to come" in " ".join(capfd.readouterr().out.split())
 
 
 def test_the_telling_facts_are_shown(work: WorkDirectory) -> None:

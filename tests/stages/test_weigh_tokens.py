@@ -9,7 +9,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 from distilling import add_sentences, make_work
-from tiny_models import make_sentences, make_tiny_model
+from tiny_models import break_weights, make_sentences, make_tiny_model
 
 from sentcompress.artifacts import WorkDirectory
 from sentcompress.cli.main import _run
@@ -152,3 +152,12 @@ def test_the_command(work: WorkDirectory, tiny_model: Path, capsys: pytest.Captu
         *("students/w", "sentences/main")
     ]
     assert _run(["weigh-tokens", "--smoothing", "much", "--work", str(work.path)]) == 2
+
+
+def test_one_broken_row_of_the_token_table_makes_no_model(
+    work: WorkDirectory, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    broken = break_weights(make_tiny_model(tmp_path / "broken"), token="guitar")
+    assert _run(["weigh-tokens", "--model", str(broken), "--work", str(work.path)]) == 1
+    assert "defect" not in capsys.readouterr().err
+    assert work.names("students") == work.unfinished("students") == []

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -11,15 +12,18 @@ import numpy.typing as npt
 import pytest
 import torch
 from distilling import add_sentences, make_work
+from tiny_models import break_weights
 
 from sentcompress.artifacts import Artifact, WorkDirectory
 from sentcompress.cli.main import _run
-from sentcompress.errors import InputError, MissingArtifactError, UsageError
+from sentcompress.errors import InputError, MissingArtifactError, SentcompressError, UsageError
 from sentcompress.exporting.lineage import ancestors
+from sentcompress.models import layout
 from sentcompress.models.encoder import Dense, Encoder
 from sentcompress.models.layout import load_encoder, save_encoder
 from sentcompress.models.sources import resolve
 from sentcompress.stages import export, status
+from sentcompress.stages import whiten as stage
 from sentcompress.stages.whiten import Params, run
 
 Floats = npt.NDArray[np.float64]
@@ -170,12 +174,25 @@ def test_what_cannot_be_is_refused(work: WorkDirectory, tiny_model: Path, tmp_pa
 
 
 def test_a_model_without_finite_vectors_is_refused(work: WorkDirectory, tiny_model: Path, tmp_path: Path) -> None:
-    encoder = loaded(tiny_model)
-    with torch.no_grad():
-        encoder.transformer.embeddings.word_embeddings.weight.fill_(float("nan"))  # type: ignore[union-attr, operator]
-    save_encoder(encoder, tmp_path / "broken")
-    with pytest.raises(InputError, match="not numbers"):
-        whiten(work, tmp_path / "broken", dim=4)
+    broken = break_weights(shutil.copytree(tiny_model, tmp_path / "broken"))
+    with pytest.raises(SentcompressError):
+        whiten(work, broken, dim=4)
+    assert work.names("students") == []
+    assert work.unfinished("students") == []
+
+
+def test_a_saved_model_that_gives_no_numbers_fails_its_check(
+    work: WorkDirectory, tiny_model: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def read_back(*given: Any, **named: Any) -> Encoder:
+        saved = layout.read_back(*given, **named)
+        with torch.no_grad():
+            saved.dense[-1].linear.bias[0] = torch.nan  # type: ignore[union-attr, operator, index]
+        return saved
+
+    monkeypatch.setattr(stage, "read_back", read_back)
+    with pytest.raises(SentcompressError, match="not defined to the whitened vectors"):
+        whiten(work, tiny_model, dim=4)
     assert work.names("students") == []
 
 

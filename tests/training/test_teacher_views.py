@@ -54,6 +54,7 @@ def test_each_domain_has_the_mean_of_its_vectors(tmp_path: Path, tiny_model: Pat
         tensors={},
         input_layer=0,
         device=torch.device("cpu"),
+        trust_remote_code=False,
     )
     cached = VectorShards(vectors.path).rows(np.arange(len(table)))
     fiction = np.array([name == "fiction" for name in table.domain_names(0)])

@@ -36,6 +36,23 @@ def test_rows_of_any_shard_in_any_order(tmp_path: Path) -> None:
     assert mask.sum(axis=1).tolist() == [2, 1, 4, 3]
 
 
+@pytest.mark.parametrize("part", ["tokens", "lengths"])
+@pytest.mark.parametrize("damage", ["gone", "cut", "another"])
+def test_a_shard_that_is_not_whole_is_made_again(tmp_path: Path, part: str, damage: str) -> None:
+    with WorkDirectory(tmp_path).build(Request("students", "one", "distill", {})) as build:
+        build_token_cache(build, "tokens", Table(), tokenize, SILENT)
+        path = build.path / "tokens" / f"00000.{part}.npy"
+        content = path.read_bytes()
+        path.unlink()
+        if damage == "cut":
+            path.write_bytes(content[: len(content) - 4])
+        elif damage == "another":
+            np.save(path, np.ones(7, dtype=np.int32))
+        cache = build_token_cache(build, "tokens", Table(), tokenize, SILENT)
+    assert cache.lengths.tolist() == [1, 2, 3, 4, 1, 2]
+    assert path.read_bytes() == content
+
+
 def test_shards_that_are_there_are_not_made_again(tmp_path: Path) -> None:
     seen: list[str] = []
 

@@ -281,6 +281,7 @@ def test_what_is_supplied_belongs_to_the_sentences(tmp_path: Path) -> None:
         tensors={},
         input_layer=0,
         device=torch.device("cpu"),
+        trust_remote_code=False,
     )
     assert (supplied.shapes.layers, supplied.shapes.teacher_hidden) == (2, 32)
     rows = np.array([17, 3, 22])

@@ -1,0 +1,24 @@
+"""Lines on standard output and standard error: the one way there that does without rich, which is slow to load."""
+
+from __future__ import annotations
+
+import typer
+
+from sentcompress.plain_text import printable, printable_lines, printable_message
+
+
+def say(line: str) -> None:
+    """One line on standard output."""
+    typer.echo(printable(line))
+
+
+def say_page(text: str, *, error: bool = False) -> None:
+    """A text of ours with several lines, as it stands."""
+    typer.echo(printable_lines(text.removesuffix("\n")), err=error)
+
+
+def tell(message: str, hint: str | None) -> None:
+    """A failure, in two lines on standard error; a message may list several faults."""
+    typer.echo(f"error: {printable_message(message)}", err=True)
+    if hint:
+        typer.echo(f"help:  {printable(hint)}", err=True)

@@ -1,0 +1,33 @@
+"""Whether tensors hold numbers alone: a model with NaN or infinity in it is neither written nor used."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+import numpy as np
+import numpy.typing as npt
+import torch
+from torch import Tensor
+
+from sentcompress.errors import SentcompressError
+
+Tensors = Mapping[str, Tensor] | Mapping[str, npt.NDArray[np.floating]]
+
+
+def unsound(tensors: Tensors) -> str | None:
+    """The first tensor that holds NaN or infinity, as `name (3 of 100 values)`; None if all hold numbers alone."""
+    for name, tensor in tensors.items():
+        values = torch.as_tensor(tensor)
+        # The sum is finite only if all values are, and takes a third of the time; it may also be too large itself.
+        if values.sum().isfinite():
+            continue
+        bad = int(values.numel() - values.isfinite().sum())
+        if bad:
+            return f"{name} ({bad:,} of {values.numel():,} values)"
+    return None
+
+
+def require_sound(tensors: Tensors, what: str, hint: str) -> None:
+    """Raise SentcompressError, with the tensor's name, if one of `what` holds NaN or infinity."""
+    if found := unsound(tensors):
+        raise SentcompressError(f"{what} has NaN or infinity in the tensor {found}", hint)

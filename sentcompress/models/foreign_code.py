@@ -1,0 +1,105 @@
+"""Python code that a model asks for: found in its files before any library reads them, and refused unless trusted.
+
+transformers runs code for a model that asks for it by `auto_map`, and fetches kernels that a configuration names. What
+asks for any of it is looked for in every file of settings, in all objects at any depth, with both of two equal keys,
+since readers differ in which of them counts. Chat templates (Jinja) are loaded with the tokenizer, but
+nothing here ever renders one. Pickled weights are opened as plain tensors only (`checkpoint`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+from sentcompress.documents import read_json
+from sentcompress.errors import InputError
+from sentcompress.models.model_files import listed_modules, transformer_folder
+
+# Keys that ask for code wherever they stand, unless their value is null or false.
+ASKING = ("auto_map", "custom_generate", "trust_remote_code", "use_kernels", "kernel_config", "fusion_config")
+# Keys whose value may be the name of a kernel on the hub.
+CHOOSING = (
+    "attn_implementation",
+    "_attn_implementation",
+    "_attn_implementation_internal",
+    "experts_implementation",
+    "_experts_implementation",
+    "_experts_implementation_internal",
+)
+BUILT_IN = ("eager", "sdpa", "flex_attention", "batched_mm", "grouped_mm")
+# The files that settings are read from, in any folder of the model. Others are tables of words, weights, or nobody's.
+SETTINGS = ("*config*.json", "special_tokens_map.json", "added_tokens.json", "modules.json")
+
+
+def refuse_code(folder: Path, label: str, *, trusted: bool) -> None:
+    """Refuse a model that asks to run code, unless the user trusts it.
+
+    Args:
+        folder: of the model.
+        label: the name to show.
+        trusted: whether the user said so, on the command that loads the model.
+
+    Raises:
+        InputError: if it asks for that and is not trusted; or if one of its JSON files cannot be read.
+    """
+    request = None if trusted else asks_for_code(folder)
+    if request:
+        raise InputError(
+            f"{label} wants to run Python code that comes with it ({request})",
+            "read that code first; if you trust it, pass --trust-remote-code",
+        )
+
+
+def asks_for_code(folder: Path) -> str | None:
+    """The place of a model's files that asks for code, None if there is no such place.
+
+    Raises:
+        InputError: if a JSON file cannot be read.
+    """
+    for path in _settings_files(folder):
+        pairs: list[tuple[str, Any]] = []
+        read_json(path, _collecting(pairs))
+        for key, value in pairs:
+            if (key in ASKING and value not in (None, False)) or (key in CHOOSING and not _is_built_in(value)):
+                return f"{path.relative_to(folder)}: {key}"
+    return None
+
+
+@contextmanager
+def nothing_fetched() -> Iterator[None]:
+    """While it is open, no hub is asked for anything: what a model is made of is in its folder.
+
+    A second line behind `refuse_code`: a future release of transformers may know keys that are not in ASKING.
+    """
+    from huggingface_hub import constants
+
+    before = constants.HF_HUB_OFFLINE
+    constants.HF_HUB_OFFLINE = True
+    try:
+        yield
+    finally:
+        constants.HF_HUB_OFFLINE = before
+
+
+def _settings_files(folder: Path) -> list[Path]:
+    root = transformer_folder(folder)
+    places = {folder, root, *(module.path for module in listed_modules(folder))}
+    # Some tokenizers are made of two others, each in a folder of its own below the transformer's.
+    places |= {path for path in root.glob("*") if path.is_dir()}
+    return sorted({path for place in places for name in SETTINGS for path in place.glob(name) if path.is_file()})
+
+
+def _collecting(pairs: list[tuple[str, Any]]) -> Callable[[list[tuple[str, Any]]], dict[str, Any]]:
+    def collect(found: list[tuple[str, Any]]) -> dict[str, Any]:
+        pairs.extend(found)
+        return dict(found)
+
+    return collect
+
+
+def _is_built_in(value: Any) -> bool:
+    """Whether an implementation, or that of each part of a model, is one of transformers itself."""
+    parts = value.values() if isinstance(value, dict) else (value,)
+    return all(part is None or part in BUILT_IN for part in parts)

@@ -1,0 +1,177 @@
+"""What a model folder is made of: its modules, and the files of each that loading reads."""
+
+from __future__ import annotations
+
+import os
+from dataclasses import dataclass
+from pathlib import Path, PurePath
+from typing import Any
+
+from sentcompress.documents import read_json
+from sentcompress.errors import InputError
+
+# The modules that can be read, as sentence-transformers calls them.
+READABLE = ("Transformer", "WordWeights", "Pooling", "Dense", "Normalize", "Dropout")
+MODULES = "modules.json"
+ADAPTER = "adapter_config.json"
+SAFETENSORS = "model.safetensors"
+# As transformers looks for them: the first that is there is read, and no other.
+WHOLE_WEIGHTS = (SAFETENSORS, "pytorch_model.bin")
+# The weights that one process of several wrote, which transformers reads before all others.
+DISTRIBUTED_WEIGHTS = "shard-*-model-*.safetensors"
+LFS_POINTER = b"version https://git-lfs"
+# File systems allow no more: bytes of a name, of a path.
+LONGEST_NAME, LONGEST_PATH = 255, 1024
+
+
+@dataclass(frozen=True)
+class Module:
+    """A module of a sentence-transformers folder: its kind, one of READABLE, and its own folder."""
+
+    kind: str
+    path: Path
+
+
+def listed_modules(folder: Path) -> list[Module]:
+    """The modules of a folder in their order; none where it has no `modules.json`.
+
+    Raises:
+        InputError: if that file is not such a list, names a module that cannot be read, or one outside of the folder.
+    """
+    path = folder / MODULES
+    if not path.exists():
+        return []
+    listed = read_json(path)
+    if not isinstance(listed, list) or not listed or not all(_is_entry(entry) for entry in listed):
+        raise InputError(f"{path} is not a list of modules with type and path", "is it a sentence-transformers folder?")
+    modules = [Module(_kind(folder, entry["type"]), _inside(folder, entry["path"])) for entry in listed]
+    if [module.kind for module in modules].count("Transformer") != 1 or modules[0].kind != "Transformer":
+        raise InputError(f"{path} must name one Transformer module, the first one", "other models cannot be read here")
+    return modules
+
+
+def transformer_folder(folder: Path) -> Path:
+    """Where the transformer's own files are: old saves keep them in a sub-folder `0_Transformer`.
+
+    Raises:
+        InputError: see `listed_modules`.
+    """
+    modules = listed_modules(folder)
+    return modules[0].path if modules else folder
+
+
+def read_config(folder: Path) -> dict[str, Any]:
+    """The configuration of a transformer, from its own folder.
+
+    Raises:
+        InputError: if it is missing or damaged.
+    """
+    config = read_json(folder / "config.json")
+    if not isinstance(config, dict):
+        raise InputError(f"{folder / 'config.json'} is not a model configuration")
+    return config
+
+
+def whole_number(config: dict[str, Any], *names: str) -> int:
+    """The first of these settings that is a number above zero; 0 where none is."""
+    found = (config.get(name) for name in names)
+    return next((value for value in found if isinstance(value, int) and value > 0), 0)
+
+
+def weight_files(folder: Path) -> list[Path]:
+    """The files that hold the weights of a transformer or of another module: safetensors if there are any, else `.bin`.
+
+    Raises:
+        InputError: if they are a kind that is not read here, or a file that they are spread over is missing.
+    """
+    if (folder / ADAPTER).exists():
+        raise InputError(
+            f"{folder} holds an adapter ({ADAPTER}), which is not read here",
+            "merge it into the model's weights (PEFT: merge_and_unload), and remove that file",
+        )
+    if any(folder.glob(DISTRIBUTED_WEIGHTS)):
+        raise InputError(
+            f"{folder} holds the weights of a distributed training ({DISTRIBUTED_WEIGHTS})",
+            "save the model as model.safetensors",
+        )
+    for name in WHOLE_WEIGHTS:
+        if (folder / name).is_file():
+            return [folder / name]
+        if (folder / f"{name}.index.json").is_file():
+            return _parts(folder, f"{name}.index.json")
+    return []
+
+
+def check_fetched(path: Path) -> None:
+    """Raise InputError if a file is the pointer that git-lfs leaves in its place."""
+    with path.open("rb") as stream:
+        if stream.read(len(LFS_POINTER)) == LFS_POINTER:
+            raise InputError(f"{path} is a pointer of git-lfs, not the file itself", "fetch it: git lfs pull")
+
+
+def check_inside(path: Path, folder: Path) -> None:
+    """Raise InputError if a file or folder of a model is a symbolic link that leads out of the model's folder.
+
+    A snapshot in the hub's cache is made of links into the `blobs` beside it.
+    """
+    home = folder.resolve()
+    homes = [home, home.parent.parent / "blobs"] if home.parent.name == "snapshots" else [home]
+    try:
+        real = path.resolve()
+    except (OSError, RuntimeError):  # links in a circle
+        raise InputError(f"{path} leads nowhere") from None
+    if not any(real.is_relative_to(one) for one in homes):
+        raise InputError(
+            f"{path} leads out of the model folder, to {real}", "copy all files of the model into its folder"
+        )
+
+
+def _parts(folder: Path, index: str) -> list[Path]:
+    listed = read_json(folder / index)
+    names = listed.get("weight_map") if isinstance(listed, dict) else None
+    files = set(names.values()) if isinstance(names, dict) and all(map(_is_name, names.values())) else set()
+    if not files:
+        raise InputError(f"{folder / index} does not name files of this folder", "was the download complete?")
+    for name in files:
+        if not (folder / name).is_file():
+            raise InputError(f"{folder / name} is missing, which {index} names", "was the download complete?")
+    return sorted(folder / name for name in files)
+
+
+def _is_name(value: object) -> bool:
+    """Whether a value can be the name of a file in the folder itself."""
+    if not isinstance(value, str) or value in ("", ".", ".."):
+        return False
+    return PurePath(value).name == value and _can_be_path(value)
+
+
+def _is_entry(entry: object) -> bool:
+    return isinstance(entry, dict) and isinstance(entry.get("type"), str) and isinstance(entry.get("path"), str)
+
+
+def _kind(folder: Path, name: str) -> str:
+    package, _, kind = name.rpartition(".")
+    # The two schemas of sentence-transformers differ in the package names alone. Nothing is imported by this name.
+    if kind not in READABLE or not package.startswith("sentence_transformers."):
+        raise InputError(f"{folder} has a module {name}", f"modules that can be read: {', '.join(READABLE)}")
+    return kind
+
+
+def _inside(folder: Path, name: str) -> Path:
+    """The folder of a module."""
+    path = PurePath(name)
+    if path.is_absolute() or ".." in path.parts or not _can_be_path(name):
+        raise InputError(
+            f"{folder / MODULES} names a module outside of the model folder: {name[:LONGEST_NAME]!r}",
+            "copy all files of the model into its folder",
+        )
+    check_inside(folder / path, folder)
+    return folder / path
+
+
+def _can_be_path(name: str) -> bool:
+    try:
+        longest = max((len(os.fsencode(part)) for part in PurePath(name).parts), default=0)
+    except UnicodeEncodeError:  # half of a surrogate pair
+        return False
+    return "\0" not in name and longest <= LONGEST_NAME and len(name) <= LONGEST_PATH

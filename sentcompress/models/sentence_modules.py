@@ -1,0 +1,159 @@
+"""The modules of a sentence-transformers folder that follow its transformer."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from torch import Tensor
+
+from sentcompress.documents import read_json
+from sentcompress.errors import InputError
+from sentcompress.models.encoder import ACTIVATIONS, Dense
+from sentcompress.models.library_errors import reading
+from sentcompress.models.model_files import listed_modules
+from sentcompress.models.pooling import MODES
+from sentcompress.models.tensors import module_weights
+from sentcompress.models.text_settings import default_prompt
+from sentcompress.models.token_weights import load_token_weights
+
+# In the order in which sentence-transformers concatenates the vectors of several modes.
+POOLING_KEYS = {
+    "cls": "pooling_mode_cls_token",
+    "max": "pooling_mode_max_tokens",
+    "mean": "pooling_mode_mean_tokens",
+    "mean_sqrt_len_tokens": "pooling_mode_mean_sqrt_len_tokens",
+    "weightedmean": "pooling_mode_weightedmean_tokens",
+    "lasttoken": "pooling_mode_lasttoken",
+}
+# What a Dense layer must read and write, where it says so.
+SENTENCE = "sentence_embedding"
+
+
+@dataclass(frozen=True)
+class SentenceModules:
+    """What follows the transformer."""
+
+    pooling: list[str]
+    dense: list[Dense]
+    normalize: bool
+    token_weights: Tensor | None = None
+
+
+def plain_modules(label: str, pooling: str, simcse_head: Dense | None) -> SentenceModules:
+    """What follows the transformer of a folder without a list of modules.
+
+    Args:
+        label: the name of the model.
+        pooling: one of `layout.POOLING_CHOICES`.
+        simcse_head: the trained head of a SimCSE checkpoint.
+
+    Raises:
+        InputError: if that head is asked for, and there is none.
+    """
+    if pooling == "auto":
+        pooling = "cls-mlp" if _named_simcse(label) and simcse_head is not None else "mean"
+    if pooling == "cls-mlp":
+        if simcse_head is None:
+            raise InputError(f"{label} has no trained pooler", "use --pooling mean or --pooling cls")
+        return SentenceModules(["cls"], [simcse_head], normalize=False)
+    return SentenceModules([pooling], [], normalize=False)
+
+
+def _named_simcse(label: str) -> bool:
+    """By the model's own name, or that of its folder in the hub's cache; folders above may be called anything."""
+    *above, name = Path(label).parts
+    return any("simcse" in part.lower() for part in [name, *(p for p in above if p.startswith("models--"))])
+
+
+def read_modules(folder: Path, tokens: int) -> SentenceModules | None:
+    """What follows the transformer of a folder; None where it has no list of modules.
+
+    Args:
+        folder: of the whole model.
+        tokens: how many its tokenizer has.
+
+    Raises:
+        InputError: if a module cannot be read, or they are in an order that is not possible here.
+    """
+    modes: list[str] = []
+    dense: list[Dense] = []
+    normalize = False
+    weights: Tensor | None = None
+    modules = listed_modules(folder)
+    for kind, path in ((module.kind, module.path) for module in modules):
+        if kind in ("Dense", "Normalize") and not modes:
+            raise InputError(
+                f"{folder} has a {kind} module before its Pooling", "only sentence vectors can be projected"
+            )
+        if kind == "WordWeights":
+            if modes or weights is not None:
+                raise InputError(f"{folder} has a WordWeights module that is not before its Pooling, or two of them")
+            weights = load_token_weights(path, tokens)
+        elif kind == "Pooling":
+            modes = _pooling_modes(path, folder)
+        elif kind == "Dense":
+            if normalize:
+                raise InputError(f"{folder} normalises before a Dense layer", "only the last module may normalise")
+            dense.append(_load_dense(path))
+        elif kind == "Normalize":
+            normalize = True
+    if not modules:
+        return None
+    if not modes:
+        raise InputError(f"{folder}/modules.json names no Pooling module")
+    if weights is not None and modes != ["mean"]:
+        raise InputError(f"{folder} weighs tokens before pooling {', '.join(modes)}", "only a mean can be weighted")
+    return SentenceModules(modes, dense, normalize, weights)
+
+
+def _pooling_modes(folder: Path, whole: Path) -> list[str]:
+    config = read_json(folder / "config.json")
+    if not isinstance(config, dict):
+        raise InputError(f"{folder}/config.json does not describe a Pooling module")
+    if "pooling_mode" in config:
+        given = config["pooling_mode"]
+        modes = given if isinstance(given, list) else [given]
+    else:
+        modes = [mode for mode, key in POOLING_KEYS.items() if config.get(key)]
+    if config.get("include_prompt") is False and default_prompt(whole):
+        raise InputError(f"{folder} leaves the prompt out of the pooling", "such models cannot be used here yet")
+    unknown = [mode for mode in modes if mode not in MODES]
+    if unknown or not modes or len(modes) > len(MODES):
+        raise InputError(f"{folder}: pooling {unknown or 'of no kind'}", f"known: {', '.join(MODES)}")
+    return modes
+
+
+def _load_dense(folder: Path) -> Dense:
+    config = read_json(folder / "config.json")
+    activation = _check_dense(config, folder)
+    tensors = module_weights(folder)
+    given = (config["out_features"], config["in_features"])
+    found = tuple(tensors["linear.weight"].shape) if "linear.weight" in tensors else ()
+    if found != given:
+        raise InputError(
+            f"{folder}: the weights of the Dense layer have the shape {found}, its configuration says {given}",
+            "is the configuration that of these weights?",
+        )
+    with reading(f"the weights of {folder} cannot be read"):
+        layer = Dense(*reversed(given), bias=config.get("bias", True), activation=activation)
+        layer.load_state_dict(tensors)
+    return layer
+
+
+def _check_dense(config: Any, folder: Path) -> str:
+    """The name of the activation, if this is a layer that we have."""
+    widths = [config.get(key) for key in ("in_features", "out_features")] if isinstance(config, dict) else []
+    if not widths or not all(type(width) is int and width > 0 for width in widths):
+        raise InputError(f"{folder}/config.json does not describe a Dense layer")
+    if not isinstance(config.get("bias", True), bool):
+        raise InputError(f"{folder}/config.json: bias must be true or false")
+    activation = str(config.get("activation_function", "torch.nn.modules.activation.Tanh")).rsplit(".", 1)[-1]
+    given = (config.get("module_input_name"), config.get("module_output_name"))
+    if activation not in ACTIVATIONS or config.get("use_residual") or any(n not in (None, SENTENCE) for n in given):
+        raise InputError(
+            f"{folder}: a Dense layer with {activation} that cannot be read",
+            f"known are layers over sentence vectors, without residual, with {', '.join(ACTIVATIONS)}",
+        )
+    return activation

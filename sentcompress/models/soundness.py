@@ -1,0 +1,65 @@
+"""Whether a model that was loaded can be used: its numbers, widths and tokens, and one text through it."""
+
+from __future__ import annotations
+
+import torch
+
+from sentcompress.errors import InputError
+from sentcompress.models.encoder import Encoder
+from sentcompress.models.finite_tensors import unsound
+from sentcompress.models.library_errors import reading
+
+# What a model is tried with.
+TRIAL = "a word"
+DAMAGED = "is it damaged, or saved from a training that failed?"
+
+
+def check_sound(encoder: Encoder, label: str) -> None:
+    """Refuse a model that could give no vectors, or none of numbers.
+
+    Args:
+        encoder: on the CPU, in eval mode.
+        label: the name to show.
+
+    Raises:
+        InputError: if it has a weight that is NaN or infinite, parts that do not fit together, tokens that its table
+            does not have; or if a short text does not get a vector.
+    """
+    _check_numbers(encoder, label)
+    with reading(f"{label} cannot be used"), torch.inference_mode():
+        _check_widths(encoder, label)
+        _check_tokens(encoder, label)
+        ids = torch.tensor(encoder.tokenize([TRIAL]))
+        vector = encoder(ids, torch.ones_like(ids))
+    if vector.shape != (1, encoder.dimension):
+        raise InputError(f"{label} gives something of the shape {tuple(vector.shape)}, not one vector a text")
+    if not torch.isfinite(vector).all():
+        raise InputError(f"{label} gives a vector with NaN or infinite values", DAMAGED)
+
+
+def _check_numbers(encoder: Encoder, label: str) -> None:
+    if found := unsound({**dict(encoder.named_parameters()), **dict(encoder.named_buffers())}):
+        raise InputError(f"the weights of {label} have NaN or infinite values: {found}", DAMAGED)
+
+
+def _check_widths(encoder: Encoder, label: str) -> None:
+    width, before = encoder.pooled_dimension, "its pooling"
+    for layer in encoder.dense_layers:
+        if layer.linear.in_features != width:
+            raise InputError(
+                f"{label} has a Dense layer for {layer.linear.in_features} dimensions after {before}, which gives "
+                f"{width}",
+                "are its modules those of one model?",
+            )
+        width, before = layer.linear.out_features, "another one"
+
+
+def _check_tokens(encoder: Encoder, label: str) -> None:
+    rows = int(encoder.transformer.get_input_embeddings().num_embeddings)  # type: ignore[operator]
+    vocabulary = encoder.tokenizer.get_vocab()
+    numbers = [*vocabulary.values(), int(encoder.tokenizer.pad_token_id or 0), *encoder.tokenize([TRIAL])[0]]
+    if not 0 <= min(numbers) <= max(numbers) < rows:
+        raise InputError(
+            f"the tokenizer of {label} has the token {max(numbers)}, and the model a table of {rows} tokens",
+            "are the tokenizer and the weights of one model?",
+        )

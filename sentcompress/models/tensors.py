@@ -1,0 +1,56 @@
+"""The tensors in the files of a model folder."""
+
+from __future__ import annotations
+
+import pickle
+from pathlib import Path
+
+import torch
+from safetensors.torch import load_file
+from torch import Tensor
+
+from sentcompress.errors import InputError
+from sentcompress.models.library_errors import first_line, reading
+from sentcompress.models.model_files import weight_files
+
+
+def module_weights(folder: Path) -> dict[str, Tensor]:
+    """The tensors of one module of a model folder, float32.
+
+    Raises:
+        InputError: if they are missing or damaged, or are not all of real numbers.
+    """
+    files = weight_files(folder)
+    if not files:
+        raise InputError(
+            f"the weights of {folder} cannot be read: there are none",
+            "it needs model.safetensors (or pytorch_model.bin); was the download complete?",
+        )
+    tensors: dict[str, Tensor] = {}
+    for path in files:
+        with reading(f"the weights of {folder} cannot be read"):
+            tensors |= plain_tensors(path) if path.suffix == ".bin" else load_file(path)
+    for name, tensor in tensors.items():
+        if not tensor.is_floating_point():
+            raise InputError(f"the weights of {folder} cannot be read: {name} holds {tensor.dtype}, no real numbers")
+    return {name: tensor.float() for name, tensor in tensors.items()}
+
+
+def plain_tensors(path: Path, device: str = "cpu") -> dict[str, Tensor]:
+    """The tensors of a pickled file, which would run code if it were opened as anything but plain tensors.
+
+    Raises:
+        InputError: if there is anything else in it.
+    """
+    try:
+        found = dict(torch.load(path, map_location=device, weights_only=True))
+        others = [name for name, tensor in found.items() if not isinstance(tensor, Tensor)]
+        reason = f"{others[0]} is none" if others else None
+    except (pickle.UnpicklingError, RuntimeError, EOFError, ValueError, TypeError, LookupError) as error:
+        reason = first_line(error)
+    if reason:
+        raise InputError(
+            f"{path} is not a file of plain tensors: {reason}",
+            "it was not opened, since it could run code; convert it to safetensors where you trust it",
+        )
+    return found

@@ -1,0 +1,197 @@
+"""The commands that are run, as small as they can be, and the work directory that each starts from."""
+
+from __future__ import annotations
+
+import json
+import shutil
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from distilling import write_dev
+from tiny_models import make_sentences, make_tiny_model
+
+TRAINING = (
+    "--epochs 2 --batch-size 8 --max-steps 4 --eval-every 2 --lr 1e-2 --dtype float32 --device cpu "
+    "--checkpoint-every 0 --dev dev.tsv"
+).split()
+DISTILL = ["distill", "--method", "hpd", "--student", "teacher:1", "--dim", "4", "--name", "s", *TRAINING]
+RECIPE = """
+title = "A short chain"
+
+[inputs]
+text = "sentences"
+
+[[stage]]
+command = "augment"
+inputs = ["${text}"]
+wordnet = 0
+back-translate = 0
+name = "lines"
+
+[[stage]]
+command = "teacher-embed"
+teacher = "model"
+sentences = "lines"
+name = "lines"
+dtype = "float32"
+
+[[stage]]
+command = "fit-pca"
+dim = 2
+teacher-vectors = "lines"
+name = "lines"
+"""
+
+
+@dataclass(frozen=True)
+class Reversal:
+    """An augmentation in WordNet's place that needs no data and no process of its own: the words back to front."""
+
+    source = "wordnet"
+    summary = "words back to front"
+    in_workers = False
+
+    def describe(self) -> dict[str, str]:
+        return {"words": "back to front"}
+
+    def load(self) -> Reversal:
+        return self
+
+    def augment(self, texts: Sequence[str], first_row: int, copy: int) -> list[str]:
+        return [" ".join([*reversed(text.split()), *["fresh"] * copy]) for text in texts]
+
+
+@dataclass(frozen=True)
+class Stage:
+    """A command whose operations are to be disturbed.
+
+    Attributes:
+        words: the command without --work; relative paths are of the folder that it is run in.
+        makes: `kind/name` of its artifact; "" when it writes elsewhere.
+        needs: the artifacts, of those that `prepare` makes, that are there when it starts.
+        before: a command that has made another artifact of the same name.
+        force: the fault hits the command with --force, over a finished artifact.
+        slow: takes seconds; only chosen by name.
+    """
+
+    name: str
+    words: Sequence[str]
+    makes: str = ""
+    needs: Sequence[str] = ()
+    before: Sequence[str] = ()
+    force: bool = False
+    slow: bool = False
+
+
+VECTORS = ("sentences/main", "teacher-vectors/main")
+PROJECTED = (*VECTORS, "projections/pca-4")
+STUDENT = (*PROJECTED, "students/s")
+MEASURED = (*STUDENT, "evaluations/sts-s")
+
+# What is made once, in this order, for the others to start from.
+BASE: Sequence[Sequence[str]] = (
+    "augment lines.txt --wordnet 0 --back-translate 0 --name main".split(),
+    "augment nli.csv --wordnet 0 --back-translate 0 --name nli".split(),
+    "teacher-embed --teacher model --sentences main --name main --dtype float32".split(),
+    "fit-pca --dim 4 --teacher-vectors main --name pca-4".split(),
+    DISTILL,
+    "eval-sts --sts sts.tsv --model s --compare model --bootstrap 0 --name sts-s".split(),
+)
+PLAIN = (
+    Stage("augment", "augment nli.csv --wordnet 2 --back-translate 0 --workers 1 --name a".split(), "sentences/a"),
+    Stage("teacher-embed", [*BASE[2][:-3], "v", *BASE[2][-2:]], "teacher-vectors/v", ["sentences/main"]),
+    Stage("fit-pca", "fit-pca --dim 3 --name p".split(), "projections/p", VECTORS),
+    Stage("train-teacher", "train-teacher --model model --triplets nli.csv --name t".split() + TRAINING, "teachers/t"),
+    Stage("distill", DISTILL, "students/s", PROJECTED),
+    Stage(
+        "finetune",
+        ["finetune", "--model", "model", "--sentences", "nli", "--dim", "4", "--name", "f", *TRAINING],
+        "students/f",
+        ["sentences/nli"],
+    ),
+    Stage("whiten", "whiten --model model --dim 3 --name w".split(), "students/w", ["sentences/main"]),
+    Stage("weigh-tokens", "weigh-tokens --model model --name wt".split(), "students/wt", ["sentences/main"]),
+    Stage("average", "average model other --name avg".split(), "students/avg"),
+    Stage(
+        "mine-negatives",
+        "mine-negatives --model model --sentences nli --negatives 2 --name mined".split(),
+        "sentences/mined",
+        ["sentences/nli"],
+    ),
+    Stage("eval-sts", "eval-sts --sts sts.tsv --model s --bootstrap 10 --name e".split(), "evaluations/e", STUDENT),
+    Stage(
+        "eval-retrieval",
+        "eval-retrieval --collection beir --model model --compare other --index flat,hnsw "
+        "--rounds 1 --depth 10 --name r".split(),
+        "evaluations/r",
+    ),
+    Stage(
+        "eval-transfer",
+        "eval-transfer --tasks tasks --model model --folds 2 --bootstrap 0 --name x".split(),
+        "evaluations/x",
+    ),
+    Stage(
+        "eval-fidelity",
+        "eval-fidelity --text lines.txt --model model --compare other --bootstrap 0 --name y".split(),
+        "evaluations/y",
+    ),
+    Stage(
+        "bench",
+        "bench --model model --against none --text lines.txt --count 4 --single 2 --rounds 1 "
+        "--runtimes float32 --no-memory --device cpu --name b".split(),
+        "evaluations/b",
+    ),
+    Stage("export", "export --no-onnx --model s --name s".split(), "exports/s", MEASURED),
+    Stage("export-onnx", "export --model s --name s".split(), "exports/s", MEASURED, slow=True),
+    Stage("encode", "encode lines.txt --model model --dtype float32 -o box/out/vectors.npy".split()),
+    Stage("report", ["report"], "", MEASURED),
+    Stage("run", "run chain.toml --input text=lines.txt".split(), "projections/lines"),
+)
+OTHER = {"fit-pca": "fit-pca --dim 2 --name p", "whiten": "whiten --model model --dim 2 --name w"}
+
+
+def all_stages() -> list[Stage]:
+    """Every command over an empty place, and those that make an artifact over an older one as well."""
+    found = list(PLAIN)
+    for stage in PLAIN:
+        if stage.makes and not stage.slow and stage.name != "run":
+            found.append(Stage(f"{stage.name}+force", stage.words, stage.makes, stage.needs, stage.words, force=True))
+        if stage.name in OTHER:
+            before = OTHER[stage.name].split()
+            found.append(Stage(f"{stage.name}+other", stage.words, stage.makes, stage.needs, before))
+    return found
+
+
+def write_inputs(folder: Path) -> None:
+    """Models, sentences, graded pairs, triplets, a collection, a task and a recipe: a dozen of each."""
+    texts = make_sentences(40, seed=1)
+    for name, seed in (("model", 0), ("other", 1)):
+        make_tiny_model(folder / name, layers=1, width=8, seed=seed)
+    (folder / "lines.txt").write_text("\n".join(texts[:20]) + "\n", encoding="utf-8")
+    triplets = [",".join(texts[start : start + 3]) for start in range(0, 36, 3)]
+    (folder / "nli.csv").write_text("\n".join(["sent0,sent1,hard_neg", *triplets]) + "\n", encoding="utf-8")
+    write_dev(folder / "dev.tsv", texts[20:30])
+    write_dev(folder / "sts.tsv", texts[28:40])
+    task = folder / "tasks" / "MR" / "all.tsv"
+    task.parent.mkdir(parents=True)
+    task.write_text("".join(f"{row % 2}\t{text}\n" for row, text in enumerate(texts[:12])), encoding="utf-8")
+    beir = folder / "beir"
+    (beir / "qrels").mkdir(parents=True)
+    for name, rows in (("corpus", texts[:12]), ("queries", texts[12:16])):
+        lines = [json.dumps({"_id": f"{name[0]}{row}", "title": "", "text": text}) for row, text in enumerate(rows)]
+        (beir / f"{name}.jsonl").write_text("\n".join(lines) + "\n", encoding="utf-8")
+    judged = "".join(f"q{row}\tc{2 * row}\t1\n" for row in range(4))
+    (beir / "qrels" / "test.tsv").write_text(f"query-id\tcorpus-id\tscore\n{judged}", encoding="utf-8")
+    (folder / "chain.toml").write_text(RECIPE, encoding="utf-8")
+
+
+def lay_out(stage: Stage, made: Path, box: Path, run: Callable[[Sequence[str]], None]) -> None:
+    """Fill the empty box with what `stage` starts from; `made` is the work directory that BASE filled."""
+    work = box / "work"
+    (box / "out").mkdir(parents=True)
+    work.mkdir()
+    for reference in stage.needs:
+        shutil.copytree(made / reference, work / reference)
+    if stage.before:
+        run(stage.before)

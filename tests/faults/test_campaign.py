@@ -1,0 +1,63 @@
+"""A sample of the campaign: some faults in every stage, none of which leaves a trace."""
+
+from __future__ import annotations
+
+import os
+import random
+from collections import Counter
+
+import pytest
+
+from faults.campaign import Pool, choose, run_campaign
+from faults.disk import STATES
+from faults.shim import Fault
+from faults.stages import all_stages
+from faults.trials import Trial
+
+# As many as take about a minute on two cores; `make faults` makes 10,000.
+RUNS = 300
+SEED = "SENTCOMPRESS_FAULTS_SEED"
+
+
+def test_no_fault_leaves_a_trace(pool: Pool, capsys: pytest.CaptureFixture[str]) -> None:
+    seed = int(os.environ.get(SEED) or random.SystemRandom().randrange(10**6))
+    result = run_campaign(pool, choose(pool.kinds, RUNS, seed), seed)
+    with capsys.disabled():
+        print(f"\nfaults ({SEED}={seed} for the same again): {result.totals()}")
+    assert [f"{found}: --trial '{trial.as_json()}'" for trial, found in result.failures] == []
+    assert (result.runs, result.stuck) == (RUNS, 0)
+    assert {stage for stage, _, _ in result.hits} == set(pool.kinds)
+
+
+def test_every_operation_comes_with_every_outcome() -> None:
+    kinds = {"one": ["mkdir", "create", "write", "fsync", "rename", "fsync-folder"], "two": ["write", "unlink"] * 20}
+    total = len(choose(kinds, 1, 0)) and 6 * 10 + 4 - 2 + 20 * (10 + 8) + 4
+    trials = choose(kinds, total, seed=7)
+    assert len({(trial.stage, trial.first) for trial in trials}) == total
+    assert trials == choose(kinds, total, seed=7)
+    assert trials != choose(kinds, total, seed=8)
+    # each operation once before any comes again
+    assert {trial.first.at for trial in trials if trial.stage == "two"} == set(range(41))
+    first = [trial.first.at for trial in trials if trial.stage == "two"][:41]
+    assert sorted(first) == list(range(41))
+    labels = Counter(trial.first.label for trial in trials if trial.stage == "one" and trial.first.at == 2)
+    assert labels == {
+        "kill-before": 1,
+        "kill-after": 1,
+        "ENOSPC once": 1,
+        "ENOSPC always": 1,
+        "EIO once": 1,
+        "EIO always": 1,
+        "torn": len(STATES),
+    }
+
+
+def test_a_trial_survives_as_text() -> None:
+    trial = Trial("fit-pca", Fault(3, "fail-once", "EIO", half=True), Fault(1, "kill-after", torn="least"), seed=9)
+    assert Trial.from_json(trial.as_json()) == trial
+
+
+def test_every_command_that_writes_is_disturbed() -> None:
+    from sentcompress.cli.main import COMMANDS
+
+    assert {stage.words[0] for stage in all_stages()} == set(COMMANDS) - {"status", "methods"}

@@ -1,0 +1,141 @@
+"""Ctrl-C and SIGTERM at every moment: two lines, the right code, no traceback."""
+
+from __future__ import annotations
+
+import os
+import random
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+from sentcompress.signals import ENDS, GO_ON
+
+ROOT = Path(__file__).resolve().parents[1]
+BOTH = pytest.mark.parametrize("sent", [signal.SIGINT, signal.SIGTERM], ids=lambda number: number.name)
+START = "from sentcompress.__main__ import main; import sys, os, signal; send = lambda n: os.kill(os.getpid(), n); "
+
+
+def told(sent: signal.Signals) -> tuple[int, str]:
+    reason, code = ENDS[sent]
+    return code, f"error: {reason}\nhelp:  {GO_ON}\n"
+
+
+def outcome(code: str, folder: Path, *arguments: str, modules: Path | None = None) -> tuple[int, str]:
+    """Of a process that runs this Python code; `modules` are found before the real ones."""
+    path = os.pathsep.join(map(str, [*([modules] if modules else []), ROOT]))
+    command = [sys.executable, "-c", code, *arguments]
+    environment = {**os.environ, "PYTHONPATH": path}
+    done = subprocess.run(command, capture_output=True, text=True, env=environment, cwd=folder, timeout=100)
+    return done.returncode, done.stderr
+
+
+@BOTH
+def test_while_the_modules_of_the_command_line_are_loaded(sent: signal.Signals, tmp_path: Path) -> None:
+    (tmp_path / "typer.py").write_text(f"import os\nos.kill(os.getpid(), {int(sent)})\n")
+    assert outcome(START + "main()", tmp_path, "status", modules=tmp_path) == told(sent)
+
+
+@BOTH
+def test_while_the_commands_are_put_together(sent: signal.Signals, tmp_path: Path) -> None:
+    code = "import typer; typer.main.get_command = lambda app: send(%d); main()"
+    assert outcome(START + code % sent, tmp_path, "status") == told(sent)
+
+
+WORK = """
+from sentcompress.stages import status
+def run(*_):
+    {}
+    open("went-on", "w").close()
+    return []
+status.run = run
+main()
+"""
+
+
+def while_working(what: str, folder: Path) -> tuple[int, str]:
+    return outcome(START + WORK.format(what), folder, "status", "--work", str(folder))
+
+
+@BOTH
+def test_while_it_works_files_are_put_in_order(sent: signal.Signals, tmp_path: Path) -> None:
+    what = "from sentcompress.atomic import written\n    from pathlib import Path\n"
+    what += f"    with written(Path('result')) as path: path.touch(); send({int(sent)})"
+    assert while_working(what, tmp_path) == told(sent)
+    assert list(tmp_path.iterdir()) == []
+
+
+@BOTH
+def test_an_import_is_ended_first(sent: signal.Signals, tmp_path: Path) -> None:
+    """An exception inside would be lost where a library tries an import and goes on without it."""
+    (tmp_path / "careless.py").write_text(
+        f"import os, time\nos.kill(os.getpid(), {int(sent)})\ntime.sleep(0.1)\nopen('loaded', 'w').close()\n"
+    )
+    what = "import time\n    try:\n        import careless\n    except BaseException:\n        pass\n    time.sleep(5)"
+    assert outcome(START + WORK.format(what), tmp_path, "status", "--work", ".", modules=tmp_path) == told(sent)
+    assert (tmp_path / "loaded").exists()
+    assert not (tmp_path / "went-on").exists()
+
+
+@BOTH
+def test_what_is_raised_in_a_destructor_is_raised_again(sent: signal.Signals, tmp_path: Path) -> None:
+    what = f"import time\n    class Last:\n        def __del__(self): send({int(sent)}); time.sleep(0)\n"
+    what += "    last = Last()\n    del last\n    time.sleep(5)"
+    assert while_working(what, tmp_path) == told(sent)
+    assert not (tmp_path / "went-on").exists()
+
+
+@BOTH
+def test_a_second_one_ends_the_clearing_up(sent: signal.Signals, tmp_path: Path) -> None:
+    what = f"try: send({int(sent)})\n    finally: send({int(sent)}); open('cleared', 'w').close()"
+    assert while_working(what, tmp_path) == told(sent)
+    assert list(tmp_path.iterdir()) == []
+
+
+@BOTH
+def test_while_libraries_are_put_away_at_the_exit(sent: signal.Signals, tmp_path: Path) -> None:
+    what = f"import atexit; atexit.register(lambda: send({int(sent)}))"
+    assert while_working(what, tmp_path) == told(sent)
+
+
+@BOTH
+def test_when_the_interpreter_itself_ends_it_is_too_late(sent: signal.Signals, tmp_path: Path) -> None:
+    """The work is done, and its exit code says so; the interpreter has given the signals back by then."""
+    what = "import os, sys\n    class Last:\n"
+    what += f"        def __del__(self, kill=os.kill, own=os.getpid()): kill(own, {int(sent)})\n    sys.last = Last()"
+    assert while_working(what, tmp_path) == (0, "")
+
+
+def test_in_a_background_shell_an_interrupt_stays_ignored(tmp_path: Path) -> None:
+    code = f"signal.signal(signal.SIGINT, signal.SIG_IGN); {START}{WORK.format(f'send({int(signal.SIGINT)})')}"
+    assert outcome(f"import signal; {code}", tmp_path, "status", "--work", ".") == (0, "")
+    assert (tmp_path / "went-on").exists()
+
+
+READY = """
+from sentcompress import signals
+install = signals.install
+def installed():
+    install()
+    os.write(1, b"ready")
+signals.install = installed
+main()
+"""
+
+
+@BOTH
+def test_at_random_moments(sent: signal.Signals, tmp_path: Path) -> None:
+    """From the moment on in which signals are ours; before, Python itself is starting."""
+    draw = random.Random(int(sent))
+    command = [sys.executable, "-c", START + READY, "status", "--work", str(tmp_path)]
+    for _ in range(6):
+        with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, cwd=ROOT) as process:
+            assert process.stdout is not None
+            assert process.stdout.read(5) == b"ready"
+            time.sleep(draw.uniform(0, 0.4))
+            process.send_signal(sent)
+            _, err = process.communicate(timeout=60)
+        assert (process.returncode, err.decode()) in (told(sent), (0, ""))
