@@ -14,6 +14,7 @@ from sentcompress.errors import InputError
 LARGEST_DOCUMENT = 256 * 2**20
 # Makes the value of one JSON object from its keys and values, in their order, repeated keys included.
 MakeObject = Callable[[list[tuple[str, Any]]], Any]
+BROKEN = "fix the file, or copy it again from where it came"
 
 
 def read_json(path: Path, make_object: MakeObject | None = None) -> Any:
@@ -33,7 +34,7 @@ def read_json(path: Path, make_object: MakeObject | None = None) -> Any:
     except (FileNotFoundError, NotADirectoryError):
         raise InputError(f"{path} is missing", "is the folder complete?") from None
     except IsADirectoryError:
-        raise InputError(f"{path} is a folder, not a JSON file") from None
+        raise InputError(f"{path} is a folder, not a JSON file", "name a file") from None
 
 
 def parse_json(text: str | bytes, place: str, make_object: MakeObject | None = None) -> Any:
@@ -47,11 +48,11 @@ def parse_json(text: str | bytes, place: str, make_object: MakeObject | None = N
         decoded = text if isinstance(text, str) else text.decode("utf-8-sig")
         return json.loads(decoded, object_pairs_hook=make_object)
     except UnicodeDecodeError as error:
-        raise InputError(f"{place} is not UTF-8 (byte {error.start + 1})") from None
+        raise InputError(f"{place} is not UTF-8 (byte {error.start + 1})", BROKEN) from None
     except ValueError as error:
-        raise InputError(f"{place} is not valid JSON: {error}") from None
+        raise InputError(f"{place} is not valid JSON: {error}", BROKEN) from None
     except RecursionError:
-        raise InputError(f"{place} is nested too deeply to be read as JSON") from None
+        raise InputError(f"{place} is nested too deeply to be read as JSON", BROKEN) from None
 
 
 def to_json(document: Any, *, indent: int | None = 1, ascii_only: bool = True) -> str:

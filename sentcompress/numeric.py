@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import math
+from typing import TypeVar
 
+Value = TypeVar("Value")
 NOT_DEFINED = "not defined"
 
 
@@ -15,6 +17,11 @@ def at_least(value: float, least: float) -> bool:
 def at_most(value: float, most: float) -> bool:
     """Whether a finite value is no larger than `most`."""
     return math.isfinite(value) and value <= most
+
+
+def measured(value: Value | None) -> Value | str:
+    """What is shown of something that was measured: NOT_DEFINED for None, or no text, where there was no value."""
+    return NOT_DEFINED if value is None or value == "" else value
 
 
 def figure(value: float | None, form: str) -> str:

@@ -14,6 +14,7 @@ from typing import Any
 from sentcompress.atomic import MANIFEST
 from sentcompress.documents import finite, parse_json, to_json
 from sentcompress.errors import DamagedError, InputError
+from sentcompress.plain_text import shell_word
 
 # Holds timings, which differ between two runs that are otherwise equal; it is no part of the digest.
 LOG = "log.jsonl"
@@ -181,8 +182,10 @@ class Artifact:
 
 def damaged(artifact: Artifact, what: str) -> DamagedError:
     """The error for an artifact that cannot be used as it is."""
-    command = artifact.manifest["command"]
-    return DamagedError(f"{artifact.reference} is damaged: {what}", f"run: sentcompress {command} again with --force")
+    return DamagedError(
+        f"{artifact.reference} is damaged: {what}",
+        f"run again with --force: sentcompress {shell_word(artifact.manifest['command'])}",
+    )
 
 
 def read_artifact(folder: Path, target: Path) -> Artifact:

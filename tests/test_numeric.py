@@ -6,7 +6,7 @@ import math
 
 import pytest
 
-from sentcompress.numeric import at_least, at_most, figure
+from sentcompress.numeric import at_least, at_most, figure, measured
 
 
 @pytest.mark.parametrize("value", [math.nan, math.inf, -math.inf])
@@ -23,3 +23,9 @@ def test_numbers_are_compared_and_shown() -> None:
     assert not at_most(1.1, 1.0)
     assert figure(1.005, "+.1f") == "+1.0"
     assert figure(None, ".2f") == "not defined"
+
+
+def test_what_was_measured_without_a_value_is_not_left_blank() -> None:
+    assert measured(None) == measured("") == "not defined"
+    assert measured(0.0) == 0.0
+    assert measured("1.5") == "1.5"

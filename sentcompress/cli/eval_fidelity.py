@@ -11,6 +11,7 @@ import typer
 from sentcompress.artifacts import WorkDirectory
 from sentcompress.cli import options
 from sentcompress.cli.intervals import short, shown
+from sentcompress.numeric import measured
 
 # Characters of a sentence that a table shows.
 SHOWN = 60
@@ -103,7 +104,7 @@ def _agreement(result: Mapping[str, Any]) -> dict[str, Any]:
         f"shared of {near['k']} nearest neighbours": _share(near["overlap"], near["interval"])
         + f"; by chance {100 * near['by_chance']:.1f}%",
         f"its nearest among the {near['k']} nearest": _share(near["nearest_found"], near["nearest_found_interval"]),
-        "Spearman of all similarities": result["spearman_of_similarities"],
+        "Spearman of all similarities": measured(result["spearman_of_similarities"]),
         "cosine of each sentence": result["cosine_is_to"],
     }
     if cosine:
@@ -136,7 +137,7 @@ def _shapes(ours: Mapping[str, Any], other: Mapping[str, Any]) -> list[list[Any]
     return [
         ["dimensions", *(of["dimension"] for of in both)],
         *([name, *(of["tokens"] and 100 * of["tokens"][key] for of in both)] for name, key in tokens.items()),
-        *([name, *(of[key] for of in both)] for name, key in measures.items()),
+        *([name, *(measured(of[key]) for of in both)] for name, key in measures.items()),
     ]
 
 

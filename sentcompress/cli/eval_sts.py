@@ -10,6 +10,7 @@ import typer
 from sentcompress.artifacts import WorkDirectory
 from sentcompress.cli import options
 from sentcompress.cli.intervals import short, shown
+from sentcompress.numeric import measured
 
 
 def command(
@@ -79,10 +80,11 @@ def _table(result: Mapping[str, Any]) -> tuple[list[str], list[list[Any]]]:
     columns = ["set", "pairs", short(result["model"]["label"]), "95%", "Pearson"]
     if "compare" in result:
         columns += [short(result["compare"]["label"]), "95%", "Pearson", "difference", "95%", "% kept"]
-    rows = [_cells(line, len(columns)) for line in _lines(result)]
+    asked = bool(result["protocol"]["bootstrap"])
+    rows = [_cells(line, len(columns), asked) for line in _lines(result)]
     if len(result["sets"]) > 1:
         mean, pairs = result["mean"], sum(found["pairs"] for found in result["sets"])
-        rows.append(_cells({"name": "mean of sets", "pairs": pairs, **_as_line(mean)}, len(columns)))
+        rows.append(_cells({"name": "mean of sets", "pairs": pairs, **_as_line(mean)}, len(columns), asked))
     return columns, rows
 
 
@@ -102,22 +104,25 @@ def _lines(result: Mapping[str, Any]) -> Iterator[Mapping[str, Any]]:
             yield {**subset, "name": f"  {subset['name']}"}
 
 
-def _cells(line: Mapping[str, Any], width: int) -> list[Any]:
-    cells = [line["name"], line["pairs"], *_scores(line["model"]), *_scores(line.get("compare"))]
+def _cells(line: Mapping[str, Any], width: int, asked: bool) -> list[Any]:
+    """A line's cells; `asked` says whether there should be intervals."""
+    cells = [line["name"], line["pairs"]]
+    for role in ("model", "compare"):
+        score = line.get(role) or {}
+        cells += [
+            measured(score.get("spearman_cosine")),
+            shown(score.get("spearman_cosine_interval"), asked=asked),
+            # The mean of the sets has none.
+            score.get("pearson_cosine"),
+        ]
     difference = line.get("difference") or {}
     value = difference.get("spearman_cosine")
     cells += [
-        None if value is None else f"{value:+.2f}",
-        shown(difference.get("spearman_cosine_interval"), signed=True),
-        line["share_kept"],
+        measured(None if value is None else f"{value:+.2f}"),
+        shown(difference.get("spearman_cosine_interval"), signed=True, asked=asked),
+        measured(line["share_kept"]),
     ]
     return cells[:width]
-
-
-def _scores(score: Mapping[str, Any] | None) -> list[Any]:
-    score = score or {}
-    interval = shown(score.get("spearman_cosine_interval"))
-    return [score.get("spearman_cosine"), interval, score.get("pearson_cosine")]
 
 
 def _spread_table(result: Mapping[str, Any], spread: Mapping[str, Any]) -> tuple[list[str], list[list[Any]]]:

@@ -11,6 +11,7 @@ import typer
 from sentcompress.artifacts import WorkDirectory
 from sentcompress.cli import options
 from sentcompress.cli.intervals import short, shown
+from sentcompress.numeric import measured
 
 
 def command(
@@ -100,5 +101,5 @@ def _cells(line: Mapping[str, Any], score: str, compared: bool) -> list[Any]:
     if compared:
         other, difference = line["compare"], line["difference"]
         cells += [other[score], shown(other[interval])]
-        cells += [f"{difference[score]:+.2f}", shown(difference[interval], signed=True), line["share_kept"]]
+        cells += [f"{difference[score]:+.2f}", shown(difference[interval], signed=True), measured(line["share_kept"])]
     return cells

@@ -10,6 +10,8 @@ from collections.abc import Iterator
 from pathlib import Path
 
 FULL = ("the disk is full", "what was finished is kept; free some space and run the same command again")
+BROKEN_HINT = "check the disk; what was finished is kept, and the same command goes on with it"
+SYSTEM_HINT = "what was finished is kept; once the cause is removed, the same command goes on with it"
 LIMIT_HINT = "raise the limit (ulimit -f), or choose another disk"
 DEFECT_HINT = "this is a defect of sentcompress; SENTCOMPRESS_DEBUG=1 shows where it happened"
 # safetensors and tokenizers keep the number in their words only.
@@ -33,8 +35,10 @@ def explain(error: Exception) -> tuple[str, str | None]:
         return _too_large(error) if limited else FULL
     if numbers and numbers[0] in (errno.EROFS, errno.EACCES, errno.EPERM):
         return _forbidden(error, numbers[0])
-    if isinstance(error, OSError):
-        return f"{error.strerror}: {error.filename}" if error.strerror and error.filename else text, None
+    if errno.EIO in numbers:
+        return f"the disk could not read or write: {_place(error)}", BROKEN_HINT
+    if isinstance(error, OSError) or OS_ERROR.search(text):
+        return _place(error), SYSTEM_HINT
     if isinstance(error, MemoryError) or type(error).__name__ == "OutOfMemoryError" or "can't allocate memory" in text:
         return f"out of memory: {text.splitlines()[0]}", "use a smaller --batch-size or --batch-tokens"
     return f"{type(error).__name__}: {text.splitlines()[0]}", DEFECT_HINT
@@ -53,6 +57,12 @@ def _numbers(error: BaseException) -> Iterator[int]:
         elif cause is error:
             yield 0  # the permissions of an earlier error explain nothing
         cause = cause.__cause__ or cause.__context__
+
+
+def _place(error: Exception) -> str:
+    """What the system said, and of which file."""
+    name, said = getattr(error, "filename", None), getattr(error, "strerror", None)
+    return f"{said}: {name}" if said and name else str(error).strip().splitlines()[0]
 
 
 def _too_large(error: Exception) -> tuple[str, str]:

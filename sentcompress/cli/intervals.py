@@ -4,11 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from sentcompress.numeric import measured
 
-def shown(interval: Sequence[float] | None, *, digits: int = 2, signed: bool = False) -> str | None:
-    """`79.81 to 84.05`; None where there is none."""
+
+def shown(
+    interval: Sequence[float] | None, *, digits: int = 2, signed: bool = False, asked: bool = False
+) -> str | None:
+    """`79.81 to 84.05`; where there is none, "not defined" if it was asked for, else None."""
     if interval is None:
-        return None
+        return measured(None) if asked else None
     low, high = (f"{value:{'+' if signed else ''}.{digits}f}" for value in interval)
     return f"{low} to {high}"
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import itertools
 import json
+import math
 import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -30,6 +31,7 @@ from rich.text import Text
 
 from sentcompress.artifacts import Artifact
 from sentcompress.documents import finite
+from sentcompress.numeric import NOT_DEFINED
 from sentcompress.plain_text import printable, printable_lines, printable_message
 from sentcompress.progress import Reporter
 from sentcompress.progress import Task as ProgressTask
@@ -149,6 +151,8 @@ def show(value: Any) -> str:
     if isinstance(value, int):
         return f"{value:,}"
     if isinstance(value, float):
+        if not math.isfinite(value):
+            return NOT_DEFINED
         if value == 0 or 0.01 <= abs(value) < 10_000:
             return f"{value:.4g}" if abs(value) < 10 else f"{value:,.2f}"
         return f"{value:,.0f}" if abs(value) >= 10_000 else f"{value:.2e}"
@@ -188,12 +192,16 @@ def print_table(
         header_style="bold",
     )
     for number, column in enumerate(columns):
-        numeric = bool(rows) and all(isinstance(row[number], int | float | None) for row in rows)
+        numeric = bool(rows) and all(_is_numeric(row[number]) for row in rows)
         justify: Literal["right", "left"] = "right" if numeric else "left"
         table.add_column(_text(column), justify=justify, overflow="fold", no_wrap=column in whole)
     for row in rows:
         table.add_row(*map(_cell, row))
     stdout().print(table)
+
+
+def _is_numeric(value: Any) -> bool:
+    return isinstance(value, int | float | None) or value == NOT_DEFINED
 
 
 def _box() -> Any:
@@ -243,14 +251,7 @@ def finished(artifact: Artifact, next_command: str | None, *, as_json: bool, qui
     if quiet or as_json:
         return
     console = Console(stderr=True, highlight=False)
-    word = "made " if _is_new(artifact.manifest["finished"]) else "there"
+    word = "made " if artifact.finished >= STARTED else "there"
     console.print(_text(f"{word} {artifact.path}"), soft_wrap=True)
     if next_command:
         console.print(_text(f"next  {next_command}"), soft_wrap=True)
-
-
-def _is_new(finished: str) -> bool:
-    try:
-        return datetime.fromisoformat(finished) >= STARTED
-    except (ValueError, TypeError):  # no date, or one without a time zone: none that this command has written
-        return False

@@ -2,22 +2,24 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 
 from sentcompress.corpora.collections import CHUNK, Collection, Corpus, DataSet
 from sentcompress.corpora.document_ids import DocumentIds
+from sentcompress.corpora.holding import batches
 from sentcompress.corpora.judgements import read_judgements, splits_of
 from sentcompress.corpora.splits import pick_split, stem
 from sentcompress.corpora.text_files import COMPRESSED, HALF_A_CHARACTER, format_extension, is_encodable, open_lines
+from sentcompress.documents import parse_json
 from sentcompress.errors import InputError
 
 LAYOUTS = (
     "BEIR: corpus.jsonl, queries.jsonl, qrels/*.tsv or qrels.tsv; "
     "MS MARCO: collection.tsv, queries.*.tsv, qrels.*.tsv; each may be .gz or .zst"
 )
+JSON_FORM = 'a line is {"_id": "1", "title": "", "text": "..."}'
 CORPUS = ("corpus.jsonl", "collection.jsonl", "collection.tsv", "corpus.tsv")
 
 
@@ -165,14 +167,7 @@ def _read_ids(path: Path, qrels: Path, found: _Found) -> DocumentIds:
 
 
 def _texts(path: Path) -> Iterator[list[str]]:
-    chunk: list[str] = []
-    for _, text in _rows(path):
-        chunk.append(text)
-        if len(chunk) == CHUNK:
-            yield chunk
-            chunk = []
-    if chunk:
-        yield chunk
+    return batches((text for _, text in _rows(path)), CHUNK, len)
 
 
 def _rows(path: Path) -> Iterator[tuple[str, str]]:
@@ -188,12 +183,9 @@ def _rows(path: Path) -> Iterator[tuple[str, str]]:
 
 
 def _json_row(path: Path, number: int, line: str) -> tuple[str, str]:
-    try:
-        row = json.loads(line)
-    except (ValueError, RecursionError) as error:
-        raise InputError(f"{path}, line {number}: broken JSON ({error})") from None
+    row = parse_json(line, f"{path}, line {number}")
     if not isinstance(row, dict):
-        raise InputError(f"{path}, line {number}: a JSON {type(row).__name__}, not an object")
+        raise InputError(f"{path}, line {number}: a JSON {type(row).__name__}, not an object", JSON_FORM)
     one, title, text = row.get("_id", row.get("id")), row.get("title") or "", row.get("text") or ""
     if (
         isinstance(one, bool)
@@ -201,11 +193,9 @@ def _json_row(path: Path, number: int, line: str) -> tuple[str, str]:
         or not isinstance(title, str)
         or not isinstance(text, str)
     ):
-        raise InputError(
-            f"{path}, line {number}: no _id and text", 'a line is {"_id": "1", "title": "", "text": "..."}'
-        )
+        raise InputError(f"{path}, line {number}: no _id and text", JSON_FORM)
     if not is_encodable(f"{title}{text}"):
-        raise InputError(f"{path}, line {number}: {HALF_A_CHARACTER}", "mend the line; no model can read it")
+        raise InputError(f"{path}, line {number}: {HALF_A_CHARACTER}", "fix the line; no model can read it")
     return str(one).strip(), f"{title} {text}".strip()
 
 

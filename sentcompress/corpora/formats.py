@@ -64,12 +64,12 @@ def find_format(source: Source, asked: str | None) -> str:
 
 def _looks_like(head: bytes) -> str:
     """The format of a first line: an object is jsonl; a header of a known layout is tsv or csv; all else is text."""
-    line = head.decode("utf-8", errors="replace").removeprefix("\ufeff").lstrip().split("\n", 1)[0].rstrip("\r")
+    line = head.decode("utf-8", errors="replace").removeprefix("\ufeff").lstrip().partition("\n")[0].partition("\r")[0]
     if line.startswith("{"):
         try:
             if isinstance(json.loads(line), dict):
                 return "jsonl"
-        except ValueError:
+        except (ValueError, RecursionError):
             # A first record longer than the head cannot be parsed; a sentence hardly begins like this.
             if line.startswith(('{"', "{ ")):
                 return "jsonl"

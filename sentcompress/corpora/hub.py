@@ -65,7 +65,7 @@ def hub_input(name: str, config: str | None, revision: str | None, options: Read
     try:
         found = HfApi().dataset_info(name, revision=revision)
     except errors.RevisionNotFoundError:
-        raise InputError(f"the data set {name} has no revision {revision!r}") from None
+        raise InputError(f"the data set {name} has no revision {revision!r}", "check --revision") from None
     except errors.GatedRepoError:
         raise InputError(
             f"the data set {name} is gated on the hub", "accept its terms there and set HF_TOKEN"

@@ -5,9 +5,7 @@ from __future__ import annotations
 import hashlib
 import os
 import re
-import shutil
 import sys
-import tempfile
 from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
@@ -17,6 +15,7 @@ from typing import BinaryIO, Protocol
 from sentcompress.corpora.formats import find_format
 from sentcompress.corpora.readers import ReadOptions, read_records
 from sentcompress.corpora.records import Record
+from sentcompress.corpora.spooling import spooled_source
 from sentcompress.corpora.text_files import STDIN, BadRecords, Source, as_source, format_extension
 from sentcompress.progress import Reporter
 
@@ -136,18 +135,11 @@ def _digest(stream: BinaryIO, origin: str, reporter: Reporter) -> str:
 @contextmanager
 def _spooled(name: str, folder: Path, reporter: Reporter) -> Iterator[Source]:
     folder.mkdir(parents=True, exist_ok=True)
-    with tempfile.TemporaryFile(dir=folder) as file:
-        if name == STDIN:
-            if sys.stdin.isatty():
-                reporter.note("reading sentences from the terminal; end with Ctrl-D")
-            shutil.copyfileobj(sys.stdin.buffer, file)
-        else:
-            with open(name, "rb") as pipe:
-                shutil.copyfileobj(pipe, file)
-        file.flush()
-
-        def reopen() -> BinaryIO:
-            file.seek(0)
-            return os.fdopen(os.dup(file.fileno()), "rb")
-
-        yield Source("standard input" if name == STDIN else name, reopen)
+    if name == STDIN:
+        if sys.stdin.isatty():
+            reporter.note("reading sentences from the terminal; end with Ctrl-D")
+        with spooled_source(sys.stdin.buffer, "standard input", folder) as source:
+            yield source
+    else:
+        with open(name, "rb") as pipe, spooled_source(pipe, name, folder) as source:
+            yield source

@@ -6,6 +6,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from sentcompress.corpora.numbers import parse_number
 from sentcompress.corpora.text_files import open_lines
 from sentcompress.errors import InputError
 
@@ -96,13 +97,10 @@ def _is_whole(text: str) -> bool:
 
 
 def _grade(text: str, path: Path, number: int) -> int:
-    try:
-        value = float(text)
-    except ValueError:
-        value = 0.5
-    if not value.is_integer():
+    value = parse_number(text)
+    if value is None or not value.is_integer():
         raise InputError(
-            f"{path}, line {number}: the grade is {text[:40]!r}, not a whole number",
+            f"{path}, line {number}: the grade is {text[:40]!r}, not a whole number, or too large",
             "a line of judgements is: query, document, grade; or trec_eval's query, 0, document, grade",
         )
     return int(value)

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
-from itertools import islice
 from pathlib import Path
 
 import numpy as np
@@ -13,6 +12,7 @@ import numpy.typing as npt
 
 from sentcompress.corpora.collections import Collection
 from sentcompress.corpora.distinct import SentenceIndex, sentence_hashes
+from sentcompress.corpora.holding import batches
 from sentcompress.corpora.originals import clean
 from sentcompress.corpora.positives import read_positives
 from sentcompress.corpora.readers import read_records
@@ -103,8 +103,7 @@ def gather_pairs(path: Path, columns: Sequence[str], gatherer: Gatherer, bad: Ba
     Raises:
         InputError: whatever is wrong with the file; unknown columns, with those that are there.
     """
-    pairs = read_positives(path, columns, bad)
-    while batch := list(islice(pairs, _BATCH)):
+    for batch in batches(read_positives(path, columns, bad), _BATCH, lambda pair: len(pair.first) + len(pair.second)):
         rows = gatherer.add_texts([pair.second for pair in batch], path.name)
         for pair, row in zip(batch, rows.tolist(), strict=True):
             if pair.duplicate:
@@ -118,7 +117,7 @@ def gather_texts(path: Path, gatherer: Gatherer, bad: BadRecords) -> None:
         InputError: whatever is wrong with the file.
     """
     texts = (text for record in read_records(path, bad=bad) for text in record.texts)
-    while batch := list(islice(texts, _BATCH)):
+    for batch in batches(texts, _BATCH, len):
         gatherer.add_texts(batch, path.name)
 
 

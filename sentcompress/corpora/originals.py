@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import AbstractContextManager
-from dataclasses import dataclass, field, replace
-from itertools import islice
+from dataclasses import dataclass, field
 from pathlib import Path
 
 import numpy as np
@@ -13,6 +12,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from sentcompress.corpora.distinct import SentenceIndex, sentence_hashes
+from sentcompress.corpora.holding import batches
 from sentcompress.corpora.inputs import Input
 from sentcompress.corpora.records import Record, Relation
 from sentcompress.corpora.sentence_table import ORIGINAL, TRIPLET_SCHEMA, TRIPLETS, SentenceWriter
@@ -47,6 +47,7 @@ class Tally:
     """What was read and what was left out."""
 
     originals: int = 0
+    shards: int = 0
     triplets: int = 0
     skipped: dict[str, int] = field(default_factory=dict)
 
@@ -75,15 +76,14 @@ def write_originals(
     tally, index, triplets, writer = Tally(), SentenceIndex(), TripletCollector(), SentenceWriter(write)
     with reporter.track("reading") as task:
         for given in inputs:
-            records = _encodable(given, bad)
-            while batch := list(islice(records, _BATCH)):
+            for batch in batches(_encodable(given, bad), _BATCH, _characters):
                 before = index.rows
                 _add(batch, given.origin, limits, index, writer, triplets, tally)
                 task.advance(index.rows - before)
                 if limits.sentences is not None and index.rows >= limits.sentences:
                     break
     writer.finish()
-    tally.originals = index.rows
+    tally.originals, tally.shards = index.rows, writer.shards
     tally.skip("bad", bad.count)
     rows = triplets.finish()
     tally.triplets = len(rows)
@@ -97,11 +97,15 @@ def write_originals(
 def _encodable(given: Input, bad: BadRecords) -> Iterator[Record]:
     """The records with clean texts; those with halves of characters are bad lines."""
     for number, record in enumerate(given.records(bad), 1):
-        texts = tuple(clean(text) for text in record.texts)
-        if is_encodable("".join(texts) + record.domain):
-            yield replace(record, texts=texts)
+        texts = tuple([clean(text) for text in record.texts])
+        if (all(map(str.isascii, texts)) and not record.domain) or is_encodable("".join(texts) + record.domain):
+            yield Record(texts, record.relation, record.domain)
         else:
             bad.add(f"{given.origin}, record {number}: {HALF_A_CHARACTER}")
+
+
+def _characters(record: Record) -> int:
+    return sum(map(len, record.texts)) + len(record.domain)
 
 
 def _add(

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-import csv
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
-from sentcompress.corpora.text_files import LONGEST_LINE, find_columns, format_extension, open_lines
+from sentcompress.corpora.columns import find_columns
+from sentcompress.corpora.delimited import quoted_rows
+from sentcompress.corpora.holding import Held
+from sentcompress.corpora.text_files import format_extension, open_lines
 from sentcompress.errors import InputError
 
 PAIR_COLUMNS = ("question1", "question2", "is_duplicate")
@@ -49,7 +51,8 @@ def read_pairs(path: Path, columns: tuple[str, str, str] = PAIR_COLUMNS) -> Pair
         columns: names of the first text, the second and the mark.
 
     Raises:
-        InputError: a missing column, a mark other than 0 and 1 (with file and line), broken quoting, no pairs.
+        InputError: a missing column, a mark other than 0 and 1 (with file and line), broken quoting, no pairs, or
+            more than memory should hold.
     """
     if path.is_dir():
         raise InputError(f"{path} is a folder", f"give a file of pairs: {', '.join(columns)}")
@@ -57,7 +60,7 @@ def read_pairs(path: Path, columns: tuple[str, str, str] = PAIR_COLUMNS) -> Pair
     _, header = next(rows, (0, []))
     places = find_columns(str(path), columns, [name.strip().lower() for name in header])
     pairs: list[Pair] = []
-    empty = 0
+    held, empty = Held(path), 0
     for number, fields in rows:
         if len(fields) != len(header):
             raise InputError(
@@ -68,6 +71,7 @@ def read_pairs(path: Path, columns: tuple[str, str, str] = PAIR_COLUMNS) -> Pair
         if mark.lower() not in MARKS:
             raise InputError(f"{path}, line {number}: {columns[2]} is {mark[:40]!r}", "it is 0 or 1")
         if first and second:
+            held.add(first, second)
             pairs.append(Pair(first, second, MARKS[mark.lower()]))
         else:
             empty += 1
@@ -84,18 +88,4 @@ def _rows(path: Path) -> Iterator[tuple[int, list[str]]]:
     delimiter = DELIMITERS[extension]
     if delimiter == "\t" and any(PLAIN_QUOTE.search(line) for _, line in open_lines(path)):
         return ((number, line.split(delimiter)) for number, line in open_lines(path) if line.strip())
-    return _quoted_rows(path, delimiter)
-
-
-def _quoted_rows(path: Path, delimiter: str) -> Iterator[tuple[int, list[str]]]:
-    csv.field_size_limit(LONGEST_LINE)
-    reader = csv.reader((f"{line}\n" for _, line in open_lines(path)), delimiter=delimiter, strict=True)
-    while True:
-        try:
-            fields = next(reader)
-        except StopIteration:
-            return
-        except csv.Error as error:
-            raise InputError(f"{path}, line {reader.line_num}: broken quoting ({error})") from None
-        if fields:
-            yield reader.line_num, fields
+    return quoted_rows(path, delimiter)

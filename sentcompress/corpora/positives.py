@@ -6,9 +6,11 @@ from collections.abc import Iterator, Mapping, Sequence
 from itertools import chain
 from pathlib import Path
 
+from sentcompress.corpora.columns import listed
 from sentcompress.corpora.formats import find_format
 from sentcompress.corpora.pairs import ENTITY_COLUMNS, MARKS, PAIR_COLUMNS, Pair, read_pairs
 from sentcompress.corpora.readers import read_table
+from sentcompress.corpora.records import BadRecordError, plain_text
 from sentcompress.corpora.text_files import BadRecords, as_source
 from sentcompress.errors import InputError
 
@@ -62,22 +64,27 @@ def _pairs(path: Path, rows: Iterator[Row], names: tuple[str, ...], bad: BadReco
         if not isinstance(query, str) or not isinstance(positive, str):
             bad.add(f"{path}, line {number}: {names[0]} and {names[1]} are not both texts")
             continue
-        belong = MARKS.get(str(mark[0]).lower()) if mark else True
+        try:
+            word = plain_text(mark[0], names[2]) if mark else "1"
+        except BadRecordError as error:
+            bad.add(f"{path}, line {number}: {error}")
+            continue
+        belong = MARKS.get(word.lower())
         if belong is None:
-            bad.add(f"{path}, line {number}: {names[2]} is {str(mark[0])[:40]!r}, not 0 or 1")
+            bad.add(f"{path}, line {number}: {names[2]} is {word[:40]!r}, not 0 or 1")
             continue
         yield Pair(query, positive, belong)
 
 
 def _find_columns(path: Path, columns: Sequence[str], there: Sequence[str]) -> tuple[str, ...]:
-    listed = f"columns there: {', '.join(there) or 'none'}"
+    columns_there = f"columns there: {listed(there)}"
     missing = [column for column in columns if column not in there]
     if missing:
-        raise InputError(f"{path} has no column {', '.join(map(repr, missing))}", listed)
+        raise InputError(f"{path} has no column {', '.join(map(repr, missing))}", columns_there)
     found = tuple(columns) or next((known for known in KNOWN_COLUMNS if set(known) <= set(there)), ())
     if not found:
         raise InputError(
             f"{path}: cannot tell which columns hold queries and positives",
-            f"{listed}; name them: --column QUERY --column POSITIVE",
+            f"{columns_there}; name them: --column QUERY --column POSITIVE",
         )
     return found

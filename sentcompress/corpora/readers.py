@@ -2,18 +2,16 @@
 
 from __future__ import annotations
 
-import io
-import json
-import shutil
-import tempfile
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from typing import BinaryIO
 
+from sentcompress.corpora.columns import listed, refuse_repeated
+from sentcompress.corpora.delimited import plain_rows, quoted_rows
 from sentcompress.corpora.formats import find_format
+from sentcompress.corpora.parquet_rows import parquet_rows
 from sentcompress.corpora.records import BadRecordError, Record, Relation, record_maker
-from sentcompress.corpora.text_files import BadRecords, Readable, Source, as_source, open_bytes, open_lines, read_rows
+from sentcompress.corpora.text_files import BadRecords, Readable, Source, as_source, open_lines
+from sentcompress.documents import parse_json
 from sentcompress.errors import InputError
 
 
@@ -68,8 +66,12 @@ def read_table(
 
 
 def _rows_of(format_name: str, source: Source, bad: BadRecords) -> Iterator[tuple[int, Mapping[str, object]]]:
-    rows = {"jsonl": _json_rows, "parquet": _parquet_rows}.get(format_name)
-    return rows(source, bad) if rows else _delimited_rows(source, "," if format_name == "csv" else "\t", bad)
+    if format_name == "jsonl":
+        return _json_rows(source, bad)
+    if format_name == "parquet":
+        return parquet_rows(source)
+    rows = quoted_rows(source, bad=bad) if format_name == "csv" else plain_rows(source, bad=bad)
+    return _delimited_rows(source, rows, bad)
 
 
 def records_of(
@@ -91,7 +93,7 @@ def records_of(
         found = True
         yield record
     if others and not found:
-        raise InputError(f"{name} has no rows of split {options.split!r}", f"splits there: {', '.join(sorted(others))}")
+        raise InputError(f"{name} has no rows of split {options.split!r}", f"splits there: {listed(sorted(others))}")
 
 
 def _json_rows(source: Source, bad: BadRecords) -> Iterator[tuple[int, Mapping[str, object]]]:
@@ -99,12 +101,9 @@ def _json_rows(source: Source, bad: BadRecords) -> Iterator[tuple[int, Mapping[s
         if not line or line.isspace():
             continue
         try:
-            row = json.loads(line)
-        except ValueError as error:
-            bad.add(f"{source.name}, line {number}: broken JSON ({error})")
-            continue
-        except RecursionError:
-            bad.add(f"{source.name}, line {number}: JSON nested too deeply")
+            row = parse_json(line, f"{source.name}, line {number}")
+        except InputError as error:
+            bad.add(error.message)
             continue
         if isinstance(row, dict):
             yield number, row
@@ -112,12 +111,11 @@ def _json_rows(source: Source, bad: BadRecords) -> Iterator[tuple[int, Mapping[s
             bad.add(f"{source.name}, line {number}: a JSON {type(row).__name__}, not an object")
 
 
-def _delimited_rows(source: Source, delimiter: str, bad: BadRecords) -> Iterator[tuple[int, Mapping[str, object]]]:
-    rows = read_rows(source, delimiter=delimiter, bad=bad)
+def _delimited_rows(
+    source: Source, rows: Iterator[tuple[int, list[str]]], bad: BadRecords
+) -> Iterator[tuple[int, Mapping[str, object]]]:
     _, header = next(rows, (0, []))
-    repeated = {column for column in header if column and header.count(column) > 1}
-    if repeated:
-        raise InputError(f"{source.name} has columns of the same name: {', '.join(sorted(repeated))}", "rename them")
+    refuse_repeated(source.name, header)
     rowless = True
     for number, row in rows:
         rowless = False
@@ -127,46 +125,4 @@ def _delimited_rows(source: Source, delimiter: str, bad: BadRecords) -> Iterator
         # A row may be short (SNLI leaves out empty labels at the end); a column that is needed is missed later.
         yield number, dict(zip(header, row, strict=False))
     if rowless and bad.count == 0:
-        raise InputError(f"{source.name} has a header and no rows", f"columns there: {', '.join(header)}")
-
-
-def _parquet_rows(source: Source, bad: BadRecords) -> Iterator[tuple[int, Mapping[str, object]]]:
-    import pyarrow as pa
-    import pyarrow.parquet as pq
-
-    with open_bytes(source) as stream, _seekable(stream) as file:
-        try:
-            table = pq.ParquetFile(file)
-            number = 0
-            for batch in table.iter_batches(batch_size=10_000, columns=_plain_columns(table.schema_arrow)):
-                names = batch.schema.names
-                for values in zip(*(column.to_pylist() for column in batch.columns), strict=True):
-                    number += 1
-                    yield number, dict(zip(names, values, strict=True))
-        except (pa.ArrowInvalid, pa.ArrowNotImplementedError) as error:
-            reason = str(error).splitlines()[0]
-            raise InputError(f"{source.name} is no Parquet file that can be read ({reason})") from None
-        except OSError as error:
-            raise InputError(f"{source.name} is damaged ({str(error).splitlines()[0]})") from None
-    if number == 0:
-        raise InputError(f"{source.name} has no rows")
-
-
-def _plain_columns(schema: Sequence[object]) -> list[str]:
-    """The columns worth reading: text and numbers, not vectors or structures."""
-    import pyarrow.types as types
-
-    tests = (types.is_string, types.is_large_string, types.is_integer, types.is_dictionary)
-    return [field.name for field in schema if any(test(field.type) for test in tests)]  # type: ignore[attr-defined]
-
-
-@contextmanager
-def _seekable(stream: BinaryIO) -> Iterator[BinaryIO]:
-    """Parquet is read from its end, so compressed streams are unpacked to a temporary file first."""
-    if stream.seekable() and isinstance(getattr(stream, "raw", None), io.FileIO):
-        yield stream
-        return
-    with tempfile.TemporaryFile() as file:
-        shutil.copyfileobj(stream, file)
-        file.seek(0)
-        yield file
+        raise InputError(f"{source.name} has a header and no rows", f"columns there: {listed(header)}")

@@ -6,6 +6,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from enum import IntEnum
 
+from sentcompress.corpora.columns import listed
 from sentcompress.errors import InputError
 
 
@@ -30,6 +31,13 @@ class Record:
     texts: tuple[str, ...]
     relation: Relation
     domain: str = ""
+
+
+@dataclass(frozen=True)
+class Unreadable:
+    """In the place of a text that cannot be read."""
+
+    reason: str
 
 
 class BadRecordError(Exception):
@@ -57,7 +65,7 @@ class Layout:
         Raises:
             BadRecordError: a column that is missing or no text, a label that is unknown.
         """
-        if self.part and row.get(self.part, split) != split:
+        if self.part and plain_text(row.get(self.part, split), repr(self.part)) != split:
             return None
         texts = tuple(_text(row, name) for name in self.columns)
         if self.label is None:
@@ -96,14 +104,14 @@ def parse_label(value: object, numbers: bool = True) -> Relation:
     Raises:
         BadRecordError: for anything else.
     """
-    word = str(value).strip().lower() if value is not None else ""
+    word = plain_text(value, "the label").strip().lower()
     if word in ("-", "-1", ""):
         return Relation.NO_GOLD
     if word in ("0", "1", "2"):
         return Relation(int(word)) if numbers else Relation.UNRELATED
     named = {"entailment": Relation.ENTAILMENT, "neutral": Relation.NEUTRAL, "contradiction": Relation.CONTRADICTION}
     if word not in named:
-        raise BadRecordError(f"unknown label {word!r} (known: {', '.join(named)}, 0, 1, 2, - and -1)")
+        raise BadRecordError(f"unknown label {word[:40]!r} (known: {', '.join(named)}, 0, 1, 2, - and -1)")
     return named[word]
 
 
@@ -113,17 +121,17 @@ def find_layout(name: str, there: Sequence[str], columns: Sequence[str], domain:
     Raises:
         InputError: if a column is missing, `domain` included, or none are asked for and no known layout fits.
     """
-    listed = f"columns there: {', '.join(there) or 'none'}"
+    columns_there = f"columns there: {listed(there)}"
     missing = [column for column in (*columns, *([domain] if domain else [])) if column not in there]
     if missing:
-        raise InputError(f"{name} has no column {', '.join(map(repr, missing))}", listed)
+        raise InputError(f"{name} has no column {', '.join(map(repr, missing))}", columns_there)
     if columns:
         return Layout(tuple(columns))
     for layout in LAYOUTS:
         if set(layout.needed) <= set(there):
             part = "split" if "split" in there else None
             return Layout(layout.columns, layout.relation, layout.label, layout.numbers, part)
-    raise InputError(f"{name}: cannot tell which columns hold sentences", f"{listed}; name them with --column")
+    raise InputError(f"{name}: cannot tell which columns hold sentences", f"{columns_there}; name them with --column")
 
 
 def record_maker(
@@ -140,17 +148,36 @@ def record_maker(
         if layout is None:
             layout = find_layout(name, list(row), columns, domain)
         record, said = layout.record(row, split), row.get(domain or DOMAIN)
-        return replace(record, domain=" ".join(str(said).split())) if record and said is not None else record
+        if record is None or said is None:
+            return record
+        return replace(record, domain=" ".join(plain_text(said, repr(domain or DOMAIN)).split()))
 
     return make
 
 
+def plain_text(value: object, what: str) -> str:
+    """A text as it is, a number as text, nothing for null.
+
+    Raises:
+        BadRecordError: for anything else; `what` is what it calls the value.
+    """
+    if value is None:
+        return ""
+    if isinstance(value, str | int | float):
+        return str(value)
+    raise BadRecordError(f"{what} {_fault(value)}")
+
+
 def _text(row: Mapping[str, object], column: str) -> str:
     if column not in row:
-        raise BadRecordError(f"no {column!r} (there: {', '.join(row)})")
+        raise BadRecordError(f"no {column!r} (there: {listed(row)})")
     value = row[column]
     if value is None:
         return ""
     if not isinstance(value, str):
-        raise BadRecordError(f"{column!r} is a {type(value).__name__}, not text")
+        raise BadRecordError(f"{column!r} {_fault(value)}")
     return value
+
+
+def _fault(value: object) -> str:
+    return value.reason if isinstance(value, Unreadable) else f"is a {type(value).__name__}, not text"

@@ -14,6 +14,8 @@ import pyarrow.parquet as pq
 ORIGINAL = "original"
 SHARD_PATTERN = "sentences-{:05d}.parquet"
 SHARD_ROWS = 100_000
+# A shard is read whole; only sentences of thousands of characters make it shorter than SHARD_ROWS.
+SHARD_CHARACTERS = 2**28
 SCHEMA = pa.schema(
     [
         pa.field("row", pa.int64(), nullable=False),
@@ -122,6 +124,9 @@ class SentenceWriter:
     Args:
         write: opens a file of the artifact by name (`Build.write`).
         first_row, first_shard: where to go on after shards that are there already.
+
+    Attributes:
+        rows, shards: how many there are, those of before included.
     """
 
     def __init__(
@@ -129,7 +134,8 @@ class SentenceWriter:
     ) -> None:
         self.rows = first_row
         self._write = write
-        self._shard = first_shard
+        self.shards = first_shard
+        self._characters = 0
         self._columns: tuple[list[str], list[str], list[int], list[str], list[str]] = ([], [], [], [], [])
 
     def add(self, text: str, source: str, parent: int, origin: str, domain: str = "") -> None:
@@ -141,7 +147,8 @@ class SentenceWriter:
         origins.append(origin)
         domains.append(domain)
         self.rows += 1
-        if len(self._columns[0]) == SHARD_ROWS:
+        self._characters += len(text) + len(domain)
+        if len(texts) == SHARD_ROWS or self._characters >= SHARD_CHARACTERS:
             self.finish()
 
     def finish(self) -> None:
@@ -150,7 +157,8 @@ class SentenceWriter:
         if count:
             numbers = range(self.rows - count, self.rows)
             table = pa.table([pa.array(numbers, pa.int64()), *map(pa.array, self._columns)], schema=SCHEMA)
-            with self._write(SHARD_PATTERN.format(self._shard)) as path:
+            with self._write(SHARD_PATTERN.format(self.shards)) as path:
                 pq.write_table(table, path, compression="zstd")
-            self._shard += 1
+            self.shards += 1
             self._columns = ([], [], [], [], [])
+            self._characters = 0

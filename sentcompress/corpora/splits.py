@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from pathlib import Path
 
+from sentcompress.corpora.columns import listed
 from sentcompress.corpora.text_files import COMPRESSED
 from sentcompress.errors import InputError, did_you_mean
 
@@ -32,5 +33,5 @@ def pick_split(where: str, there: Sequence[str], asked: str | None) -> str:
         raise InputError(f"{where} has no split {asked!r}", did_you_mean(asked, there))
     preferred = next((name for name in PREFERRED if name in there), None)
     if preferred is None and len(there) != 1:
-        raise InputError(f"{where} has several splits", f"choose one with --split: {', '.join(there)}")
+        raise InputError(f"{where} has several splits", f"choose one with --split: {listed(there)}")
     return preferred or there[0]

@@ -8,15 +8,17 @@ wherever it stands in the folder, and the hub's data sets are read by their name
 
 from __future__ import annotations
 
-import math
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
 from sentcompress.corpora import sts_hub, sts_senteval
+from sentcompress.corpora.columns import find_columns
+from sentcompress.corpora.holding import Held
+from sentcompress.corpora.numbers import USABLE, parse_number
 from sentcompress.corpora.sts_names import EXTENSIONS, KNOWN_SETS, place_of, set_name, split_stem
 from sentcompress.corpora.sts_senteval import Line
-from sentcompress.corpora.text_files import BadRecords, find_columns, format_extension, open_lines
+from sentcompress.corpora.text_files import BadRecords, format_extension, open_lines
 from sentcompress.errors import InputError
 
 COLUMNS = ("score", "sentence1", "sentence2")
@@ -140,7 +142,9 @@ def _subset(name: str, lines: Iterable[Line], files: tuple[Path, ...], bad: BadR
     dropped = empty = 0
     bad_before = bad.count
     where = str(files[0]) if files else "the data set"
+    held = Held(where)
     for line in lines:
+        held.add(line.first, line.second)
         left, right = line.first.strip(), line.second.strip()
         if not line.score.strip():
             dropped += 1
@@ -155,14 +159,11 @@ def _subset(name: str, lines: Iterable[Line], files: tuple[Path, ...], bad: BadR
 
 
 def _number(line: Line, bad: BadRecords) -> float | None:
-    try:
-        value = float(line.score)
-    except ValueError:
-        value = math.nan
-    if math.isfinite(value):
-        return value
-    bad.add(f"{line.path}, line {line.number}: the score {line.score.strip()[:40]!r} is no number", FORM)
-    return None
+    value = parse_number(line.score)
+    if value is None:
+        score = line.score.strip()[:40]
+        bad.add(f"{line.path}, line {line.number}: the score {score!r} is not {USABLE}", FORM)
+    return value
 
 
 def _read_hub(part: sts_hub.HubPart, bad: BadRecords) -> StsSet:
@@ -209,5 +210,5 @@ def _read_set(name: str, members: list[tuple[str, Path | sts_senteval.Part]], ba
         else:
             subsets.append(_subset(subset, source.lines(), source.files, bad))
     if not subsets:
-        raise InputError(f"{name} has nothing but the subset SMT, which is never scored")
+        raise InputError(f"{name} has nothing but the subset SMT, which is never scored", "add its other files")
     return StsSet(name, tuple(subsets))

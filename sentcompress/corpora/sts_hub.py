@@ -7,10 +7,11 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
+from sentcompress.corpora.columns import find_columns
 from sentcompress.corpora.hub import HubInput, hub_input
 from sentcompress.corpora.readers import ReadOptions
 from sentcompress.corpora.sts_senteval import Line
-from sentcompress.corpora.text_files import COMPRESSED, find_columns, format_extension
+from sentcompress.corpora.text_files import COMPRESSED, format_extension
 from sentcompress.errors import InputError
 
 ALL = "mteb"

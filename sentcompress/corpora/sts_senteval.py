@@ -11,7 +11,9 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
-from sentcompress.corpora.text_files import find_columns, open_lines
+from sentcompress.corpora.columns import find_columns
+from sentcompress.corpora.holding import Held
+from sentcompress.corpora.text_files import open_lines
 from sentcompress.errors import InputError
 
 SPLITS = ("train", "dev", "test")
@@ -83,8 +85,8 @@ def _year(name: str, folder: Path) -> list[Part]:
 
 def _year_lines(files: tuple[Path, ...]) -> Iterator[Line]:
     sentences, gold = files
-    pairs = [(number, line.split("\t")) for number, line in open_lines(sentences)]
-    scores = [line for _, line in open_lines(gold)]
+    pairs = [(number, line.split("\t")) for number, line in _held_lines(sentences)]
+    scores = [line for _, line in _held_lines(gold)]
     # A blank line beyond the last pair is the end of the file, not a pair that was never graded.
     while len(scores) > len(pairs) and not scores[-1].strip():
         scores.pop()
@@ -92,8 +94,17 @@ def _year_lines(files: tuple[Path, ...]) -> Iterator[Line]:
         raise InputError(f"{sentences} has {len(pairs)} lines, {gold.name} has {len(scores)}", "they belong together")
     for (number, fields), score in zip(pairs, scores, strict=True):
         if len(fields) < 2:
-            raise InputError(f"{sentences}, line {number}: one sentence where two are needed")
+            raise InputError(
+                f"{sentences}, line {number}: found 1 sentence, expected 2", "a line is sentence1<TAB>sentence2"
+            )
         yield Line(gold, number, score, fields[0], fields[1])
+
+
+def _held_lines(path: Path) -> Iterator[tuple[int, str]]:
+    held = Held(path)
+    for number, line in open_lines(path):
+        held.add(line)
+        yield number, line
 
 
 def _benchmark_lines(files: tuple[Path, ...]) -> Iterator[Line]:
@@ -114,6 +125,7 @@ def _sick_lines(files: tuple[Path, ...]) -> Iterator[Line]:
 
 def _pick(path: Path, number: int, fields: list[str], places: tuple[int, ...]) -> Line:
     if len(fields) <= max(places):
-        raise InputError(f"{path}, line {number}: {len(fields)} columns where {max(places) + 1} are needed")
+        message = f"{path}, line {number}: found {len(fields)} columns, expected {max(places) + 1}"
+        raise InputError(message, "fix the line, or copy SentEval's file again")
     score, first, second = (fields[place] for place in places)
     return Line(path, number, score, first, second)

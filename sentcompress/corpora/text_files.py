@@ -1,34 +1,30 @@
-"""Text files as users have them: plain, `.gz` or `.zst`, or standard input, read line by line or row by row.
+"""Text files as users have them: plain, `.gz` or `.zst`, or standard input, read line by line.
 
 Every fault becomes an `InputError` that names the file and the line.
 """
 
 from __future__ import annotations
 
-import csv
-import gzip
 import io
 import os
 import sys
-import zlib
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import IO, BinaryIO, cast
+from typing import AnyStr, BinaryIO, cast
 
-import zstandard
-
+from sentcompress.corpora.unpacking import GZIP_MAGIC, is_zstd, unpacked
 from sentcompress.errors import InputError
 
 STDIN = "-"
 COMPRESSED = (".gz", ".zst")
-# A "line" beyond this is a file of another format; reading on would only fill the memory.
+# Bytes. A longer line or value is a file of another format; reading on would only fill the memory.
 LONGEST_LINE = 16 * 2**20
 # What is wrong with a text that is not `is_encodable`.
 HALF_A_CHARACTER = "holds half a character (a lone surrogate)"
-_GZIP_MAGIC = b"\x1f\x8b"
-_ZSTD_MAGIC = b"\x28\xb5\x2f\xfd"
+_BLOCK = 2**18
+_BYTE_ORDER_MARK = b"\xef\xbb\xbf"
 _FOREIGN = (
     (b"PAR1", "a Parquet file"),
     (b"\x89PNG", "a PNG image"),
@@ -56,7 +52,7 @@ class BadRecords:
     def add(self, message: str, hint: str | None = None) -> None:
         """Count a bad line, or raise InputError with `message` when lines are not to be skipped."""
         if not self.skip:
-            raise InputError(message, hint or "mend the line, or skip such lines where the command has --skip-bad")
+            raise InputError(message, hint or "fix the line, or skip such lines where the command has --skip-bad")
         self.count += 1
         self.first = self.first or message
 
@@ -113,18 +109,14 @@ def open_bytes(readable: Readable) -> Iterator[BinaryIO]:
         InputError: no such file, a folder, no permission, an empty file, broken compressed data.
     """
     source = as_source(readable)
-    with source.open() as file, _faults_of(source.name):
+    with source.open() as file:
         raw = file if isinstance(file, io.BufferedReader) else io.BufferedReader(cast(io.RawIOBase, file))
         head = raw.peek(8)[:8]
         if not head:
             raise InputError(f"{source.name} is empty", "give a file with at least one line")
         _check_suffix(source.name, head)
-        if head.startswith(_GZIP_MAGIC):
-            yield cast(BinaryIO, io.BufferedReader(cast(io.RawIOBase, gzip.GzipFile(fileobj=raw))))
-        elif head.startswith(_ZSTD_MAGIC):
-            yield cast(BinaryIO, io.BufferedReader(_ZstdReader(raw), 2**20))
-        else:
-            yield cast(BinaryIO, raw)
+        with unpacked(raw, source.name) as stream:
+            yield stream
 
 
 def open_lines(
@@ -132,102 +124,92 @@ def open_lines(
 ) -> Iterator[tuple[int, str]]:
     """Lines with their numbers (from 1), without line ends. A byte order mark is dropped.
 
+    A line ends in LF, CR LF or CR, as where Python reads text.
+
     Args:
         readable: a path, "-" for standard input, or a `Source`.
         bad: what to do with lines that are not UTF-8; by default the first one is an error.
         encoding: utf-8, or latin-1, which takes any byte.
 
     Raises:
-        InputError: what `open_bytes` raises; a binary file; a line that is not UTF-8; an endless line.
+        InputError: what `open_bytes` raises; a binary file; a line that is not UTF-8; one longer than LONGEST_LINE.
     """
     source = as_source(readable)
     bad = bad or BadRecords()
+    number = 0
     with open_bytes(source) as stream:
-        buffered = cast(io.BufferedReader, stream)
-        refuse_foreign(source.name, buffered.peek(512)[:512])
-        number = 0
-        while line := buffered.readline(LONGEST_LINE + 1):
-            number += 1
-            if len(line) > LONGEST_LINE:
-                raise InputError(f"{source.name}, line {number}: longer than {LONGEST_LINE} bytes", "is this text?")
-            try:
-                text = line.decode(encoding)
-            except UnicodeDecodeError as error:
-                bad.add(
-                    f"{source.name}, line {number}: not UTF-8 (byte {error.start + 1} of the line)",
-                    "convert it, for instance: iconv -f latin1 -t utf-8",
-                )
-                continue
-            if number == 1:
-                text = text.removeprefix("\ufeff")
-            yield number, text.rstrip("\r\n")
-        if number == 0:
-            raise InputError(f"{source.name} is empty", "give a file with at least one line")
+        refuse_foreign(source.name, cast(io.BufferedReader, stream).peek(512)[:512])
+        try:
+            for block in _blocks_of_lines(stream):
+                first = number + 1
+                if number == 0 and encoding == "utf-8":
+                    block = block.removeprefix(_BYTE_ORDER_MARK)
+                try:
+                    text = block.decode(encoding)
+                except UnicodeDecodeError:
+                    for number, raw_line in enumerate(_split(block, b"\r", b"\n"), first):
+                        line = _decoded(raw_line, f"{source.name}, line {number}", encoding, bad)
+                        if line is not None:
+                            yield number, line
+                else:
+                    for number, line in enumerate(_split(text, "\r", "\n"), first):
+                        yield number, line
+        except _LineTooLongError:
+            message = f"{source.name}, line {number + 1}: longer than {LONGEST_LINE} bytes"
+            raise InputError(message, "is this text?") from None
+    if number == 0:
+        raise InputError(f"{source.name} is empty", "give a file with at least one line")
 
 
-def read_rows(
-    readable: Readable, *, delimiter: str | None = None, bad: BadRecords | None = None
-) -> Iterator[tuple[int, list[str]]]:
-    """Rows of a delimited file, with the number of the line that each ends on; the header, if any, is a row too.
-
-    Comma-separated files are read with quoting (fields may hold commas, quotes and line ends), tab-separated
-    ones without: there a quote is just a character. Blank lines are passed over.
-
-    Args:
-        delimiter: by default the extension decides: `.csv` or `.tsv`/`.tab`.
-
-    Raises:
-        InputError: what `open_lines` raises; an unknown extension; broken quoting.
-    """
-    source = as_source(readable)
-    bad = bad or BadRecords()
-    delimiter = delimiter or _delimiter_of(source)
-    lines = open_lines(source, bad=bad)
-    if delimiter != ",":
-        for number, line in lines:
-            if line:
-                yield number, line.split(delimiter)
-        return
-    yield from _csv_rows(source, lines, bad)
+class _LineTooLongError(Exception):
+    """The line after the blocks that came is longer than LONGEST_LINE."""
 
 
-def read_columns(
-    readable: Readable,
-    columns: Sequence[str],
-    *,
-    delimiter: str | None = None,
-    bad: BadRecords | None = None,
-) -> Iterator[tuple[int, list[str]]]:
-    """The named columns, in that order, of a delimited file whose first row is a header.
-
-    Raises:
-        InputError: what `read_rows` raises; a column that is not there (lists those that are); a row too short.
-    """
-    source = as_source(readable)
-    bad = bad or BadRecords()
-    rows = read_rows(source, delimiter=delimiter, bad=bad)
-    _, header = next(rows, (0, []))
-    places = find_columns(source.name, columns, header)
-    width = max(places, default=-1) + 1
-    for number, row in rows:
-        if len(row) < width:
-            bad.add(f"{source.name}, line {number}: {len(row)} fields, the header has {len(header)}")
-            continue
-        yield number, [row[place] for place in places]
+def _blocks_of_lines(stream: BinaryIO) -> Iterator[bytes]:
+    """The stream in blocks of whole lines: of about _BLOCK bytes, or of one longer line."""
+    size = min(_BLOCK, LONGEST_LINE)
+    begun: list[bytes] = []
+    length = 0
+    while block := stream.read(size):
+        # A CR that ends the block may be the first half of CR LF.
+        stop = block.rfind(b"\n") + 1 or block.rfind(b"\r", 0, len(block) - 1) + 1
+        # Short of LONGEST_LINE, no line end has to be looked for.
+        if length + len(block) > LONGEST_LINE and length + _first_line_end(block) > LONGEST_LINE:
+            raise _LineTooLongError
+        if stop:
+            yield b"".join((*begun, block[:stop]))
+            begun, length = [], 0
+        begun.append(block[stop:])
+        length += len(block) - stop
+    if length:
+        yield b"".join(begun)
 
 
-def find_columns(name: str, wanted: Sequence[str], header: Sequence[str]) -> list[int]:
-    """Where the wanted columns stand in a header.
+def _first_line_end(block: bytes) -> int:
+    """The length of the line that ends first; of the whole block where none ends."""
+    ends = [place for place in (block.find(b"\n"), block.find(b"\r")) if place >= 0]
+    return min(ends, default=len(block))
 
-    Raises:
-        InputError: if one is missing; its hint lists the columns that are there.
-    """
-    missing = [column for column in wanted if column not in header]
-    if missing:
-        there = ", ".join(header) if header else "none"
-        plural = "s" if len(missing) > 1 else ""
-        raise InputError(f"{name} has no column{plural} {', '.join(map(repr, missing))}", f"columns there: {there}")
-    return [list(header).index(column) for column in wanted]
+
+def _split(block: AnyStr, carriage_return: AnyStr, line_feed: AnyStr) -> list[AnyStr]:
+    """The lines of a block without their ends."""
+    if carriage_return in block:
+        block = block.replace(carriage_return + line_feed, line_feed).replace(carriage_return, line_feed)
+    lines = block.split(line_feed)
+    if not lines[-1]:
+        del lines[-1]
+    return lines
+
+
+def _decoded(line: bytes, place: str, encoding: str, bad: BadRecords) -> str | None:
+    try:
+        return line.decode(encoding)
+    except UnicodeDecodeError as error:
+        bad.add(
+            f"{place}: not UTF-8 (byte {error.start + 1} of the line)",
+            "convert it, for instance: iconv -f latin1 -t utf-8",
+        )
+        return None
 
 
 def refuse_foreign(name: str, head: bytes) -> None:
@@ -240,40 +222,11 @@ def refuse_foreign(name: str, head: bytes) -> None:
         raise InputError(f"{name} is a binary file, not text", "give text, csv, tsv, jsonl or parquet")
 
 
-def _csv_rows(source: Source, lines: Iterator[tuple[int, str]], bad: BadRecords) -> Iterator[tuple[int, list[str]]]:
-    csv.field_size_limit(LONGEST_LINE)
-    last = 0
-
-    def numbered() -> Iterator[str]:
-        nonlocal last
-        for number, line in lines:
-            last = number
-            yield line + "\n"
-
-    rows = csv.reader(numbered(), strict=True)
-    while True:
-        try:
-            row = next(rows)
-        except StopIteration:
-            return
-        except csv.Error as error:
-            bad.add(f"{source.name}, line {last}: broken csv ({error})")
-            continue
-        if row:
-            yield last, row
-
-
-def _delimiter_of(source: Source) -> str:
-    known = {"csv": ",", "tsv": "\t", "tab": "\t"}
-    if source.extension not in known:
-        raise InputError(f"{source.name}: cannot tell how its columns are separated", "name it .csv or .tsv")
-    return known[source.extension]
-
-
 def _check_suffix(name: str, head: bytes) -> None:
-    expected = {".gz": (_GZIP_MAGIC, "gzip"), ".zst": (_ZSTD_MAGIC, "zstd")}.get(Path(name).suffix.lower())
-    if expected and not head.startswith(expected[0]):
-        raise InputError(f"{name} is not {expected[1]} data", "its name says so; rename it if it is not compressed")
+    found = {".gz": ("gzip", head.startswith(GZIP_MAGIC)), ".zst": ("zstd", is_zstd(head))}
+    what, is_so = found.get(Path(name).suffix.lower(), ("", True))
+    if not is_so:
+        raise InputError(f"{name} is not {what} data", "its name says so; rename it if it is not compressed")
 
 
 def _open_file(path: Path) -> BinaryIO:
@@ -285,45 +238,3 @@ def _open_file(path: Path) -> BinaryIO:
         raise InputError(f"no such file: {path}", "check the path") from None
     except OSError as error:
         raise InputError(f"cannot read {path}: {error.strerror}", "check its permissions") from None
-
-
-@contextmanager
-def _faults_of(name: str) -> Iterator[None]:
-    try:
-        yield
-    except (EOFError, gzip.BadGzipFile, zlib.error, zstandard.ZstdError) as error:
-        reason = str(error).splitlines()[0].rstrip(".")
-        raise InputError(f"{name}: broken compressed data ({reason})", "fetch or compress the file again") from None
-
-
-class _ZstdReader(io.RawIOBase):
-    """A zstd stream of one or more frames. Unlike the library's own reader, it notices a truncated file."""
-
-    def __init__(self, stream: IO[bytes]) -> None:
-        self._stream = stream
-        self._decompressor = zstandard.ZstdDecompressor()
-        self._frame = self._decompressor.decompressobj()
-        self._inside = False
-        self._waiting = b""
-        self._ready = memoryview(b"")
-
-    def readable(self) -> bool:
-        return True
-
-    def readinto(self, buffer: object) -> int:
-        target = memoryview(buffer).cast("B")  # type: ignore[arg-type]
-        while not self._ready:
-            chunk = self._waiting or self._stream.read(2**17)
-            if not chunk:
-                if self._inside:
-                    raise EOFError("the file ends in the middle of a frame")
-                return 0
-            self._ready = memoryview(self._frame.decompress(chunk))
-            self._inside, self._waiting = not self._frame.eof, b""
-            if self._frame.eof:
-                self._waiting = self._frame.unused_data
-                self._frame = self._decompressor.decompressobj()
-        size = min(len(target), len(self._ready))
-        target[:size] = self._ready[:size]
-        self._ready = self._ready[size:]
-        return size

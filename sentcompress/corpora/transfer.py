@@ -11,7 +11,9 @@ from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 
-from sentcompress.corpora.text_files import COMPRESSED, BadRecords, find_columns, open_lines
+from sentcompress.corpora.columns import find_columns
+from sentcompress.corpora.holding import Held
+from sentcompress.corpora.text_files import COMPRESSED, BadRecords, open_lines
 from sentcompress.corpora.transfer_senteval import Example, Reader, senteval_files
 from sentcompress.errors import InputError, UsageError, did_you_mean
 
@@ -85,7 +87,9 @@ def read_transfer(folder: Path, only: Sequence[str] = (), bad: BadRecords | None
         what = f"the task {', '.join(sorted(missing))}" if missing else "any of the seven tasks"
         there = f"there: {', '.join(found)}" if found else f"a task is a folder such as MR with all.tsv; {FORM}"
         raise InputError(f"{folder} does not hold {what}", there)
-    return [_read_task(name, found[name], bad) for name in TASKS if name in found and (not wanted or name in wanted)]
+    return [
+        _read_task(folder, name, found[name], bad) for name in TASKS if name in found and (not wanted or name in wanted)
+    ]
 
 
 def task_name(raw: str) -> str | None:
@@ -147,19 +151,20 @@ def _our_lines(path: Path, task: str) -> Iterator[Example]:
         yield Example(path, number, label, tuple(texts))
 
 
-def _read_task(name: str, readers: Mapping[str, Reader], bad: BadRecords) -> TransferTask:
+def _read_task(folder: Path, name: str, readers: Mapping[str, Reader], bad: BadRecords) -> TransferTask:
     missing = [split for split in TASKS[name] if split not in readers]
     if missing:
         there = ", ".join(str(path) for reader in readers.values() for path in reader.files)
-        raise InputError(f"{name} has no {' and no '.join(missing)} split", f"there: {there}")
+        raise InputError(f"{folder}: {name} has no {' and no '.join(missing)} split", f"there: {there}")
     splits = {split: _split(name, readers[split].files, readers[split].read(), bad) for split in TASKS[name]}
     return TransferTask(name, splits)
 
 
 def _split(task: str, files: tuple[Path, ...], examples: Iterable[Example], bad: BadRecords) -> Split:
     rows: list[tuple[str, tuple[str, ...]]] = []
-    empty, bad_before = 0, bad.count
+    held, empty, bad_before = Held(files[0]), 0, bad.count
     for example in examples:
+        held.add(example.label, *example.texts)
         label = example.label.strip()
         texts = tuple(text.strip() for text in example.texts)
         if example.fault or not label:
@@ -169,7 +174,7 @@ def _split(task: str, files: tuple[Path, ...], examples: Iterable[Example], bad:
         else:
             rows.append((label.partition(":")[0] if task in COARSE else label, texts))
     if len({label for label, _ in rows}) < 2:
-        what = f"one class only ({rows[0][0]})" if rows else "no example"
+        what = f"one class only ({rows[0][0][:40]})" if rows else "no example"
         raise InputError(f"{', '.join(map(str, files))}: {what}", bad.first or FORM)
     second = tuple(texts[1] for _, texts in rows) if task in PAIRS else ()
     labels, first = tuple(label for label, _ in rows), tuple(texts[0] for _, texts in rows)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import codecs
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from functools import partial
@@ -23,6 +24,7 @@ SST = {split: f"sentiment-{split}" for split in ("train", "dev", "test")}
 # The fine-grained SST has files of the same names, in another folder and with the label first.
 SST_FOLDER = "binary"
 MRPC_TEXTS = (3, 4)
+_BLOCK = 2**20
 
 
 @dataclass(frozen=True)
@@ -102,9 +104,12 @@ def _mrpc_lines(path: Path) -> Iterator[Example]:
 
 def _encoding(path: Path) -> str:
     """SentEval reads these files as latin-1; copies that were converted to UTF-8 are about as well."""
+    decoder = codecs.getincrementaldecoder("utf-8")()
     with open_bytes(path) as stream:
         try:
-            stream.read().decode("utf-8")
+            while block := stream.read(_BLOCK):
+                decoder.decode(block)
+            decoder.decode(b"", final=True)
         except UnicodeDecodeError:
             return "latin-1"
     return "utf-8"

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import tokenize
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -15,6 +16,12 @@ from sentcompress.errors import InputError
 SUFFIX = ".npy"
 TEXTS = (".txt", ".txt.gz", ".txt.zst")
 SHOWN = 80
+_MAGIC = b"\x93NUMPY"
+# What numpy raises for headers that make no sense, and for arrays larger than their file.
+_BROKEN = (
+    *(ValueError, OSError, EOFError, SyntaxError, tokenize.TokenError),
+    *(OverflowError, TypeError, MemoryError, RecursionError),
+)
 
 
 class VectorFile:
@@ -52,7 +59,7 @@ class VectorFile:
         """The vectors of some texts, [n, D].
 
         Raises:
-            InputError: if a text has no row.
+            InputError: if a text has no row, or its row holds a value that is not finite.
         """
         found = [self._rows.get(_key(text), -1) for text in texts]
         missing = [text for text, row in zip(texts, found, strict=True) if row < 0]
@@ -63,7 +70,16 @@ class VectorFile:
                 "every distinct text needs a line, as it stands in the evaluation's file (documents: title, blank, "
                 "text), and a row of the array",
             )
-        return np.asarray(self._vectors[found], dtype=np.float32)
+        with np.errstate(over="ignore"):
+            vectors = np.asarray(self._vectors[found], dtype=np.float32)
+        if not np.isfinite(vectors).all():
+            bad = ~np.isfinite(vectors).all(axis=1)
+            raise InputError(
+                f"{self.path}: {int(bad.sum())} of {len(texts)} vectors hold NaN or values that float32 does not have, "
+                f"the first that of {texts[int(bad.argmax())][:SHOWN]!r}",
+                "is the file damaged?",
+            )
+        return vectors
 
 
 def _key(text: str) -> bytes:
@@ -82,14 +98,20 @@ def _texts_beside(path: Path) -> Path:
 
 def _open_array(path: Path) -> npt.NDArray[np.floating]:
     try:
-        array = np.load(path, mmap_mode="r", allow_pickle=False)
+        with path.open("rb") as stream:
+            if stream.read(len(_MAGIC)) != _MAGIC:
+                raise InputError(f"{path} is not a NumPy array", "give a .npy file as numpy.save writes it")
+        # A shape can be so large that numpy's product of it overflows; the array is refused all the same.
+        with np.errstate(over="ignore"):
+            array: npt.NDArray[np.floating] = np.load(path, mmap_mode="r", allow_pickle=False)
     except FileNotFoundError:
-        raise InputError(f"{path}: no such file") from None
-    except (ValueError, OSError, EOFError) as error:
-        raise InputError(f"{path} is not a NumPy array: {error}") from None
-    if not isinstance(array, np.ndarray) or array.ndim != 2 or not np.issubdtype(array.dtype, np.floating):
-        shape = getattr(array, "shape", "several arrays")
+        raise InputError(f"{path}: no such file", "check the path") from None
+    except _BROKEN as error:
+        reason = (str(error).strip() or type(error).__name__).splitlines()[0]
+        raise InputError(f"{path} is not a NumPy array: {reason}", "write it again with numpy.save") from None
+    if array.ndim != 2 or not np.issubdtype(array.dtype, np.floating):
+        shape = f"{array.dtype} of shape {array.shape}"[:SHOWN]
         raise InputError(f"{path} does not hold vectors: {shape}", "it has to be a two-dimensional array of floats")
     if 0 in array.shape:
-        raise InputError(f"{path} is empty: {array.shape}")
+        raise InputError(f"{path} is empty: {array.shape}", "write at least one vector")
     return array

@@ -10,7 +10,7 @@ import hashlib
 import os
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import suppress
-from itertools import chain, islice
+from itertools import chain
 from pathlib import Path
 from typing import Any
 
@@ -18,6 +18,7 @@ import numpy as np
 import numpy.typing as npt
 
 from sentcompress.artifacts import tree_digest
+from sentcompress.corpora.holding import batches
 from sentcompress.encoding.vector_shards import save_array
 from sentcompress.errors import BusyError
 from sentcompress.locking import locked
@@ -134,9 +135,7 @@ class VectorMemory:
 
 def windows(chunks: Iterable[Sequence[str]]) -> Iterator[list[str]]:
     """The same texts in groups that are long enough to be encoded well."""
-    texts = chain.from_iterable(chunks)
-    while window := list(islice(texts, WINDOW)):
-        yield window
+    return batches(chain.from_iterable(chunks), WINDOW, len)
 
 
 def _digest(keys: Path, vectors: Path) -> str:

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import math
+
 import numpy as np
 import numpy.typing as npt
 
 Floats = npt.NDArray[np.floating]
 # Vectors in float32 give the same pair of texts the same cosine up to rounding; differences below this are noise.
 SMALLEST_SPREAD = 1e-6
-NOT_NUMBERS = "the model's vectors hold values that are no numbers"
+NOT_NUMBERS = "the model's vectors hold NaN or infinity"
 
 
 class UndefinedError(ValueError):
@@ -18,19 +20,21 @@ class UndefinedError(ValueError):
 def cosine_of_pairs(first: Floats, second: Floats) -> npt.NDArray[np.float64]:
     """Cosine of each row of `first` with the same row of `second`: two [N, D] -> [N].
 
-    The cosine with a vector of zeros is taken as 0, as sentence-transformers does.
+    The cosine with a vector of zeros is taken as 0, as sentence-transformers does; with one that holds NaN or
+    infinity it is NaN.
     """
     a, b = first.astype(np.float64), second.astype(np.float64)
     lengths = np.linalg.norm(a, axis=1) * np.linalg.norm(b, axis=1)
     products = np.einsum("nd,nd->n", a, b)
-    return np.asarray(np.divide(products, lengths, out=np.zeros_like(products), where=lengths > 0))
+    with np.errstate(invalid="ignore"):
+        return np.asarray(np.divide(products, lengths, out=np.zeros_like(products), where=lengths != 0))
 
 
 def spearman(gold: Floats, predicted: Floats) -> float:
     """Spearman's rank correlation, ties given their mean rank; -1 to 1.
 
     Raises:
-        UndefinedError: fewer than two pairs, or one side without spread.
+        UndefinedError: fewer than two pairs, one side without spread, or with NaN or infinity.
     """
     from scipy.stats import rankdata
 
@@ -42,7 +46,7 @@ def pearson(gold: Floats, predicted: Floats) -> float:
     """Pearson's correlation, -1 to 1.
 
     Raises:
-        UndefinedError: fewer than two pairs, or one side without spread.
+        UndefinedError: fewer than two pairs, one side without spread, or with NaN or infinity.
     """
     _check_spread(gold, predicted)
     return _correlation(gold.astype(np.float64), predicted.astype(np.float64))
@@ -58,14 +62,18 @@ def normalized(vectors: Floats) -> tuple[npt.NDArray[np.float32], int]:
         raise UndefinedError(NOT_NUMBERS)
     # Summed in float64: squares of float32 overflow beyond 1e19, and vanish below 1e-23.
     squares = np.einsum("nd,nd->n", vectors, vectors, dtype=np.float64)
-    lengths = np.sqrt(squares).astype(np.float32)[:, None]
+    lengths = np.sqrt(squares)[:, None]
     zeros = int(np.count_nonzero(lengths == 0))
+    if float(lengths.max(initial=0)) <= float(np.finfo(np.float32).max):  # else a length would be infinite
+        lengths = lengths.astype(np.float32)
     return (vectors / np.where(lengths == 0, 1, lengths)).astype(np.float32, copy=False), zeros
 
 
 def _check_spread(gold: Floats, predicted: Floats) -> None:
     if len(gold) < 2:
         raise UndefinedError(f"{len(gold)} pair(s): a correlation needs at least two")
+    if not np.isfinite(gold).all():
+        raise UndefinedError("a gold score is NaN or infinite")
     if not np.isfinite(predicted).all():
         raise UndefinedError(NOT_NUMBERS)
     if np.ptp(gold) == 0:
@@ -75,5 +83,15 @@ def _check_spread(gold: Floats, predicted: Floats) -> None:
 
 
 def _correlation(x: npt.NDArray[np.float64], y: npt.NDArray[np.float64]) -> float:
-    x, y = x - x.mean(), y - y.mean()
-    return float(x @ y / np.sqrt((x @ x) * (y @ y)))
+    x, y = (_centred(values) for values in (x, y))
+    found = float(x @ y / np.sqrt((x @ x) * (y @ y)))
+    if not math.isfinite(found):
+        raise UndefinedError("the scores are too large, or too near to each other, to be correlated")
+    return found
+
+
+def _centred(values: npt.NDArray[np.float64]) -> npt.NDArray[np.float64]:
+    """Less their mean, and in units of the largest, so that no square leaves the range of a float."""
+    with np.errstate(over="ignore", invalid="ignore", divide="ignore"):  # found in the result
+        from_mean = values - values.mean()
+        return np.asarray(from_mean / np.abs(from_mean).max())

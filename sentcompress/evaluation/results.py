@@ -2,18 +2,21 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping
 from typing import Any
 
 from sentcompress.artifacts import Artifact, Build
+from sentcompress.documents import finite, to_json
 
 FILE = "result.json"
 
 
 def write_result(build: Build, result: Mapping[str, Any]) -> Artifact:
-    """Finish an artifact of kind `evaluations`; the manifest's facts hold the same document."""
+    """Finish an artifact of kind `evaluations`; the manifest's facts hold the same document.
+
+    Figures that are not defined (NaN) become null.
+    """
+    document = finite(result)
     with build.write(FILE) as path:
-        # A number that is none would make the document invalid JSON for every other reader.
-        path.write_text(json.dumps(result, indent=1, allow_nan=False) + "\n", encoding="utf-8")
-    return build.finish(result)
+        path.write_text(to_json(document) + "\n", encoding="utf-8")
+    return build.finish(document)

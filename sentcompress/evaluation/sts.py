@@ -6,6 +6,7 @@ and take one correlation (`all`); SentEval averages over the subsets (`mean`), o
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
@@ -80,7 +81,8 @@ def mean_of_sets(scores: Sequence[float]) -> float:
 
 def share_kept(score: float, reference: float) -> float | None:
     """A score in percent of the reference's; None where that means nothing (a reference of zero or less)."""
-    return 100 * score / reference if reference > 0 else None
+    share = 100 * score / reference if reference > 0 else math.nan
+    return share if math.isfinite(share) else None
 
 
 def _weighted(

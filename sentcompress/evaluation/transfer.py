@@ -16,6 +16,7 @@ import numpy as np
 import numpy.typing as npt
 
 from sentcompress.evaluation.metrics import Floats, UndefinedError
+from sentcompress.numeric import at_most
 
 Labels = npt.NDArray[np.int64]
 # Inverse strengths of the L2 penalty, as SentEval's: with nested folds or a dev split, and with a test split alone.
@@ -23,6 +24,9 @@ NESTED_GRID = tuple(2.0**power for power in range(-2, 4))
 SPLIT_GRID = tuple(2.0**power for power in range(-1, 6))
 SOLVER = "lbfgs"
 MAX_ITERATIONS = 1000
+# From 1e37 on lbfgs makes no step in float32, and every classifier names one class.
+LARGEST = 1e30
+TOO_LARGE = f"the model's vectors, or products of two, are too large for a classifier (beyond {LARGEST:g})"
 # SentEval's seed.
 SEED = 1111
 
@@ -46,10 +50,18 @@ class Prediction:
 
 @dataclass(frozen=True)
 class Examples:
-    """Features [N, F] and class numbers [N]."""
+    """Features [N, F] and class numbers [N].
+
+    Raises:
+        UndefinedError: for features that are infinite, or so large that a fit ends where it began.
+    """
 
     features: Floats
     labels: Labels
+
+    def __post_init__(self) -> None:
+        if not at_most(float(np.abs(self.features).max(initial=0)), LARGEST):
+            raise UndefinedError(TOO_LARGE)
 
 
 class Classifiers:
@@ -147,7 +159,8 @@ def fits_of(splits: int, folds: int) -> int:
 
 def pair_features(first: Floats, second: Floats) -> Floats:
     """|u - v| and u * v beside each other: two [N, D] -> [N, 2 D] (SentEval, for MRPC)."""
-    return np.concatenate([np.abs(first - second), first * second], axis=1)
+    with np.errstate(over="ignore", invalid="ignore"):  # `Examples` refuses what is infinite
+        return np.concatenate([np.abs(first - second), first * second], axis=1)
 
 
 def _classifier(*, warm_start: bool) -> Any:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -12,6 +13,7 @@ from sentcompress.artifacts import Artifact
 from sentcompress.exporting.lineage import Table, command_line
 from sentcompress.exporting.onnx import FLOAT32_FILE, INT8_FILE
 from sentcompress.models.encoder import Encoder
+from sentcompress.numeric import figure
 from sentcompress.plain_text import Code, markdown, markdown_command, markdown_table, printable
 
 HUB_NAME = re.compile(r"[A-Za-z0-9][\w.-]*/[\w.-]+")
@@ -55,7 +57,7 @@ class Card:
         lines += [f"- {tag}" for tag in (*TAGS, *(["onnx"] if "onnx" in self.facts else []))]
         if self.teacher and HUB_NAME.fullmatch(self.teacher):
             lines += ["base_model:", f"- {_quoted(self.teacher)}"]
-        scores = [score for table in self.measured for score in table.scores]
+        scores = [score for table in self.measured for score in table.scores if math.isfinite(score[2])]
         if scores:
             lines += ["model-index:", f"- name: {_quoted(self.name)}", "  results:"]
         for data, metric, value in scores:
@@ -158,13 +160,13 @@ class Card:
             rows += [
                 ("ONNX float32", *_cosines(checked["float32"])),
                 ("ONNX int8, in batches", *_cosines(int8)),
-                ("ONNX int8, one at a time", f"{int8['single_min_cosine']:.6f}", f"{int8['single_mean_cosine']:.6f}"),
+                ("ONNX int8, one at a time", *_cosines(int8, "single_")),
             ]
         yield markdown_table(("", "smallest", "mean"), rows)
         if self.facts.get("sts"):
             yield "STS, Spearman x 100, of the graphs:"
             scores = [
-                (s["set"], f"{s['pairs']:,}", *(f"{s[k]:.2f}" for k in ("float32", "int8", "int8_single")))
+                (s["set"], f"{s['pairs']:,}", *(figure(s[k], ".2f") for k in ("float32", "int8", "int8_single")))
                 for s in self.facts["sts"]
             ]
             yield markdown_table(("set", "pairs", "float32", "int8, in batches", "int8, one at a time"), scores)
@@ -209,8 +211,8 @@ def _padding(tokenizer: Any) -> str:
     )
 
 
-def _cosines(found: Mapping[str, Any]) -> tuple[str, str]:
-    return f"{found['min_cosine']:.6f}", f"{found['mean_cosine']:.6f}"
+def _cosines(found: Mapping[str, Any], prefix: str = "") -> tuple[str, str]:
+    return figure(found[f"{prefix}min_cosine"], ".6f"), figure(found[f"{prefix}mean_cosine"], ".6f")
 
 
 def _setting(name: str, entry: Any) -> tuple[str, str, str]:

@@ -2,17 +2,28 @@
 
 from __future__ import annotations
 
-import json
-from collections.abc import Callable, Sequence
+import mmap
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
+
+from sentcompress.documents import read_json
+from sentcompress.errors import InputError
+from sentcompress.plain_text import printable
 
 Vectors = npt.NDArray[np.float32]
 Ids = npt.NDArray[np.int64]
 INPUTS = ("input_ids", "attention_mask")
 BATCH = 32
+# The key under which a tensor names the file that its values are in, as protobuf writes it.
+EXTERNAL_DATA = b"\x08location\x12"
+AGAIN = "make the folder anew with sentcompress export, or do without graphs (export --no-onnx)"
+LONGEST_REASON = 300
+PANIC = "PanicException"
 
 
 class GraphReader:
@@ -24,6 +35,9 @@ class GraphReader:
         prepare: what is done to a text before the tokenizer (`TextSettings.prepare`).
         max_length: tokens that are read of each text.
         threads: that onnxruntime computes with; by default as many as it likes.
+
+    Raises:
+        InputError: if the graph, or the tokenizer beside it, is damaged, or not one that `export` writes.
     """
 
     def __init__(
@@ -35,40 +49,143 @@ class GraphReader:
         max_length: int,
         threads: int | None = None,
     ) -> None:
-        import onnxruntime
-        from tokenizers import Tokenizer
-
-        self.tokenizer = Tokenizer.from_file(str(folder / "tokenizer.json"))
-        self.tokenizer.enable_truncation(max_length)
-        settings = json.loads((folder / "tokenizer_config.json").read_text(encoding="utf-8"))
-        pad = settings["pad_token"]
-        pad = pad["content"] if isinstance(pad, dict) else pad
-        self.padding = int(self.tokenizer.token_to_id(pad) or 0)
-        self.tokenizer.no_padding()
+        self.tokenizer = _read_tokenizer(folder / "tokenizer.json", max_length)
+        self.padding = _padding(self.tokenizer, folder / "tokenizer_config.json")
         self.prepare = prepare
-        options = onnxruntime.SessionOptions()
-        options.log_severity_level = 3
-        if threads is not None:
-            options.intra_op_num_threads = threads
-        self.session = onnxruntime.InferenceSession(folder / file, options, providers=["CPUExecutionProvider"])
+        self._tokenizer_path, self._path = folder / "tokenizer.json", folder / file
+        self.session = _open_session(self._path, threads)
+        self._dimension: int | None = None
 
     def vectors(self, texts: Sequence[str], batch: int = BATCH) -> Vectors:
-        """[N, D], in batches of neighbours as they come; `batch=1` is what a single query gets."""
+        """[N, D], in batches of neighbours as they come; `batch=1` is what a single query gets.
+
+        Raises:
+            InputError: see `tokenize` and `run`.
+        """
         parts = (texts[start : start + batch] for start in range(0, len(texts), batch))
         return np.concatenate([self.run(self.tokenize(part)) for part in parts])
 
     def tokenize(self, texts: Sequence[str]) -> list[list[int]]:
-        """Token ids of each text, at least one of them, without padding."""
-        return [
-            one.ids or [self.padding] for one in self.tokenizer.encode_batch([self.prepare(text) for text in texts])
-        ]
+        """Token ids of each text, at least one of them, without padding.
+
+        Raises:
+            InputError: if the tokenizer fails.
+        """
+        prepared = [self.prepare(text) for text in texts]
+        with _tokenizer_faults(self._tokenizer_path):
+            return [one.ids or [self.padding] for one in self.tokenizer.encode_batch(prepared)]
 
     def run(self, tokens: Sequence[Sequence[int]]) -> Vectors:
-        """[B, D] vectors of B token sequences, padded to the longest of them."""
+        """[B, D] vectors of B token sequences, padded to the longest of them.
+
+        Raises:
+            InputError: if onnxruntime cannot run the graph, or what it gives is not one finite vector a sequence.
+        """
         ids: Ids = np.full((len(tokens), max(map(len, tokens))), self.padding, dtype=np.int64)
         mask: Ids = np.zeros_like(ids)
         for row, found in enumerate(tokens):
             ids[row, : len(found)] = found
             mask[row, : len(found)] = 1
-        found_vectors: Vectors = self.session.run(None, dict(zip(INPUTS, (ids, mask), strict=True)))[0]
-        return found_vectors
+        with _graph_faults(self._path, "cannot be run"):
+            output = self.session.run(None, dict(zip(INPUTS, (ids, mask), strict=True)))[0]
+        return self._checked(output, len(tokens))
+
+    def _checked(self, output: Any, rows: int) -> Vectors:
+        shape = getattr(output, "shape", None)
+        if shape is None or output.dtype != np.float32 or len(shape) != 2 or shape[0] != rows or not shape[1]:
+            gives = "no array" if shape is None else f"{output.dtype} of shape {list(shape)}"
+            raise InputError(f"{self._path} gives {gives} for {rows} texts instead of a float32 vector each", AGAIN)
+        if self._dimension not in (None, shape[1]):
+            raise InputError(f"{self._path} gives vectors of {self._dimension} and of {shape[1]} dimensions", AGAIN)
+        if not np.isfinite(output).all():
+            raise InputError(f"{self._path} gives vectors with NaN or infinity", AGAIN)
+        self._dimension = shape[1]
+        vectors: Vectors = output
+        return vectors
+
+
+def _read_tokenizer(path: Path, max_length: int) -> Any:
+    from tokenizers import Tokenizer
+
+    _read(path)  # names what is wrong with a file that is not even JSON
+    with _tokenizer_faults(path):
+        tokenizer = Tokenizer.from_file(str(path))
+        tokenizer.enable_truncation(max_length)
+        tokenizer.no_padding()
+    return tokenizer
+
+
+def _padding(tokenizer: Any, path: Path) -> int:
+    """The padding token's id; 0 where there is none, since what is padded is masked as well."""
+    settings = _read(path)
+    pad = settings.get("pad_token") if isinstance(settings, dict) else path
+    pad = pad.get("content") if isinstance(pad, dict) else pad
+    if not isinstance(pad, str | None):
+        raise InputError(f"{path} does not say what the padding token is", AGAIN)
+    return int(tokenizer.token_to_id(pad) or 0) if pad is not None else 0
+
+
+def _open_session(path: Path, threads: int | None) -> Any:
+    import onnxruntime
+
+    if not path.is_file():
+        raise InputError(f"{path} is missing", AGAIN)
+    if _has_external_data(path):
+        raise InputError(f"the weights of {path} are in other files", "such a graph is not opened; " + AGAIN)
+    options = onnxruntime.SessionOptions()
+    options.log_severity_level = 4  # its errors are told as ours
+    if threads is not None:
+        options.intra_op_num_threads = threads
+    with _graph_faults(path, "cannot be opened"):
+        session = onnxruntime.InferenceSession(path, options, providers=["CPUExecutionProvider"], enable_fallback=0)
+        inputs = {given.name: given.type for given in session.get_inputs()}
+        outputs = len(session.get_outputs())
+    if inputs != dict.fromkeys(INPUTS, "tensor(int64)") or not outputs:
+        takes = ", ".join(f"{printable(name)} ({kind})" for name, kind in inputs.items()) or "nothing"
+        raise InputError(f"{path} takes {takes} instead of {' and '.join(INPUTS)}, both int64", AGAIN)
+    return session
+
+
+def _has_external_data(path: Path) -> bool:
+    """onnxruntime would read files that no digest covers."""
+    with path.open("rb") as stream:
+        if not path.stat().st_size:
+            return False
+        with mmap.mmap(stream.fileno(), 0, access=mmap.ACCESS_READ) as content:
+            return content.find(EXTERNAL_DATA) >= 0
+
+
+@contextmanager
+def _graph_faults(path: Path, what: str) -> Iterator[None]:
+    """onnxruntime's errors have no base class of their own, so all that are its are looked up."""
+    from onnxruntime.capi import onnxruntime_pybind11_state as state
+
+    found = [kind for kind in vars(state).values() if isinstance(kind, type) and issubclass(kind, Exception)]
+    kinds: tuple[type[Exception], ...] = (*found, RuntimeError, ValueError, TypeError, MemoryError)
+    try:
+        yield
+    except kinds as error:
+        raise InputError(f"the graph {path} {what}: {_reason(error)}", AGAIN) from None
+
+
+@contextmanager
+def _tokenizer_faults(path: Path) -> Iterator[None]:
+    try:
+        yield
+    except BaseException as error:
+        # The library raises `Exception` itself, and where its Rust code panics, a BaseException.
+        if not isinstance(error, Exception) and type(error).__name__ != PANIC:
+            raise
+        raise InputError(f"{path} is not a tokenizer that can be used: {_reason(error)}", AGAIN) from error
+
+
+def _read(path: Path) -> Any:
+    try:
+        return read_json(path)
+    except InputError as error:
+        raise InputError(error.message, error.hint or AGAIN) from None
+
+
+def _reason(error: BaseException) -> str:
+    said = str(error).strip() or type(error).__name__
+    return printable(said.splitlines()[0])[:LONGEST_REASON]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import os
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -9,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from sentcompress.artifacts import KINDS, Artifact, WorkDirectory
+from sentcompress.numeric import NOT_DEFINED, figure
 from sentcompress.plain_text import shell_line
 
 # Parameters that say which of several things a command made; the recipe has the others.
@@ -206,7 +208,7 @@ def _bench(artifact: Artifact, other: Mapping[str, Any] | None, _: Mapping[str, 
     for key, label in names.items():
         if isinstance(facts["model"].get(key), int | float):
             values = [facts["model"][key], *([other.get(key)] if other else [])]
-            rows.append([label, *("" if v is None else f"{v:,.4g}" if v < 100 else f"{v:,.0f}" for v in values)])
+            rows.append([label, *("" if v is None else figure(v, ",.4g" if v < 100 else ",.0f") for v in values)])
     columns = ["measure", facts["model"]["label"], *([other["label"]] if other else [])]
     return Table("Speed and size", columns, rows, command_line(artifact), [])
 
@@ -217,7 +219,8 @@ def _columns(facts: Mapping[str, Any], other: Mapping[str, Any] | None) -> list[
 
 def _beside(ours: float, reference: float | None, other: Mapping[str, Any] | None) -> list[str]:
     if other is None:
-        return [f"{ours:.2f}"]
-    if reference is None or reference <= 0:
-        return [f"{ours:.2f}", "" if reference is None else f"{reference:.2f}", ""]
-    return [f"{ours:.2f}", f"{reference:.2f}", f"{100 * ours / reference:.2f}%"]
+        return [figure(ours, ".2f")]
+    if reference is None:
+        return [figure(ours, ".2f"), "", ""]
+    kept = f"{100 * ours / reference:.2f}%" if reference > 0 and math.isfinite(ours / reference) else NOT_DEFINED
+    return [figure(ours, ".2f"), figure(reference, ".2f"), kept]

@@ -14,8 +14,9 @@ from sentcompress.errors import InputError
 READABLE = ("Transformer", "WordWeights", "Pooling", "Dense", "Normalize", "Dropout")
 MODULES = "modules.json"
 ADAPTER = "adapter_config.json"
+SAFETENSORS = "model.safetensors"
 # As transformers looks for them: the first that is there is read, and no other.
-WHOLE_WEIGHTS = ("model.safetensors", "pytorch_model.bin")
+WHOLE_WEIGHTS = (SAFETENSORS, "pytorch_model.bin")
 # The weights that one process of several wrote, which transformers reads before all others.
 DISTRIBUTED_WEIGHTS = "shard-*-model-*.safetensors"
 LFS_POINTER = b"version https://git-lfs"
@@ -139,7 +140,9 @@ def _parts(folder: Path, index: str) -> list[Path]:
 
 def _is_name(value: object) -> bool:
     """Whether a value can be the name of a file in the folder itself."""
-    return isinstance(value, str) and PurePath(value).name == value and _can_be_path(value)
+    if not isinstance(value, str) or value in ("", ".", ".."):
+        return False
+    return PurePath(value).name == value and _can_be_path(value)
 
 
 def _is_entry(entry: object) -> bool:

@@ -13,6 +13,7 @@ from sentcompress.errors import InputError
 from sentcompress.models.foreign_code import asks_for_code, refuse_code
 from sentcompress.models.model_files import (
     MODULES,
+    SAFETENSORS,
     check_fetched,
     check_inside,
     listed_modules,
@@ -141,7 +142,7 @@ def _download(name: str, revision: str | None) -> Path:
     try:
         files = list(PATTERNS)
         folder = Path(snapshot_download(name, revision=revision, allow_patterns=files))
-        if not all(map(weight_files, _weighted_folders(folder))):
+        if not all(map(_has_safetensors, _weighted_folders(folder))):
             folder = Path(snapshot_download(name, revision=revision, allow_patterns=[*files, *BIN_PATTERNS]))
         return folder
     except errors.RevisionNotFoundError:
@@ -157,3 +158,7 @@ def _download(name: str, revision: str | None) -> Path:
 def _weighted_folders(folder: Path) -> list[Path]:
     """The folders of a model that must hold weights."""
     return [module.path for module in listed_modules(folder) if module.kind in ("Transformer", "Dense")] or [folder]
+
+
+def _has_safetensors(folder: Path) -> bool:
+    return any((folder / name).is_file() for name in (SAFETENSORS, f"{SAFETENSORS}.index.json"))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import tomllib
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
@@ -15,6 +16,9 @@ ROW_KEYS = ("table", "model", "parameters", "metric", "score", "note")
 INPUT_KEYS = ("about", "optional")
 # Files of that form which lie beside recipes.
 NO_RECIPES = ("pyproject.toml",)
+LARGEST_RECIPE = 2**18
+# Characters of a value that an error shows.
+SHOWN = 80
 
 
 @dataclass(frozen=True)
@@ -70,15 +74,21 @@ def read_recipe(path: Path) -> tuple[Recipe, list[str]]:
     title, paper = (_text(document, key, faults) for key in ("title", "paper"))
     row = document.get("row", {})
     if isinstance(row, dict):
-        faults += _unknown(row, ROW_KEYS, "row: ")
-        if "score" in row and not isinstance(row["score"], int | float):
-            faults.append(f"row: score must be a number, not {row['score']!r}")
+        faults += [*_unknown(row, ROW_KEYS, "row: "), *_faults_of_row(row)]
     else:
         faults.append("row must be a table: [row]")
         row = {}
     inputs = _inputs(document.get("inputs", {}), faults)
     stages = _stages(document.get("stage"), faults)
     return Recipe(path, title, paper, row, inputs, stages), faults
+
+
+def _faults_of_row(row: Mapping[str, Any]) -> list[str]:
+    score = row.get("score", 0)
+    is_number = isinstance(score, int | float) and math.isfinite(score)
+    faults = [] if is_number else [f"row: score must be a finite number, not {str(score)[:SHOWN]}"]
+    texts = {key: value for key, value in row.items() if key in ROW_KEYS and key != "score"}
+    return faults + [f"row: {key} must be a text" for key, value in texts.items() if not isinstance(value, str)]
 
 
 def _toml(path: Path) -> dict[str, Any]:
@@ -88,10 +98,16 @@ def _toml(path: Path) -> dict[str, Any]:
         hint = did_you_mean(path.name, known) if known else "a recipe is a TOML file: see docs/run.md"
         what = f"{path} is a folder, not a recipe" if path.is_dir() else f"no recipe {path}"
         raise InputError(what, hint)
+    with path.open("rb") as file:
+        content = file.read(LARGEST_RECIPE + 1)
+    if len(content) > LARGEST_RECIPE:
+        raise InputError(f"{path} is larger than {LARGEST_RECIPE} bytes", "a recipe is a TOML file: see docs/run.md")
     try:
-        return tomllib.loads(path.read_text(encoding="utf-8"))
-    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
-        reason = "it is not UTF-8 text" if isinstance(error, UnicodeDecodeError) else str(error)
+        return tomllib.loads(content.decode("utf-8"))
+    except (ValueError, RecursionError) as error:
+        reason = {UnicodeDecodeError: "it is not UTF-8 text", RecursionError: "it is nested too deeply"}.get(
+            type(error), str(error)
+        )
         raise InputError(f"{path} is not valid TOML: {reason}", "a recipe is a TOML file: see docs/run.md") from None
 
 

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
+
+from sentcompress.numeric import NOT_DEFINED, figure
 
 NOTHING = ""
 
@@ -11,30 +14,32 @@ def number(value: float | int | None, digits: int = 2) -> str:
     """With so many digits behind the point; whole numbers with none, thousands apart. Nothing for None."""
     if value is None:
         return NOTHING
-    return f"{value:,}" if isinstance(value, int) else f"{value:,.{digits}f}"
+    return f"{value:,}" if isinstance(value, int) else figure(value, f",.{digits}f")
 
 
 def between(interval: Sequence[float] | None, digits: int = 2, signed: bool = False) -> str:
     """An interval: `79.81 to 84.05`."""
     if interval is None:
         return NOTHING
+    if not all(map(math.isfinite, interval)):
+        return NOT_DEFINED
     low, high = (f"{value:{'+' if signed else ''}.{digits}f}" for value in interval)
     return f"{low} to {high}"
 
 
 def signed(value: float | None, digits: int = 2) -> str:
     """A difference: `-0.81`."""
-    return NOTHING if value is None else f"{value:+.{digits}f}"
+    return NOTHING if value is None else figure(value, f"+.{digits}f")
 
 
 def share(value: float | None) -> str:
     """A percentage: `98.8%`."""
-    return NOTHING if value is None else f"{value:.1f}%"
+    return NOTHING if value is None else _with_unit(value, ".1f", "%")
 
 
 def times(value: float | None) -> str:
     """A ratio: `2.5x`."""
-    return NOTHING if value is None else f"{value:.3g}x"
+    return NOTHING if value is None else _with_unit(value, ".3g", "x")
 
 
 def amount(count: float | None) -> str:
@@ -47,7 +52,13 @@ def size(count: float | None) -> str:
     return NOTHING if count is None else _scaled(count, ((1e9, " GB"), (1e6, " MB"), (1e3, " kB")), " B")
 
 
+def _with_unit(value: float, form: str, unit: str) -> str:
+    return f"{value:{form}}{unit}" if math.isfinite(value) else NOT_DEFINED
+
+
 def _scaled(count: float, units: Sequence[tuple[float, str]], plain: str) -> str:
+    if not math.isfinite(count):
+        return NOT_DEFINED
     for unit, name in units:
         if count >= unit:
             return f"{count / unit:.3g}{name}" if count < 1000 * unit else f"{count / unit:,.0f}{name}"

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
+from sentcompress.numeric import measured
 from sentcompress.reporting.evidence import Evaluation, Evidence, Source
 from sentcompress.reporting.formats import between, number, share, signed
 from sentcompress.reporting.parts import Table
@@ -68,15 +69,22 @@ def _distinct(rows: Iterator[list[str]]) -> list[list[str]]:
 def _row(evidence: Evidence, facts: Mapping[str, Any], entry: Mapping[str, Any], role: str, metric: str) -> list[str]:
     score = entry.get(role) or {}  # a subset or set may have none with one model
     difference = entry.get("difference") if role == MODEL else None
+    asked = bool(facts["protocol"].get("bootstrap"))
     return [
         str(entry["name"]),
         evidence.names[str(facts[role]["reference"])],
-        number(score.get(metric)),
-        between(score.get(f"{metric}_interval")),
+        measured(number(score.get(metric))),
+        _interval(score, metric, asked),
         signed(difference and difference.get(metric)),
-        between(difference and difference.get(f"{metric}_interval"), signed=True),
-        share(entry.get("share_kept")) if role == MODEL else "",
+        _interval(difference or {}, metric, asked, plus=True),
+        measured(share(entry.get("share_kept"))) if role == MODEL and COMPARE in facts else "",
     ]
+
+
+def _interval(of: Mapping[str, Any], metric: str, asked: bool, *, plus: bool = False) -> str:
+    """Nothing where intervals were not asked for."""
+    found = between(of.get(f"{metric}_interval"), signed=plus)
+    return measured(found) if asked and of else found
 
 
 def mean_entry(name: str, facts: Mapping[str, Any], metric: str) -> dict[str, Any]:

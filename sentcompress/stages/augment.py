@@ -15,7 +15,6 @@ from sentcompress.augmentations.back_translation import back_translation_spec, c
 from sentcompress.augmentations.base import AugmenterSpec
 from sentcompress.augmentations.table import Augmented, Plan, append_pieces, make_pieces
 from sentcompress.augmentations.wordnet import wordnet_spec
-from sentcompress.corpora import sentence_table
 from sentcompress.corpora.formats import check_format
 from sentcompress.corpora.inputs import Input, open_inputs
 from sentcompress.corpora.originals import Limits, Tally, write_originals
@@ -156,8 +155,7 @@ def _build(
     started = time.monotonic()
     limits = Limits(params.min_length, params.max_length, params.limit)
     tally = _originals(params, inputs, limits, build, reporter)
-    shards = -(-tally.originals // sentence_table.SHARD_ROWS)
-    plan = Plan(tally.originals, shards, recipes)
+    plan = Plan(tally.originals, tally.shards, recipes)
     augmented = Augmented(tally.originals)
     if recipes:
         make_pieces(plan, build, params.workers or _cores(), reporter)

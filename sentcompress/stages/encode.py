@@ -2,19 +2,17 @@
 
 from __future__ import annotations
 
-import itertools
-import shutil
 import sys
-import tempfile
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import BinaryIO
 
 from sentcompress.artifacts import WorkDirectory
 from sentcompress.atomic import written
+from sentcompress.corpora.holding import batches
+from sentcompress.corpora.spooling import spooled_source
 from sentcompress.corpora.text_files import STDIN, Source, as_source, open_lines
 from sentcompress.encoding.engine import EncodeEngine
 from sentcompress.encoding.vector_shards import writing_vectors
@@ -111,16 +109,10 @@ def _rereadable(lines: str, reporter: Reporter) -> Iterator[Source]:
     if lines != STDIN:
         yield as_source(lines)
         return
-    with tempfile.NamedTemporaryFile(prefix="sentcompress-") as file:
-        if sys.stdin.isatty():
-            reporter.note("reading lines from the terminal; end with Ctrl-D")
-        shutil.copyfileobj(sys.stdin.buffer, file)
-        file.flush()
-
-        def reopen() -> BinaryIO:
-            return Path(file.name).open("rb")
-
-        yield Source("standard input", reopen)
+    if sys.stdin.isatty():
+        reporter.note("reading lines from the terminal; end with Ctrl-D")
+    with spooled_source(sys.stdin.buffer, "standard input") as source:
+        yield source
 
 
 def _count(text: Source, reporter: Reporter) -> int:
@@ -133,6 +125,4 @@ def _count(text: Source, reporter: Reporter) -> int:
 
 
 def _chunks(text: Source) -> Iterator[list[str]]:
-    lines = (line for _, line in open_lines(text))
-    while chunk := list(itertools.islice(lines, CHUNK)):
-        yield chunk
+    return batches((line for _, line in open_lines(text)), CHUNK, len)

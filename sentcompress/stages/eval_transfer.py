@@ -23,6 +23,7 @@ from sentcompress.evaluation.transfer import (
     MAX_ITERATIONS,
     SEED,
     SOLVER,
+    TOO_LARGE,
     Classifiers,
     Examples,
     Labels,
@@ -147,10 +148,11 @@ def _evaluate(
 
 
 def _predict(task: TransferTask, embedded: EmbeddedTexts, params: Params, reporter: Reporter) -> Prediction:
-    examples = {name: _examples(task, split, embedded) for name, split in task.splits.items()}
-    with reporter.track(f"{task.name} with {embedded.label}", fits_of(len(examples), params.folds), "fits") as progress:
+    fits = fits_of(len(task.splits), params.folds)
+    with reporter.track(f"{task.name} with {embedded.label}", fits, "fits") as progress:
         classifiers = Classifiers(params.folds, params.seed, progress.advance)
         try:
+            examples = {name: _examples(task, split, embedded) for name, split in task.splits.items()}
             if ALL in examples:
                 found = classifiers.nested(examples[ALL])
             elif DEV in examples:
@@ -158,7 +160,8 @@ def _predict(task: TransferTask, embedded: EmbeddedTexts, params: Params, report
             else:
                 found = classifiers.on_test(examples[TRAIN], examples[TEST].features)
         except UndefinedError as error:
-            raise InputError(f"{task.name} cannot be scored: {error}", "use fewer --folds, or more examples") from None
+            hint = "is it damaged?" if str(error) == TOO_LARGE else "use fewer --folds, or more examples"
+            raise InputError(f"{task.name} cannot be scored: {error}", hint) from None
     if found.unfinished:
         reporter.warn(f"{task.name}: {found.unfinished} fits stopped after {MAX_ITERATIONS} iterations")
     return found

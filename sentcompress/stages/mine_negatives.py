@@ -8,6 +8,8 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+
 from sentcompress.artifacts import SCAFFOLD, Artifact, Build, Request, WorkDirectory
 from sentcompress.corpora.mined_table import Mined, write_mined
 from sentcompress.corpora.mining_origins import Origin, file_digests, of_collection, of_pairs, of_triplets
@@ -23,6 +25,7 @@ from sentcompress.evaluation.index_plan import IndexSettings as IndexSettings
 from sentcompress.evaluation.metrics import UndefinedError, normalized
 from sentcompress.evaluation.vector_rows import VectorRows, in_file
 from sentcompress.models.devices import DTYPES
+from sentcompress.numeric import at_most
 from sentcompress.progress import SILENT, Reporter
 from sentcompress.training.hard_negatives import Rules as Rules
 from sentcompress.training.mining import Miner, Tally
@@ -33,6 +36,8 @@ STUDENT = "student"
 SIMILARITIES = ("cosine", "dot")
 # Kept only while mining.
 CORPUS, VECTORS = f"{SCAFFOLD}/corpus", f"{SCAFFOLD}/vectors.npy"
+# The inner product of two longer vectors may leave the range of float32.
+LONGEST_VECTOR = 1e18
 
 
 @dataclass(frozen=True)
@@ -210,6 +215,12 @@ class _Mining:
     def _comparable(self, vectors: Vectors) -> Vectors:
         """Vectors whose inner product is the similarity."""
         if self.params.similarity == "dot":
+            if not at_most(float(np.linalg.norm(vectors.astype(np.float64), axis=1).max(initial=0)), LONGEST_VECTOR):
+                raise InputError(
+                    f"{self.source.label} cannot be searched: its vectors hold NaN or infinity, or are longer than "
+                    f"{LONGEST_VECTOR:g}",
+                    "is it damaged?",
+                )
             return vectors
         try:
             return normalized(vectors)[0]

@@ -112,7 +112,6 @@ def _asked(evidence: Evidence) -> list[str]:
 
 def _write(report: Report, page: Path, reporter: Reporter) -> dict[str, Path]:
     """Draw all figures and write all files; where the picture of each figure is."""
-    page.parent.mkdir(parents=True, exist_ok=True)
     charts = [chart for section in report.sections for chart in section.charts]
     elements: dict[str, str] = {}
     pictures: dict[str, Path] = {}

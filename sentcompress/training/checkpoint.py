@@ -108,6 +108,9 @@ class _Remembering:
             self.error = self.error or error
             raise
 
+    def flush(self) -> None:
+        self._stream.flush()
+
 
 def _save(content: Mapping[str, Any], stream: BinaryIO) -> None:
     # Not by its path: torch would then write by itself, and forget which error the disk gave.

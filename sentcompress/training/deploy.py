@@ -11,7 +11,8 @@ from sentcompress.errors import TrainingError
 from sentcompress.methods.base import Method
 from sentcompress.models.encoder import Dense, Encoder
 from sentcompress.models.layout import read_back, save_encoder
-from sentcompress.training.dev import Dev
+from sentcompress.numeric import at_most
+from sentcompress.training.dev import Dev, score_of
 from sentcompress.training.health import Health, Watch
 
 # Of two dev scores, which are the same number on a CPU; on a GPU the order of a sum may differ.
@@ -47,17 +48,23 @@ def deploy(
         trust_remote_code: whether the user lets code that comes with the model run.
 
     Raises:
-        TrainingError: if the folder does not give the vectors that were trained, or these are not those chosen.
+        TrainingError: if the folder does not give the vectors that were trained, or these are not those chosen, or
+            hold NaN or infinity.
+        SentcompressError: if a weight is NaN or infinite; nothing is written then.
     """
     whole = encoder.with_dense([*encoder.dense_layers, *_head(method)], normalize=encoder.normalize)
-    expected = dev.score(lambda ids, mask: method.deploy(encoder.embed(ids, mask)), device)
-    if chosen_by is not None and abs(expected - chosen_by) > ELSEWHERE:
+    expected = score_of(dev, lambda ids, mask: method.deploy(encoder.embed(ids, mask)), device)
+    if chosen_by is not None and not at_most(abs(expected - chosen_by), ELSEWHERE):
         raise TrainingError(f"the weights chosen by a dev score of {chosen_by:.6f} score {expected:.6f} now")
     save_encoder(whole, folder)
     saved = read_back(folder, trust_remote_code=trust_remote_code).to(device)
     watch = Watch(saved.embed)
-    score = dev.score(watch, device)
-    if abs(score - expected) > TOLERANCE:
+    score = score_of(dev, watch, device)
+    if not watch.finite:
+        raise TrainingError(
+            "the saved student gives vectors with NaN or infinity", "try a lower --lr, or another start"
+        )
+    if not at_most(abs(score - expected), TOLERANCE):
         raise TrainingError(f"the saved student scores {score:.6f} where the trained one scored {expected:.6f}")
     return Deployed(score, watch.health(), saved.dimension, saved.count_parameters())
 

@@ -25,6 +25,12 @@ LOWEST = -100.0
 HELD_OUT_BATCH = 64
 
 
+def score_of(dev: Dev, vectors: Vectors, device: torch.device) -> float:
+    """The dev score; LOWEST where it is not a number, which would be neither above nor below any other."""
+    score = dev.score(vectors, device)
+    return score if math.isfinite(score) else LOWEST
+
+
 class Dev(Protocol):
     """Something that scores a student; higher is better."""
 
@@ -33,7 +39,7 @@ class Dev(Protocol):
         """What is measured, in words, for the record."""
 
     def score(self, vectors: Vectors, device: torch.device) -> float:
-        """The score of a function from token ids and mask, [B, T] each, to vectors [B, K]."""
+        """The score of a function from token ids and mask, [B, T] each, to vectors [B, K]; NaN where it has none."""
 
 
 @dataclass(frozen=True)
@@ -58,7 +64,7 @@ class StsDev:
         try:
             return 100 * spearman(self.gold, cosine_of_pairs(found[self.first], found[self.second]))
         except UndefinedError:
-            return LOWEST  # every pair alike: the student has collapsed, and ranks are not defined
+            return math.nan  # every pair alike: the student has collapsed, and ranks are not defined
 
 
 @dataclass(frozen=True)
@@ -82,7 +88,7 @@ class HeldOutDev:
                 cosines = torch.cosine_similarity(found, self.target(batch.targets), dim=1)
                 total += float(cosines.double().sum())
                 count += len(batch)
-        return 100 * total / count if math.isfinite(total) else LOWEST
+        return 100 * total / count
 
 
 @dataclass(frozen=True)
@@ -106,8 +112,7 @@ class AgreementDev:
                 found.append(vectors(batch.input_ids, batch.attention_mask).double().cpu())
                 wanted.append(batch.targets.double().cpu())
         similar, goal = _cosines(torch.cat(found)), _cosines(torch.cat(wanted))
-        agreement = float(torch.corrcoef(torch.stack([similar, goal]))[0, 1])
-        return 100 * agreement if math.isfinite(agreement) else LOWEST
+        return 100 * float(torch.corrcoef(torch.stack([similar, goal]))[0, 1])
 
 
 def _cosines(vectors: Tensor) -> Tensor:

@@ -10,7 +10,7 @@ import numpy.typing as npt
 from torch import Tensor
 
 from sentcompress.evaluation.geometry import anisotropy, effective_rank
-from sentcompress.evaluation.metrics import UndefinedError
+from sentcompress.evaluation.metrics import UndefinedError, normalized
 from sentcompress.training.settings import Settings
 
 Vectors = Callable[[Tensor, Tensor], Tensor]
@@ -51,14 +51,20 @@ class Health:
 
 
 class Watch:
-    """Keeps the first vectors that a dev score is taken of."""
+    """Keeps the first vectors that a dev score is taken of.
+
+    Attributes:
+        finite: whether all vectors so far, kept or not, held numbers alone.
+    """
 
     def __init__(self, vectors: Vectors) -> None:
         self._vectors = vectors
+        self.finite = True
         self._seen: list[npt.NDArray[np.float32]] = []
 
     def __call__(self, ids: Tensor, mask: Tensor) -> Tensor:
         found = self._vectors(ids, mask)
+        self.finite = self.finite and bool(found.isfinite().all())
         if sum(map(len, self._seen)) < SAMPLE:
             self._seen.append(found.detach().float().cpu().numpy())
         return found
@@ -73,9 +79,8 @@ class Watch:
             return Health(1.0, 1.0, dimension)
         if not np.isfinite(vectors).all():
             return None
-        lengths = np.linalg.norm(vectors, axis=1, keepdims=True)
-        unit = vectors / np.maximum(lengths, 1e-12)
         try:
+            unit, _ = normalized(vectors)
             return Health(anisotropy(unit), effective_rank(unit), dimension)
         except UndefinedError:
             return Health(1.0, 1.0, dimension)

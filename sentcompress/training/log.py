@@ -8,6 +8,7 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from sentcompress.atomic import fsync
+from sentcompress.documents import finite
 
 
 class TrainingLog:
@@ -25,7 +26,8 @@ class TrainingLog:
 
     def write(self, values: Mapping[str, float | int | str | None]) -> None:
         shown = {key: round(value, 8) if isinstance(value, float) else value for key, value in values.items()}
-        self._stream.write(json.dumps(shown).encode() + b"\n")
+        # In their order: what stands between two of the keys are the terms of the loss.
+        self._stream.write(json.dumps(finite(shown), allow_nan=False).encode() + b"\n")
 
     def size(self) -> int:
         """Bytes written so far, all of them on the disk: a checkpoint may count on them after a power cut."""

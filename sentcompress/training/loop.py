@@ -15,10 +15,11 @@ from torch import Tensor, nn
 from sentcompress.errors import TrainingError
 from sentcompress.methods.base import Method
 from sentcompress.models.encoder import Encoder
+from sentcompress.models.finite_tensors import require_sound
 from sentcompress.progress import Reporter
 from sentcompress.training.batches import Batch, Plan, Rows, ahead
 from sentcompress.training.checkpoint import Checkpoints, Weights, copy_weights
-from sentcompress.training.dev import Dev
+from sentcompress.training.dev import Dev, score_of
 from sentcompress.training.gradient_cache import backward_together
 from sentcompress.training.health import Health, Watch, diagnose
 from sentcompress.training.log import TrainingLog
@@ -91,8 +92,10 @@ class Training:
 
         Raises:
             TrainingError: if the loss or a gradient is no longer a number. The last good checkpoint stays.
+            SentcompressError: if a weight is NaN or infinite before there was any training.
         """
         settings, progress = self.settings, self.progress
+        require_sound(self.encoder.state_dict(), "the model to be trained", "is it damaged?")
         model = nn.ModuleDict({"encoder": self.encoder, "method": self.method}).to(self.device)
         set_dropout(self.encoder, settings.dropout)
         optimizer = make_optimizer(model, settings)
@@ -220,7 +223,7 @@ class Training:
         model.eval()
         watch = Watch(self.vectors)
         with self.mean.in_place() if self.mean else nullcontext():
-            score = self.dev.score(watch, self.device)
+            score = score_of(self.dev, watch, self.device)
             # Of equal scores the earlier one stays, but for the start's: a coarse score tells nothing against having
             # trained, and a head that was drawn at random is no student.
             ahead_of_start = progress.best_step == 0 < progress.step and score == progress.best_score

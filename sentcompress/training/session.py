@@ -14,7 +14,7 @@ from torch import Tensor
 from sentcompress.artifacts import SCAFFOLD, Artifact, Build, file_digest
 from sentcompress.documents import read_json, to_json
 from sentcompress.encoding.vector_shards import VectorShards
-from sentcompress.errors import InputError, TrainingError
+from sentcompress.errors import InputError, SentcompressError, TrainingError
 from sentcompress.methods.base import Method
 from sentcompress.methods.recipe import Recipe
 from sentcompress.models.catalog import MODEL_FOLDER
@@ -118,7 +118,10 @@ class Session:
             if training.best is None:
                 raise
             training.restore_best()
-            self._deploy(BEST, training.dev, training.progress.best_score)
+            try:
+                self._deploy(BEST, training.dev, training.progress.best_score)
+            except SentcompressError:
+                raise error from None  # the best weights so far are of no use either
             folder = self.build.path / BEST
             kept = (
                 f"the best weights so far are the model folder {folder}; a new run under another --name leaves it there"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
@@ -11,7 +12,7 @@ import torch
 
 from sentcompress.errors import InputError
 from sentcompress.training.batches import Batch, Plan, RowField, Rows, collate, collate_triplets
-from sentcompress.training.dev import LOWEST, Dev, Vectors, encode_tokens
+from sentcompress.training.dev import Dev, Vectors, encode_tokens
 from sentcompress.training.settings import Settings
 from sentcompress.training.token_cache import TokenCache
 
@@ -139,7 +140,7 @@ class TripletDev:
             torch.from_numpy(encode_tokens(self.tokens, self.pad, vectors, device)), dim=1
         )
         if not found.isfinite().all():
-            return LOWEST
+            return math.nan
         texts = torch.from_numpy(np.unique(self.places[:, 1:]))
         anchors, positives = (torch.from_numpy(self.places[:, column]) for column in (0, 1))
         similar = found[anchors] @ found[texts].T

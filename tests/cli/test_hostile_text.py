@@ -138,4 +138,4 @@ def test_a_date_that_is_none_is_no_defect(finished_at: str, tmp_path: Path) -> N
     lines_of(["augment", "x.txt", "--wordnet", "0", "--work", "w"], tmp_path, 0)
     manifest = tmp_path / "w" / "sentences" / "main" / "manifest.json"
     manifest.write_text(json.dumps({**json.loads(manifest.read_text()), "finished": finished_at}))
-    assert "there w/sentences/main" in lines_of(["augment", "x.txt", "--wordnet", "0", "--work", "w"], tmp_path, 0)
+    assert "made  w/sentences/main" in lines_of(["augment", "x.txt", "--wordnet", "0", "--work", "w"], tmp_path, 0)

@@ -159,8 +159,19 @@ UNFORESEEN: list[tuple[Exception, str]] = [
     (Exception("I/O error: File too large (os error 27)"), "error: too large a file for this disk"),
     (PermissionError(errno.EACCES, "Permission denied", "/their/file"), "error: no permission to write /their/file\n"),
     (OSError(errno.EROFS, "Read-only file system", "/cdrom/x"), "error: no permission to write /cdrom/x\n"),
-    (FileNotFoundError(errno.ENOENT, "No such file or directory", "gone"), "error: No such file or directory: gone\n"),
-    (OSError(errno.EIO, "Input/output error"), "error: [Errno 5] Input/output error\n"),
+    (
+        FileNotFoundError(errno.ENOENT, "No such file or directory", "gone"),
+        "error: No such file or directory: gone\nhelp:  what was finished is kept",
+    ),
+    (
+        OSError(errno.EIO, "Input/output error", "x.npy"),
+        "error: the disk could not read or write: Input/output error: x.npy\nhelp:  check the disk",
+    ),
+    (
+        Exception("Input/output error (os error 5)"),
+        "error: the disk could not read or write: Input/output error (os error 5)\nhelp:  check the disk",
+    ),
+    (Exception("Too many open files (os error 24)"), "error: Too many open files (os error 24)\nhelp:  what was"),
     (MemoryError(), "error: out of memory: MemoryError\nhelp:  use a smaller --batch-size"),
     (RuntimeError("DefaultCPUAllocator: can't allocate memory: you tried"), "error: out of memory"),
     (ValueError("first line\nsecond line"), "error: ValueError: first line\nhelp:  this is a defect of sentcompress"),

@@ -22,6 +22,8 @@ Captured = pytest.CaptureFixture[str]
         (12345.6, "12,346"),
         (0.00001234, "1.23e-05"),
         (0.0, "0"),
+        (float("nan"), "not defined"),
+        (float("-inf"), "not defined"),
         (None, ""),
         ("[bold]text", "[bold]text"),
     ],

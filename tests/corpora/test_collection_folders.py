@@ -120,7 +120,7 @@ def test_empty_texts_are_counted(tmp_path: Path) -> None:
         ({"qrels.tsv": "x1\td1\t1\n"}, "has none of the 1 queries"),
         ({"qrels.tsv": "q1\tx1\t1\n"}, "has none of the 1 documents"),
         ({"corpus.jsonl": lines(DOCUMENTS) + lines(DOCUMENTS[:1])}, "two documents of id 'd1'"),
-        ({"corpus.jsonl": lines(DOCUMENTS) + "{broken\n"}, "line 4: broken JSON"),
+        ({"corpus.jsonl": lines(DOCUMENTS) + "{broken\n"}, "line 4 is not valid JSON"),
         ({"corpus.jsonl": '["d1"]\n'}, "line 1: a JSON list"),
         ({"corpus.jsonl": '{"text": "no id"}\n'}, "line 1: no _id and text"),
         ({"corpus.jsonl": '{"_id": "d1", "text": "half \\ud800"}\n'}, "line 1: holds half a character"),

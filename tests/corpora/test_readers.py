@@ -98,7 +98,7 @@ def test_columns_by_name(tmp_path: Path) -> None:
 def test_a_broken_json_line_has_a_number_and_can_be_skipped(tmp_path: Path) -> None:
     path = tmp_path / "a.jsonl"
     path.write_text('{"text": "a"}\n{"text": "b"\n[1]\n{"texts": "c"}\n{"text": 3}\n\n{"text": "d"}\n')
-    with pytest.raises(InputError, match=r"a\.jsonl, line 2: broken JSON"):
+    with pytest.raises(InputError, match=r"a\.jsonl, line 2 is not valid JSON"):
         list(read_records(path))
     bad = BadRecords(skip=True)
     assert [record.texts for record in read_records(path, bad=bad)] == [("a",), ("d",)]
@@ -142,7 +142,7 @@ def test_the_format_is_seen(tmp_path: Path, name: str, content: str, expected: s
         ("a.tsv", b"", "is empty"),
         ("a.tsv", b"text\n", "a header and no rows"),
         ("a.tsv", b"text\ttext\na\tb\n", "same name: text"),
-        ("a.parquet", b"PAR1 broken", "no Parquet file that can be read"),
+        ("a.parquet", b"PAR1 broken", "not a Parquet file"),
     ],
 )
 def test_contradictory_content_is_a_clear_error(tmp_path: Path, name: str, content: bytes, message: str) -> None:

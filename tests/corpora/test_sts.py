@@ -47,8 +47,8 @@ def test_blank_scores_and_empty_sides_are_dropped_and_counted(tmp_path: Path) ->
 @pytest.mark.parametrize(
     ("content", "message"),
     [
-        (LINES + "high\te\tf\n", r"x.tsv, line 3: the score 'high' is no number"),
-        (LINES + "nan\te\tf\n", r"line 3: the score 'nan' is no number"),
+        (LINES + "high\te\tf\n", r"x.tsv, line 3: the score 'high' is not a number"),
+        (LINES + "nan\te\tf\n", r"line 3: the score 'nan' is not a number"),
         (LINES + "2\te\n", r"line 3: 2 columns where 3 are needed"),
         ("score\tsentence1\tother\n2\te\tf\n", r"no column 'sentence2'"),
         ("score\tsentence1\tsentence2\n", r"holds no graded pair"),
@@ -170,7 +170,7 @@ def test_bad_lines_are_skipped_and_counted_on_demand(tmp_path: Path) -> None:
     bad = BadRecords(skip=True)
     subset = read_sts_file(path, bad=bad)
     assert (subset.scores, subset.bad) == ((5.0, 1.5, 3.0), 2)
-    assert "line 3: the score 'high' is no number" in str(bad.first)
+    assert "line 3: the score 'high' is not a number" in str(bad.first)
     assert sum(s.bad for s in read_sts([path], bad=BadRecords(skip=True))[0].subsets) == 2
     with pytest.raises(InputError, match="holds no graded pair"):
         read_sts_file(write(tmp_path / "y.tsv", "high\te\tf\n"), bad=BadRecords(skip=True))
@@ -233,7 +233,7 @@ def test_data_sets_that_cannot_be_scored(hub: dict[str, list[dict[str, object]]]
     with pytest.raises(InputError, match="no columns 'score', 'sentence1', 'sentence2'"):
         read_sts(["owner/other"])
     hub["owner/words"] = [{"sentence1": "a", "sentence2": "b", "score": "high"}]
-    with pytest.raises(InputError, match="hub:owner/words:test, line 1: the score 'high' is no number"):
+    with pytest.raises(InputError, match="hub:owner/words:test, line 1: the score 'high' is not a number"):
         read_sts(["owner/words"])
     with pytest.raises(InputError, match="cannot be read: Unknown split 'train'"):
         read_sts(["mteb/sts12-sts"], "train")

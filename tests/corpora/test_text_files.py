@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 import zstandard
 
-from sentcompress.corpora.text_files import BadRecords, format_extension, open_lines, read_columns, read_rows
+from sentcompress.corpora.text_files import BadRecords, format_extension, open_lines
 from sentcompress.errors import InputError
 
 TEXT = "\ufefffirst\r\nsecond h\u00e9\n\nlast"
@@ -91,32 +91,39 @@ def test_an_endless_line_does_not_fill_the_memory(tmp_path: Path, monkeypatch: p
         list(open_lines(path))
 
 
-def test_csv_is_quoted_and_tsv_is_not(tmp_path: Path) -> None:
-    (tmp_path / "a.csv").write_text('a,b\n"x, ""y""\nz",2\n\n3,4\n')
-    assert list(read_rows(tmp_path / "a.csv")) == [(1, ["a", "b"]), (3, ['x, "y"\nz', "2"]), (5, ["3", "4"])]
-    (tmp_path / "a.tsv").write_text('a\tb\n"x\ty"\n')
-    assert list(read_rows(tmp_path / "a.tsv")) == [(1, ["a", "b"]), (2, ['"x', 'y"'])]
-
-
-def test_columns_by_name(tmp_path: Path) -> None:
-    (tmp_path / "a.tsv").write_text("a\tb\tc\n1\t2\t3\n4\n")
-    with pytest.raises(InputError, match=r"line 3: 1 fields"):
-        list(read_columns(tmp_path / "a.tsv", ["c", "a"]))
-    bad = BadRecords(skip=True)
-    assert list(read_columns(tmp_path / "a.tsv", ["c", "a"], bad=bad)) == [(2, ["3", "1"])]
-    with pytest.raises(InputError, match="no column 'x'") as caught:
-        list(read_columns(tmp_path / "a.tsv", ["x"]))
-    assert caught.value.hint == "columns there: a, b, c"
-
-
-def test_broken_quoting_names_the_line(tmp_path: Path) -> None:
-    (tmp_path / "a.csv").write_text('a,b\n1,2\n"x"y,3\n4,5\n')
-    with pytest.raises(InputError, match="line 3: broken csv"):
-        list(read_rows(tmp_path / "a.csv"))
-    bad = BadRecords(skip=True)
-    assert [row for _, row in read_rows(tmp_path / "a.csv", bad=bad)] == [["a", "b"], ["1", "2"], ["4", "5"]]
-
-
 def test_the_extension_looks_through_compression() -> None:
     assert format_extension("pairs.CSV.gz") == "csv"
     assert format_extension("pairs.gz") == ""
+
+
+@pytest.mark.parametrize("end", ["\n", "\r\n", "\r"])
+@pytest.mark.parametrize("mark", ["", "\ufeff"])
+@pytest.mark.parametrize("last", [True, False])
+@pytest.mark.parametrize("longest", [16 * 2**20, 20, 7])
+def test_every_line_end_gives_the_same_lines(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, end: str, mark: str, last: bool, longest: int
+) -> None:
+    monkeypatch.setattr("sentcompress.corpora.text_files.LONGEST_LINE", longest)
+    lines = ["one", "", "tw\u00f6", "three", "four"]
+    path = tmp_path / "a.txt"
+    path.write_bytes((mark + end.join(lines) + (end if last else "")).encode())
+    assert [line for _, line in open_lines(path)] == lines
+    assert [number for number, _ in open_lines(path)] == [1, 2, 3, 4, 5]
+
+
+def test_line_ends_are_those_of_python(tmp_path: Path) -> None:
+    path = tmp_path / "a.txt"
+    content = "one\rtwo\r\nthree\n\rfour\u0085five\u2028six\x0bseven\r\r\neight\r"
+    path.write_bytes(content.encode())
+    with path.open(encoding="utf-8") as file:
+        expected = [line.rstrip("\n") for line in file]
+    assert [line for _, line in open_lines(path)] == expected
+
+
+def test_lines_longer_than_a_block_come_whole(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("sentcompress.corpora.text_files._BLOCK", 8)
+    path = tmp_path / "a.txt"
+    lines = ["x" * 30, "y", "\u00e9" * 20, "", "z" * 8, "last"]
+    for end in ("\n", "\r\n"):
+        path.write_bytes(end.join(lines).encode())
+        assert [line for _, line in open_lines(path)] == lines

@@ -58,3 +58,54 @@ def test_what_is_no_array_at_all_is_refused(tmp_path: Path) -> None:
 def test_a_file_that_is_not_there_is_named_before_its_texts(tmp_path: Path) -> None:
     with pytest.raises(InputError, match=r"v\.npy: no such file"):
         VectorFile(tmp_path / "v.npy")
+
+
+def header(text: str) -> bytes:
+    """A .npy file with any header, and a little data."""
+    return b"\x93NUMPY\x01\x00" + len(text).to_bytes(2, "little") + text.encode("latin-1") + b"\0" * 64
+
+
+@pytest.mark.parametrize(
+    "content",
+    [
+        header("{'descr': '<f4', 'fortran_order': False, 'shape': (2, "),
+        header("{'descr': '<f4', 'fortran_order': False, 'shape': (2, 10**30)}"),
+        header("{'descr': '<f4', 'fortran_order': False, 'shape': (4611686018427387904, 4611686018427387904)}"),
+        header("{'descr': '<f4', 'fortran_order': False, 'shape': (1000000, 1000000)}"),
+        header("{'descr': '<f4', 'fortran_order': False, 'shape': (-1, 2)}"),
+        header("{'descr': '<f4', 'fortran_order': False, 'shape': ('a', 2)}"),
+        header("{'descr': '<f4', 'fortran_order': False, 'shape': (2.0, 2)}"),
+        header("{'descr': '|O', 'fortran_order': False, 'shape': (2, 2)}"),
+        header("{'descr': 'nonsense', 'fortran_order': False, 'shape': (2, 2)}"),
+        header("{'descr': [('a', '<f4')], 'fortran_order': False, 'shape': (2, 2)}"),
+        header("(" * 5000),
+        header("'" * 3),
+        b"PK\x03\x04 not a zip archive",
+        b"\x80\x04K\x01.",
+        b"\x93NUMPY\x09\x00" + b"\0" * 64,
+        b"\x93NUM",
+        b"",
+    ],
+)
+def test_broken_headers_are_input_errors(tmp_path: Path, content: bytes) -> None:
+    path = write(tmp_path, ["one", "two"])
+    path.write_bytes(content)
+    with pytest.raises(InputError, match=r"v\.npy"):
+        VectorFile(path)
+
+
+@pytest.mark.parametrize("dtype", ["<f8", ">f4", ">f2", "<f2"])
+@pytest.mark.parametrize("order", ["C", "F"])
+def test_any_float_in_any_order_is_read(tmp_path: Path, dtype: str, order: str) -> None:
+    path = write(tmp_path, ["one", "two"])
+    np.save(path, np.array([[1, 2, 3], [4, 5, 6]], dtype=dtype, order=order))  # type: ignore[call-overload]
+    assert VectorFile(path).rows(["two", "one"]).tolist() == [[4, 5, 6], [1, 2, 3]]
+
+
+@pytest.mark.parametrize("value", [np.nan, np.inf, 1e300])
+def test_a_row_without_float32_values_is_named_by_its_text(tmp_path: Path, value: float) -> None:
+    path = write(tmp_path, ["one", "two"])
+    np.save(path, np.array([[1.0, 2.0], [value, 3.0]]))
+    assert VectorFile(path).rows(["one"]).tolist() == [[1, 2]]
+    with pytest.raises(InputError, match=r"1 of 2 vectors hold NaN .* 'two'"):
+        VectorFile(path).rows(["one", "two"])

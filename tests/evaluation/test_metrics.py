@@ -44,7 +44,9 @@ def test_cosines_equal_scipy_and_zero_vectors_count_as_zero() -> None:
         ([1, 2, 3], [1.0, 1.0 + 1e-7, 1.0], "same similarity"),
         ([1], [0.5], "at least two"),
         ([], [], "at least two"),
-        ([1, 2, 3], [0.1, np.nan, 0.3], "no numbers"),
+        ([1, 2, 3], [0.1, np.nan, 0.3], "NaN or infinity"),
+        ([1, np.nan, 3], [0.1, 0.2, 0.3], "a gold score is NaN or infinite"),
+        ([1, np.inf, 3], [0.1, 0.2, 0.3], "a gold score is NaN or infinite"),
     ],
 )
 @pytest.mark.parametrize("correlation", [spearman, pearson])
@@ -58,8 +60,29 @@ def test_normalized_keeps_zero_rows_counts_them_and_refuses_nan() -> None:
     np.testing.assert_allclose(vectors, [[0.6, 0.8], [0, 0]], atol=1e-7)
     assert zeros == 1
     assert vectors.dtype == np.float32
-    with pytest.raises(UndefinedError, match="no numbers"):
+    with pytest.raises(UndefinedError, match="NaN or infinity"):
         normalized(np.array([[np.nan, 1.0]]))
+
+
+@pytest.mark.parametrize("scale", [1e200, 1e-200])
+def test_scores_whose_squares_leave_the_range_of_a_float_are_correlated(scale: float) -> None:
+    gold, predicted = np.array([1.0, 2.0, 4.0]), np.array([0.1, 0.3, 0.2])
+    assert pearson(gold * scale, predicted) == pytest.approx(pearson(gold, predicted))
+
+
+@pytest.mark.parametrize("value", [np.nan, np.inf])
+def test_a_vector_that_is_not_a_number_has_no_cosine(value: float) -> None:
+    first, second = np.ones((2, 3), np.float32), np.ones((2, 3), np.float32)
+    second[1, 2] = value
+    found = cosine_of_pairs(first, second)
+    assert found[0] == pytest.approx(1)
+    assert np.isnan(found[1])
+
+
+def test_vectors_longer_than_float32_can_tell_are_normalised_all_the_same() -> None:
+    found, zeros = normalized(np.full((2, 100), 3e38, np.float32))
+    np.testing.assert_allclose(found, 0.1, rtol=1e-6)
+    assert zeros == 0
 
 
 @pytest.mark.parametrize("scale", [1e25, 1e-30])

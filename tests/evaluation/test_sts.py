@@ -55,3 +55,9 @@ def test_share_kept_has_no_value_for_a_reference_of_zero_or_less() -> None:
     assert share_kept(80.0, 100.0) == 80.0
     assert share_kept(80.0, 0.0) is None
     assert share_kept(80.0, -3.0) is None
+
+
+def test_a_share_of_next_to_nothing_is_not_infinite() -> None:
+    assert share_kept(50.0, 5e-324) is None
+    assert share_kept(50.0, float("nan")) is None
+    assert share_kept(float("nan"), 50.0) is None

@@ -89,3 +89,12 @@ def test_vectors_of_zeros_give_the_majority_and_too_few_examples_an_error() -> N
 def test_features_of_pairs() -> None:
     first, second = np.array([[1.0, -2.0]]), np.array([[3.0, 5.0]])
     np.testing.assert_array_equal(pair_features(first, second), [[2, 7, 3, -10]])
+
+
+@pytest.mark.parametrize("size", [1e29, 1e16, np.nan])
+def test_products_that_no_classifier_can_be_fitted_on_are_refused(size: float) -> None:
+    vectors = np.full((2, 3), size, np.float32)
+    with pytest.raises(UndefinedError, match="too large for a classifier"):
+        Examples(pair_features(vectors, vectors), np.arange(2))
+    whole = np.full((2, 3), 1e14, np.float32)
+    assert len(Examples(pair_features(whole, whole), np.arange(2)).labels) == 2

@@ -105,3 +105,18 @@ def test_a_folder_is_no_recipe_and_a_project_is_none_either(tmp_path: Path) -> N
 def test_what_is_not_toml(tmp_path: Path) -> None:
     with pytest.raises(InputError, match=r"not valid TOML.*line 1"):
         read_recipe(write(tmp_path, "title = \n"))
+
+
+@pytest.mark.parametrize(
+    ("content", "message"),
+    [
+        ("a = " + "[" * 5000, "nested too deeply"),
+        ("a = " + "9" * 5000, "not valid TOML"),
+        ("# comment\n" * 100_000, "larger than"),
+    ],
+)
+def test_documents_that_no_parser_can_read(tmp_path: Path, content: str, message: str) -> None:
+    path = tmp_path / "a.toml"
+    path.write_text(content)
+    with pytest.raises(InputError, match=message):
+        read_recipe(path)

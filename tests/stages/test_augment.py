@@ -178,7 +178,7 @@ def test_a_failed_read_leaves_nothing_and_loses_nothing(tmp_path: Path, nli: Pat
     before = run(tmp_path, nli)
     broken = tmp_path / "broken.jsonl"
     broken.write_text('{"text": "fine"}\n{"text": \n')
-    with pytest.raises(InputError, match="line 2: broken JSON"):
+    with pytest.raises(InputError, match="line 2 is not valid JSON"):
         run(tmp_path, broken)
     assert WorkDirectory(tmp_path / "work").get("sentences").digest == before.digest
     assert WorkDirectory(tmp_path / "work").unfinished("sentences") == []

@@ -11,6 +11,7 @@ from scipy import stats
 from tiny_models import make_tiny_model
 
 from sentcompress.artifacts import WorkDirectory
+from sentcompress.cli.main import _run
 from sentcompress.errors import InputError, UsageError
 from sentcompress.progress import SilentReporter
 from sentcompress.stages.eval_sts import Params, run
@@ -171,7 +172,7 @@ def test_sets_of_another_size_than_the_published_are_told(tmp_path: Path, sts: P
 def test_lines_that_cannot_be_read(tmp_path: Path, sts: Path, tiny_model: Path) -> None:
     (sts / "stsb" / "test.tsv").open("a").write("high\tthe cat\tthe dog\n")
     work, listener = WorkDirectory(tmp_path / "work"), Listener()
-    with pytest.raises(InputError, match="line 81: the score 'high' is no number"):
+    with pytest.raises(InputError, match="line 81: the score 'high' is not a number"):
         run(Params([sts], str(tiny_model), device="cpu"), work)
     facts = run(Params([sts], str(tiny_model), device="cpu", skip_bad=True), work, listener).facts
     assert facts["dropped"]["STS-B"]["unreadable"] == 1
@@ -240,8 +241,6 @@ def test_embedded_teacher_has_its_published_scores(tmp_path: Path, shared_data: 
 def test_command_prints_a_table_or_one_json_document(
     tmp_path: Path, sts: Path, tiny_model: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    from sentcompress.cli.main import _run
-
     words = ["eval-sts", "--sts", str(sts), "--model", str(tiny_model), "--work", str(tmp_path / "work")]
     assert _run(words) == 0
     table = capsys.readouterr().out
@@ -252,3 +251,23 @@ def test_command_prints_a_table_or_one_json_document(
     assert [found["share_kept"] for found in document["sets"]] == [pytest.approx(100), pytest.approx(100)]
     assert _run([*words, "--aggregate", "meen"]) == 2
     assert "did you mean mean" in capsys.readouterr().err
+
+
+def test_intervals_that_are_not_defined_are_null_in_json_and_words_in_tables(
+    tmp_path: Path, tiny_model: Path, sentences: list[str], capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Of two pairs, every second draw takes one of them twice and has no correlation."""
+    pairs = write_pairs(tmp_path / "two.tsv", sentences[:3], [1.0, 2.0])
+    work = tmp_path / "work"
+    words = ["eval-sts", "--sts", str(pairs), "--model", str(tiny_model), "--work", str(work), "-q"]
+    assert _run([*words, "--compare", str(tiny_model)]) == 0
+    shown = capsys.readouterr().out
+    assert "nan" not in shown.lower()
+    # Neither of the two scores has an interval, nor has their difference; and of a score of -100 nothing can be kept.
+    entry = WorkDirectory(work).get("evaluations").facts["sets"][0]
+    assert shown.count("not defined") == (3 if entry["model"]["spearman_cosine"] > 0 else 4)
+    assert _run([*words, "--compare", str(tiny_model), "--json"]) == 0
+    document = json.loads(capsys.readouterr().out, parse_constant=pytest.fail)
+    assert document["sets"][0]["model"]["spearman_cosine_interval"] is None
+    assert _run([*words, "--bootstrap", "0", "--name", "without"]) == 0
+    assert "not defined" not in capsys.readouterr().out

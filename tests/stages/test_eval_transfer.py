@@ -114,6 +114,9 @@ def test_vectors_from_a_file(tmp_path: Path, tasks: Path, sentences: list[str]) 
     np.save(tmp_path / "v.npy", vectors.astype(np.float32))
     with pytest.raises(InputError, match="1 of 60 vectors hold values that are no numbers"):
         run(params, WorkDirectory(tmp_path / "work"))
+    np.save(tmp_path / "v.npy", (np.nan_to_num(vectors) * 1e37).astype(np.float32))
+    with pytest.raises(InputError, match="MR cannot be scored: the model's vectors, or products of two, are too large"):
+        run(params, WorkDirectory(tmp_path / "work"))
     vectors[5] = 0
     np.save(tmp_path / "v.npy", vectors.astype(np.float32))
     listener = Listener()

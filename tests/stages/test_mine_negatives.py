@@ -19,6 +19,7 @@ from tiny_models import make_sentences
 from sentcompress.artifacts import Artifact, Request, WorkDirectory
 from sentcompress.cli.main import _run
 from sentcompress.corpora.sentence_table import SCHEMA, TRIPLET_SCHEMA, SentenceTable
+from sentcompress.encoding.engine import EncodeEngine
 from sentcompress.errors import InputError, MissingArtifactError, UsageError
 from sentcompress.exporting.lineage import command_line
 from sentcompress.models.layout import load_encoder, save_encoder
@@ -151,6 +152,27 @@ def test_a_share_of_an_inner_product_is_warned_of(
     listener, rules = Listener(), Rules(count=3, max_score=limit)
     run(Params(model=str(tiny_model), pairs=pairs, rules=rules, similarity=similarity), work, listener)
     assert any("inner products" in warning for warning in listener.warnings) == warned
+
+
+@pytest.mark.parametrize("value", [np.nan, 1e19])
+def test_inner_products_that_are_not_numbers_decide_nothing(
+    work: WorkDirectory,
+    tiny_model: Path,
+    pairs: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    value: float,
+) -> None:
+    """A query without a finite vector would find no candidate below its limit, and be left out without a word."""
+    whole = EncodeEngine.encode
+
+    def encode(self: EncodeEngine, texts: Sequence[str], task: Any = None) -> Any:
+        vectors = whole(self, texts, task)
+        vectors[0, 0] = value
+        return vectors
+
+    monkeypatch.setattr(EncodeEngine, "encode", encode)
+    with pytest.raises(InputError, match="its vectors hold NaN or infinity, or are longer"):
+        run(Params(model=str(tiny_model), pairs=pairs, rules=Rules(count=3, max_score=None), similarity="dot"), work)
 
 
 def test_random_negatives_follow_the_seed_and_not_the_size_of_chunks(

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import errno
+import io
 import json
 from collections.abc import Iterator
 from pathlib import Path
@@ -12,6 +14,7 @@ import torch
 
 from sentcompress.artifacts import Build, Request, WorkDirectory
 from sentcompress.progress import SilentReporter
+from sentcompress.training import checkpoint
 from sentcompress.training.checkpoint import INDEX, Checkpoints
 
 FOLDER = ".scaffold/checkpoints"
@@ -115,3 +118,20 @@ def test_files_that_no_index_names_are_nothing(build: Build) -> None:
     assert Checkpoints(build, FOLDER, listener).load() is None
     assert listener.warned == []
     assert not folder.exists()
+
+
+def test_the_error_of_the_disk_is_the_one_that_is_raised(tmp_path: Path) -> None:
+    """torch goes on after a failed write, and complains of a wrong position in the end."""
+
+    class Full(io.BytesIO):
+        calls = 0
+
+        def write(self, part: Any) -> int:
+            self.calls += 1
+            if self.calls == 2:
+                raise OSError(errno.ENOSPC, "No space left on device")
+            return super().write(part)
+
+    with pytest.raises(OSError, match="No space left") as raised:
+        checkpoint._save(state(1), Full())
+    assert raised.value.errno == errno.ENOSPC

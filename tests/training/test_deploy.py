@@ -2,17 +2,20 @@
 
 from __future__ import annotations
 
+import shutil
 from pathlib import Path
+from typing import Any
 
 import pytest
 import torch
 from distilling import make_work, write_dev
-from tiny_models import make_sentences
+from tiny_models import break_weights, make_sentences
 
-from sentcompress.errors import TrainingError
+from sentcompress.errors import SentcompressError, TrainingError
 from sentcompress.models.encoder import Encoder
 from sentcompress.stages import distill
 from sentcompress.training import deploy
+from sentcompress.training.dev import StsDev, Vectors, encode_tokens
 from sentcompress.training.loop import Training
 from sentcompress.training.settings import Overrides
 
@@ -52,4 +55,43 @@ def test_a_saved_student_that_scores_otherwise_is_not_kept(
     monkeypatch.setattr(deploy, "read_back", read_back)
     with pytest.raises(TrainingError, match=r"the saved student scores .* where the trained one scored"):
         distill.run(distill.Params("mse", "teacher:2", dev=dev, numbers=numbers), work)
+    assert not work.names("students")
+
+
+def test_a_saved_student_that_gives_no_numbers_is_not_kept(
+    tmp_path: Path, tiny_model: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Though its dev score is no worse than that of the start: both are the lowest."""
+    texts = make_sentences(200)
+    work, dev = make_work(tmp_path / "work", tiny_model, texts), write_dev(tmp_path / "dev.tsv", texts[:40])
+    numbers = Overrides(epochs=1, batch_size=16, max_steps=2, dtype="float32", device="cpu")
+    honest = deploy.read_back
+
+    def read_back(*args: Any, **kwargs: Any) -> Encoder:
+        saved = honest(*args, **kwargs)
+        with torch.no_grad():
+            saved.transformer.embeddings.word_embeddings.weight.mul_(torch.nan)
+        return saved
+
+    monkeypatch.setattr(deploy, "read_back", read_back)
+    monkeypatch.setattr(StsDev, "score", seeing_all)
+    with pytest.raises(TrainingError, match="gives vectors with NaN or infinity"):
+        distill.run(distill.Params("mse", "teacher:2", dev=dev, numbers=numbers), work)
+    assert not work.names("students")
+
+
+def seeing_all(self: StsDev, vectors: Vectors, device: torch.device) -> float:
+    """A dev score that is never defined, of vectors that were looked at all the same."""
+    encode_tokens(self.tokens, self.pad, vectors, device)
+    return float("nan")
+
+
+def test_a_start_with_nan_in_its_weights_is_not_trained(tmp_path: Path, tiny_model: Path) -> None:
+    texts = make_sentences(200)
+    work = make_work(tmp_path / "work", tiny_model, texts)
+    broken = break_weights(shutil.copytree(tiny_model, tmp_path / "broken"), token="guitar")
+    numbers = Overrides(epochs=1, batch_size=16, max_steps=2, dtype="float32", device="cpu")
+    with pytest.raises(SentcompressError) as raised:
+        distill.run(distill.Params("mse", str(broken), numbers=numbers), work)
+    assert not isinstance(raised.value, TrainingError)
     assert not work.names("students")

@@ -9,7 +9,7 @@ from scipy.stats import pearsonr, spearmanr
 from torch import Tensor
 
 from sentcompress.training.batches import Batch
-from sentcompress.training.dev import LOWEST, AgreementDev, HeldOutDev, held_out_dev, sts_dev
+from sentcompress.training.dev import LOWEST, AgreementDev, HeldOutDev, held_out_dev, score_of, sts_dev
 
 CPU = torch.device("cpu")
 TABLE = torch.randn(100, 4, generator=torch.Generator().manual_seed(0))
@@ -40,7 +40,29 @@ def test_sts_is_spearman_of_cosines() -> None:
 
 def test_a_student_that_gives_everything_the_same_vector_scores_lowest() -> None:
     dev = sts_dev(["1", "2"], ["3", "4"], [1.0, 2.0], tokenize, 0)
-    assert dev.score(lambda ids, mask: torch.ones(len(ids), 3), CPU) == LOWEST
+    assert score_of(dev, lambda ids, mask: torch.ones(len(ids), 3), CPU) == LOWEST
+
+
+def test_one_sentence_without_a_vector_leaves_no_score() -> None:
+    """Its cosines are not taken for 0, which would be a score like any other."""
+    dev = sts_dev(["1", "2", "3"], ["4", "5", "6"], [1.0, 2.0, 3.0], tokenize, 0)
+
+    def vectors(ids: torch.Tensor, mask: torch.Tensor) -> torch.Tensor:
+        found = torch.nn.functional.one_hot(ids.sum(1) % 7, 7).float() + ids.float().mean(1, keepdim=True)
+        return torch.where((ids == ids.max()).any(1, keepdim=True), torch.nan, found)
+
+    assert score_of(dev, vectors, CPU) == LOWEST
+
+
+@pytest.mark.parametrize("value", [float("nan"), float("inf")])
+def test_a_score_that_is_not_a_number_is_the_lowest(value: float) -> None:
+    class Broken:
+        protocol = "broken"
+
+        def score(self, vectors: object, device: torch.device) -> float:
+            return value
+
+    assert score_of(Broken(), mean, CPU) == LOWEST
 
 
 def test_held_out_is_the_mean_cosine_to_the_target() -> None:
@@ -53,7 +75,7 @@ def test_held_out_is_the_mean_cosine_to_the_target() -> None:
     assert isinstance(dev, HeldOutDev)
     wanted = torch.cosine_similarity(mean(ids, torch.ones_like(ids)), targets, dim=1).mean()
     assert dev.score(mean, CPU) == pytest.approx(100 * wanted.item(), abs=1e-4)
-    assert dev.score(lambda ids, mask: mean(ids, mask) * float("nan"), CPU) == LOWEST
+    assert score_of(dev, lambda ids, mask: mean(ids, mask) * float("nan"), CPU) == LOWEST
 
 
 def test_without_a_target_it_is_how_similarities_agree() -> None:
@@ -76,4 +98,4 @@ def test_without_a_target_it_is_how_similarities_agree() -> None:
     turned = torch.linalg.qr(torch.randn(7, 7))[0]
     batches = iter(dev.batches)
     assert dev.score(lambda tokens, mask: 3 * next(batches).targets @ turned, CPU) == pytest.approx(100)
-    assert dev.score(lambda tokens, mask: torch.ones(len(tokens), 3), CPU) == LOWEST
+    assert score_of(dev, lambda tokens, mask: torch.ones(len(tokens), 3), CPU) == LOWEST

@@ -9,7 +9,7 @@ import torch
 from torch import Tensor
 
 from sentcompress.methods.hpd import HPD
-from sentcompress.training.health import Health, Watch, diagnose
+from sentcompress.training.health import SAMPLE, Health, Watch, diagnose
 from sentcompress.training.settings import Overrides, Settings
 
 SETTINGS = Settings.of(HPD.recipe, Overrides())
@@ -51,6 +51,21 @@ def test_too_few_vectors_say_nothing() -> None:
 
 def test_what_is_no_number_is_left_to_the_loss() -> None:
     assert watched(torch.full((100, 4), torch.nan)) is None
+
+
+def test_one_vector_that_is_not_a_number_is_seen_though_it_is_not_kept() -> None:
+    watch = Watch(lambda ids, mask: ids)
+    watch(torch.ones(SAMPLE + 100, 4), torch.ones(1))
+    assert watch.finite
+    watch(torch.tensor([[1.0, torch.inf]]), torch.ones(1))
+    assert not watch.finite
+
+
+def test_vectors_whose_squares_overflow_have_not_collapsed() -> None:
+    vectors = torch.randn(100, 16, generator=torch.Generator().manual_seed(0))
+    found = watched(vectors * 1e30)
+    assert found is not None
+    assert not found.collapsed
 
 
 def test_a_reason_is_the_same_for_as_long_as_it_lasts() -> None:

@@ -15,7 +15,7 @@ from tiny_models import tiny_transformer
 from torch import Tensor
 
 from sentcompress.artifacts import Request, WorkDirectory
-from sentcompress.errors import TrainingError
+from sentcompress.errors import SentcompressError, TrainingError
 from sentcompress.methods.base import Method, Shapes
 from sentcompress.methods.ckd import CKD
 from sentcompress.methods.crd import CRD
@@ -28,6 +28,7 @@ from sentcompress.progress import SILENT
 from sentcompress.training import loop
 from sentcompress.training.batches import Batch
 from sentcompress.training.checkpoint import Checkpoints
+from sentcompress.training.dev import LOWEST
 from sentcompress.training.loop import Training
 from sentcompress.training.settings import Overrides, Settings
 from sentcompress.training.views import DistillationViews, TeacherInLoop, TripletViews
@@ -387,3 +388,19 @@ def test_a_batch_of_one_has_nothing_to_learn_from_and_that_is_told(tmp_path: Pat
     progress = training.run()
     assert "the loss has no gradient" in progress.warning
     assert "--batch-size" in progress.warning
+
+
+def test_a_start_without_a_score_is_not_the_best_for_ever(tmp_path: Path) -> None:
+    training = make_training(tmp_path, make_method(SimTDE), [[0, 1, 2, 3], [4, 5, 6, 7], [8, 9, 10, 11]])
+    training.dev = Fixed(float("nan"), 10.0, 20.0, 15.0)
+    progress = training.run()
+    assert (progress.best_step, progress.best_score, progress.start_score) == (2, 20.0, LOWEST)
+    assert "NaN" not in training.log_path.read_text()
+
+
+def test_a_start_with_nan_among_its_weights_is_refused(tmp_path: Path) -> None:
+    training = make_training(tmp_path, make_method(SimTDE), [[0, 1, 2, 3]])
+    with torch.no_grad():
+        next(training.encoder.parameters())[0] = torch.nan
+    with pytest.raises(SentcompressError, match="NaN or infinity in the tensor transformer"):
+        training.run()

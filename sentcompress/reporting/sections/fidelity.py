@@ -7,6 +7,7 @@ from collections.abc import Mapping, Sequence
 from functools import partial
 from typing import Any
 
+from sentcompress.numeric import measured
 from sentcompress.reporting.charts import Outline, heat_maps, histograms
 from sentcompress.reporting.evidence import Evaluation, Evidence, Source
 from sentcompress.reporting.formats import between, number, share
@@ -66,7 +67,7 @@ def _kept(evidence: Evidence, found: Sequence[Evaluation]) -> Table:
                 share(100 * near["overlap"]),
                 between(interval and [100 * end for end in interval], 1),
                 share(100 * near["by_chance"]),
-                number(facts["spearman_of_similarities"], 3),
+                measured(number(facts["spearman_of_similarities"], 3)),
                 number(cosine.get("mean"), 3),
                 number(cosine.get("percentile_5"), 3),
             ]
@@ -85,9 +86,9 @@ def _shapes(evidence: Evidence, found: Sequence[Evaluation]) -> Table:
             rows[str(model["reference"])] = [
                 _name(evidence, facts, role),
                 number(model["dimension"]),
-                number(model["effective_rank"], 1),
+                measured(number(model["effective_rank"], 1)),
                 number(model["anisotropy"], 3),
-                number(model["mean_absolute_correlation"], 3),
+                measured(number(model["mean_absolute_correlation"], 3)),
                 share(None if cut is None else 100 * cut),
                 share(None if unknown is None else 100 * unknown),
             ]

@@ -1,0 +1,179 @@
+"""The rows of Parquet files, in memory that has a limit whatever the file unpacks to."""
+
+from __future__ import annotations
+
+import io
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from typing import Any, BinaryIO
+
+from sentcompress.corpora.columns import listed, refuse_repeated
+from sentcompress.corpora.parquet_pages import Chunk, PageError, read_chunk
+from sentcompress.corpora.records import Unreadable
+from sentcompress.corpora.spooling import spooled
+from sentcompress.corpora.text_files import LONGEST_LINE, Source, open_bytes
+from sentcompress.corpora.unpacking import LARGEST_RATIO, LINES_ALWAYS, LINES_PER_BYTE, UNPACKED_ALWAYS
+from sentcompress.errors import InputError
+
+# Rows read at a time, and the bytes they may take: fewer rows where pages or dictionaries are large.
+BATCH_ROWS = 10_000
+BATCH_BYTES = 128 * 2**20
+# The pages that are read at the same time for a single row.
+LARGEST_ROW = 384 * 2**20
+# The footer, which describes the columns and row groups, takes 20 times its size in memory.
+LARGEST_FOOTER = 16 * 2**20
+MOST_COLUMNS = 100_000
+_BUFFER = 2**18
+
+
+def parquet_rows(source: Source) -> Iterator[tuple[int, Mapping[str, object]]]:
+    """The columns of text and whole numbers, row by row, with the number of the row.
+
+    A text that is not UTF-8 or is longer than LONGEST_LINE comes as `Unreadable`.
+
+    Raises:
+        InputError: no Parquet, or damaged; no such columns or two of one name; no rows; pages or a footer that would
+            fill the memory; rows or texts far beyond what the size of the file allows.
+    """
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+
+    number = 0
+    with open_bytes(source) as stream, _seekable(stream, source.name) as file:
+        size = _check_footer(file, source.name)
+        try:
+            table = pq.ParquetFile(
+                file,
+                pre_buffer=False,
+                buffer_size=_BUFFER,
+                thrift_string_size_limit=LARGEST_FOOTER,
+                thrift_container_size_limit=MOST_COLUMNS,
+            )
+            reading = _Reading(source.name, file, size, table)
+            for names, columns in reading.batches():
+                for values in zip(*columns, strict=True):
+                    number += 1
+                    yield number, dict(zip(names, values, strict=True))
+        except PageError as error:
+            raise InputError(f"{source.name} cannot be read: {error}", "write the file again") from None
+        except UnicodeDecodeError:
+            raise InputError(f"{source.name} has a column whose name is not UTF-8", "rename it") from None
+        except (pa.ArrowException, OSError, OverflowError, MemoryError) as error:
+            reason = (str(error).strip() or type(error).__name__).splitlines()[0]
+            raise InputError(f"{source.name} is damaged or not a Parquet file ({reason})", "write it again") from None
+    if number == 0:
+        raise InputError(f"{source.name} has no rows", "give a file with at least one row")
+
+
+class _Reading:
+    """An open file; counts what came out of it."""
+
+    def __init__(self, name: str, file: BinaryIO, size: int, table: Any) -> None:
+        self._name, self._file, self._size, self._table = name, file, size, table
+        self._columns = self._plain_columns()
+        self._rows = self._bytes = 0
+
+    def batches(self) -> Iterator[tuple[Sequence[str], list[list[object]]]]:
+        """The names of the columns, and the values of each."""
+        metadata = self._table.metadata
+        prefixes = tuple(f"{name}." for name in self._columns)
+        paths = [metadata.schema.column(place).path for place in range(metadata.num_columns)]
+        # pyarrow takes the columns of a structure for columns that are asked for by the structure's name.
+        places = [place for place, path in enumerate(paths) if path in self._columns or f"{path}.".startswith(prefixes)]
+        packed = 0
+        for group in range(metadata.num_row_groups):
+            described = metadata.row_group(group)
+            chunks = [described.column(place) for place in places]
+            packed += sum(chunk.total_compressed_size for chunk in chunks)
+            if packed > self._size:
+                raise PageError("its columns are larger than the file")
+            rows = self._rows_at_a_time([read_chunk(self._file, chunk) for chunk in chunks])
+            for batch in self._table.iter_batches(
+                batch_size=rows, row_groups=[group], columns=self._columns, use_threads=False
+            ):
+                self._check_rows(batch.num_rows)
+                yield batch.schema.names, [self._values(column) for column in batch.columns]
+
+    def _plain_columns(self) -> list[str]:
+        """The columns worth reading: text and whole numbers, not vectors or structures."""
+        import pyarrow.types as types
+
+        def is_plain(kind: Any) -> bool:
+            if types.is_dictionary(kind):
+                return is_plain(kind.value_type)
+            return any(test(kind) for test in (types.is_string, types.is_large_string, types.is_integer))
+
+        schema = self._table.schema_arrow
+        plain = [field.name for field in schema if is_plain(field.type)]
+        if not plain:
+            raise InputError(f"{self._name} has no column of text", f"columns there: {listed(schema.names)}")
+        refuse_repeated(self._name, schema.names)
+        return plain
+
+    def _rows_at_a_time(self, chunks: Sequence[Chunk]) -> int:
+        rows = BATCH_ROWS
+        while rows > 1 and sum(chunk.largest_window(rows) for chunk in chunks) > BATCH_BYTES:
+            rows //= 2
+        if rows == 1 and (needed := sum(chunk.largest_window(1) for chunk in chunks)) > LARGEST_ROW:
+            raise PageError(f"pages that take {needed} bytes at a time, which is above the limit of {LARGEST_ROW}")
+        return rows
+
+    def _check_rows(self, count: int) -> None:
+        self._rows += count
+        if self._rows > max(LINES_ALWAYS, LINES_PER_BYTE * self._size):
+            self._refuse(f"{LINES_PER_BYTE} rows for each of its bytes")
+
+    def _values(self, column: Any) -> list[object]:
+        import pyarrow.types as types
+
+        kind = column.type
+        if types.is_integer(kind):
+            return column.to_pylist()  # type: ignore[no-any-return]
+        if types.is_dictionary(kind):
+            # Its values share their memory here, and not as Python texts.
+            column = column.dictionary.take(column.indices)
+        self._bytes += column.nbytes
+        if self._bytes > max(UNPACKED_ALWAYS, LARGEST_RATIO * self._size):
+            self._refuse(f"{LARGEST_RATIO} times its size")
+        if column.nbytes <= LONGEST_LINE:
+            try:
+                return column.to_pylist()  # type: ignore[no-any-return]
+            except UnicodeDecodeError:
+                pass
+        return [_value(scalar) for scalar in column]
+
+    def _refuse(self, what: str) -> None:
+        raise InputError(f"{self._name} unpacks to more than {what}", "if you trust the file, write it as .jsonl")
+
+
+def _value(scalar: Any) -> object:
+    """A text that is perhaps too long or not UTF-8, or a number."""
+    held = scalar.as_buffer() if hasattr(scalar, "as_buffer") else None
+    if held is not None and held.size > LONGEST_LINE:
+        return Unreadable(f"is longer than {LONGEST_LINE} bytes")
+    try:
+        return scalar.as_py()
+    except UnicodeDecodeError:
+        return Unreadable("is not UTF-8")
+
+
+def _check_footer(file: BinaryIO, name: str) -> int:
+    """The size of the file, whose last 8 bytes are the length of the footer and the letters PAR1."""
+    size = file.seek(0, io.SEEK_END)
+    file.seek(max(0, size - 8))
+    length = int.from_bytes(file.read(4), "little")
+    file.seek(0)
+    if length > LARGEST_FOOTER:
+        message = f"{name} is damaged or not a Parquet file, or its footer is larger than {LARGEST_FOOTER} bytes"
+        raise InputError(message, "write it again, with fewer row groups")
+    return size
+
+
+@contextmanager
+def _seekable(stream: BinaryIO, name: str) -> Iterator[BinaryIO]:
+    """Parquet is read from its end, so compressed streams are unpacked to a temporary file first."""
+    if stream.seekable() and isinstance(getattr(stream, "raw", None), io.FileIO):
+        yield stream
+        return
+    with spooled(stream, name) as file:
+        yield file

@@ -1,0 +1,151 @@
+"""gzip and zstd data as a stream that needs little memory, whatever the file claims to hold."""
+
+from __future__ import annotations
+
+import gzip
+import io
+import zlib
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import BinaryIO, cast
+
+import zstandard
+
+from sentcompress.errors import InputError
+
+GZIP_MAGIC = b"\x1f\x8b"
+_ZSTD_MAGIC = b"\x28\xb5\x2f\xfd"
+# A frame without content, as pzstd puts before each of its frames: 50 to 5f, then these.
+_ZSTD_SKIPPABLE = b"\x2a\x4d\x18"
+_SKIPPABLE_TYPES = tuple(bytes([first]) for first in range(0x50, 0x60))
+# Text packs to a twentieth at best. A small file may still unpack to UNPACKED_ALWAYS bytes and LINES_ALWAYS lines,
+# a larger one to so many bytes and lines for each of its own bytes.
+UNPACKED_ALWAYS = 64 * 2**20
+LARGEST_RATIO = 200
+LINES_ALWAYS = 4_000_000
+LINES_PER_BYTE = 4
+# What zstd's own command line allows without --long.
+LARGEST_WINDOW = 2**27
+# Three or four bytes of zstd can stand for 128 KiB, so this many unpack to 32 MiB at most.
+_PIECE = 1024
+_BUFFER = 2**20
+
+
+def is_zstd(head: bytes) -> bool:
+    """Whether the first bytes of a file are those of zstd."""
+    return head.startswith(_ZSTD_MAGIC) or (head[:1] in _SKIPPABLE_TYPES and head[1:4] == _ZSTD_SKIPPABLE)
+
+
+@contextmanager
+def unpacked(raw: io.BufferedReader, name: str) -> Iterator[BinaryIO]:
+    """The content of a stream, unpacked if its first bytes are those of gzip or zstd.
+
+    Args:
+        raw: a stream at its beginning.
+        name: what errors call it.
+
+    Raises:
+        InputError: broken or truncated data, a zstd window above LARGEST_WINDOW; data that unpack to far more than
+            text does.
+    """
+    head = raw.peek(4)[:4]
+    try:
+        if head.startswith(GZIP_MAGIC):
+            packed = _Packed(raw)
+            stream = gzip.GzipFile(fileobj=cast(BinaryIO, packed))
+            yield _buffered(_Limited(cast(io.RawIOBase, stream), packed, name))
+        elif is_zstd(head):
+            packed = _Packed(raw)
+            yield _buffered(_Limited(_ZstdReader(packed), packed, name))
+        else:
+            yield raw
+    except zstandard.ZstdError as error:
+        if "too much memory" in str(error):
+            message = f"{name} was compressed with a zstd window above {LARGEST_WINDOW // 2**20} MiB"
+            raise InputError(message, "compress it again without --long or --ultra") from None
+        raise _broken(name, error) from None
+    except (EOFError, gzip.BadGzipFile, zlib.error) as error:
+        raise _broken(name, error) from None
+
+
+def _buffered(stream: io.RawIOBase) -> BinaryIO:
+    return cast(BinaryIO, io.BufferedReader(stream, _BUFFER))
+
+
+def _broken(name: str, error: Exception) -> InputError:
+    reason = str(error).splitlines()[0].rstrip(".")
+    return InputError(f"{name}: broken compressed data ({reason})", "download or compress the file again")
+
+
+class _Packed:
+    """The compressed stream; counts the bytes that were read of it."""
+
+    def __init__(self, raw: io.BufferedReader) -> None:
+        self._raw = raw
+        self.count = 0
+
+    def read(self, size: int = -1) -> bytes:
+        found = self._raw.read(size)
+        self.count += len(found)
+        return found
+
+
+class _Limited(io.RawIOBase):
+    """An unpacked stream that ends in an InputError once it is too large for its packed size."""
+
+    def __init__(self, stream: io.RawIOBase, packed: _Packed, name: str) -> None:
+        self._stream = stream
+        self._packed = packed
+        self._name = name
+        self._bytes = 0
+        self._lines = 0
+
+    def readable(self) -> bool:
+        return True
+
+    def readinto(self, buffer: object) -> int:
+        target = memoryview(buffer).cast("B")  # type: ignore[arg-type]
+        size = self._stream.readinto(target) or 0
+        self._bytes += size
+        self._lines += bytes(target[:size]).count(b"\n")
+        if self._bytes > max(UNPACKED_ALWAYS, LARGEST_RATIO * self._packed.count):
+            self._refuse(f"{LARGEST_RATIO} times its size")
+        if self._lines > max(LINES_ALWAYS, LINES_PER_BYTE * self._packed.count):
+            self._refuse(f"{LINES_PER_BYTE} lines for each of its bytes")
+        return size
+
+    def _refuse(self, what: str) -> None:
+        raise InputError(f"{self._name} unpacks to more than {what}", "if you trust the file, unpack it yourself")
+
+
+class _ZstdReader(io.RawIOBase):
+    """A zstd stream of one or more frames. Unlike the library's own reader, it notices a truncated file."""
+
+    def __init__(self, packed: _Packed) -> None:
+        self._packed = packed
+        self._decompressor = zstandard.ZstdDecompressor(max_window_size=LARGEST_WINDOW)
+        self._frame = self._decompressor.decompressobj()
+        self._inside = False
+        self._waiting = b""
+        self._ready = memoryview(b"")
+
+    def readable(self) -> bool:
+        return True
+
+    def readinto(self, buffer: object) -> int:
+        target = memoryview(buffer).cast("B")  # type: ignore[arg-type]
+        while not self._ready:
+            piece = self._waiting or self._packed.read(_PIECE)
+            if not piece:
+                if self._inside:
+                    raise EOFError("the file ends in the middle of a frame")
+                return 0
+            self._ready = memoryview(self._frame.decompress(piece))
+            self._inside, self._waiting = not self._frame.eof, b""
+            if self._frame.eof:
+                self._waiting = self._frame.unused_data
+                self._frame = self._decompressor.decompressobj()
+        size = min(len(target), len(self._ready))
+        target[:size] = self._ready[:size]
+        self._ready = self._ready[size:]
+        return size
