@@ -25,17 +25,21 @@ MEASURED = re.compile(
 TIMED_FILES = (LOG, "result.json", "README.md")
 DATES = re.compile(rb"\d{4}-\d\d-\d\d([T ]\d\d:\d\d(:\d\d)?)?( UTC)?|\d+(\.\d+)? ?(s|seconds|minutes|ms)\b")
 
+STUCK = "stuck"
 LEFT_OVER = "left over: "
 Tree = dict[str, bytes | None]
 
 
 def read_tree(box: Path) -> Tree:
-    """Everything in the box, without the times: folders are None. Lock files stay by design; the cache is apart."""
+    """Everything in the box, without the times: permissions and bytes of files, None for folders.
+
+    Lock files stay by design; the cache is apart.
+    """
     tree: Tree = {}
     for path in sorted(box.rglob("*")):
         name = path.relative_to(box).as_posix()
         if path.suffix != ".lock" and not f"{name}/".startswith("work/cache/"):
-            tree[name] = None if path.is_dir() else _masked(path)
+            tree[name] = None if path.is_dir() else f"{path.stat().st_mode:o} ".encode() + _masked(path)
     return tree
 
 
@@ -66,10 +70,10 @@ def faults_of_artifact(box: Path, makes: str) -> tuple[Artifact | None, list[str
     return artifact, found
 
 
-def faults_of_message(code: int | None, stderr: str) -> list[str]:
-    """What is wrong with how a run that was not killed ended."""
+def faults_of_message(code: int | None, stderr: str, error: str) -> list[str]:
+    """What is wrong with how a run that was not killed ended; `error` names what the disk said."""
     if code is None:
-        return ["stuck"]
+        return [STUCK]
     if "Traceback" in stderr or "Exception ignored" in stderr:
         return [f"a traceback: {stderr.strip().splitlines()[-1]}"]
     if code == 0:
@@ -80,6 +84,8 @@ def faults_of_message(code: int | None, stderr: str) -> list[str]:
         return [f"exit code {code} without an error"]
     if any("defect" in line for line in lines):
         return [f"called a defect: {errors[-1]}"]
+    if ("disk is full" in errors[-1]) != (error == "ENOSPC"):
+        return [f"{error} is told as: {errors[-1]}"]
     return [] if any(line.startswith("help:") for line in lines) else [f"no help: {errors[-1]}"]
 
 

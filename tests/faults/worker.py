@@ -104,19 +104,21 @@ class Worker:
             if disk and ended.code is not None:
                 disk.replay(operations)
                 disk.leave(fault.torn, rng)
-            found += self._after_fault(stage, ended, rng)
+            found += self._after_fault(stage, fault, ended, rng)
         last = self._run(stage, NO_FAULT, hook=hook, force=again)
-        if last.code != 0:
+        if last.code is None:
+            found.append(oracle.STUCK)
+        elif last.code != 0:
             found.append(f"the same command again ends with {last.code}: {' / '.join(last.stderr.splitlines()[-2:])}")
         expected = self.unbroken[trial.stage]
         found += oracle.differences(oracle.read_tree(self.box), expected.tree)
         found += oracle.differences_of_cache(self.box, expected.cache)
         found += oracle.faults_of_artifact(self.box, stage.makes)[1]
         found += [f"{self.mapped} files were mapped for writing"] if self.mapped else []
-        return {"hits": hits, "wrong": found, "stuck": "stuck" in found, "commands": self.commands}
+        return {"hits": hits, "wrong": found, "stuck": oracle.STUCK in found, "commands": self.commands}
 
-    def _after_fault(self, stage: Stage, ended: Ended, rng: random.Random) -> list[str]:
-        found = [] if ended.killed else oracle.faults_of_message(ended.code, ended.stderr)
+    def _after_fault(self, stage: Stage, fault: Fault, ended: Ended, rng: random.Random) -> list[str]:
+        found = [] if ended.killed else oracle.faults_of_message(ended.code, ended.stderr, fault.error)
         if ended.code == 0:
             # What a command has reported as done is there, whatever happens to the power then; only what it had removed
             # may be back, until the next command.
@@ -125,7 +127,7 @@ class Worker:
         if rng.random() < 0.5:  # a reader may finish what a writer left, so half the time there is none
             artifact, wrong = oracle.faults_of_artifact(self.box, stage.makes)
             found += wrong
-            if stage.force and artifact is None and not wrong:
+            if stage.before and artifact is None and not wrong:
                 found.append("a finished artifact is gone")
         return found
 
