@@ -13,6 +13,7 @@ import numpy.typing as npt
 
 from sentcompress.documents import read_json
 from sentcompress.errors import InputError
+from sentcompress.models.library_errors import reading
 from sentcompress.plain_text import printable
 
 Vectors = npt.NDArray[np.float32]
@@ -23,7 +24,6 @@ BATCH = 32
 EXTERNAL_DATA = b"\x08location\x12"
 AGAIN = "make the folder anew with sentcompress export, or do without graphs (export --no-onnx)"
 LONGEST_REASON = 300
-PANIC = "PanicException"
 
 
 class GraphReader:
@@ -72,7 +72,7 @@ class GraphReader:
             InputError: if the tokenizer fails.
         """
         prepared = [self.prepare(text) for text in texts]
-        with _tokenizer_faults(self._tokenizer_path):
+        with reading(f"{self._tokenizer_path} is not a tokenizer that can be used", AGAIN):
             return [one.ids or [self.padding] for one in self.tokenizer.encode_batch(prepared)]
 
     def run(self, tokens: Sequence[Sequence[int]]) -> Vectors:
@@ -108,7 +108,7 @@ def _read_tokenizer(path: Path, max_length: int) -> Any:
     from tokenizers import Tokenizer
 
     read_json(path)  # names what is wrong with a file that is not even JSON
-    with _tokenizer_faults(path):
+    with reading(f"{path} is not a tokenizer that can be used", AGAIN):
         tokenizer = Tokenizer.from_file(str(path))
         tokenizer.enable_truncation(max_length)
         tokenizer.no_padding()
@@ -166,17 +166,6 @@ def _graph_faults(path: Path, what: str) -> Iterator[None]:
         yield
     except kinds as error:
         raise InputError(f"the graph {path} {what}: {_reason(error)}", AGAIN) from None
-
-
-@contextmanager
-def _tokenizer_faults(path: Path) -> Iterator[None]:
-    try:
-        yield
-    except BaseException as error:
-        # The library raises `Exception` itself, and where its Rust code panics, a BaseException.
-        if not isinstance(error, Exception) and type(error).__name__ != PANIC:
-            raise
-        raise InputError(f"{path} is not a tokenizer that can be used: {_reason(error)}", AGAIN) from error
 
 
 def _reason(error: BaseException) -> str:
