@@ -22,7 +22,11 @@ from sentcompress.plain_text import (
     shell_word,
 )
 
-TEXTS = st.text(max_size=30) | st.text("`|\\<>&*_[]()#-+=1.$~! a\n\x1b\u202e", max_size=12)
+TEXTS = (
+    st.text(max_size=30)
+    | st.text("`|\\<>&*_[]()#-+=1.$~! a\n\x1b\u202e", max_size=12)
+    | st.from_regex(r"[-+=#>0-9]{1,4}[.) -]{0,3}[a-]{0,3}", fullmatch=True)
+)
 
 
 def rendered(text: str) -> str:
@@ -76,6 +80,11 @@ def test_a_shell_reads_the_very_word(word: str) -> None:
 
 def test_usual_words_are_not_quoted_and_a_line_joins_them() -> None:
     assert shell_line(["sentcompress", "report", "--work", "my work"]) == "sentcompress report --work 'my work'"
+
+
+@pytest.mark.parametrize("text", ["-3.00", "77.00%", "a - b", "x (y) {z}!", "1.5", "+2", "STS-B, test"])
+def test_what_is_no_markup_is_not_escaped(text: str) -> None:
+    assert markdown(text) == text
 
 
 @given(TEXTS)

@@ -71,8 +71,11 @@ def is_cached(name: str) -> bool:
 def _load(route: tuple[str, str], batch_size: int) -> Any:
     import torch
     from nlpaug.augmenter.word.back_translation import BackTranslationAug
+    from transformers import dynamic_module_utils
 
     device = "cuda" if torch.cuda.is_available() else "cpu"
+    # nlpaug hands no trust down, so transformers would ask on the terminal whether a model's own code may run.
+    dynamic_module_utils.TIME_OUT_REMOTE_CODE = 0
     try:
         return BackTranslationAug(*route, device=device, batch_size=batch_size)
     except ImportError as error:

@@ -48,6 +48,10 @@ WANTED: Mapping[str, str] = {
 ALIKE = 0.85
 
 
+# Only the user can say this.
+TRUST = "trust-remote-code"
+
+
 @dataclass(frozen=True)
 class Step:
     """One stage, ready to run.
@@ -121,6 +125,7 @@ def make_plan(recipe: Recipe, asked: Asked, known: Known) -> tuple[Plan, list[st
         # What is wrong with an input was told already.
         faults += [f"{stage.label}: {fault}" for fault in found if not any(text in fault for text in bad)]
         steps += [step] if step else []
+    faults += _faults_of_trust(stages)
     faults += _faults_of_references(stages, known)
     faults += _faults_of_models(stages, known)
     faults += _faults_of_names(stages)
@@ -178,6 +183,15 @@ def _step(stage: Stage, given: Mapping[str, Sequence[str]], known: Known, force:
     if faults:
         return None, faults
     return Step(stage.number, stage.command, built, (stage.command, *command_words(params, values))), []
+
+
+def _faults_of_trust(stages: Sequence[Stage]) -> list[str]:
+    """A recipe may come from a stranger, as a model may; only the user can trust the code of either."""
+    return [
+        f"{stage.label}: a recipe cannot set {TRUST}; read the model's code, then give --set all.{TRUST}=true"
+        for stage in stages
+        if not isinstance(stage.values.get(TRUST, False), FromUser) and stage.values.get(TRUST, False) is not False
+    ]
 
 
 def _taken_away(keys: Mapping[str, Key], name: str, value: Any) -> bool:

@@ -94,3 +94,24 @@ def test_models_that_cannot_be_loaded_are_a_clear_error(tmp_path: Path, monkeypa
     (tmp_path / "empty").mkdir()
     with pytest.raises(InputError, match="cannot load the translators"):
         NeuralSpec(((str(tmp_path / "empty"),) * 2,)).load()
+
+
+@pytest.mark.parametrize("key", ["auto_map", "auto\\u005fmap"])
+def test_the_code_of_a_translator_is_neither_run_nor_asked_about(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, key: str
+) -> None:
+    translator = make_translator(tmp_path / "translator")
+    marker = tmp_path / "it ran"
+    (translator / "evil.py").write_text(f"from pathlib import Path\nPath({str(marker)!r}).touch()\n")
+    for name, classes in (
+        ("config.json", '{"AutoConfig": "evil.C", "AutoModelForSeq2SeqLM": "evil.M"}'),
+        ("tokenizer_config.json", '{"AutoTokenizer": ["evil.T", "evil.T"]}'),
+    ):
+        path = translator / name
+        path.write_text(path.read_text().replace("{", f'{{"{key}": {classes},', 1))
+    config = translator / "config.json"
+    config.write_text(config.read_text().replace('"bart"', '"nobody_knows_this"'))
+    monkeypatch.setattr("builtins.input", lambda *_: "y")  # a question would be answered with yes
+    with pytest.raises(InputError, match="cannot load the translators"):
+        NeuralSpec(((str(translator),) * 2,)).load()
+    assert not marker.exists()

@@ -164,3 +164,14 @@ def test_force_is_for_every_stage() -> None:
     found, _ = plan({"command": "fit-pca"}, {"command": "distill"}, asked=Asked(force=True))
     assert all(step.params.force for step in found.steps)
     assert found.steps[0].words == ("fit-pca", "--force")
+
+
+def test_only_the_user_can_trust_the_code_of_a_model() -> None:
+    stage = {"command": "teacher-embed", "teacher": "owner/model"}
+    for value in (True, "true", "${trust}", 1):
+        _, faults = plan({**stage, "trust-remote-code": value}, asked=Asked(["trust=true"]), trust=Slot("consent"))
+        told = "stage 1 (teacher-embed): a recipe cannot set trust-remote-code; read the model's code, then give --set"
+        assert any(fault.startswith(told) for fault in faults), value
+    found, faults = plan({**stage, "trust-remote-code": False}, asked=Asked([], ["all.trust-remote-code=true"]))
+    assert not faults
+    assert found.steps[0].params.trust_remote_code

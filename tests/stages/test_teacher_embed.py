@@ -25,6 +25,7 @@ from sentcompress.encoding.engine import EncodeEngine
 from sentcompress.encoding.vector_shards import VectorShards
 from sentcompress.errors import InputError, MissingArtifactError, UsageError
 from sentcompress.models.catalog import find_model
+from sentcompress.models.dtype_trial import Speedup
 from sentcompress.models.layout import load_encoder, save_encoder
 from sentcompress.models.sources import resolve
 from sentcompress.stages import teacher_embed as stage
@@ -173,7 +174,7 @@ def test_a_teacher_without_weights_leaves_nothing_behind(work: WorkDirectory, ti
 def test_a_resumed_run_keeps_the_plan_it_began_with(
     work: WorkDirectory, tiny_model: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    plans = iter([{"float32": 1.0, "bfloat16": 0.1}, {"float32": 0.1, "bfloat16": 1.0}])
+    plans = iter([Speedup([10.0] * 9), Speedup([0.1] * 9)])
     monkeypatch.setattr("sentcompress.encoding.plan._measure", lambda *_: next(plans))
     whole = EncodeEngine.stream
     left = [1]
