@@ -75,7 +75,7 @@ class VectorFile:
         if not np.isfinite(vectors).all():
             bad = ~np.isfinite(vectors).all(axis=1)
             raise InputError(
-                f"{self.path}: {int(bad.sum())} of {len(texts)} vectors hold NaN or values that float32 does not have, "
+                f"{self.path}: {int(bad.sum())} of {len(texts)} vectors hold values that are no numbers, "
                 f"the first that of {texts[int(bad.argmax())][:SHOWN]!r}",
                 "is the file damaged?",
             )
