@@ -65,13 +65,13 @@ class Result:
         lines = []
         for place, head in ((0, "stage"), (1, "operation")):
             rows = sorted({key[place] for key in self.hits})
-            lines.append(f"{head:22}" + "".join(f"{outcome:>13}" for outcome in outcomes))
+            lines.append(f"{head:22}" + "".join(f"{outcome:>14}" for outcome in outcomes))
             for row in rows:
                 counts = [
                     sum(count for key, count in self.hits.items() if key[place] == row and key[2] == outcome)
                     for outcome in outcomes
                 ]
-                lines.append(f"{row:22}" + "".join(f"{count:13,}" for count in counts))
+                lines.append(f"{row:22}" + "".join(f"{count:14,}" for count in counts))
             lines.append("")
         for bug, counted in self.planted.items():
             lines.append(
