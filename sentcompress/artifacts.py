@@ -57,6 +57,7 @@ __all__ = [
     "file_digest",
     "installed_libraries",
     "is_being_written",
+    "read_request",
     "tree_digest",
 ]
 
@@ -343,7 +344,7 @@ def _why_not_resumed(partial: Path, request: Request, force: bool) -> str | None
     """Why a partial build cannot be gone on with, or None."""
     if partial.is_symlink() or any(path.is_symlink() for path in partial.rglob("*")):
         return "it has symbolic links, which no build makes"
-    said = _said(partial / REQUEST)
+    said = read_request(partial)
     if said.get("fingerprint") != request.fingerprint:
         return "it was asked for other parameters or inputs"
     # Whoever forces wants it made again, and not again from the start after every interruption.
@@ -353,16 +354,16 @@ def _why_not_resumed(partial: Path, request: Request, force: bool) -> str | None
 def _drop_superseded(request: Request, target: Path, reporter: Reporter) -> None:
     """Drop what an interrupted --force left, when the finished artifact is taken as it is."""
     partial = beside(target, "partial")
-    said = _said(partial / REQUEST)
+    said = read_request(partial)
     if partial.is_dir() and (not said or said.get("fingerprint") == request.fingerprint):
         reporter.note(f"{request.command}: what an interrupted --force left of it is dropped")
         atomic.drop(partial, first=REQUEST)
 
 
-def _said(request: Path) -> dict[str, Any]:
-    """What the request of a partial build says; nothing where it cannot be read."""
+def read_request(partial: Path) -> dict[str, Any]:
+    """What an unfinished build was asked for; nothing where that cannot be read."""
     try:
-        said = read_json(request)
+        said = read_json(partial / REQUEST)
     except (InputError, OSError):
         return {}
     return said if isinstance(said, dict) else {}

@@ -9,6 +9,10 @@ from __future__ import annotations
 import difflib
 from collections.abc import Iterable
 
+# What a message shows of a request that a file describes.
+MOST_FAULTS = 40
+LONGEST_FAULT = 600
+
 
 class SentcompressError(Exception):
     """A failure that the user can understand and act on."""
@@ -61,15 +65,17 @@ def did_you_mean(word: str, known: Iterable[str]) -> str:
 
 
 def raise_faults(faults: list[str], what: str) -> None:
-    """Report all faults of a request at once.
+    """Report all faults of a request at once; of very many or very long ones, the beginning.
 
     Raises:
         UsageError: if there is at least one fault.
     """
     if not faults:
         return
-    lines = "".join(f"\n  - {fault}" for fault in faults)
-    message = f"{what}: {faults[0]}" if len(faults) == 1 else f"{what}: {len(faults)} faults{lines}"
+    shown = [fault if len(fault) <= LONGEST_FAULT else f"{fault[:LONGEST_FAULT]}..." for fault in faults[:MOST_FAULTS]]
+    more = [f"and {len(faults) - MOST_FAULTS} more"] if len(faults) > MOST_FAULTS else []
+    lines = "".join(f"\n  - {fault}" for fault in [*shown, *more])
+    message = f"{what}: {shown[0]}" if len(faults) == 1 else f"{what}: {len(faults)} faults{lines}"
     error = UsageError(message, f"run: sentcompress {what.split()[0]} --help")
     error.faults = tuple(faults)
     raise error

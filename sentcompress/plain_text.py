@@ -17,7 +17,7 @@ _JOINERS = "\u200c\u200d"
 _JOINED = ("So", "Sk", "Lo", "Mn", "Mc")
 # What Markdown, or the HTML and the formulas inside it, would take for markup anywhere, and at the start of a line.
 _MARKUP = re.compile(r"[\\`*_\[\]<|~&$]")
-_LINE_START = re.compile(r"^(?:[-+=#>]|\d+(?=[.)]))")
+_LINE_START = re.compile(r"^(?:[=#>]|[-+](?![\d.])|\d+(?=[.)](?:\s|$)))")
 
 
 def printable(text: str) -> str:

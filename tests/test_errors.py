@@ -48,3 +48,12 @@ def test_every_error_has_a_message_a_hint_and_an_exit_code() -> None:
         assert (error.message, error.hint, str(error)) == ("what", "do", "what")
         assert error.exit_code == (2 if kind is UsageError else 1)
         assert kind.__doc__
+
+
+def test_very_many_and_very_long_faults_are_cut() -> None:
+    with pytest.raises(UsageError) as raised:
+        raise_faults(["x" * 10_000, *(f"fault {number}" for number in range(1000))], "run a.toml")
+    assert len(raised.value.message) < 2000
+    assert raised.value.message.startswith("run a.toml: 1001 faults\n  - xxx")
+    assert raised.value.message.endswith("\n  - and 961 more")
+    assert len(raised.value.faults) == 1001

@@ -108,3 +108,14 @@ def test_a_table_keeps_its_cells_apart(cells: list[str]) -> None:
 def test_a_command_is_a_block_of_code_whatever_is_in_it() -> None:
     html = rendered("Run:\n\n" + markdown_command("x `` <img src=x>\n# head"))
     assert "<pre><code>x `` &lt;img src=x&gt;\\n# head\n</code></pre>" in html
+
+
+@pytest.mark.parametrize("number", ["0.0001", "-0.81", "+0.12", "1,379", "81.00", "-1.5 to +2.0"])
+def test_numbers_are_no_markup(number: str) -> None:
+    assert markdown(number) == number
+    assert rendered(number) == rendered(markdown(number))
+
+
+@pytest.mark.parametrize("start", ["1. a", "2) a", "1.", "- a", "+ a", "-", "---", "# a", "> a", "==="])
+def test_what_starts_a_list_a_heading_or_a_rule_is_escaped(start: str) -> None:
+    assert markdown(start) != start

@@ -136,6 +136,8 @@ def _run(given: list[str]) -> int:
     except typer.Exit as ended:
         return ended.exit_code
     except SentcompressError as error:
+        if error.__cause__ is not None and os.environ.get("SENTCOMPRESS_DEBUG"):
+            traceback.print_exc()  # a library's error that was told as the fault of a file
         return _fail(error.message, error.hint, error.exit_code)
     except TyperException as error:
         return _usage(error, given)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
@@ -98,8 +99,9 @@ def _encodable(given: Input, bad: BadRecords) -> Iterator[Record]:
     """The records with clean texts; those with halves of characters are bad lines."""
     for number, record in enumerate(given.records(bad), 1):
         texts = tuple([clean(text) for text in record.texts])
-        if (all(map(str.isascii, texts)) and not record.domain) or is_encodable("".join(texts) + record.domain):
-            yield Record(texts, record.relation, record.domain)
+        whole = "".join((*texts, record.domain))
+        if whole.isascii() or is_encodable(whole):
+            yield record if texts == record.texts else Record(texts, record.relation, record.domain)
         else:
             bad.add(f"{given.origin}, record {number}: {HALF_A_CHARACTER}")
 
@@ -122,9 +124,8 @@ def _add(
     texts = [text for record in kept for text in record.texts]
     domains = [record.domain for record in kept for _ in record.texts]
     faults = [limits.fault(text) for text in texts]
-    for fault in faults:
-        if fault:
-            tally.skip(fault)
+    for fault, count in Counter(filter(None, faults)).items():
+        tally.skip(fault, count)
     taken = np.flatnonzero([fault is None for fault in faults])
     rows = np.full(len(texts), -1, dtype=np.int64)
     found, new = index.assign(sentence_hashes([texts[place] for place in taken]), limits.sentences)

@@ -12,7 +12,7 @@ from sentcompress.corpora.parquet_pages import Chunk, PageError, read_chunk
 from sentcompress.corpora.records import Unreadable
 from sentcompress.corpora.spooling import spooled
 from sentcompress.corpora.text_files import LONGEST_LINE, Source, open_bytes
-from sentcompress.corpora.unpacking import LARGEST_RATIO, LINES_ALWAYS, LINES_PER_BYTE, UNPACKED_ALWAYS
+from sentcompress.corpora.unpacking import LARGEST_RATIO, LINES_ALWAYS, UNPACKED_ALWAYS
 from sentcompress.errors import InputError
 
 # Rows read at a time, and the bytes they may take: fewer rows where pages or dictionaries are large.
@@ -120,8 +120,8 @@ class _Reading:
 
     def _check_rows(self, count: int) -> None:
         self._rows += count
-        if self._rows > max(LINES_ALWAYS, LINES_PER_BYTE * self._size):
-            self._refuse(f"{LINES_PER_BYTE} rows for each of its bytes")
+        if self._rows > max(LINES_ALWAYS, self._size):
+            self._refuse(f"{LINES_ALWAYS} rows, and more rows than it has bytes")
 
     def _values(self, column: Any) -> list[object]:
         import pyarrow.types as types
@@ -134,7 +134,7 @@ class _Reading:
             column = column.dictionary.take(column.indices)
         self._bytes += column.nbytes
         if self._bytes > max(UNPACKED_ALWAYS, LARGEST_RATIO * self._size):
-            self._refuse(f"{LARGEST_RATIO} times its size")
+            self._refuse(f"{UNPACKED_ALWAYS // 2**20} MiB and {LARGEST_RATIO} times its size")
         if column.nbytes <= LONGEST_LINE:
             try:
                 return column.to_pylist()  # type: ignore[no-any-return]

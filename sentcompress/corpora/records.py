@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from enum import IntEnum
 
 from sentcompress.corpora.columns import listed
@@ -150,7 +150,7 @@ def record_maker(
         record, said = layout.record(row, split), row.get(domain or DOMAIN)
         if record is None or said is None:
             return record
-        return replace(record, domain=" ".join(plain_text(said, repr(domain or DOMAIN)).split()))
+        return Record(record.texts, record.relation, " ".join(plain_text(said, repr(domain or DOMAIN)).split()))
 
     return make
 

@@ -18,12 +18,11 @@ _ZSTD_MAGIC = b"\x28\xb5\x2f\xfd"
 # A frame without content, as pzstd puts before each of its frames: 50 to 5f, then these.
 _ZSTD_SKIPPABLE = b"\x2a\x4d\x18"
 _SKIPPABLE_TYPES = tuple(bytes([first]) for first in range(0x50, 0x60))
-# Text packs to a twentieth at best. A small file may still unpack to UNPACKED_ALWAYS bytes and LINES_ALWAYS lines,
-# a larger one to so many bytes and lines for each of its own bytes.
+# Text packs to a twentieth at best, and to several bytes a line. A small file may still unpack to UNPACKED_ALWAYS bytes
+# and LINES_ALWAYS lines; a larger one to LARGEST_RATIO bytes and one line for each of its own bytes.
 UNPACKED_ALWAYS = 64 * 2**20
 LARGEST_RATIO = 200
-LINES_ALWAYS = 4_000_000
-LINES_PER_BYTE = 4
+LINES_ALWAYS = 1_000_000
 # What zstd's own command line allows without --long.
 LARGEST_WINDOW = 2**27
 # Three or four bytes of zstd can stand for 128 KiB, so this many unpack to 32 MiB at most.
@@ -109,9 +108,9 @@ class _Limited(io.RawIOBase):
         self._bytes += size
         self._lines += bytes(target[:size]).count(b"\n")
         if self._bytes > max(UNPACKED_ALWAYS, LARGEST_RATIO * self._packed.count):
-            self._refuse(f"{LARGEST_RATIO} times its size")
-        if self._lines > max(LINES_ALWAYS, LINES_PER_BYTE * self._packed.count):
-            self._refuse(f"{LINES_PER_BYTE} lines for each of its bytes")
+            self._refuse(f"{UNPACKED_ALWAYS // 2**20} MiB and {LARGEST_RATIO} times its size")
+        if self._lines > max(LINES_ALWAYS, self._packed.count):
+            self._refuse(f"{LINES_ALWAYS} lines, and more lines than it has bytes")
         return size
 
     def _refuse(self, what: str) -> None:

@@ -70,7 +70,7 @@ class VectorFile:
                 "every distinct text needs a line, as it stands in the evaluation's file (documents: title, blank, "
                 "text), and a row of the array",
             )
-        with np.errstate(over="ignore"):
+        with np.errstate(over="ignore", invalid="ignore"):
             vectors = np.asarray(self._vectors[found], dtype=np.float32)
         if not np.isfinite(vectors).all():
             bad = ~np.isfinite(vectors).all(axis=1)

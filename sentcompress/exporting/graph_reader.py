@@ -13,6 +13,7 @@ import numpy.typing as npt
 
 from sentcompress.documents import read_json
 from sentcompress.errors import InputError
+from sentcompress.models.library_errors import reading
 from sentcompress.plain_text import printable
 
 Vectors = npt.NDArray[np.float32]
@@ -23,7 +24,6 @@ BATCH = 32
 EXTERNAL_DATA = b"\x08location\x12"
 AGAIN = "make the folder anew with sentcompress export, or do without graphs (export --no-onnx)"
 LONGEST_REASON = 300
-PANIC = "PanicException"
 
 
 class GraphReader:
@@ -72,7 +72,7 @@ class GraphReader:
             InputError: if the tokenizer fails.
         """
         prepared = [self.prepare(text) for text in texts]
-        with _tokenizer_faults(self._tokenizer_path):
+        with reading(f"{self._tokenizer_path} is not a tokenizer that can be used", AGAIN):
             return [one.ids or [self.padding] for one in self.tokenizer.encode_batch(prepared)]
 
     def run(self, tokens: Sequence[Sequence[int]]) -> Vectors:
@@ -107,8 +107,8 @@ class GraphReader:
 def _read_tokenizer(path: Path, max_length: int) -> Any:
     from tokenizers import Tokenizer
 
-    _read(path)  # names what is wrong with a file that is not even JSON
-    with _tokenizer_faults(path):
+    read_json(path)  # names what is wrong with a file that is not even JSON
+    with reading(f"{path} is not a tokenizer that can be used", AGAIN):
         tokenizer = Tokenizer.from_file(str(path))
         tokenizer.enable_truncation(max_length)
         tokenizer.no_padding()
@@ -117,7 +117,7 @@ def _read_tokenizer(path: Path, max_length: int) -> Any:
 
 def _padding(tokenizer: Any, path: Path) -> int:
     """The padding token's id; 0 where there is none, since what is padded is masked as well."""
-    settings = _read(path)
+    settings = read_json(path)
     pad = settings.get("pad_token") if isinstance(settings, dict) else path
     pad = pad.get("content") if isinstance(pad, dict) else pad
     if not isinstance(pad, str | None):
@@ -166,24 +166,6 @@ def _graph_faults(path: Path, what: str) -> Iterator[None]:
         yield
     except kinds as error:
         raise InputError(f"the graph {path} {what}: {_reason(error)}", AGAIN) from None
-
-
-@contextmanager
-def _tokenizer_faults(path: Path) -> Iterator[None]:
-    try:
-        yield
-    except BaseException as error:
-        # The library raises `Exception` itself, and where its Rust code panics, a BaseException.
-        if not isinstance(error, Exception) and type(error).__name__ != PANIC:
-            raise
-        raise InputError(f"{path} is not a tokenizer that can be used: {_reason(error)}", AGAIN) from error
-
-
-def _read(path: Path) -> Any:
-    try:
-        return read_json(path)
-    except InputError as error:
-        raise InputError(error.message, error.hint or AGAIN) from None
 
 
 def _reason(error: BaseException) -> str:

@@ -16,7 +16,7 @@ from sentcompress.models.configuration import check_config
 from sentcompress.models.encoder import Dense
 from sentcompress.models.foreign_code import nothing_fetched
 from sentcompress.models.library_errors import reading
-from sentcompress.models.model_files import check_inside
+from sentcompress.models.model_files import DAMAGED, check_inside
 
 VOCABULARY_FILES = ("tokenizer.json", "vocab.*", "*.model", "bpe.codes", "tokenizer*.py")
 # Settings of a tokenizer by which it would read a file that has another name than usual, where tokenizer.json is not.
@@ -68,7 +68,7 @@ def _check_vocabulary(folder: Path, label: str) -> None:
     path = folder / "tokenizer_config.json"
     settings = read_json(path) if path.exists() else {}
     if not isinstance(settings, dict):
-        raise InputError(f"{path} is not the configuration of a tokenizer")
+        raise InputError(f"{path} is not the configuration of a tokenizer", DAMAGED)
     versions = settings.get("fast_tokenizer_files")
     named = list(versions) if isinstance(versions, list) else []
     if not (folder / "tokenizer.json").is_file():

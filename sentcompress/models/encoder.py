@@ -14,6 +14,10 @@ from sentcompress.models.pooling import pool
 from sentcompress.models.text import TextSettings as TextSettings
 from sentcompress.models.text import token_ids
 
+# Characters. What the last word before the cut becomes may differ; so many tokens more than are kept must come before.
+_LONG_TEXT = 2**18
+_MARGIN = 128
+
 ACTIVATIONS: dict[str, type[nn.Module]] = {
     "Identity": nn.Identity,
     "Tanh": nn.Tanh,
@@ -123,9 +127,23 @@ class Encoder(nn.Module):
         limit, special = max_length or self.text.max_length, int(self.tokenizer.num_special_tokens_to_add())
         if limit <= special:
             # The tokenizer would cut nothing off at all.
-            raise InputError(f"a text of at most {limit} tokens, {special} of them special ones, has no room for words")
-        prepared = [self.text.prepare(text) for text in texts]
+            raise InputError(
+                f"a text of at most {limit} tokens, {special} of them special ones, has no room for words",
+                f"a limit of more than {special} is needed: --max-length, or max_seq_length of the model",
+            )
+        prepared = [self._without_rest(self.text.prepare(text), limit) for text in texts]
         return token_ids(self.tokenizer, prepared, truncation=True, max_length=limit)
+
+    def _without_rest(self, text: str, limit: int) -> str:
+        """The beginning of a text of megabytes, where it is sure to hold all tokens that are kept.
+
+        A tokenizer works through the whole of a text before it cuts, at a second and 100 MB for each megabyte.
+        """
+        if len(text) <= _LONG_TEXT or self.tokenizer.truncation_side != "right":
+            return text
+        wanted = limit + _MARGIN
+        [found] = token_ids(self.tokenizer, [text[:_LONG_TEXT]], truncation=True, max_length=wanted)
+        return text[:_LONG_TEXT] if len(found) == wanted else text
 
     def states(self, input_ids: Tensor, attention_mask: Tensor) -> Tensor:
         """Last hidden states [B, T, H] of token ids [B, T], as they are pooled: see `weigh`."""

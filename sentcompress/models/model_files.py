@@ -20,6 +20,7 @@ WHOLE_WEIGHTS = (SAFETENSORS, "pytorch_model.bin")
 # The weights that one process of several wrote, which transformers reads before all others.
 DISTRIBUTED_WEIGHTS = "shard-*-model-*.safetensors"
 LFS_POINTER = b"version https://git-lfs"
+DAMAGED = "is the model folder complete and undamaged?"
 # File systems allow no more: bytes of a name, of a path.
 LONGEST_NAME, LONGEST_PATH = 255, 1024
 
@@ -68,7 +69,7 @@ def read_config(folder: Path) -> dict[str, Any]:
     """
     config = read_json(folder / "config.json")
     if not isinstance(config, dict):
-        raise InputError(f"{folder / 'config.json'} is not a model configuration")
+        raise InputError(f"{folder / 'config.json'} is not a model configuration", DAMAGED)
     return config
 
 
@@ -119,7 +120,7 @@ def check_inside(path: Path, folder: Path) -> None:
     try:
         real = path.resolve()
     except (OSError, RuntimeError):  # links in a circle
-        raise InputError(f"{path} leads nowhere") from None
+        raise InputError(f"{path} leads nowhere", "copy all files of the model into its folder") from None
     if not any(real.is_relative_to(one) for one in homes):
         raise InputError(
             f"{path} leads out of the model folder, to {real}", "copy all files of the model into its folder"

@@ -12,7 +12,7 @@ from sentcompress.documents import read_json
 from sentcompress.errors import InputError
 from sentcompress.models.encoder import ACTIVATIONS, Dense
 from sentcompress.models.library_errors import reading
-from sentcompress.models.model_files import listed_modules
+from sentcompress.models.model_files import DAMAGED, listed_modules
 from sentcompress.models.pooling import MODES
 from sentcompress.models.tensors import module_weights
 from sentcompress.models.text_settings import default_prompt
@@ -89,7 +89,9 @@ def read_modules(folder: Path, tokens: int) -> SentenceModules | None:
             )
         if kind == "WordWeights":
             if modes or weights is not None:
-                raise InputError(f"{folder} has a WordWeights module that is not before its Pooling, or two of them")
+                raise InputError(
+                    f"{folder} has a WordWeights module that is not before its Pooling, or two of them", DAMAGED
+                )
             weights = load_token_weights(path, tokens)
         elif kind == "Pooling":
             modes = _pooling_modes(path, folder)
@@ -102,7 +104,7 @@ def read_modules(folder: Path, tokens: int) -> SentenceModules | None:
     if not modules:
         return None
     if not modes:
-        raise InputError(f"{folder}/modules.json names no Pooling module")
+        raise InputError(f"{folder}/modules.json names no Pooling module", DAMAGED)
     if weights is not None and modes != ["mean"]:
         raise InputError(f"{folder} weighs tokens before pooling {', '.join(modes)}", "only a mean can be weighted")
     return SentenceModules(modes, dense, normalize, weights)
@@ -111,7 +113,7 @@ def read_modules(folder: Path, tokens: int) -> SentenceModules | None:
 def _pooling_modes(folder: Path, whole: Path) -> list[str]:
     config = read_json(folder / "config.json")
     if not isinstance(config, dict):
-        raise InputError(f"{folder}/config.json does not describe a Pooling module")
+        raise InputError(f"{folder}/config.json does not describe a Pooling module", DAMAGED)
     if "pooling_mode" in config:
         given = config["pooling_mode"]
         modes = given if isinstance(given, list) else [given]
@@ -146,9 +148,9 @@ def _check_dense(config: Any, folder: Path) -> str:
     """The name of the activation, if this is a layer that we have."""
     widths = [config.get(key) for key in ("in_features", "out_features")] if isinstance(config, dict) else []
     if not widths or not all(type(width) is int and width > 0 for width in widths):
-        raise InputError(f"{folder}/config.json does not describe a Dense layer")
+        raise InputError(f"{folder}/config.json does not describe a Dense layer", DAMAGED)
     if not isinstance(config.get("bias", True), bool):
-        raise InputError(f"{folder}/config.json: bias must be true or false")
+        raise InputError(f"{folder}/config.json: bias must be true or false", DAMAGED)
     activation = str(config.get("activation_function", "torch.nn.modules.activation.Tanh")).rsplit(".", 1)[-1]
     given = (config.get("module_input_name"), config.get("module_output_name"))
     if activation not in ACTIVATIONS or config.get("use_residual") or any(n not in (None, SENTENCE) for n in given):

@@ -32,7 +32,7 @@ def check_sound(encoder: Encoder, label: str) -> None:
         ids = torch.tensor(encoder.tokenize([TRIAL]))
         vector = encoder(ids, torch.ones_like(ids))
     if vector.shape != (1, encoder.dimension):
-        raise InputError(f"{label} gives something of the shape {tuple(vector.shape)}, not one vector a text")
+        raise InputError(f"{label} gives something of the shape {tuple(vector.shape)}, not one vector a text", DAMAGED)
     if not torch.isfinite(vector).all():
         raise InputError(f"{label} gives a vector with NaN or infinite values", DAMAGED)
 

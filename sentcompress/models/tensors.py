@@ -11,7 +11,7 @@ from torch import Tensor
 
 from sentcompress.errors import InputError
 from sentcompress.models.library_errors import first_line, reading
-from sentcompress.models.model_files import weight_files
+from sentcompress.models.model_files import DAMAGED, weight_files
 
 
 def module_weights(folder: Path) -> dict[str, Tensor]:
@@ -32,7 +32,9 @@ def module_weights(folder: Path) -> dict[str, Tensor]:
             tensors |= plain_tensors(path) if path.suffix == ".bin" else load_file(path)
     for name, tensor in tensors.items():
         if not tensor.is_floating_point():
-            raise InputError(f"the weights of {folder} cannot be read: {name} holds {tensor.dtype}, no real numbers")
+            raise InputError(
+                f"the weights of {folder} cannot be read: {name} holds {tensor.dtype}, no real numbers", DAMAGED
+            )
     return {name: tensor.float() for name, tensor in tensors.items()}
 
 

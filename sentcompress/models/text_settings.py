@@ -7,7 +7,7 @@ from typing import Any
 
 from sentcompress.documents import read_json
 from sentcompress.errors import InputError
-from sentcompress.models.model_files import transformer_folder
+from sentcompress.models.model_files import DAMAGED, transformer_folder
 from sentcompress.models.positions import readable_positions
 from sentcompress.models.text import TextSettings
 
@@ -34,10 +34,10 @@ def read_text_settings(folder: Path, transformer: Any, tokenizer: Any) -> TextSe
     settings = _read_object(path) if path else {}
     lower_case = settings.get("do_lower_case")
     if not isinstance(lower_case, bool | None):
-        raise InputError(f"{path}: do_lower_case must be true or false, not {lower_case!r}")
+        raise InputError(f"{path}: do_lower_case must be true or false, not {lower_case!r}", DAMAGED)
     limit = settings.get("max_seq_length")
     if limit is not None and (type(limit) is not int or limit < 1):
-        raise InputError(f"{path}: max_seq_length must be a whole number of at least 1, not {limit!r}")
+        raise InputError(f"{path}: max_seq_length must be a whole number of at least 1, not {limit!r}", DAMAGED)
     return TextSettings(_limit(limit, transformer, tokenizer, root), bool(lower_case), default_prompt(folder))
 
 
@@ -49,10 +49,11 @@ def _limit(setting: int | None, transformer: Any, tokenizer: Any, root: Path) ->
     """
     limit = setting or tokenizer.model_max_length
     if not isinstance(limit, int | float) or not limit >= 1:
-        raise InputError(f"{root / 'tokenizer_config.json'}: model_max_length must be a number above 0, not {limit!r}")
+        path = root / "tokenizer_config.json"
+        raise InputError(f"{path}: model_max_length must be a number above 0, not {limit!r}", DAMAGED)
     positions = readable_positions(transformer)
     if positions is not None and positions < 1:
-        raise InputError(f"{root / 'config.json'}: the model has no position for a token")
+        raise InputError(f"{root / 'config.json'}: the model has no position for a token", DAMAGED)
     return int(min(limit, MOST_TOKENS, positions or MOST_TOKENS))
 
 
@@ -66,15 +67,15 @@ def default_prompt(folder: Path) -> str:
     config = _read_object(path) if path.exists() else {}
     name, prompts = config.get("default_prompt_name"), config.get("prompts") or {}
     if not isinstance(name, str | None) or not isinstance(prompts, dict):
-        raise InputError(f"{path} does not name prompts and the default one")
+        raise InputError(f"{path} does not name prompts and the default one", DAMAGED)
     prompt = prompts.get(name) if name else None
     if not isinstance(prompt, str | None):
-        raise InputError(f"{path}: the prompt {name!r} is not a text")
+        raise InputError(f"{path}: the prompt {name!r} is not a text", DAMAGED)
     return prompt or ""
 
 
 def _read_object(path: Path) -> dict[str, Any]:
     found = read_json(path)
     if not isinstance(found, dict):
-        raise InputError(f"{path} does not hold settings, but a {type(found).__name__}")
+        raise InputError(f"{path} does not hold settings, but a {type(found).__name__}", DAMAGED)
     return found

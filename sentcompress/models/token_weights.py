@@ -15,7 +15,7 @@ from torch import Tensor
 
 from sentcompress.documents import read_json
 from sentcompress.errors import InputError
-from sentcompress.models.model_files import weight_files
+from sentcompress.models.model_files import DAMAGED, weight_files
 from sentcompress.models.tensors import module_weights
 
 # No token counts for nothing: a text of such tokens alone would have no vector.
@@ -99,7 +99,7 @@ def load_token_weights(folder: Path, tokens: int) -> Tensor:
     else:
         weights = _of_configuration(config)
     if len(weights) != tokens:
-        raise InputError(f"{folder} has weights of {len(weights)} tokens, the tokenizer has {tokens}")
+        raise InputError(f"{folder} has weights of {len(weights)} tokens, the tokenizer has {tokens}", DAMAGED)
     if not torch.isfinite(weights).all():
         raise InputError(f"{folder} has weights that are not numbers", "is the model damaged?")
     return weights

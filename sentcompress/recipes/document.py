@@ -16,7 +16,7 @@ ROW_KEYS = ("table", "model", "parameters", "metric", "score", "note")
 INPUT_KEYS = ("about", "optional")
 # Files of that form which lie beside recipes.
 NO_RECIPES = ("pyproject.toml",)
-LARGEST_RECIPE = 2**18
+LARGEST_RECIPE = 2**16
 # Characters of a value that an error shows.
 SHOWN = 80
 

@@ -182,7 +182,10 @@ def _stale(work: WorkDirectory, artifact: Artifact) -> str | None:
         kind, _, name = reference.partition("/")
         if not _made_here(reference):
             continue  # from outside the work directory: there is nothing here but other evaluations to hold it against
-        current = work.find(kind, name)
+        try:
+            current = work.find(kind, name)
+        except DamagedError:
+            return f"it measured {reference}, which is damaged"
         if current is None:
             return f"it measured {reference}, which is gone"
         if current.digest != model.get("digest"):

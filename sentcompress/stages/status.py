@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
@@ -10,12 +9,12 @@ from typing import Any
 
 from sentcompress.artifacts import (
     KINDS,
-    REQUEST,
     Artifact,
     WorkDirectory,
     file_digest,
     installed_libraries,
     is_being_written,
+    read_request,
 )
 from sentcompress.errors import DamagedError, InputError
 from sentcompress.models.sources import EMBEDDED, locate
@@ -208,10 +207,9 @@ def _partial_row(work: WorkDirectory, kind: str, name: str) -> Row:
             continue  # it is being written, where files come and go, or by another user
     if is_being_written(work.path / kind / name):
         return Row(kind, name, "running", "is being written now", bytes=size)
-    try:
-        asked = json.loads((folder / REQUEST).read_text(encoding="utf-8"))
-        command, fingerprint = str(asked["command"]), str(asked["fingerprint"])
-    except (OSError, ValueError, TypeError, KeyError):
+    asked = read_request(folder)
+    command, fingerprint = asked.get("command"), asked.get("fingerprint")
+    if not isinstance(command, str) or not isinstance(fingerprint, str):
         return Row(kind, name, "partial", f"interrupted; run {KINDS[kind].command} again to start over", bytes=size)
     if _finished_already(work, kind, name, fingerprint):
         why = f"{command} --force was interrupted: with --force it goes on, without it is dropped"

@@ -7,6 +7,7 @@ import sys
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass
+from multiprocessing.context import SpawnProcess
 from pathlib import Path
 
 import pytest
@@ -61,6 +62,18 @@ def test_an_error_in_a_worker_reaches_the_caller() -> None:
 def test_a_worker_that_is_killed_is_noticed() -> None:
     with pytest.raises(SentcompressError, match="killed"):
         list(augment_pieces({"shout": ShoutSpec()}, pieces("a", "die"), 1))
+
+
+def test_an_interrupt_while_workers_start_is_not_lost(monkeypatch: pytest.MonkeyPatch) -> None:
+    start = SpawnProcess.start
+
+    def interrupted(process: SpawnProcess) -> None:
+        os.kill(os.getpid(), signal.SIGINT)
+        start(process)
+
+    monkeypatch.setattr(SpawnProcess, "start", interrupted)
+    with pytest.raises(KeyboardInterrupt):
+        list(augment_pieces({"shout": ShoutSpec()}, pieces("a"), 1))
 
 
 @pytest.mark.parametrize(("how", "code"), [(signal.SIGKILL, -signal.SIGKILL), (signal.SIGINT, 130)])

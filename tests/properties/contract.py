@@ -14,11 +14,13 @@ from typing import Any, TypeVar
 
 import numpy as np
 
-from sentcompress.errors import SentcompressError
+from sentcompress.errors import SentcompressError, UsageError
 
 SECONDS = 20
 MEMORY = 3 * 2**30
 LONGEST_MESSAGE = 4000
+# Of a UsageError, which lists faults.
+LONGEST_LIST = 30_000
 Result = TypeVar("Result")
 
 
@@ -56,7 +58,8 @@ def kept(call: Callable[[], Result], *names: str | Path) -> Result | Sentcompres
 
 
 def _check_error(error: SentcompressError, names: list[str]) -> None:
-    if not error.message.strip() or len(error.message) > LONGEST_MESSAGE:
+    longest = LONGEST_LIST if isinstance(error, UsageError) else LONGEST_MESSAGE
+    if not error.message.strip() or len(error.message) > longest:
         raise ContractError(f"a message of {len(error.message)} characters: {error.message[:200]}") from error
     if not error.hint or not error.hint.strip() or len(error.hint) > LONGEST_MESSAGE:
         raise ContractError(f"no hint, or a long one: {error.message}") from error

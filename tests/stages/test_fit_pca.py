@@ -218,6 +218,15 @@ def test_one_sentence_has_no_variance(work: WorkDirectory, each_way: str, whiten
     assert work.unfinished("projections") == []
 
 
+@pytest.mark.parametrize("value", [np.nan, np.inf])
+def test_axes_of_vectors_that_are_not_numbers_are_refused(each_way: str, value: float) -> None:
+    """Whoever asks for them: scikit-learn would end in an error of its own, sums in NaN."""
+    vectors = made_vectors(rows=50)
+    vectors[40, 3] = value
+    with pytest.raises(InputError, match="vectors with NaN or infinity"):
+        principal_axes.principal_axes([vectors[:30], vectors[30:]], vectors.shape, 3)
+
+
 def test_a_projection_that_float32_cannot_hold_is_not_written(work: WorkDirectory, each_way: str) -> None:
     tiny = made_vectors() * 1e-42
     keep(work, tiny)

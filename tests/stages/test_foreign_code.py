@@ -14,7 +14,7 @@ from distilling import make_work
 from hostile import FILES, SPELLINGS, ask_for_code, with_code, write_code
 from hub import serve_hub
 
-from sentcompress.artifacts import WorkDirectory
+from sentcompress.artifacts import Request, WorkDirectory
 from sentcompress.errors import InputError
 from sentcompress.models.catalog import find_model
 from sentcompress.stages import (
@@ -160,10 +160,14 @@ def test_trust_in_a_teacher_is_asked_again_by_each_command(
     teacher_embed.run(teacher_embed.Params(str(folder), trust_remote_code=True, dtype="float32"), work)
     vectors = work.get("teacher-vectors")
     assert "trust_remote_code" not in vectors.parameters
-    # As an older release, or a stranger, may have written it.
-    for path in (vectors.path / "manifest.json", vectors.path / "request.json"):
-        path.write_text(path.read_text().replace('"pooling": "auto"', '"pooling": "auto", "trust_remote_code": true'))
-    assert work.get("teacher-vectors").parameters["trust_remote_code"] is True
+    # As a stranger's program may write it.
+    asked = {**vectors.parameters, "trust_remote_code": True}
+    with work.build(Request("teacher-vectors", "trusting", "teacher-embed", asked, dict(vectors.inputs))) as build:
+        for path in vectors.path.glob("*.npy"):
+            with build.write(path.name) as copy:
+                copy.write_bytes(path.read_bytes())
+        build.finish(vectors.facts)
+    assert work.names("teacher-vectors")[-1] == "trusting"
     mark.unlink()
     with pytest.raises(InputError, match=REFUSED):
         find_model(work, "teacher")

@@ -258,3 +258,33 @@ def test_the_command_prints_a_table_or_one_document(work: WorkDirectory, capsys:
     assert document["work"] == str(work.path)
     assert [row["state"] for row in document["artifacts"]].count("stale") == 5
     assert captured.err == ""
+
+
+def test_what_may_not_be_read_is_told_in_its_row(
+    work: WorkDirectory, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As for a user who may not read another one's files; permissions do not bind root."""
+    (tmp_path / "a.txt").write_text("one")
+    (tmp_path / "model").mkdir()
+    make(work, "sentences", inputs={f"file:{tmp_path / 'a.txt'}": "1" * 64})
+    make(work, "teacher-vectors", inputs={f"model:{tmp_path / 'model'}": "1" * 64})
+    make(work, "projections", "pca-8")
+    make(work, "students", "hidden")
+
+    def refuse(path: Any, *_: Any, **__: Any) -> None:
+        raise PermissionError(13, "Permission denied", str(path))
+
+    def read(folder: Path, target: Path) -> Artifact:
+        if target.name == "hidden":
+            refuse(folder)
+        return records.read_artifact(folder, target)
+
+    monkeypatch.setattr(status, "file_digest", refuse)
+    monkeypatch.setattr(status, "resolve", refuse)
+    monkeypatch.setattr(artifacts, "read_artifact", read)
+    assert states(work) == {
+        "sentences/main": ("unknown", f"no permission to read {tmp_path / 'a.txt'}"),
+        "teacher-vectors/main": ("unknown", f"no permission to read {tmp_path / 'model'}"),
+        "projections/pca-8": ("fresh", ""),
+        "students/hidden": ("damaged", f"no permission to read {work.path / 'students' / 'hidden'}"),
+    }
