@@ -18,7 +18,7 @@ slow: install
 
 # Half an hour on two cores: 10,000 runs with faults in them, then the property tests with many examples.
 faults: install
-	PYTHONPATH=tests $(BIN)/python -m faults.campaign --runs 10000
+	PYTHONPATH=tests $(BIN)/python -m faults.campaign --runs 10000 --planted
 	SENTCOMPRESS_PROPERTY_EXAMPLES=$(EXAMPLES) $(BIN)/pytest tests/properties
 
 check: install

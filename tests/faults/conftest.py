@@ -7,7 +7,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from faults.campaign import Pool, started
+from faults.pool import Pool, started
 from faults.shim import find_compiler
 from faults.stages import all_stages
 

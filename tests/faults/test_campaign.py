@@ -8,11 +8,12 @@ from collections import Counter
 
 import pytest
 
-from faults.campaign import Pool, choose, run_campaign
+from faults.campaign import run_campaign
 from faults.disk import STATES
+from faults.pool import Pool
 from faults.shim import Fault
 from faults.stages import all_stages
-from faults.trials import Trial
+from faults.trials import Trial, choose
 
 # As many as take about a minute on two cores; `make faults` makes 10,000.
 RUNS = 300

@@ -63,24 +63,27 @@ class Worker:
             self._clear()
             stages.lay_out(stage, made, self.box, self._must)
             shutil.copytree(self.box, self._start_of(stage))
-            # Twice: what differs between two unbroken runs would be taken for the faults' work.
-            trees = []
-            for _ in range(2):
-                self._begin(stage)
-                disk = Disk(self.box, self.store)
-                started = time.monotonic()
-                self._run(stage, Fault(at=-1, torn="least"), must=True)
-                seconds = time.monotonic() - started
-                trees.append(oracle.read_tree(self.box))
-            disk.replay(self.shim.operations())
-            if self.shim.mapped or (found := disk.unlike()):
-                raise AssertionError(f"{stage.name} changes files unseen: {found}")
-            if found := oracle.differences(*trees):
-                raise AssertionError(f"{stage.name} is not the same twice: {found}")
-            cache = oracle.read_cache(self.box)[0]
-            self.unbroken[stage.name] = Unbroken(trees[0], cache, self.shim.operations(), seconds)
+            self.unbroken[stage.name] = self._unbroken(stage)
         gc.collect()
         gc.freeze()
+
+    def _unbroken(self, stage: Stage) -> Unbroken:
+        # A command twice: what differs between two unbroken runs would be taken for the faults' work.
+        trees = []
+        for _ in range(1 if stage.before else 2):
+            self._begin(stage)
+            disk = Disk(self.box, self.store)
+            started = time.monotonic()
+            self._run(stage, Fault(at=-1, torn="least"), must=True)
+            seconds = time.monotonic() - started
+            trees.append(oracle.read_tree(self.box))
+        operations = self.shim.operations()
+        disk.replay(operations)
+        if self.shim.mapped or (found := disk.unlike()):
+            raise AssertionError(f"{stage.name} changes files unseen: {found}")
+        if found := oracle.differences(trees[0], trees[-1]):
+            raise AssertionError(f"{stage.name} is not the same twice: {found}")
+        return Unbroken(trees[0], oracle.read_cache(self.box)[0], operations, seconds)
 
     def try_one(self, trial: Trial) -> dict[str, Any]:
         """Carry out a trial; what went wrong is under "wrong"."""
