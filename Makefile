@@ -1,7 +1,7 @@
 # `make demo` and `make test` set up everything themselves on a machine with Python 3.11 to 3.13.
 VENV ?= .venv
 BIN = $(VENV)/bin
-# Of each property test, in `make faults`.
+# Examples per property test in `make faults`.
 EXAMPLES ?= 500
 
 .PHONY: demo test check bench slow faults install lock clean
@@ -16,7 +16,7 @@ test: install
 slow: install
 	$(BIN)/pytest -m slow
 
-# Half an hour on two cores: 10,000 runs with faults in them, then the property tests with many examples.
+# Takes half an hour on two cores: 10,000 runs with an injected fault, then the property tests with many examples.
 faults: install
 	PYTHONPATH=tests $(BIN)/python -m faults.campaign --runs 10000 --planted
 	SENTCOMPRESS_PROPERTY_EXAMPLES=$(EXAMPLES) $(BIN)/pytest tests/properties
