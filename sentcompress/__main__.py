@@ -10,7 +10,7 @@ if TYPE_CHECKING:
 
 
 def main() -> NoReturn:
-    """Run the command line. Signals come first: loading its modules takes longer than a hasty Ctrl-C."""
+    """Run the command line. Signal handlers are installed before its modules, which take a while to load."""
     signals.install()
     from sentcompress.cli.main import main as command_line
 

@@ -84,7 +84,7 @@ class Build:
     def write(self, name: str) -> AbstractContextManager[Path]:
         """A path to write a file or folder to; it gets its name only when the block ends without an error.
 
-        What only the building needs goes below the folder SCAFFOLD, which is no part of the finished artifact.
+        Files that are needed only during the build go into the folder SCAFFOLD, which is removed when it finishes.
         """
         return atomic.written(self.path / name)
 
@@ -118,7 +118,7 @@ class Build:
         return read_artifact(self.target, self.target)
 
     def _is_lasting(self, path: Path) -> bool:
-        """Whether a file of the partial is part of what the artifact's digest stands for."""
+        """Whether a file of the unfinished build belongs to the finished artifact, and so to its digest."""
         name = path.relative_to(self.path)
         return name.parts[0] != SCAFFOLD and str(name) not in (MANIFEST, REQUEST)
 
@@ -162,7 +162,7 @@ class WorkDirectory:
             except BusyError:
                 time.sleep(PAUSE_SECONDS)  # its writer lives, and is between two renames
             except InputError:
-                return  # no lock can be had here: for a reader that is as on a read-only disk
+                return  # no lock is possible here; a reader treats that like a read-only disk
 
     def _names_by_state(self, kind: str) -> tuple[list[Artifact], dict[str, str]]:
         self._check()
@@ -177,7 +177,7 @@ class WorkDirectory:
                 damaged[name] = f"no permission to read {error.filename}"
             else:
                 found += [artifact] if artifact else []
-        # A date in the future says nothing about when it was; as the oldest it is not the newest for ever.
+        # A date in the future is wrong. Such an artifact counts as the oldest, so that it does not stay the newest.
         return sorted(found, key=lambda a: (not a.from_the_future, a.finished)), damaged
 
     def names(self, kind: str) -> list[str]:
@@ -185,7 +185,7 @@ class WorkDirectory:
         return [artifact.name for artifact in self._names_by_state(kind)[0]]
 
     def newest(self, kind: str) -> Iterator[Artifact]:
-        """The whole artifacts of a kind, the newest first: where any may serve, a damaged one is in nobody's way."""
+        """The undamaged artifacts of a kind, the newest first."""
         for artifact in reversed(self._names_by_state(kind)[0]):
             if artifact.damage() is None:
                 yield artifact
@@ -204,7 +204,7 @@ class WorkDirectory:
 
         Raises:
             MissingArtifactError: if there is none; its hint is the command that makes one.
-            DamagedError: if a file of it is missing, or longer or shorter than it was made.
+            DamagedError: if one of its files is missing or has a different size.
         """
         names = self.names(kind)
         command = f"{KINDS[kind].usage} --work {shell_word(self.path)}"
@@ -226,8 +226,8 @@ class WorkDirectory:
         """Build the artifact that `request` asks for, alone, and going on where a killed run stopped.
 
         `build.fresh` is the finished artifact when the same request was carried out before (and `force` is
-        not given): there is nothing to do then. `force` makes it again; interrupted, it goes on as well when the same
-        request is forced again.
+        not given): there is nothing to do then. `force` rebuilds it; if that is interrupted, forcing the same request
+        again resumes it.
 
         Raises:
             BusyError: if another process builds the same artifact.
@@ -262,12 +262,12 @@ class WorkDirectory:
         try:
             current = self.find(request.kind, request.name)
         except DamagedError as error:
-            reporter.warn(f"{error.message}; it is made anew")
+            reporter.warn(f"{error.message}; it will be rebuilt")
             return None
         if current is None or current.fingerprint != request.fingerprint:
             return None
         if damage := current.damage():
-            reporter.warn(f"{current.reference} is damaged ({damage}); it is made anew")
+            reporter.warn(f"{current.reference} is damaged ({damage}); it will be rebuilt")
             return None
         reporter.note(f"{request.command}: {current.reference} is fresh, skipped (--force to redo)")
         return current
@@ -334,34 +334,34 @@ def _open_partial(request: Request, target: Path, force: bool, reporter: Reporte
 
 
 def _remove_leftovers(partial: Path) -> None:
-    """Remove what a killed process had begun to write: `.name.tmp` of ours, `.tmpXXXXXX` of safetensors."""
+    """Remove the temporary files of a killed process: our `.name.tmp`, and `.tmpXXXXXX` of safetensors."""
     for pattern in (".*.tmp", ".tmp*"):
         for leftover in list(partial.rglob(pattern)):
             atomic.remove(leftover)
 
 
 def _why_not_resumed(partial: Path, request: Request, force: bool) -> str | None:
-    """Why a partial build cannot be gone on with, or None."""
+    """Why a partial build cannot be resumed, or None."""
     if partial.is_symlink() or any(path.is_symlink() for path in partial.rglob("*")):
-        return "it has symbolic links, which no build makes"
+        return "it contains symbolic links, which no build creates"
     said = read_request(partial)
     if said.get("fingerprint") != request.fingerprint:
         return "it was asked for other parameters or inputs"
-    # Whoever forces wants it made again, and not again from the start after every interruption.
+    # --force starts a rebuild once; after an interruption, the same command resumes that rebuild.
     return "--force" if force and not said.get("forced") else None
 
 
 def _drop_superseded(request: Request, target: Path, reporter: Reporter) -> None:
-    """Drop what an interrupted --force left, when the finished artifact is taken as it is."""
+    """Remove what an interrupted --force left, when the finished artifact is used as it is."""
     partial = beside(target, "partial")
     said = read_request(partial)
     if partial.is_dir() and (not said or said.get("fingerprint") == request.fingerprint):
-        reporter.note(f"{request.command}: what an interrupted --force left of it is dropped")
+        reporter.note(f"{request.command}: removed what an interrupted --force left behind")
         atomic.drop(partial, first=REQUEST)
 
 
 def read_request(partial: Path) -> dict[str, Any]:
-    """What an unfinished build was asked for; nothing where that cannot be read."""
+    """The request of an unfinished build; an empty dict if it cannot be read."""
     try:
         said = read_json(partial / REQUEST)
     except (InputError, OSError):

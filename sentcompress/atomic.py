@@ -1,9 +1,9 @@
 """Files and folders that appear whole or not at all: written beside their place, made durable, moved in.
 
-A folder `name` is built as `.name.partial`; its last file is the manifest. From then on it is complete: what only the
-building needed, the folder SCAFFOLD, is removed, and the rest is moved in. That takes two renames (the older one to
-`.name.old`, the new one to `name`), so a process killed in between leaves a state that is none of the usual ones;
-`recover` finishes it.
+A folder `name` is built as `.name.partial`; the last file written is the manifest. The build is complete then: the
+folder SCAFFOLD, which is needed only during the build, is removed, and the rest is moved into place. That takes two
+renames (the older folder to `.name.old`, the new one to `name`). If the process is killed in between, `recover`
+finishes the move.
 """
 
 from __future__ import annotations
@@ -16,13 +16,13 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 
 MANIFEST = "manifest.json"
-# Holds what only the building needs (checkpoints, token caches), so that it can go after the manifest is written: were
-# it removed before, a process killed in between could neither go on nor finish.
+# Holds files that are needed only during the build (checkpoints, token caches). It is removed after the manifest is
+# written: otherwise a process killed in between could neither resume nor finish.
 SCAFFOLD = ".scaffold"
 
 
 def _umask() -> int:
-    # It can be read only by setting it; the stricter value, so that what another thread opens now is not too open.
+    # The umask can be read only by setting it. The value set is strict, in case another thread opens a file now.
     umask = os.umask(0o077)
     os.umask(umask)
     return umask
@@ -56,7 +56,7 @@ def written(final: Path) -> Iterator[Path]:
 
 
 def make_folder(folder: Path) -> None:
-    """Make a folder and those above it, durably: a file in it can outlive a power cut only if its folders do."""
+    """Make a folder and its parents durably: a file survives a power cut only if its folders do."""
     if folder.is_dir():
         return
     make_folder(folder.parent)
@@ -67,7 +67,7 @@ def make_folder(folder: Path) -> None:
 def swap(partial: Path, target: Path) -> None:
     """Put a complete folder in the place of an older one."""
     remove(partial / SCAFFOLD)
-    fsync(partial)  # else a power cut could bring it back, into a folder that nobody clears any more
+    fsync(partial)  # otherwise a power cut could bring it back after the move, and nothing would remove it
     old = beside(target, "old")
     remove(old)
     if target.exists():
@@ -119,21 +119,21 @@ def remove(path: Path) -> None:
 
 
 def fsync_tree(path: Path) -> None:
-    """Make a file, or a folder with all in it, durable, and as open to others as the umask says."""
+    """Make a file, or a folder with everything in it, durable, with the permissions that the umask allows."""
     for each in (*path.rglob("*"), path) if path.is_dir() else (path,):
         open_to_umask(each)
         fsync(each)
 
 
 def open_to_umask(path: Path) -> None:
-    """Give a file or a folder the permissions that `open` and `mkdir` would have given it; none are taken away.
+    """Add the permissions that `open` or `mkdir` would have given a file or folder; none are removed.
 
-    Libraries write through temporary files that only their owner may read, and move those into place: safetensors.
+    Some libraries (safetensors) write a temporary file that only its owner can read, and move it into place.
     """
     mode = stat.S_IMODE(path.stat().st_mode)
     wanted = mode | ((0o777 if path.is_dir() else 0o666) & ~UMASK)
     if mode != wanted:
-        with suppress(PermissionError):  # another user's file, which is theirs to open
+        with suppress(PermissionError):  # a file of another user; leave it as it is
             path.chmod(wanted)
 
 

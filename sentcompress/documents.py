@@ -1,4 +1,4 @@
-"""JSON documents: read with every fault named, written without numbers that JSON does not have."""
+"""JSON documents: every fault is reported when reading; NaN and infinity become null when writing."""
 
 from __future__ import annotations
 
@@ -10,18 +10,18 @@ from typing import Any
 
 from sentcompress.errors import InputError
 
-# The largest document of ours or of a model folder is a tokenizer with some hundred thousand tokens.
+# The largest JSON documents are tokenizers with several hundred thousand tokens.
 LARGEST_DOCUMENT = 256 * 2**20
-# Makes the value of one JSON object from its keys and values, in their order, repeated keys included.
+# Builds the value of one JSON object from its key-value pairs, in order, including repeated keys.
 MakeObject = Callable[[list[tuple[str, Any]]], Any]
-BROKEN = "fix the file, or copy it again from where it came"
+BROKEN = "fix the file, or copy it again from its source"
 
 
 def read_json(path: Path, make_object: MakeObject | None = None) -> Any:
     """The content of a JSON file.
 
     Args:
-        make_object: what an object becomes; by default a dict, in which the last of two equal keys counts.
+        make_object: builds the value of an object; by default a dict, in which the last of two equal keys wins.
 
     Raises:
         InputError: if there is no such file, it is larger than LARGEST_DOCUMENT, is not UTF-8, is not JSON, or is
@@ -38,13 +38,13 @@ def read_json(path: Path, make_object: MakeObject | None = None) -> Any:
 
 
 def parse_json(text: str | bytes, place: str, make_object: MakeObject | None = None) -> Any:
-    """A JSON document; `place` is what the error calls it, `make_object` as for `read_json`.
+    """A JSON document; `place` names it in errors, `make_object` as in `read_json`.
 
     Raises:
         InputError: if it is not UTF-8, is not JSON, or is nested too deeply to be read.
     """
     try:
-        # Never bytes: json would take those for UTF-16 or UTF-32 where they look like it.
+        # json.loads would guess UTF-16 or UTF-32 from bytes.
         decoded = text if isinstance(text, str) else text.decode("utf-8-sig")
         return json.loads(decoded, object_pairs_hook=make_object)
     except UnicodeDecodeError as error:
@@ -56,7 +56,7 @@ def parse_json(text: str | bytes, place: str, make_object: MakeObject | None = N
 
 
 def to_json(document: Any, *, indent: int | None = 1, ascii_only: bool = True) -> str:
-    """A document as JSON, keys sorted; NaN and infinity, which JSON does not have, become null."""
+    """A document as JSON with sorted keys; NaN and infinity, which JSON cannot express, become null."""
     return json.dumps(finite(document), indent=indent, sort_keys=True, ensure_ascii=ascii_only, allow_nan=False)
 
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 import difflib
 from collections.abc import Iterable
 
-# What a message shows of a request that a file describes.
+# The most faults, and the longest one in characters, that a message shows.
 MOST_FAULTS = 40
 LONGEST_FAULT = 600
 
@@ -65,7 +65,7 @@ def did_you_mean(word: str, known: Iterable[str]) -> str:
 
 
 def raise_faults(faults: list[str], what: str) -> None:
-    """Report all faults of a request at once; of very many or very long ones, the beginning.
+    """Report all faults of a request at once; long lists and long texts are cut.
 
     Raises:
         UsageError: if there is at least one fault.

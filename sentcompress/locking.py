@@ -43,7 +43,7 @@ def locked(path: Path, what: str, patience: float = PATIENCE_SECONDS) -> Iterato
 
     Raises:
         BusyError: if a living process holds it; says which.
-        InputError: if the file system has no locks, or something else than a lock file is at `path`.
+        InputError: if the file system has no locks, or `path` is not a lock file.
     """
     descriptor = _open(path)
     _held.add(descriptor)
@@ -77,7 +77,7 @@ def is_locked(path: Path) -> bool:
 
 
 def _open(path: Path) -> int:
-    """The lock file, made if it is not there; never a file elsewhere, which a link could stand for."""
+    """The lock file, created if it does not exist; links are refused, so that no other file is opened."""
     try:
         descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW | os.O_NONBLOCK, 0o666)
     except OSError as error:
@@ -92,7 +92,7 @@ def _open(path: Path) -> int:
 
 
 def _foreign(path: Path) -> InputError:
-    return InputError(f"{path} is a link, or no lock file of sentcompress", "remove it; nothing was written to it")
+    return InputError(f"{path} is a link or not a lock file of sentcompress", "remove it; nothing was written to it")
 
 
 def _acquire(descriptor: int, path: Path, what: str, deadline: float) -> None:

@@ -1,7 +1,8 @@
-"""Text that came from a file or a user, made safe to show: on a terminal, in Markdown, and in a command to copy.
+"""Text from files or users, made safe to show: on a terminal, in Markdown, and in a command to copy.
 
-Names of files, data sets and models, and sentences, may hold anything: escape sequences that rewrite a screen, line
-breaks that forge a message, HTML that runs in a page. Every text passes one of these functions on its way out.
+Sentences and the names of files, data sets and models can contain anything: escape sequences that rewrite the screen,
+line breaks that forge a message, HTML that runs in a page. Every text goes through one of these functions before it is
+shown.
 """
 
 from __future__ import annotations
@@ -12,19 +13,19 @@ import shlex
 import unicodedata
 from collections.abc import Iterable, Sequence
 
-# Zero-width joiners. Emoji and the words of many scripts are spelled with them, Latin words are not.
+# Zero-width joiners: needed in emoji and in many scripts, but not in Latin words.
 _JOINERS = "\u200c\u200d"
 _JOINED = ("So", "Sk", "Lo", "Mn", "Mc")
-# What Markdown, or the HTML and the formulas inside it, would take for markup anywhere, and at the start of a line.
+# Characters that are markup in Markdown (with HTML and formulas): anywhere, and at the start of a line.
 _MARKUP = re.compile(r"[\\`*_\[\]<|~&$]")
 _LINE_START = re.compile(r"^(?:[=#>]|[-+](?=[\s-]|$)|\d+(?=[.)](?:\s|$)))")
 
 
 def printable(text: str) -> str:
-    """The text on one line: no control characters, escape sequences, line breaks or marks that turn the direction.
+    """The text on one line, without control characters, escape sequences, line breaks or direction marks.
 
-    Each becomes the escape that Python writes for it, such as `\\x1b`, so nothing is hidden either. Zero-width joiners
-    stay where a script needs them.
+    They are replaced by Python escapes such as `\\x1b`, so they stay visible. Zero-width joiners are kept where a
+    script needs them.
     """
     if text.isprintable():
         return text
@@ -42,19 +43,19 @@ def _is_shown(character: str, before: str) -> bool:
 
 
 def printable_lines(text: str) -> str:
-    """A text of ours with several lines, such as a page of help: like `printable`, but its line breaks stay."""
+    """Like `printable`, but line breaks are kept: for our own texts, such as a help page."""
     return "\n".join(map(printable, text.split("\n")))
 
 
 def printable_message(text: str) -> str:
-    """An error's message: a line break stays only before an item of a list, as `errors.raise_faults` writes it."""
+    """Like `printable`, but line breaks before a list item, as in `errors.raise_faults`, are kept."""
     return "\n".join(map(printable, re.split(r"\n(?=  - )", text)))
 
 
 def shell_word(value: object) -> str:
-    """A name or a path as one word of a command line that can be copied into a shell.
+    """A name or path, quoted as one word of a command line that can be copied into a shell.
 
-    Control characters and bytes that are no UTF-8 are written as `$'\\x1b'`, which bash, zsh and ksh read.
+    Control characters and bytes that are not UTF-8 are written as `$'\\x1b'`, which bash, zsh and ksh read.
     """
     word = str(value)
     if word.isprintable():
@@ -64,25 +65,25 @@ def shell_word(value: object) -> str:
 
 
 def shell_line(words: Iterable[object]) -> str:
-    """A command line of these words."""
+    """A command line made of these words, quoted."""
     return " ".join(map(shell_word, words))
 
 
 def _bytes(word: str) -> bytes:
     try:
         return os.fsencode(word)
-    except UnicodeEncodeError:  # a lone surrogate that stands for no byte
+    except UnicodeEncodeError:  # a lone surrogate that does not represent a byte
         return word.encode("utf-8", "backslashreplace")
 
 
 class Code(str):
-    """Text that Markdown shall show as code: a reference, a file, a command line."""
+    """Text that Markdown shows as code: a reference, a file, a command line."""
 
     __slots__ = ()
 
 
 def markdown(text: str) -> str:
-    """Markdown that shows the text as it stands, on one line, in a table's cell as well; `Code` as a code span."""
+    """Markdown that shows the text literally, on one line, also in a table cell; `Code` becomes a code span."""
     if isinstance(text, Code):
         return _code_span(printable(text))
     escaped = _MARKUP.sub(r"\\\g<0>", printable(text).strip())
@@ -95,7 +96,7 @@ def _escaped_start(found: re.Match[str]) -> str:
 
 
 def _code_span(text: str) -> str:
-    if "|" in text:  # it would end a table's cell, and inside backticks it cannot be escaped outside of tables
+    if "|" in text:  # it would end a table cell; inside backticks, it can be escaped only in tables
         return f"<code>{markdown(str(text))}</code>"
     longest = max(map(len, re.findall("`+", text)), default=0)
     fence = "`" * (longest + 1)
@@ -104,7 +105,7 @@ def _code_span(text: str) -> str:
 
 
 def markdown_command(command: str) -> str:
-    """A command line as a block of code of its own."""
+    """A command line as a code block."""
     return f"    {printable(command)}"
 
 
@@ -112,9 +113,9 @@ def markdown_table(columns: Sequence[str], rows: Sequence[Sequence[object]], hea
     """A table: each cell is escaped, or a code span if it is `Code`.
 
     Args:
-        columns: the heads.
-        rows: as many cells each.
-        heads: so many columns from the left are aligned to the left, the others to the right; by default all are left.
+        columns: the column titles.
+        rows: the cells of each row, one per column.
+        heads: how many columns, from the left, are left-aligned; the others are right-aligned. All by default.
     """
     left = len(columns) if heads is None else heads
     rule = ["---" if number < left else "---:" for number in range(len(columns))]

@@ -47,7 +47,7 @@ KINDS: Mapping[str, Kind] = {
     "exports": Kind("export"),
 }
 
-# What a manifest cannot do without, and of which type each is.
+# The required fields of a manifest and their types.
 FIELDS: Mapping[str, type] = {
     "kind": str,
     "name": str,
@@ -63,7 +63,7 @@ FIELDS: Mapping[str, type] = {
     "finished": str,
     "seal": str,
 }
-# How far the clocks of two machines may be apart before a date is taken for wrong.
+# How far the clocks of two machines may differ before a date counts as wrong.
 CLOCK_TOLERANCE = timedelta(hours=1)
 LIBRARIES = ("torch", "transformers", "sentence-transformers", "scikit-learn", "faiss-cpu", "numpy", "onnxruntime")
 
@@ -146,19 +146,19 @@ class Artifact:
 
     @property
     def finished(self) -> datetime:
-        """When it was finished, by the clock of the machine that made it."""
+        """When it was finished, according to the clock of the machine that made it."""
         return datetime.fromisoformat(self.manifest["finished"])
 
     @property
     def from_the_future(self) -> bool:
-        """Whether the clock that dated it was wrong."""
+        """Whether its date is in the future, which means that the clock was wrong."""
         return self.finished > datetime.now(UTC) + CLOCK_TOLERANCE
 
     def damage(self, *, contents: bool = False) -> str | None:
-        """What is wrong with its files; None if they are as they were made.
+        """What is wrong with its files; None if they are unchanged.
 
         Args:
-            contents: compare the SHA-256 of every file. Otherwise only the sizes are compared, which costs no reading.
+            contents: compare the SHA-256 of every file. By default only sizes are compared, which reads no file.
         """
         for name, entry in self.manifest["files"].items():
             path = self.path / name
@@ -167,7 +167,7 @@ class Artifact:
             if path.stat().st_size != entry["bytes"]:
                 return f"{name} has {path.stat().st_size:,} bytes, not the {entry['bytes']:,} that were written"
             if contents and file_digest(path) != entry["sha256"]:
-                return f"{name} is not what was written: its SHA-256 differs"
+                return f"{name} was changed: its SHA-256 differs"
         return None
 
     def require_contents(self) -> None:
@@ -189,11 +189,11 @@ def damaged(artifact: Artifact, what: str) -> DamagedError:
 
 
 def read_artifact(folder: Path, target: Path) -> Artifact:
-    """The artifact in `folder`, under the name of its place: a renamed or copied folder is a new name.
+    """The artifact in `folder`, named after its place: renaming or copying the folder changes the name.
 
     Raises:
-        DamagedError: if its manifest cannot be read, or is not what was written.
-        FileNotFoundError: if it has none (any more).
+        DamagedError: if its manifest cannot be read or was changed.
+        FileNotFoundError: if there is no manifest, or no longer one.
     """
     path = folder / MANIFEST
     try:
@@ -201,7 +201,7 @@ def read_artifact(folder: Path, target: Path) -> Artifact:
     except InputError as error:
         raise _damaged_manifest(path, target, error.message) from None
     except PermissionError:
-        raise DamagedError(f"{path} cannot be read: no permission", "ask its owner for the right to read it") from None
+        raise DamagedError(f"{path} cannot be read: no permission", "ask its owner for read permission") from None
     except IsADirectoryError:
         raise _damaged_manifest(path, target, "it is a folder") from None
     if fault := _fault_of(manifest):
@@ -216,18 +216,18 @@ def _damaged_manifest(path: Path, target: Path, what: str) -> DamagedError:
 def _fault_of(manifest: Any) -> str | None:
     """What is wrong with a manifest that was read, or None."""
     if not isinstance(manifest, dict):
-        return "it is not an object"
+        return "it is not a JSON object"
     for name, kind in FIELDS.items():
         if not isinstance(manifest.get(name), kind):
-            return f"{name} is {'missing' if name not in manifest else 'of another type'}"
+            return f"{name} is {'missing' if name not in manifest else 'of the wrong type'}"
     if manifest["seal"] != seal(manifest):
         return "it was changed after it was written"
     for name, entry in manifest["files"].items():
         if not _is_file_entry(name, entry):
-            return f"its entry of the file {name!r} is wrong"
+            return f"its entry for the file {name!r} is invalid"
     texts = (*manifest["inputs"].values(), *manifest["libraries"].values())
     if not all(isinstance(text, str) for text in texts):
-        return "an input or a library is of another type"
+        return "an input or a library is of the wrong type"
     try:
         dated = datetime.fromisoformat(manifest["finished"])
     except ValueError:
@@ -243,13 +243,13 @@ def _is_file_entry(name: str, entry: Any) -> bool:
 
 
 def seal(manifest: Mapping[str, Any]) -> str:
-    """SHA-256 of all that a manifest says but the seal itself: what a flipped bit or an editor changed shows."""
+    """SHA-256 of a manifest without the seal itself. It reveals flipped bits and edits."""
     said = {key: value for key, value in manifest.items() if key != "seal"}
     return hashlib.sha256(to_json(said, indent=None).encode()).hexdigest()
 
 
 def sealed(manifest: Mapping[str, Any]) -> dict[str, Any]:
-    """A manifest as it is written: without numbers that JSON does not have, and with its seal."""
+    """The manifest with its seal, ready to be written; NaN and infinity become null."""
     said = finite(manifest)
     return {**said, "seal": seal(said)}
 

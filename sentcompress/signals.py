@@ -1,9 +1,9 @@
-"""Ctrl-C and SIGTERM, from the first instruction of ours to the last: two lines and an exit code, never a traceback.
+"""Ctrl-C and SIGTERM at any time: a two-line message and an exit code, never a traceback.
 
-While a command works, a signal raises an exception, so that what it was doing is put in order. Before and after that,
-and when a second signal arrives while the first one is dealt with, the process says so and ends at once.
+While a command runs, a signal raises an exception, so that cleanup code runs. Before and after that, and if a second
+signal arrives during the cleanup, the process prints the message and ends immediately.
 
-Nothing that takes time may be imported here: before `install` is called, a signal is not ours.
+This module must not import anything slow: signals are not handled until `install` has been called.
 """
 
 from __future__ import annotations
@@ -20,24 +20,24 @@ if TYPE_CHECKING:
     from types import FrameType
     from typing import NoReturn
 else:
-    import _signal as signal  # what `signal` gives names to, and the import takes no time
+    import _signal as signal  # the C module behind `signal`, which imports faster
 
 GO_ON = "run the same command again: it resumes where it was interrupted"
-# What is said, and the exit code, by signal.
+# The message and the exit code for each signal.
 ENDS: dict[int, tuple[str, int]] = {signal.SIGINT: ("interrupted", 130), signal.SIGTERM: ("stopped by SIGTERM", 143)}
 SHOW_CURSOR = "\x1b[?25h"
-# An exception in the middle of an import can vanish in a callback of the interpreter or in a library's C code, and
-# leaves half-loaded modules behind. So a signal waits for the end of the import, but no longer than this.
+# An exception during an import can get lost in an interpreter callback or in C code, and leaves half-loaded modules
+# behind. A signal therefore waits until the import has ended, but no longer than this.
 PATIENCE_SECONDS = 20.0
 PAUSE_SECONDS = 0.02
 
 
 class StoppedError(KeyboardInterrupt):
-    """SIGTERM, which schedulers of clusters send: everything is put in order as after Ctrl-C."""
+    """SIGTERM, as sent by cluster schedulers; handled like Ctrl-C."""
 
 
 class _State:
-    """What the handler knows; there is one process, and one main thread that handles its signals."""
+    """State of the handler. Signals are handled only in the main thread, so one instance is enough."""
 
     working = False
     raised: int | None = None
@@ -59,7 +59,7 @@ class Working:
 
 
 def install() -> None:
-    """Take SIGINT and SIGTERM from now on; one that the process was started to ignore, as after `nohup`, stays so."""
+    """Handle SIGINT and SIGTERM from now on, except a signal that was ignored at the start, as under `nohup`."""
     for number in ENDS:
         if signal.getsignal(number) is not signal.SIG_IGN:
             signal.signal(number, _take)
@@ -68,18 +68,18 @@ def install() -> None:
 
 
 def _ignore() -> None:
-    """What is left is the interpreter's own end, before which it gives signals back to the system: too late to stop."""
+    """Ignore signals while the interpreter shuts down, when it restores the default handlers: the work is done."""
     for number in ENDS:
         signal.signal(number, signal.SIG_IGN)
 
 
 def leave(number: int) -> NoReturn:
-    """Say why and end the process, without anything that could be interrupted again."""
+    """Print the message and end the process, without anything that could be interrupted again."""
     reason, code = ENDS[number]
     shown = SHOW_CURSOR if os.isatty(2) else ""
     try:
         os.write(2, f"{shown}error: {reason}\nhelp:  {GO_ON}\n".encode())
-    finally:  # where nobody listens any more, the exit code says it
+    finally:  # also if standard error is closed
         os._exit(code)
 
 
@@ -117,7 +117,7 @@ def _send_again(number: int) -> None:
 
 
 def _unraisable(unraisable: sys.UnraisableHookArgs) -> None:
-    """Send a signal once more whose exception came where none can be raised: in a destructor or a callback."""
+    """Send the signal again if its exception was lost in a destructor or a callback."""
     if _state.raised is not None and issubclass(unraisable.exc_type, KeyboardInterrupt):
         _state.working, _state.waiting_since = True, time.monotonic()
         _send_again(_state.raised)

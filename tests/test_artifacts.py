@@ -253,7 +253,7 @@ def test_what_an_interrupted_force_left_is_dropped_where_the_finished_one_is_tak
     interrupt_forced(work)
     hearing = Hearing()
     assert content(make(work, reporter=hearing)) == {"one"}
-    assert [line for line in hearing.heard if "what an interrupted --force left of it is dropped" in line]
+    assert [line for line in hearing.heard if "removed what an interrupted --force left behind" in line]
     assert sorted(p.name for p in (work.path / KIND).iterdir()) == [".main.lock", "main"]
 
 
@@ -612,7 +612,7 @@ def test_a_damaged_manifest_is_said_passed_over_and_made_anew(work: WorkDirector
     assert work.get(KIND).name == "good"
     hearing = Hearing()
     assert content(make(work, "broken", reporter=hearing)) == {"one"}
-    assert "it is made anew" in hearing.heard[0]
+    assert "it will be rebuilt" in hearing.heard[0]
     assert work.damaged(KIND) == {}
 
 
@@ -634,8 +634,8 @@ def test_damage_that_leaves_the_size_is_seen_when_contents_are_read(work: WorkDi
     artifact = make(work)
     (artifact.path / "a.txt").write_text("eno")
     assert work.get(KIND).damage() is None
-    assert work.get(KIND).damage(contents=True) == "a.txt is not what was written: its SHA-256 differs"
-    with pytest.raises(DamagedError, match=r"a\.txt is not what was written") as raised:
+    assert work.get(KIND).damage(contents=True) == "a.txt was changed: its SHA-256 differs"
+    with pytest.raises(DamagedError, match=r"a\.txt was changed") as raised:
         work.get(KIND).require_contents()
     assert raised.value.hint == "run again with --force: sentcompress teacher-embed"
 
@@ -748,7 +748,7 @@ def test_a_link_in_place_of_a_lock_is_refused_and_its_target_kept(
     victim.write_text("precious")
     (work.path / KIND).mkdir(parents=True)
     link(victim, work.path / KIND / ".main.lock")
-    with pytest.raises(InputError, match="no lock file of sentcompress"):
+    with pytest.raises(InputError, match="not a lock file of sentcompress"):
         make(work)
     assert victim.read_text() == "precious"
     assert work.names(KIND) == []
@@ -766,7 +766,7 @@ def test_a_lock_that_is_no_file_is_refused(work: WorkDirectory, tmp_path: Path, 
         lock.mkdir()
     else:
         lock.symlink_to(tmp_path / "new")
-    with pytest.raises(InputError, match="no lock file of sentcompress"):
+    with pytest.raises(InputError, match="not a lock file of sentcompress"):
         make(work)
     assert not (tmp_path / "new").exists()
 

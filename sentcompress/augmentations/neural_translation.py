@@ -74,7 +74,7 @@ def _load(route: tuple[str, str], batch_size: int) -> Any:
     from transformers import dynamic_module_utils
 
     device = "cuda" if torch.cuda.is_available() else "cpu"
-    # nlpaug hands no trust down, so transformers would ask on the terminal whether a model's own code may run.
+    # nlpaug does not pass trust_remote_code, so transformers would ask on the terminal; with 0 it refuses at once.
     dynamic_module_utils.TIME_OUT_REMOTE_CODE = 0
     try:
         return BackTranslationAug(*route, device=device, batch_size=batch_size)

@@ -136,11 +136,11 @@ def _die_with_parent() -> None:
 
 @contextmanager
 def _interrupt_held_back() -> Iterator[None]:
-    """Children started in here leave Ctrl-C to their parent, from their first moment on.
+    """Block SIGINT while children are started, so that they leave Ctrl-C to their parent from the beginning.
 
-    They inherit that it is blocked. For this process it only waits for the end of the block.
+    The children inherit the blocked signal. This process receives it at the end of the block.
     """
-    # Started by the first child otherwise, and it lets the signal through again.
+    # Otherwise the first child would start it, and it unblocks the signal.
     resource_tracker.ensure_running()
     before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
     try:

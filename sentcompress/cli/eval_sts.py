@@ -105,14 +105,14 @@ def _lines(result: Mapping[str, Any]) -> Iterator[Mapping[str, Any]]:
 
 
 def _cells(line: Mapping[str, Any], width: int, asked: bool) -> list[Any]:
-    """A line's cells; `asked` says whether there should be intervals."""
+    """The cells of a line; `asked` says whether intervals were requested."""
     cells = [line["name"], line["pairs"]]
     for role in ("model", "compare"):
         score = line.get(role) or {}
         cells += [
             measured(score.get("spearman_cosine")),
             shown(score.get("spearman_cosine_interval"), asked=asked),
-            # The mean of the sets has none.
+            # None for the mean of the sets.
             score.get("pearson_cosine"),
         ]
     difference = line.get("difference") or {}

@@ -1,4 +1,4 @@
-"""What to tell about an error that no stage foresaw: disk, limits, permissions, memory, or a bug of ours."""
+"""Messages for errors that no stage handles: disk, limits, permissions, memory, or a bug in sentcompress."""
 
 from __future__ import annotations
 
@@ -9,21 +9,21 @@ import resource
 from collections.abc import Iterator
 from pathlib import Path
 
-FULL = ("the disk is full", "what was finished is kept; free some space and run the same command again")
-BROKEN_HINT = "check the disk; what was finished is kept, and the same command goes on with it"
-SYSTEM_HINT = "what was finished is kept; once the cause is removed, the same command goes on with it"
+FULL = ("the disk is full", "free some space and run the same command again; finished work is kept")
+BROKEN_HINT = "check the disk, then run the same command again; it resumes where it stopped"
+SYSTEM_HINT = "fix the cause, then run the same command again; it resumes where it stopped"
 LIMIT_HINT = "raise the limit (ulimit -f), or choose another disk"
 DEFECT_HINT = "this is a defect of sentcompress; SENTCOMPRESS_DEBUG=1 shows where it happened"
-# safetensors and tokenizers keep the number in their words only.
+# safetensors and tokenizers give the error number only in the text.
 OS_ERROR = re.compile(r"\(os error (\d+)\)")
-# What torch and NumPy say when they write to a file themselves: the reason is lost.
+# What torch and NumPy report when they write to a file themselves; the system's reason is lost.
 CUT_SHORT = re.compile(
     r"PytorchStreamWriter failed writing|inline_container.*unexpected pos|\d+ requested and \d+ written"
 )
 
 
 def explain(error: Exception) -> tuple[str, str | None]:
-    """The message and the hint for any error."""
+    """The message and the hint for an error."""
     text = str(error).strip() or type(error).__name__
     numbers = list(_numbers(error))
     if errno.EFBIG in numbers:
@@ -36,7 +36,7 @@ def explain(error: Exception) -> tuple[str, str | None]:
     if numbers and numbers[0] in (errno.EROFS, errno.EACCES, errno.EPERM):
         return _forbidden(error, numbers[0])
     if errno.EIO in numbers:
-        return f"the disk could not read or write: {_place(error)}", BROKEN_HINT
+        return f"the disk failed to read or write: {_place(error)}", BROKEN_HINT
     if isinstance(error, OSError) or OS_ERROR.search(text):
         return _place(error), SYSTEM_HINT
     if isinstance(error, MemoryError) or type(error).__name__ == "OutOfMemoryError" or "can't allocate memory" in text:
@@ -45,7 +45,7 @@ def explain(error: Exception) -> tuple[str, str | None]:
 
 
 def _numbers(error: BaseException) -> Iterator[int]:
-    """The numbers of an error and of those that led to it: torch raises its own when a stream cannot be written."""
+    """The errno of an error and of its causes: torch raises an error of its own when a stream cannot be written."""
     seen: set[int] = set()
     cause: BaseException | None = error
     while cause is not None and id(cause) not in seen:
@@ -55,33 +55,33 @@ def _numbers(error: BaseException) -> Iterator[int]:
         elif found := OS_ERROR.search(str(cause)):
             yield int(found[1])
         elif cause is error:
-            yield 0  # the permissions of an earlier error explain nothing
+            yield 0  # an earlier permission error does not explain this one
         cause = cause.__cause__ or cause.__context__
 
 
 def _place(error: Exception) -> str:
-    """What the system said, and of which file."""
+    """The system's message and the file that it is about."""
     name, said = getattr(error, "filename", None), getattr(error, "strerror", None)
     return f"{said}: {name}" if said and name else str(error).strip().splitlines()[0]
 
 
 def _too_large(error: Exception) -> tuple[str, str]:
     name = getattr(error, "filename", None)
-    return f"too large a file for this disk or for your limits{f': {name}' if name else ''}", LIMIT_HINT
+    return f"the file is too large for this disk or for your limits{f': {name}' if name else ''}", LIMIT_HINT
 
 
 def _forbidden(error: Exception, number: int) -> tuple[str, str]:
-    """Whether reading or writing was forbidden is not in the error; the rights of the file tell."""
+    """The error does not say whether reading or writing was denied; the permissions of the file do."""
     name = getattr(error, "filename", None)
     if name is None:
-        return f"no permission: {error}", "choose a folder you may write to, and inputs you may read"
+        return f"no permission: {error}", "choose a folder that you can write to, and inputs that you can read"
     if number != errno.EROFS and (hidden := _unreadable(Path(os.fsdecode(name)))):
-        return f"no permission to read {hidden}", "ask its owner for the right to read it, or make it anew"
-    return f"no permission to write {name}", "choose a folder you may write to"
+        return f"no permission to read {hidden}", "ask its owner for read permission, or create it again"
+    return f"no permission to write {name}", "choose a folder that you can write to"
 
 
 def _unreadable(path: Path) -> Path | None:
-    """The file that may not be read, or the folder above it that may not be entered; None if all of them may."""
+    """The file that cannot be read, or the parent folder that cannot be entered; None if all can."""
     for folder in reversed(path.absolute().parents):
         if folder.is_dir() and not os.access(folder, os.X_OK):
             return folder

@@ -10,7 +10,7 @@ from sentcompress.numeric import measured
 def shown(
     interval: Sequence[float] | None, *, digits: int = 2, signed: bool = False, asked: bool = False
 ) -> str | None:
-    """`79.81 to 84.05`; where there is none, "not defined" if it was asked for, else None."""
+    """`79.81 to 84.05`; without an interval, "not defined" if it was requested, otherwise None."""
     if interval is None:
         return measured(None) if asked else None
     low, high = (f"{value:{'+' if signed else ''}.{digits}f}" for value in interval)

@@ -131,13 +131,13 @@ def _run(given: list[str]) -> int:
             command = typer.main.get_command(app)
             with command.make_context("sentcompress", list(given)) as context:
                 command.invoke(context)
-            sys.stdout.flush()  # here, where a full disk or a closed pipe can still be told
+            sys.stdout.flush()  # here, where a full disk or a closed pipe can still be reported
         return 0
     except typer.Exit as ended:
         return ended.exit_code
     except SentcompressError as error:
         if error.__cause__ is not None and os.environ.get("SENTCOMPRESS_DEBUG"):
-            traceback.print_exc()  # a library's error that was told as the fault of a file
+            traceback.print_exc()  # the library error that was reported as a fault of a file
         return _fail(error.message, error.hint, error.exit_code)
     except TyperException as error:
         return _usage(error, given)

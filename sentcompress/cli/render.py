@@ -1,7 +1,7 @@
 """Everything that is drawn for a person: progress on standard error, results on standard output.
 
-The only module that imports rich. Every text goes through `_text`, which leaves nothing in it that a terminal would act
-on: much of what is shown comes from files.
+The only module that imports rich. Much of what is shown comes from files, so every text goes through `_text`, which
+escapes control characters.
 """
 
 from __future__ import annotations
@@ -41,15 +41,15 @@ STARTED = datetime.now(UTC)
 
 
 def _text(text: str, style: str = "", safe: Callable[[str], str] = printable) -> Text:
-    """What rich may draw of a text that may have come from a file: no control characters, no markup.
+    """A text for rich, without control characters and without markup.
 
-    `safe` leaves no line break in it; `printable_message` and `printable_lines` leave some.
+    `safe` escapes the text. The default escapes line breaks too; `printable_message` and `printable_lines` keep some.
     """
     return Text(safe(text), style=style)
 
 
 def _cell(value: Any) -> Text:
-    """A value in a table; a list is a line each."""
+    """A value in a table; each item of a list is on a line of its own."""
     return Text("\n").join(map(_cell, value)) if isinstance(value, list) else _text(show(value))
 
 
@@ -173,10 +173,10 @@ def stdout() -> Console:
 
 
 def print_json(document: Any) -> None:
-    """One JSON document on standard output; NaN and infinity become null, what no terminal should see is escaped."""
+    """One JSON document on standard output; NaN and infinity become null, control characters are escaped."""
     utf8 = (sys.stdout.encoding or "").lower().replace("-", "") == "utf8"
     text = json.dumps(finite(document), indent=2, ensure_ascii=not utf8, allow_nan=False)
-    # JSON itself escapes no more than the first 32 characters, and not U+009B, which also starts escape sequences.
+    # JSON escapes only the first 32 characters, but U+009B also starts escape sequences.
     hidden = {ord(c): json.dumps(c)[1:-1] for c in set(text) if c != "\n" and not c.isprintable()}
     sys.stdout.write(text.translate(hidden) + "\n")
 
@@ -222,7 +222,7 @@ def print_facts(facts: Mapping[str, Any], title: str | None = None) -> None:
 
 
 def print_text(text: str) -> None:
-    """Paragraphs of ours on standard output."""
+    """Paragraphs on standard output; line breaks are kept."""
     stdout().print(_text(f"\n{text}\n", safe=printable_lines))
 
 

@@ -37,7 +37,7 @@ def command(
         render.print_facts({"work directory": str(work), "artifacts": "none yet; start with sentcompress augment FILE"})
     damaged = [f"{row['kind']}/{row['name']}" for row in rows if row["state"] == "damaged"]
     if verify and damaged:
-        raise DamagedError(f"damaged: {', '.join(damaged)}", "run the commands that made them again with --force")
+        raise DamagedError(f"damaged: {', '.join(damaged)}", "run their commands again with --force to rebuild them")
 
 
 def _print_table(rows: list[dict[str, Any]]) -> None:
@@ -63,6 +63,6 @@ def _lines(row: Mapping[str, Any]) -> Iterator[str]:
     if row["gone"]:
         yield f"made from what is no longer there: {', '.join(row['gone'])}"
     if row["from_the_future"]:
-        yield f"dated {row['finished'][:10]}, which is still to come: it counts as the oldest of its kind"
+        yield f"dated {row['finished'][:10]}, in the future: it counts as the oldest of its kind"
     if row["drift"]:
         yield f"made with {', '.join(f'{library} {change}' for library, change in row['drift'].items())}"

@@ -1,4 +1,4 @@
-"""Lines on standard output and standard error: the one way there that does without rich, which is slow to load."""
+"""Lines on standard output and standard error, without rich, which is slow to load."""
 
 from __future__ import annotations
 
@@ -13,12 +13,12 @@ def say(line: str) -> None:
 
 
 def say_page(text: str, *, error: bool = False) -> None:
-    """A text of ours with several lines, as it stands."""
+    """A text of several lines; its line breaks are kept."""
     typer.echo(printable_lines(text.removesuffix("\n")), err=error)
 
 
 def tell(message: str, hint: str | None) -> None:
-    """A failure, in two lines on standard error; a message may list several faults."""
+    """An error and its hint on standard error; the message may list several faults."""
     typer.echo(f"error: {printable_message(message)}", err=True)
     if hint:
         typer.echo(f"help:  {printable(hint)}", err=True)

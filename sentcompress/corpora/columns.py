@@ -1,4 +1,4 @@
-"""Columns by their names, and what an error says of those that are there."""
+"""Finding columns by name, and listing columns in errors."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ _SHOWN = 60
 
 
 def listed(names: Iterable[str]) -> str:
-    """Names for an error: the first few, each cut where it is long."""
+    """Names for an error: at most _LISTED, each cut to _SHOWN characters."""
     there = list(names)
     shown = [name if len(name) <= _SHOWN else f"{name[:_SHOWN]}..." for name in there[:_LISTED]]
     more = [f"and {len(there) - _LISTED} more"] if len(there) > _LISTED else []
@@ -21,10 +21,10 @@ def listed(names: Iterable[str]) -> str:
 
 
 def find_columns(name: str, wanted: Sequence[str], header: Sequence[str]) -> list[int]:
-    """Where the wanted columns stand in a header.
+    """The positions of the wanted columns in a header.
 
     Raises:
-        InputError: if one is missing; its hint lists the columns that are there.
+        InputError: if one is missing; the hint lists the columns of the file.
     """
     missing = [column for column in wanted if column not in header]
     if missing:
@@ -38,4 +38,4 @@ def refuse_repeated(name: str, header: Iterable[str]) -> None:
     """Raise InputError if two columns have the same name; columns without a name do not count."""
     repeated = sorted(column for column, count in Counter(header).items() if column and count > 1)
     if repeated:
-        raise InputError(f"{name} has columns of the same name: {listed(repeated)}", "rename them")
+        raise InputError(f"{name} has several columns of the same name: {listed(repeated)}", "rename them")

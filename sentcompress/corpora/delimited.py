@@ -12,7 +12,7 @@ from sentcompress.errors import InputError
 def plain_rows(
     readable: Readable, delimiter: str = "\t", bad: BadRecords | None = None
 ) -> Iterator[tuple[int, list[str]]]:
-    """Rows of a file without quoting, where a quote is just a character; with their numbers, blank lines left out.
+    """Line number and fields of each row of a file without quoting. Blank lines are skipped.
 
     Raises:
         InputError: what `open_lines` raises.
@@ -25,13 +25,13 @@ def plain_rows(
 def quoted_rows(
     readable: Readable, delimiter: str = ",", bad: BadRecords | None = None
 ) -> Iterator[tuple[int, list[str]]]:
-    """Rows of a file with quoting, whose fields may hold delimiters, quotes and line ends; blank lines are left out.
+    """Rows of a file with quoting, where fields can contain delimiters, quotes and line breaks.
 
-    Each comes with the number of the line on which it ends.
+    Each row comes with the number of its last line. Blank lines are skipped.
 
     Raises:
-        InputError: what `open_lines` raises; broken quoting; a row longer than LONGEST_LINE, as where a quote is
-            never closed.
+        InputError: what `open_lines` raises; broken quoting; a row longer than LONGEST_LINE, for example because a
+            quote is never closed.
     """
     source, bad = as_source(readable), bad or BadRecords()
     csv.field_size_limit(LONGEST_LINE)
@@ -42,7 +42,7 @@ def quoted_rows(
         for number, line in open_lines(source, bad=bad):
             last = number
             length += len(line) + 1
-            # A line may have the full length; several that a quote joins may not.
+            # A single line can have the full length; a row of several lines cannot exceed it.
             if length > LONGEST_LINE + 1:
                 message = f"{source.name}, line {number}: a row longer than {LONGEST_LINE} characters"
                 raise InputError(message, "is a quote missing in the lines before it?")

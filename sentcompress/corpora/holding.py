@@ -1,4 +1,4 @@
-"""How much text is kept in memory at a time: batches of streams, and sets that are read whole."""
+"""Limits on the text held in memory: batches of a stream, and data sets that are read completely."""
 
 from __future__ import annotations
 
@@ -7,9 +7,9 @@ from typing import TypeVar
 
 from sentcompress.errors import InputError
 
-# Characters of a batch; sentences never come near, lines of megabytes do.
+# Characters per batch; only reached if lines are megabytes long.
 BATCH_CHARACTERS = 2**25
-# Bytes of a test set, about: its characters, and what Python needs for each text besides.
+# Approximate bytes of a data set: its characters, plus the overhead of each Python string.
 LARGEST_SET = 2**30
 _PER_TEXT = 100
 
@@ -17,12 +17,12 @@ Item = TypeVar("Item")
 
 
 def batches(items: Iterable[Item], count: int, size: Callable[[Item], int]) -> Iterator[list[Item]]:
-    """The items in lists of `count`, or of fewer where they are large.
+    """The items in lists of `count`, or fewer if they are large.
 
     Args:
-        items: read only as far as a batch needs.
-        count: the most items of a batch.
-        size: the characters of an item; a batch ends with the one that brings it to BATCH_CHARACTERS.
+        items: consumed one batch at a time.
+        count: the maximum number of items in a batch.
+        size: returns the characters of an item; a batch ends when it reaches BATCH_CHARACTERS.
     """
     batch: list[Item] = []
     characters = 0
@@ -37,10 +37,10 @@ def batches(items: Iterable[Item], count: int, size: Callable[[Item], int]) -> I
 
 
 class Held:
-    """Counts the texts of a set that is kept in memory.
+    """Counts the text of a data set that is held in memory.
 
     Args:
-        name: the file, as errors call it.
+        name: the file name used in errors.
     """
 
     def __init__(self, name: object) -> None:
@@ -48,14 +48,14 @@ class Held:
         self._size = 0
 
     def add(self, *texts: str) -> None:
-        """Count some texts.
+        """Add texts to the count.
 
         Raises:
-            InputError: if the set is larger than LARGEST_SET.
+            InputError: if the data set exceeds LARGEST_SET.
         """
         self._size += sum(map(len, texts)) + _PER_TEXT * len(texts)
         if self._size > LARGEST_SET:
             raise InputError(
-                f"{self._name} holds more than {LARGEST_SET // 2**20} MiB of text, which is kept in memory",
-                "give a smaller set",
+                f"{self._name} holds more than {LARGEST_SET // 2**20} MiB of text, too much to keep in memory",
+                "use a smaller data set",
             )

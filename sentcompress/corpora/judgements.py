@@ -100,7 +100,7 @@ def _grade(text: str, path: Path, number: int) -> int:
     value = parse_number(text)
     if value is None or not value.is_integer():
         raise InputError(
-            f"{path}, line {number}: the grade is {text[:40]!r}, not a whole number, or too large",
+            f"{path}, line {number}: the grade is {text[:40]!r}, which is not a whole number or is too large",
             "a line of judgements is: query, document, grade; or trec_eval's query, 0, document, grade",
         )
     return int(value)

@@ -1,19 +1,19 @@
-"""Numbers as files write them."""
+"""Parsing of scores and grades in data files."""
 
 from __future__ import annotations
 
 import math
 
-# Scores and grades of any scale lie between; the squares of others overflow or vanish.
+# All sensible scores and grades are within these bounds; squares of other numbers overflow or underflow.
 LARGEST_NUMBER = 1e9
 _SMALLEST = 1e-9
 USABLE = "a number from -1e9 to 1e9"
 
 
 def parse_number(text: str) -> float | None:
-    """The number that a field holds, tiny ones as 0; None for what is not USABLE, NaN and infinity among it."""
+    """The number in a field, with tiny ones as 0; None if it is not USABLE, e.g. NaN or infinity."""
     try:
-        # Python's own notation for long numbers is nobody's score.
+        # float() would accept 1_000, which is Python syntax and not a score.
         value = math.nan if "_" in text else float(text)
     except ValueError:
         return None

@@ -52,7 +52,7 @@ def read_pairs(path: Path, columns: tuple[str, str, str] = PAIR_COLUMNS) -> Pair
 
     Raises:
         InputError: a missing column, a mark other than 0 and 1 (with file and line), broken quoting, no pairs, or
-            more than memory should hold.
+            more text than fits in memory.
     """
     if path.is_dir():
         raise InputError(f"{path} is a folder", f"give a file of pairs: {', '.join(columns)}")

@@ -1,7 +1,7 @@
-"""How much memory the pages of a Parquet file take once they are decompressed, by the headers of the pages.
+"""The decompressed size of the pages of a Parquet file, read from the page headers.
 
-The sums in the file's footer can say anything, while a page is decompressed into as many bytes as its own header says.
-The headers are Thrift structures in the compact protocol:
+The totals in the file's footer can be wrong, but a page never decompresses to more bytes than its own header says. The
+headers are Thrift structures in the compact protocol:
 https://github.com/apache/parquet-format/blob/master/src/main/thrift/parquet.thrift
 """
 
@@ -11,9 +11,9 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any, BinaryIO
 
-# Bytes of one page. Writers make pages of 1 MiB; DuckDB's may have 100 MB.
+# Bytes per page. Most writers use pages of 1 MiB; those of DuckDB can have 100 MB.
 LARGEST_PAGE = 128 * 2**20
-# Most headers take 30 to 100 bytes; they may hold the smallest and the largest value.
+# Most headers take 30 to 100 bytes; they can contain the smallest and the largest value.
 _FIRST_READ = 512
 _LARGEST_HEADER = 2**20
 _DICTIONARY = 2
@@ -28,12 +28,12 @@ _LISTS = (9, 10)
 
 
 class PageError(Exception):
-    """Headers that make no sense, or a page that is too large; the text says which."""
+    """An invalid page header, or a page that is too large; the message says which."""
 
 
 @dataclass(frozen=True)
 class Page:
-    """A page: its values (none for a dictionary) and its decompressed bytes."""
+    """A page: its number of values (0 for a dictionary) and its decompressed size in bytes."""
 
     is_dictionary: bool
     values: int
@@ -42,20 +42,20 @@ class Page:
 
 @dataclass(frozen=True)
 class Chunk:
-    """The pages of a column in a row group."""
+    """The pages of one column in a row group, and the size of its dictionary in bytes."""
 
     dictionary: int
     pages: tuple[Page, ...]
 
     def largest_window(self, rows: int) -> int:
-        """The bytes that any `rows` consecutive values may take, where each may be the largest of the dictionary.
+        """The most bytes that `rows` consecutive values can take, if each is as large as the whole dictionary.
 
-        Pages without values count as well, since they are decompressed like others.
+        Pages without values count too, since they are decompressed like the others.
         """
         largest = size = first = held = 0
         for page in self.pages:
             size, held = size + page.size, held + page.values
-            # A page stays as long as the window that ends in the newest page can reach into it.
+            # Drop pages that a window ending in the current page cannot reach.
             while first < len(self.pages) and held - self.pages[first].values - page.values >= rows:
                 size, held = size - self.pages[first].size, held - self.pages[first].values
                 first += 1
@@ -64,14 +64,14 @@ class Chunk:
 
 
 def read_chunk(file: BinaryIO, column: Any) -> Chunk:
-    """The pages of a column chunk, read by their headers alone.
+    """The pages of a column chunk; only their headers are read.
 
     Args:
         file: the Parquet file.
         column: the chunk's `ColumnChunkMetaData`.
 
     Raises:
-        PageError: broken headers, or a page above LARGEST_PAGE.
+        PageError: invalid headers, or a page above LARGEST_PAGE.
     """
     pages = list(_pages(file, column))
     dictionary = max((page.size for page in pages if page.is_dictionary), default=0)
@@ -83,15 +83,15 @@ def _pages(file: BinaryIO, column: Any) -> Iterator[Page]:
     if column.has_dictionary_page and 0 < column.dictionary_page_offset < start:
         start = column.dictionary_page_offset
     if start < 0 or column.total_compressed_size < 0:
-        raise PageError("a column of negative size")
+        raise PageError("a column has a negative size")
     seen, end = 0, start + column.total_compressed_size
     while seen < column.num_values and start < end:
         fields, length = _header(file, start)
         kind, size, packed = (fields.get(key) for key in (_TYPE, _UNPACKED, _PACKED))
         if not isinstance(size, int) or not isinstance(packed, int) or size < 0 or packed < 0:
-            raise PageError("a page without a size")
+            raise PageError("a page has no size")
         if size > LARGEST_PAGE:
-            raise PageError(f"a page of {size} bytes, which is above the limit of {LARGEST_PAGE}")
+            raise PageError(f"a page has {size} bytes, above the limit of {LARGEST_PAGE}")
         inner = fields.get(_DATA, fields.get(_DATA_2))
         values = inner.get(_VALUES, 0) if isinstance(inner, dict) else 0
         yield Page(kind == _DICTIONARY, values if isinstance(values, int) and values > 0 else 0, size)
@@ -100,7 +100,7 @@ def _pages(file: BinaryIO, column: Any) -> Iterator[Page]:
 
 
 def _header(file: BinaryIO, start: int) -> tuple[dict[int, Any], int]:
-    """The fields of the page header at a place in the file, and its length."""
+    """The fields of the page header at an offset in the file, and its length in bytes."""
     size = _FIRST_READ
     while True:
         file.seek(start)
@@ -114,14 +114,14 @@ def _header(file: BinaryIO, start: int) -> tuple[dict[int, Any], int]:
 
 
 class _Compact:
-    """Reads structures of the compact protocol; IndexError where the content ends too early."""
+    """Reads structures in the compact protocol; IndexError if the content ends too early."""
 
     def __init__(self, content: bytes) -> None:
         self.content = content
         self.place = 0
 
     def struct(self, depth: int = 0) -> dict[int, Any]:
-        """Field number -> value: integers and structures; of other types, None."""
+        """Field number -> value for integers and structures; None for other types."""
         fields: dict[int, Any] = {}
         number = 0
         while head := self._byte():

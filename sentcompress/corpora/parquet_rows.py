@@ -1,4 +1,4 @@
-"""The rows of Parquet files, in memory that has a limit whatever the file unpacks to."""
+"""Rows of Parquet files, read in bounded memory."""
 
 from __future__ import annotations
 
@@ -15,25 +15,25 @@ from sentcompress.corpora.text_files import LONGEST_LINE, Source, open_bytes
 from sentcompress.corpora.unpacking import LARGEST_RATIO, LINES_ALWAYS, UNPACKED_ALWAYS
 from sentcompress.errors import InputError
 
-# Rows read at a time, and the bytes they may take: fewer rows where pages or dictionaries are large.
+# Rows read at a time, and the most bytes they can take; fewer rows if pages or dictionaries are large.
 BATCH_ROWS = 10_000
 BATCH_BYTES = 128 * 2**20
-# The pages that are read at the same time for a single row.
+# Bytes of all pages that are needed to read a single row.
 LARGEST_ROW = 384 * 2**20
-# The footer, which describes the columns and row groups, takes 20 times its size in memory.
+# The footer describes the columns and row groups; in memory it takes 20 times its size.
 LARGEST_FOOTER = 16 * 2**20
 MOST_COLUMNS = 100_000
 _BUFFER = 2**18
 
 
 def parquet_rows(source: Source) -> Iterator[tuple[int, Mapping[str, object]]]:
-    """The columns of text and whole numbers, row by row, with the number of the row.
+    """The text and integer columns, row by row, with the row number.
 
-    A text that is not UTF-8 or is longer than LONGEST_LINE comes as `Unreadable`.
+    A text that is not UTF-8 or is longer than LONGEST_LINE is returned as `Unreadable`.
 
     Raises:
-        InputError: no Parquet, or damaged; no such columns or two of one name; no rows; pages or a footer that would
-            fill the memory; rows or texts far beyond what the size of the file allows.
+        InputError: not a Parquet file, or damaged; no text or integer column, or two of the same name; no rows; pages
+            or a footer above the limits; far more rows or text than the size of the file suggests.
     """
     import pyarrow as pa
     import pyarrow.parquet as pq
@@ -57,7 +57,7 @@ def parquet_rows(source: Source) -> Iterator[tuple[int, Mapping[str, object]]]:
         except PageError as error:
             raise InputError(f"{source.name} cannot be read: {error}", "write the file again") from None
         except UnicodeDecodeError:
-            raise InputError(f"{source.name} has a column whose name is not UTF-8", "rename it") from None
+            raise InputError(f"{source.name} has a column whose name is not UTF-8", "rename the column") from None
         except (pa.ArrowException, OSError, OverflowError, MemoryError) as error:
             reason = (str(error).strip() or type(error).__name__).splitlines()[0]
             raise InputError(f"{source.name} is damaged or not a Parquet file ({reason})", "write it again") from None
@@ -66,7 +66,7 @@ def parquet_rows(source: Source) -> Iterator[tuple[int, Mapping[str, object]]]:
 
 
 class _Reading:
-    """An open file; counts what came out of it."""
+    """An open file; counts the rows and bytes that were read from it."""
 
     def __init__(self, name: str, file: BinaryIO, size: int, table: Any) -> None:
         self._name, self._file, self._size, self._table = name, file, size, table
@@ -78,7 +78,7 @@ class _Reading:
         metadata = self._table.metadata
         prefixes = tuple(f"{name}." for name in self._columns)
         paths = [metadata.schema.column(place).path for place in range(metadata.num_columns)]
-        # pyarrow takes the columns of a structure for columns that are asked for by the structure's name.
+        # If a structure is requested by name, pyarrow reads all columns inside it.
         places = [place for place, path in enumerate(paths) if path in self._columns or f"{path}.".startswith(prefixes)]
         packed = 0
         for group in range(metadata.num_row_groups):
@@ -86,7 +86,7 @@ class _Reading:
             chunks = [described.column(place) for place in places]
             packed += sum(chunk.total_compressed_size for chunk in chunks)
             if packed > self._size:
-                raise PageError("its columns are larger than the file")
+                raise PageError("its columns are larger than the file itself")
             rows = self._rows_at_a_time([read_chunk(self._file, chunk) for chunk in chunks])
             for batch in self._table.iter_batches(
                 batch_size=rows, row_groups=[group], columns=self._columns, use_threads=False
@@ -95,7 +95,7 @@ class _Reading:
                 yield batch.schema.names, [self._values(column) for column in batch.columns]
 
     def _plain_columns(self) -> list[str]:
-        """The columns worth reading: text and whole numbers, not vectors or structures."""
+        """The columns that are read: text and integers, not vectors or structures."""
         import pyarrow.types as types
 
         def is_plain(kind: Any) -> bool:
@@ -115,7 +115,7 @@ class _Reading:
         while rows > 1 and sum(chunk.largest_window(rows) for chunk in chunks) > BATCH_BYTES:
             rows //= 2
         if rows == 1 and (needed := sum(chunk.largest_window(1) for chunk in chunks)) > LARGEST_ROW:
-            raise PageError(f"pages that take {needed} bytes at a time, which is above the limit of {LARGEST_ROW}")
+            raise PageError(f"a row needs pages of {needed} bytes in total, above the limit of {LARGEST_ROW}")
         return rows
 
     def _check_rows(self, count: int) -> None:
@@ -130,7 +130,7 @@ class _Reading:
         if types.is_integer(kind):
             return column.to_pylist()  # type: ignore[no-any-return]
         if types.is_dictionary(kind):
-            # Its values share their memory here, and not as Python texts.
+            # Equal values share memory in a dictionary, but not as Python strings.
             column = column.dictionary.take(column.indices)
         self._bytes += column.nbytes
         if self._bytes > max(UNPACKED_ALWAYS, LARGEST_RATIO * self._size):
@@ -143,11 +143,11 @@ class _Reading:
         return [_value(scalar) for scalar in column]
 
     def _refuse(self, what: str) -> None:
-        raise InputError(f"{self._name} unpacks to more than {what}", "if you trust the file, write it as .jsonl")
+        raise InputError(f"{self._name} decompresses to more than {what}", "if you trust it, convert it to .jsonl")
 
 
 def _value(scalar: Any) -> object:
-    """A text that is perhaps too long or not UTF-8, or a number."""
+    """The value as text or number; `Unreadable` if it is too long or not UTF-8."""
     held = scalar.as_buffer() if hasattr(scalar, "as_buffer") else None
     if held is not None and held.size > LONGEST_LINE:
         return Unreadable(f"is longer than {LONGEST_LINE} bytes")
@@ -158,7 +158,7 @@ def _value(scalar: Any) -> object:
 
 
 def _check_footer(file: BinaryIO, name: str) -> int:
-    """The size of the file, whose last 8 bytes are the length of the footer and the letters PAR1."""
+    """Check the length of the footer, which is in the last 8 bytes before `PAR1`; return the size of the file."""
     size = file.seek(0, io.SEEK_END)
     file.seek(max(0, size - 8))
     length = int.from_bytes(file.read(4), "little")

@@ -35,7 +35,7 @@ class Record:
 
 @dataclass(frozen=True)
 class Unreadable:
-    """In the place of a text that cannot be read."""
+    """Stands in for a text that cannot be read."""
 
     reason: str
 
@@ -156,10 +156,10 @@ def record_maker(
 
 
 def plain_text(value: object, what: str) -> str:
-    """A text as it is, a number as text, nothing for null.
+    """A string as it is, a number as a string, an empty string for null.
 
     Raises:
-        BadRecordError: for anything else; `what` is what it calls the value.
+        BadRecordError: for anything else; `what` names the value in the message.
     """
     if value is None:
         return ""

@@ -14,7 +14,7 @@ import pyarrow.parquet as pq
 ORIGINAL = "original"
 SHARD_PATTERN = "sentences-{:05d}.parquet"
 SHARD_ROWS = 100_000
-# A shard is read whole; only sentences of thousands of characters make it shorter than SHARD_ROWS.
+# A shard is read into memory, so it ends early if sentences have thousands of characters.
 SHARD_CHARACTERS = 2**28
 SCHEMA = pa.schema(
     [
@@ -126,7 +126,7 @@ class SentenceWriter:
         first_row, first_shard: where to go on after shards that are there already.
 
     Attributes:
-        rows, shards: how many there are, those of before included.
+        rows, shards: how many there are, including those that existed before.
     """
 
     def __init__(

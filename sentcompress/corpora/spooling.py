@@ -1,4 +1,4 @@
-"""Streams that can be read only once, put aside in a temporary file."""
+"""Temporary copies of streams that can be read only once."""
 
 from __future__ import annotations
 
@@ -14,21 +14,21 @@ from sentcompress.corpora.text_files import Source
 from sentcompress.errors import InputError
 
 _BLOCK = 2**20
-# Of the space that is free at the beginning; others need the disk as well.
+# Share of the space that is free at the start; the rest is left to other processes.
 SHARE_OF_FREE_SPACE = 0.9
 
 
 @contextmanager
 def spooled(stream: BinaryIO, name: str, folder: Path | None = None) -> Iterator[BinaryIO]:
-    """A nameless temporary file with the content of a stream, at its beginning.
+    """An unnamed temporary file with the content of a stream, positioned at its beginning.
 
     Args:
         stream: read to its end.
-        name: what errors call it.
-        folder: where the file is; by default where temporary files are.
+        name: its name in errors.
+        folder: where the file is created; by default the folder for temporary files.
 
     Raises:
-        InputError: if the content takes more than SHARE_OF_FREE_SPACE of the space that is free there.
+        InputError: if the content takes more than SHARE_OF_FREE_SPACE of the free space there.
     """
     place = folder or Path(tempfile.gettempdir())
     room = int(shutil.disk_usage(place).free * SHARE_OF_FREE_SPACE)
@@ -37,8 +37,8 @@ def spooled(stream: BinaryIO, name: str, folder: Path | None = None) -> Iterator
         while block := stream.read(_BLOCK):
             size += len(block)
             if size > room:
-                free = f"{room // 2**20} MiB, {SHARE_OF_FREE_SPACE:.0%} of what is free"
-                raise InputError(f"{name} does not fit into {place} ({free})", "set TMPDIR, or unpack it yourself")
+                free = f"{room // 2**20} MiB, {SHARE_OF_FREE_SPACE:.0%} of the free space"
+                raise InputError(f"{name} does not fit into {place} ({free})", "set TMPDIR, or decompress it first")
             file.write(block)
         file.flush()
         file.seek(0)
@@ -47,7 +47,7 @@ def spooled(stream: BinaryIO, name: str, folder: Path | None = None) -> Iterator
 
 @contextmanager
 def spooled_source(stream: BinaryIO, name: str, folder: Path | None = None) -> Iterator[Source]:
-    """The same as a source, which can be read several times, one reading after the other.
+    """Like `spooled`, but as a `Source`, which can be read several times, one after the other.
 
     Raises:
         InputError: see `spooled`.

@@ -210,5 +210,5 @@ def _read_set(name: str, members: list[tuple[str, Path | sts_senteval.Part]], ba
         else:
             subsets.append(_subset(subset, source.lines(), source.files, bad))
     if not subsets:
-        raise InputError(f"{name} has nothing but the subset SMT, which is never scored", "add its other files")
+        raise InputError(f"{name} has only the subset SMT, which is never scored", "add its other files")
     return StsSet(name, tuple(subsets))

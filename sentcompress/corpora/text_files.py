@@ -19,7 +19,7 @@ from sentcompress.errors import InputError
 
 STDIN = "-"
 COMPRESSED = (".gz", ".zst")
-# Bytes. A longer line or value is a file of another format; reading on would only fill the memory.
+# Bytes. A longer line or value means that the file has another format; reading on would only fill the memory.
 LONGEST_LINE = 16 * 2**20
 # What is wrong with a text that is not `is_encodable`.
 HALF_A_CHARACTER = "holds half a character (a lone surrogate)"
@@ -124,7 +124,7 @@ def open_lines(
 ) -> Iterator[tuple[int, str]]:
     """Lines with their numbers (from 1), without line ends. A byte order mark is dropped.
 
-    A line ends in LF, CR LF or CR, as where Python reads text.
+    A line ends with LF, CR LF or CR, as with Python's universal newlines.
 
     Args:
         readable: a path, "-" for standard input, or a `Source`.
@@ -162,18 +162,18 @@ def open_lines(
 
 
 class _LineTooLongError(Exception):
-    """The line after the blocks that came is longer than LONGEST_LINE."""
+    """The line after the blocks read so far is longer than LONGEST_LINE."""
 
 
 def _blocks_of_lines(stream: BinaryIO) -> Iterator[bytes]:
-    """The stream in blocks of whole lines: of about _BLOCK bytes, or of one longer line."""
+    """The stream in blocks of complete lines, each of about _BLOCK bytes or one longer line."""
     size = min(_BLOCK, LONGEST_LINE)
     begun: list[bytes] = []
     length = 0
     while block := stream.read(size):
-        # A CR that ends the block may be the first half of CR LF.
+        # A CR at the end of the block can be the first half of CR LF.
         stop = block.rfind(b"\n") + 1 or block.rfind(b"\r", 0, len(block) - 1) + 1
-        # Short of LONGEST_LINE, no line end has to be looked for.
+        # Below LONGEST_LINE, there is no need to look for a line end.
         if length + len(block) > LONGEST_LINE and length + _first_line_end(block) > LONGEST_LINE:
             raise _LineTooLongError
         if stop:
@@ -186,13 +186,13 @@ def _blocks_of_lines(stream: BinaryIO) -> Iterator[bytes]:
 
 
 def _first_line_end(block: bytes) -> int:
-    """The length of the line that ends first; of the whole block where none ends."""
+    """The length of the first line, or of the whole block if no line ends in it."""
     ends = [place for place in (block.find(b"\n"), block.find(b"\r")) if place >= 0]
     return min(ends, default=len(block))
 
 
 def _split(block: AnyStr, carriage_return: AnyStr, line_feed: AnyStr) -> list[AnyStr]:
-    """The lines of a block without their ends."""
+    """The lines of a block, without line ends."""
     if carriage_return in block:
         block = block.replace(carriage_return + line_feed, line_feed).replace(carriage_return, line_feed)
     lines = block.split(line_feed)

@@ -1,4 +1,4 @@
-"""gzip and zstd data as a stream that needs little memory, whatever the file claims to hold."""
+"""gzip and zstd data as a stream, read in bounded memory."""
 
 from __future__ import annotations
 
@@ -15,37 +15,37 @@ from sentcompress.errors import InputError
 
 GZIP_MAGIC = b"\x1f\x8b"
 _ZSTD_MAGIC = b"\x28\xb5\x2f\xfd"
-# A frame without content, as pzstd puts before each of its frames: 50 to 5f, then these.
+# A skippable frame, as pzstd writes before each of its frames: a byte from 50 to 5f, then these.
 _ZSTD_SKIPPABLE = b"\x2a\x4d\x18"
 _SKIPPABLE_TYPES = tuple(bytes([first]) for first in range(0x50, 0x60))
-# Text packs to a twentieth at best, and to several bytes a line. A small file may still unpack to UNPACKED_ALWAYS bytes
-# and LINES_ALWAYS lines; a larger one to LARGEST_RATIO bytes and one line for each of its own bytes.
+# Text compresses to a twentieth at best, and to several bytes per line. Every file can decompress to UNPACKED_ALWAYS
+# bytes and LINES_ALWAYS lines; a larger one to LARGEST_RATIO bytes and one line per compressed byte.
 UNPACKED_ALWAYS = 64 * 2**20
 LARGEST_RATIO = 200
 LINES_ALWAYS = 1_000_000
-# What zstd's own command line allows without --long.
+# The maximum of the zstd command line without --long.
 LARGEST_WINDOW = 2**27
-# Three or four bytes of zstd can stand for 128 KiB, so this many unpack to 32 MiB at most.
+# In zstd, 3 or 4 bytes can decompress to 128 KiB, so this many give some 32 MiB at most.
 _PIECE = 1024
 _BUFFER = 2**20
 
 
 def is_zstd(head: bytes) -> bool:
-    """Whether the first bytes of a file are those of zstd."""
+    """Whether the first bytes of a file are a zstd frame."""
     return head.startswith(_ZSTD_MAGIC) or (head[:1] in _SKIPPABLE_TYPES and head[1:4] == _ZSTD_SKIPPABLE)
 
 
 @contextmanager
 def unpacked(raw: io.BufferedReader, name: str) -> Iterator[BinaryIO]:
-    """The content of a stream, unpacked if its first bytes are those of gzip or zstd.
+    """The content of a stream, decompressed if it starts like gzip or zstd data.
 
     Args:
         raw: a stream at its beginning.
-        name: what errors call it.
+        name: its name in errors.
 
     Raises:
-        InputError: broken or truncated data, a zstd window above LARGEST_WINDOW; data that unpack to far more than
-            text does.
+        InputError: broken or truncated data; a zstd window above LARGEST_WINDOW; data that decompress to far more
+            than text would.
     """
     head = raw.peek(4)[:4]
     try:
@@ -77,7 +77,7 @@ def _broken(name: str, error: Exception) -> InputError:
 
 
 class _Packed:
-    """The compressed stream; counts the bytes that were read of it."""
+    """The compressed stream; counts the bytes read from it."""
 
     def __init__(self, raw: io.BufferedReader) -> None:
         self._raw = raw
@@ -90,7 +90,7 @@ class _Packed:
 
 
 class _Limited(io.RawIOBase):
-    """An unpacked stream that ends in an InputError once it is too large for its packed size."""
+    """A decompressed stream that raises InputError if it becomes too large for its compressed size."""
 
     def __init__(self, stream: io.RawIOBase, packed: _Packed, name: str) -> None:
         self._stream = stream
@@ -114,7 +114,7 @@ class _Limited(io.RawIOBase):
         return size
 
     def _refuse(self, what: str) -> None:
-        raise InputError(f"{self._name} unpacks to more than {what}", "if you trust the file, unpack it yourself")
+        raise InputError(f"{self._name} decompresses to more than {what}", "if you trust it, decompress it first")
 
 
 class _ZstdReader(io.RawIOBase):

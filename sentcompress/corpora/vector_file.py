@@ -17,7 +17,7 @@ SUFFIX = ".npy"
 TEXTS = (".txt", ".txt.gz", ".txt.zst")
 SHOWN = 80
 _MAGIC = b"\x93NUMPY"
-# What numpy raises for headers that make no sense, and for arrays larger than their file.
+# What numpy raises for invalid headers, and for arrays larger than their file.
 _BROKEN = (
     *(ValueError, OSError, EOFError, SyntaxError, tokenize.TokenError),
     *(OverflowError, TypeError, MemoryError, RecursionError),
@@ -59,7 +59,7 @@ class VectorFile:
         """The vectors of some texts, [n, D].
 
         Raises:
-            InputError: if a text has no row, or its row holds a value that is not finite.
+            InputError: if a text has no row, or its row contains NaN or infinity.
         """
         found = [self._rows.get(_key(text), -1) for text in texts]
         missing = [text for text, row in zip(texts, found, strict=True) if row < 0]
@@ -75,8 +75,8 @@ class VectorFile:
         if not np.isfinite(vectors).all():
             bad = ~np.isfinite(vectors).all(axis=1)
             raise InputError(
-                f"{self.path}: {int(bad.sum())} of {len(texts)} vectors hold values that are no numbers, "
-                f"the first that of {texts[int(bad.argmax())][:SHOWN]!r}",
+                f"{self.path}: {int(bad.sum())} of {len(texts)} vectors hold NaN or infinity, "
+                f"the first for the text {texts[int(bad.argmax())][:SHOWN]!r}",
                 "is the file damaged?",
             )
         return vectors
@@ -101,7 +101,7 @@ def _open_array(path: Path) -> npt.NDArray[np.floating]:
         with path.open("rb") as stream:
             if stream.read(len(_MAGIC)) != _MAGIC:
                 raise InputError(f"{path} is not a NumPy array", "give a .npy file as numpy.save writes it")
-        # A shape can be so large that numpy's product of it overflows; the array is refused all the same.
+        # numpy's product of a huge shape overflows with a warning; the array is refused anyway.
         with np.errstate(over="ignore"):
             array: npt.NDArray[np.floating] = np.load(path, mmap_mode="r", allow_pickle=False)
     except FileNotFoundError:
@@ -111,7 +111,7 @@ def _open_array(path: Path) -> npt.NDArray[np.floating]:
         raise InputError(f"{path} is not a NumPy array: {reason}", "write it again with numpy.save") from None
     if array.ndim != 2 or not np.issubdtype(array.dtype, np.floating):
         shape = f"{array.dtype} of shape {array.shape}"[:SHOWN]
-        raise InputError(f"{path} does not hold vectors: {shape}", "it has to be a two-dimensional array of floats")
+        raise InputError(f"{path} does not hold vectors: {shape}", "it must be a two-dimensional array of floats")
     if 0 in array.shape:
         raise InputError(f"{path} is empty: {array.shape}", "write at least one vector")
     return array

@@ -77,7 +77,7 @@ class EmbedderSource:
         return {self.reference: self.digest}
 
     def open(self, *, device: str = "auto", dtype: str = "float32", reporter: Reporter = SILENT) -> Embedder:
-        """Load the model, or open the file. `reporter` hears of vectors in the cache that were damaged.
+        """Load the model, or open the file. Damaged vectors in the cache are reported to `reporter`.
 
         Raises:
             InputError: if that cannot be done.

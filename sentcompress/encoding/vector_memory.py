@@ -30,19 +30,19 @@ WINDOW = 8192
 KEY_BYTES = 16
 KEYS, VECTORS = ".keys.npy", ".vectors.npy"
 LOCK = ".lock"
-# A batch is written in less than a second; a process that holds the lock for longer is stopped or hangs.
+# A batch is written in less than a second; a process that holds the lock longer than this is suspended or hangs.
 PATIENCE_SECONDS = 60.0
 
 
 class VectorMemory:
     """Vectors by text, in a folder of its own for each model and number format. Deleting it costs nothing but time.
 
-    Every batch of new vectors is a pair of files named by the SHA-256 of their contents. Nothing is made durable here:
-    what a power cut or a bad disk leaves of a batch has another SHA-256, is removed, and is computed again. Several
-    processes may write at once.
+    Every batch of new vectors is a pair of files named by the SHA-256 of their contents. The files are not synced to
+    disk: if a power cut or a bad disk damages a batch, its SHA-256 differs, and it is removed and computed again.
+    Several processes can write at the same time.
 
     Attributes:
-        damaged: pairs of files that were removed when the folder was opened.
+        damaged: how many pairs of files were removed when the folder was opened.
     """
 
     def __init__(self, folder: Path) -> None:
@@ -67,7 +67,7 @@ class VectorMemory:
             path.unlink(missing_ok=True)
 
     def _remove_leftovers(self) -> None:
-        """Remove what a killed process had begun to write, unless another one is writing now."""
+        """Remove incomplete files of a killed process, unless another process is writing now."""
         if os.access(self._folder, os.W_OK) and self._leftovers():
             with suppress(BusyError), locked(self._folder / LOCK, str(self._folder), patience=0):
                 for path in self._leftovers():
@@ -124,7 +124,7 @@ class VectorMemory:
         self._add(table, vectors)
 
     def _write(self, path: Path, values: npt.NDArray[Any]) -> None:
-        path.unlink(missing_ok=True)  # never through a link that somebody else put there
+        path.unlink(missing_ok=True)  # never write through a link
         save_array(path, values)
 
     def _add(self, keys: npt.NDArray[np.uint8], vectors: Vectors) -> None:

@@ -49,7 +49,7 @@ class VectorShards:
 
 
 def save_array(path: Path, array: npt.NDArray[Any]) -> None:
-    """Write a `.npy` file as `np.save` does, but keep the system's reason when it cannot be written: a full disk."""
+    """Write a `.npy` file like `np.save`, but raise the system's own error if the write fails, e.g. on a full disk."""
     with path.open("wb") as stream:
         np.lib.format.write_array_header_1_0(
             stream,

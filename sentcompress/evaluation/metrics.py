@@ -20,8 +20,8 @@ class UndefinedError(ValueError):
 def cosine_of_pairs(first: Floats, second: Floats) -> npt.NDArray[np.float64]:
     """Cosine of each row of `first` with the same row of `second`: two [N, D] -> [N].
 
-    The cosine with a vector of zeros is taken as 0, as sentence-transformers does; with one that holds NaN or
-    infinity it is NaN.
+    The cosine with a zero vector is 0, as in sentence-transformers; with a vector that contains NaN or infinity, it is
+    NaN.
     """
     a, b = first.astype(np.float64), second.astype(np.float64)
     lengths = np.linalg.norm(a, axis=1) * np.linalg.norm(b, axis=1)
@@ -64,7 +64,7 @@ def normalized(vectors: Floats) -> tuple[npt.NDArray[np.float32], int]:
     squares = np.einsum("nd,nd->n", vectors, vectors, dtype=np.float64)
     lengths = np.sqrt(squares)[:, None]
     zeros = int(np.count_nonzero(lengths == 0))
-    if float(lengths.max(initial=0)) <= float(np.finfo(np.float32).max):  # else a length would be infinite
+    if float(lengths.max(initial=0)) <= float(np.finfo(np.float32).max):  # otherwise a length would be infinite
         lengths = lengths.astype(np.float32)
     return (vectors / np.where(lengths == 0, 1, lengths)).astype(np.float32, copy=False), zeros
 
@@ -86,12 +86,12 @@ def _correlation(x: npt.NDArray[np.float64], y: npt.NDArray[np.float64]) -> floa
     x, y = (_centred(values) for values in (x, y))
     found = float(x @ y / np.sqrt((x @ x) * (y @ y)))
     if not math.isfinite(found):
-        raise UndefinedError("the scores are too large, or too near to each other, to be correlated")
+        raise UndefinedError("the scores are too large or too close together for a correlation")
     return found
 
 
 def _centred(values: npt.NDArray[np.float64]) -> npt.NDArray[np.float64]:
-    """Less their mean, and in units of the largest, so that no square leaves the range of a float."""
-    with np.errstate(over="ignore", invalid="ignore", divide="ignore"):  # found in the result
+    """The values minus their mean, divided by the largest deviation, so that squares neither overflow nor underflow."""
+    with np.errstate(over="ignore", invalid="ignore", divide="ignore"):  # the result is checked
         from_mean = values - values.mean()
         return np.asarray(from_mean / np.abs(from_mean).max())

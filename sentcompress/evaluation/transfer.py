@@ -24,9 +24,9 @@ NESTED_GRID = tuple(2.0**power for power in range(-2, 4))
 SPLIT_GRID = tuple(2.0**power for power in range(-1, 6))
 SOLVER = "lbfgs"
 MAX_ITERATIONS = 1000
-# From 1e37 on lbfgs makes no step in float32, and every classifier names one class.
+# From 1e37 on, lbfgs takes no step in float32, and every classifier predicts a single class.
 LARGEST = 1e30
-TOO_LARGE = f"the model's vectors, or products of two, are too large for a classifier (beyond {LARGEST:g})"
+TOO_LARGE = f"the model's vectors, or the products of two, are too large for a classifier (above {LARGEST:g})"
 # SentEval's seed.
 SEED = 1111
 
@@ -53,7 +53,7 @@ class Examples:
     """Features [N, F] and class numbers [N].
 
     Raises:
-        UndefinedError: for features that are infinite, or so large that a fit ends where it began.
+        UndefinedError: for features that are infinite, or too large to fit a classifier.
     """
 
     features: Floats

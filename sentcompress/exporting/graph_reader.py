@@ -20,9 +20,9 @@ Vectors = npt.NDArray[np.float32]
 Ids = npt.NDArray[np.int64]
 INPUTS = ("input_ids", "attention_mask")
 BATCH = 32
-# The key under which a tensor names the file that its values are in, as protobuf writes it.
+# How protobuf encodes the key that names the external file of a tensor.
 EXTERNAL_DATA = b"\x08location\x12"
-AGAIN = "make the folder anew with sentcompress export, or do without graphs (export --no-onnx)"
+AGAIN = "rebuild the folder with sentcompress export --force, or export without graphs (--no-onnx)"
 LONGEST_REASON = 300
 
 
@@ -37,7 +37,7 @@ class GraphReader:
         threads: that onnxruntime computes with; by default as many as it likes.
 
     Raises:
-        InputError: if the graph, or the tokenizer beside it, is damaged, or not one that `export` writes.
+        InputError: if the graph or its tokenizer is damaged, or was not written by `export`.
     """
 
     def __init__(
@@ -72,14 +72,14 @@ class GraphReader:
             InputError: if the tokenizer fails.
         """
         prepared = [self.prepare(text) for text in texts]
-        with reading(f"{self._tokenizer_path} is not a tokenizer that can be used", AGAIN):
+        with reading(f"{self._tokenizer_path} is not a usable tokenizer", AGAIN):
             return [one.ids or [self.padding] for one in self.tokenizer.encode_batch(prepared)]
 
     def run(self, tokens: Sequence[Sequence[int]]) -> Vectors:
         """[B, D] vectors of B token sequences, padded to the longest of them.
 
         Raises:
-            InputError: if onnxruntime cannot run the graph, or what it gives is not one finite vector a sequence.
+            InputError: if onnxruntime cannot run the graph, or the output is not one finite vector per sequence.
         """
         ids: Ids = np.full((len(tokens), max(map(len, tokens))), self.padding, dtype=np.int64)
         mask: Ids = np.zeros_like(ids)
@@ -94,11 +94,11 @@ class GraphReader:
         shape = getattr(output, "shape", None)
         if shape is None or output.dtype != np.float32 or len(shape) != 2 or shape[0] != rows or not shape[1]:
             gives = "no array" if shape is None else f"{output.dtype} of shape {list(shape)}"
-            raise InputError(f"{self._path} gives {gives} for {rows} texts instead of a float32 vector each", AGAIN)
+            raise InputError(f"{self._path} returns {gives} for {rows} texts, not one float32 vector per text", AGAIN)
         if self._dimension not in (None, shape[1]):
-            raise InputError(f"{self._path} gives vectors of {self._dimension} and of {shape[1]} dimensions", AGAIN)
+            raise InputError(f"{self._path} returns vectors of {self._dimension} and of {shape[1]} dimensions", AGAIN)
         if not np.isfinite(output).all():
-            raise InputError(f"{self._path} gives vectors with NaN or infinity", AGAIN)
+            raise InputError(f"{self._path} returns vectors with NaN or infinity", AGAIN)
         self._dimension = shape[1]
         vectors: Vectors = output
         return vectors
@@ -107,8 +107,8 @@ class GraphReader:
 def _read_tokenizer(path: Path, max_length: int) -> Any:
     from tokenizers import Tokenizer
 
-    read_json(path)  # names what is wrong with a file that is not even JSON
-    with reading(f"{path} is not a tokenizer that can be used", AGAIN):
+    read_json(path)  # a clearer error if the file is not JSON
+    with reading(f"{path} is not a usable tokenizer", AGAIN):
         tokenizer = Tokenizer.from_file(str(path))
         tokenizer.enable_truncation(max_length)
         tokenizer.no_padding()
@@ -116,12 +116,12 @@ def _read_tokenizer(path: Path, max_length: int) -> Any:
 
 
 def _padding(tokenizer: Any, path: Path) -> int:
-    """The padding token's id; 0 where there is none, since what is padded is masked as well."""
+    """The id of the padding token; 0 if there is none, since padding is masked anyway."""
     settings = read_json(path)
     pad = settings.get("pad_token") if isinstance(settings, dict) else path
     pad = pad.get("content") if isinstance(pad, dict) else pad
     if not isinstance(pad, str | None):
-        raise InputError(f"{path} does not say what the padding token is", AGAIN)
+        raise InputError(f"{path} does not name the padding token", AGAIN)
     return int(tokenizer.token_to_id(pad) or 0) if pad is not None else 0
 
 
@@ -131,9 +131,9 @@ def _open_session(path: Path, threads: int | None) -> Any:
     if not path.is_file():
         raise InputError(f"{path} is missing", AGAIN)
     if _has_external_data(path):
-        raise InputError(f"the weights of {path} are in other files", "such a graph is not opened; " + AGAIN)
+        raise InputError(f"the weights of {path} are in other files, which is not supported", AGAIN)
     options = onnxruntime.SessionOptions()
-    options.log_severity_level = 4  # its errors are told as ours
+    options.log_severity_level = 4  # we report its errors
     if threads is not None:
         options.intra_op_num_threads = threads
     with _graph_faults(path, "cannot be opened"):
@@ -142,12 +142,12 @@ def _open_session(path: Path, threads: int | None) -> Any:
         outputs = len(session.get_outputs())
     if inputs != dict.fromkeys(INPUTS, "tensor(int64)") or not outputs:
         takes = ", ".join(f"{printable(name)} ({kind})" for name, kind in inputs.items()) or "nothing"
-        raise InputError(f"{path} takes {takes} instead of {' and '.join(INPUTS)}, both int64", AGAIN)
+        raise InputError(f"{path} expects {takes} instead of {' and '.join(INPUTS)}, both int64", AGAIN)
     return session
 
 
 def _has_external_data(path: Path) -> bool:
-    """onnxruntime would read files that no digest covers."""
+    """Whether a graph refers to external files, which onnxruntime would read although no digest covers them."""
     with path.open("rb") as stream:
         if not path.stat().st_size:
             return False
@@ -157,7 +157,7 @@ def _has_external_data(path: Path) -> bool:
 
 @contextmanager
 def _graph_faults(path: Path, what: str) -> Iterator[None]:
-    """onnxruntime's errors have no base class of their own, so all that are its are looked up."""
+    """Report errors of onnxruntime as faults of the graph. They have no common base class, so all are looked up."""
     from onnxruntime.capi import onnxruntime_pybind11_state as state
 
     found = [kind for kind in vars(state).values() if isinstance(kind, type) and issubclass(kind, Exception)]

@@ -78,7 +78,7 @@ def folder_vectors(folder: Path, texts: Sequence[str], *, trust_remote_code: boo
     """What `SentenceTransformer(folder).encode(texts)` gives on the CPU. [N, D].
 
     Args:
-        trust_remote_code: whether the user lets code that comes with the model run.
+        trust_remote_code: whether the user allows the model to run its own code.
     """
     from sentence_transformers import SentenceTransformer
 
@@ -90,7 +90,7 @@ def folder_vectors(folder: Path, texts: Sequence[str], *, trust_remote_code: boo
 def agreement(found: Vectors, expected: Vectors) -> Agreement:
     """Compare [N, D] vectors row by row.
 
-    Where one of the two vectors is zero, or holds NaN or infinity, the cosine is 0 and the error of the length is 1.
+    If one of the two vectors is zero, or contains NaN or infinity, the cosine is 0 and the length error is 1.
 
     Raises:
         SentcompressError: if the dimensions differ.

@@ -27,7 +27,7 @@ class NamedModel:
             `model:<label>`.
         digest: what the request records for that reference.
         pooling: how a checkpoint without modules is pooled.
-        trust_remote_code: whether the user lets code that comes with it run.
+        trust_remote_code: whether the user allows the model to run its own code.
         max_length: tokens that are read of a text; None leaves the model's own limit.
         normalize: scale its vectors to length one, whatever the model itself does.
     """
@@ -66,7 +66,7 @@ def find_model(
     """Find a model by name; None is the student finished last.
 
     Args:
-        trust_remote_code: whether the user lets code that comes with the model run, as said on the command.
+        trust_remote_code: whether the user allows the model to run its own code, by an option of this command.
         besides: a command whose own students None passes over, so that the command run a second time starts where it
             started the first time.
 
@@ -105,11 +105,11 @@ def find_teacher(work: WorkDirectory, *, trust_remote_code: bool) -> NamedModel:
     """The model that made the newest teacher vectors; the embedded one where there are none.
 
     Args:
-        trust_remote_code: as for `find_model`. That the vectors were once made with code trusted means nothing here:
-            the work directory may be somebody else's.
+        trust_remote_code: as in `find_model`. It does not matter whether the vectors were made with trusted code: the
+            work directory may come from somebody else.
 
     Raises:
-        InputError: if it is gone, or wants to run code of its own and is not trusted.
+        InputError: if it no longer exists, or wants to run its own code and is not trusted.
     """
     names = work.names("teacher-vectors")
     if not names:

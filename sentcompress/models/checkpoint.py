@@ -19,7 +19,7 @@ from sentcompress.models.library_errors import reading
 from sentcompress.models.model_files import DAMAGED, check_inside
 
 VOCABULARY_FILES = ("tokenizer.json", "vocab.*", "*.model", "bpe.codes", "tokenizer*.py")
-# Settings of a tokenizer by which it would read a file that has another name than usual, where tokenizer.json is not.
+# Tokenizer settings that name a vocabulary file; used if there is no tokenizer.json.
 NAMED_FILES = ("vocab_file", "merges_file", "gguf_file")
 
 
@@ -34,7 +34,7 @@ def load_transformer(folder: Path, label: str, trust_remote_code: bool) -> tuple
     hush_transformers()
     _check_vocabulary(folder, label)
     check_config(folder, label, trusted=trust_remote_code)
-    # Code that is trusted may come from another repository of the hub.
+    # Trusted code may be fetched from another repository on the hub.
     fetching = nullcontext() if trust_remote_code else nothing_fetched()
     with fetching, reading(f"{label} cannot be loaded"):
         tokenizer = AutoTokenizer.from_pretrained(folder, trust_remote_code=trust_remote_code)
@@ -68,13 +68,13 @@ def _check_vocabulary(folder: Path, label: str) -> None:
     path = folder / "tokenizer_config.json"
     settings = read_json(path) if path.exists() else {}
     if not isinstance(settings, dict):
-        raise InputError(f"{path} is not the configuration of a tokenizer", DAMAGED)
+        raise InputError(f"{path} is not a tokenizer configuration", DAMAGED)
     versions = settings.get("fast_tokenizer_files")
     named = list(versions) if isinstance(versions, list) else []
     if not (folder / "tokenizer.json").is_file():
         named += [settings.get(key) for key in NAMED_FILES]
     for name in named:
-        # A path of the machine that it was made on is common, and leads nowhere on this one.
+        # Often a path on the machine where the model was made, which does not exist here.
         for other in (Path(name), folder / name) if isinstance(name, str) and "\0" not in name else ():
             if other.is_file():
                 check_inside(other, folder)

@@ -1,4 +1,4 @@
-"""A transformer's configuration beside its weights, before anything is built by it."""
+"""Checks of a transformer's configuration against its weights, before the model is built."""
 
 from __future__ import annotations
 
@@ -14,33 +14,33 @@ from sentcompress.models.library_errors import reading
 from sentcompress.models.model_files import read_config, weight_files
 from sentcompress.models.tensors import plain_tensors
 
-# Settings of a configuration that change which weights are read, or what they mean.
+# Configuration keys that change which weights are read, or how.
 UNREADABLE = {
-    "quantization_config": "quantised weights cannot be read: use the float32 model",
-    "transformers_weights": "rename the file to model.safetensors, and remove that key",
+    "quantization_config": "quantised weights cannot be read; use the float32 model",
+    "transformers_weights": "rename the file to model.safetensors and remove that key",
 }
-# A configuration may repeat parts that share weights, but not without end.
+# A configuration can repeat parts that share weights; these are upper limits.
 MOST_PARTS, LARGEST_NUMBER, MOST_LABELS = 64, 2**31, 10**6
-# How many times as many numbers as the file's the architecture may have; and so many may be missing at any rate.
+# The architecture can have SPARE_FACTOR times the parameters in the weight files, plus SPARE_NUMBERS.
 SPARE_FACTOR, SPARE_NUMBERS = 2, 2**24
 
 
 def check_config(folder: Path, label: str, *, trusted: bool) -> None:
-    """Refuse a configuration that the weights beside it cannot be of, before time and memory are taken for it.
+    """Refuse a configuration that cannot belong to the weights, before building the model takes time and memory.
 
     Args:
-        folder: the transformer's own.
+        folder: the folder of the transformer.
         label: the name to show.
-        trusted: whether the model's own code may run; only without it is the architecture one that is known here.
+        trusted: whether the model may run its own code; its architecture cannot be checked then.
 
     Raises:
-        InputError: if it asks for quantised weights, or for far more than the weights fill.
+        InputError: if it asks for quantised weights, or for far more parameters than the weight files have.
     """
     config = read_config(folder)
     for key, hint in UNREADABLE.items():
         parts = (config, *(part for part in config.values() if isinstance(part, dict)))
         if any(part.get(key) for part in parts):
-            raise InputError(f"{folder / 'config.json'} has a {key}", hint)
+            raise InputError(f"{folder / 'config.json'} has the key {key}", hint)
     tensors, numbers = _size_of_weights(folder, label)
     for key, value in config.items():
         most = MOST_LABELS if key == "num_labels" else LARGEST_NUMBER
@@ -48,7 +48,7 @@ def check_config(folder: Path, label: str, *, trusted: bool) -> None:
             most = max(MOST_PARTS, tensors)
         if isinstance(value, int) and abs(value) > most:
             raise InputError(
-                f"{folder / 'config.json'}: {key} cannot be {value}", "is it the configuration of these weights?"
+                f"{folder / 'config.json'}: {key} cannot be {value}", "does the configuration belong to these weights?"
             )
     if not trusted:
         _check_architecture(folder, label, SPARE_FACTOR * numbers + SPARE_NUMBERS)
@@ -63,13 +63,13 @@ def _check_architecture(folder: Path, label: str, most: int) -> None:
         asked = sum(tensor.numel() for tensor in (*model.parameters(), *model.buffers()))
     if asked > most:
         raise InputError(
-            f"the configuration of {label} asks for {asked} numbers, far more than its weights have",
-            "is it the configuration of these weights?",
+            f"the configuration of {label} asks for {asked} parameters, far more than its weight files have",
+            "does the configuration belong to these weights?",
         )
 
 
 def _size_of_weights(folder: Path, label: str) -> tuple[int, int]:
-    """How many tensors there are, and how many numbers in them."""
+    """The number of tensors, and of parameters, in the weight files."""
     tensors, numbers = 0, 0
     for path in weight_files(folder):
         if path.suffix == ".bin":

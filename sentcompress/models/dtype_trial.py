@@ -1,8 +1,8 @@
-"""Is bfloat16 faster than float32 with this model on this CPU? A trial that other work on the machine cannot decide.
+"""Measure whether bfloat16 is faster than float32 with a model on this CPU, unaffected by other load on the machine.
 
-Both run on one thread, and what counts is the processor time of that thread. The wall time of several threads grows
-with other load, since they wait for one another, and so does their processor time, since they spin while they wait.
-Measured with all-MiniLM-L6-v2 on two cores, the ratio of single rounds (5th to 95th percentile of 84):
+Both formats run on one thread, and the CPU time of that thread is compared. With several threads, both wall time and
+CPU time grow with other load, since the threads wait for one another and spin while they wait. Speedup of single
+rounds with all-MiniLM-L6-v2 on two cores (5th to 95th percentile of 84 rounds):
 
     other busy processes              0               2               4
     two threads, wall time      1.76 to 2.51    0.49 to 5.24    0.43 to 3.08
@@ -21,39 +21,39 @@ from dataclasses import dataclass
 
 import torch
 
-# bfloat16 costs accuracy (cosines to float32 of about 0.9999), so it has to be worth it.
+# The least speedup for which bfloat16 is used: it costs accuracy (cosines to float32 of about 0.9999).
 WORTHWHILE = 1.15
-# Of fewer rounds no interval of the median covers 95%; after more of them the answer does not change.
+# With fewer rounds, no interval of the median covers 95%; with more, the answer does not change.
 FEWEST, MOST = 6, 24
-# Seconds on the clock after which no further round begins.
+# Seconds of wall time after which no further round starts.
 LONGEST = 8.0
 COVERAGE = 0.95
 
 
 @dataclass(frozen=True)
 class Speedup:
-    """How many times as fast as float32 bfloat16 was, in each round.
+    """The speedup of bfloat16 over float32, measured in rounds.
 
     Attributes:
-        ratios: seconds in float32 over seconds in bfloat16.
+        ratios: float32 seconds divided by bfloat16 seconds, for each round.
     """
 
     ratios: Sequence[float]
 
     @property
     def ratio(self) -> float:
-        """The median."""
+        """The median of the rounds."""
         return statistics.median(self.ratios)
 
     @property
     def interval(self) -> tuple[float, float]:
-        """Between these the true median lies with a confidence of 95%; of fewer than FEWEST rounds, all there is."""
+        """The 95% confidence interval of the median; the full range if there are fewer than FEWEST rounds."""
         ordered, outside = sorted(self.ratios), ranks_outside(len(self.ratios))
         return ordered[outside], ordered[-1 - outside]
 
     @property
     def certain(self) -> bool:
-        """Whether the interval holds no other answer."""
+        """Whether the whole interval is on one side of WORTHWHILE."""
         if len(self.ratios) < FEWEST:
             return False
         low, high = self.interval
@@ -61,14 +61,14 @@ class Speedup:
 
     @property
     def dtype(self) -> str:
-        """The faster format; float32 unless bfloat16 is worth it."""
+        """The format to use: bfloat16 if the median speedup reaches WORTHWHILE, otherwise float32."""
         return "bfloat16" if self.ratio >= WORTHWHILE else "float32"
 
     def reason(self, what: str) -> str:
-        """Why that format, with how sure it is.
+        """The measurement as text, with its interval.
 
         Args:
-            what: what the model was timed at, as in "encodes".
+            what: the verb for the work that was timed, such as "encodes".
         """
         low, high = self.interval
         rounds = f"{len(self.ratios)} round{'s' * (len(self.ratios) > 1)}"
@@ -80,7 +80,7 @@ class Speedup:
 
 
 def ranks_outside(rounds: int) -> int:
-    """How many of the smallest and of the largest values lie outside the median's interval (a sign test)."""
+    """How many values on either side lie outside the 95% interval of the median (a sign test)."""
     outside, tail = 0, 0.5**rounds
     while (outside + 1) * 2 < rounds and tail + math.comb(rounds, outside + 1) * 0.5**rounds <= (1 - COVERAGE) / 2:
         outside += 1
@@ -95,12 +95,12 @@ def measure(
     cpu_clock: Callable[[], float] = time.thread_time,
     wall_clock: Callable[[], float] = time.monotonic,
 ) -> Speedup:
-    """Time two calls in turns until the answer is certain, after MOST rounds, or after LONGEST seconds.
+    """Time two calls in turn until the answer is certain, for at most MOST rounds and LONGEST seconds.
 
     Args:
-        float32, bfloat16: the same work in either format.
-        cpu_clock: processor seconds of this thread.
-        wall_clock: seconds.
+        float32, bfloat16: the same work in each format.
+        cpu_clock: CPU seconds of this thread.
+        wall_clock: wall time in seconds.
     """
     started = wall_clock()
 
@@ -113,11 +113,11 @@ def measure(
 
     with _one_thread():
         warm_up = ratio_of(float32, bfloat16)
-        if late():  # which no warming up explains
+        if late():  # far too slow for more rounds
             return Speedup([warm_up])
         found = Speedup([])
         while not (found.certain or len(found.ratios) >= MOST or (found.ratios and late())):
-            # Back and forth: whoever always went second would find a warmer machine.
+            # Alternate the order, so that neither format always runs on the warmer machine.
             order = (float32, bfloat16) if len(found.ratios) % 2 == 0 else (bfloat16, float32)
             found = Speedup([*found.ratios, ratio_of(*order)])
         return found

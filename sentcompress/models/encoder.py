@@ -14,7 +14,8 @@ from sentcompress.models.pooling import pool
 from sentcompress.models.text import TextSettings as TextSettings
 from sentcompress.models.text import token_ids
 
-# Characters. What the last word before the cut becomes may differ; so many tokens more than are kept must come before.
+# Longer texts, in characters, are cut before tokenization. The cut can change the tokens just before it, so the part
+# that is left must have _MARGIN more tokens than are kept.
 _LONG_TEXT = 2**18
 _MARGIN = 128
 
@@ -122,22 +123,22 @@ class Encoder(nn.Module):
         """Token ids of each text, special tokens included, cut at `max_length` or the model's maximum length.
 
         Raises:
-            InputError: if that leaves no room for a word, or the tokenizer can make nothing of a text.
+            InputError: if that leaves no room for a word, or the tokenizer fails.
         """
         limit, special = max_length or self.text.max_length, int(self.tokenizer.num_special_tokens_to_add())
         if limit <= special:
-            # The tokenizer would cut nothing off at all.
+            # The tokenizer would not truncate at all.
             raise InputError(
-                f"a text of at most {limit} tokens, {special} of them special ones, has no room for words",
-                f"a limit of more than {special} is needed: --max-length, or max_seq_length of the model",
+                f"the maximum length of {limit} tokens leaves no room for words: {special} are special tokens",
+                f"set --max-length, or max_seq_length of the model, to more than {special}",
             )
         prepared = [self._without_rest(self.text.prepare(text), limit) for text in texts]
         return token_ids(self.tokenizer, prepared, truncation=True, max_length=limit)
 
     def _without_rest(self, text: str, limit: int) -> str:
-        """The beginning of a text of megabytes, where it is sure to hold all tokens that are kept.
+        """The beginning of a very long text, if it is sure to contain all tokens that are kept; otherwise the text.
 
-        A tokenizer works through the whole of a text before it cuts, at a second and 100 MB for each megabyte.
+        A tokenizer processes the whole text before it truncates, at one second and 100 MB of memory per megabyte.
         """
         if len(text) <= _LONG_TEXT or self.tokenizer.truncation_side != "right":
             return text

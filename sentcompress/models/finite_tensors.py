@@ -1,4 +1,4 @@
-"""Whether tensors hold numbers alone: a model with NaN or infinity in it is neither written nor used."""
+"""Checks for NaN and infinity: a model that contains them is neither written nor used."""
 
 from __future__ import annotations
 
@@ -15,10 +15,10 @@ Tensors = Mapping[str, Tensor] | Mapping[str, npt.NDArray[np.floating]]
 
 
 def unsound(tensors: Tensors) -> str | None:
-    """The first tensor that holds NaN or infinity, as `name (3 of 100 values)`; None if all hold numbers alone."""
+    """The first tensor with NaN or infinity, as `name (3 of 100 values)`; None if all values are finite."""
     for name, tensor in tensors.items():
         values = torch.as_tensor(tensor)
-        # The sum is finite only if all values are, and takes a third of the time; it may also be too large itself.
+        # If the sum is finite, all values are; this takes a third of the time. The sum itself can also overflow.
         if values.sum().isfinite():
             continue
         bad = int(values.numel() - values.isfinite().sum())
@@ -28,6 +28,6 @@ def unsound(tensors: Tensors) -> str | None:
 
 
 def require_sound(tensors: Tensors, what: str, hint: str) -> None:
-    """Raise SentcompressError, with the tensor's name, if one of `what` holds NaN or infinity."""
+    """Raise SentcompressError, with the name of the tensor, if a tensor of `what` has NaN or infinity."""
     if found := unsound(tensors):
         raise SentcompressError(f"{what} has NaN or infinity in the tensor {found}", hint)

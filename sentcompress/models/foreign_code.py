@@ -1,9 +1,9 @@
-"""Python code that a model asks for: found in its files before any library reads them, and refused unless trusted.
+"""Models that ask to run Python code are detected before any library reads their files, and refused unless trusted.
 
-transformers runs code for a model that asks for it by `auto_map`, and fetches kernels that a configuration names. What
-asks for any of it is looked for in every file of settings, in all objects at any depth, with both of two equal keys,
-since readers differ in which of them counts. Chat templates (Jinja) are loaded with the tokenizer, but
-nothing here ever renders one. Pickled weights are opened as plain tensors only (`checkpoint`).
+transformers runs code of a model that has an `auto_map`, and fetches kernels that a configuration names. All settings
+files are searched for such keys, at any depth, and including repeated keys, since JSON readers differ in which one they
+use. Chat templates (Jinja) are loaded with the tokenizer but never rendered. Pickled weights are opened as plain
+tensors only (`tensors`).
 """
 
 from __future__ import annotations
@@ -17,9 +17,9 @@ from sentcompress.documents import read_json
 from sentcompress.errors import InputError
 from sentcompress.models.model_files import listed_modules, transformer_folder
 
-# Keys that ask for code wherever they stand, unless their value is null or false.
+# Keys that ask for code, at any depth, unless their value is null or false.
 ASKING = ("auto_map", "custom_generate", "trust_remote_code", "use_kernels", "kernel_config", "fusion_config")
-# Keys whose value may be the name of a kernel on the hub.
+# Keys whose value can be the name of a kernel on the hub.
 CHOOSING = (
     "attn_implementation",
     "_attn_implementation",
@@ -29,7 +29,7 @@ CHOOSING = (
     "_experts_implementation_internal",
 )
 BUILT_IN = ("eager", "sdpa", "flex_attention", "batched_mm", "grouped_mm")
-# The files that settings are read from, in any folder of the model. Others are tables of words, weights, or nobody's.
+# The settings files, in any folder of the model. All other files are vocabularies or weights, or are not read.
 SETTINGS = ("*config*.json", "special_tokens_map.json", "added_tokens.json", "modules.json")
 
 
@@ -37,12 +37,12 @@ def refuse_code(folder: Path, label: str, *, trusted: bool) -> None:
     """Refuse a model that asks to run code, unless the user trusts it.
 
     Args:
-        folder: of the model.
+        folder: the folder of the model.
         label: the name to show.
-        trusted: whether the user said so, on the command that loads the model.
+        trusted: whether the user trusts the code, by an option of the command that loads the model.
 
     Raises:
-        InputError: if it asks for that and is not trusted; or if one of its JSON files cannot be read.
+        InputError: if it asks to run code and is not trusted, or one of its JSON files cannot be read.
     """
     request = None if trusted else asks_for_code(folder)
     if request:
@@ -53,7 +53,7 @@ def refuse_code(folder: Path, label: str, *, trusted: bool) -> None:
 
 
 def asks_for_code(folder: Path) -> str | None:
-    """The place of a model's files that asks for code, None if there is no such place.
+    """The file and key that ask for code, as `config.json: auto_map`; None if there are none.
 
     Raises:
         InputError: if a JSON file cannot be read.
@@ -69,9 +69,9 @@ def asks_for_code(folder: Path) -> str | None:
 
 @contextmanager
 def nothing_fetched() -> Iterator[None]:
-    """While it is open, no hub is asked for anything: what a model is made of is in its folder.
+    """Block requests to the hub inside this context: everything a model needs is in its folder.
 
-    A second line behind `refuse_code`: a future release of transformers may know keys that are not in ASKING.
+    A second line of defence after `refuse_code`: future releases of transformers may have keys that are not in ASKING.
     """
     from huggingface_hub import constants
 
@@ -86,7 +86,7 @@ def nothing_fetched() -> Iterator[None]:
 def _settings_files(folder: Path) -> list[Path]:
     root = transformer_folder(folder)
     places = {folder, root, *(module.path for module in listed_modules(folder))}
-    # Some tokenizers are made of two others, each in a folder of its own below the transformer's.
+    # Some tokenizers consist of two others, each in its own folder inside the transformer's folder.
     places |= {path for path in root.glob("*") if path.is_dir()}
     return sorted({path for place in places for name in SETTINGS for path in place.glob(name) if path.is_file()})
 
@@ -100,6 +100,6 @@ def _collecting(pairs: list[tuple[str, Any]]) -> Callable[[list[tuple[str, Any]]
 
 
 def _is_built_in(value: Any) -> bool:
-    """Whether an implementation, or that of each part of a model, is one of transformers itself."""
+    """Whether an implementation, given for the model or for each of its parts, is built into transformers."""
     parts = value.values() if isinstance(value, dict) else (value,)
     return all(part is None or part in BUILT_IN for part in parts)

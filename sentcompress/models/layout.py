@@ -26,7 +26,7 @@ from sentcompress.models.token_weights import save_token_weights
 
 # What a plain checkpoint's vector is: `auto` follows the checkpoint's kind.
 POOLING_CHOICES = ("auto", "mean", "cls", "cls-mlp")
-UNSOUND_HINT = "nothing was written; was a model that it was made of damaged, or its training unstable?"
+UNSOUND_HINT = "nothing was written; was one of its source models damaged, or the training unstable?"
 
 
 def load_encoder(source: Source, *, pooling: str = "auto", trust_remote_code: bool = False) -> Encoder:
@@ -36,12 +36,12 @@ def load_encoder(source: Source, *, pooling: str = "auto", trust_remote_code: bo
         source: the folder, from `sources.resolve`.
         pooling: for folders without `modules.json`: `mean`, `cls`, `cls-mlp` (CLS, then the checkpoint's own
             Linear and Tanh, as SimCSE does) or `auto`: `cls-mlp` for names that contain "simcse", else `mean`.
-        trust_remote_code: whether code that comes with the model may run. Only the user can say so, on the command
-            that loads the model: no file is asked, neither of the model nor of a work directory.
+        trust_remote_code: whether the model may run its own code. Only the user can allow this, by an option of the
+            command that loads the model; no file of the model or of a work directory can.
 
     Raises:
-        InputError: if the model wants to run code and is not trusted, has a module that cannot be read, or files that
-            do not fit together, or if it gives no vectors.
+        InputError: if the model wants to run code and is not trusted, has an unsupported module or files that do not
+            fit together, or returns no usable vectors.
     """
     refuse_code(source.path, source.label, trusted=trust_remote_code)
     root = transformer_folder(source.path)
@@ -61,7 +61,7 @@ def load_encoder(source: Source, *, pooling: str = "auto", trust_remote_code: bo
 
 
 def read_back(folder: Path, *, trust_remote_code: bool) -> Encoder:
-    """Load what `save_encoder` wrote; the model may run code only where that was trusted when it was loaded first."""
+    """Load what `save_encoder` wrote; `trust_remote_code` as when the model was first loaded."""
     return load_encoder(locate(str(folder)), trust_remote_code=trust_remote_code)
 
 
@@ -78,7 +78,7 @@ def save_encoder(encoder: Encoder, folder: Path) -> None:
     """Write an encoder as a sentence-transformers folder, weights as safetensors (float32).
 
     Raises:
-        SentcompressError: if a weight is NaN or infinite; nothing is written then.
+        SentcompressError: if a weight is NaN or infinite; nothing is written in that case.
     """
     require_sound(encoder.state_dict(), "the model to be written", UNSOUND_HINT)
     hush_transformers()

@@ -1,4 +1,4 @@
-"""Errors of other libraries over what a model folder holds, told as the fault of that folder."""
+"""Errors of other libraries while they read a model folder, reported as faults of that folder."""
 
 from __future__ import annotations
 
@@ -11,22 +11,22 @@ from safetensors import SafetensorError
 from sentcompress.errors import InputError, SentcompressError
 from sentcompress.models.model_files import DAMAGED
 
-# What the Rust code of tokenizers raises where it panics: a BaseException that no module exports.
+# Raised if the Rust code of tokenizers panics: a BaseException that no module exports.
 PANIC = "PanicException"
 
 
 @contextmanager
 def reading(what: str, hint: str = DAMAGED) -> Iterator[None]:
-    """Report whatever a library raises over the content of a model folder as the fault of that folder.
+    """Turn any error that a library raises while it reads a model folder into an InputError about that folder.
 
-    SENTCOMPRESS_DEBUG=1 shows the library's own error.
+    SENTCOMPRESS_DEBUG=1 shows the original error.
 
     Args:
         what: the first half of the message, such as "all-MiniLM cannot be loaded".
-        hint: what to do about it.
+        hint: what the user can do about it.
 
     Raises:
-        InputError: in place of the library's error.
+        InputError: instead of the library's error.
     """
     try:
         yield
@@ -37,8 +37,8 @@ def reading(what: str, hint: str = DAMAGED) -> Iterator[None]:
             f"{what}: its weights are damaged: {first_line(error)}", "was the download or the copy complete?"
         ) from error
     except BaseException as error:
-        # Any class: tokenizers raises bare Exception, and transformers checks little, so that which error a wrong value
-        # ends in is an accident (AttributeError, IndexError, ZeroDivisionError, those of strict data classes).
+        # Any class: tokenizers raises bare Exception, and transformers validates little, so a wrong value can raise any
+        # error (AttributeError, IndexError, ZeroDivisionError, those of strict data classes).
         if not isinstance(error, Exception) and type(error).__name__ != PANIC:
             raise
         raise InputError(f"{what}: {first_line(error)}", hint) from error

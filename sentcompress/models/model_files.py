@@ -1,4 +1,4 @@
-"""What a model folder is made of: its modules, and the files of each that loading reads."""
+"""The structure of a model folder: its modules, and the files of each that are read on loading."""
 
 from __future__ import annotations
 
@@ -15,29 +15,29 @@ READABLE = ("Transformer", "WordWeights", "Pooling", "Dense", "Normalize", "Drop
 MODULES = "modules.json"
 ADAPTER = "adapter_config.json"
 SAFETENSORS = "model.safetensors"
-# As transformers looks for them: the first that is there is read, and no other.
+# In the order of transformers: only the first one that exists is read.
 WHOLE_WEIGHTS = (SAFETENSORS, "pytorch_model.bin")
-# The weights that one process of several wrote, which transformers reads before all others.
+# Weights saved by one of several processes; transformers prefers them to all others.
 DISTRIBUTED_WEIGHTS = "shard-*-model-*.safetensors"
 LFS_POINTER = b"version https://git-lfs"
 DAMAGED = "is the model folder complete and undamaged?"
-# File systems allow no more: bytes of a name, of a path.
+# Limits of file systems, in bytes.
 LONGEST_NAME, LONGEST_PATH = 255, 1024
 
 
 @dataclass(frozen=True)
 class Module:
-    """A module of a sentence-transformers folder: its kind, one of READABLE, and its own folder."""
+    """A module of a sentence-transformers model: its kind, one of READABLE, and its folder."""
 
     kind: str
     path: Path
 
 
 def listed_modules(folder: Path) -> list[Module]:
-    """The modules of a folder in their order; none where it has no `modules.json`.
+    """The modules of a folder, in order; an empty list if it has no `modules.json`.
 
     Raises:
-        InputError: if that file is not such a list, names a module that cannot be read, or one outside of the folder.
+        InputError: if that file is not a list of modules, or names an unsupported module or one outside the folder.
     """
     path = folder / MODULES
     if not path.exists():
@@ -47,7 +47,7 @@ def listed_modules(folder: Path) -> list[Module]:
         raise InputError(f"{path} is not a list of modules with type and path", "is it a sentence-transformers folder?")
     modules = [Module(_kind(folder, entry["type"]), _inside(folder, entry["path"])) for entry in listed]
     if [module.kind for module in modules].count("Transformer") != 1 or modules[0].kind != "Transformer":
-        raise InputError(f"{path} must name one Transformer module, the first one", "other models cannot be read here")
+        raise InputError(f"{path} must list one Transformer module, as the first", "other models are not supported")
     return modules
 
 
@@ -62,7 +62,7 @@ def transformer_folder(folder: Path) -> Path:
 
 
 def read_config(folder: Path) -> dict[str, Any]:
-    """The configuration of a transformer, from its own folder.
+    """The configuration of a transformer, read from its folder.
 
     Raises:
         InputError: if it is missing or damaged.
@@ -74,25 +74,25 @@ def read_config(folder: Path) -> dict[str, Any]:
 
 
 def whole_number(config: dict[str, Any], *names: str) -> int:
-    """The first of these settings that is a number above zero; 0 where none is."""
+    """The first of these settings that is a positive integer; 0 if none is."""
     found = (config.get(name) for name in names)
     return next((value for value in found if isinstance(value, int) and value > 0), 0)
 
 
 def weight_files(folder: Path) -> list[Path]:
-    """The files that hold the weights of a transformer or of another module: safetensors if there are any, else `.bin`.
+    """The weight files of a transformer or another module: safetensors if there are any, otherwise `.bin`.
 
     Raises:
-        InputError: if they are a kind that is not read here, or a file that they are spread over is missing.
+        InputError: if they are of an unsupported kind, or one of several files is missing.
     """
     if (folder / ADAPTER).exists():
         raise InputError(
-            f"{folder} holds an adapter ({ADAPTER}), which is not read here",
-            "merge it into the model's weights (PEFT: merge_and_unload), and remove that file",
+            f"{folder} holds an adapter ({ADAPTER}), which is not supported",
+            "merge it into the weights of the model (PEFT: merge_and_unload) and remove that file",
         )
     if any(folder.glob(DISTRIBUTED_WEIGHTS)):
         raise InputError(
-            f"{folder} holds the weights of a distributed training ({DISTRIBUTED_WEIGHTS})",
+            f"{folder} holds weights of a distributed training run ({DISTRIBUTED_WEIGHTS})",
             "save the model as model.safetensors",
         )
     for name in WHOLE_WEIGHTS:
@@ -104,26 +104,26 @@ def weight_files(folder: Path) -> list[Path]:
 
 
 def check_fetched(path: Path) -> None:
-    """Raise InputError if a file is the pointer that git-lfs leaves in its place."""
+    """Raise InputError if a file is only a git-lfs pointer."""
     with path.open("rb") as stream:
         if stream.read(len(LFS_POINTER)) == LFS_POINTER:
-            raise InputError(f"{path} is a pointer of git-lfs, not the file itself", "fetch it: git lfs pull")
+            raise InputError(f"{path} is a git-lfs pointer, not the file itself", "fetch it: git lfs pull")
 
 
 def check_inside(path: Path, folder: Path) -> None:
-    """Raise InputError if a file or folder of a model is a symbolic link that leads out of the model's folder.
+    """Raise InputError if a file or folder of a model is a symbolic link to a place outside the model folder.
 
-    A snapshot in the hub's cache is made of links into the `blobs` beside it.
+    Snapshots in the hub cache consist of links into the `blobs` folder next to them; these are allowed.
     """
     home = folder.resolve()
     homes = [home, home.parent.parent / "blobs"] if home.parent.name == "snapshots" else [home]
     try:
         real = path.resolve()
     except (OSError, RuntimeError):  # links in a circle
-        raise InputError(f"{path} leads nowhere", "copy all files of the model into its folder") from None
+        raise InputError(f"{path} cannot be resolved", "copy all files of the model into its folder") from None
     if not any(real.is_relative_to(one) for one in homes):
         raise InputError(
-            f"{path} leads out of the model folder, to {real}", "copy all files of the model into its folder"
+            f"{path} points outside the model folder, to {real}", "copy all files of the model into its folder"
         )
 
 
@@ -132,15 +132,15 @@ def _parts(folder: Path, index: str) -> list[Path]:
     names = listed.get("weight_map") if isinstance(listed, dict) else None
     files = set(names.values()) if isinstance(names, dict) and all(map(_is_name, names.values())) else set()
     if not files:
-        raise InputError(f"{folder / index} does not name files of this folder", "was the download complete?")
+        raise InputError(f"{folder / index} does not list files in this folder", "was the download complete?")
     for name in files:
         if not (folder / name).is_file():
-            raise InputError(f"{folder / name} is missing, which {index} names", "was the download complete?")
+            raise InputError(f"{folder / name} is missing; {index} lists it", "was the download complete?")
     return sorted(folder / name for name in files)
 
 
 def _is_name(value: object) -> bool:
-    """Whether a value can be the name of a file in the folder itself."""
+    """Whether a value is the bare name of a file, without a folder."""
     if not isinstance(value, str) or value in ("", ".", ".."):
         return False
     return PurePath(value).name == value and _can_be_path(value)
@@ -152,18 +152,18 @@ def _is_entry(entry: object) -> bool:
 
 def _kind(folder: Path, name: str) -> str:
     package, _, kind = name.rpartition(".")
-    # The two schemas of sentence-transformers differ in the package names alone. Nothing is imported by this name.
+    # The two schemas of sentence-transformers differ only in the package names. The name is never imported.
     if kind not in READABLE or not package.startswith("sentence_transformers."):
-        raise InputError(f"{folder} has a module {name}", f"modules that can be read: {', '.join(READABLE)}")
+        raise InputError(f"{folder} has a module {name}", f"supported modules: {', '.join(READABLE)}")
     return kind
 
 
 def _inside(folder: Path, name: str) -> Path:
-    """The folder of a module."""
+    """The folder of a module; it must be inside the model folder."""
     path = PurePath(name)
     if path.is_absolute() or ".." in path.parts or not _can_be_path(name):
         raise InputError(
-            f"{folder / MODULES} names a module outside of the model folder: {name[:LONGEST_NAME]!r}",
+            f"{folder / MODULES} names a module outside the model folder: {name[:LONGEST_NAME]!r}",
             "copy all files of the model into its folder",
         )
     check_inside(folder / path, folder)

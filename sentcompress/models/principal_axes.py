@@ -59,7 +59,7 @@ class PrincipalAxes:
             InputError: see `whitening`.
         """
         weight = self.whitening() if whiten else self.axes
-        with np.errstate(over="ignore"):  # found when it is saved
+        with np.errstate(over="ignore"):  # checked when it is saved
             as_float32 = [np.asarray(a, dtype=np.float32) for a in (weight, self.mean, self.variances / self.total)]
         return Projection(*as_float32)
 
@@ -68,7 +68,7 @@ def principal_axes(pieces: Iterable[Floats], shape: tuple[int, int], dim: int) -
     """The first `dim` axes of the sample, which comes as [n, D] float64 at a time; `shape` is that of all of it.
 
     Raises:
-        InputError: if all vectors are the same, there is only one, or one of them holds NaN or infinity.
+        InputError: if all vectors are equal, there is only one, or one contains NaN or infinity.
     """
     if shape[0] < 2:
         raise InputError(f"{shape[0]} sentence has no variance", "use more sentences")
@@ -83,7 +83,7 @@ def principal_axes(pieces: Iterable[Floats], shape: tuple[int, int], dim: int) -
 def _looked_over(pieces: Iterable[Floats]) -> Iterator[Floats]:
     for piece in pieces:
         if not np.isfinite(piece).all():
-            raise InputError("the model gives vectors with NaN or infinity", "is the model damaged?")
+            raise InputError("the model returns vectors with NaN or infinity", "is the model damaged?")
         yield piece
 
 

@@ -34,7 +34,7 @@ class Projection:
     @property
     def bias(self) -> Array:
         """[d]."""
-        with np.errstate(over="ignore", invalid="ignore"):  # found when it is saved
+        with np.errstate(over="ignore", invalid="ignore"):  # checked when it is saved
             return np.asarray(-self.weight @ self.mean, dtype=np.float32)
 
     def apply(self, vectors: Array) -> Array:
@@ -49,7 +49,7 @@ class Projection:
         """Write weight, bias, mean and explained_variance_ratio as safetensors, float32.
 
         Raises:
-            SentcompressError: if one of them holds NaN or infinity in float32; nothing is written then.
+            SentcompressError: if one of them has NaN or infinity in float32; nothing is written in that case.
         """
         tensors = {
             "weight": self.weight,

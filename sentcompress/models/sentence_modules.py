@@ -27,7 +27,7 @@ POOLING_KEYS = {
     "weightedmean": "pooling_mode_weightedmean_tokens",
     "lasttoken": "pooling_mode_lasttoken",
 }
-# What a Dense layer must read and write, where it says so.
+# The only input and output that a Dense layer can name.
 SENTENCE = "sentence_embedding"
 
 
@@ -42,7 +42,7 @@ class SentenceModules:
 
 
 def plain_modules(label: str, pooling: str, simcse_head: Dense | None) -> SentenceModules:
-    """What follows the transformer of a folder without a list of modules.
+    """What follows the transformer of a model without `modules.json`.
 
     Args:
         label: the name of the model.
@@ -50,7 +50,7 @@ def plain_modules(label: str, pooling: str, simcse_head: Dense | None) -> Senten
         simcse_head: the trained head of a SimCSE checkpoint.
 
     Raises:
-        InputError: if that head is asked for, and there is none.
+        InputError: if that head is requested but does not exist.
     """
     if pooling == "auto":
         pooling = "cls-mlp" if _named_simcse(label) and simcse_head is not None else "mean"
@@ -62,20 +62,20 @@ def plain_modules(label: str, pooling: str, simcse_head: Dense | None) -> Senten
 
 
 def _named_simcse(label: str) -> bool:
-    """By the model's own name, or that of its folder in the hub's cache; folders above may be called anything."""
+    """Whether the name of the model, or of its folder in the hub cache, contains "simcse"."""
     *above, name = Path(label).parts
     return any("simcse" in part.lower() for part in [name, *(p for p in above if p.startswith("models--"))])
 
 
 def read_modules(folder: Path, tokens: int) -> SentenceModules | None:
-    """What follows the transformer of a folder; None where it has no list of modules.
+    """What follows the transformer of a model; None if it has no `modules.json`.
 
     Args:
-        folder: of the whole model.
-        tokens: how many its tokenizer has.
+        folder: the folder of the model.
+        tokens: the size of its vocabulary.
 
     Raises:
-        InputError: if a module cannot be read, or they are in an order that is not possible here.
+        InputError: if a module cannot be read, or the order of the modules is not supported.
     """
     modes: list[str] = []
     dense: list[Dense] = []
@@ -136,7 +136,7 @@ def _load_dense(folder: Path) -> Dense:
     if found != given:
         raise InputError(
             f"{folder}: the weights of the Dense layer have the shape {found}, its configuration says {given}",
-            "is the configuration that of these weights?",
+            "does the configuration belong to these weights?",
         )
     with reading(f"the weights of {folder} cannot be read"):
         layer = Dense(*reversed(given), bias=config.get("bias", True), activation=activation)

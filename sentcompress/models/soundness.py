@@ -1,4 +1,4 @@
-"""Whether a model that was loaded can be used: its numbers, widths and tokens, and one text through it."""
+"""Checks of a loaded model: finite weights, matching widths and vocabulary, and the vector of a short text."""
 
 from __future__ import annotations
 
@@ -9,21 +9,21 @@ from sentcompress.models.encoder import Encoder
 from sentcompress.models.finite_tensors import unsound
 from sentcompress.models.library_errors import reading
 
-# What a model is tried with.
+# The text that a model is tried with.
 TRIAL = "a word"
-DAMAGED = "is it damaged, or saved from a training that failed?"
+DAMAGED = "is the model damaged, or was its training unstable?"
 
 
 def check_sound(encoder: Encoder, label: str) -> None:
-    """Refuse a model that could give no vectors, or none of numbers.
+    """Refuse a model that cannot compute finite vectors.
 
     Args:
         encoder: on the CPU, in eval mode.
         label: the name to show.
 
     Raises:
-        InputError: if it has a weight that is NaN or infinite, parts that do not fit together, tokens that its table
-            does not have; or if a short text does not get a vector.
+        InputError: if a weight is NaN or infinite, parts do not fit together, tokens are missing from the embedding
+            table, or a short text does not get a finite vector.
     """
     _check_numbers(encoder, label)
     with reading(f"{label} cannot be used"), torch.inference_mode():
@@ -32,9 +32,9 @@ def check_sound(encoder: Encoder, label: str) -> None:
         ids = torch.tensor(encoder.tokenize([TRIAL]))
         vector = encoder(ids, torch.ones_like(ids))
     if vector.shape != (1, encoder.dimension):
-        raise InputError(f"{label} gives something of the shape {tuple(vector.shape)}, not one vector a text", DAMAGED)
+        raise InputError(f"{label} returns the shape {tuple(vector.shape)}, not one vector per text", DAMAGED)
     if not torch.isfinite(vector).all():
-        raise InputError(f"{label} gives a vector with NaN or infinite values", DAMAGED)
+        raise InputError(f"{label} returns a vector with NaN or infinite values", DAMAGED)
 
 
 def _check_numbers(encoder: Encoder, label: str) -> None:
@@ -49,7 +49,7 @@ def _check_widths(encoder: Encoder, label: str) -> None:
             raise InputError(
                 f"{label} has a Dense layer for {layer.linear.in_features} dimensions after {before}, which gives "
                 f"{width}",
-                "are its modules those of one model?",
+                "do its modules belong to the same model?",
             )
         width, before = layer.linear.out_features, "another one"
 
@@ -60,6 +60,6 @@ def _check_tokens(encoder: Encoder, label: str) -> None:
     numbers = [*vocabulary.values(), int(encoder.tokenizer.pad_token_id or 0), *encoder.tokenize([TRIAL])[0]]
     if not 0 <= min(numbers) <= max(numbers) < rows:
         raise InputError(
-            f"the tokenizer of {label} has the token {max(numbers)}, and the model a table of {rows} tokens",
-            "are the tokenizer and the weights of one model?",
+            f"the tokenizer of {label} has the token id {max(numbers)}, but the model has only {rows} embeddings",
+            "do the tokenizer and the weights belong to the same model?",
         )

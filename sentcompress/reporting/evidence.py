@@ -123,7 +123,7 @@ def _made_here(reference: str) -> bool:
 
 
 def gather(work: WorkDirectory) -> Evidence:
-    """Read a work directory. What is damaged is left out, and named with the reason."""
+    """Read a work directory. Damaged artifacts are left out, and listed with the reason."""
     left_out: dict[str, str] = {}
     students = list(_read(work, "students", _student, left_out))
     evaluations = []
@@ -147,7 +147,7 @@ def gather(work: WorkDirectory) -> Evidence:
 def _read(
     work: WorkDirectory, kind: str, read: Callable[[Artifact], Found], left_out: dict[str, str]
 ) -> Iterator[Found]:
-    """What can be read of the artifacts of a kind; why the others cannot goes to `left_out`, by reference."""
+    """The readable artifacts of a kind; for the others, the reason is added to `left_out`."""
     left_out |= {f"{kind}/{name}": why for name, why in work.damaged(kind).items()}
     for name in work.names(kind):
         try:
@@ -157,11 +157,11 @@ def _read(
 
 
 def _evaluation(artifact: Artifact) -> Artifact:
-    """An evaluation that says what it measured of which models."""
+    """Check that an evaluation says what it measured, and of which models."""
     roles = [artifact.facts.get(role) for role in ROLES if role in artifact.facts]
     named = all(isinstance(role, dict) and {"reference", "label"} <= role.keys() for role in roles)
     if not named or not isinstance(artifact.facts.get("evaluation"), str):
-        raise damaged(artifact, "its manifest does not say what was measured of which model")
+        raise damaged(artifact, "its manifest does not say what was measured, and of which model")
     return artifact
 
 

@@ -82,7 +82,7 @@ def _row(evidence: Evidence, facts: Mapping[str, Any], entry: Mapping[str, Any],
 
 
 def _interval(of: Mapping[str, Any], metric: str, asked: bool, *, plus: bool = False) -> str:
-    """Nothing where intervals were not asked for."""
+    """The interval as text; empty if intervals were not requested."""
     found = between(of.get(f"{metric}_interval"), signed=plus)
     return measured(found) if asked and of else found
 

@@ -19,7 +19,7 @@ DEFAULT_WORK = "work"
 
 
 def measuring(kind: str, model: str, work: Path | str | None) -> str:
-    """The command for an evaluation of this kind; without a work directory, for the usual one."""
+    """The command for an evaluation of this kind; `work=None` stands for the default work directory."""
     place = "" if work is None else f" --work {shell_word(work)}"
     return f"sentcompress {COMMANDS[kind].format(model=shell_word(model))}{place}"
 

@@ -23,7 +23,7 @@ COMMAND = "average"
 # Below this cosine between their weights, models hardly come from one start: a student and what a long second training
 # made of it have 0.9999, two trained from the same layers by different methods 0.98, from two starts 0.08.
 APART = 0.9
-# Beyond a weight of this size sums overflow; of a difference of models times a million, rounding is left.
+# Sums of larger weights overflow; a difference of models times a million is only rounding error.
 LARGEST_WEIGHT, LARGEST_SHARE = 1e12, 1e6
 
 
@@ -69,7 +69,7 @@ def run(params: Params, work: WorkDirectory, reporter: Reporter = SILENT) -> Art
 
     Raises:
         InputError: if a model cannot be found or loaded, or they differ in more than their weights.
-        SentcompressError: if the mean holds NaN or infinity; nothing is written then.
+        SentcompressError: if the average has NaN or infinity; nothing is written in that case.
     """
     params.check()
     models = [find_model(work, name, trust_remote_code=params.trust_remote_code) for name in params.inputs]

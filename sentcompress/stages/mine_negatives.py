@@ -36,7 +36,7 @@ STUDENT = "student"
 SIMILARITIES = ("cosine", "dot")
 # Kept only while mining.
 CORPUS, VECTORS = f"{SCAFFOLD}/corpus", f"{SCAFFOLD}/vectors.npy"
-# The inner product of two longer vectors may leave the range of float32.
+# The inner product of longer vectors can overflow float32.
 LONGEST_VECTOR = 1e18
 
 
@@ -118,7 +118,7 @@ def run(params: Params, work: WorkDirectory, reporter: Reporter = SILENT) -> Art
         try:
             return mining.run()
         except SentcompressError:
-            build.remove(SCAFFOLD)  # nothing that could go on: another model or other texts are another request
+            build.remove(SCAFFOLD)  # it cannot be resumed: with another model or other texts, the request differs
             raise
 
 
@@ -219,7 +219,7 @@ class _Mining:
                 raise InputError(
                     f"{self.source.label} cannot be searched: its vectors hold NaN or infinity, or are longer than "
                     f"{LONGEST_VECTOR:g}",
-                    "is it damaged?",
+                    "is the model damaged?",
                 )
             return vectors
         try:

@@ -39,11 +39,11 @@ class Row:
     """One artifact.
 
     Attributes:
-        state: fresh, stale, damaged, unknown, partial or running; `why` explains all but the first. Unknown: what it
-            was made from may not be read.
+        state: fresh, stale, damaged, unknown, partial or running; `why` explains all but the first. Unknown means that
+            a file needed to decide is not readable.
         gone: files and model folders that it was made from and that are not there any more.
         drift: libraries that had another version then: name -> "then -> now".
-        from_the_future: whether its date is still to come, so that it counts as the oldest of its kind.
+        from_the_future: whether its date is in the future, so that it counts as the oldest of its kind.
     """
 
     kind: str
@@ -60,11 +60,11 @@ class Row:
 
 @dataclass(frozen=True)
 class Params:
-    """What to look at.
+    """What to check.
 
     Attributes:
-        check_models: whether a teacher's files are still the same; its weights are read once.
-        verify: whether every file of every artifact still is what was written; all of them are read.
+        check_models: check whether the files of each teacher are unchanged; its weights are read once.
+        verify: check whether every file of every artifact is unchanged; all files are read.
     """
 
     check_models: bool = True
@@ -120,7 +120,7 @@ class Freshness:
                 if fault := self._change_of_input(reference, digest):
                     return "stale", fault
             except PermissionError as error:
-                unreadable = f"no permission to read {error.filename}"  # another input may still be known to differ
+                unreadable = f"no permission to read {error.filename}"  # another input may still turn out to be stale
         # Only then what is stale itself: the change that is nearest explains most.
         for reference in artifact.inputs:
             found = None if reference.startswith(OUTSIDE) else self._work.find(*reference.split("/", 1))
@@ -192,7 +192,7 @@ def _is_gone(reference: str) -> bool:
         Path(name).lstat()
     except (FileNotFoundError, NotADirectoryError):
         return kind in ("file", "model") and Path(name).is_absolute()
-    except OSError:  # it cannot be looked at; the state says why
+    except OSError:  # not accessible; the state says why
         pass
     return False
 
@@ -204,7 +204,7 @@ def _partial_row(work: WorkDirectory, kind: str, name: str) -> Row:
         try:
             size += path.stat().st_size if path.is_file() else 0
         except (FileNotFoundError, PermissionError):
-            continue  # it is being written, where files come and go, or by another user
+            continue  # it is being written now, or belongs to another user
     if is_being_written(work.path / kind / name):
         return Row(kind, name, "running", "is being written now", bytes=size)
     asked = read_request(folder)
@@ -212,7 +212,7 @@ def _partial_row(work: WorkDirectory, kind: str, name: str) -> Row:
     if not isinstance(command, str) or not isinstance(fingerprint, str):
         return Row(kind, name, "partial", f"interrupted; run {KINDS[kind].command} again to start over", bytes=size)
     if _finished_already(work, kind, name, fingerprint):
-        why = f"{command} --force was interrupted: with --force it goes on, without it is dropped"
+        why = f"{command} --force was interrupted; run it again with --force to resume, or without to discard it"
     else:
         why = f"interrupted; run {command} again to go on"
     return Row(kind, name, "partial", why, bytes=size)

@@ -16,15 +16,15 @@ from sentcompress.progress import SILENT, Reporter
 
 State = dict[str, Any]
 Weights = dict[str, dict[str, Tensor]]
-# Names the files of the newest checkpoint and their SHA-256; written after them, it is what makes them one.
+# Lists the files of the newest checkpoint with their SHA-256; written last, so that the checkpoint is complete.
 INDEX = "checkpoint.json"
 
 
 class Checkpoints:
     """`last-<step>.pt`, `best-<step>.pt` and INDEX in a folder of the build.
 
-    The files of a checkpoint have names of their own, and INDEX is replaced after they are on the disk: whenever the
-    process is killed, INDEX names files that are whole and belong together.
+    Each checkpoint has its own files, and INDEX is replaced only after they are on disk. Whenever the process is
+    killed, the files listed in INDEX are complete and belong together.
     """
 
     def __init__(self, build: Build, folder: str, reporter: Reporter = SILENT) -> None:
@@ -33,7 +33,7 @@ class Checkpoints:
         self._reporter = reporter
 
     def save(self, state: Mapping[str, Any], best: Weights | None, best_step: int | None, step: int) -> None:
-        """Write the state after `step`, and the best weights so far where these are newer than what is on the disk."""
+        """Write the state after `step`, and the best weights so far if they are not on disk yet."""
         named = {"last": self._write(f"last-{step}.pt", state)}
         if best is not None:
             named["best"] = self._write(f"best-{best_step}.pt", best)
@@ -45,7 +45,7 @@ class Checkpoints:
                 old.unlink()
 
     def _write(self, name: str, content: Mapping[str, Any]) -> dict[str, str]:
-        """The name and SHA-256 of a file of a checkpoint, written if it is not there yet."""
+        """Write a file of a checkpoint if it does not exist yet; return its name and SHA-256."""
         full = f"{self._folder}/{name}"
         if not self._build.has(full):
             with self._build.write(full) as path, path.open("wb") as stream:
@@ -53,7 +53,7 @@ class Checkpoints:
         return {"name": name, "sha256": file_digest(self._build.path / full)}
 
     def exist(self) -> bool:
-        """Whether there is a checkpoint to go on from."""
+        """Whether there is a checkpoint to resume from."""
         try:
             return self._files() is not None
         except InputError:
@@ -64,18 +64,18 @@ class Checkpoints:
         try:
             files = self._files()
         except InputError as error:
-            self._reporter.warn(f"the last checkpoint cannot be used, training starts again: {error.message}")
+            self._reporter.warn(f"the last checkpoint cannot be used, training starts over: {error.message}")
             files = None
         if files is None:
-            self._build.remove(self._folder)  # what a killed run wrote and had not named yet
+            self._build.remove(self._folder)  # files of a killed run that INDEX does not list
             return None
         return _read(files["last"]), _read(files["best"]) if "best" in files else None
 
     def _files(self) -> dict[str, Path] | None:
-        """The files of the newest checkpoint, `last` and perhaps `best`; None if there is none.
+        """The files of the newest checkpoint, `last` and possibly `best`; None if there is none.
 
         Raises:
-            InputError: if one is not there, or not as it was written.
+            InputError: if one is missing or damaged.
         """
         folder = self._build.path / self._folder
         if not (folder / INDEX).is_file():
@@ -85,17 +85,17 @@ class Checkpoints:
             files = {part: folder / name for part, (name, _) in named.items()}
             last = files["last"]
         except (AttributeError, KeyError, TypeError):
-            raise InputError(f"{folder / INDEX} does not name the files of a checkpoint") from None
+            raise InputError(f"{folder / INDEX} does not list the files of a checkpoint") from None
         for part, path in {"last": last, **files}.items():
             if path.parent != folder or not path.is_file():
                 raise InputError(f"{path} is missing")
             if file_digest(path) != named[part][1]:
-                raise InputError(f"{path} is damaged: its SHA-256 is not the one that was written down")
+                raise InputError(f"{path} is damaged: its SHA-256 differs")
         return files
 
 
 class _Remembering:
-    """A stream that keeps the error of the disk, which torch replaces by one of its own."""
+    """A stream that keeps the system's error, which torch replaces with one of its own."""
 
     def __init__(self, stream: BinaryIO) -> None:
         self._stream = stream
@@ -113,7 +113,7 @@ class _Remembering:
 
 
 def _save(content: Mapping[str, Any], stream: BinaryIO) -> None:
-    # Not by its path: torch would then write by itself, and forget which error the disk gave.
+    # Given a path, torch would write the file itself and lose the system's error.
     remembering = _Remembering(stream)
     try:
         torch.save(content, remembering)  # type: ignore[arg-type]

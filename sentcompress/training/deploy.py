@@ -45,12 +45,12 @@ def deploy(
 
     Args:
         chosen_by: the dev score that these weights were chosen by.
-        trust_remote_code: whether the user lets code that comes with the model run.
+        trust_remote_code: whether the user allows the model to run its own code.
 
     Raises:
-        TrainingError: if the folder does not give the vectors that were trained, or these are not those chosen, or
-            hold NaN or infinity.
-        SentcompressError: if a weight is NaN or infinite; nothing is written then.
+        TrainingError: if the saved model does not reproduce the trained vectors, these do not have the dev score by
+            which they were chosen, or they contain NaN or infinity.
+        SentcompressError: if a weight is NaN or infinite; nothing is written in that case.
     """
     whole = encoder.with_dense([*encoder.dense_layers, *_head(method)], normalize=encoder.normalize)
     expected = score_of(dev, lambda ids, mask: method.deploy(encoder.embed(ids, mask)), device)
@@ -62,7 +62,7 @@ def deploy(
     score = score_of(dev, watch, device)
     if not watch.finite:
         raise TrainingError(
-            "the saved student gives vectors with NaN or infinity", "try a lower --lr, or another start"
+            "the saved student returns vectors with NaN or infinity", "try a lower --lr or another starting model"
         )
     if not at_most(abs(score - expected), TOLERANCE):
         raise TrainingError(f"the saved student scores {score:.6f} where the trained one scored {expected:.6f}")

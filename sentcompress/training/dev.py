@@ -26,7 +26,7 @@ HELD_OUT_BATCH = 64
 
 
 def score_of(dev: Dev, vectors: Vectors, device: torch.device) -> float:
-    """The dev score; LOWEST where it is not a number, which would be neither above nor below any other."""
+    """The dev score; LOWEST instead of NaN or infinity, so that scores can be compared."""
     score = dev.score(vectors, device)
     return score if math.isfinite(score) else LOWEST
 
@@ -39,7 +39,7 @@ class Dev(Protocol):
         """What is measured, in words, for the record."""
 
     def score(self, vectors: Vectors, device: torch.device) -> float:
-        """The score of a function from token ids and mask, [B, T] each, to vectors [B, K]; NaN where it has none."""
+        """The score of a function from token ids and mask, [B, T] each, to vectors [B, K]; NaN if it is not defined."""
 
 
 @dataclass(frozen=True)

@@ -54,7 +54,7 @@ class Watch:
     """Keeps the first vectors that a dev score is taken of.
 
     Attributes:
-        finite: whether all vectors so far, kept or not, held numbers alone.
+        finite: whether all vectors so far, including those not kept, were finite.
     """
 
     def __init__(self, vectors: Vectors) -> None:

@@ -52,7 +52,7 @@ def embedding(sentences: Artifact, work: WorkDirectory) -> str:
 
 
 def find_teacher_of(vectors: Artifact) -> Source:
-    """The teacher that made the vectors; whether it may run code of its own is asked where it is loaded.
+    """The teacher that made the vectors. Whether it may run its own code is checked when it is loaded.
 
     Raises:
         InputError: if its files have changed since.

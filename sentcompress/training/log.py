@@ -17,7 +17,7 @@ class TrainingLog:
     def __init__(self, path: Path, size: int) -> None:
         """Open a log, dropping what was written after its first `size` bytes: those steps will be done again."""
         new = not path.exists()
-        # Not through a link that somebody else put there.
+        # Refuse to write through a symbolic link.
         descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC | os.O_NOFOLLOW, 0o666)
         self._stream = os.fdopen(descriptor, "ab")
         self._stream.truncate(size)
@@ -26,11 +26,11 @@ class TrainingLog:
 
     def write(self, values: Mapping[str, float | int | str | None]) -> None:
         shown = {key: round(value, 8) if isinstance(value, float) else value for key, value in values.items()}
-        # In their order: what stands between two of the keys are the terms of the loss.
+        # Keys are not sorted: readers find the loss terms by their position between two other keys.
         self._stream.write(json.dumps(finite(shown), allow_nan=False).encode() + b"\n")
 
     def size(self) -> int:
-        """Bytes written so far, all of them on the disk: a checkpoint may count on them after a power cut."""
+        """Bytes written so far, all synced to disk, so that a checkpoint can refer to them after a power cut."""
         self._stream.flush()
         os.fsync(self._stream.fileno())
         return self._stream.tell()

@@ -33,7 +33,7 @@ from sentcompress.training.window import Window
 
 # Steps between two looks at the numbers; on a GPU each look waits for the device.
 LOOK_EVERY = 10
-# Rows of the batch on which number formats are compared, by one thread.
+# Rows of the batch on which the number formats are timed, on one thread.
 TRIAL_ROWS = 16
 
 
@@ -92,10 +92,10 @@ class Training:
 
         Raises:
             TrainingError: if the loss or a gradient is no longer a number. The last good checkpoint stays.
-            SentcompressError: if a weight is NaN or infinite before there was any training.
+            SentcompressError: if a weight is NaN or infinite before training.
         """
         settings, progress = self.settings, self.progress
-        require_sound(self.encoder.state_dict(), "the model to be trained", "is it damaged?")
+        require_sound(self.encoder.state_dict(), "the model to be trained", "is the model damaged?")
         model = nn.ModuleDict({"encoder": self.encoder, "method": self.method}).to(self.device)
         set_dropout(self.encoder, settings.dropout)
         optimizer = make_optimizer(model, settings)

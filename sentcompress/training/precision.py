@@ -38,7 +38,7 @@ def choose_dtype(asked: str, device: torch.device, transformer: Any, forward: Ca
         asked: `auto` or the answer itself.
         transformer: what `forward` runs.
         forward: a forward pass over some sentences, for the measurement on a CPU: some machines are faster with
-            bfloat16, on others it is many times slower. One thread has to do it, several times over.
+            bfloat16, on others it is many times slower. It runs several times, on one thread.
     """
     if asked != "auto":
         return asked, "asked for"

@@ -34,7 +34,7 @@ LOG = "log.jsonl"
 STATE = f"{SCAFFOLD}/state"
 CHECKPOINTS = f"{STATE}/checkpoints"
 BEST = f"{SCAFFOLD}/best"
-# The record of a training that is over, and the digests of what it made.
+# The facts of a completed training run, and the digests of its files.
 OUTCOME = f"{SCAFFOLD}/outcome.json"
 
 
@@ -70,7 +70,7 @@ def number_field(numbers: Rows) -> RowField:
 class Session:
     """A training run with everything it needs but the data.
 
-    `trust_remote_code`: whether the user lets code that comes with the model run, when it is read back.
+    `trust_remote_code`: whether the user allows the model to run its own code when it is read back.
     """
 
     encoder: Encoder
@@ -121,7 +121,7 @@ class Session:
             try:
                 self._deploy(BEST, training.dev, training.progress.best_score)
             except SentcompressError:
-                raise error from None  # the best weights so far are of no use either
+                raise error from None  # the best weights so far are not usable either
             folder = self.build.path / BEST
             kept = (
                 f"the best weights so far are the model folder {folder}; a new run under another --name leaves it there"
@@ -172,16 +172,16 @@ class Session:
         }
 
     def finish(self, facts: Mapping[str, Any]) -> Artifact:
-        """Write down what the training came to, and finish the artifact."""
+        """Record the outcome of the training, and finish the artifact."""
         with self.build.write(OUTCOME) as path:
             path.write_text(to_json({"facts": facts, "files": _digests(self.build)}) + "\n", encoding="utf-8")
         return self.build.finish(facts)
 
 
 def finish_trained(build: Build, reporter: Reporter) -> Artifact | None:
-    """Finish a build that was interrupted after its training; None where there is training left to do.
+    """Finish a build that was interrupted after training was complete; None if training has to continue.
 
-    The model is there, whole, with its record: neither checkpoints nor the inputs are needed any more.
+    The complete model and its facts are already saved, so neither checkpoints nor inputs are needed.
     """
     if not build.has(OUTCOME):
         return None
@@ -191,13 +191,13 @@ def finish_trained(build: Build, reporter: Reporter) -> Artifact | None:
     except (InputError, KeyError, TypeError):
         whole = False
     if not whole:
-        reporter.warn(f"the model in {build.path} is not what the training left there; it is made again")
+        reporter.warn(f"the model in {build.path} was changed after training; it will be rebuilt")
         return None
     return build.finish(outcome["facts"])
 
 
 def _digests(build: Build) -> dict[str, str]:
-    """What the training leaves: the model and the log."""
+    """SHA-256 of the files that training produces: the model and the log."""
     paths = [build.path / LOG, *sorted((build.path / MODEL_FOLDER).rglob("*"))]
     return {str(path.relative_to(build.path)): file_digest(path) for path in paths if path.is_file()}
 

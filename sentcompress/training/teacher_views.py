@@ -57,7 +57,7 @@ def supply(
         domains: [N] of each row of the sentence table.
         tensors: what `Shapes` carries already.
         input_layer: for "inputs".
-        trust_remote_code: whether the user lets code that comes with the teacher run.
+        trust_remote_code: whether the user allows the teacher to run its own code.
 
     Raises:
         MissingArtifactError: if the vectors hold no states of layers and the method needs them.
@@ -111,8 +111,8 @@ def teacher_in_loop(vectors: Artifact, student: Encoder, *, trust_remote_code: b
     """The teacher that made the vectors, for a student that reads its tokens.
 
     Raises:
-        InputError: if the student has tokens that the teacher does not know, or the teacher is another by now, or wants
-            to run code and is not trusted.
+        InputError: if the student has tokens that the teacher does not know, the teacher has changed, or it wants to
+            run code and is not trusted.
     """
     source = find_teacher_of(vectors)
     asked = vectors.parameters

@@ -59,11 +59,11 @@ def build_token_cache(build: Build, folder: str, table: Table, tokenize: Tokeniz
 
 
 def _is_whole(folder: Path, shard: int, rows: int) -> bool:
-    """Whether both arrays of a shard are there and fit together."""
+    """Whether both arrays of a shard exist and fit together."""
     try:
         lengths = np.load(folder / f"{shard:05d}.lengths.npy")
         flat = np.load(folder / f"{shard:05d}.tokens.npy", mmap_mode="r")
-    except (FileNotFoundError, ValueError, EOFError):  # the last two: cut short, or no array at all
+    except (FileNotFoundError, ValueError, EOFError):  # the last two: truncated, or not an array
         return False
     return bool(lengths.shape == (rows,) and flat.shape == (int(lengths.sum()),))
 

@@ -45,11 +45,11 @@ class Window:
         return self._norms is not None and float(self._norms) == 0.0
 
     def state(self) -> dict[str, Any]:
-        """What a checkpoint holds of it, so that the next look covers the same steps after a resume."""
+        """The state for a checkpoint, so that the next report covers the same steps after a resume."""
         return dict(vars(self))
 
     def restore(self, state: Mapping[str, Any], device: torch.device) -> None:
-        """Go on from what `state` returned."""
+        """Restore what `state` returned."""
         tensors = {name: total.to(device) for name, total in state["_terms"].items()}
         sums = {name: total.to(device) for name, total in state.items() if isinstance(total, Tensor)}
         vars(self).update({**state, **sums, "_terms": tensors})

@@ -1,4 +1,4 @@
-"""A full disk, a limit on file sizes, and missing permissions, as the command line tells them."""
+"""How the command line reports a full disk, a limit on file sizes, and missing permissions."""
 
 from __future__ import annotations
 
@@ -100,13 +100,13 @@ def test_saved_arrays_are_numpys(array: np.ndarray, tmp_path: Path) -> None:
         "100000 requested and 2484 written",
     ],
 )
-def test_where_the_reason_is_lost_the_limit_tells(text: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_without_a_reason_the_file_size_limit_decides(text: str, monkeypatch: pytest.MonkeyPatch) -> None:
     assert explain(RuntimeError(text)) == FULL
     monkeypatch.setattr(resource, "getrlimit", lambda _: (4096, 4096))
     assert explain(RuntimeError(text))[1] == LIMIT_HINT
 
 
-def test_an_earlier_error_about_permissions_explains_nothing() -> None:
+def test_an_earlier_permission_error_is_not_reported() -> None:
     error = ValueError("another thing")
     error.__context__ = PermissionError(errno.EACCES, "Permission denied", "/x")
     assert "ValueError" in explain(error)[0]
@@ -137,7 +137,7 @@ def test_a_limit_on_file_sizes_is_told(
     code, err = sentcompress([*words, "--work", work], limited(size))
     assert code == 1, err
     lines = [line for line in err.splitlines() if line.startswith(("error:", "help:"))]
-    assert lines[0].startswith("error: too large a file for this disk or for your limits")
+    assert lines[0].startswith("error: the file is too large for this disk or for your limits")
     assert lines[1] == f"help:  {LIMIT_HINT}"
     assert not list(tmp_path.rglob(".*.tmp"))
 
@@ -224,7 +224,7 @@ def test_reading_and_writing_are_told_apart(theirs: Path, tmp_path: Path) -> Non
     said = as_nobody([*encode, theirs / "work" / "x.npy"], tmp_path / "said")
     assert said[0] == 1
     assert "error: no permission to write " in said[1]
-    assert "help:  choose a folder you may write to" in said[1]
+    assert "help:  choose a folder that you can write to" in said[1]
     for closed in (model / "model.safetensors", model):
         before = closed.stat().st_mode
         closed.chmod(0o600)

@@ -133,7 +133,7 @@ def test_labels_in_a_report(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("finished_at", ["yesterday", "2026-01-01", "2026-01-01T00:00:00", ""])
-def test_a_date_that_is_none_is_no_defect(finished_at: str, tmp_path: Path) -> None:
+def test_an_artifact_with_an_invalid_date_is_rebuilt(finished_at: str, tmp_path: Path) -> None:
     (tmp_path / "x.txt").write_text("".join(f"sentence number {i}\n" for i in range(20)))
     lines_of(["augment", "x.txt", "--wordnet", "0", "--work", "w"], tmp_path, 0)
     manifest = tmp_path / "w" / "sentences" / "main" / "manifest.json"

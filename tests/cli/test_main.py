@@ -154,24 +154,24 @@ UNFORESEEN: list[tuple[Exception, str]] = [
     (Exception("Error while serializing: I/O error: No space left on device (os error 28)"), FULL),
     (
         OSError(errno.EFBIG, "File too large", "big.npy"),
-        "error: too large a file for this disk",
+        "error: the file is too large for this disk",
     ),
-    (Exception("I/O error: File too large (os error 27)"), "error: too large a file for this disk"),
+    (Exception("I/O error: File too large (os error 27)"), "error: the file is too large for this disk"),
     (PermissionError(errno.EACCES, "Permission denied", "/their/file"), "error: no permission to write /their/file\n"),
     (OSError(errno.EROFS, "Read-only file system", "/cdrom/x"), "error: no permission to write /cdrom/x\n"),
     (
         FileNotFoundError(errno.ENOENT, "No such file or directory", "gone"),
-        "error: No such file or directory: gone\nhelp:  what was finished is kept",
+        "error: No such file or directory: gone\nhelp:  fix the cause",
     ),
     (
         OSError(errno.EIO, "Input/output error", "x.npy"),
-        "error: the disk could not read or write: Input/output error: x.npy\nhelp:  check the disk",
+        "error: the disk failed to read or write: Input/output error: x.npy\nhelp:  check the disk",
     ),
     (
         Exception("Input/output error (os error 5)"),
-        "error: the disk could not read or write: Input/output error (os error 5)\nhelp:  check the disk",
+        "error: the disk failed to read or write: Input/output error (os error 5)\nhelp:  check the disk",
     ),
-    (Exception("Too many open files (os error 24)"), "error: Too many open files (os error 24)\nhelp:  what was"),
+    (Exception("Too many open files (os error 24)"), "error: Too many open files (os error 24)\nhelp:  fix the cause"),
     (MemoryError(), "error: out of memory: MemoryError\nhelp:  use a smaller --batch-size"),
     (RuntimeError("DefaultCPUAllocator: can't allocate memory: you tried"), "error: out of memory"),
     (ValueError("first line\nsecond line"), "error: ValueError: first line\nhelp:  this is a defect of sentcompress"),
@@ -297,7 +297,7 @@ def test_a_limit_on_file_sizes_is_told(work: Path) -> None:
     done = sentcompress(["fit-pca", "--work", str(work)], stdout=subprocess.DEVNULL, preexec_fn=limit)
     assert done.returncode == 1
     assert "Traceback" not in done.stderr
-    assert "too large a file" in done.stderr
+    assert "too large for this disk" in done.stderr
     assert WorkDirectory(work).names("projections") == []
 
 

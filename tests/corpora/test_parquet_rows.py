@@ -33,7 +33,7 @@ def test_a_dictionary_of_large_values_takes_little_memory(tmp_path: Path, store_
     path = write(tmp_path, {"text": column}, compression="zstd", store_schema=store_schema)
     cost = cost_of_reading(path)
     assert path.stat().st_size < 2000
-    assert cost.message == f"{path} unpacks to more than 64 MiB and 200 times its size"
+    assert cost.message == f"{path} decompresses to more than 64 MiB and 200 times its size"
     assert cost.memory < 800
     assert cost.seconds < 20
 
@@ -68,7 +68,7 @@ def test_millions_of_rows_in_a_tiny_file_are_refused(tmp_path: Path) -> None:
     path = write(tmp_path, {"text": dictionary_of(["a"], np.zeros(16_000_000, np.int32))})
     assert path.stat().st_size < 100_000
     cost = cost_of_reading(path)
-    assert cost.message == f"{path} unpacks to more than 1000000 rows, and more rows than it has bytes"
+    assert cost.message == f"{path} decompresses to more than 1000000 rows, and more rows than it has bytes"
     assert cost.memory < 300
 
 

@@ -107,5 +107,5 @@ def test_a_row_without_float32_values_is_named_by_its_text(tmp_path: Path, value
     path = write(tmp_path, ["one", "two"])
     np.save(path, np.array([[1.0, 2.0], [value, 3.0]]))
     assert VectorFile(path).rows(["one"]).tolist() == [[1, 2]]
-    with pytest.raises(InputError, match=r"1 of 2 vectors hold values that are no numbers, .* 'two'"):
+    with pytest.raises(InputError, match=r"1 of 2 vectors hold NaN or infinity, .* 'two'"):
         VectorFile(path).rows(["one", "two"])

@@ -1,4 +1,4 @@
-"""Which number format the trial picks, from timings that are made up: nothing here depends on the machine."""
+"""Which number format the trial picks, with simulated timings that do not depend on the machine."""
 
 from __future__ import annotations
 
@@ -56,7 +56,7 @@ def test_the_wall_clock_of_a_busy_machine_decides_nothing() -> None:
     assert (found.dtype, found.ratio) == ("bfloat16", pytest.approx(2.0))
 
 
-def test_doubt_is_told_and_ends() -> None:
+def test_an_uncertain_trial_ends_and_says_so() -> None:
     found = Machine(lambda dtype, turn: 0.01 if dtype == "float32" else (0.005, 0.02)[turn // 2 % 2]).trial()
     assert len(found.ratios) == MOST
     assert not found.certain

@@ -101,7 +101,7 @@ def test_what_lies_outside_is_refused(change: str, folder: Path, tmp_path: Path)
         (folder / DENSE).mkdir()
         for path in outside.iterdir():
             (folder / DENSE / path.name).symlink_to(path)
-    with pytest.raises(InputError, match=r"outside of the model folder|leads out of the model folder") as caught:
+    with pytest.raises(InputError, match="outside the model folder") as caught:
         resolve(str(folder))
     assert caught.value.hint == "copy all files of the model into its folder"
 
@@ -112,7 +112,7 @@ def test_a_link_to_a_file_outside_is_refused(name: str, folder: Path, tmp_path: 
     if (folder / name).exists():
         (folder / name).rename(tmp_path / "other")
     (folder / name).symlink_to(tmp_path / "other")
-    with pytest.raises(InputError, match=f"{name} leads out of the model folder"):
+    with pytest.raises(InputError, match=f"{name} points outside the model folder"):
         resolve(str(folder))
 
 
@@ -128,7 +128,7 @@ def test_links_in_a_circle_lead_nowhere(folder: Path) -> None:
     shutil.rmtree(folder / DENSE)
     (folder / DENSE).symlink_to(folder / "second")
     (folder / "second").symlink_to(folder / DENSE)
-    with pytest.raises(InputError, match="leads nowhere"):
+    with pytest.raises(InputError, match="cannot be resolved"):
         resolve(str(folder))
 
 
@@ -140,7 +140,7 @@ def test_a_packages_links_are_followed(folder: Path, tmp_path: Path) -> None:
             target = linked / path.relative_to(folder)
             target.parent.mkdir(parents=True, exist_ok=True)
             target.symlink_to(path)
-    with pytest.raises(InputError, match="leads out of the model folder"):
+    with pytest.raises(InputError, match="points outside the model folder"):
         resolve(str(linked))
     assert sources._folder(linked, "embedded", links=True).digest == resolve(str(folder)).digest
 
@@ -174,7 +174,7 @@ def test_a_hubs_model_comes_with_modules_far_down(
     # A link of the snapshot that leads elsewhere was not made by the hub's client.
     (source.path / "config.json").unlink()
     (source.path / "config.json").symlink_to(folder / "config.json")
-    with pytest.raises(InputError, match=r"config\.json leads out of the model folder"):
+    with pytest.raises(InputError, match=r"config\.json points outside the model folder"):
         locate(str(source.path))
 
 
@@ -225,11 +225,11 @@ def test_weights_in_several_files(weights: str, folder: Path, tmp_path: Path) ->
     second.write_bytes(second.read_bytes()[:-4] + b"\x00\x00\x00\x01")
     assert resolve(str(folder)).digest != digest
     second.rename(tmp_path / "outside")
-    with pytest.raises(InputError, match=f"{second.name} is missing, which {index.name} names"):
+    with pytest.raises(InputError, match=f"{second.name} is missing; {index.name} lists it"):
         resolve(str(folder))
     for odd in ("../outside", str(tmp_path / "outside"), "", ".", "..", 3, None, "a\0b", "\ud800", "x" * 300):
         index.write_text(json.dumps({"weight_map": parts | {names[-1]: odd}}))
-        with pytest.raises(InputError, match="does not name files of this folder"):
+        with pytest.raises(InputError, match="does not list files in this folder"):
             resolve(str(folder))
 
 
@@ -267,12 +267,12 @@ def test_a_vocabulary_elsewhere_is_refused(tiny_model: Path, tmp_path: Path) -> 
     before = json.loads(settings.read_text())
     for odd in ({"vocab_file": str(tmp_path / "tokenizer.1.0.0.json")}, {"merges_file": "../tokenizer.1.0.0.json"}):
         settings.write_text(json.dumps(before | odd))
-        with pytest.raises(InputError, match="leads out of the model folder"):
+        with pytest.raises(InputError, match="points outside the model folder"):
             load_encoder(resolve(str(folder)))
     (tmp_path / "tokenizer.1.0.0.json").rename(folder / "tokenizer.json")
     (tmp_path / "tokenizer.1.0.0.json").write_text("{}")
     settings.write_text(json.dumps(before | {"fast_tokenizer_files": ["../tokenizer.1.0.0.json"]}))
-    with pytest.raises(InputError, match="leads out of the model folder"):
+    with pytest.raises(InputError, match="points outside the model folder"):
         load_encoder(resolve(str(folder)))
     # Where it was made, on another machine.
     settings.write_text(json.dumps(before | {"vocab_file": "/root/nowhere/vocab.txt"}))

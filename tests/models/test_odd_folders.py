@@ -1,4 +1,4 @@
-"""Model folders with a fault: each is told as the fault of that folder, with what to do, and nothing else happens."""
+"""Faulty model folders: each ends in an error that names the folder and has a hint."""
 
 from __future__ import annotations
 
@@ -54,10 +54,10 @@ def change_tensors(path: Path, edit: Callable[[dict[str, torch.Tensor]], object]
         ({"num_hidden_layers": 10**9}, "num_hidden_layers cannot be 1000000000"),
         ({"num_hidden_layers": 50}, "lack .* tensors of its architecture"),
         ({"num_labels": 10**9}, "num_labels cannot be 1000000000"),
-        ({"hidden_size": 10**8}, "asks for [0-9]+ numbers, far more than its weights have"),
-        ({"vocab_size": 10**9}, "asks for [0-9]+ numbers, far more than its weights have"),
+        ({"hidden_size": 10**8}, "asks for [0-9]+ parameters, far more than its weight files have"),
+        ({"vocab_size": 10**9}, "asks for [0-9]+ parameters, far more than its weight files have"),
         ({"max_position_embeddings": 10**15}, "max_position_embeddings cannot be"),
-        ({"max_position_embeddings": 10**9}, "asks for [0-9]+ numbers, far more than its weights have"),
+        ({"max_position_embeddings": 10**9}, "asks for [0-9]+ parameters, far more than its weight files have"),
         ({"intermediate_size": -1}, "cannot be loaded"),
         ({"hidden_act": "nonsense"}, "cannot be loaded"),
         ({"hidden_act": []}, "cannot be loaded"),
@@ -123,7 +123,7 @@ def test_odd_settings_of_sentence_transformers(text: str, folder: Path) -> None:
 def test_a_prompt_that_is_no_text(folder: Path) -> None:
     path = folder / "config_sentence_transformers.json"
     path.write_text(json.dumps({"prompts": {"query": {"a": 1}}, "default_prompt_name": "query"}))
-    with pytest.raises(InputError, match="the prompt 'query' is not a text"):
+    with pytest.raises(InputError, match="the prompt 'query' is not a string"):
         load(folder)
 
 
@@ -137,14 +137,15 @@ def test_odd_settings_of_texts(text: str | bytes, folder: Path) -> None:
 @pytest.mark.parametrize("limit", [-5, 0, "x", 1.5, True, [3], {}])
 def test_odd_limits_of_texts(limit: Any, folder: Path) -> None:
     change(folder / "sentence_bert_config.json", max_seq_length=limit)
-    with pytest.raises(InputError, match="max_seq_length must be a whole number of at least 1"):
+    with pytest.raises(InputError, match="max_seq_length must be a positive integer"):
         load(folder)
 
 
 @pytest.mark.parametrize("limit", [1, 2])
 def test_a_limit_that_leaves_no_room_for_words(limit: int, folder: Path) -> None:
     change(folder / "sentence_bert_config.json", max_seq_length=limit)
-    with pytest.raises(InputError, match=f"at most {limit} tokens, 2 of them special ones, has no room for words"):
+    message = f"maximum length of {limit} tokens leaves no room for words: 2 are special tokens"
+    with pytest.raises(InputError, match=message):
         load(folder)
 
 
@@ -176,7 +177,7 @@ def test_tokens_beyond_the_table(folder: Path) -> None:
     inner = json.loads((folder / "tokenizer.json").read_text())
     inner["model"]["vocab"]["zebra"] = 900
     (folder / "tokenizer.json").write_text(json.dumps(inner))
-    with pytest.raises(InputError, match=r"has the token 900, and the model a table of \d+ tokens") as caught:
+    with pytest.raises(InputError, match=r"has the token id 900, but the model has only \d+ embeddings") as caught:
         load(folder)
     assert caught.value.hint
 
@@ -187,7 +188,7 @@ def test_a_special_token_beyond_the_table(folder: Path) -> None:
     inner["post_processor"] = {"type": "BertProcessing", "sep": ["[SEP]", 5000], "cls": ["[CLS]", 2]}
     change(folder / "tokenizer_config.json", tokenizer_class="PreTrainedTokenizerFast")
     (folder / "tokenizer.json").write_text(json.dumps(inner))
-    with pytest.raises(InputError, match="has the token 5000"):
+    with pytest.raises(InputError, match="has the token id 5000"):
         load(folder)
 
 
@@ -288,7 +289,7 @@ def test_vectors_that_are_not_numbers(folder: Path) -> None:
 
     change_tensors(folder / "3_Dense" / "model.safetensors", edit)
     change(folder / "3_Dense" / "config.json", activation_function="torch.nn.modules.linear.Identity")
-    with pytest.raises(InputError, match="gives a vector with NaN or infinite values"):
+    with pytest.raises(InputError, match="returns a vector with NaN or infinite values"):
         load(folder)
 
 

@@ -49,7 +49,7 @@ def test_a_pointer_of_git_lfs_is_recognised(name: str, folder: Path) -> None:
     (folder / "model.safetensors").unlink()
     pointer = "version https://git-lfs.github.com/spec/v1\noid sha256:53aa51\nsize 90868376\n"
     (folder / name).write_text(pointer)
-    with pytest.raises(InputError, match="pointer of git-lfs") as caught:
+    with pytest.raises(InputError, match="git-lfs pointer") as caught:
         resolve(str(folder))
     assert caught.value.hint == "fetch it: git lfs pull"
 

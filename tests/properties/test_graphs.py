@@ -222,7 +222,7 @@ def test_inputs_of_other_names_or_kinds_are_refused(copies: Folders) -> None:
         for node in model.graph.node:
             node.input[:] = ["mask" if name == "attention_mask" else name for name in node.input]
 
-    refused(changed(copies(), rename), "takes input_ids (tensor(int64)), mask (tensor(int64)) instead of")
+    refused(changed(copies(), rename), "expects input_ids (tensor(int64)), mask (tensor(int64)) instead of")
     extra = onnx.helper.make_tensor_value_info("token_type_ids", onnx.TensorProto.INT64, ["batch", "length"])
     refused(changed(copies(), lambda model: model.graph.input.append(extra)), "token_type_ids (tensor(int64)) instead")
 
@@ -230,9 +230,9 @@ def test_inputs_of_other_names_or_kinds_are_refused(copies: Folders) -> None:
 @pytest.mark.parametrize(
     ("kind", "shape", "why"),
     [
-        ("Shape", None, "gives int64 of shape [2]"),
-        ("Transpose", None, "gives float32 of shape [8, 2]"),
-        ("Flatten", 0, "gives float32 of shape [1, 16]"),
+        ("Shape", None, "returns int64 of shape [2]"),
+        ("Transpose", None, "returns float32 of shape [8, 2]"),
+        ("Flatten", 0, "returns float32 of shape [1, 16]"),
     ],
 )
 def test_outputs_that_are_not_a_vector_a_text_are_refused(
@@ -257,7 +257,7 @@ def test_weights_that_are_not_numbers_are_found_in_the_vectors(copies: Folders, 
             if array.dtype == np.float32 and array.ndim == 2:
                 tensor.CopyFrom(onnx.numpy_helper.from_array(np.full_like(array, value), tensor.name))
 
-    refused(changed(copies(), spoil), "gives vectors with NaN or infinity")
+    refused(changed(copies(), spoil), "returns vectors with NaN or infinity")
 
 
 def test_a_measurement_of_a_damaged_graph_is_refused_as_well(copies: Folders) -> None:

@@ -13,7 +13,7 @@ FORMATS: list[Callable[[float | None], str]] = [number, signed, share, times, am
 
 
 @pytest.mark.parametrize("form", FORMATS)
-def test_nothing_is_shown_of_what_was_not_measured_and_words_of_what_is_no_number(
+def test_missing_values_are_empty_and_nan_is_not_defined(
     form: Callable[[float | None], str],
 ) -> None:
     assert form(None) == ""

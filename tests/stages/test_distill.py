@@ -422,7 +422,7 @@ def test_a_finished_training_with_damage_is_told_and_trained_again(
     checkpoint.write_bytes(b"x")
     listener = Listener()
     finished = stage.run(asked, work, listener)
-    assert "is not what the training left there" in listener.warned[0]
+    assert "was changed after training" in listener.warned[0]
     assert checkpoint.name in listener.warned[1]
     assert stage.run(replace(asked, force=True), work).digest == finished.digest
 

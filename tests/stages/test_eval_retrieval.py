@@ -316,7 +316,7 @@ def test_zero_vectors_are_counted_and_numbers_that_are_none_refused(tmp_path: Pa
     ]
     assert facts["exact"]["model"]["mrr_at_10"] >= 75
     broken = write_vectors(tmp_path / "broken.npy", {**vectors, "b": [1.0, np.nan]})
-    with pytest.raises(InputError, match=r"broken\.npy: 1 of 2 vectors hold values that are no numbers"):
+    with pytest.raises(InputError, match=r"broken\.npy: 1 of 2 vectors hold NaN or infinity"):
         run(Params(path, model=broken, index=("flat",), rounds=1), WorkDirectory(tmp_path / "work"))
 
 

@@ -112,7 +112,7 @@ def test_vectors_from_a_file(tmp_path: Path, tasks: Path, sentences: list[str]) 
     assert facts["tasks"][0]["model"]["accuracy"] == 100  # the vectors say it all
     vectors[5] = np.nan
     np.save(tmp_path / "v.npy", vectors.astype(np.float32))
-    with pytest.raises(InputError, match="1 of 60 vectors hold values that are no numbers"):
+    with pytest.raises(InputError, match="1 of 60 vectors hold NaN or infinity"):
         run(params, WorkDirectory(tmp_path / "work"))
     np.save(tmp_path / "v.npy", (np.nan_to_num(vectors) * 1e37).astype(np.float32))
     with pytest.raises(InputError, match="MR cannot be scored: the model's vectors, or products of two, are too large"):

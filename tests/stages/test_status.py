@@ -178,7 +178,7 @@ def test_a_forced_build_that_was_interrupted_is_told_from_one_to_go_on_with(work
     found = [(row["state"], row["why"]) for row in run(Params(), work)]
     assert found == [
         ("fresh", ""),
-        ("partial", "distill --force was interrupted: with --force it goes on, without it is dropped"),
+        ("partial", "distill --force was interrupted; run it again with --force to resume, or without to discard it"),
     ]
 
 
@@ -197,10 +197,10 @@ def test_verify_reads_every_file(work: WorkDirectory, capfd: pytest.CaptureFixtu
     capfd.readouterr()
     assert _run(["status", "--verify", "--work", str(work.path)]) == 1
     printed = capfd.readouterr()
-    assert "data.txt is not what was written: its SHA-256 differs" in " ".join(printed.out.split())
+    assert "data.txt was changed: its SHA-256 differs" in " ".join(printed.out.split())
     assert printed.err.splitlines() == [
         "error: damaged: students/small",
-        "help:  run the commands that made them again with --force",
+        "help:  run their commands again with --force to rebuild them",
     ]
 
 
@@ -212,7 +212,7 @@ def test_a_date_that_is_still_to_come_is_told(work: WorkDirectory, capfd: pytest
     )
     assert run(Params(), work)[0]["from_the_future"]
     assert _run(["status", "--work", str(work.path)]) == 0
-    assert "dated 2099-01-01, which is still to come" in " ".join(capfd.readouterr().out.split())
+    assert "dated 2099-01-01, in the future" in " ".join(capfd.readouterr().out.split())
 
 
 def test_the_telling_facts_are_shown(work: WorkDirectory) -> None:

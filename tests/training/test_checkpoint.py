@@ -100,7 +100,7 @@ def assert_starts_again(build: Build, name: str) -> None:
     assert not checkpoints.exist()
     assert checkpoints.load() is None
     (warning,) = listener.warned
-    assert warning.startswith("the last checkpoint cannot be used, training starts again: ")
+    assert warning.startswith("the last checkpoint cannot be used, training starts over: ")
     assert name in warning
     # The rest of it does not get in the way of the new ones.
     assert not (build.path / FOLDER).exists()
@@ -111,7 +111,7 @@ def assert_starts_again(build: Build, name: str) -> None:
     assert found[0]["progress"] == {"step": 2}
 
 
-def test_files_that_no_index_names_are_nothing(build: Build) -> None:
+def test_files_not_listed_in_an_index_are_removed(build: Build) -> None:
     folder = saved(build)
     (folder / INDEX).unlink()
     listener = Listener()

@@ -75,7 +75,7 @@ def test_a_saved_student_that_gives_no_numbers_is_not_kept(
 
     monkeypatch.setattr(deploy, "read_back", read_back)
     monkeypatch.setattr(StsDev, "score", seeing_all)
-    with pytest.raises(TrainingError, match="gives vectors with NaN or infinity"):
+    with pytest.raises(TrainingError, match="returns vectors with NaN or infinity"):
         distill.run(distill.Params("mse", "teacher:2", dev=dev, numbers=numbers), work)
     assert not work.names("students")
 
