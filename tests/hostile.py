@@ -1,4 +1,4 @@
-"""Model folders that ask to run code of their own, in the ways that JSON allows to write that down."""
+"""Model folders that ask to run their own code, in all ways that JSON allows."""
 
 from __future__ import annotations
 

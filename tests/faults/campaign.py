@@ -1,4 +1,4 @@
-"""Many faults: chosen by a seed, carried out by workers, counted in a table.
+"""A campaign of many random trials, run by workers and counted in a table.
 
 PYTHONPATH=tests python -m faults.campaign --runs 10000 --seed 1 --jobs 2
 PYTHONPATH=tests python -m faults.campaign --trial '{"stage": ...}'      one of them again
@@ -25,7 +25,7 @@ from faults.trials import Trial, choose
 
 @dataclass
 class Result:
-    """What a campaign found."""
+    """The result of a campaign."""
 
     seed: int
     runs: int = 0
@@ -40,7 +40,7 @@ class Result:
     planted: dict[str, dict[str, int]] = field(default_factory=dict)
 
     def as_dict(self) -> dict[str, Any]:
-        """For a file."""
+        """The result as a JSON document."""
         by_stage: dict[str, dict[str, dict[str, int]]] = {}
         for (stage, kind, outcome), count in sorted(self.hits.items()):
             by_stage.setdefault(stage, {}).setdefault(kind, {})[outcome] = count
@@ -81,7 +81,7 @@ class Result:
         return "\n".join([*lines, self.totals()])
 
     def totals(self) -> str:
-        """All in one line."""
+        """A summary in one line."""
         return (
             f"seed {self.seed}: {self.runs:,} runs with {sum(self.hits.values()):,} faults at {len(self.places):,} of "
             f"{sum(self.operations.values()):,} operations in {self.seconds:.0f} s "
@@ -90,7 +90,7 @@ class Result:
 
 
 def run_campaign(pool: Pool, trials: Sequence[Trial], seed: int, minutes: float = 1e6, *, tell: bool = False) -> Result:
-    """Carry out the trials, at most for so many minutes."""
+    """Run the trials, for at most `minutes`."""
     result = Result(seed, operations={name: len(kinds) for name, kinds in pool.kinds.items()})
     begun = time.monotonic()
     for trial, answer in pool.run(iter(trials), begun + 60 * minutes):
@@ -131,10 +131,10 @@ def main() -> int:
     parser.add_argument("--seed", type=int, default=random.SystemRandom().randrange(10**6))
     parser.add_argument("--stages", default=",".join(quick), help=f"some of: {', '.join(names)}")
     parser.add_argument("--jobs", type=int, default=2)
-    parser.add_argument("--minutes", type=float, default=1e6, help="begin no run after so many minutes")
-    parser.add_argument("--planted", action="store_true", help="also see that the planted bugs are caught")
-    parser.add_argument("--trial", help="one trial, as a failed run prints it")
-    parser.add_argument("--json", type=Path, help="write the figures to this file")
+    parser.add_argument("--minutes", type=float, default=1e6, help="start no run after this many minutes")
+    parser.add_argument("--planted", action="store_true", help="also check that the planted bugs are caught")
+    parser.add_argument("--trial", help="run one trial, in the form that a failed run prints")
+    parser.add_argument("--json", type=Path, help="write the result to this file")
     asked = parser.parse_args()
     one = Trial.from_json(asked.trial) if asked.trial else None
     begun = time.monotonic()

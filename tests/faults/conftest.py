@@ -1,4 +1,4 @@
-"""One pool of workers for all the tests of faults: they take half a minute to run every stage unbroken."""
+"""One pool of workers for all fault tests: it takes half a minute to run every stage without faults."""
 
 from __future__ import annotations
 

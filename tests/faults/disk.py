@@ -1,4 +1,4 @@
-"""What a power cut may leave of a folder, from the operations that were carried out in it.
+"""The states that a power cut can leave of a folder, computed from the recorded operations.
 
 POSIX promises this much, and nothing else is assumed: the bytes of a file are durable after an fsync of that file;
 the entries of a folder (names made, moved and removed) after an fsync of that folder, whatever ext4 would add. A
@@ -68,14 +68,14 @@ class Disk:
                 self._follow(at, operation)
 
     def unlike(self) -> list[str]:
-        """Where the box is not what the operations have made of it: what was changed unseen."""
+        """Differences between the box and the recorded operations: changes that the shim missed."""
         nodes = {path: node for node, path in _walk(self._root, self._box)}
         found = [str(path) for path in nodes.keys() ^ set(self._box.rglob("*"))]
         clean = [(path, node) for path, node in nodes.items() if isinstance(node, File) and not node.dirty]
         return found + [str(path) for path, node in clean if path.exists() and path.read_bytes() != node.durable]
 
     def leave(self, state: str, rng: random.Random) -> None:
-        """Put what a power cut leaves in the place of what is in the box."""
+        """Replace the content of the box with what a power cut leaves of it."""
         kept = self._chosen(state, rng)
         left: dict[Folder, dict[str, Node]] = {}
         for change in filter(kept, self._changes):

@@ -1,4 +1,4 @@
-"""What must be true after a fault: bytes equal to those of the unbroken run, and errors that a user can act on."""
+"""The checks after a fault: the same bytes as in an uninterrupted run, and errors that a user can act on."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ def differences(tree: Tree, expected: Tree) -> list[str]:
 
 
 def faults_of_artifact(box: Path, makes: str) -> tuple[Artifact | None, list[str]]:
-    """The artifact as a reader finds it, and what is wrong with it; none is nothing wrong."""
+    """The artifact as a reader finds it, and the faults found; having no artifact is not a fault."""
     if not makes:
         return None, []
     try:
@@ -71,7 +71,7 @@ def faults_of_artifact(box: Path, makes: str) -> tuple[Artifact | None, list[str
 
 
 def faults_of_message(code: int | None, stderr: str, error: str) -> list[str]:
-    """What is wrong with how a run that was not killed ended; `error` names what the disk said."""
+    """Faults in the outcome of a run that was not killed; `error` is the injected errno, such as ENOSPC."""
     if code is None:
         return [STUCK]
     if "Traceback" in stderr or "Exception ignored" in stderr:
@@ -85,7 +85,7 @@ def faults_of_message(code: int | None, stderr: str, error: str) -> list[str]:
     if any("defect" in line for line in lines):
         return [f"called a defect: {errors[-1]}"]
     if ("disk is full" in errors[-1]) != (error == "ENOSPC"):
-        return [f"{error} is told as: {errors[-1]}"]
+        return [f"{error} is reported as: {errors[-1]}"]
     return [] if any(line.startswith("help:") for line in lines) else [f"no help: {errors[-1]}"]
 
 

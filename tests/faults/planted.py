@@ -1,4 +1,4 @@
-"""Five bugs of a kind that stores like this one have had, planted in the forked child and never in the package.
+"""Five typical bugs of such stores, planted only in the forked child and never in the package.
 
 The harness has to catch each; test_planted_bugs.py sees that it does.
 """
@@ -19,12 +19,12 @@ from sentcompress.records import sealed
 
 
 def no_fsync() -> None:
-    """The bytes of files are left to the kernel."""
+    """Files are not synced."""
     _skip_fsync(stat.S_ISREG)
 
 
 def no_folder_fsync() -> None:
-    """The names of files are left to the kernel."""
+    """Folders are not synced."""
     _skip_fsync(stat.S_ISDIR)
 
 
@@ -74,7 +74,7 @@ def marker_early() -> None:
 
 
 def digest_unread() -> None:
-    """What was written without an fsync, and has a digest for that reason, is taken as it is."""
+    """Cache files, which are not synced, are used without comparing their SHA-256."""
     real = vector_memory._digest
     ending = vector_memory.KEYS
 

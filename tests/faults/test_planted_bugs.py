@@ -1,4 +1,4 @@
-"""The harness catches bugs of the kind that it is there for, and finds nothing where there is none."""
+"""The harness catches planted bugs, and finds nothing without them."""
 
 from __future__ import annotations
 

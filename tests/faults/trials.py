@@ -1,4 +1,4 @@
-"""A trial: which fault in which stage; and the choice of many."""
+"""Trials: which fault in which stage, and how they are selected."""
 
 from __future__ import annotations
 

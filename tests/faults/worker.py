@@ -1,4 +1,4 @@
-"""The process under the shim: loads everything, runs every stage unbroken, then disturbs them one trial at a time.
+"""The process under the shim: loads everything, runs every stage without faults, then one trial after another.
 
 Reads a trial as a line of JSON on standard input, writes its result as a line on standard output; the first line that
 it writes lists the operations of every stage. campaign.py starts it.
@@ -86,7 +86,7 @@ class Worker:
         return Unbroken(trees[0], oracle.read_cache(self.box)[0], operations, seconds)
 
     def try_one(self, trial: Trial) -> dict[str, Any]:
-        """Carry out a trial; what went wrong is under "wrong"."""
+        """Run a trial; failures are listed under "wrong"."""
         stage, rng = self.stages[trial.stage], random.Random(trial.seed)
         hook = planted.BUGS[trial.planted] if trial.planted else None
         again = stage.force and rng.random() < 0.5  # who forced it may force it again, or not

@@ -1,4 +1,4 @@
-"""What every reader of a stranger's data promises: a result, or an error that a user can act on, soon and in bounds."""
+"""The contract of every reader of untrusted data: in bounded time and memory, a result or a helpful error."""
 
 from __future__ import annotations
 
@@ -25,11 +25,11 @@ Result = TypeVar("Result")
 
 
 class ContractError(AssertionError):
-    """The promise was not kept."""
+    """A reader violated the contract."""
 
 
 class _TooSlowError(BaseException):
-    """Not an Exception, so that no reader takes it for a fault of its file."""
+    """Not an Exception, so that no reader treats it as a fault of the file."""
 
 
 def kept(call: Callable[[], Result], *names: str | Path) -> Result | SentcompressError:
@@ -37,7 +37,7 @@ def kept(call: Callable[[], Result], *names: str | Path) -> Result | Sentcompres
 
     Args:
         call: reads something; a stream has to be read to its end.
-        names: of the files; the message has to hold one of them.
+        names: the names of the files; the message must contain one of them.
 
     Raises:
         ContractError: any other exception; an error without message, hint or name of a file; NaN or infinity in the
@@ -69,7 +69,7 @@ def _check_error(error: SentcompressError, names: list[str]) -> None:
 
 @contextmanager
 def _limited() -> Iterator[None]:
-    """An alarm after SECONDS, and MEMORY more than what this process takes now."""
+    """Limit the call to SECONDS, and to MEMORY on top of what the process uses now."""
 
     def ring(signum: int, frame: FrameType | None) -> None:
         raise _TooSlowError(f"more than {SECONDS} seconds")

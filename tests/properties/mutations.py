@@ -1,4 +1,4 @@
-"""Documents that begin as valid ones and are damaged in the ways in which files are."""
+"""Strategies for valid documents that are then damaged like real files."""
 
 from __future__ import annotations
 

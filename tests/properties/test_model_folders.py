@@ -1,4 +1,4 @@
-"""The contract of model folders: whatever is in one, two texts get finite vectors, or the folder's fault is told."""
+"""The contract for model folders: two texts get finite vectors, or an error names the folder and its fault."""
 
 from __future__ import annotations
 
@@ -156,7 +156,7 @@ def in_time() -> Iterator[None]:
 
 
 def keeps_the_contract(original: Path, mutate: Callable[[Path], object]) -> None:
-    """Load a changed copy of the model and encode with it; a fault that is told must be told in words."""
+    """Load a changed copy of the model and encode with it; an error must have a message."""
     error = outcome(original, mutate)
     assert error is None or (error.message.strip(" :") and error.hint)
 
