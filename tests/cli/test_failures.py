@@ -73,7 +73,7 @@ def test_a_checkpoint_that_does_not_fit() -> None:
     checkpoints = Checkpoints(cast(Build, Streams()), "state")
     state: Mapping[str, Any] = {"weights": torch.zeros(100_000)}
     with pytest.raises((OSError, RuntimeError)) as raised:
-        checkpoints.save(state, None, None)
+        checkpoints.save(state, None, None, 1)
     assert explain(raised.value) == FULL
 
 
