@@ -162,12 +162,15 @@ class Artifact:
         """
         for name, entry in self.manifest["files"].items():
             path = self.path / name
-            if not path.is_file():
-                return f"{name} is missing"
-            if path.stat().st_size != entry["bytes"]:
-                return f"{name} has {path.stat().st_size:,} bytes, not the {entry['bytes']:,} that were written"
-            if contents and file_digest(path) != entry["sha256"]:
-                return f"{name} was changed: its SHA-256 differs"
+            try:
+                if not path.is_file():
+                    return f"{name} is missing"
+                if path.stat().st_size != entry["bytes"]:
+                    return f"{name} has {path.stat().st_size:,} bytes, not the {entry['bytes']:,} that were written"
+                if contents and file_digest(path) != entry["sha256"]:
+                    return f"{name} was changed: its SHA-256 differs"
+            except PermissionError:
+                return f"no permission to read {path}"
         return None
 
     def require_contents(self) -> None:
@@ -201,7 +204,7 @@ def read_artifact(folder: Path, target: Path) -> Artifact:
     except InputError as error:
         raise _damaged_manifest(path, target, error.message) from None
     except PermissionError:
-        raise DamagedError(f"{path} cannot be read: no permission", "ask its owner for read permission") from None
+        raise DamagedError(f"no permission to read {path}", "ask its owner for read permission") from None
     except IsADirectoryError:
         raise _damaged_manifest(path, target, "it is a folder") from None
     if fault := _fault_of(manifest):

@@ -90,3 +90,10 @@ def shorten(source: Path, target: Path, lines: int) -> None:
 def test_the_table_of_all_methods_is_the_one_that_was_measured() -> None:
     measured = (ROOT / "benchmarks" / "results" / "all_methods.md").read_text(encoding="utf-8")
     assert measured in (ROOT / "docs" / "methods.md").read_text(encoding="utf-8")
+
+
+def test_the_tests_that_the_threat_model_names_exist() -> None:
+    named = re.findall(r"`(tests/[\w/]+\.py)(?:::(\w+))?`", (ROOT / "SECURITY.md").read_text(encoding="utf-8"))
+    assert len(named) > 20
+    for file, test in named:
+        assert f"def {test or 'test_'}" in (ROOT / file).read_text(encoding="utf-8"), f"{file}::{test}"

@@ -23,6 +23,7 @@ from sentcompress.artifacts import Build
 from sentcompress.cli.failures import FULL, LIMIT_HINT, explain
 from sentcompress.cli.main import _run
 from sentcompress.encoding.vector_shards import save_array
+from sentcompress.records import sealed
 from sentcompress.training.checkpoint import Checkpoints
 
 FULL_DEVICE = Path("/dev/full")
@@ -73,7 +74,7 @@ def test_a_checkpoint_that_does_not_fit() -> None:
     checkpoints = Checkpoints(cast(Build, Streams()), "state")
     state: Mapping[str, Any] = {"weights": torch.zeros(100_000)}
     with pytest.raises((OSError, RuntimeError)) as raised:
-        checkpoints.save(state, None, None)
+        checkpoints.save(state, None, None, 1)
     assert explain(raised.value) == FULL
 
 
@@ -211,7 +212,8 @@ def theirs(template: Path, tiny_model: Path, monkeypatch: pytest.MonkeyPatch) ->
     (model / "model.safetensors").chmod(0o644)
     work = shutil.copytree(template, place / "work")
     manifest = work / "teacher-vectors" / "main" / "manifest.json"
-    manifest.write_text(manifest.read_text().replace(str(tiny_model), str(model)))
+    named = manifest.read_text().replace(str(tiny_model), str(model))
+    manifest.write_text(json.dumps(sealed(json.loads(named))))
     yield place
     shutil.rmtree(place)
 

@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -46,6 +47,27 @@ def test_what_is_no_array_of_vectors_is_refused(tmp_path: Path, array: np.ndarra
     np.save(path, array)
     with pytest.raises(InputError):
         VectorFile(path)
+
+
+class Evil:
+    """Pickled, it makes a file when it is opened."""
+
+    def __init__(self, marker: Path) -> None:
+        self.marker = marker
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return Path.touch, (self.marker,)
+
+
+def test_pickled_objects_are_refused_and_never_opened(tmp_path: Path) -> None:
+    marker = tmp_path / "it ran"
+    path = write(tmp_path, ["one"])
+    np.save(path, np.array([[Evil(marker)]], dtype=object), allow_pickle=True)
+    with pytest.raises(InputError, match="not a NumPy array"):
+        VectorFile(path)
+    assert not marker.exists()
+    np.load(path, allow_pickle=True)
+    assert marker.exists()
 
 
 def test_what_is_no_array_at_all_is_refused(tmp_path: Path) -> None:

@@ -82,10 +82,11 @@ class Result:
 
     def totals(self) -> str:
         """A summary in one line."""
+        prepared = f" (and {self.preparing:.0f} s of preparation)" if self.preparing else ""
         return (
             f"seed {self.seed}: {self.runs:,} runs with {sum(self.hits.values()):,} faults at {len(self.places):,} of "
-            f"{sum(self.operations.values()):,} operations in {self.seconds:.0f} s "
-            f"(and {self.preparing:.0f} s of preparation): {self.stuck} stuck, {len(self.failures)} differing"
+            f"{sum(self.operations.values()):,} operations in {self.seconds:.0f} s{prepared}: "
+            f"{self.stuck} stuck, {len(self.failures)} differing"
         )
 
 
