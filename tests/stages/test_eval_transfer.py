@@ -115,7 +115,7 @@ def test_vectors_from_a_file(tmp_path: Path, tasks: Path, sentences: list[str]) 
     with pytest.raises(InputError, match="1 of 60 vectors hold NaN or infinity"):
         run(params, WorkDirectory(tmp_path / "work"))
     np.save(tmp_path / "v.npy", (np.nan_to_num(vectors) * 1e37).astype(np.float32))
-    with pytest.raises(InputError, match="MR cannot be scored: the model's vectors, or products of two, are too large"):
+    with pytest.raises(InputError, match=r"MR cannot be scored: .* vectors, or the products of two, are too large"):
         run(params, WorkDirectory(tmp_path / "work"))
     vectors[5] = 0
     np.save(tmp_path / "v.npy", vectors.astype(np.float32))
