@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import os
 import re
+import stat
 import time
 from collections.abc import Iterator, Mapping
 from contextlib import AbstractContextManager, contextmanager
@@ -161,7 +162,7 @@ class WorkDirectory:
                     atomic.recover(target)
             except BusyError:
                 time.sleep(PAUSE_SECONDS)  # its writer lives, and is between two renames
-            except InputError:
+            except (InputError, PermissionError):
                 return  # no lock is possible here; a reader treats that like a read-only disk
 
     def _names_by_state(self, kind: str) -> tuple[list[Artifact], dict[str, str]]:
@@ -333,6 +334,12 @@ def _open_partial(request: Request, target: Path, force: bool, reporter: Reporte
     return partial, False
 
 
+def _is_plain(path: Path) -> bool:
+    """Whether this is a folder, or a file that exists nowhere else."""
+    found = path.lstat()
+    return stat.S_ISDIR(found.st_mode) or (stat.S_ISREG(found.st_mode) and found.st_nlink == 1)
+
+
 def _remove_leftovers(partial: Path) -> None:
     """Remove the temporary files of a killed process: our `.name.tmp`, and `.tmpXXXXXX` of safetensors."""
     for pattern in (".*.tmp", ".tmp*"):
@@ -342,8 +349,8 @@ def _remove_leftovers(partial: Path) -> None:
 
 def _why_not_resumed(partial: Path, request: Request, force: bool) -> str | None:
     """Why a partial build cannot be resumed, or None."""
-    if partial.is_symlink() or any(path.is_symlink() for path in partial.rglob("*")):
-        return "it contains symbolic links, which no build creates"
+    if partial.is_symlink() or not all(_is_plain(path) for path in partial.rglob("*")):
+        return "it contains links or special files, which no build creates"
     said = read_request(partial)
     if said.get("fingerprint") != request.fingerprint:
         return "it was asked for other parameters or inputs"

@@ -15,6 +15,8 @@ from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
+from sentcompress.errors import InputError
+
 MANIFEST = "manifest.json"
 # Holds files that are needed only during the build (checkpoints, token caches). It is removed after the manifest is
 # written: otherwise a process killed in between could neither resume nor finish.
@@ -40,6 +42,7 @@ def beside(target: Path, suffix: str) -> Path:
 @contextmanager
 def written(final: Path) -> Iterator[Path]:
     """A path to write a file or folder to; it becomes `final` only when the block ends without an error."""
+    _refuse_special(final)
     make_folder(final.parent)
     unfinished = beside(final, "tmp")
     remove(unfinished)
@@ -53,6 +56,14 @@ def written(final: Path) -> Iterator[Path]:
         remove(unfinished)  # on a full disk its space is needed
         raise
     fsync(final.parent)
+
+
+def _refuse_special(final: Path) -> None:
+    """Moving a file to `/dev/null` or to a named pipe would replace it by the file."""
+    with suppress(FileNotFoundError, NotADirectoryError):
+        mode = final.lstat().st_mode
+        if not (stat.S_ISREG(mode) or stat.S_ISDIR(mode) or stat.S_ISLNK(mode)):
+            raise InputError(f"{final} is a device or a pipe, not a file", "name a file")
 
 
 def make_folder(folder: Path) -> None:
@@ -70,7 +81,7 @@ def swap(partial: Path, target: Path) -> None:
     fsync(partial)  # otherwise a power cut could bring it back after the move, and nothing would remove it
     old = beside(target, "old")
     remove(old)
-    if target.exists():
+    if os.path.lexists(target):
         target.rename(old)
     partial.rename(target)
     fsync(target.parent)
@@ -79,16 +90,16 @@ def swap(partial: Path, target: Path) -> None:
 
 def interrupted(target: Path) -> bool:
     """Whether a swap was begun and not ended."""
-    return (beside(target, "partial") / MANIFEST).exists() or beside(target, "old").exists()
+    return _is_complete(beside(target, "partial")) or _is_folder(beside(target, "old"))
 
 
 def recover(target: Path) -> None:
     """Finish, or take back, a swap that a killed process left half done. The caller holds the lock."""
     partial, old = beside(target, "partial"), beside(target, "old")
-    if (partial / MANIFEST).exists():
+    if _is_complete(partial):
         swap(partial, target)
-    elif old.exists():
-        if target.exists() or not (old / MANIFEST).exists():
+    elif _is_folder(old):
+        if os.path.lexists(target) or not _is_complete(old):
             remove(old)
         else:
             old.rename(target)
@@ -96,10 +107,18 @@ def recover(target: Path) -> None:
 
 def where_complete(target: Path) -> Path | None:
     """Where the complete folder is now; for readers that may not move it. The newer one, after a swap half done."""
-    for folder in (target, beside(target, "partial"), beside(target, "old")):
-        if (folder / MANIFEST).exists():
-            return folder
-    return None
+    if (target / MANIFEST).exists():
+        return target
+    return next((folder for folder in (beside(target, "partial"), beside(target, "old")) if _is_complete(folder)), None)
+
+
+def _is_folder(path: Path) -> bool:
+    # A link to a folder elsewhere is none of ours: a swap makes folders only.
+    return path.is_dir() and not path.is_symlink()
+
+
+def _is_complete(folder: Path) -> bool:
+    return _is_folder(folder) and (folder / MANIFEST).exists()
 
 
 def drop(folder: Path, first: str) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import math
+import stat
 from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
@@ -28,7 +29,10 @@ def read_json(path: Path, make_object: MakeObject | None = None) -> Any:
             nested too deeply to be read.
     """
     try:
-        if path.stat().st_size > LARGEST_DOCUMENT:
+        found = path.stat()
+        if not stat.S_ISREG(found.st_mode) and not stat.S_ISDIR(found.st_mode):
+            raise InputError(f"{path} is a device or a pipe, not a JSON file", "name a file")
+        if found.st_size > LARGEST_DOCUMENT:
             raise InputError(f"{path} is larger than {LARGEST_DOCUMENT} bytes", "is it a JSON file?")
         return parse_json(path.read_bytes(), str(path), make_object)
     except (FileNotFoundError, NotADirectoryError):

@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import importlib.metadata
 import json
+import stat
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
@@ -63,6 +64,8 @@ FIELDS: Mapping[str, type] = {
     "finished": str,
     "seal": str,
 }
+# Bytes of a name: file systems allow no more.
+LONGEST_NAME = 255
 # How far the clocks of two machines may differ before a date counts as wrong.
 CLOCK_TOLERANCE = timedelta(hours=1)
 LIBRARIES = ("torch", "transformers", "sentence-transformers", "scikit-learn", "faiss-cpu", "numpy", "onnxruntime")
@@ -200,6 +203,8 @@ def read_artifact(folder: Path, target: Path) -> Artifact:
     """
     path = folder / MANIFEST
     try:
+        if not stat.S_ISREG(path.stat().st_mode):
+            raise _damaged_manifest(path, target, "it is not a regular file")
         manifest = parse_json(path.read_bytes(), "it")
     except InputError as error:
         raise _damaged_manifest(path, target, error.message) from None
@@ -228,6 +233,13 @@ def _fault_of(manifest: Any) -> str | None:
     for name, entry in manifest["files"].items():
         if not _is_file_entry(name, entry):
             return f"its entry for the file {name!r} is invalid"
+    try:
+        json.dumps(manifest, ensure_ascii=False).encode()
+    except UnicodeEncodeError:
+        return "it contains half a character (a lone surrogate)"
+    for reference in manifest["inputs"]:
+        if ":" not in reference.partition("/")[0] and reference.partition("/")[0] not in KINDS:
+            return f"its input {reference!r} is of no known kind"
     texts = (*manifest["inputs"].values(), *manifest["libraries"].values())
     if not all(isinstance(text, str) for text in texts):
         return "an input or a library is of the wrong type"
@@ -241,8 +253,10 @@ def _fault_of(manifest: Any) -> str | None:
 def _is_file_entry(name: str, entry: Any) -> bool:
     place = PurePosixPath(name)
     inside = not place.is_absolute() and ".." not in place.parts and "\0" not in name
-    described = isinstance(entry, dict) and type(entry.get("bytes")) is int and isinstance(entry.get("sha256"), str)
-    return inside and described
+    if not inside or any(len(part.encode()) > LONGEST_NAME for part in place.parts) or not isinstance(entry, dict):
+        return False
+    size = entry.get("bytes")
+    return type(size) is int and 0 <= size < 2**63 and isinstance(entry.get("sha256"), str)
 
 
 def seal(manifest: Mapping[str, Any]) -> str:

@@ -30,6 +30,7 @@ from sentcompress.artifacts import (
     check_name,
     is_being_written,
     name_part,
+    read_request,
 )
 from sentcompress.errors import BusyError, DamagedError, InputError, MissingArtifactError, UsageError
 from sentcompress.locking import locked
@@ -676,6 +677,11 @@ def test_any_changed_bit_of_a_manifest_is_seen(work: WorkDirectory) -> None:
     [
         {"finished": "yesterday"},
         {"finished": "2026-01-01T00:00:00"},
+        {"inputs": {"unknown/x": "1"}},
+        {"inputs": {"file:\ud800": "1"}},
+        {"files": {"a.txt": {"bytes": 10**400, "sha256": "0"}}},
+        {"files": {"a.txt": {"bytes": -1, "sha256": "0"}}},
+        {"files": {"x" * 300: {"bytes": 3, "sha256": "0"}}},
         {"files": {"a.txt": None}},
         {"files": {"a.txt": {"bytes": "3", "sha256": "0"}}},
         {"files": {"../a.txt": {"bytes": 3, "sha256": "0"}}},
@@ -777,11 +783,16 @@ def test_a_partial_that_is_or_holds_a_link_is_dropped_and_nothing_else(work: Wor
     partial = work.path / KIND / ".main.partial"
     shutil.rmtree(partial)
     before = {path: path.read_bytes() for path in outside.rglob("*")}
-    for prepare in (lambda: partial.symlink_to(outside), lambda: link_inside(outside, partial)):
+    for prepare in (
+        lambda: partial.symlink_to(outside),
+        lambda: link_inside(outside, partial),
+        lambda: hard_link_inside(outside, partial),
+        lambda: pipe_inside(outside, partial),
+    ):
         prepare()
         hearing = Hearing()
         assert content(make(work, reporter=hearing)) == {"one"}
-        assert "symbolic links" in hearing.heard[0]
+        assert "contains links" in hearing.heard[0]
         assert {path: path.read_bytes() for path in outside.rglob("*")} == before
         shutil.rmtree(work.path / KIND / "main")
 
@@ -790,6 +801,63 @@ def link_inside(outside: Path, partial: Path) -> None:
     partial.mkdir()
     shutil.copy(outside / REQUEST, partial / REQUEST)
     (partial / SCAFFOLD).symlink_to(outside)
+
+
+def hard_link_inside(outside: Path, partial: Path) -> None:
+    partial.mkdir()
+    shutil.copy(outside / REQUEST, partial / REQUEST)
+    (partial / "log.jsonl").hardlink_to(outside / "a.txt")
+
+
+def pipe_inside(outside: Path, partial: Path) -> None:
+    partial.mkdir()
+    shutil.copy(outside / REQUEST, partial / REQUEST)
+    os.mkfifo(partial / "a.txt")
+
+
+@pytest.mark.parametrize("suffix", ["partial", "old"])
+def test_a_linked_leftover_of_a_swap_is_not_taken_for_one(work: WorkDirectory, tmp_path: Path, suffix: str) -> None:
+    make(work)
+    outside = tmp_path / "outside"
+    (work.path / KIND / "main").rename(outside)
+    (outside / SCAFFOLD).mkdir()
+    link = work.path / KIND / f".main.{suffix}"
+    link.symlink_to(outside)
+    assert work.find(KIND, "main") is None
+    assert (outside / SCAFFOLD).is_dir()
+    assert link.is_symlink()
+
+
+def test_a_dangling_link_in_place_of_an_artifact_is_replaced(work: WorkDirectory, tmp_path: Path) -> None:
+    (work.path / KIND).mkdir(parents=True)
+    (work.path / KIND / "main").symlink_to(tmp_path / "nowhere")
+    assert work.names(KIND) == []
+    assert content(make(work)) == {"one"}
+    assert not (tmp_path / "nowhere").exists()
+
+
+@pytest.mark.parametrize("place", ["main/manifest.json", ".main.lock", ".main.partial/request.json"])
+def test_a_pipe_makes_nobody_wait(work: WorkDirectory, place: str) -> None:
+    make(work, "good")
+    pipe = work.path / KIND / place
+    pipe.parent.mkdir(exist_ok=True)
+    os.mkfifo(pipe)
+    assert work.names(KIND) == ["good"]
+    assert not is_being_written(work.path / KIND / "main")
+    assert read_request(work.path / KIND / ".main.partial") == {}
+
+
+@pytest.mark.parametrize("kind", ["pipe", "device"])
+def test_a_pipe_or_device_is_not_replaced_by_a_file(tmp_path: Path, kind: str) -> None:
+    target = tmp_path / "target"
+    if kind == "pipe":
+        os.mkfifo(target)
+    else:
+        target = Path("/dev/null")
+    before = target.stat().st_mode
+    with pytest.raises(InputError, match="is a device or a pipe"), atomic.written(target) as path:
+        path.write_text("x")
+    assert target.stat().st_mode == before
 
 
 @pytest.mark.parametrize("place", ["main", ".main.old"])

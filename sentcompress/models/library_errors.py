@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterator
 from contextlib import contextmanager
 
-import torch
 from safetensors import SafetensorError
 
 from sentcompress.errors import InputError, SentcompressError
@@ -13,6 +12,8 @@ from sentcompress.models.model_files import DAMAGED
 
 # Raised if the Rust code of tokenizers panics: a BaseException that no module exports.
 PANIC = "PanicException"
+# torch's, by its name: a process that only runs ONNX graphs does not load torch.
+OUT_OF_MEMORY = "OutOfMemoryError"
 
 
 @contextmanager
@@ -30,7 +31,7 @@ def reading(what: str, hint: str = DAMAGED) -> Iterator[None]:
     """
     try:
         yield
-    except (SentcompressError, MemoryError, torch.OutOfMemoryError):
+    except (SentcompressError, MemoryError):
         raise
     except SafetensorError as error:
         raise InputError(
@@ -39,7 +40,8 @@ def reading(what: str, hint: str = DAMAGED) -> Iterator[None]:
     except BaseException as error:
         # Any class: tokenizers raises bare Exception, and transformers validates little, so a wrong value can raise any
         # error (AttributeError, IndexError, ZeroDivisionError, those of strict data classes).
-        if not isinstance(error, Exception) and type(error).__name__ != PANIC:
+        name = type(error).__name__
+        if name == OUT_OF_MEMORY or (not isinstance(error, Exception) and name != PANIC):
             raise
         raise InputError(f"{what}: {first_line(error)}", hint) from error
 

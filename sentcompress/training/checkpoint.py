@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from pathlib import Path
 from typing import Any, BinaryIO
 
 import torch
 from torch import Tensor, nn
 
-from sentcompress.artifacts import Build, file_digest
+from sentcompress.artifacts import LOG, Build, file_digest
 from sentcompress.documents import read_json, to_json
 from sentcompress.errors import InputError
 from sentcompress.progress import SILENT, Reporter
@@ -31,26 +31,34 @@ class Checkpoints:
         self._build = build
         self._folder = folder
         self._reporter = reporter
+        # SHA-256 of the files that this process has written or verified.
+        self._digests: dict[str, str] = {}
 
     def save(self, state: Mapping[str, Any], best: Weights | None, best_step: int | None, step: int) -> None:
         """Write the state after `step`, and the best weights so far if they are not on disk yet."""
-        named = {"last": self._write(f"last-{step}.pt", state)}
-        if best is not None:
-            named["best"] = self._write(f"best-{best_step}.pt", best)
+        last, best_name = f"last-{step}.pt", f"best-{best_step}.pt"
+        self._write(last, state)
+        if best is not None and best_name not in self._digests:
+            self._write(best_name, best)
+        kept = {"last": last, **({} if best is None else {"best": best_name})}
+        files = {part: {"name": name, "sha256": self._digests[name]} for part, name in kept.items()}
+        named = {"files": files, "log_bytes": state["progress"]["log_bytes"]}
         with self._build.write(f"{self._folder}/{INDEX}") as path:
             path.write_text(to_json(named) + "\n", encoding="utf-8")
-        kept = {entry["name"] for entry in named.values()}
+        self._remove_all_but(set(kept.values()))
+
+    def _write(self, name: str, content: Mapping[str, Any]) -> None:
+        full = f"{self._folder}/{name}"
+        with self._build.write(full) as path, path.open("wb") as stream:
+            _save(content, stream)
+        self._digests[name] = file_digest(self._build.path / full)
+
+    def _remove_all_but(self, kept: Collection[str]) -> None:
+        """Remove weights of older checkpoints, and those that a killed run wrote before it could list them."""
         for old in (self._build.path / self._folder).glob("*.pt"):
             if old.name not in kept:
                 old.unlink()
-
-    def _write(self, name: str, content: Mapping[str, Any]) -> dict[str, str]:
-        """Write a file of a checkpoint if it does not exist yet; return its name and SHA-256."""
-        full = f"{self._folder}/{name}"
-        if not self._build.has(full):
-            with self._build.write(full) as path, path.open("wb") as stream:
-                _save(content, stream)
-        return {"name": name, "sha256": file_digest(self._build.path / full)}
+        self._digests = {name: digest for name, digest in self._digests.items() if name in kept}
 
     def exist(self) -> bool:
         """Whether there is a checkpoint to resume from."""
@@ -67,30 +75,36 @@ class Checkpoints:
             self._reporter.warn(f"the last checkpoint cannot be used, training starts over: {error.message}")
             files = None
         if files is None:
-            self._build.remove(self._folder)  # files of a killed run that INDEX does not list
+            self._build.remove(self._folder)
             return None
+        self._remove_all_but({path.name for path in files.values()})
         return _read(files["last"]), _read(files["best"]) if "best" in files else None
 
     def _files(self) -> dict[str, Path] | None:
         """The files of the newest checkpoint, `last` and possibly `best`; None if there is none.
 
         Raises:
-            InputError: if one is missing or damaged.
+            InputError: if one is missing or damaged, or if the log has lost lines that were written before it.
         """
         folder = self._build.path / self._folder
         if not (folder / INDEX).is_file():
             return None
         try:
-            named = {part: (str(entry["name"]), entry["sha256"]) for part, entry in read_json(folder / INDEX).items()}
+            index = read_json(folder / INDEX)
+            named = {part: (str(entry["name"]), entry["sha256"]) for part, entry in index["files"].items()}
             files = {part: folder / name for part, (name, _) in named.items()}
-            last = files["last"]
-        except (AttributeError, KeyError, TypeError):
+            last, log_bytes = files["last"], int(index["log_bytes"])
+        except (AttributeError, KeyError, TypeError, ValueError):
             raise InputError(f"{folder / INDEX} does not list the files of a checkpoint") from None
         for part, path in {"last": last, **files}.items():
             if path.parent != folder or not path.is_file():
                 raise InputError(f"{path} is missing")
             if file_digest(path) != named[part][1]:
                 raise InputError(f"{path} is damaged: its SHA-256 differs")
+            self._digests[path.name] = named[part][1]
+        log = self._build.path / LOG
+        if log_bytes and (not log.is_file() or log.stat().st_size < log_bytes):
+            raise InputError(f"{log} is missing or shorter than it was")
         return files
 
 

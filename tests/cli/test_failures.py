@@ -72,7 +72,7 @@ class Streams:
 @needs_full_device
 def test_a_checkpoint_that_does_not_fit() -> None:
     checkpoints = Checkpoints(cast(Build, Streams()), "state")
-    state: Mapping[str, Any] = {"weights": torch.zeros(100_000)}
+    state: Mapping[str, Any] = {"weights": torch.zeros(100_000), "progress": {"log_bytes": 0}}
     with pytest.raises((OSError, RuntimeError)) as raised:
         checkpoints.save(state, None, None, 1)
     assert explain(raised.value) == FULL

@@ -280,7 +280,7 @@ def test_what_may_not_be_read_is_told_in_its_row(
         return records.read_artifact(folder, target)
 
     monkeypatch.setattr(status, "file_digest", refuse)
-    monkeypatch.setattr(status, "resolve", refuse)
+    monkeypatch.setattr(status, "locate", refuse)
     monkeypatch.setattr(artifacts, "read_artifact", read)
     assert states(work) == {
         "sentences/main": ("unknown", f"no permission to read {tmp_path / 'a.txt'}"),

@@ -35,7 +35,7 @@ def build(tmp_path: Path) -> Iterator[Build]:
 
 
 def state(step: int) -> dict[str, Any]:
-    return {"progress": {"step": step}, "model": {"w": torch.full((3,), float(step))}}
+    return {"progress": {"step": step, "log_bytes": 0}, "model": {"w": torch.full((3,), float(step))}}
 
 
 def best(step: int) -> dict[str, dict[str, torch.Tensor]]:
@@ -58,7 +58,7 @@ def test_the_newest_state_and_the_best_weights_come_back(build: Build) -> None:
     assert checkpoints.exist()
     found = checkpoints.load()
     assert found is not None
-    assert found[0]["progress"] == {"step": 8}
+    assert found[0]["progress"] == {"step": 8, "log_bytes": 0}
     assert found[1] is not None
     assert found[1]["encoder"]["w"].tolist() == [40.0] * 3
 
@@ -79,7 +79,13 @@ def test_a_damaged_file_is_named_and_training_starts_again(build: Build, name: s
     assert_starts_again(build, name)
 
 
-@pytest.mark.parametrize("text", ["", "{", "[]", "{}", '{"last": 1}', '{"last": {"name": "last-8.pt"}}', "[" * 100_000])
+@pytest.mark.parametrize(
+    "text",
+    [
+        *("", "{", "[]", "{}", '{"files": 1}', "[" * 100_000),
+        '{"files": {"last": {"name": "last-8.pt"}}, "log_bytes": 0}',
+    ],
+)
 def test_a_damaged_index_is_named_and_training_starts_again(build: Build, text: str) -> None:
     (saved(build) / INDEX).write_text(text)
     assert_starts_again(build, INDEX)
@@ -88,8 +94,8 @@ def test_a_damaged_index_is_named_and_training_starts_again(build: Build, text: 
 def test_an_index_names_no_files_elsewhere(build: Build, tmp_path: Path) -> None:
     folder = saved(build)
     named = json.loads((folder / INDEX).read_text())
-    (folder / named["last"]["name"]).rename(tmp_path / "elsewhere.pt")
-    named["last"]["name"] = str(tmp_path / "elsewhere.pt")
+    (folder / named["files"]["last"]["name"]).rename(tmp_path / "elsewhere.pt")
+    named["files"]["last"]["name"] = str(tmp_path / "elsewhere.pt")
     (folder / INDEX).write_text(json.dumps(named))
     assert_starts_again(build, "elsewhere.pt")
 
@@ -108,7 +114,7 @@ def assert_starts_again(build: Build, name: str) -> None:
     checkpoints.save(state(2), best(2), 2, 2)
     found = checkpoints.load()
     assert found is not None
-    assert found[0]["progress"] == {"step": 2}
+    assert found[0]["progress"] == {"step": 2, "log_bytes": 0}
 
 
 def test_files_not_listed_in_an_index_are_removed(build: Build) -> None:
@@ -135,3 +141,29 @@ def test_the_error_of_the_disk_is_the_one_that_is_raised(tmp_path: Path) -> None
     with pytest.raises(OSError, match="No space left") as raised:
         checkpoint._save(state(1), Full())
     assert raised.value.errno == errno.ENOSPC
+
+
+def test_weights_that_no_index_lists_are_not_taken_for_a_later_checkpoint(build: Build) -> None:
+    """Killed between the weights and the index, a run writes them again: its log may differ."""
+    folder = saved(build)
+    (folder / "last-12.pt").write_bytes(b"of a run that was killed")
+    checkpoints = Checkpoints(build, FOLDER)
+    checkpoints.load()
+    assert not (folder / "last-12.pt").exists()
+    checkpoints.save(state(12), best(4), 4, 12)
+    found = Checkpoints(build, FOLDER).load()
+    assert found is not None
+    assert found[0]["progress"]["step"] == 12
+
+
+@pytest.mark.parametrize("content", [None, b"short"])
+def test_a_log_that_lost_lines_starts_training_again(build: Build, content: bytes | None) -> None:
+    (build.path / "log.jsonl").write_bytes(b"0123456789")
+    known = state(4)
+    known["progress"]["log_bytes"] = 10
+    Checkpoints(build, FOLDER).save(known, None, None, 4)
+    assert Checkpoints(build, FOLDER).exist()
+    (build.path / "log.jsonl").unlink()
+    if content is not None:
+        (build.path / "log.jsonl").write_bytes(content)
+    assert_starts_again(build, "log.jsonl")
