@@ -31,6 +31,7 @@ from sentcompress.progress import SILENT, Reporter
 from sentcompress.records import (
     KINDS,
     LOG,
+    REQUEST,
     Artifact,
     Kind,
     Request,
@@ -62,7 +63,6 @@ __all__ = [
     "tree_digest",
 ]
 
-REQUEST = "request.json"
 # How long a reader waits for a living writer that is between the two renames of a swap.
 SWAP_SECONDS = 5.0
 

@@ -12,7 +12,7 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path, PurePosixPath
 from typing import Any
 
-from sentcompress.atomic import MANIFEST
+from sentcompress.atomic import MANIFEST, SCAFFOLD
 from sentcompress.documents import finite, parse_json, to_json
 from sentcompress.errors import DamagedError, InputError
 from sentcompress.plain_text import shell_word
@@ -29,7 +29,7 @@ class Kind:
     """
 
     command: str
-    version: int = 1
+    version: int = 2
     arguments: str = ""
 
     @property
@@ -64,6 +64,7 @@ FIELDS: Mapping[str, type] = {
     "finished": str,
     "seal": str,
 }
+REQUEST = "request.json"
 # Bytes of a name: file systems allow no more.
 LONGEST_NAME = 255
 # How far the clocks of two machines may differ before a date counts as wrong.
@@ -174,6 +175,15 @@ class Artifact:
                     return f"{name} was changed: its SHA-256 differs"
             except PermissionError:
                 return f"no permission to read {path}"
+        return self._added_file() if contents else None
+
+    def _added_file(self) -> str | None:
+        """A file that the manifest does not list: in a model's folder it can change what the model does."""
+        listed = {*self.manifest["files"], MANIFEST, REQUEST}
+        for path in sorted(self.path.rglob("*")):
+            name = path.relative_to(self.path).as_posix()
+            if path.is_file() and name not in listed and path.relative_to(self.path).parts[0] != SCAFFOLD:
+                return f"{name} was added after it was made"
         return None
 
     def require_contents(self) -> None:
@@ -204,14 +214,12 @@ def read_artifact(folder: Path, target: Path) -> Artifact:
     path = folder / MANIFEST
     try:
         if not stat.S_ISREG(path.stat().st_mode):
-            raise _damaged_manifest(path, target, "it is not a regular file")
+            raise InputError("it is not a regular file")
         manifest = parse_json(path.read_bytes(), "it")
     except InputError as error:
         raise _damaged_manifest(path, target, error.message) from None
     except PermissionError:
         raise DamagedError(f"no permission to read {path}", "ask its owner for read permission") from None
-    except IsADirectoryError:
-        raise _damaged_manifest(path, target, "it is a folder") from None
     if fault := _fault_of(manifest):
         raise _damaged_manifest(path, target, fault)
     return Artifact(folder, {**manifest, "kind": target.parent.name, "name": target.name})

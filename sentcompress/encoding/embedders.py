@@ -87,6 +87,9 @@ class EmbedderSource:
             # What "auto" stands for may differ from run to run.
             if self.memory is None or dtype == "auto":
                 return embedder
+            if self.memory.is_symlink():
+                reporter.warn(f"{self.memory} is a symbolic link, so vectors are not cached")
+                return embedder
             memory = VectorMemory(self.memory / f"{self.digest[:40]}-{dtype}")
             if memory.damaged:
                 reporter.warn(f"{memory.damaged} damaged batches of {self.label} were removed from {self.memory}")

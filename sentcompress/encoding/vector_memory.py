@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import hashlib
 import os
+import re
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import suppress
 from itertools import chain
@@ -29,6 +30,8 @@ MOST = 200_000
 WINDOW = 8192
 KEY_BYTES = 16
 KEYS, VECTORS = ".keys.npy", ".vectors.npy"
+NEW_KEYS, NEW_VECTORS = ".keys.tmp", ".vectors.tmp"
+NAME = re.compile(r"[0-9a-f]{64}")
 LOCK = ".lock"
 # A batch is written in less than a second; a process that holds the lock longer than this is suspended or hangs.
 PATIENCE_SECONDS = 60.0
@@ -50,26 +53,32 @@ class VectorMemory:
         self._shards: list[Vectors] = []
         self._places: dict[bytes, tuple[int, int]] = {}
         self.damaged = 0
+        # A link could lead to a folder where files of the same names are somebody else's.
+        linked = folder.is_symlink()
+        self._writable = not linked and _may_write(folder)
         self._remove_leftovers()
-        for path in sorted(folder.glob(f"*{KEYS}")):
-            self._open(path, path.with_name(path.name.removesuffix(KEYS) + VECTORS))
+        for path in [] if linked else sorted(folder.glob(f"*{KEYS}")):
+            if NAME.fullmatch(path.name.removesuffix(KEYS)):
+                self._open(path, path.with_name(path.name.removesuffix(KEYS) + VECTORS))
 
     def _open(self, keys: Path, vectors: Path) -> None:
         try:
             whole = keys.name.removesuffix(KEYS) == _digest(keys, vectors)
         except FileNotFoundError:
             whole = False
+        except PermissionError:
+            return  # another user's
         if whole:
             self._add(np.load(keys), np.load(vectors, mmap_mode="r"))
             return
         self.damaged += 1
-        for path in (keys, vectors):
+        for path in (keys, vectors) if self._writable else ():
             path.unlink(missing_ok=True)
 
     def _remove_leftovers(self) -> None:
         """Remove incomplete files of a killed process, unless another process is writing now."""
-        if os.access(self._folder, os.W_OK) and self._leftovers():
-            with suppress(BusyError), locked(self._folder / LOCK, str(self._folder), patience=0):
+        if self._writable and self._leftovers():
+            with suppress(BusyError, PermissionError), locked(self._folder / LOCK, str(self._folder), patience=0):
                 for path in self._leftovers():
                     path.unlink(missing_ok=True)
 
@@ -78,9 +87,11 @@ class VectorMemory:
         lonely = [
             path
             for path in self._folder.glob(f"*{VECTORS}")
-            if not path.with_name(path.name.removesuffix(VECTORS) + KEYS).exists()
+            if NAME.fullmatch(path.name.removesuffix(VECTORS))
+            and not path.with_name(path.name.removesuffix(VECTORS) + KEYS).exists()
         ]
-        return [*self._folder.glob(".*.tmp"), *lonely]
+        unfinished = (self._folder / name for name in (NEW_KEYS, NEW_VECTORS))
+        return [*(path for path in unfinished if path.exists()), *lonely]
 
     def __len__(self) -> int:
         return len(self._places)
@@ -111,17 +122,24 @@ class VectorMemory:
         return np.stack([self._of(key) for key in keys])
 
     def _store(self, keys: Sequence[bytes], vectors: Vectors) -> None:
-        self._folder.mkdir(parents=True, exist_ok=True)
         table = np.frombuffer(b"".join(keys), dtype=np.uint8).reshape(len(keys), KEY_BYTES)
+        if self._writable:
+            try:
+                self._write_pair(table, vectors)
+            except PermissionError:  # the folder may be written to, another user's files in it may not
+                self._writable = False
+        self._add(table, vectors)
+
+    def _write_pair(self, table: npt.NDArray[np.uint8], vectors: Vectors) -> None:
+        self._folder.mkdir(parents=True, exist_ok=True)
         with locked(self._folder / LOCK, str(self._folder), patience=PATIENCE_SECONDS):
-            new_keys, new_vectors = self._folder / ".keys.tmp", self._folder / ".vectors.tmp"
+            new_keys, new_vectors = self._folder / NEW_KEYS, self._folder / NEW_VECTORS
             self._write(new_keys, table)
             self._write(new_vectors, vectors)
             name = _digest(new_keys, new_vectors)
             # The keys come last: where they are, the vectors are too.
             new_vectors.replace(self._folder / f"{name}{VECTORS}")
             new_keys.replace(self._folder / f"{name}{KEYS}")
-        self._add(table, vectors)
 
     def _write(self, path: Path, values: npt.NDArray[Any]) -> None:
         path.unlink(missing_ok=True)  # never write through a link
@@ -136,6 +154,12 @@ class VectorMemory:
 def windows(chunks: Iterable[Sequence[str]]) -> Iterator[list[str]]:
     """The same texts in groups that are long enough to be encoded well."""
     return batches(chain.from_iterable(chunks), WINDOW, len)
+
+
+def _may_write(folder: Path) -> bool:
+    """Whether files can be written to a folder, or it can be made."""
+    there = next(place for place in (folder, *folder.absolute().parents) if place.is_dir())
+    return os.access(there, os.W_OK | os.X_OK)
 
 
 def _digest(keys: Path, vectors: Path) -> str:

@@ -10,7 +10,7 @@ from typing import Any
 
 from sentcompress import atomic
 from sentcompress.artifacts import WorkDirectory
-from sentcompress.errors import MissingArtifactError, did_you_mean, raise_faults
+from sentcompress.errors import InputError, MissingArtifactError, did_you_mean, raise_faults
 from sentcompress.progress import SILENT, Reporter
 from sentcompress.reporting import drawing
 from sentcompress.reporting.evidence import Evidence, gather
@@ -69,6 +69,8 @@ def run(params: Params, work: WorkDirectory, reporter: Reporter = SILENT) -> dic
     if any(line.teacher is None for line in lines):
         reporter.note("for a second column, run the evaluations with --compare teacher")
     report = compose(evidence, datetime.now(UTC))
+    if params.output is None and (work.path / FOLDER).is_symlink():
+        raise InputError(f"{work.path / FOLDER} is a symbolic link", "remove it, or name the page with --output")
     page = params.output or work.path / FOLDER / PAGE
     pictures = _write(report, page, reporter)
     others = {other["label"] for one in evaluations_of(evidence, chosen) if (other := other_of(one.facts))}

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -90,7 +91,7 @@ def test_keys_without_vectors_are_removed(tmp_path: Path) -> None:
 def test_what_a_killed_process_left_is_removed_unless_another_one_writes(tmp_path: Path) -> None:
     VectorMemory(tmp_path).encode(["a"], Model())
     kept = {path.name for path in tmp_path.iterdir()}
-    lonely = tmp_path / "0123.vectors.npy"
+    lonely = tmp_path / f"{'0' * 64}.vectors.npy"
     for leftover in (tmp_path / ".vectors.tmp", tmp_path / ".keys.tmp", lonely):
         leftover.write_bytes(b"half")
     with locked(tmp_path / ".lock", "another process"):
@@ -99,6 +100,50 @@ def test_what_a_killed_process_left_is_removed_unless_another_one_writes(tmp_pat
     memory = VectorMemory(tmp_path)
     assert {path.name for path in tmp_path.iterdir()} == kept
     assert memory.damaged == 0
+
+
+def test_files_of_others_are_left_alone(tmp_path: Path) -> None:
+    names = (".vimrc.tmp", "a.keys.npy", "a.vectors.npy", "b.vectors.npy")
+    for name in names:
+        (tmp_path / name).write_bytes(b"precious")
+    memory = VectorMemory(tmp_path)
+    memory.encode(["a"], Model())
+    assert memory.damaged == 0
+    assert all((tmp_path / name).read_bytes() == b"precious" for name in names)
+
+
+def test_a_linked_folder_is_neither_read_nor_written(tmp_path: Path) -> None:
+    outside = tmp_path / "outside"
+    VectorMemory(outside).encode(["a"], Model())
+    before = sorted(path.name for path in outside.iterdir())
+    (outside / ".keys.tmp").touch()
+    (tmp_path / "link").symlink_to(outside)
+    memory, model = VectorMemory(tmp_path / "link"), Model()
+    memory.encode(["a", "b"], model)
+    assert model.asked == ["a", "b"]
+    assert len(memory) == 2
+    assert sorted(path.name for path in outside.iterdir()) == sorted([*before, ".keys.tmp"])
+
+
+def test_without_the_right_to_write_vectors_are_computed_all_the_same(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def refuse(*_: object, **__: object) -> None:
+        raise PermissionError(13, "Permission denied", str(tmp_path))
+
+    VectorMemory(tmp_path).encode(["a"], Model())
+    for place, name in ((vector_memory, "save_array"), (vector_memory, "locked")):
+        with monkeypatch.context() as patched:
+            patched.setattr(place, name, refuse)
+            memory, model = VectorMemory(tmp_path), Model()
+            np.testing.assert_array_equal(memory.encode(["a", "bb"], model), Model()(["a", "bb"]))
+            assert model.asked == ["bb"]
+    with monkeypatch.context() as patched:
+        patched.setattr(os, "access", lambda *_: False)
+        memory, model = VectorMemory(tmp_path), Model()
+        memory.encode(["a", "ccc"], model)
+    assert model.asked == ["ccc"]
+    assert len(VectorMemory(tmp_path)) == 1
 
 
 def test_damage_is_told_where_the_model_is_opened(tmp_path: Path, tiny_model: Path) -> None:

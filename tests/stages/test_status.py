@@ -132,11 +132,11 @@ def test_a_teacher_whose_files_changed_makes_stale(work: WorkDirectory, tmp_path
 
 def test_an_artifact_of_an_older_stage_is_stale(work: WorkDirectory, monkeypatch: pytest.MonkeyPatch) -> None:
     chain(work)
-    newer = {**KINDS, "students": Kind("distill", version=2)}
+    newer = {**KINDS, "students": Kind("distill", version=3)}
     monkeypatch.setattr(status, "KINDS", newer)
     monkeypatch.setattr(records, "KINDS", newer)
     found = states(work)
-    assert found["students/small"] == ("stale", "made by version 1 of distill, now 2")
+    assert found["students/small"] == ("stale", "made by version 2 of distill, now 3")
     assert found["exports/small"] == ("stale", "students/small is stale")
     assert found["projections/pca-8"] == ("fresh", "")
 
@@ -202,6 +202,15 @@ def test_verify_reads_every_file(work: WorkDirectory, capfd: pytest.CaptureFixtu
         "error: damaged: students/small",
         "help:  run their commands again with --force to rebuild them",
     ]
+
+
+def test_verify_finds_what_was_added(work: WorkDirectory) -> None:
+    """Another file in a model's folder can change what the model does."""
+    folder = make(work, "students", "small").path
+    (folder / "special_tokens_map.json").write_text("{}")
+    assert states(work)["students/small"] == ("fresh", "")
+    (row,) = run(Params(verify=True), work)
+    assert (row["state"], row["why"]) == ("damaged", "special_tokens_map.json was added after it was made")
 
 
 def test_a_date_that_is_still_to_come_is_told(work: WorkDirectory, capfd: pytest.CaptureFixture[str]) -> None:
