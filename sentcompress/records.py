@@ -248,6 +248,8 @@ def _fault_of(manifest: Any) -> str | None:
     for reference in manifest["inputs"]:
         if ":" not in reference.partition("/")[0] and reference.partition("/")[0] not in KINDS:
             return f"its input {reference!r} is of no known kind"
+        if "\0" in reference or any(len(part.encode()) > LONGEST_NAME for part in reference.split("/")):
+            return "the name of an input is too long, or has a NUL"
     texts = (*manifest["inputs"].values(), *manifest["libraries"].values())
     if not all(isinstance(text, str) for text in texts):
         return "an input or a library is of the wrong type"

@@ -679,6 +679,8 @@ def test_any_changed_bit_of_a_manifest_is_seen(work: WorkDirectory) -> None:
         {"finished": "2026-01-01T00:00:00"},
         {"inputs": {"unknown/x": "1"}},
         {"inputs": {"file:\ud800": "1"}},
+        {"inputs": {"file:/" + "x" * 300: "1"}},
+        {"inputs": {"file:/a\0b": "1"}},
         {"files": {"a.txt": {"bytes": 10**400, "sha256": "0"}}},
         {"files": {"a.txt": {"bytes": -1, "sha256": "0"}}},
         {"files": {"x" * 300: {"bytes": 3, "sha256": "0"}}},

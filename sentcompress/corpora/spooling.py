@@ -38,7 +38,10 @@ def spooled(stream: BinaryIO, name: str, folder: Path | None = None) -> Iterator
             size += len(block)
             if size > room:
                 free = f"{room // 2**20} MiB, {SHARE_OF_FREE_SPACE:.0%} of the free space"
-                raise InputError(f"{name} does not fit into {place} ({free})", "set TMPDIR, or decompress it first")
+                raise InputError(
+                    f"{name} does not fit into {place} ({free})",
+                    "free some space there (for temporary files, TMPDIR names another disk)",
+                )
             file.write(block)
         file.flush()
         file.seek(0)

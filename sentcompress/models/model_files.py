@@ -116,7 +116,8 @@ def check_inside(path: Path, folder: Path) -> None:
     Snapshots in the hub cache consist of links into the `blobs` folder next to them; these are allowed.
     """
     home = folder.resolve()
-    homes = [home, home.parent.parent / "blobs"] if home.parent.name == "snapshots" else [home]
+    # The cache itself may be a link, to a larger disk.
+    homes = [home, (home.parent.parent / "blobs").resolve()] if home.parent.name == "snapshots" else [home]
     try:
         real = path.resolve()
     except (OSError, RuntimeError):  # links in a circle
