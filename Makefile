@@ -2,7 +2,7 @@
 VENV ?= .venv
 BIN = $(VENV)/bin
 # Examples per property test in `make faults`.
-EXAMPLES ?= 500
+EXAMPLES ?= 300
 
 .PHONY: demo test check bench slow faults install lock clean
 
