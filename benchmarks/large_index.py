@@ -28,13 +28,13 @@ from typing import Any
 import numpy as np
 from running import machine
 
-from sentcompress.artifacts import Request, WorkDirectory
 from sentcompress.corpora.collections import Collection, Corpus, DataSet
 from sentcompress.corpora.document_ids import DocumentIds
 from sentcompress.encoding.embedders import EmbedderSource
 from sentcompress.encoding.sides import Sides
 from sentcompress.evaluation.index_plan import IndexSettings
 from sentcompress.stages.eval_retrieval import COMMAND, Evaluation, Params
+from sentcompress.store import Request, WorkDirectory
 
 RESULTS = Path(__file__).parent / "results"
 LIMIT = 8e9

@@ -24,8 +24,8 @@ from pathlib import Path
 
 from running import machine, sentcompress
 
-from sentcompress.artifacts import WorkDirectory
 from sentcompress.corpora.sentence_table import SentenceTable
+from sentcompress.store import WorkDirectory
 
 ROOT = Path(__file__).resolve().parent.parent
 RESULTS = ROOT / "benchmarks" / "results"

@@ -69,8 +69,8 @@ import wide_corpus
 from proof import INDEXES, commands
 from running import machine, sentcompress
 
-from sentcompress.artifacts import WorkDirectory
 from sentcompress.models.catalog import find_model
+from sentcompress.store import WorkDirectory
 
 RESULTS = Path(__file__).parent / "results"
 SHORT = "--sentences short --teacher-vectors short --schedule cosine --dropout 0 --dtype bfloat16 --lr 5e-4 --dev {dev}"

@@ -10,10 +10,10 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from sentcompress.artifacts import Artifact, Request, WorkDirectory
 from sentcompress.corpora.sentence_table import SCHEMA, SHARD_PATTERN
 from sentcompress.models.layout import load_encoder
 from sentcompress.models.sources import resolve
+from sentcompress.store import Artifact, Request, WorkDirectory
 
 
 def make_work(folder: Path, teacher: Path, texts: Sequence[str], *, shard_rows: int = 200) -> WorkDirectory:

@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from sentcompress.artifacts import LOG, Artifact, Request, WorkDirectory
+from sentcompress.store import LOG, Artifact, Request, WorkDirectory
 
 TEACHER = {"label": "owner/big", "reference": "model:owner/big", "digest": "7" * 64, "dimension": 6}
 HOSTILE = 'A <b>bold</b> & "quoted" | sentence'

@@ -27,10 +27,7 @@ MIDDLE = (
     "recipes",
 )
 BASE = (
-    "artifacts",
-    "records",
-    "atomic",
-    "locking",
+    "store",
     "documents",
     "plain_text",
     "numeric",

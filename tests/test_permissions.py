@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 from distilling import make_work, write_dev
 
-from sentcompress import atomic
+from sentcompress.store import atomic
 
 RUN = """
 import json, sys

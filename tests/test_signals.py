@@ -62,7 +62,7 @@ def while_working(what: str, folder: Path) -> tuple[int, str]:
 
 @BOTH
 def test_while_it_works_files_are_put_in_order(sent: signal.Signals, tmp_path: Path) -> None:
-    what = "from sentcompress.atomic import written\n    from pathlib import Path\n"
+    what = "from sentcompress.store.atomic import written\n    from pathlib import Path\n"
     what += f"    with written(Path('result')) as path: path.touch(); send({int(sent)})"
     assert while_working(what, tmp_path) == told(sent)
     assert list(tmp_path.iterdir()) == []

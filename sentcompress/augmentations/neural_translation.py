@@ -93,7 +93,7 @@ def _load(route: tuple[str, str], batch_size: int) -> Any:
 def _revision(name: str) -> str:
     """The commit of a model of the hub that is in the cache, or a digest of a folder's configuration and sizes."""
     if Path(name).is_dir():
-        from sentcompress.artifacts import tree_digest
+        from sentcompress.store import tree_digest
 
         files = {path.name: path for path in Path(name).iterdir() if path.is_file()}
         return tree_digest(files)[:16]

@@ -12,13 +12,13 @@ from dataclasses import dataclass, field
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from sentcompress.artifacts import SCAFFOLD, Build
 from sentcompress.augmentations.base import AugmenterSpec
 from sentcompress.augmentations.workers import Piece, augment_pieces
 from sentcompress.corpora.distinct import SentenceIndex, sentence_hashes
 from sentcompress.corpora.originals import Limits, clean
 from sentcompress.corpora.sentence_table import SentenceTable, SentenceWriter
 from sentcompress.progress import Reporter, Task
+from sentcompress.store import SCAFFOLD, Build
 
 # The folder of unfinished work inside the artifact's partial folder.
 PIECES = f"{SCAFFOLD}/pieces"

@@ -6,9 +6,9 @@ from typing import Annotated
 
 import typer
 
-from sentcompress.artifacts import WorkDirectory
 from sentcompress.cli import options
 from sentcompress.cli import training_options as training
+from sentcompress.store import WorkDirectory
 
 SHOWN = (
     *("teacher", "student", "parameters", "dimension", "dev", "dev_protocol", "best_step", "steps", "stopped"),

@@ -8,8 +8,8 @@ from typing import Annotated
 
 import typer
 
-from sentcompress.artifacts import WorkDirectory
 from sentcompress.cli import options
+from sentcompress.store import WorkDirectory
 
 
 def command(

@@ -8,8 +8,8 @@ from typing import Annotated, Any
 
 import typer
 
-from sentcompress.artifacts import WorkDirectory
 from sentcompress.cli import options
+from sentcompress.store import WorkDirectory
 
 METRICS = {"mrr_at_10": "MRR@10", "ndcg_at_10": "nDCG@10"} | {f"recall_at_{k}": f"R@{k}" for k in (1, 10, 100, 1000)}
 

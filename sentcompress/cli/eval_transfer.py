@@ -8,10 +8,10 @@ from typing import Annotated, Any
 
 import typer
 
-from sentcompress.artifacts import WorkDirectory
 from sentcompress.cli import options
 from sentcompress.cli.intervals import short, shown
 from sentcompress.numeric import measured
+from sentcompress.store import WorkDirectory
 
 
 def command(

@@ -6,9 +6,9 @@ from typing import Annotated
 
 import typer
 
-from sentcompress.artifacts import WorkDirectory
 from sentcompress.cli import options
 from sentcompress.cli import training_options as training
+from sentcompress.store import WorkDirectory
 
 SHOWN = (
     *("started_from", "objective", "triplets", "parameters", "dimension", "dev_before_training", "dev"),

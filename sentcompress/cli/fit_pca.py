@@ -6,9 +6,9 @@ from typing import Annotated
 
 import typer
 
-from sentcompress.artifacts import WorkDirectory
 from sentcompress.cli import options
 from sentcompress.plain_text import shell_word
+from sentcompress.store import WorkDirectory
 
 
 def command(

@@ -7,9 +7,9 @@ from typing import Annotated
 
 import typer
 
-from sentcompress.artifacts import WorkDirectory
 from sentcompress.cli import options
 from sentcompress.plain_text import shell_word
+from sentcompress.store import WorkDirectory
 
 SHOWN = ("mined_from", "model", "queries", "corpus", "triplets", "negatives", "mean_positive_score")
 

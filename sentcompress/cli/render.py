@@ -29,12 +29,12 @@ from rich.progress import Task as RichTask
 from rich.table import Table
 from rich.text import Text
 
-from sentcompress.artifacts import Artifact
 from sentcompress.documents import finite
 from sentcompress.numeric import NOT_DEFINED
 from sentcompress.plain_text import printable, printable_lines, printable_message
 from sentcompress.progress import Reporter
 from sentcompress.progress import Task as ProgressTask
+from sentcompress.store import Artifact
 
 # What was finished before is not what this command has made.
 STARTED = datetime.now(UTC)

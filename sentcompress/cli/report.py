@@ -7,9 +7,9 @@ from typing import Annotated
 
 import typer
 
-from sentcompress.artifacts import WorkDirectory
 from sentcompress.cli import options
 from sentcompress.cli.terminal import say_page
+from sentcompress.store import WorkDirectory
 
 
 def command(

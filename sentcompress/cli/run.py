@@ -7,10 +7,10 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from sentcompress.artifacts import WorkDirectory
 from sentcompress.cli import options
 from sentcompress.cli.terminal import say
 from sentcompress.plain_text import shell_line
+from sentcompress.store import WorkDirectory
 
 if TYPE_CHECKING:
     from sentcompress.recipes.plan import Plan

@@ -7,9 +7,9 @@ from typing import Annotated, Any
 
 import typer
 
-from sentcompress.artifacts import WorkDirectory
 from sentcompress.cli import options
 from sentcompress.errors import DamagedError
+from sentcompress.store import WorkDirectory
 
 # Facts that are names of models.
 MODELS = ("teacher", "model", "compared_with")

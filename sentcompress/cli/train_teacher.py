@@ -6,10 +6,10 @@ from typing import Annotated
 
 import typer
 
-from sentcompress.artifacts import WorkDirectory
 from sentcompress.cli import options
 from sentcompress.cli import training_options as training
 from sentcompress.plain_text import shell_word
+from sentcompress.store import WorkDirectory
 
 SHOWN = (
     *("started_from", "objective", "pooling", "triplets", "parameters", "dimension", "dev_before_training", "dev"),

@@ -6,7 +6,6 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from sentcompress.artifacts import Artifact, WorkDirectory, file_digest
 from sentcompress.corpora.collection_folders import collection_data_set
 from sentcompress.corpora.collections import DataSet
 from sentcompress.corpora.mining_pairs import Gatherer, gather_collection, gather_pairs, gather_triplets
@@ -14,6 +13,7 @@ from sentcompress.corpora.sentence_table import TRIPLETS, SentenceTable
 from sentcompress.corpora.text_files import BadRecords
 from sentcompress.errors import InputError, MissingArtifactError, did_you_mean
 from sentcompress.progress import Reporter
+from sentcompress.store import Artifact, WorkDirectory, file_digest
 
 # The part of a collection that is mined when none is named; never a test set by itself.
 TRAIN = "train"

@@ -10,7 +10,6 @@ from typing import Any, Protocol
 import numpy as np
 import numpy.typing as npt
 
-from sentcompress.artifacts import WorkDirectory, file_digest, name_part
 from sentcompress.corpora.vector_file import SUFFIX, VectorFile
 from sentcompress.encoding.engine import EncodeEngine
 from sentcompress.encoding.token_counts import TokenCounts, count_tokens
@@ -18,6 +17,7 @@ from sentcompress.encoding.vector_memory import VectorMemory, windows
 from sentcompress.models.catalog import NamedModel, find_model
 from sentcompress.models.encoder import Encoder
 from sentcompress.progress import SILENT, Reporter, Task
+from sentcompress.store import WorkDirectory, file_digest, name_part
 
 Vectors = npt.NDArray[np.float32]
 # The folder of a work directory for what can be computed again.

@@ -8,12 +8,12 @@ from typing import Any
 
 import numpy as np
 
-from sentcompress.artifacts import Artifact, WorkDirectory
 from sentcompress.encoding.embedders import Embedder, EmbedderSource, Vectors, find_embedder
 from sentcompress.encoding.token_counts import TokenCounts
 from sentcompress.errors import InputError
 from sentcompress.models.projection import Projection
 from sentcompress.progress import SILENT, Reporter, Task
+from sentcompress.store import Artifact, WorkDirectory
 
 MADE_HERE = ("students", "exports")
 STUDENT = "student"

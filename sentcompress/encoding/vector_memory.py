@@ -18,11 +18,11 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from sentcompress.artifacts import tree_digest
 from sentcompress.corpora.holding import batches
 from sentcompress.encoding.vector_shards import save_array
 from sentcompress.errors import BusyError
-from sentcompress.locking import locked
+from sentcompress.store import tree_digest
+from sentcompress.store.locking import locked
 
 Vectors = npt.NDArray[np.float32]
 # Vectors of one model; a large corpus is not worth its disk, nor the keys their memory.

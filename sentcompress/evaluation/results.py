@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from sentcompress.artifacts import Artifact, Build
 from sentcompress.documents import finite, to_json
+from sentcompress.store import Artifact, Build
 
 FILE = "result.json"
 

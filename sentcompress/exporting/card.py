@@ -9,12 +9,12 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from sentcompress.artifacts import Artifact
 from sentcompress.exporting.lineage import Table, command_line
 from sentcompress.exporting.onnx import FLOAT32_FILE, INT8_FILE
 from sentcompress.models.encoder import Encoder
 from sentcompress.numeric import figure
 from sentcompress.plain_text import Code, markdown, markdown_command, markdown_table, printable
+from sentcompress.store import Artifact
 
 HUB_NAME = re.compile(r"[A-Za-z0-9][\w.-]*/[\w.-]+")
 TAGS = ("sentence-transformers", "sentence-similarity", "feature-extraction", "sentcompress")

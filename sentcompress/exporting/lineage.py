@@ -9,9 +9,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from sentcompress.artifacts import KINDS, Artifact, WorkDirectory
 from sentcompress.numeric import NOT_DEFINED, figure
 from sentcompress.plain_text import shell_line
+from sentcompress.store import KINDS, Artifact, WorkDirectory
 
 # Parameters that say which of several things a command made; the recipe has the others.
 TELLING = ("teacher", "revision", "dim", "method", "student", "preset")

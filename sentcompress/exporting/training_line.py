@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from sentcompress.artifacts import Artifact, WorkDirectory
 from sentcompress.exporting.lineage import ancestors
+from sentcompress.store import Artifact, WorkDirectory
 
 
 def learnt_projection(work: WorkDirectory, reference: str, digest: str, teacher: str) -> Artifact | None:

@@ -7,9 +7,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
-from sentcompress.artifacts import WorkDirectory, file_digest
 from sentcompress.exporting.onnx import FLOAT32_FILE, INT8_FILE
 from sentcompress.models.catalog import NamedModel
+from sentcompress.store import WorkDirectory, file_digest
 
 FILES = {"onnx": FLOAT32_FILE, "onnx-int8": INT8_FILE}
 

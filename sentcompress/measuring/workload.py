@@ -8,11 +8,11 @@ from pathlib import Path
 
 import numpy as np
 
-from sentcompress.artifacts import Artifact, file_digest
 from sentcompress.corpora.sentence_table import SentenceTable
 from sentcompress.corpora.sts import read_sts
 from sentcompress.corpora.text_files import open_lines
 from sentcompress.errors import InputError
+from sentcompress.store import Artifact, file_digest
 
 STS_B = "STS-B"
 # SimTDE's speed protocol: every pair of STS-B's test split, both sentences one at a time, the mean of three passes.

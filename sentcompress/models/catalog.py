@@ -5,11 +5,11 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from sentcompress.artifacts import Artifact, WorkDirectory, name_part
 from sentcompress.errors import InputError, MissingArtifactError, did_you_mean
 from sentcompress.models.encoder import Encoder
 from sentcompress.models.layout import load_encoder
 from sentcompress.models.sources import EMBEDDED, Source, resolve
+from sentcompress.store import Artifact, WorkDirectory, name_part
 
 TEACHER = "teacher"
 MODEL_FOLDER = "model"

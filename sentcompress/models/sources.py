@@ -8,7 +8,6 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
-from sentcompress.artifacts import file_digest, tree_digest
 from sentcompress.errors import InputError
 from sentcompress.models.foreign_code import asks_for_code, refuse_code
 from sentcompress.models.model_files import (
@@ -21,6 +20,7 @@ from sentcompress.models.model_files import (
     transformer_folder,
     weight_files,
 )
+from sentcompress.store import file_digest, tree_digest
 
 EMBEDDED = "embedded"
 EMBEDDED_LABEL = "sentence-transformers/all-MiniLM-L6-v2"

@@ -11,7 +11,6 @@ from typing import Any, cast
 import torch
 from torch import nn
 
-from sentcompress.artifacts import name_part
 from sentcompress.errors import InputError, UsageError, did_you_mean
 from sentcompress.models.encoder import Encoder
 from sentcompress.models.factorised import check_factorisable, check_holds_states, factorised
@@ -22,6 +21,7 @@ from sentcompress.models.sources import EMBEDDED, Source, resolve
 from sentcompress.models.token_states import TokenStates, measure_token_states
 from sentcompress.models.vocabulary import count_tokens, trim_vocabulary
 from sentcompress.progress import SILENT, Reporter
+from sentcompress.store import name_part
 
 # The students of the papers.
 PRESETS = {

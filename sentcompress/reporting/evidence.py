@@ -6,12 +6,12 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, TypeVar
 
-from sentcompress.artifacts import LOG, Artifact, WorkDirectory
 from sentcompress.documents import parse_json
 from sentcompress.errors import DamagedError, InputError
 from sentcompress.exporting.lineage import command_line, is_data
-from sentcompress.records import damaged
 from sentcompress.reporting.drawing import MARKERS, SERIES
+from sentcompress.store import LOG, Artifact, WorkDirectory
+from sentcompress.store.manifests import damaged
 
 Found = TypeVar("Found")
 

@@ -10,7 +10,6 @@ from contextlib import AbstractContextManager
 from dataclasses import asdict, dataclass
 from typing import Any
 
-from sentcompress.artifacts import SCAFFOLD, Artifact, Build, Request, WorkDirectory
 from sentcompress.augmentations.back_translation import back_translation_spec, check_translators
 from sentcompress.augmentations.base import AugmenterSpec
 from sentcompress.augmentations.table import Augmented, Plan, append_pieces, make_pieces
@@ -23,6 +22,7 @@ from sentcompress.corpora.sentence_table import ORIGINAL
 from sentcompress.corpora.text_files import STDIN, BadRecords
 from sentcompress.errors import InputError, SentcompressError, raise_faults
 from sentcompress.progress import SILENT, Reporter
+from sentcompress.store import SCAFFOLD, Artifact, Build, Request, WorkDirectory
 
 COMMAND = "augment"
 DEFAULT_NAME = "main"

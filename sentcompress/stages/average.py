@@ -10,7 +10,6 @@ import math
 from dataclasses import dataclass
 from typing import Any
 
-from sentcompress.artifacts import Artifact, Request, WorkDirectory
 from sentcompress.errors import raise_faults
 from sentcompress.exporting.lineage import taught_by
 from sentcompress.models.averaging import average
@@ -18,6 +17,7 @@ from sentcompress.models.catalog import MODEL_FOLDER, NamedModel, find_model
 from sentcompress.models.layout import read_back, save_encoder
 from sentcompress.numeric import at_least, at_most
 from sentcompress.progress import SILENT, Reporter
+from sentcompress.store import Artifact, Request, WorkDirectory
 
 COMMAND = "average"
 # Below this cosine between their weights, models hardly come from one start: a student and what a long second training

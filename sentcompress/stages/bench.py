@@ -7,7 +7,6 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from sentcompress.artifacts import Artifact, Request, WorkDirectory
 from sentcompress.errors import InputError, MissingArtifactError, did_you_mean, raise_faults
 from sentcompress.evaluation.results import write_result
 from sentcompress.measuring.contender import BATCH_TOKENS, Contender, take_turns, work_of
@@ -20,6 +19,7 @@ from sentcompress.models.catalog import NamedModel, find_model
 from sentcompress.models.devices import pick_device
 from sentcompress.plain_text import shell_word
 from sentcompress.progress import SILENT, Reporter
+from sentcompress.store import Artifact, Request, WorkDirectory
 
 COMMAND = "bench"
 PRESETS = ("simtde",)

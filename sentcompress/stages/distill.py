@@ -11,7 +11,6 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from sentcompress.artifacts import Artifact, Build, Request, WorkDirectory, file_digest
 from sentcompress.corpora.sentence_table import SentenceTable
 from sentcompress.corpora.sts import StsSubset, read_dev
 from sentcompress.errors import InputError, UsageError, did_you_mean, raise_faults
@@ -25,6 +24,7 @@ from sentcompress.models.projection import Projection
 from sentcompress.models.students import STARTS, WEIGHTS, Student, find_student, layer_count, teacher_layers
 from sentcompress.plain_text import shell_word
 from sentcompress.progress import SILENT, Reporter
+from sentcompress.store import Artifact, Build, Request, WorkDirectory, file_digest
 from sentcompress.training.batches import Batch, Plan, Rows, collate
 from sentcompress.training.checkpoint import Checkpoints
 from sentcompress.training.dev import Dev, held_out_dev, sts_dev

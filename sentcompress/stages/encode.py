@@ -9,8 +9,6 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
-from sentcompress.artifacts import WorkDirectory
-from sentcompress.atomic import written
 from sentcompress.corpora.holding import batches
 from sentcompress.corpora.spooling import spooled_source
 from sentcompress.corpora.text_files import STDIN, Source, as_source, open_lines
@@ -20,6 +18,8 @@ from sentcompress.errors import InputError, raise_faults
 from sentcompress.models.catalog import find_model
 from sentcompress.models.devices import DTYPES, pick_device
 from sentcompress.progress import SILENT, Reporter
+from sentcompress.store import WorkDirectory
+from sentcompress.store.atomic import written
 
 COMMAND = "encode"
 STORES = ("float32", "float16")

@@ -10,7 +10,6 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from sentcompress.artifacts import Artifact, Request, WorkDirectory, file_digest, name_part
 from sentcompress.corpora.sentence_table import SentenceTable
 from sentcompress.corpora.text_files import BadRecords
 from sentcompress.corpora.text_sample import TextSample, find_text_files, sample_texts, texts_of_files
@@ -25,6 +24,7 @@ from sentcompress.evaluation.results import write_result
 from sentcompress.exporting.training_line import chose_by_graded_pairs, learnt_projection, students_of
 from sentcompress.models.projection import Projection
 from sentcompress.progress import SILENT, Reporter
+from sentcompress.store import Artifact, Request, WorkDirectory, file_digest, name_part
 from sentcompress.training.rows import hold_out
 
 COMMAND = "eval-fidelity"

@@ -8,7 +8,6 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from sentcompress.artifacts import SCAFFOLD, Artifact, Build, Request, WorkDirectory, file_digest, name_part
 from sentcompress.corpora.collection_folders import collection_data_set
 from sentcompress.corpora.collections import Collection, DataSet, pairs_data_set
 from sentcompress.corpora.entities import entities_data_set
@@ -25,6 +24,7 @@ from sentcompress.evaluation.retrieval_comparison import Comparison, Searched, T
 from sentcompress.evaluation.retrieval_protocol import DEPTHS, MAIN, protocol
 from sentcompress.evaluation.vector_rows import Vectors, in_file
 from sentcompress.progress import SILENT, Reporter
+from sentcompress.store import SCAFFOLD, Artifact, Build, Request, WorkDirectory, file_digest, name_part
 
 COMMAND = "eval-retrieval"
 

@@ -9,7 +9,6 @@ from typing import Any
 
 import numpy as np
 
-from sentcompress.artifacts import Artifact, Request, WorkDirectory, file_digest
 from sentcompress.corpora.sts import StsSet, read_sts
 from sentcompress.corpora.sts_names import OFFICIAL_PAIRS
 from sentcompress.corpora.sts_senteval import SPLITS
@@ -24,6 +23,7 @@ from sentcompress.evaluation.results import write_result
 from sentcompress.evaluation.sts import AGGREGATES
 from sentcompress.evaluation.sts_comparison import COMPARE, MODEL, GradedSet, NoScoreError, compare_sets
 from sentcompress.progress import SILENT, Reporter
+from sentcompress.store import Artifact, Request, WorkDirectory, file_digest
 
 COMMAND = "eval-sts"
 # The set on which alignment and uniformity are measured.

@@ -9,7 +9,6 @@ from typing import Any
 
 import numpy as np
 
-from sentcompress.artifacts import Artifact, Request, WorkDirectory, file_digest
 from sentcompress.corpora.text_files import BadRecords
 from sentcompress.corpora.transfer import ALL, DEV, PAIRS, TASKS, TEST, TRAIN, Split, TransferTask, read_transfer
 from sentcompress.encoding.embedded_texts import EmbeddedTexts, embed_texts
@@ -32,6 +31,7 @@ from sentcompress.evaluation.transfer import (
     pair_features,
 )
 from sentcompress.progress import SILENT, Reporter
+from sentcompress.store import Artifact, Request, WorkDirectory, file_digest
 
 COMMAND = "eval-transfer"
 # The class of which F1 is taken, in tasks of pairs.

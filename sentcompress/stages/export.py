@@ -10,7 +10,6 @@ from typing import Any
 
 import numpy as np
 
-from sentcompress.artifacts import REQUEST, Artifact, Build, Request, WorkDirectory, file_digest
 from sentcompress.corpora.sentence_table import SentenceTable
 from sentcompress.corpora.sts import StsSet, read_sts
 from sentcompress.errors import InputError, raise_faults
@@ -27,6 +26,7 @@ from sentcompress.models.encoder import Encoder
 from sentcompress.models.layout import save_encoder
 from sentcompress.numeric import at_least
 from sentcompress.progress import SILENT, Reporter, Task
+from sentcompress.store import REQUEST, Artifact, Build, Request, WorkDirectory, file_digest
 
 COMMAND = "export"
 CARD = "README.md"

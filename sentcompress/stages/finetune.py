@@ -9,7 +9,6 @@ from typing import Any
 import numpy as np
 import torch
 
-from sentcompress.artifacts import Artifact, Build, Request, WorkDirectory, file_digest
 from sentcompress.corpora.sentence_table import SentenceTable
 from sentcompress.corpora.sts import StsSubset, read_dev
 from sentcompress.encoding.engine import EncodeEngine
@@ -26,6 +25,7 @@ from sentcompress.models.principal_axes import check_dimension, principal_axes
 from sentcompress.models.students import PRESETS
 from sentcompress.plain_text import shell_word
 from sentcompress.progress import SILENT, Reporter
+from sentcompress.store import Artifact, Build, Request, WorkDirectory, file_digest
 from sentcompress.training.dev import Dev, sts_dev
 from sentcompress.training.inputs import embedding
 from sentcompress.training.session import Session, finish_trained, tokenised, vector_field

@@ -8,12 +8,12 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-from sentcompress.artifacts import Artifact, Request, WorkDirectory
 from sentcompress.encoding.vector_shards import VectorShards
 from sentcompress.errors import InputError, raise_faults
 from sentcompress.models.principal_axes import Floats, check_dimension, principal_axes
 from sentcompress.models.projection import FILE, Projection
 from sentcompress.progress import SILENT, Reporter, Task
+from sentcompress.store import Artifact, Request, WorkDirectory
 
 COMMAND = "fit-pca"
 # Vectors that are read at a time.

@@ -10,7 +10,6 @@ from typing import Any
 
 import numpy as np
 
-from sentcompress.artifacts import SCAFFOLD, Artifact, Build, Request, WorkDirectory
 from sentcompress.corpora.mined_table import Mined, write_mined
 from sentcompress.corpora.mining_origins import Origin, file_digests, of_collection, of_pairs, of_triplets
 from sentcompress.corpora.mining_pairs import Gathered, Gatherer, gather_texts
@@ -27,6 +26,7 @@ from sentcompress.evaluation.vector_rows import VectorRows, in_file
 from sentcompress.models.devices import DTYPES
 from sentcompress.numeric import at_most
 from sentcompress.progress import SILENT, Reporter
+from sentcompress.store import SCAFFOLD, Artifact, Build, Request, WorkDirectory
 from sentcompress.training.hard_negatives import Rules as Rules
 from sentcompress.training.mining import Miner, Tally
 

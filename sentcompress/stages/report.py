@@ -8,8 +8,6 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
-from sentcompress import atomic
-from sentcompress.artifacts import WorkDirectory
 from sentcompress.errors import InputError, MissingArtifactError, did_you_mean, raise_faults
 from sentcompress.progress import SILENT, Reporter
 from sentcompress.reporting import drawing
@@ -20,6 +18,7 @@ from sentcompress.reporting.markdown import render_markdown
 from sentcompress.reporting.page import render_page
 from sentcompress.reporting.parts import Chart, Table
 from sentcompress.reporting.report import Report, compose
+from sentcompress.store import WorkDirectory, atomic
 
 COMMAND = "report"
 FOLDER = "report"

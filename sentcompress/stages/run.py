@@ -12,11 +12,11 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
-from sentcompress.artifacts import Artifact, WorkDirectory
 from sentcompress.errors import SentcompressError, raise_faults
 from sentcompress.progress import SILENT, Reporter
 from sentcompress.recipes.document import read_recipe
 from sentcompress.recipes.plan import Asked, Known, Plan, Step, make_plan
+from sentcompress.store import Artifact, WorkDirectory
 
 COMMAND = "run"
 # The commands that make an artifact, and so can be a stage of a recipe.

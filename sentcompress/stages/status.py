@@ -7,7 +7,10 @@ from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
 
-from sentcompress.artifacts import (
+from sentcompress.errors import DamagedError, InputError
+from sentcompress.models.sources import EMBEDDED, locate
+from sentcompress.progress import SILENT, Reporter
+from sentcompress.store import (
     KINDS,
     Artifact,
     WorkDirectory,
@@ -16,9 +19,6 @@ from sentcompress.artifacts import (
     is_being_written,
     read_request,
 )
-from sentcompress.errors import DamagedError, InputError
-from sentcompress.models.sources import EMBEDDED, locate
-from sentcompress.progress import SILENT, Reporter
 
 # Inputs that are no artifacts. Standard input and data sets of a hub cannot be looked at again.
 OUTSIDE = ("file:", "model:", "stdin:", "hub:")

@@ -12,7 +12,6 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from sentcompress.artifacts import Artifact, Build, Request, WorkDirectory
 from sentcompress.corpora.sentence_table import SentenceTable
 from sentcompress.encoding.content_words import ContentEncoder, SecondReading
 from sentcompress.encoding.engine import EncodeEngine
@@ -28,7 +27,8 @@ from sentcompress.models.sources import EMBEDDED, Source, resolve
 from sentcompress.models.token_weights import function_tokens
 from sentcompress.models.vocabulary import count_tokens
 from sentcompress.progress import SILENT, Reporter
-from sentcompress.records import LOG
+from sentcompress.store import Artifact, Build, Request, WorkDirectory
+from sentcompress.store.manifests import LOG
 
 COMMAND = "teacher-embed"
 # A student may teach: one of middle size a smaller one, or a teacher that was fine-tuned.

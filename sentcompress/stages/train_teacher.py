@@ -8,7 +8,6 @@ from typing import Any
 
 import torch
 
-from sentcompress.artifacts import Artifact, Build, Request, WorkDirectory, file_digest
 from sentcompress.corpora.inputs import Input, open_inputs
 from sentcompress.corpora.originals import Limits, write_originals
 from sentcompress.corpora.readers import ReadOptions
@@ -25,6 +24,7 @@ from sentcompress.models.layout import hidden_width, load_encoder
 from sentcompress.models.sources import Source, resolve
 from sentcompress.plain_text import shell_word
 from sentcompress.progress import SILENT, Reporter
+from sentcompress.store import Artifact, Build, Request, WorkDirectory, file_digest
 from sentcompress.training.dev import Dev, sts_dev
 from sentcompress.training.session import STATE, Session, finish_trained, tokenised
 from sentcompress.training.settings import Overrides, Settings

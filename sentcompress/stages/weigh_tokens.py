@@ -8,7 +8,6 @@ import numpy as np
 import numpy.typing as npt
 from torch import Tensor, nn
 
-from sentcompress.artifacts import Artifact, Request, WorkDirectory
 from sentcompress.corpora.sentence_table import SentenceTable
 from sentcompress.errors import InputError, raise_faults
 from sentcompress.exporting.lineage import taught_by
@@ -17,6 +16,7 @@ from sentcompress.models.layout import read_back, save_encoder
 from sentcompress.models.token_weights import sif_weights
 from sentcompress.models.vocabulary import count_tokens
 from sentcompress.progress import SILENT, Reporter
+from sentcompress.store import Artifact, Request, WorkDirectory
 
 COMMAND = "weigh-tokens"
 # How many of the lightest tokens are named.

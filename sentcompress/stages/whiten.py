@@ -9,7 +9,6 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from sentcompress.artifacts import Artifact, Build, Request, WorkDirectory
 from sentcompress.corpora.sentence_table import SentenceTable
 from sentcompress.encoding.engine import EncodeEngine
 from sentcompress.errors import SentcompressError, raise_faults
@@ -22,6 +21,7 @@ from sentcompress.models.principal_axes import PrincipalAxes, check_dimension, p
 from sentcompress.models.whitening import whitened
 from sentcompress.numeric import at_least, figure
 from sentcompress.progress import SILENT, Reporter
+from sentcompress.store import Artifact, Build, Request, WorkDirectory
 
 COMMAND = "whiten"
 # Sentences of the sample on which the saved model is checked, and how near it must be to the formula.

@@ -9,10 +9,10 @@ from typing import Any, BinaryIO
 import torch
 from torch import Tensor, nn
 
-from sentcompress.artifacts import LOG, Build, file_digest
 from sentcompress.documents import read_json, to_json
 from sentcompress.errors import InputError
 from sentcompress.progress import SILENT, Reporter
+from sentcompress.store import LOG, Build, file_digest
 
 State = dict[str, Any]
 Weights = dict[str, dict[str, Tensor]]

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from sentcompress.artifacts import Artifact, WorkDirectory
 from sentcompress.errors import InputError, MissingArtifactError
 from sentcompress.models.sources import Source, locate
 from sentcompress.plain_text import shell_word
+from sentcompress.store import Artifact, WorkDirectory
 
 
 @dataclass(frozen=True)

@@ -7,8 +7,8 @@ import os
 from collections.abc import Mapping
 from pathlib import Path
 
-from sentcompress.atomic import fsync
 from sentcompress.documents import finite
+from sentcompress.store.atomic import fsync
 
 
 class TrainingLog:

@@ -11,7 +11,6 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from sentcompress.artifacts import SCAFFOLD, Artifact, Build, file_digest
 from sentcompress.documents import read_json, to_json
 from sentcompress.encoding.vector_shards import VectorShards
 from sentcompress.errors import InputError, SentcompressError, TrainingError
@@ -20,6 +19,7 @@ from sentcompress.methods.recipe import Recipe
 from sentcompress.models.catalog import MODEL_FOLDER
 from sentcompress.models.encoder import Encoder
 from sentcompress.progress import Reporter
+from sentcompress.store import SCAFFOLD, Artifact, Build, file_digest
 from sentcompress.training.batches import Batch, Plan, RowField, Rows
 from sentcompress.training.checkpoint import Checkpoints
 from sentcompress.training.deploy import Deployed, deploy

@@ -10,7 +10,6 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from sentcompress.artifacts import Artifact
 from sentcompress.encoding.vector_shards import LAYERS, VectorShards
 from sentcompress.errors import InputError, MissingArtifactError, UsageError
 from sentcompress.methods.base import Shapes
@@ -18,6 +17,7 @@ from sentcompress.models.encoder import Encoder
 from sentcompress.models.layout import load_encoder
 from sentcompress.models.model_files import read_config, transformer_folder, whole_number
 from sentcompress.plain_text import shell_word
+from sentcompress.store import Artifact
 from sentcompress.training.batches import RowField, Rows
 from sentcompress.training.inputs import find_teacher_of
 from sentcompress.training.session import number_field, vector_field

@@ -10,9 +10,9 @@ from typing import Protocol
 import numpy as np
 import numpy.typing as npt
 
-from sentcompress.artifacts import Build
 from sentcompress.encoding.vector_shards import save_array
 from sentcompress.progress import Reporter
+from sentcompress.store import Build
 
 Tokenize = Callable[[Sequence[str]], list[list[int]]]
 # Pieces of a shard that go through the tokenizer at once: its lists take 50 times the room of the arrays.

@@ -19,11 +19,11 @@ import pytest
 import torch
 from distilling import make_work
 
-from sentcompress.artifacts import Build
 from sentcompress.cli.failures import FULL, LIMIT_HINT, explain
 from sentcompress.cli.main import _run
 from sentcompress.encoding.vector_shards import save_array
-from sentcompress.records import sealed
+from sentcompress.store import Build
+from sentcompress.store.manifests import sealed
 from sentcompress.training.checkpoint import Checkpoints
 
 FULL_DEVICE = Path("/dev/full")

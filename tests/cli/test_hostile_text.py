@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 import report_works
 
-from sentcompress.artifacts import Request, WorkDirectory
+from sentcompress.store import Request, WorkDirectory
 
 # Clears the screen, names the window, hides the cursor with the one-character form, turns the direction.
 EVIL = "\x1b[2J\x1b]0;owned\x07\x9b?25l\u202e"

@@ -18,12 +18,12 @@ import pytest
 import typer
 
 from sentcompress import __main__ as start
-from sentcompress.artifacts import Request, WorkDirectory
 from sentcompress.cli import main as command_line
 from sentcompress.cli.main import COMMANDS, _run, main
 from sentcompress.errors import InputError, SentcompressError, UsageError
 from sentcompress.signals import GO_ON
 from sentcompress.stages import status
+from sentcompress.store import Request, WorkDirectory
 
 ROOT = Path(__file__).resolve().parents[2]
 
@@ -223,7 +223,7 @@ def test_a_second_run_is_told_of_the_first(capsys: Captured, work: Path, monkeyp
         with build.write("vectors-00000.npy") as path, path.open("wb") as stream:
             np.save(stream, np.random.default_rng(0).normal(size=(50, 8)).astype(np.float32))
         build.finish({})
-    monkeypatch.setattr("sentcompress.locking.PAUSE_SECONDS", 0.5)
+    monkeypatch.setattr("sentcompress.store.locking.PAUSE_SECONDS", 0.5)
     with directory.build(Request("projections", "pca-4", "fit-pca", {})):
         code, _, err = outcome(capsys, ["fit-pca", "--dim", "4", "--work", str(work)])
     assert code == 1

@@ -6,8 +6,8 @@ from pathlib import Path
 
 import numpy as np
 
-from sentcompress.artifacts import WorkDirectory
 from sentcompress.encoding.embedders import find_embedder
+from sentcompress.store import WorkDirectory
 
 
 def test_files_of_vectors_that_are_called_alike_have_different_slugs(tmp_path: Path) -> None:

@@ -12,11 +12,11 @@ import pytest
 from distilling import make_work
 from tiny_models import make_sentences, make_tiny_model
 
-from sentcompress.artifacts import Artifact, Request, WorkDirectory
 from sentcompress.encoding.sides import find_sides, projection_between
 from sentcompress.errors import InputError
 from sentcompress.models.projection import Projection
 from sentcompress.stages import fit_pca, whiten
+from sentcompress.store import Artifact, Request, WorkDirectory
 
 TEXTS = make_sentences(40)
 

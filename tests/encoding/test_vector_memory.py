@@ -11,12 +11,12 @@ import numpy.typing as npt
 import pytest
 from tiny_models import make_sentences
 
-from sentcompress.artifacts import WorkDirectory
 from sentcompress.encoding import vector_memory
 from sentcompress.encoding.embedders import ModelEmbedder, find_embedder
 from sentcompress.encoding.vector_memory import VectorMemory
-from sentcompress.locking import locked
 from sentcompress.progress import SilentReporter
+from sentcompress.store import WorkDirectory
+from sentcompress.store.locking import locked
 
 
 class Listener(SilentReporter):

@@ -7,8 +7,8 @@ from pathlib import Path
 
 import numpy as np
 
-from sentcompress.artifacts import Request, WorkDirectory
 from sentcompress.evaluation.results import FILE, write_result
+from sentcompress.store import Request, WorkDirectory
 
 
 def test_figures_that_are_not_defined_become_null(tmp_path: Path) -> None:

@@ -9,11 +9,11 @@ import pytest
 import report_works
 from markdown_it import MarkdownIt
 
-from sentcompress.artifacts import WorkDirectory
 from sentcompress.exporting.card import Card
 from sentcompress.exporting.lineage import Table
 from sentcompress.models.layout import load_encoder
 from sentcompress.models.sources import resolve
+from sentcompress.store import WorkDirectory
 
 EVIL = "<img src=x onerror=alert(1)>|`a`\n\n# [head](javascript:x)\n---\n\x1b[2J*b*"
 

@@ -7,8 +7,8 @@ from typing import Any
 
 import pytest
 
-from sentcompress.artifacts import Artifact, Request, WorkDirectory
 from sentcompress.exporting.lineage import ancestors, command_line, measurements, tables
+from sentcompress.store import Artifact, Request, WorkDirectory
 
 STUDENT = {"reference": "students/s", "digest": "5" * 64, "label": "s"}
 TEACHER = {"reference": "model:owner/t", "digest": "7" * 64, "label": "owner/t"}

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from sentcompress.artifacts import Artifact, Request, WorkDirectory
 from sentcompress.exporting.training_line import chose_by_graded_pairs, learnt_projection, students_of
+from sentcompress.store import Artifact, Request, WorkDirectory
 
 TEACHER = "7" * 64
 

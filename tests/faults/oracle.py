@@ -10,10 +10,10 @@ from typing import Any
 
 import numpy as np
 
-from sentcompress.artifacts import LOG, MANIFEST, REQUEST, Artifact, WorkDirectory
 from sentcompress.encoding.vector_memory import KEYS, VECTORS, VectorMemory
 from sentcompress.errors import SentcompressError
-from sentcompress.records import combined_digest
+from sentcompress.store import LOG, MANIFEST, REQUEST, Artifact, WorkDirectory
+from sentcompress.store.manifests import combined_digest
 
 # Times, speeds and memory: all that may differ between two runs, by their keys in any JSON; the seal of a manifest
 # covers them (a reader checks it). A request says whether --force made it, and every other trial recovers without.

@@ -12,10 +12,10 @@ from contextlib import contextmanager
 from datetime import UTC, datetime
 from pathlib import Path
 
-from sentcompress import artifacts, atomic
 from sentcompress.documents import to_json
 from sentcompress.encoding import vector_memory
-from sentcompress.records import sealed
+from sentcompress.store import artifacts, atomic
+from sentcompress.store.manifests import sealed
 
 
 def no_fsync() -> None:

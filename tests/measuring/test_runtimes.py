@@ -8,10 +8,10 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from sentcompress.artifacts import WorkDirectory
 from sentcompress.exporting.onnx import FLOAT32_FILE, write_graph
 from sentcompress.measuring.runtimes import GraphJob, Job, TorchJob
 from sentcompress.models.catalog import find_model
+from sentcompress.store import WorkDirectory
 
 
 def test_both_runtimes_give_the_vectors_of_the_model(tmp_path: Path, tiny_model: Path, sentences: list[str]) -> None:

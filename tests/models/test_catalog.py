@@ -8,11 +8,11 @@ from typing import Any
 
 import pytest
 
-from sentcompress.artifacts import Artifact, Request, WorkDirectory, check_name
 from sentcompress.errors import InputError, MissingArtifactError
 from sentcompress.models import catalog
 from sentcompress.models.catalog import MODEL_FOLDER, NamedModel, find_model, find_teacher
 from sentcompress.models.sources import Source, resolve
+from sentcompress.store import Artifact, Request, WorkDirectory, check_name
 
 
 @pytest.fixture

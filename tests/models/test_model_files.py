@@ -16,13 +16,13 @@ from hostile import ask_for_code, with_code
 from hub import serve_hub
 from safetensors.torch import load_file, save_file
 
-from sentcompress.artifacts import WorkDirectory
 from sentcompress.errors import InputError
 from sentcompress.models import sources
 from sentcompress.models.encoder import Dense, Encoder
 from sentcompress.models.layout import load_encoder, save_encoder
 from sentcompress.models.sources import locate, resolve
 from sentcompress.stages import eval_sts
+from sentcompress.store import WorkDirectory
 
 DENSE = Path("parts", "deep", "2_Dense")
 OPENED: list[str] = []

@@ -26,13 +26,13 @@ from transformers import (
     XLMRobertaModel,
 )
 
-from sentcompress.artifacts import WorkDirectory
 from sentcompress.errors import InputError
 from sentcompress.models.layout import load_encoder
 from sentcompress.models.positions import readable_positions
 from sentcompress.models.sources import resolve
 from sentcompress.models.students import teacher_layers
 from sentcompress.stages import augment, teacher_embed
+from sentcompress.store import WorkDirectory
 
 ROWS = 20
 SIZES = {"vocab_size": 30, "hidden_size": 8, "num_hidden_layers": 1, "num_attention_heads": 2, "intermediate_size": 8}

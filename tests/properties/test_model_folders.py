@@ -19,12 +19,12 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 from safetensors.torch import load_file, save_file
 
-from sentcompress.artifacts import WorkDirectory
 from sentcompress.errors import SentcompressError
 from sentcompress.models.encoder import Dense, Encoder
 from sentcompress.models.layout import load_encoder, save_encoder
 from sentcompress.models.sources import resolve
 from sentcompress.stages import encode
+from sentcompress.store import WorkDirectory
 
 TEXTS = ["the dog reads a book, quietly", "xylophone \u4e2d \U0001f600"]
 # Far more than any of this takes on a busy machine.

@@ -14,9 +14,9 @@ from properties.contract import kept
 from properties.mutations import EXTREMES, mutated
 from properties.test_text_readers import write
 
-from sentcompress.artifacts import WorkDirectory
 from sentcompress.cli.run import _print_commands
 from sentcompress.stages import run as stage
+from sentcompress.store import WorkDirectory
 
 HEAD = 'title = "A chain"\npaper = "Nobody 2020"\n\n[row]\ntable = "results"\nscore = 81.5\n'
 INPUTS = '\n[inputs]\ntext = "sentences"\nsts = { about = "graded pairs", optional = true }\n'

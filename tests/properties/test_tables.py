@@ -15,12 +15,12 @@ from properties.contract import kept
 from properties.mutations import fields, mutated, packed
 from properties.test_text_readers import write
 
-from sentcompress.artifacts import WorkDirectory
 from sentcompress.corpora.positives import read_positives
 from sentcompress.corpora.readers import ReadOptions, read_records, read_table
 from sentcompress.corpora.text_files import BadRecords
 from sentcompress.errors import SentcompressError
 from sentcompress.stages import augment
+from sentcompress.store import WorkDirectory
 
 ROWS = [
     ("sentence1", "sentence2", "gold_label"),

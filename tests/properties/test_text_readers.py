@@ -10,11 +10,11 @@ from hypothesis import strategies as st
 from properties.contract import kept
 from properties.mutations import mutated, packed
 
-from sentcompress.artifacts import WorkDirectory
 from sentcompress.corpora.readers import read_records
 from sentcompress.corpora.text_files import BadRecords, open_lines
 from sentcompress.errors import SentcompressError
 from sentcompress.stages import augment
+from sentcompress.store import WorkDirectory
 
 TEXT = "A first sentence.\nA second one, h\u00e9.\n\nA fourth \u4f60\u597d.\nA first sentence.\n".encode()
 documents = mutated(TEXT, b" ").flatmap(packed)

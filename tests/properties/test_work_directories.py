@@ -15,10 +15,10 @@ from hypothesis import strategies as st
 from properties.contract import kept
 from properties.mutations import EXTREMES, mutated
 
-from sentcompress.artifacts import LOG, MANIFEST, REQUEST, WorkDirectory
-from sentcompress.records import sealed
 from sentcompress.reporting.evidence import gather
 from sentcompress.stages import status
+from sentcompress.store import LOG, MANIFEST, REQUEST, WorkDirectory
+from sentcompress.store.manifests import sealed
 
 KIND, NAME = "students", "small"
 odd_values = st.one_of(

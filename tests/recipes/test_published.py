@@ -15,7 +15,6 @@ import pytest
 from distilling import write_dev
 from tiny_models import make_sentences, make_tiny_model
 
-from sentcompress.artifacts import WorkDirectory
 from sentcompress.cli.main import _run
 from sentcompress.methods import METHODS, OBJECTIVES
 from sentcompress.methods.recipe import Recipe as Numbers
@@ -24,6 +23,7 @@ from sentcompress.recipes.document import read_recipe
 from sentcompress.recipes.inputs import placeholders
 from sentcompress.recipes.parameters import keys_of
 from sentcompress.stages import run as stage
+from sentcompress.store import WorkDirectory
 
 FOLDER = Path(__file__).resolve().parents[2] / "recipes"
 RECIPES = sorted(FOLDER.glob("*.toml"))

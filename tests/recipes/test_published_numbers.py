@@ -11,10 +11,10 @@ from typing import Any
 
 import pytest
 
-from sentcompress.artifacts import WorkDirectory
 from sentcompress.recipes.document import read_recipe
 from sentcompress.recipes.plan import Step
 from sentcompress.stages import run as stage
+from sentcompress.store import WorkDirectory
 
 FOLDER = Path(__file__).resolve().parents[2] / "recipes"
 RECIPES = {path.stem: path for path in sorted(FOLDER.glob("*.toml"))}

@@ -12,11 +12,11 @@ import pytest
 import report_works
 from markdown_it import MarkdownIt
 
-from sentcompress.artifacts import WorkDirectory
 from sentcompress.reporting.evidence import gather
 from sentcompress.reporting.markdown import render_markdown
 from sentcompress.reporting.page import render_page
 from sentcompress.reporting.report import Report, compose
+from sentcompress.store import WorkDirectory
 
 EVIL = "<img src=x onerror=alert(1)>|`a`\n\n# [head](javascript:x)\n\x1b[2J*b*"
 NAME = EVIL.split("\n")[0]

@@ -7,13 +7,13 @@ from pathlib import Path
 import pytest
 import report_works as works
 
-from sentcompress.artifacts import WorkDirectory
 from sentcompress.reporting.evidence import gather
 from sentcompress.reporting.formats import amount, between, share, size
 from sentcompress.reporting.hints import missing
 from sentcompress.reporting.sections import overview, sts
 from sentcompress.reporting.sections.training import loss_of
 from sentcompress.reporting.summary import common, mean_over, summaries
+from sentcompress.store import WorkDirectory
 
 
 def test_every_model_has_its_figures(tmp_path: Path) -> None:

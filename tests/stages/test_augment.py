@@ -14,13 +14,13 @@ from typing import Any
 import pyarrow.parquet as pq
 import pytest
 
-from sentcompress.artifacts import Artifact, WorkDirectory
 from sentcompress.augmentations.apertium import find_pivots
 from sentcompress.augmentations.wordnet_data import find_wordnet
 from sentcompress.corpora import sentence_table
 from sentcompress.errors import InputError, UsageError
 from sentcompress.stages import augment
 from sentcompress.stages.augment import Params
+from sentcompress.store import Artifact, WorkDirectory
 
 ROOT = Path(__file__).resolve().parents[2]
 PLAIN = {"wordnet": 0, "back_translate": 0}

@@ -11,7 +11,6 @@ import torch
 from distilling import make_work
 from tiny_models import break_weights, make_tiny_model
 
-from sentcompress.artifacts import WorkDirectory
 from sentcompress.cli.main import _run
 from sentcompress.errors import InputError, UsageError
 from sentcompress.exporting.lineage import ancestors
@@ -23,6 +22,7 @@ from sentcompress.models.students import teacher_layers
 from sentcompress.progress import Reporter
 from sentcompress.stages import distill
 from sentcompress.stages.average import Params, run
+from sentcompress.store import WorkDirectory
 from sentcompress.training.settings import Overrides
 
 

@@ -9,13 +9,13 @@ from typing import Any
 import pytest
 from tiny_models import make_tiny_model
 
-from sentcompress.artifacts import Artifact, Request, WorkDirectory
 from sentcompress.errors import InputError, MissingArtifactError, UsageError
 from sentcompress.exporting.onnx import FLOAT32_FILE, INT8_FILE, write_graph
 from sentcompress.exporting.quantisation import quantise
 from sentcompress.models.catalog import NamedModel, find_model
 from sentcompress.models.layout import save_encoder
 from sentcompress.stages.bench import Params, run
+from sentcompress.store import Artifact, Request, WorkDirectory
 
 QUICK: dict[str, Any] = {"count": 40, "single": 6, "rounds": 1, "device": "cpu", "memory": False}
 

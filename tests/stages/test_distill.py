@@ -20,7 +20,6 @@ import torch
 from distilling import add_sentences, add_vectors, make_work, write_dev
 from tiny_models import make_sentences, make_tiny_model
 
-from sentcompress.artifacts import Build, WorkDirectory
 from sentcompress.encoding.vector_shards import VectorShards
 from sentcompress.errors import InputError, MissingArtifactError, TrainingError, UsageError
 from sentcompress.models.layout import load_encoder
@@ -30,6 +29,7 @@ from sentcompress.progress import SilentReporter
 from sentcompress.stages import distill as stage
 from sentcompress.stages import fit_pca
 from sentcompress.stages.distill import Params
+from sentcompress.store import Build, WorkDirectory
 from sentcompress.training.checkpoint import Checkpoints
 from sentcompress.training.log import TrainingLog
 from sentcompress.training.loop import Training

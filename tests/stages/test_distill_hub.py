@@ -13,7 +13,7 @@ from distilling import make_work
 from hub import serve_hub
 from tiny_models import make_sentences, make_tiny_model
 
-from sentcompress.artifacts import WorkDirectory
+from sentcompress.store import WorkDirectory
 
 TINYBERT = "nreimers/TinyBERT_L-4_H-312_v2"
 

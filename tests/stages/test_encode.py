@@ -11,13 +11,13 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from sentcompress.artifacts import WorkDirectory
 from sentcompress.encoding.engine import EncodeEngine
 from sentcompress.errors import InputError, UsageError
 from sentcompress.models.layout import load_encoder
 from sentcompress.models.sources import resolve
 from sentcompress.stages import encode as stage
 from sentcompress.stages.encode import Params
+from sentcompress.store import WorkDirectory
 
 
 @pytest.fixture

@@ -10,10 +10,10 @@ import pytest
 from distilling import make_work, write_dev
 from tiny_models import make_sentences, make_tiny_model
 
-from sentcompress.artifacts import WorkDirectory
 from sentcompress.errors import InputError, MissingArtifactError, UsageError
 from sentcompress.progress import SilentReporter
 from sentcompress.stages.eval_fidelity import Params, run
+from sentcompress.store import WorkDirectory
 
 
 class Listener(SilentReporter):

@@ -11,12 +11,12 @@ import numpy as np
 import pytest
 from tiny_models import make_tiny_model
 
-from sentcompress.artifacts import WorkDirectory
 from sentcompress.errors import InputError, UsageError
 from sentcompress.evaluation.index_plan import KINDS, IndexSettings
 from sentcompress.progress import SilentReporter
 from sentcompress.stages import eval_retrieval as stage
 from sentcompress.stages.eval_retrieval import Params, run
+from sentcompress.store import WorkDirectory
 
 HEADER = "id\tqid1\tqid2\tquestion1\tquestion2\tis_duplicate\n"
 

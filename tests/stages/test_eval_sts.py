@@ -10,11 +10,11 @@ import pytest
 from scipy import stats
 from tiny_models import make_tiny_model
 
-from sentcompress.artifacts import WorkDirectory
 from sentcompress.cli.main import _run
 from sentcompress.errors import InputError, UsageError
 from sentcompress.progress import SilentReporter
 from sentcompress.stages.eval_sts import Params, run
+from sentcompress.store import WorkDirectory
 
 
 class Listener(SilentReporter):

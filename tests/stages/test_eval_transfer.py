@@ -11,10 +11,10 @@ import pytest
 from sklearn.linear_model import LogisticRegression
 from tiny_models import make_tiny_model
 
-from sentcompress.artifacts import WorkDirectory
 from sentcompress.errors import InputError, UsageError
 from sentcompress.progress import SilentReporter
 from sentcompress.stages.eval_transfer import Params, run
+from sentcompress.store import WorkDirectory
 
 
 class Listener(SilentReporter):

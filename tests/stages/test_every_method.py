@@ -11,13 +11,13 @@ import pytest
 from distilling import make_work, write_dev
 from tiny_models import make_tiny_model
 
-from sentcompress.artifacts import WorkDirectory
 from sentcompress.errors import InputError, MissingArtifactError, UsageError
 from sentcompress.methods import METHODS
 from sentcompress.models.layout import load_encoder
 from sentcompress.models.sources import resolve
 from sentcompress.stages import distill, fit_pca, teacher_embed
 from sentcompress.stages.distill import Params
+from sentcompress.store import WorkDirectory
 from sentcompress.training.settings import Overrides
 
 NUMBERS = Overrides(lr=1e-3, epochs=1, batch_size=8, max_steps=4, dtype="float32", device="cpu", eval_every=2)

@@ -14,7 +14,6 @@ import pytest
 import torch
 from tiny_models import break_weights
 
-from sentcompress.artifacts import Artifact, Request, WorkDirectory
 from sentcompress.cli.main import _run
 from sentcompress.corpora.sentence_table import SCHEMA, SHARD_PATTERN
 from sentcompress.errors import DamagedError, InputError, MissingArtifactError, SentcompressError, UsageError
@@ -25,6 +24,7 @@ from sentcompress.models.sources import resolve
 from sentcompress.progress import SilentReporter
 from sentcompress.stages import export
 from sentcompress.stages.export import Params, run
+from sentcompress.store import Artifact, Request, WorkDirectory
 
 STUDENT = "hpd-teacher-1-8"
 

@@ -15,7 +15,6 @@ import torch
 from distilling import make_work, write_dev
 from tiny_models import make_tiny_model
 
-from sentcompress.artifacts import WorkDirectory
 from sentcompress.corpora.sentence_table import SentenceTable
 from sentcompress.errors import InputError, MissingArtifactError, UsageError
 from sentcompress.methods.ibkd import IBKDFinetune
@@ -23,6 +22,7 @@ from sentcompress.models.layout import load_encoder
 from sentcompress.models.sources import resolve
 from sentcompress.stages import augment, finetune
 from sentcompress.stages.finetune import Params
+from sentcompress.store import WorkDirectory
 from sentcompress.training.loop import Training
 from sentcompress.training.settings import Overrides
 
@@ -150,7 +150,7 @@ def test_several_hard_negatives(
 
 
 def replace_request(table: object, name: str) -> object:
-    from sentcompress.artifacts import Request
+    from sentcompress.store import Request
 
     return Request("sentences", name, "mine-negatives", {"of": str(table)}, {})
 

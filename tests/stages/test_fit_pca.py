@@ -9,13 +9,13 @@ import numpy as np
 import numpy.typing as npt
 import pytest
 
-from sentcompress.artifacts import Artifact, Request, WorkDirectory
 from sentcompress.cli.main import _run
 from sentcompress.errors import InputError, MissingArtifactError, SentcompressError, UsageError
 from sentcompress.models import principal_axes
 from sentcompress.models.projection import FILE, Projection
 from sentcompress.stages import fit_pca
 from sentcompress.stages.fit_pca import Params, run
+from sentcompress.store import Artifact, Request, WorkDirectory
 
 Floats = npt.NDArray[np.float64]
 ROWS, DIMENSION = 1200, 24

@@ -14,7 +14,6 @@ from distilling import make_work
 from hostile import FILES, SPELLINGS, ask_for_code, with_code, write_code
 from hub import serve_hub
 
-from sentcompress.artifacts import Request, WorkDirectory
 from sentcompress.errors import InputError
 from sentcompress.models.catalog import find_model
 from sentcompress.stages import (
@@ -30,6 +29,7 @@ from sentcompress.stages import (
     weigh_tokens,
     whiten,
 )
+from sentcompress.store import Request, WorkDirectory
 from sentcompress.training.settings import Overrides
 
 SHORT = Overrides(epochs=1, batch_size=8, max_steps=2, dtype="float32", device="cpu")

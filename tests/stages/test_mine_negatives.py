@@ -16,7 +16,6 @@ import torch
 from distilling import add_sentences
 from tiny_models import make_sentences
 
-from sentcompress.artifacts import Artifact, Request, WorkDirectory
 from sentcompress.cli.main import _run
 from sentcompress.corpora.sentence_table import SCHEMA, TRIPLET_SCHEMA, SentenceTable
 from sentcompress.encoding.engine import EncodeEngine
@@ -27,6 +26,7 @@ from sentcompress.models.sources import resolve
 from sentcompress.progress import SILENT
 from sentcompress.stages import mine_negatives, status, teacher_embed
 from sentcompress.stages.mine_negatives import IndexSettings, Params, Rules, run
+from sentcompress.store import Artifact, Request, WorkDirectory
 from sentcompress.training import mining
 
 Floats = npt.NDArray[np.float64]

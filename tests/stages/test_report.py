@@ -10,10 +10,10 @@ from xml.etree import ElementTree
 import pytest
 import report_works as works
 
-from sentcompress.artifacts import WorkDirectory
 from sentcompress.cli.main import _run
 from sentcompress.errors import MissingArtifactError, UsageError
 from sentcompress.stages import report
+from sentcompress.store import WorkDirectory
 
 
 @pytest.fixture(scope="module")

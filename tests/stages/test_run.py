@@ -14,12 +14,12 @@ from typing import Any
 import pytest
 from distilling import write_dev
 
-from sentcompress.artifacts import WorkDirectory
 from sentcompress.cli.main import COMMANDS, _run
 from sentcompress.errors import MissingArtifactError, TrainingError, UsageError
 from sentcompress.progress import SILENT
 from sentcompress.stages import run as stage
 from sentcompress.stages.run import STAGES, Params
+from sentcompress.store import WorkDirectory
 
 CHAIN = """
 title = "A short chain"

@@ -9,13 +9,23 @@ from typing import Any
 
 import pytest
 
-from sentcompress import artifacts, records
-from sentcompress.artifacts import KINDS, MANIFEST, REQUEST, Artifact, Kind, Request, WorkDirectory, file_digest
 from sentcompress.cli.main import _run
 from sentcompress.errors import InputError
 from sentcompress.models.sources import resolve
 from sentcompress.stages import status
 from sentcompress.stages.status import Params, run
+from sentcompress.store import (
+    KINDS,
+    MANIFEST,
+    REQUEST,
+    Artifact,
+    Kind,
+    Request,
+    WorkDirectory,
+    artifacts,
+    file_digest,
+    manifests,
+)
 
 Row = Mapping[str, Any]
 
@@ -134,7 +144,7 @@ def test_an_artifact_of_an_older_stage_is_stale(work: WorkDirectory, monkeypatch
     chain(work)
     newer = {**KINDS, "students": Kind("distill", version=3)}
     monkeypatch.setattr(status, "KINDS", newer)
-    monkeypatch.setattr(records, "KINDS", newer)
+    monkeypatch.setattr(manifests, "KINDS", newer)
     found = states(work)
     assert found["students/small"] == ("stale", "made by version 2 of distill, now 3")
     assert found["exports/small"] == ("stale", "students/small is stale")
@@ -217,7 +227,7 @@ def test_a_date_that_is_still_to_come_is_told(work: WorkDirectory, capfd: pytest
     folder = make(work, "students", "small").path
     manifest = json.loads((folder / MANIFEST).read_text())
     (folder / MANIFEST).write_text(
-        json.dumps(records.sealed({**manifest, "finished": "2099-01-01T00:00:00+00:00"}), indent=1)
+        json.dumps(manifests.sealed({**manifest, "finished": "2099-01-01T00:00:00+00:00"}), indent=1)
     )
     assert run(Params(), work)[0]["from_the_future"]
     assert _run(["status", "--work", str(work.path)]) == 0
@@ -286,7 +296,7 @@ def test_what_may_not_be_read_is_told_in_its_row(
     def read(folder: Path, target: Path) -> Artifact:
         if target.name == "hidden":
             refuse(folder)
-        return records.read_artifact(folder, target)
+        return manifests.read_artifact(folder, target)
 
     monkeypatch.setattr(status, "file_digest", refuse)
     monkeypatch.setattr(status, "locate", refuse)

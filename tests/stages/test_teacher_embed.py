@@ -19,7 +19,6 @@ import pyarrow.parquet as pq
 import pytest
 from tiny_models import make_sentences, make_tiny_model
 
-from sentcompress.artifacts import Artifact, Request, WorkDirectory
 from sentcompress.corpora.sentence_table import SCHEMA, SHARD_PATTERN
 from sentcompress.encoding.engine import EncodeEngine
 from sentcompress.encoding.vector_shards import VectorShards
@@ -31,6 +30,7 @@ from sentcompress.models.sources import resolve
 from sentcompress.stages import teacher_embed as stage
 from sentcompress.stages import whiten
 from sentcompress.stages.teacher_embed import Params
+from sentcompress.store import Artifact, Request, WorkDirectory
 
 
 def make_table(work: WorkDirectory, texts: list[str], shard_rows: int = 100, name: str = "main") -> Artifact:

@@ -9,13 +9,13 @@ import pytest
 from distilling import write_dev
 from tiny_models import make_tiny_model
 
-from sentcompress.artifacts import WorkDirectory
 from sentcompress.errors import InputError, UsageError
 from sentcompress.models.catalog import find_model
 from sentcompress.models.layout import load_encoder
 from sentcompress.models.sources import resolve
 from sentcompress.stages import augment, teacher_embed, train_teacher
 from sentcompress.stages.train_teacher import Params
+from sentcompress.store import WorkDirectory
 from sentcompress.training.settings import Overrides
 
 SHORT = Overrides(lr=1e-3, epochs=1, batch_size=8, max_steps=4, dtype="float32", device="cpu", eval_every=2)

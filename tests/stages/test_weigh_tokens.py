@@ -11,7 +11,6 @@ import pytest
 from distilling import add_sentences, make_work
 from tiny_models import break_weights, make_sentences, make_tiny_model
 
-from sentcompress.artifacts import WorkDirectory
 from sentcompress.cli.main import _run
 from sentcompress.encoding.engine import EncodeEngine
 from sentcompress.errors import InputError, MissingArtifactError, UsageError
@@ -24,6 +23,7 @@ from sentcompress.models.token_weights import LEAST, sif_weights
 from sentcompress.models.vocabulary import count_tokens
 from sentcompress.stages import average, distill, export
 from sentcompress.stages.weigh_tokens import Params, run
+from sentcompress.store import WorkDirectory
 from sentcompress.training.settings import Overrides
 
 SENTENCES = [*make_sentences(150), *(f"the {word} . the , the" for word in ("dog", "cat", "man"))]

@@ -14,7 +14,6 @@ import torch
 from distilling import add_sentences, make_work
 from tiny_models import break_weights
 
-from sentcompress.artifacts import Artifact, WorkDirectory
 from sentcompress.cli.main import _run
 from sentcompress.errors import InputError, MissingArtifactError, SentcompressError, UsageError
 from sentcompress.exporting.lineage import ancestors
@@ -25,6 +24,7 @@ from sentcompress.models.sources import resolve
 from sentcompress.stages import export, status
 from sentcompress.stages import whiten as stage
 from sentcompress.stages.whiten import Params, run
+from sentcompress.store import Artifact, WorkDirectory
 
 Floats = npt.NDArray[np.float64]
 

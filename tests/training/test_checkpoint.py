@@ -12,8 +12,8 @@ from typing import Any
 import pytest
 import torch
 
-from sentcompress.artifacts import Build, Request, WorkDirectory
 from sentcompress.progress import SilentReporter
+from sentcompress.store import Build, Request, WorkDirectory
 from sentcompress.training import checkpoint
 from sentcompress.training.checkpoint import INDEX, Checkpoints
 

@@ -14,7 +14,6 @@ import torch
 from tiny_models import tiny_transformer
 from torch import Tensor
 
-from sentcompress.artifacts import Request, WorkDirectory
 from sentcompress.errors import SentcompressError, TrainingError
 from sentcompress.methods.base import Method, Shapes
 from sentcompress.methods.ckd import CKD
@@ -25,6 +24,7 @@ from sentcompress.methods.simtde import SimTDE
 from sentcompress.models.encoder import Encoder
 from sentcompress.models.text import TextSettings
 from sentcompress.progress import SILENT
+from sentcompress.store import Request, WorkDirectory
 from sentcompress.training import loop
 from sentcompress.training.batches import Batch
 from sentcompress.training.checkpoint import Checkpoints

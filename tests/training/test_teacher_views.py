@@ -12,7 +12,6 @@ import torch
 from distilling import make_work
 from tiny_models import make_tiny_model
 
-from sentcompress.artifacts import WorkDirectory
 from sentcompress.corpora.sentence_table import SentenceTable
 from sentcompress.encoding.vector_shards import VectorShards
 from sentcompress.errors import MissingArtifactError
@@ -20,6 +19,7 @@ from sentcompress.models.layout import load_encoder
 from sentcompress.models.sources import resolve
 from sentcompress.progress import SilentReporter
 from sentcompress.stages import augment, distill, teacher_embed
+from sentcompress.store import WorkDirectory
 from sentcompress.training.settings import Overrides
 from sentcompress.training.teacher_views import supply
 

@@ -8,8 +8,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from sentcompress.artifacts import Request, WorkDirectory
 from sentcompress.progress import SILENT
+from sentcompress.store import Request, WorkDirectory
 from sentcompress.training.token_cache import build_token_cache
 
 SHARDS = [["1", "2 3", "4 5 6"], ["7 8 9 10"], ["11", "12 13"]]

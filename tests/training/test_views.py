@@ -12,7 +12,6 @@ from distilling import make_work
 from tiny_models import make_sentences, make_tiny_model, tiny_transformer
 from torch import Tensor
 
-from sentcompress.artifacts import Request, WorkDirectory
 from sentcompress.models.encoder import Dense, Encoder
 from sentcompress.models.layout import load_encoder
 from sentcompress.models.sources import resolve
@@ -20,6 +19,7 @@ from sentcompress.models.text import TextSettings
 from sentcompress.models.vocabulary import count_tokens, trim_vocabulary
 from sentcompress.progress import SILENT
 from sentcompress.stages import teacher_embed
+from sentcompress.store import Request, WorkDirectory
 from sentcompress.training.batches import Batch, collate_triplets
 from sentcompress.training.teacher_views import supply
 from sentcompress.training.token_cache import build_token_cache

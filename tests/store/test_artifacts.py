@@ -19,23 +19,23 @@ from typing import Any
 
 import pytest
 
-from sentcompress import atomic
-from sentcompress.artifacts import (
+from sentcompress.errors import BusyError, DamagedError, InputError, MissingArtifactError, UsageError
+from sentcompress.progress import SilentReporter
+from sentcompress.store import (
     MANIFEST,
     REQUEST,
     SCAFFOLD,
     Artifact,
     Request,
     WorkDirectory,
+    atomic,
     check_name,
     is_being_written,
     name_part,
     read_request,
 )
-from sentcompress.errors import BusyError, DamagedError, InputError, MissingArtifactError, UsageError
-from sentcompress.locking import locked
-from sentcompress.progress import SilentReporter
-from sentcompress.records import sealed
+from sentcompress.store.locking import locked
+from sentcompress.store.manifests import sealed
 
 KIND = "teacher-vectors"
 
@@ -459,7 +459,7 @@ def held_elsewhere(work: WorkDirectory, then: str = "time.sleep(60)") -> subproc
     """Another process that builds `main` and, once it has begun, does `then`."""
     code = f"""
 import multiprocessing, os, sys, time
-from sentcompress.artifacts import Request, WorkDirectory
+from sentcompress.store import Request, WorkDirectory
 request = Request({KIND!r}, "main", "teacher-embed", {{"seed": 0}}, {{"sentences/main": "d1"}})
 with WorkDirectory({str(work.path)!r}).build(request) as build:
     with build.write("a.txt") as path:
@@ -477,7 +477,7 @@ with WorkDirectory({str(work.path)!r}).build(request) as build:
 def test_a_second_writer_is_told_who_the_first_is_and_a_dead_one_s_lock_is_free(
     work: WorkDirectory, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("sentcompress.artifacts.locked", impatient)
+    monkeypatch.setattr("sentcompress.store.artifacts.locked", impatient)
     holder = held_elsewhere(work)
     try:
         assert is_being_written(work.path / KIND / "main")
@@ -508,7 +508,7 @@ def test_workers_that_outlive_a_killed_writer_do_not_keep_its_lock(work: WorkDir
 
 def test_two_builds_in_one_process_exclude_each_other(work: WorkDirectory, monkeypatch: pytest.MonkeyPatch) -> None:
     with work.build(asked()) as build:
-        monkeypatch.setattr("sentcompress.artifacts.locked", impatient)
+        monkeypatch.setattr("sentcompress.store.artifacts.locked", impatient)
         with pytest.raises(BusyError), work.build(asked()):
             pass
         build.finish({})
@@ -532,7 +532,7 @@ def test_a_look_at_the_lock_does_not_disturb_a_writer_that_begins(work: WorkDire
 def test_a_lock_with_nonsense_in_it_is_still_a_lock(work: WorkDirectory, monkeypatch: pytest.MonkeyPatch) -> None:
     with work.build(asked()):
         (work.path / KIND / ".main.lock").write_text("nonsense")
-        monkeypatch.setattr("sentcompress.artifacts.locked", impatient)
+        monkeypatch.setattr("sentcompress.store.artifacts.locked", impatient)
         with pytest.raises(BusyError, match="another process"), work.build(asked()):
             pass
 
@@ -906,7 +906,7 @@ def test_what_is_fresh_needs_no_right_to_write(work: WorkDirectory, monkeypatch:
     def refuse(*_: Any, **__: Any) -> int:
         raise PermissionError(errno.EACCES, "Permission denied")
 
-    monkeypatch.setattr("sentcompress.locking.os.open", refuse)
+    monkeypatch.setattr("sentcompress.store.locking.os.open", refuse)
     assert make(work).digest == made.digest
     with pytest.raises(PermissionError):
         make(work, seed=1)

@@ -12,10 +12,10 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path, PurePosixPath
 from typing import Any
 
-from sentcompress.atomic import MANIFEST, SCAFFOLD
 from sentcompress.documents import finite, parse_json, to_json
 from sentcompress.errors import DamagedError, InputError
 from sentcompress.plain_text import shell_word
+from sentcompress.store.atomic import MANIFEST, SCAFFOLD
 
 # Holds timings, which differ between two runs that are otherwise equal; it is no part of the digest.
 LOG = "log.jsonl"

@@ -1,13 +1,4 @@
-"""The work directory: named results of stages, built atomically, resumed, and checked for freshness.
-
-    WORK/<kind>/<name>/            data files, request.json (written first), manifest.json (written last)
-    WORK/<kind>/.<name>.partial/   the same while it is being built
-    WORK/<kind>/.<name>.lock       held by the process that builds it
-
-Two hashes. The *fingerprint* is what was asked for: command, stage version, parameters, digests of the
-inputs. The *digest* is what came out: SHA-256 over the data files. An artifact is fresh when its fingerprint
-is the one that would be asked for now; what comes downstream is tied to digests.
-"""
+"""Reading and building the artifacts of a work directory."""
 
 from __future__ import annotations
 
@@ -21,19 +12,18 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
-from sentcompress import atomic
-from sentcompress.atomic import MANIFEST, SCAFFOLD, beside
 from sentcompress.documents import read_json, to_json
 from sentcompress.errors import BusyError, DamagedError, InputError, MissingArtifactError, UsageError, did_you_mean
-from sentcompress.locking import PAUSE_SECONDS, is_locked, locked
 from sentcompress.plain_text import shell_word
 from sentcompress.progress import SILENT, Reporter
-from sentcompress.records import (
+from sentcompress.store import atomic
+from sentcompress.store.atomic import MANIFEST, SCAFFOLD, beside
+from sentcompress.store.locking import PAUSE_SECONDS, is_locked, locked
+from sentcompress.store.manifests import (
     KINDS,
     LOG,
     REQUEST,
     Artifact,
-    Kind,
     Request,
     combined_digest,
     damaged,
@@ -41,27 +31,7 @@ from sentcompress.records import (
     installed_libraries,
     read_artifact,
     sealed,
-    tree_digest,
 )
-
-__all__ = [
-    "KINDS",
-    "LOG",
-    "MANIFEST",
-    "REQUEST",
-    "SCAFFOLD",
-    "Artifact",
-    "Build",
-    "Kind",
-    "Request",
-    "WorkDirectory",
-    "check_name",
-    "file_digest",
-    "installed_libraries",
-    "is_being_written",
-    "read_request",
-    "tree_digest",
-]
 
 # How long a reader waits for a living writer that is between the two renames of a swap.
 SWAP_SECONDS = 5.0

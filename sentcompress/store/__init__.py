@@ -1,0 +1,44 @@
+"""The artifact store: the named results of stages, built atomically, resumed, and checked for freshness.
+
+    WORK/<kind>/<name>/            data files, request.json (written first), manifest.json (written last)
+    WORK/<kind>/.<name>.partial/   the same while it is being built
+    WORK/<kind>/.<name>.lock       held by the process that builds it
+
+Two hashes. The *fingerprint* is what was asked for: command, stage version, parameters, digests of the
+inputs. The *digest* is what came out: SHA-256 over the data files. An artifact is fresh when its fingerprint
+is the one that would be asked for now; what comes downstream is tied to digests.
+"""
+
+from sentcompress.store.artifacts import Build, WorkDirectory, check_name, is_being_written, name_part, read_request
+from sentcompress.store.atomic import MANIFEST, SCAFFOLD
+from sentcompress.store.manifests import (
+    KINDS,
+    LOG,
+    REQUEST,
+    Artifact,
+    Kind,
+    Request,
+    file_digest,
+    installed_libraries,
+    tree_digest,
+)
+
+__all__ = [
+    "KINDS",
+    "LOG",
+    "MANIFEST",
+    "REQUEST",
+    "SCAFFOLD",
+    "Artifact",
+    "Build",
+    "Kind",
+    "Request",
+    "WorkDirectory",
+    "check_name",
+    "file_digest",
+    "installed_libraries",
+    "is_being_written",
+    "name_part",
+    "read_request",
+    "tree_digest",
+]
