@@ -21,11 +21,12 @@ import typer
 from scipy.stats import spearmanr
 
 from sentcompress.augmentations.wordnet_data import DataFolder
+from sentcompress.cli.line import options_of
 from sentcompress.cli.main import app
+from sentcompress.commands import find_command
 from sentcompress.encoding.engine import EncodeEngine
 from sentcompress.models.layout import load_encoder
 from sentcompress.models.sources import resolve
-from sentcompress.training.settings import Overrides
 
 FOLDER = Path(__file__).resolve().parents[1] / "benchmarks"
 RESULTS = FOLDER / "results"
@@ -125,18 +126,7 @@ def test_every_student_of_a_script_can_be_trained(name: str, tmp_path: Path) -> 
         dev.touch()
         lines = [words.format(dev=dev) for words in script.STUDENTS.values()]
     for line in lines:
-        given = parse(line)
-        command = shlex.split(line)[0]
-        stage = importlib.import_module(f"sentcompress.stages.{command.replace('-', '_')}")
-        if command == "average":
-            weights = tuple(float(part) for part in (given["weights"] or "1,1").split(","))
-            stage.Params(tuple(given["inputs"]), weights).check()
-            continue
-        numbers = Overrides(**{field: given[field] for field in given if field in Overrides.__dataclass_fields__})
-        known = {field: given[field] for field in given if field in stage.Params.__dataclass_fields__}
-        if "numbers" in stage.Params.__dataclass_fields__:  # it trains
-            known |= {"numbers": numbers, "options": tuple(given["switches"])}
-        stage.Params(**known).check()
+        options_of(find_command(shlex.split(line)[0]), parse(line))
 
 
 WORDNET = """  1 This is the licence, which no definition is part of.

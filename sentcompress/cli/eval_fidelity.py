@@ -1,84 +1,22 @@
-"""`sentcompress eval-fidelity`."""
+"""The output of `sentcompress eval-fidelity`."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from pathlib import Path
-from typing import Annotated, Any
+from typing import Any
 
-import typer
-
-from sentcompress.cli import options
+from sentcompress.cli import render
 from sentcompress.cli.intervals import short, shown
+from sentcompress.cli.line import Call
 from sentcompress.numeric import measured
-from sentcompress.store import WorkDirectory
+from sentcompress.store import Artifact
 
-# Characters of a sentence that a table shows.
 SHOWN = 60
 
 
-def command(
-    text: Annotated[
-        list[Path] | None,
-        typer.Option(
-            "--text",
-            help="Sentences: a text file with one a line, jsonl, csv, tsv or parquet, or a folder of such files. May "
-            "be given several times. By default the sentence table, as far as the training held it out.",
-        ),
-    ] = None,
-    sentences: options.Sentences = None,
-    model: options.Model = None,
-    compare: Annotated[
-        str, typer.Option("--compare", help="The model to hold it against, named as for --model.")
-    ] = "teacher",
-    sample: Annotated[int, typer.Option("--sample", help="The most sentences to use, drawn with the seed.")] = 10_000,
-    neighbours: Annotated[
-        int, typer.Option("--neighbours", help="Nearest neighbours of a sentence that are compared.")
-    ] = 10,
-    pairwise: Annotated[int, typer.Option("--pairwise", help="Sentences of which all pairs are compared.")] = 1000,
-    show: Annotated[int, typer.Option("--show", help="Pairs of sentences to show on which the models disagree.")] = 10,
-    bootstrap: options.Bootstrap = 1000,
-    seed: options.Seed = 0,
-    skip_bad: options.SkipBad = False,
-    device: options.Device = "auto",
-    dtype: options.Dtype = "float32",
-    revision: options.Revision = None,
-    trust_remote_code: options.TrustRemoteCode = False,
-    name: options.Name = None,
-    work: options.Work = options.DEFAULT_WORK,
-    force: options.Force = False,
-    as_json: options.Json = False,
-    quiet: options.Quiet = False,
-) -> None:
-    """Tell without labels what a model keeps of its teacher, on your own sentences, and what to expect of it."""
-    from sentcompress.cli import render
-    from sentcompress.stages import eval_fidelity as stage
-
-    params = stage.Params(
-        text=text or (),
-        sentences=sentences,
-        model=model,
-        compare=compare,
-        sample=sample,
-        neighbours=neighbours,
-        pairwise=pairwise,
-        show=show,
-        bootstrap=bootstrap,
-        seed=seed,
-        skip_bad=skip_bad,
-        device=device,
-        dtype=dtype,
-        revision=revision,
-        trust_remote_code=trust_remote_code,
-        name=name,
-        force=force,
-    )
-    with render.reporting(quiet) as reporter:
-        artifact = stage.run(params, WorkDirectory(work), reporter)
+def show(artifact: Artifact, call: Call) -> None:
+    """The scores, with intervals where they were asked for."""
     result = artifact.facts
-    if as_json:
-        render.print_json({**result, "artifact": artifact.reference, "path": str(artifact.path)})
-        return
     ours, other = result["model"], result["compare"]
     heads = [short(ours["label"]), short(other["label"])]
     render.print_facts(_agreement(result), f"{heads[0]} held against {heads[1]}, {result['sentences']:,} sentences")
@@ -95,7 +33,6 @@ def command(
     render.print_facts({"protocol": result["protocol"]["statement"]})
     verdict = result["verdict"]
     render.print_text("\n".join([verdict["text"], *(f"Mind: {caution}." for caution in verdict["cautions"])]))
-    render.finished(artifact, None, as_json=False, quiet=quiet)
 
 
 def _agreement(result: Mapping[str, Any]) -> dict[str, Any]:

@@ -1,15 +1,13 @@
-"""`sentcompress eval-retrieval`."""
+"""The output of `sentcompress eval-retrieval`."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from pathlib import Path
-from typing import Annotated, Any
+from typing import Any
 
-import typer
-
-from sentcompress.cli import options
-from sentcompress.store import WorkDirectory
+from sentcompress.cli import render
+from sentcompress.cli.line import Call
+from sentcompress.store import Artifact
 
 METRICS = {"mrr_at_10": "MRR@10", "ndcg_at_10": "nDCG@10"} | {f"recall_at_{k}": f"R@{k}" for k in (1, 10, 100, 1000)}
 
@@ -17,115 +15,13 @@ METRICS = {"mrr_at_10": "MRR@10", "ndcg_at_10": "nDCG@10"} | {f"recall_at_{k}": 
 SETTINGS = ("nlist", "nprobe", "links", "ef_construction", "ef_search", "segments", "bits", "candidates", "rescore")
 
 
-def command(
-    pairs: Annotated[
-        Path | None, typer.Option("--pairs", help="Question pairs, csv or tsv: question1, question2, is_duplicate.")
-    ] = None,
-    collection: Annotated[
-        Path | None, typer.Option("--collection", help="A folder with corpus, queries and judgements: BEIR, MS MARCO.")
-    ] = None,
-    entities: Annotated[
-        Path | None,
-        typer.Option("--entities", help="Entity pairs, a file or a folder of splits: query, entity, label."),
-    ] = None,
-    split: Annotated[
-        str | None, typer.Option("--split", help="Part of the data set. By default test, else dev, else the only one.")
-    ] = None,
-    model: options.Model = None,
-    documents: Annotated[
-        str | None, typer.Option("--documents", help="Another model for the documents only, such as teacher.")
-    ] = None,
-    queries: Annotated[
-        str | None, typer.Option("--queries", help="Another model for the queries only, such as student.")
-    ] = None,
-    compare: options.Compare = None,
-    index: Annotated[
-        str,
-        typer.Option("--index", help="Kinds of index, with commas: flat, ivf, ivfpq, pq, hnsw, sq8, fp16, binary."),
-    ] = "flat,ivf",
-    depth: Annotated[
-        int | None, typer.Option("--depth", help="Documents that a search returns: 1,000 for --collection, else 10.")
-    ] = None,
-    nlist: Annotated[int, typer.Option("--nlist", help="Cells of an inverted file.")] = 1024,
-    nprobe: Annotated[int, typer.Option("--nprobe", help="Cells that a search looks into.")] = 5,
-    segments: Annotated[
-        int | None,
-        typer.Option("--segments", help="Codes of a vector in ivfpq and pq. By default one for 4 dimensions."),
-    ] = None,
-    links: Annotated[int, typer.Option("--links", help="Neighbours of a node of hnsw (M).")] = 32,
-    ef_construction: Annotated[
-        int, typer.Option("--ef-construction", help="Candidates that hnsw keeps while it is built.")
-    ] = 100,
-    ef_search: Annotated[int, typer.Option("--ef-search", help="Candidates that hnsw keeps while it searches.")] = 64,
-    candidates: Annotated[
-        int, typer.Option("--candidates", help="Documents that binary and pq rescore; at least --depth.")
-    ] = 100,
-    rescore: Annotated[
-        str, typer.Option("--rescore", help="What binary and pq rescore with: int8, float16 or float32.")
-    ] = "int8",
-    threads: Annotated[int, typer.Option("--threads", help="FAISS's threads, 0 for all.")] = 1,
-    rounds: Annotated[int, typer.Option("--rounds", help="Timed searches; their median counts.")] = 5,
-    seed: options.Seed = 0,
-    device: options.Device = "auto",
-    dtype: options.Dtype = "float32",
-    revision: options.Revision = None,
-    trust_remote_code: options.TrustRemoteCode = False,
-    name: options.Name = None,
-    work: options.Work = options.DEFAULT_WORK,
-    force: options.Force = False,
-    as_json: options.Json = False,
-    quiet: options.Quiet = False,
-) -> None:
-    """Score a model on retrieval, with the time and the bytes that its index takes and what the index loses."""
-    from sentcompress.cli import render
-    from sentcompress.evaluation.index_plan import IndexSettings
-    from sentcompress.stages import eval_retrieval as stage
-
-    settings = IndexSettings(
-        nlist=nlist,
-        nprobe=nprobe,
-        segments=segments,
-        links=links,
-        ef_construction=ef_construction,
-        ef_search=ef_search,
-        candidates=candidates,
-        rescore=rescore,
-        seed=seed,
-    )
-    params = stage.Params(
-        pairs=pairs,
-        collection=collection,
-        entities=entities,
-        split=split,
-        model=model,
-        documents=documents,
-        queries=queries,
-        compare=compare,
-        index=[kind.strip() for kind in index.split(",") if kind.strip()],
-        settings=settings,
-        depth=depth,
-        threads=threads,
-        rounds=rounds,
-        device=device,
-        dtype=dtype,
-        revision=revision,
-        trust_remote_code=trust_remote_code,
-        name=name,
-        force=force,
-    )
-    with render.reporting(quiet) as reporter:
-        artifact = stage.run(params, WorkDirectory(work), reporter)
+def show(artifact: Artifact, call: Call) -> None:
+    """The scores, with intervals where they were asked for."""
     result = artifact.facts
-    if as_json:
-        render.print_json({**result, "artifact": artifact.reference, "path": str(artifact.path)})
-        return
     _show(result)
-    render.finished(artifact, None, as_json=False, quiet=quiet)
 
 
 def _show(result: Mapping[str, Any]) -> None:
-    from sentcompress.cli import render
-
     judged = f"{result['judged_queries']:,} of {result['queries']:,} queries judged"
     metrics = {key: shown for key, shown in METRICS.items() if key in result["exact"]["model"]}
     main = METRICS[result["protocol"]["main_score"]]

@@ -1,78 +1,25 @@
-"""`sentcompress eval-sts`."""
+"""The output of `sentcompress eval-sts`."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from typing import Annotated, Any
+from typing import Any
 
-import typer
-
-from sentcompress.cli import options
+from sentcompress.cli import render
 from sentcompress.cli.intervals import short, shown
+from sentcompress.cli.line import Call
 from sentcompress.numeric import measured
-from sentcompress.store import WorkDirectory
+from sentcompress.store import Artifact
 
 
-def command(
-    sts: Annotated[
-        list[str],
-        typer.Option(
-            "--sts",
-            help="A file score<TAB>sentence1<TAB>sentence2, a folder of such files, SentEval's downstream folder, "
-            "a data set of the hub (mteb/sts13-sts), or mteb for all seven. May be given several times.",
-        ),
-    ],
-    model: options.Model = None,
-    compare: options.Compare = None,
-    aggregate: Annotated[
-        str, typer.Option("--aggregate", help="How a set's subsets become one score: all, mean or wmean.")
-    ] = "all",
-    split: Annotated[str, typer.Option("--split", help="test, dev or train.")] = "test",
-    bootstrap: options.Bootstrap = 1000,
-    seed: options.Seed = 0,
-    skip_bad: options.SkipBad = False,
-    device: options.Device = "auto",
-    dtype: options.Dtype = "float32",
-    revision: options.Revision = None,
-    trust_remote_code: options.TrustRemoteCode = False,
-    name: options.Name = None,
-    work: options.Work = options.DEFAULT_WORK,
-    force: options.Force = False,
-    as_json: options.Json = False,
-    quiet: options.Quiet = False,
-) -> None:
-    """Score a model on semantic textual similarity: Spearman x 100 of its cosines against people's scores."""
-    from sentcompress.cli import render
-    from sentcompress.stages import eval_sts as stage
-
-    params = stage.Params(
-        sts=sts,
-        model=model,
-        compare=compare,
-        aggregate=aggregate,
-        split=split,
-        bootstrap=bootstrap,
-        seed=seed,
-        skip_bad=skip_bad,
-        device=device,
-        dtype=dtype,
-        revision=revision,
-        trust_remote_code=trust_remote_code,
-        name=name,
-        force=force,
-    )
-    with render.reporting(quiet) as reporter:
-        artifact = stage.run(params, WorkDirectory(work), reporter)
+def show(artifact: Artifact, call: Call) -> None:
+    """The scores, with intervals where they were asked for."""
     result = artifact.facts
-    if as_json:
-        render.print_json({**result, "artifact": artifact.reference, "path": str(artifact.path)})
-        return
     columns, rows = _table(result)
     render.print_table(columns, rows, "STS, Spearman x 100", whole=("set",))
     if spread := result["alignment_uniformity"]:
         render.print_table(*_spread_table(result, spread), f"{spread['set']}, smaller is better")
     render.print_facts({"protocol": result["protocol"]["statement"]})
-    render.finished(artifact, None, as_json=False, quiet=quiet)
 
 
 def _table(result: Mapping[str, Any]) -> tuple[list[str], list[list[Any]]]:

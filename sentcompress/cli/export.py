@@ -1,54 +1,22 @@
-"""`sentcompress export`."""
+"""The output of `sentcompress export`."""
 
 from __future__ import annotations
 
-from pathlib import Path
-from typing import Annotated, Any
+from typing import Any
 
-import typer
-
-from sentcompress.cli import options
+from sentcompress.cli import render
+from sentcompress.cli.line import Call
 from sentcompress.plain_text import shell_word
-from sentcompress.store import WorkDirectory
+from sentcompress.store import Artifact
 
 
-def command(
-    model: options.Model = None,
-    onnx: Annotated[
-        bool, typer.Option("--onnx/--no-onnx", help="Write the fused ONNX graphs, float32 and int8, too.")
-    ] = True,
-    sts: Annotated[
-        list[Path] | None,
-        typer.Option(
-            "--sts",
-            help="Graded pairs, as for eval-sts, to score the int8 graph beside the float32 one. "
-            "May be given several times.",
-        ),
-    ] = None,
-    revision: options.Revision = None,
-    trust_remote_code: options.TrustRemoteCode = False,
-    name: options.Name = None,
-    work: options.Work = options.DEFAULT_WORK,
-    force: options.Force = False,
-    as_json: options.Json = False,
-    quiet: options.Quiet = False,
-) -> None:
-    """Write a model for others: a sentence-transformers folder, ONNX graphs, a model card, all of it checked."""
-    from sentcompress.cli import render
-    from sentcompress.stages import export as stage
-
-    params = stage.Params(model, onnx, tuple(sts or ()), revision, trust_remote_code, name, force)
-    with render.reporting(quiet) as reporter:
-        artifact = stage.run(params, WorkDirectory(work), reporter)
-    if not as_json:
-        _show(artifact.facts)
-    next_command = f"sentcompress encode lines.txt --model {shell_word(artifact.path)} -o vectors.npy"
-    render.finished(artifact, next_command, as_json=as_json, quiet=quiet)
+def show(artifact: Artifact, call: Call) -> str:
+    """The files, and how exactly they give the model's vectors."""
+    _show(artifact.facts)
+    return f"sentcompress encode lines.txt --model {shell_word(artifact.path)} -o vectors.npy"
 
 
 def _show(facts: dict[str, Any]) -> None:
-    from sentcompress.cli import render
-
     checked, sizes = facts["checked"], facts["bytes"]
     weights = sum(size for name, size in sizes.items() if name.endswith(".safetensors"))
     rows = [["sentence-transformers folder", weights, *_cosines(checked["folder"])]]

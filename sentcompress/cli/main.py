@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import ctypes
-import importlib
 import io
 import os
 import platform
@@ -18,34 +17,12 @@ from typer.exceptions import Abort, TyperException
 
 from sentcompress import __version__
 from sentcompress.cli.failures import explain
+from sentcompress.cli.line import function_of, params_of
 from sentcompress.cli.terminal import say, say_page, tell
+from sentcompress.commands import all_commands
+from sentcompress.commands.options import spelled
 from sentcompress.errors import SentcompressError, did_you_mean
 from sentcompress.signals import ENDS, GO_ON, StoppedError, Working
-
-# Each name is a module of sentcompress.cli with a function `command`; this is the order of the help.
-COMMANDS = (
-    "run",
-    "augment",
-    "train-teacher",
-    "teacher-embed",
-    "fit-pca",
-    "distill",
-    "finetune",
-    "whiten",
-    "weigh-tokens",
-    "average",
-    "mine-negatives",
-    "eval-sts",
-    "eval-retrieval",
-    "eval-transfer",
-    "eval-fidelity",
-    "bench",
-    "export",
-    "encode",
-    "report",
-    "status",
-    "methods",
-)
 
 app = typer.Typer(
     name="sentcompress",
@@ -69,20 +46,18 @@ def sentcompress(
     version: Annotated[
         bool, typer.Option("--version", callback=_print_version, is_eager=True, help="Print the version and exit.")
     ] = False,
-    offline: Annotated[
-        bool, typer.Option("--offline", help="Never ask a model hub; may stand anywhere on the line.")
-    ] = False,
+    offline: Annotated[bool, typer.Option("--offline", help="Never ask a model hub; can appear anywhere.")] = False,
 ) -> None:
     """Turn a large sentence-embedding model into a small, fast one with short vectors, and measure what was lost.
 
-    Commands are stages over a work directory (--work, or SENTCOMPRESS_WORK; "work" by default). Each reads what
-    earlier ones wrote; a killed one goes on where it stopped; a fresh one is skipped.
+    Each command is a step; results go to a work directory (--work, or SENTCOMPRESS_WORK; "work" by default). A step
+    reads what earlier ones wrote, resumes where it was interrupted, and is skipped if its result is up to date.
     """
 
 
-for _name in COMMANDS:
-    _module = importlib.import_module(f"sentcompress.cli.{_name.replace('-', '_')}")
-    app.command(_name)(_module.command)
+COMMANDS = all_commands()
+for _name, _command in COMMANDS.items():
+    app.command(_name)(function_of(_command))
 
 
 # oneDNN keeps a compiled kernel for every shape it has met. Batches here come in hundreds of shapes that hardly ever
@@ -138,7 +113,8 @@ def _run(given: list[str]) -> int:
     except SentcompressError as error:
         if error.__cause__ is not None and os.environ.get("SENTCOMPRESS_DEBUG"):
             traceback.print_exc()  # the library error that was reported as a fault of a file
-        return _fail(error.message, error.hint, error.exit_code)
+        params = params_of(given, COMMANDS)
+        return _fail(spelled(error.message, params), error.hint and spelled(error.hint, params), error.exit_code)
     except TyperException as error:
         return _usage(error, given)
     except StoppedError:

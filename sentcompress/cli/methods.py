@@ -1,54 +1,33 @@
-"""`sentcompress methods` and `sentcompress methods show NAME`."""
+"""The output of `sentcompress methods`."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Annotated, Any
+from typing import Any
 
-import typer
-
-from sentcompress.cli import options
-from sentcompress.errors import UsageError, did_you_mean
-from sentcompress.plain_text import shell_word
+from sentcompress.cli import render
+from sentcompress.cli.line import Call
 
 USED_BY = {"distill": "distill --method", "finetune": "finetune, train-teacher --objective"}
 
 
-def command(
-    action: Annotated[str | None, typer.Argument(help="`show`, to see one method whole.", show_default=False)] = None,
-    method: Annotated[str | None, typer.Argument(help="The method to show.", show_default=False)] = None,
-    as_json: options.Json = False,
-) -> None:
-    """What methods there are; `methods show hpd`: its equation, needs, recipe with sources, and switches."""
-    from sentcompress.cli import render
-    from sentcompress.methods import METHODS, OBJECTIVES
-    from sentcompress.stages import methods as stage
+def document(found: list[dict[str, Any]], call: Call) -> list[dict[str, Any]]:
+    """The descriptions for `--json`."""
+    return found
 
-    if action not in (None, "show"):
-        known = action in METHODS or action in OBJECTIVES
-        hint = (
-            f"write: sentcompress methods show {shell_word(action)}"
-            if known
-            else "the one there is: sentcompress methods show NAME"
-        )
-        raise UsageError(f"methods {action}: no such action", hint)
-    if action == "show" and method is None:
-        raise UsageError("methods show: name a method", did_you_mean("", {**METHODS, **OBJECTIVES}))
-    found = stage.run(stage.Params(method))
-    if as_json:
-        render.print_json(found)
-    elif method:
+
+def show(found: list[dict[str, Any]], call: Call) -> None:
+    """One method in full, or a line for each."""
+    if call.params.method:
         for described in found:
             _show(described)
-    else:
-        columns = ["method", "for", "paper", "needs", "deployed"]
-        rows = [[m["name"], m["stage"], m["paper"], ", ".join(m["needs"]), m["deployed"]] for m in found]
-        render.print_table(columns, rows)
+        return
+    columns = ["method", "for", "paper", "needs", "deployed"]
+    rows = [[m["name"], m["stage"], m["paper"], ", ".join(m["needs"]), m["deployed"]] for m in found]
+    render.print_table(columns, rows)
 
 
 def _show(method: Mapping[str, Any]) -> None:
-    from sentcompress.cli import render
-
     facts = {
         "used by": USED_BY[method["stage"]],
         "paper": method["paper"],

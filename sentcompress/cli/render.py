@@ -244,14 +244,15 @@ def print_chart(values: Sequence[float], title: str, width: int = 60, height: in
     console.print(_text(" " * 9 + "1" + str(len(values)).rjust(columns - 1)))
 
 
-def finished(artifact: Artifact, next_command: str | None, *, as_json: bool, quiet: bool) -> None:
-    """Say where the result is and what comes next; with `--json`, print the manifest."""
-    if as_json:
-        print_json({**artifact.manifest, "path": str(artifact.path)})
-    if quiet or as_json:
-        return
+def document_of(artifact: Artifact) -> dict[str, Any]:
+    """An artifact for `--json`: its manifest, and where it is."""
+    return {**artifact.manifest, "path": str(artifact.path)}
+
+
+def finished(artifact: Artifact, next_command: str | None) -> None:
+    """Say where the result is, and which command may come next."""
     console = Console(stderr=True, highlight=False)
-    word = "made " if artifact.finished >= STARTED else "there"
+    word = "Wrote" if artifact.finished >= STARTED else "Already there:"
     console.print(_text(f"{word} {artifact.path}"), soft_wrap=True)
     if next_command:
-        console.print(_text(f"next  {next_command}"), soft_wrap=True)
+        console.print(_text(f"Next: {next_command}"), soft_wrap=True)

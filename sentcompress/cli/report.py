@@ -1,50 +1,24 @@
-"""`sentcompress report`."""
+"""The output of `sentcompress report`."""
 
 from __future__ import annotations
 
-from pathlib import Path
-from typing import Annotated
+from collections.abc import Mapping
+from typing import Any
 
-import typer
-
-from sentcompress.cli import options
+from sentcompress.cli import render
+from sentcompress.cli.line import Call
 from sentcompress.cli.terminal import say_page
-from sentcompress.store import WorkDirectory
 
 
-def command(
-    model: Annotated[
-        str | None,
-        typer.Option(
-            help="The student, or the model from outside that was measured, of the table. By default the student "
-            "finished last that was measured."
-        ),
-    ] = None,
-    output: Annotated[
-        Path | None,
-        typer.Option(
-            "--output", "-o", help="The page, an HTML file. By default report/report.html in the work directory."
-        ),
-    ] = None,
-    markdown: Annotated[
-        bool, typer.Option("--markdown", help="Print the report as Markdown instead of a table, for a README.")
-    ] = False,
-    work: options.Work = options.DEFAULT_WORK,
-    as_json: options.Json = False,
-    quiet: options.Quiet = False,
-) -> None:
-    """Show what a student keeps and saves; put all that was measured of all models on one page, with figures."""
-    from sentcompress.cli import render
-    from sentcompress.stages import report as stage
+def document(result: Mapping[str, Any], call: Call) -> dict[str, Any]:
+    """The report for `--json`; the Markdown is in a file."""
+    return {key: value for key, value in result.items() if key != "markdown"}
 
-    with render.reporting(quiet) as reporter:
-        result = stage.run(stage.Params(model, output), WorkDirectory(work), reporter)
-    text = result.pop("markdown")
-    if as_json:
-        render.print_json(result)
-        return
-    if markdown:
-        say_page(text)
+
+def show(result: Mapping[str, Any], call: Call) -> None:
+    """The table of one student, or the whole report as Markdown."""
+    if call.params.markdown:
+        say_page(result["markdown"])
         return
     rows = [
         [line["measure"], line["student"], line["teacher"], _gain(line["ratio"], line["better"])]

@@ -1,48 +1,41 @@
-"""`sentcompress status`."""
+"""The output of `sentcompress status`."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from typing import Annotated, Any
+from typing import Any
 
-import typer
-
-from sentcompress.cli import options
+from sentcompress.cli import render
+from sentcompress.cli.line import Call
 from sentcompress.errors import DamagedError
-from sentcompress.store import WorkDirectory
 
 # Facts that are names of models.
 MODELS = ("teacher", "model", "compared_with")
 
 
-def command(
-    work: options.Work = options.DEFAULT_WORK,
-    verify: Annotated[
-        bool, typer.Option("--verify", help="Compare the SHA-256 of every file; exit 1 if one differs.")
-    ] = False,
-    as_json: options.Json = False,
-    quiet: options.Quiet = False,
-) -> None:
-    """Show what the work directory holds: fresh, stale or partial, and why."""
-    from sentcompress.cli import render
-    from sentcompress.stages import status as stage
+def document(rows: list[dict[str, Any]], call: Call) -> dict[str, Any]:
+    """The rows for `--json`."""
+    return {"work": str(call.work), "artifacts": rows}
 
-    with render.reporting(quiet) as reporter:
-        rows = stage.run(stage.Params(verify=verify), WorkDirectory(work), reporter)
-    if as_json:
-        render.print_json({"work": str(work), "artifacts": rows})
-    elif rows:
+
+def show(rows: list[dict[str, Any]], call: Call) -> None:
+    """A table of the artifacts."""
+    if rows:
         _print_table(rows)
     else:
-        render.print_facts({"work directory": str(work), "artifacts": "none yet; start with sentcompress augment FILE"})
+        start = "none yet; start with sentcompress augment FILE"
+        render.print_facts({"work directory": str(call.work), "artifacts": start})
+
+
+def failure(rows: list[dict[str, Any]], call: Call) -> DamagedError | None:
+    """With `--verify`, damage is an error, raised after the table."""
     damaged = [f"{row['kind']}/{row['name']}" for row in rows if row["state"] == "damaged"]
-    if verify and damaged:
-        raise DamagedError(f"damaged: {', '.join(damaged)}", "run their commands again with --force to rebuild them")
+    if not call.params.verify or not damaged:
+        return None
+    return DamagedError(f"damaged: {', '.join(damaged)}", "run their commands again with --force to rebuild them")
 
 
 def _print_table(rows: list[dict[str, Any]]) -> None:
-    from sentcompress.cli import render
-
     columns = ["artifact", "state", "MB", "what, and why"]
     shown = [
         [f"{row['kind']}/{row['name']}", row["state"], round(row["bytes"] / 1e6, 1), list(_lines(row))] for row in rows
@@ -52,8 +45,6 @@ def _print_table(rows: list[dict[str, Any]]) -> None:
 
 def _lines(row: Mapping[str, Any]) -> Iterator[str]:
     """What is wrong with an artifact, what it is, and what else is worth knowing."""
-    from sentcompress.cli import render
-
     if row["why"]:
         yield row["why"]
     # Of a model's name the last part says enough here.

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import Protocol
 
 from sentcompress.errors import InputError, MissingArtifactError, did_you_mean
 from sentcompress.models.encoder import Encoder
@@ -12,6 +13,7 @@ from sentcompress.models.sources import EMBEDDED, Source, resolve
 from sentcompress.store import Artifact, WorkDirectory, name_part
 
 TEACHER = "teacher"
+STUDENT = "student"
 MODEL_FOLDER = "model"
 KINDS = ("students", "exports", "teachers")
 
@@ -99,6 +101,19 @@ def _newest_student(work: WorkDirectory, besides: str | None) -> Artifact:
     raise MissingArtifactError(
         f"{besides} made all students of {work.path} itself", f"name one: --model {newest.name}, or --model teacher"
     )
+
+
+class Named(Protocol):
+    """What was found by a name."""
+
+    @property
+    def reference(self) -> str:
+        """How a request names it as an input."""
+
+
+def typed_name(name: str | None, found: Named) -> str:
+    """A name that means the same model later, when there is a newer student or another teacher."""
+    return name if name not in (None, TEACHER, STUDENT) else found.reference.removeprefix("model:")
 
 
 def find_teacher(work: WorkDirectory, *, trust_remote_code: bool) -> NamedModel:

@@ -11,10 +11,11 @@ from typing import Any
 from sentcompress.corpora.inputs import is_hub_name
 from sentcompress.errors import did_you_mean
 from sentcompress.recipes.document import Recipe, Stage
-from sentcompress.recipes.parameters import SWITCHES
 
 PLACEHOLDER = re.compile(r"\$\{([\w-]+)\}")
 EVERY_STAGE = "all"
+# The option that holds the options of a method.
+SWITCHES = "set"
 
 
 class FromUser(str):

@@ -8,7 +8,9 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from sentcompress.errors import SentcompressError, UsageError, did_you_mean
+from sentcompress.commands import Command
+from sentcompress.commands.options import MODEL, Key, Options, build, from_text, keys_of, spelled, words
+from sentcompress.errors import SentcompressError, did_you_mean
 from sentcompress.recipes.document import Recipe, Stage
 from sentcompress.recipes.inputs import (
     FromUser,
@@ -19,30 +21,8 @@ from sentcompress.recipes.inputs import (
     overridden,
     placeholders,
 )
-from sentcompress.recipes.parameters import POSITIONAL, Key, build, command_words, from_text, keys_of
 
-# Options that name the result of another stage: its kind, and the commands that make it.
-REFERENCES: Mapping[str, tuple[str, tuple[str, ...]]] = {
-    "sentences": ("sentences", ("augment", "mine-negatives")),
-    "teacher-vectors": ("teacher-vectors", ("teacher-embed",)),
-    "projection": ("projections", ("fit-pca",)),
-}
-
-# What each command makes.
-MAKES: Mapping[str, str] = {
-    **{maker: kind for kind, makers in REFERENCES.values() for maker in makers},
-    **{"train-teacher": "teachers", "export": "exports"},
-    **dict.fromkeys(("distill", "finetune", "whiten", "weigh-tokens", "average"), "students"),
-}
-# Options that name a model: one that a stage makes, or one from elsewhere.
-MODEL_OPTIONS = ("model", "student", "teacher", "compare")
 MODEL_KINDS = ("students", "teachers", "exports")
-# What a command cannot do without, also where no option names it.
-WANTED: Mapping[str, str] = {
-    "teacher-embed": "sentences",
-    "fit-pca": "teacher-vectors",
-    "distill": "teacher-vectors",
-}
 # How like the name of an earlier stage a model's name is before it is taken for a slip; `minilm` is no slip of
 # `mse-minilm`.
 ALIKE = 0.85
@@ -96,17 +76,24 @@ class Known:
     """What a recipe may refer to.
 
     Attributes:
-        commands: those that it may have as stages.
-        params_of: the Params of a command.
+        commands: those that it may have as stages, by name.
         exists: whether the work directory has an artifact of that kind and name; of None, any of that kind.
     """
 
-    commands: Sequence[str]
-    params_of: Callable[[str], type]
+    commands: Mapping[str, Command]
     exists: Callable[[str, str | None], bool]
 
-    def has_option(self, command: str, option: str) -> bool:
-        return command in self.commands and option in keys_of(self.params_of(command))
+    def keys(self, command: str) -> Mapping[str, Key]:
+        """The options of a command; none of a command that it does not know."""
+        return keys_of(self.commands[command].params) if command in self.commands else {}
+
+    def makes(self, command: str) -> str | None:
+        """The kind of artifact that a command writes."""
+        return self.commands[command].makes if command in self.commands else None
+
+    def makers(self, kind: str) -> set[str]:
+        """The commands that write artifacts of a kind."""
+        return {name for name, command in self.commands.items() if command.makes == kind}
 
 
 def make_plan(recipe: Recipe, asked: Asked, known: Known) -> tuple[Plan, list[str]]:
@@ -128,7 +115,7 @@ def make_plan(recipe: Recipe, asked: Asked, known: Known) -> tuple[Plan, list[st
     faults += _faults_of_trust(stages)
     faults += _faults_of_references(stages, known)
     faults += _faults_of_models(stages, known)
-    faults += _faults_of_names(stages)
+    faults += _faults_of_names(stages, known)
     return Plan(recipe, tuple(steps), left_out), faults
 
 
@@ -155,7 +142,7 @@ def _with_settings_for_all(
     stages: list[Stage], settings: Sequence[str], known: Known, faults: list[str]
 ) -> list[Stage]:
     for option, text in for_every_stage(settings).items():
-        having = [stage.number for stage in stages if known.has_option(stage.command, option)]
+        having = [stage.number for stage in stages if option in known.keys(stage.command)]
         if not having:
             faults.append(f"--set all.{option}: no stage has that option")
         stages = [
@@ -168,7 +155,7 @@ def _with_settings_for_all(
 def _step(stage: Stage, given: Mapping[str, Sequence[str]], known: Known, force: bool) -> tuple[Step | None, list[str]]:
     if stage.command not in known.commands:
         return None, [f"no such command; {did_you_mean(stage.command, known.commands)}"]
-    params = known.params_of(stage.command)
+    params = known.commands[stage.command].params
     keys = keys_of(params)
     try:
         values = {name: filled(value, given) for name, value in stage.values.items()}
@@ -179,10 +166,10 @@ def _step(stage: Stage, given: Mapping[str, Sequence[str]], known: Known, force:
     if force and "force" in keys:
         values["force"] = True
     built, faults = build(params, values)
-    faults += _faults_of_params(built, stage.command) if built else []
+    faults += _faults_of_params(built) if built else []
     if faults:
-        return None, faults
-    return Step(stage.number, stage.command, built, (stage.command, *command_words(params, values))), []
+        return None, [spelled(fault, params) for fault in faults]
+    return Step(stage.number, stage.command, built, tuple(words(built, in_full=True))), []
 
 
 def _faults_of_trust(stages: Sequence[Stage]) -> list[str]:
@@ -200,25 +187,27 @@ def _taken_away(keys: Mapping[str, Key], name: str, value: Any) -> bool:
 
 
 def _typed(key: Key | None, value: Any) -> Any:
-    return from_text(key, str(value)) if key and isinstance(value, FromUser) else value
+    if key is None or not isinstance(value, FromUser) or key.opt.commas:
+        return str(value) if isinstance(value, FromUser) else value
+    return from_text(key.item or key.types[0], str(value))
 
 
-def _faults_of_params(params: Any, command: str) -> list[str]:
+def _faults_of_params(params: Options) -> list[str]:
     try:
-        params.check()
-    except UsageError as error:
-        return list(error.faults) or [error.message.removeprefix(f"{command}: ")]
+        return params.all_faults()
     except SentcompressError as error:
         return [error.message]
-    return []
 
 
 def _faults_of_references(stages: Sequence[Stage], known: Known) -> list[str]:
     """Names that no earlier stage makes and that the work directory does not have."""
     faults = []
     for place, stage in enumerate(stages):
-        for option, (kind, makers) in REFERENCES.items():
-            name = stage.values.get(option)
+        for option, key in known.keys(stage.command).items():
+            kind, name = key.opt.names, stage.values.get(option)
+            if kind is None or kind == MODEL:
+                continue
+            makers = known.makers(kind)
             earlier = [before.values.get("name") for before in stages[:place] if before.command in makers]
             # A stage without a name chooses one itself.
             if isinstance(name, str) and name not in earlier and None not in earlier and not known.exists(kind, name):
@@ -231,43 +220,43 @@ def _faults_of_models(stages: Sequence[Stage], known: Known) -> list[str]:
     """Models that a later stage makes, or that are called nearly as one of an earlier stage."""
     faults = []
     for place, stage in enumerate(stages):
-        kind = WANTED.get(stage.command)
-        made = {MAKES.get(before.command) for before in stages[:place]}
-        if kind and kind not in made and not known.exists(kind, None):
-            faults.append(f"{stage.label}: no stage before it makes {kind}, and the work directory has none")
-        earlier, later = ([n for n, _ in _models(part)] for part in (stages[:place], stages[place:]))
-        for option, name in _named_models(stage):
+        made = {known.makes(before.command) for before in stages[:place]}
+        for kind in known.commands[stage.command].needs if stage.command in known.commands else ():
+            if kind not in made and not known.exists(kind, None):
+                faults.append(f"{stage.label}: no stage before it makes {kind}, and the work directory has none")
+        earlier, later = ([n for n, _ in _models(part, known)] for part in (stages[:place], stages[place:]))
+        for option, name in _named_models(stage, known):
             if name in earlier or any(known.exists(kind, name) for kind in MODEL_KINDS):
                 continue
             slip = difflib.get_close_matches(name, earlier, n=1, cutoff=ALIKE)
             if name in later:
-                maker = next(stage for made, stage in _models(stages[place:]) if made == name)
+                maker = next(stage for made, stage in _models(stages[place:], known) if made == name)
                 faults.append(f"{stage.label}: {option} = {name!r} is made by no stage before it, but by {maker.label}")
             elif slip and not Path(name).exists():
                 faults.append(f"{stage.label}: {option} = {name!r} is made by no stage; did you mean {slip[0]}?")
     return faults
 
 
-def _named_models(stage: Stage) -> list[tuple[str, str]]:
+def _named_models(stage: Stage, known: Known) -> list[tuple[str, str]]:
     """The options of a stage that name a model, and the names; `average` names several in one."""
-    options = (*MODEL_OPTIONS, POSITIONAL) if stage.command == "average" else MODEL_OPTIONS
+    options = [option for option, key in known.keys(stage.command).items() if key.opt.names == MODEL]
     named = [(option, stage.values.get(option)) for option in options]
     flat = [(option, one) for option, given in named for one in (given if isinstance(given, list) else [given])]
     return [(option, name) for option, name in flat if isinstance(name, str)]
 
 
-def _models(stages: Sequence[Stage]) -> list[tuple[str, Stage]]:
+def _models(stages: Sequence[Stage], known: Known) -> list[tuple[str, Stage]]:
     """The names that stages give to models of theirs."""
-    named = [(stage.values.get("name"), stage) for stage in stages if MAKES.get(stage.command) in MODEL_KINDS]
+    named = [(stage.values.get("name"), stage) for stage in stages if known.makes(stage.command) in MODEL_KINDS]
     return [(name, stage) for name, stage in named if isinstance(name, str)]
 
 
-def _faults_of_names(stages: Sequence[Stage]) -> list[str]:
+def _faults_of_names(stages: Sequence[Stage], known: Known) -> list[str]:
     """Stages that would replace what another one made."""
     faults: list[str] = []
     makers: dict[tuple[str, str], Stage] = {}
     for stage in stages:
-        kind, name = MAKES.get(stage.command), stage.values.get("name")
+        kind, name = known.makes(stage.command), stage.values.get("name")
         if kind is None or not isinstance(name, str):
             continue
         if first := makers.get((kind, name)):

@@ -7,75 +7,28 @@ import os
 import shutil
 import time
 from contextlib import AbstractContextManager
-from dataclasses import asdict, dataclass
+from dataclasses import asdict
 from typing import Any
 
-from sentcompress.augmentations.back_translation import back_translation_spec, check_translators
+from sentcompress.augmentations.back_translation import back_translation_spec
 from sentcompress.augmentations.base import AugmenterSpec
 from sentcompress.augmentations.table import Augmented, Plan, append_pieces, make_pieces
 from sentcompress.augmentations.wordnet import wordnet_spec
-from sentcompress.corpora.formats import check_format
+from sentcompress.commands.augment import Params
 from sentcompress.corpora.inputs import Input, open_inputs
 from sentcompress.corpora.originals import Limits, Tally, write_originals
 from sentcompress.corpora.readers import ReadOptions
 from sentcompress.corpora.sentence_table import ORIGINAL
-from sentcompress.corpora.text_files import STDIN, BadRecords
-from sentcompress.errors import InputError, SentcompressError, raise_faults
+from sentcompress.corpora.text_files import BadRecords
+from sentcompress.errors import InputError, SentcompressError
 from sentcompress.progress import SILENT, Reporter
 from sentcompress.store import SCAFFOLD, Artifact, Build, Request, WorkDirectory
 
-COMMAND = "augment"
+COMMAND = Params.command
 DEFAULT_NAME = "main"
 # HPD's threefold table: each sentence as it is, once with synonyms, once translated and back.
 DEFAULT_COPIES = 1
 _READ = f"{SCAFFOLD}/originals.json"
-
-
-@dataclass(frozen=True)
-class Params:
-    """What to read and what to make of it.
-
-    `wordnet` and `back_translate` are copies a sentence; None means one if this machine can make it, and none
-    otherwise. `min_length`, `max_length` count characters; `limit` counts original sentences.
-    """
-
-    inputs: tuple[str, ...]
-    wordnet: int | None = None
-    back_translate: int | None = None
-    translator: tuple[str, ...] = ()
-    aug_p: float = 0.3
-    seed: int = 0
-    format: str | None = None
-    column: tuple[str, ...] = ()
-    domain: str | None = None
-    split: str = "train"
-    config: str | None = None
-    revision: str | None = None
-    min_length: int = 1
-    max_length: int | None = None
-    limit: int | None = None
-    skip_bad: bool = False
-    workers: int | None = None
-    name: str | None = None
-    force: bool = False
-
-    def check(self) -> None:
-        """Raise UsageError that lists every fault."""
-        if self.format:
-            check_format(self.format)
-        counts = {"wordnet": self.wordnet, "back-translate": self.back_translate}
-        sizes = {"limit": self.limit, "max-length": self.max_length, "workers": self.workers}
-        faults = [f"--{name} must be at least 0, not {n}" for name, n in counts.items() if n is not None and n < 0]
-        faults += [f"--{name} must be at least 1, not {n}" for name, n in sizes.items() if n is not None and n < 1]
-        if not self.inputs:
-            faults.append("name at least one file, data set, or - for standard input")
-        if self.inputs.count(STDIN) > 1:
-            faults.append("standard input (-) can be read only once")
-        if not 0 < self.aug_p <= 1:
-            faults.append(f"--aug-p must be above 0 and at most 1, not {self.aug_p}")
-        if self.max_length is not None and self.max_length < self.min_length:
-            faults.append(f"--max-length {self.max_length} is below --min-length {self.min_length}")
-        raise_faults(faults + check_translators(self.translator), COMMAND)
 
 
 def run(params: Params, work: WorkDirectory, reporter: Reporter = SILENT) -> Artifact:
@@ -126,23 +79,14 @@ def _recipe(option: str, copies: int, params: Params) -> AugmenterSpec:
 
 
 def _request(params: Params, inputs: list[Input], recipes: tuple[tuple[AugmenterSpec, int], ...]) -> Request:
-    parameters: dict[str, Any] = {
+    resolved: dict[str, Any] = {
         # The inputs again, because their order is the order of the rows.
         "inputs": [given.reference for given in inputs],
-        "format": params.format,
-        "columns": list(params.column),
-        # Only where it was asked for, so that tables of before there was such an option stay fresh.
-        **({} if params.domain is None else {"domain": params.domain}),
-        "split": params.split,
-        "min_length": params.min_length,
-        "max_length": params.max_length,
-        "limit": params.limit,
-        "skip_bad": params.skip_bad,
         # What is done rather than what was asked: a translator installed later makes the table stale.
         "augmentations": {spec.source: {"copies": copies, **spec.describe()} for spec, copies in recipes},
     }
     digests = {given.reference: given.digest for given in inputs}
-    return Request("sentences", params.name or DEFAULT_NAME, COMMAND, parameters, digests)
+    return Request.of(params, params.name or DEFAULT_NAME, digests, resolved)
 
 
 def _build(

@@ -6,62 +6,22 @@ one and a half times (task arithmetic, Ilharco et al. 2023, https://arxiv.org/ab
 
 from __future__ import annotations
 
-import math
-from dataclasses import dataclass
+from dataclasses import replace
 from typing import Any
 
-from sentcompress.errors import raise_faults
+from sentcompress.commands.average import Params
 from sentcompress.exporting.lineage import taught_by
 from sentcompress.models.averaging import average
-from sentcompress.models.catalog import MODEL_FOLDER, NamedModel, find_model
+from sentcompress.models.catalog import MODEL_FOLDER, NamedModel, find_model, typed_name
 from sentcompress.models.layout import read_back, save_encoder
-from sentcompress.numeric import at_least, at_most
+from sentcompress.numeric import at_least
 from sentcompress.progress import SILENT, Reporter
 from sentcompress.store import Artifact, Request, WorkDirectory
 
-COMMAND = "average"
+COMMAND = Params.command
 # Below this cosine between their weights, models hardly come from one start: a student and what a long second training
 # made of it have 0.9999, two trained from the same layers by different methods 0.98, from two starts 0.08.
 APART = 0.9
-# Sums of larger weights overflow; a difference of models times a million is only rounding error.
-LARGEST_WEIGHT, LARGEST_SHARE = 1e12, 1e6
-
-
-@dataclass(frozen=True)
-class Params:
-    """Which models. `weights`, one for each, say how much each counts; all the same where there are none.
-
-    Weights may be below zero, as long as their sum is above it.
-    """
-
-    inputs: tuple[str, ...]
-    weights: tuple[float, ...] = ()
-    trust_remote_code: bool = False
-    name: str | None = None
-    force: bool = False
-
-    def check(self) -> None:
-        """Raise UsageError that lists every fault."""
-        faults = []
-        if len(self.inputs) < 2:
-            faults.append(f"an average wants two models or more, not {len(self.inputs)}")
-        if self.weights and len(self.weights) != len(self.inputs):
-            faults.append(f"--weights has {len(self.weights)} numbers for {len(self.inputs)} models")
-        given = ",".join(f"{weight:g}" for weight in self.weights)
-        if not all(math.isfinite(weight) and weight for weight in self.weights):
-            faults.append(f"--weights must be numbers other than zero, not {given}")
-        elif not all(at_most(abs(weight), LARGEST_WEIGHT) for weight in self.weights):
-            faults.append(f"--weights must be at most {LARGEST_WEIGHT:g}, not {given}")
-        elif self.weights and math.fsum(self.weights) <= 0:
-            faults.append(f"--weights must add up to more than zero, not {given}")
-        elif self.inputs and not all(at_most(abs(share), LARGEST_SHARE) for share in self.shares()):
-            faults.append(f"--weights {given} are more than a million times their sum")
-        raise_faults(faults, COMMAND)
-
-    def shares(self) -> list[float]:
-        """The weights so that they add up to one."""
-        weights = self.weights or (1.0,) * len(self.inputs)
-        return [weight / math.fsum(weights) for weight in weights]
 
 
 def run(params: Params, work: WorkDirectory, reporter: Reporter = SILENT) -> Artifact:
@@ -100,6 +60,8 @@ def run(params: Params, work: WorkDirectory, reporter: Reporter = SILENT) -> Art
 
 
 def _request(params: Params, models: list[NamedModel]) -> Request:
-    asked: dict[str, Any] = {"models": [model.reference for model in models], "shares": params.shares()}
+    resolved: dict[str, Any] = {"models": [model.reference for model in models], "shares": params.shares()}
     name = params.name or f"{models[0].slug}-average"
-    return Request("students", name, COMMAND, asked, {model.reference: model.digest for model in models})
+    typed = tuple(map(typed_name, params.inputs, models))
+    params = replace(params, inputs=typed)
+    return Request.of(params, name, {model.reference: model.digest for model in models}, resolved)

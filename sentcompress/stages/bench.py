@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
-from pathlib import Path
 from typing import Any
 
-from sentcompress.errors import InputError, MissingArtifactError, did_you_mean, raise_faults
+from sentcompress.commands.bench import Params
+from sentcompress.errors import InputError, MissingArtifactError
 from sentcompress.evaluation.results import write_result
 from sentcompress.measuring.contender import BATCH_TOKENS, Contender, take_turns, work_of
 from sentcompress.measuring.graphs import FILES, Graphs, find_graphs, graphs_can_run
@@ -15,69 +14,16 @@ from sentcompress.measuring.lineup import described, line_up
 from sentcompress.measuring.memory import measure_memory
 from sentcompress.measuring.runtimes import RUNTIMES
 from sentcompress.measuring.workload import SIMTDE_PAIRS, SIMTDE_ROUNDS, Workload, of_lines, of_simtde, of_table
-from sentcompress.models.catalog import NamedModel, find_model
+from sentcompress.models.catalog import NamedModel, find_model, typed_name
 from sentcompress.models.devices import pick_device
 from sentcompress.plain_text import shell_word
 from sentcompress.progress import SILENT, Reporter
 from sentcompress.store import Artifact, Request, WorkDirectory
 
-COMMAND = "bench"
-PRESETS = ("simtde",)
+COMMAND = Params.command
 TORCH_RUNTIMES = tuple(name for name in RUNTIMES if name not in FILES)
 # The longest sentences are what the peak of memory comes from; so many of them are encoded to find it.
 MEMORY_TEXTS = 256
-
-
-@dataclass(frozen=True)
-class Params:
-    """What to measure. `count` sentences at the best batch, the first `single` of them one at a time as well.
-
-    `runtimes`: names of RUNTIMES; none for all that can be had. `preset` simtde takes sentences and rounds from its
-    protocol, and `sts` says where STS-B is.
-    """
-
-    model: str | None = None
-    against: str | None = "teacher"
-    text: Path | None = None
-    sentences: str | None = None
-    count: int = 1000
-    single: int = 100
-    rounds: int = 3
-    runtimes: Sequence[str] = ()
-    preset: str | None = None
-    sts: Sequence[Path] = ()
-    memory: bool = True
-    seed: int = 0
-    device: str = "auto"
-    revision: str | None = None
-    trust_remote_code: bool = False
-    name: str | None = None
-    force: bool = False
-
-    def check(self) -> None:
-        """Raise UsageError that lists every fault."""
-        faults = [
-            f"--{option} must be at least 1, not {getattr(self, option)}"
-            for option in ("count", "single", "rounds")
-            if getattr(self, option) < 1
-        ]
-        faults += [
-            f"--runtimes {name}: {did_you_mean(name, RUNTIMES)}" for name in self.runtimes if name not in RUNTIMES
-        ]
-        if len(set(self.runtimes)) < len(self.runtimes):
-            faults.append("--runtimes names one twice")
-        if self.preset is not None and self.preset not in PRESETS:
-            faults.append(f"--preset {self.preset}: {did_you_mean(self.preset, PRESETS)}")
-        if self.preset and not self.sts:
-            faults.append("--preset simtde encodes the pairs of STS-B; name its test file, or its folder, with --sts")
-        if self.sts and not self.preset:
-            faults.append("--sts is for --preset simtde")
-        sources = [
-            f"--{o}" for o, v in (("text", self.text), ("sentences", self.sentences), ("preset", self.preset)) if v
-        ]
-        if len(sources) > 1:
-            faults.append(f"{' and '.join(sources)} cannot be given together")
-        raise_faults(faults, COMMAND)
 
 
 def run(params: Params, work: WorkDirectory, reporter: Reporter = SILENT) -> Artifact:
@@ -92,8 +38,8 @@ def run(params: Params, work: WorkDirectory, reporter: Reporter = SILENT) -> Art
     models = {
         "model": find_model(work, params.model, revision=params.revision, trust_remote_code=params.trust_remote_code)
     }
-    if params.against:
-        models["against"] = find_model(work, params.against, trust_remote_code=params.trust_remote_code)
+    if params.compare:
+        models["compare"] = find_model(work, params.compare, trust_remote_code=params.trust_remote_code)
     graphs = {role: found for role, model in models.items() if (found := find_graphs(work, model))}
     runtimes = _runtimes(params, models["model"], "model" in graphs)
     request = _request(params, workload, models, graphs, runtimes)
@@ -154,13 +100,11 @@ def _request(
     inputs = dict(workload.inputs) | {model.reference: model.digest for model in models.values()}
     if set(runtimes) & set(FILES):
         inputs |= {reference: digest for found in graphs.values() for reference, digest in found.inputs.items()}
-    asked = {
-        **{key: getattr(params, key) for key in ("count", "single", "rounds", "seed", "device", "preset", "memory")},
-        "runtimes": list(runtimes),
-        **{role: model.reference for role, model in models.items()},
-    }
+    resolved = {"runtimes": list(runtimes), **{role: model.reference for role, model in models.items()}}
+    typed = {role: typed_name(getattr(params, role), model) for role, model in models.items()}
     suffix = f"-{params.preset}" if params.preset else ""
-    return Request("evaluations", params.name or f"bench-{models['model'].slug}{suffix}", COMMAND, asked, inputs)
+    name = params.name or f"bench-{models['model'].slug}{suffix}"
+    return Request.of(params, name, inputs, resolved, **typed)
 
 
 def _memory(

@@ -3,25 +3,24 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, field, replace
-from pathlib import Path
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 import torch
 from torch import Tensor
 
+from sentcompress.commands.distill import Params
 from sentcompress.corpora.sentence_table import SentenceTable
 from sentcompress.corpora.sts import StsSubset, read_dev
-from sentcompress.errors import InputError, UsageError, did_you_mean, raise_faults
-from sentcompress.methods import METHODS, hint_for, method_class
+from sentcompress.errors import InputError, UsageError
+from sentcompress.methods import method_class
 from sentcompress.methods.base import Method, Shapes
-from sentcompress.methods.recipe import parse_options
 from sentcompress.models.catalog import find_model
 from sentcompress.models.devices import pick_device
 from sentcompress.models.encoder import Encoder
 from sentcompress.models.projection import Projection
-from sentcompress.models.students import STARTS, WEIGHTS, Student, find_student, layer_count, teacher_layers
+from sentcompress.models.students import WEIGHTS, Student, find_student, layer_count, teacher_layers
 from sentcompress.plain_text import shell_word
 from sentcompress.progress import SILENT, Reporter
 from sentcompress.store import Artifact, Build, Request, WorkDirectory, file_digest
@@ -31,94 +30,16 @@ from sentcompress.training.dev import Dev, held_out_dev, sts_dev
 from sentcompress.training.inputs import Inputs, find_inputs, find_teacher_of
 from sentcompress.training.rows import hold_out
 from sentcompress.training.session import CHECKPOINTS, Session, finish_trained, tokenised
-from sentcompress.training.settings import Overrides, Settings
+from sentcompress.training.settings import in_place
 from sentcompress.training.teacher_views import supply
 
-COMMAND = "distill"
+COMMAND = Params.command
 # Sentences that a smaller vocabulary is chosen by.
 COUNTED = 200_000
 # Sentences that a teacher is watched on, where a student starts from what it does with them.
 WATCHED = 4000
 # Held-out sentences whose similarities say something.
 AGREEING = 3
-
-
-@dataclass(frozen=True)
-class Params:
-    """What to train. `numbers` stand in place of the method's recipe; `options` are `name=value` switches."""
-
-    method: str = "hpd"
-    student: str = "teacher:3"
-    dim: int | None = None
-    token_dim: int | None = None
-    vocabulary: int | None = None
-    character_count: int = 0
-    feed_forward: int | None = None
-    passes: int = 1
-    start: str = WEIGHTS
-    numbers: Overrides = field(default_factory=Overrides)
-    options: tuple[str, ...] = ()
-    dev: Path | None = None
-    sentences: str | None = None
-    teacher_vectors: str | None = None
-    projection: str | None = None
-    revision: str | None = None
-    trust_remote_code: bool = False
-    name: str | None = None
-    force: bool = False
-
-    def settings(self) -> Settings:
-        """Recipe and flags put together."""
-        return Settings.of(method_class(self.method).recipe, self.numbers)
-
-    def method_options(self) -> dict[str, Any]:
-        """All switches of the method, with what `--set` says."""
-        return parse_options(method_class(self.method).options, self.options)[0]
-
-    def check(self) -> None:
-        """Raise UsageError that lists every fault."""
-        faults = []
-        if self.method not in METHODS:
-            faults.append(f"no method {self.method!r}; {hint_for(self.method, METHODS)}")
-        else:
-            method = method_class(self.method)
-            faults += parse_options(method.options, self.options)[1]
-            faults += self.settings().faults()
-            if "pca" not in method.needs:
-                given = [flag for flag, value in (("--dim", self.dim), ("--projection", self.projection)) if value]
-                faults += [f"{flag} is for methods that learn a projection; {self.method} has none" for flag in given]
-        if self.dim is not None and self.projection is not None:
-            faults.append("--dim and --projection both choose the projection; give one of them")
-        try:
-            layers = layer_count(self.student)
-        except UsageError as error:
-            faults.append(error.message)
-        else:
-            narrowed = {
-                "--token-dim": self.token_dim,
-                "--vocabulary": self.vocabulary,
-                "--feed-forward": self.feed_forward,
-            }
-            if layers is None:
-                flags = [flag for flag, value in narrowed.items() if value is not None]
-                flags += ["--passes"] if self.passes > 1 else []
-                faults += [f"{flag} is for --student teacher:K, not {self.student}" for flag in flags]
-            elif self.passes > 1 and self.token_dim is None:
-                faults.append("--passes is for a factorised token table: give --token-dim")
-            for flag, value in {**narrowed, "--passes": self.passes}.items():
-                if value is not None and value < 1:
-                    faults.append(f"{flag} must be at least 1, not {value}")
-            if self.character_count < 0:
-                faults.append(f"--character-count must be at least 0, not {self.character_count}")
-            elif self.character_count and self.vocabulary is None:
-                faults.append("--character-count is for a smaller vocabulary: give --vocabulary")
-            if self.start not in STARTS:
-                faults.append(f"no start {self.start!r}; {did_you_mean(self.start, STARTS)}")
-            elif self.start != WEIGHTS and self.token_dim is None and self.feed_forward is None:
-                faults.append(f"--start {self.start} is for narrowed parts: --token-dim or --feed-forward")
-        if self.dev is not None and not self.dev.is_file():
-            faults.append(f"--dev {self.dev}: no such file")
-        raise_faults(faults, COMMAND)
 
 
 def run(params: Params, work: WorkDirectory, reporter: Reporter = SILENT) -> Artifact:
@@ -182,21 +103,21 @@ def _request(params: Params, work: WorkDirectory, inputs: Inputs, student: Stude
         digests[f"model:{student.source.label}"] = student.source.digest
     if params.dev is not None:
         digests[f"file:{params.dev.resolve()}"] = file_digest(params.dev)
-    asked = {
+    resolved = {
         **params.settings().that_matter(),
         "method": params.method,
         "student": student.label,
-        "token_dim": student.token_dim,
-        "vocabulary": student.vocabulary,
-        # Only where it was asked for, so that students of before there were such options stay fresh.
-        **({"character_count": student.character_count} if student.character_count else {}),
-        **({} if student.feed_forward is None else {"feed_forward": student.feed_forward}),
-        **({} if student.passes == 1 else {"passes": student.passes}),
-        **({} if student.start == WEIGHTS else {"start": student.start}),
         "options": params.method_options(),
     }
     width = f"-{inputs.projection.facts['dimension']}" if inputs.projection else ""
-    return Request("students", params.name or f"{params.method}-{student.slug}{width}", COMMAND, asked, digests)
+    if inputs.projection:
+        params = replace(params, dim=None, projection=inputs.projection.name)  # named in one way in the printed command
+    return Request.of(
+        params,
+        params.name or f"{params.method}-{student.slug}{width}",
+        digests,
+        resolved,
+    )
 
 
 def _first(table: SentenceTable, count: int) -> Iterator[list[str]]:
@@ -220,7 +141,7 @@ class _Distillation:
 
     def run(self) -> Artifact:
         params = self.params
-        settings, device = params.settings(), pick_device(params.numbers.device)
+        settings, device = params.settings(), pick_device(params.device)
         table = SentenceTable(self.inputs.sentences.path)
         encoder = self._student(table, device)
         settings = replace(settings, max_length=min(settings.max_length, encoder.text.max_length))
@@ -255,7 +176,7 @@ class _Distillation:
         budget = settings.token_budget(method.contrastive)
         plan = Plan(rows, tokens.lengths[rows], settings.batch_size, budget, settings.seed)
         trained = session.train(plan, tensors, supplied.views, dev)
-        recipe = params.numbers.apply(method_class(params.method).recipe)
+        recipe = in_place(method_class(params.method).recipe, params)
         return session.finish(session.facts(trained, len(rows), recipe, self._own_facts(options)))
 
     def _student(self, table: SentenceTable, device: torch.device) -> Encoder:
@@ -285,7 +206,7 @@ class _Distillation:
             pad, first, second = encoder.tokenizer.pad_token_id or 0, self.pairs.first, self.pairs.second
             return np.arange(len(table)), sts_dev(first, second, self.pairs.scores, encoder.tokenize, pad)
         target = method.target if method.has_target() else None
-        rows, held = hold_out(table.parents(), self.params.numbers.seed)
+        rows, held = hold_out(table.parents(), self.params.seed)
         if len(rows) == 0 or (target is None and len(held) < AGREEING):
             raise InputError(
                 f"{self.inputs.sentences.reference} has too few sentences to hold some out",

@@ -7,50 +7,24 @@ import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
-from pathlib import Path
 
+from sentcompress.commands.encode import Params
 from sentcompress.corpora.holding import batches
 from sentcompress.corpora.spooling import spooled_source
 from sentcompress.corpora.text_files import STDIN, Source, as_source, open_lines
 from sentcompress.encoding.engine import EncodeEngine
 from sentcompress.encoding.vector_shards import writing_vectors
-from sentcompress.errors import InputError, raise_faults
+from sentcompress.errors import InputError
 from sentcompress.models.catalog import find_model
-from sentcompress.models.devices import DTYPES, pick_device
+from sentcompress.models.devices import pick_device
 from sentcompress.progress import SILENT, Reporter
 from sentcompress.store import WorkDirectory
 from sentcompress.store.atomic import written
 
-COMMAND = "encode"
+COMMAND = Params.command
 STORES = ("float32", "float16")
 # Lines handed to the engine at a time.
 CHUNK = 1000
-
-
-@dataclass(frozen=True)
-class Params:
-    """What to encode (`-` is standard input), with what, and where to."""
-
-    lines: str
-    output: Path
-    model: str | None = None
-    revision: str | None = None
-    trust_remote_code: bool = False
-    store: str = "float32"
-    dtype: str = "auto"
-    device: str = "auto"
-    batch_tokens: int | None = None
-
-    def check(self) -> None:
-        """Raise UsageError that lists every fault."""
-        faults = []
-        if self.store not in STORES:
-            faults.append(f"--store must be one of {', '.join(STORES)}, not {self.store}")
-        if self.dtype not in DTYPES:
-            faults.append(f"--dtype must be one of {', '.join(DTYPES)}, not {self.dtype}")
-        if self.batch_tokens is not None and self.batch_tokens < 1:
-            faults.append(f"--batch-tokens must be at least 1, not {self.batch_tokens}")
-        raise_faults(faults, COMMAND)
 
 
 @dataclass(frozen=True)

@@ -10,63 +10,26 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from sentcompress.commands.eval_fidelity import Params
 from sentcompress.corpora.sentence_table import SentenceTable
 from sentcompress.corpora.text_files import BadRecords
 from sentcompress.corpora.text_sample import TextSample, find_text_files, sample_texts, texts_of_files
 from sentcompress.encoding.embedded_texts import EmbeddedTexts, embed_texts
 from sentcompress.encoding.embedders import EmbedderSource, find_embedder
 from sentcompress.encoding.token_counts import TokenCounts
-from sentcompress.errors import InputError, MissingArtifactError, raise_faults
+from sentcompress.errors import InputError, MissingArtifactError
 from sentcompress.evaluation.fidelity_result import COMPARE, MODEL, Measuring, agreement, cosine_to, shape_of
 from sentcompress.evaluation.fidelity_verdict import judge
 from sentcompress.evaluation.metrics import Floats, normalized
 from sentcompress.evaluation.results import write_result
 from sentcompress.exporting.training_line import chose_by_graded_pairs, learnt_projection, students_of
+from sentcompress.models.catalog import typed_name
 from sentcompress.models.projection import Projection
 from sentcompress.progress import SILENT, Reporter
 from sentcompress.store import Artifact, Request, WorkDirectory, file_digest, name_part
 from sentcompress.training.rows import hold_out
 
-COMMAND = "eval-fidelity"
-
-
-@dataclass(frozen=True)
-class Params:
-    """What to compare, on which sentences: files and folders, or a sentence table of the work directory.
-
-    `neighbours`, `pairwise` and `show` are numbers of neighbours of a sentence, of sentences of which all pairs are
-    compared, and of disagreements shown.
-    """
-
-    text: Sequence[Path] = ()
-    sentences: str | None = None
-    model: str | None = None
-    compare: str = "teacher"
-    sample: int = 10_000
-    neighbours: int = 10
-    pairwise: int = 1000
-    show: int = 10
-    bootstrap: int = 1000
-    seed: int = 0
-    skip_bad: bool = False
-    device: str = "auto"
-    dtype: str = "float32"
-    revision: str | None = None
-    trust_remote_code: bool = False
-    name: str | None = None
-    force: bool = False
-
-    def check(self) -> None:
-        """Raise UsageError that lists every fault."""
-        least = {"sample": 3, "neighbours": 1, "pairwise": 3, "show": 0, "bootstrap": 0, "seed": 0}
-        faults = [
-            f"--{option} must be at least {lowest}, not {getattr(self, option)}"
-            for option, lowest in least.items()
-            if getattr(self, option) < lowest
-        ]
-        if self.text and self.sentences:
-            faults.append("--text and --sentences cannot both be given")
-        raise_faults(faults, COMMAND)
+COMMAND = Params.command
 
 
 def run(params: Params, work: WorkDirectory, reporter: Reporter = SILENT) -> Artifact:
@@ -85,9 +48,14 @@ def run(params: Params, work: WorkDirectory, reporter: Reporter = SILENT) -> Art
     inputs = {**source.inputs, **model.inputs, **compare.inputs}
     if projection is not None:
         inputs[projection.reference] = projection.digest
-    keys = ("sample", "neighbours", "pairwise", "show", "bootstrap", "seed", "skip_bad", "dtype")
-    asked = {**{key: getattr(params, key) for key in keys}, MODEL: model.reference, COMPARE: compare.reference}
-    request = Request("evaluations", params.name or _name(params, model.slug), COMMAND, asked, inputs)
+    request = Request.of(
+        params,
+        params.name or _name(params, model.slug),
+        inputs,
+        {MODEL: model.reference, COMPARE: compare.reference},
+        model=typed_name(params.model, model),
+        compare=typed_name(params.compare, compare),
+    )
     with work.build(request, force=params.force, reporter=reporter) as build:
         if build.fresh:
             return build.fresh

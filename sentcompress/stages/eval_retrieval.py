@@ -2,96 +2,32 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass, field
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 from functools import partial
-from pathlib import Path
 from typing import Any
 
+from sentcompress.commands.eval_retrieval import Params
 from sentcompress.corpora.collection_folders import collection_data_set
 from sentcompress.corpora.collections import Collection, DataSet, pairs_data_set
 from sentcompress.corpora.entities import entities_data_set
 from sentcompress.encoding.embedders import Embedder
 from sentcompress.encoding.sides import Sides, find_sides
 from sentcompress.encoding.vector_shards import writing_vectors
-from sentcompress.errors import InputError, did_you_mean, raise_faults
+from sentcompress.errors import InputError
 from sentcompress.evaluation.index import search_threads
-from sentcompress.evaluation.index_plan import KINDS, IndexSettings, plan_index
+from sentcompress.evaluation.index_plan import IndexSettings, plan_index
 from sentcompress.evaluation.metrics import UndefinedError, normalized
 from sentcompress.evaluation.results import write_result
-from sentcompress.evaluation.retrieval import CUTOFF, recall_cutoffs
+from sentcompress.evaluation.retrieval import recall_cutoffs
 from sentcompress.evaluation.retrieval_comparison import Comparison, Searched, Task
 from sentcompress.evaluation.retrieval_protocol import DEPTHS, MAIN, protocol
 from sentcompress.evaluation.vector_rows import Vectors, in_file
+from sentcompress.models.catalog import typed_name
 from sentcompress.progress import SILENT, Reporter
 from sentcompress.store import SCAFFOLD, Artifact, Build, Request, WorkDirectory, file_digest, name_part
 
-COMMAND = "eval-retrieval"
-
-
-@dataclass(frozen=True)
-class Params:
-    """What to search, with which vectors, and how.
-
-    Attributes:
-        pairs, collection, entities: the data set; exactly one of them.
-        split: part of a collection, or of a folder of entity files.
-        model: whose vectors; None for the student finished last.
-        documents, queries: other vectors than the model's for one of the two sides.
-        compare: a second model, both sides by it.
-        index: kinds of index.
-        settings: of those kinds.
-        depth: documents that a search returns; by default 1,000 for collections and 10 otherwise.
-        threads: FAISS's, 0 for all.
-        rounds: timed searches; the median counts.
-    """
-
-    pairs: Path | None = None
-    collection: Path | None = None
-    entities: Path | None = None
-    split: str | None = None
-    model: str | None = None
-    documents: str | None = None
-    queries: str | None = None
-    compare: str | None = None
-    index: Sequence[str] = ("flat", "ivf")
-    settings: IndexSettings = field(default_factory=IndexSettings)
-    depth: int | None = None
-    threads: int = 1
-    rounds: int = 5
-    device: str = "auto"
-    dtype: str = "float32"
-    revision: str | None = None
-    trust_remote_code: bool = False
-    name: str | None = None
-    force: bool = False
-
-    def check(self) -> None:
-        """Raise UsageError that lists every fault."""
-        faults = [f"--index {kind}: {did_you_mean(kind, KINDS)}" for kind in self.index if kind not in KINDS]
-        if not self.index or len(set(self.index)) < len(self.index):
-            faults.append(f"--index takes distinct kinds with commas between them: {','.join(KINDS)}")
-        if sum(given is not None for given in (self.pairs, self.collection, self.entities)) != 1:
-            faults.append("give one of --pairs, --collection and --entities")
-        if self.pairs is not None and self.split is not None:
-            faults.append("--split is for --collection and --entities; a file of pairs has no splits")
-        if self.model is not None and self.documents is not None and self.queries is not None:
-            faults.append("--model is of no use beside both --documents and --queries")
-        for option, least in (("rounds", 1), ("threads", 0)):
-            if getattr(self, option) < least:
-                faults.append(f"--{option} must be at least {least}, not {getattr(self, option)}")
-        if self.depth is not None and self.depth < CUTOFF:
-            faults.append(f"--depth must be at least {CUTOFF}, not {self.depth}")
-        raise_faults(faults + self.settings.faults(), COMMAND)
-
-    def data_set(self) -> DataSet:
-        """The data set, found and not yet read."""
-        if self.pairs is not None:
-            return pairs_data_set(self.pairs)
-        if self.entities is not None:
-            return entities_data_set(self.entities, self.split)
-        assert self.collection is not None
-        return collection_data_set(self.collection, self.split)
+COMMAND = Params.command
 
 
 def run(params: Params, work: WorkDirectory, reporter: Reporter = SILENT) -> Artifact:
@@ -102,7 +38,7 @@ def run(params: Params, work: WorkDirectory, reporter: Reporter = SILENT) -> Art
             each other, a corpus that is too small to train an index.
     """
     params.check()
-    data = params.data_set()
+    data = _data_set(params)
     roles = _roles(params, work)
     with work.build(_request(params, data, roles), force=params.force, reporter=reporter) as build:
         if build.fresh:
@@ -115,6 +51,16 @@ def run(params: Params, work: WorkDirectory, reporter: Reporter = SILENT) -> Art
             reporter.warn(warning)
         depth = _depth(params, data, len(collection.corpus), reporter)
         return write_result(build, Evaluation(params, data, collection, depth, build, reporter).facts(roles))
+
+
+def _data_set(params: Params) -> DataSet:
+    """The data set, found and not yet read."""
+    if params.pairs is not None:
+        return pairs_data_set(params.pairs)
+    if params.entities is not None:
+        return entities_data_set(params.entities, params.split)
+    assert params.collection is not None
+    return collection_data_set(params.collection, params.split)
 
 
 def _roles(params: Params, work: WorkDirectory) -> dict[str, Sides]:
@@ -130,26 +76,27 @@ def _request(params: Params, data: DataSet, roles: Mapping[str, Sides]) -> Reque
     inputs = {f"file:{path.resolve()}": file_digest(path) for path in data.files}
     given = params.pairs or params.collection or params.entities
     assert given is not None
-    asked: dict[str, Any] = {
-        "protocol": data.protocol,
-        "data": given.resolve().name,
-        "split": data.split,
-        "index": list(params.index),
-        "depth": params.depth,
-        "threads": params.threads,
-        "rounds": params.rounds,
-        "dtype": params.dtype,
-        **asdict(params.settings),
-    }
+    resolved: dict[str, Any] = {"protocol": data.protocol, "data": given.resolve().name, "split": data.split}
     for name, role in roles.items():
         inputs |= role.inputs
-        asked[name] = role.queries.reference
+        resolved[name] = role.queries.reference
         if not role.symmetric:
-            asked[f"{name}_documents"] = role.documents.reference
+            resolved[f"{name}_documents"] = role.documents.reference
     data_name = data.name.split(".", 1)[0] or data.name if data.protocol == "pairs" else data.name
     parts = ("retrieval", data_name, data.split)
     name = "-".join(filter(None, (name_part(part or "", 60) for part in parts)))
-    return Request("evaluations", params.name or f"{name}-{roles['model'].slug}", COMMAND, asked, inputs)
+    typed = {}
+    if params.documents is None or params.queries is None:
+        typed["model"] = typed_name(
+            params.model, roles["model"].queries if params.queries is None else roles["model"].documents
+        )
+    if params.documents is not None:
+        typed["documents"] = typed_name(params.documents, roles["model"].documents)
+    if params.queries is not None:
+        typed["queries"] = typed_name(params.queries, roles["model"].queries)
+    if "compare" in roles:
+        typed["compare"] = typed_name(params.compare, roles["compare"].queries)
+    return Request.of(params, params.name or f"{name}-{roles['model'].slug}", inputs, resolved, **typed)
 
 
 def _depth(params: Params, data: DataSet, documents: int, reporter: Reporter) -> int:
@@ -205,12 +152,12 @@ class Evaluation:
     def _measure(self, searched: Mapping[str, Searched]) -> dict[str, Any]:
         params, kind = self.params, self.data.protocol
         name_of = self.collection.corpus.ids.__getitem__
-        grades, seed = self.collection.grades, params.settings.seed
+        grades, seed = self.collection.grades, params.seed
         task = Task(grades, name_of, MAIN[kind], self.depth, params.rounds, seed)
         comparison = Comparison(searched, task, self.reporter)
         with search_threads(params.threads) as threads:
             exact = comparison.exact()
-            indexes = [comparison.index(kind, params.settings) for kind in params.index]
+            indexes = [comparison.index(kind, params.part(IndexSettings)) for kind in params.index]
         return {"protocol": protocol(kind, self.data.split, task, threads), "exact": exact, "indexes": indexes}
 
     def _encode(self, name: str, role: Sides) -> tuple[Searched, dict[str, Any]]:
@@ -239,7 +186,7 @@ class Evaluation:
     def _check_plans(self, dimension: int) -> None:
         """Raise for a kind of index that the corpus cannot train, before anything is encoded; tell what is lowered."""
         for kind in self.params.index:
-            plan = plan_index(kind, self.params.settings, len(self.collection.corpus), dimension, self.depth)
+            plan = plan_index(kind, self.params.part(IndexSettings), len(self.collection.corpus), dimension, self.depth)
             for warning in plan.warnings:
                 if warning not in self.warned:
                     self.reporter.warn(warning)

@@ -3,68 +3,30 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 
+from sentcompress.commands.eval_sts import Params
 from sentcompress.corpora.sts import StsSet, read_sts
 from sentcompress.corpora.sts_names import OFFICIAL_PAIRS
-from sentcompress.corpora.sts_senteval import SPLITS
 from sentcompress.corpora.text_files import BadRecords
 from sentcompress.encoding.embedded_texts import EmbeddedTexts, embed_texts
 from sentcompress.encoding.embedders import EmbedderSource, find_embedder
-from sentcompress.errors import InputError, did_you_mean, raise_faults
+from sentcompress.errors import InputError
 from sentcompress.evaluation.alignment import Spread
 from sentcompress.evaluation.correlation_bootstrap import Resampling
 from sentcompress.evaluation.metrics import Floats, UndefinedError, cosine_of_pairs, normalized
 from sentcompress.evaluation.results import write_result
 from sentcompress.evaluation.sts import AGGREGATES
 from sentcompress.evaluation.sts_comparison import COMPARE, MODEL, GradedSet, NoScoreError, compare_sets
+from sentcompress.models.catalog import typed_name
 from sentcompress.progress import SILENT, Reporter
 from sentcompress.store import Artifact, Request, WorkDirectory, file_digest
 
-COMMAND = "eval-sts"
+COMMAND = Params.command
 # The set on which alignment and uniformity are measured.
 BENCHMARK = "STS-B"
-
-
-@dataclass(frozen=True)
-class Params:
-    """What to score. `dtype` is float32 because published scores are; `aggregate` as in `AGGREGATES`.
-
-    `sts` holds files, folders and names of the hub (text); `bootstrap` is the number of draws, 0 for no intervals.
-    """
-
-    sts: Sequence[Path | str]
-    model: str | None = None
-    compare: str | None = None
-    aggregate: str = "all"
-    split: str = "test"
-    bootstrap: int = 1000
-    seed: int = 0
-    skip_bad: bool = False
-    device: str = "auto"
-    dtype: str = "float32"
-    revision: str | None = None
-    trust_remote_code: bool = False
-    name: str | None = None
-    force: bool = False
-
-    def check(self) -> None:
-        """Raise UsageError that lists every fault."""
-        faults = []
-        if not self.sts:
-            faults.append("name a file or folder of graded pairs with --sts")
-        if self.aggregate not in AGGREGATES:
-            faults.append(f"--aggregate {self.aggregate}: {did_you_mean(self.aggregate, AGGREGATES)}")
-        if self.split not in SPLITS:
-            faults.append(f"--split {self.split}: {did_you_mean(self.split, SPLITS)}")
-        for option in ("bootstrap", "seed"):
-            if getattr(self, option) < 0:
-                faults.append(f"--{option} must be at least 0, not {getattr(self, option)}")
-        raise_faults(faults, COMMAND)
 
 
 def run(params: Params, work: WorkDirectory, reporter: Reporter = SILENT) -> Artifact:
@@ -106,13 +68,10 @@ def _request(params: Params, sets: Sequence[StsSet], models: Mapping[str, Embedd
     inputs |= dict(subset.hub for subset in subsets if subset.hub)
     for model in models.values():
         inputs |= model.inputs
-    asked = {
-        **{key: getattr(params, key) for key in ("aggregate", "split", "dtype", "bootstrap", "seed", "skip_bad")},
-        "sets": [found.name for found in sets],
-        **{role: model.reference for role, model in models.items()},
-    }
+    resolved = {"sets": [found.name for found in sets], **{role: model.reference for role, model in models.items()}}
+    typed = {role: typed_name(getattr(params, role), model) for role, model in models.items()}
     suffix = "" if params.split == "test" else f"-{params.split}"
-    return Request("evaluations", params.name or f"sts-{models[MODEL].slug}{suffix}", COMMAND, asked, inputs)
+    return Request.of(params, params.name or f"sts-{models[MODEL].slug}{suffix}", inputs, resolved, **typed)
 
 
 def _warn_of_sets(sets: Sequence[StsSet], split: str, reporter: Reporter) -> None:

@@ -3,24 +3,22 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 
+from sentcompress.commands.eval_transfer import Params
 from sentcompress.corpora.text_files import BadRecords
 from sentcompress.corpora.transfer import ALL, DEV, PAIRS, TASKS, TEST, TRAIN, Split, TransferTask, read_transfer
 from sentcompress.encoding.embedded_texts import EmbeddedTexts, embed_texts
 from sentcompress.encoding.embedders import EmbedderSource, find_embedder
-from sentcompress.errors import InputError, raise_faults
+from sentcompress.errors import InputError
 from sentcompress.evaluation.accuracy import COMPARE, MODEL, Compared, compare_predictions, majority, mean_of_tasks
 from sentcompress.evaluation.correlation_bootstrap import Resampling
 from sentcompress.evaluation.metrics import Floats, UndefinedError
 from sentcompress.evaluation.results import write_result
 from sentcompress.evaluation.transfer import (
     MAX_ITERATIONS,
-    SEED,
     SOLVER,
     TOO_LARGE,
     Classifiers,
@@ -30,41 +28,13 @@ from sentcompress.evaluation.transfer import (
     fits_of,
     pair_features,
 )
+from sentcompress.models.catalog import typed_name
 from sentcompress.progress import SILENT, Reporter
 from sentcompress.store import Artifact, Request, WorkDirectory, file_digest
 
-COMMAND = "eval-transfer"
+COMMAND = Params.command
 # The class of which F1 is taken, in tasks of pairs.
 PARAPHRASE = "1"
-
-
-@dataclass(frozen=True)
-class Params:
-    """What to score. `only` are names of tasks; `folds` and `seed` are SentEval's unless others are asked for."""
-
-    tasks: Path
-    only: Sequence[str] = ()
-    model: str | None = None
-    compare: str | None = None
-    folds: int = 10
-    bootstrap: int = 1000
-    seed: int = SEED
-    skip_bad: bool = False
-    device: str = "auto"
-    dtype: str = "float32"
-    revision: str | None = None
-    trust_remote_code: bool = False
-    name: str | None = None
-    force: bool = False
-
-    def check(self) -> None:
-        """Raise UsageError that lists every fault."""
-        faults = [
-            f"--{option} must be at least {least}, not {getattr(self, option)}"
-            for option, least in (("folds", 2), ("bootstrap", 0), ("seed", 0))
-            if getattr(self, option) < least
-        ]
-        raise_faults(faults, COMMAND)
 
 
 def run(params: Params, work: WorkDirectory, reporter: Reporter = SILENT) -> Artifact:
@@ -97,12 +67,9 @@ def _request(params: Params, tasks: Sequence[TransferTask], models: Mapping[str,
     inputs = {f"file:{path}": file_digest(path) for path in sorted(files)}
     for model in models.values():
         inputs |= model.inputs
-    asked = {
-        **{key: getattr(params, key) for key in ("folds", "bootstrap", "seed", "skip_bad", "dtype")},
-        "tasks": [task.name for task in tasks],
-        **{role: model.reference for role, model in models.items()},
-    }
-    return Request("evaluations", params.name or f"transfer-{models[MODEL].slug}", COMMAND, asked, inputs)
+    resolved = {"tasks": [task.name for task in tasks], **{role: model.reference for role, model in models.items()}}
+    typed = {role: typed_name(getattr(params, role), model) for role, model in models.items()}
+    return Request.of(params, params.name or f"transfer-{models[MODEL].slug}", inputs, resolved, **typed)
 
 
 def _warn_of_tasks(tasks: Sequence[TransferTask], reporter: Reporter) -> None:

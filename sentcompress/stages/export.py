@@ -4,15 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
+from sentcompress.commands.export import Params
 from sentcompress.corpora.sentence_table import SentenceTable
 from sentcompress.corpora.sts import StsSet, read_sts
-from sentcompress.errors import InputError, raise_faults
+from sentcompress.errors import InputError
 from sentcompress.evaluation.metrics import UndefinedError, cosine_of_pairs
 from sentcompress.evaluation.sts import Graded, score_set
 from sentcompress.exporting import verification
@@ -21,38 +21,18 @@ from sentcompress.exporting.graph_reader import BATCH, GraphReader
 from sentcompress.exporting.lineage import ancestors, measurements, tables
 from sentcompress.exporting.onnx import FLOAT32_FILE, INT8_FILE, require_packages, write_graph
 from sentcompress.exporting.quantisation import quantise
-from sentcompress.models.catalog import KINDS, NamedModel, find_model
+from sentcompress.models.catalog import KINDS, NamedModel, find_model, typed_name
 from sentcompress.models.encoder import Encoder
 from sentcompress.models.layout import save_encoder
 from sentcompress.numeric import at_least
 from sentcompress.progress import SILENT, Reporter, Task
 from sentcompress.store import REQUEST, Artifact, Build, Request, WorkDirectory, file_digest
 
-COMMAND = "export"
+COMMAND = Params.command
 CARD = "README.md"
 SAMPLE = 200
 # Below this an int8 graph has lost more than the rounding of its weights explains.
 INT8_MEAN_COSINE = 0.95
-
-
-@dataclass(frozen=True)
-class Params:
-    """What to export. `sts`: graded pairs on which the int8 graph is scored beside the float32 one."""
-
-    model: str | None = None
-    onnx: bool = True
-    sts: Sequence[Path] = ()
-    revision: str | None = None
-    trust_remote_code: bool = False
-    name: str | None = None
-    force: bool = False
-
-    def check(self) -> None:
-        """Raise UsageError that lists every fault."""
-        faults = []
-        if self.sts and not self.onnx:
-            faults.append("--sts scores the ONNX graphs, which --no-onnx leaves out")
-        raise_faults(faults, COMMAND)
 
 
 def run(params: Params, work: WorkDirectory, reporter: Reporter = SILENT) -> Artifact:
@@ -98,8 +78,8 @@ def _request(params: Params, model: NamedModel, sets: Sequence[StsSet], used: Se
     inputs = {model.reference: model.digest} | {artifact.reference: artifact.digest for artifact in used}
     files = {path.resolve() for found in sets for subset in found.subsets for path in subset.files}
     inputs |= {f"file:{path}": file_digest(path) for path in sorted(files)}
-    asked = {"model": model.reference, "onnx": params.onnx, "sets": [found.name for found in sets]}
-    return Request("exports", params.name or model.slug, COMMAND, asked, inputs)
+    resolved = {"model": model.reference, "sets": [found.name for found in sets]}
+    return Request.of(params, params.name or model.slug, inputs, resolved, model=typed_name(params.model, model))
 
 
 def _sentences(work: WorkDirectory, lineage: Sequence[Artifact]) -> Artifact | None:

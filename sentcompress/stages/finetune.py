@@ -2,23 +2,22 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field, replace
-from pathlib import Path
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 import torch
 
+from sentcompress.commands.finetune import Params
 from sentcompress.corpora.sentence_table import SentenceTable
 from sentcompress.corpora.sts import StsSubset, read_dev
 from sentcompress.encoding.engine import EncodeEngine
 from sentcompress.encoding.vector_shards import VectorShards
-from sentcompress.errors import InputError, MissingArtifactError, UsageError, raise_faults
-from sentcompress.methods import OBJECTIVES, hint_for, objective_class
+from sentcompress.errors import InputError, MissingArtifactError, UsageError
+from sentcompress.methods import objective_class
 from sentcompress.methods.base import Method, Shapes
-from sentcompress.methods.recipe import parse_options
 from sentcompress.methods.triplets import TripletMethod
-from sentcompress.models.catalog import NamedModel, find_model
+from sentcompress.models.catalog import NamedModel, find_model, typed_name
 from sentcompress.models.devices import pick_device
 from sentcompress.models.encoder import Encoder
 from sentcompress.models.principal_axes import check_dimension, principal_axes
@@ -29,57 +28,14 @@ from sentcompress.store import Artifact, Build, Request, WorkDirectory, file_dig
 from sentcompress.training.dev import Dev, sts_dev
 from sentcompress.training.inputs import embedding
 from sentcompress.training.session import Session, finish_trained, tokenised, vector_field
-from sentcompress.training.settings import Overrides, Settings
+from sentcompress.training.settings import Settings, in_place
 from sentcompress.training.teacher_views import check_layer
 from sentcompress.training.triplets import KeptSentences, TripletData
 from sentcompress.training.views import TripletViews
 
-COMMAND = "finetune"
+COMMAND = Params.command
 # Sentences that the principal axes of a head's start are fitted on.
 AXES_SAMPLE = 20_000
-
-
-@dataclass(frozen=True)
-class Params:
-    """What to train on. `dim` and `keep` are the switches of that name; `numbers` stand in place of the recipe."""
-
-    objective: str = "simcse"
-    model: str | None = None
-    dim: int | None = None
-    keep: float | None = None
-    numbers: Overrides = field(default_factory=Overrides)
-    options: tuple[str, ...] = ()
-    dev: Path | None = None
-    sentences: str | None = None
-    teacher_vectors: str | None = None
-    revision: str | None = None
-    trust_remote_code: bool = False
-    name: str | None = None
-    force: bool = False
-
-    def settings(self) -> Settings:
-        """Recipe and flags put together."""
-        return Settings.of(objective_class(self.objective).recipe, self.numbers)
-
-    def _given(self) -> tuple[str, ...]:
-        own = [f"{name}={value}" for name, value in (("dim", self.dim), ("keep", self.keep)) if value is not None]
-        return (*self.options, *own)
-
-    def objective_options(self) -> dict[str, Any]:
-        """All switches of the objective, with what `--set`, `--dim` and `--keep` say."""
-        return parse_options(objective_class(self.objective).options, self._given())[0]
-
-    def check(self) -> None:
-        """Raise UsageError that lists every fault."""
-        faults = []
-        if self.objective not in OBJECTIVES:
-            faults.append(f"no objective {self.objective!r}; {hint_for(self.objective, OBJECTIVES)}")
-        else:
-            faults += parse_options(objective_class(self.objective).options, self._given())[1]
-            faults += self.settings().faults()
-        if self.dev is not None and not self.dev.is_file():
-            faults.append(f"--dev {self.dev}: no such file")
-        raise_faults(faults, COMMAND)
 
 
 def run(params: Params, work: WorkDirectory, reporter: Reporter = SILENT) -> Artifact:
@@ -133,14 +89,20 @@ def _request(params: Params, model: NamedModel, sentences: Artifact, vectors: Ar
     if params.dev is not None:
         inputs[f"file:{params.dev.resolve()}"] = file_digest(params.dev)
     options = params.objective_options()
-    asked = {
+    resolved = {
         **params.settings().that_matter(),
         "objective": params.objective,
         "model": model.reference,
         "options": options,
     }
     width = f"-{options['dim']}" if options["dim"] else ""
-    return Request("students", params.name or f"{model.slug.lower()}-{params.objective}{width}", COMMAND, asked, inputs)
+    return Request.of(
+        params,
+        params.name or f"{model.slug.lower()}-{params.objective}{width}",
+        inputs,
+        resolved,
+        model=typed_name(params.model, model),
+    )
 
 
 @dataclass
@@ -158,7 +120,7 @@ class _Finetuning:
 
     def run(self) -> Artifact:
         params, options = self.params, self.params.objective_options()
-        settings, device = params.settings(), pick_device(params.numbers.device)
+        settings, device = params.settings(), pick_device(params.device)
         encoder = self.model.load()
         encoder.normalize = True
         settings = replace(settings, max_length=min(settings.max_length, encoder.text.max_length))
@@ -173,7 +135,7 @@ class _Finetuning:
         rows, dev = data.rows_and_dev(self._graded(encoder), settings.seed)
         views = TripletViews(encoder, method.needs, layer)
         trained = session.train(data.plan(rows, settings), data.collate, views, dev)
-        recipe = params.numbers.apply(objective_class(params.objective).recipe)
+        recipe = in_place(objective_class(params.objective).recipe, params)
         return session.finish(session.facts(trained, len(rows), recipe, self._own_facts(options)))
 
     def _data(self, encoder: Encoder, settings: Settings) -> TripletData:
@@ -209,7 +171,7 @@ class _Finetuning:
         rows = np.random.default_rng(seed).permutation(len(texts))[:AXES_SAMPLE]
         check_dimension(dim, encoder.dimension, len(rows), "the student's")
         encoder.normalize = False  # the head sees the vectors before it
-        engine = EncodeEngine(encoder, device=self.params.numbers.device, dtype="float32")
+        engine = EncodeEngine(encoder, device=self.params.device, dtype="float32")
         encoder.normalize = True
         with self.reporter.track("encoding", total=len(rows)) as task:
             vectors = engine.encode([texts[row] for row in rows], task).astype(np.float64)

@@ -3,43 +3,21 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
 
 import numpy as np
 import numpy.typing as npt
 
+from sentcompress.commands.fit_pca import Params
 from sentcompress.encoding.vector_shards import VectorShards
-from sentcompress.errors import InputError, raise_faults
+from sentcompress.errors import InputError
 from sentcompress.models.principal_axes import Floats, check_dimension, principal_axes
 from sentcompress.models.projection import FILE, Projection
 from sentcompress.progress import SILENT, Reporter, Task
 from sentcompress.store import Artifact, Request, WorkDirectory
 
-COMMAND = "fit-pca"
+COMMAND = Params.command
 # Vectors that are read at a time.
 PIECE = 10_000
-
-
-@dataclass(frozen=True)
-class Params:
-    """What to fit. `sample` rows are drawn at random with `seed`; HPD uses 100,000."""
-
-    dim: int = 128
-    sample: int = 100_000
-    seed: int = 0
-    whiten: bool = False
-    teacher_vectors: str | None = None
-    name: str | None = None
-    force: bool = False
-
-    def check(self) -> None:
-        """Raise UsageError that lists every fault."""
-        faults = []
-        if self.dim < 1:
-            faults.append(f"--dim must be at least 1, not {self.dim}")
-        if self.sample < 2:
-            faults.append(f"--sample must be at least 2, not {self.sample}")
-        raise_faults(faults, COMMAND)
 
 
 def run(params: Params, work: WorkDirectory, reporter: Reporter = SILENT) -> Artifact:
@@ -54,8 +32,9 @@ def run(params: Params, work: WorkDirectory, reporter: Reporter = SILENT) -> Art
     vectors = VectorShards(source.path)
     sample = min(params.sample, len(vectors))
     check_dimension(params.dim, vectors.dimension, sample)
-    asked = {"dim": params.dim, "sample": params.sample, "seed": params.seed, "whiten": params.whiten}
-    request = Request("projections", name, COMMAND, asked, {source.reference: source.digest})
+    request = Request.of(
+        params, name, {source.reference: source.digest}, {"dim": params.dim}, teacher_vectors=source.name
+    )
     with work.build(request, force=params.force, reporter=reporter) as build:
         if build.fresh:
             return build.fresh

@@ -7,9 +7,11 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+from sentcompress.commands.methods import Params
 from sentcompress.errors import UsageError
 from sentcompress.methods import METHODS, OBJECTIVES, hint_for, method_class, objective_class
 from sentcompress.progress import SILENT, Reporter
+from sentcompress.store import WorkDirectory
 
 if TYPE_CHECKING:
     from sentcompress.methods.base import Method
@@ -36,19 +38,13 @@ SOURCES: Mapping[str, Source] = {
 }
 
 
-@dataclass(frozen=True)
-class Params:
-    """One method, or all of them."""
-
-    method: str | None = None
-
-
-def run(params: Params, reporter: Reporter = SILENT) -> list[dict[str, Any]]:
+def run(params: Params, work: WorkDirectory, reporter: Reporter = SILENT) -> list[dict[str, Any]]:
     """A description of each method asked for: two of a name that both `distill` and `finetune` know.
 
     Raises:
         UsageError: if there is no method of that name.
     """
+    params.check()
     found = [(name, method_class(name)) for name in METHODS if params.method in (None, name)]
     found += [(name, objective_class(name)) for name in OBJECTIVES if params.method in (None, name)]
     if not found:

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import asdict, dataclass, field
+from dataclasses import dataclass
 from functools import partial
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 
+from sentcompress.commands.mine_negatives import Params
 from sentcompress.corpora.mined_table import Mined, write_mined
 from sentcompress.corpora.mining_origins import Origin, file_digests, of_collection, of_pairs, of_triplets
 from sentcompress.corpora.mining_pairs import Gathered, Gatherer, gather_texts
@@ -17,20 +17,20 @@ from sentcompress.corpora.sentence_table import SentenceTable
 from sentcompress.corpora.text_files import BadRecords
 from sentcompress.encoding.embedders import Embedder, EmbedderSource, Vectors, find_embedder
 from sentcompress.encoding.vector_shards import writing_vectors
-from sentcompress.errors import InputError, SentcompressError, did_you_mean, raise_faults
+from sentcompress.errors import InputError, SentcompressError
 from sentcompress.evaluation.index import Found, build_index, exact_search
-from sentcompress.evaluation.index_plan import KINDS, plan_index
 from sentcompress.evaluation.index_plan import IndexSettings as IndexSettings
+from sentcompress.evaluation.index_plan import plan_index
 from sentcompress.evaluation.metrics import UndefinedError, normalized
 from sentcompress.evaluation.vector_rows import VectorRows, in_file
-from sentcompress.models.devices import DTYPES
+from sentcompress.models.catalog import typed_name
 from sentcompress.numeric import at_most
 from sentcompress.progress import SILENT, Reporter
 from sentcompress.store import SCAFFOLD, Artifact, Build, Request, WorkDirectory
 from sentcompress.training.hard_negatives import Rules as Rules
 from sentcompress.training.mining import Miner, Tally
 
-COMMAND = "mine-negatives"
+COMMAND = Params.command
 DEFAULT_NAME = "mined"
 STUDENT = "student"
 SIMILARITIES = ("cosine", "dot")
@@ -38,59 +38,6 @@ SIMILARITIES = ("cosine", "dot")
 CORPUS, VECTORS = f"{SCAFFOLD}/corpus", f"{SCAFFOLD}/vectors.npy"
 # The inner product of longer vectors can overflow float32.
 LONGEST_VECTOR = 1e18
-
-
-@dataclass(frozen=True)
-class Params:
-    """What to mine from, with what, and how to choose.
-
-    Attributes:
-        pairs, collection: where queries and positives come from; without either, triplets of the work directory.
-        sentences: the table with those triplets.
-        corpus: a file of more texts to search, beside the positives.
-        columns: those of the query and the positive in `pairs`.
-        split: part of a collection; by default train.
-        model: whose vectors: teacher, student, or any model's name.
-        rules: how to choose.
-        similarity: cosine, or dot for models whose vectors are compared without normalisation.
-        index, settings: `flat` searches exactly.
-    """
-
-    pairs: Path | None = None
-    collection: Path | None = None
-    sentences: str | None = None
-    corpus: Path | None = None
-    columns: tuple[str, ...] = ()
-    split: str | None = None
-    model: str = "teacher"
-    rules: Rules = field(default_factory=Rules)
-    similarity: str = "cosine"
-    index: str = "flat"
-    settings: IndexSettings = field(default_factory=IndexSettings)
-    seed: int = 0
-    skip_bad: bool = False
-    device: str = "auto"
-    dtype: str = "float32"
-    revision: str | None = None
-    trust_remote_code: bool = False
-    name: str = DEFAULT_NAME
-    force: bool = False
-
-    def check(self) -> None:
-        """Raise UsageError that lists every fault."""
-        origins = {"--pairs": self.pairs, "--collection": self.collection, "--sentences": self.sentences}
-        given = [flag for flag, value in origins.items() if value is not None]
-        faults = [f"{' and '.join(given)}: give one of them"] if len(given) > 1 else []
-        if self.columns and (self.pairs is None or len(self.columns) != 2):
-            faults.append("give --column twice, for the query and for the positive of --pairs")
-        if self.split is not None and self.collection is None:
-            faults.append("--split is for --collection")
-        faults += self.rules.faults()
-        choices = {"similarity": SIMILARITIES, "index": KINDS, "dtype": DTYPES}
-        for flag, known in choices.items():
-            if getattr(self, flag) not in known:
-                faults.append(f"--{flag} {getattr(self, flag)}: {did_you_mean(getattr(self, flag), known)}")
-        raise_faults(faults + self.settings.faults(), COMMAND)
 
 
 def run(params: Params, work: WorkDirectory, reporter: Reporter = SILENT) -> Artifact:
@@ -123,20 +70,19 @@ def run(params: Params, work: WorkDirectory, reporter: Reporter = SILENT) -> Art
 
 
 def _request(params: Params, origin: Origin, source: EmbedderSource) -> Request:
-    asked: dict[str, Any] = {
-        **asdict(params.rules),
-        "columns": list(params.columns),
-        "split": params.split,
-        "model": source.reference,
-        "similarity": params.similarity,
-        "index": params.index,
-        "settings": asdict(params.settings) if params.index != "flat" else {},
-        "seed": params.seed,
-        "skip_bad": params.skip_bad,
-        "dtype": params.dtype,
-    }
     inputs = {**origin.inputs, **source.inputs, **(file_digests(params.corpus) if params.corpus else {})}
-    return Request("sentences", params.name, COMMAND, asked, inputs)
+    model = typed_name(params.model, source)
+    return Request.of(
+        params,
+        params.name or DEFAULT_NAME,
+        inputs,
+        {"model": source.reference},
+        model=model,
+    )
+
+
+def _rules(params: Params) -> Rules:
+    return params.part(Rules, count=params.negatives)
 
 
 @dataclass
@@ -150,13 +96,13 @@ class _Mining:
     reporter: Reporter
 
     def run(self) -> Artifact:
-        if self.params.similarity == "dot" and self.params.rules.max_score is not None:
+        if self.params.similarity == "dot" and self.params.max_score is not None:
             self.reporter.warn(
-                f"inner products may be any number, and {self.params.rules.max_score:g} of one says little: "
+                f"inner products may be any number, and {self.params.max_score:g} of one says little: "
                 "--max-score 0 sets no limit"
             )
         gathered = self._gather()
-        count = self.params.rules.count
+        count = self.params.negatives
         if gathered.corpus <= count:
             raise InputError(
                 f"the corpus has {gathered.corpus} texts: too few to find {count} negatives beside a positive",
@@ -169,7 +115,7 @@ class _Mining:
             lambda texts: self._comparable(embedder.encode(texts)),
             corpus,
             self._search(corpus),
-            self.params.rules,
+            _rules(self.params),
             self.params.seed,
         )
         with self.reporter.track("mining", total=len(gathered.queries), unit="queries") as task:
@@ -230,9 +176,9 @@ class _Mining:
     def _search(self, corpus: VectorRows) -> Callable[[Vectors, int], Found]:
         if self.params.index == "flat":
             return partial(exact_search, corpus)
-        rules = self.params.rules
+        rules = _rules(self.params)
         plan = plan_index(
-            self.params.index, self.params.settings, len(corpus), corpus.dimension, rules.skip + rules.depth
+            self.params.index, self.params.part(IndexSettings), len(corpus), corpus.dimension, rules.skip + rules.depth
         )
         for warning in plan.warnings:
             self.reporter.warn(warning)
@@ -240,7 +186,7 @@ class _Mining:
             return build_index(plan, corpus, task).search
 
     def _facts(self, gathered: Gathered, tally: Tally, rows: int) -> dict[str, Any]:
-        count = self.params.rules.count
+        count = self.params.negatives
         if tally.too_few:
             self.reporter.warn(f"{tally.too_few} pairs left out: too few texts could be their negatives")
         if tally.padded:

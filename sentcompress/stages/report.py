@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass
+from dataclasses import asdict
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
-from sentcompress.errors import InputError, MissingArtifactError, did_you_mean, raise_faults
+from sentcompress.commands.report import Params
+from sentcompress.errors import InputError, MissingArtifactError, did_you_mean
 from sentcompress.progress import SILENT, Reporter
 from sentcompress.reporting import drawing
 from sentcompress.reporting.evidence import Evidence, gather
@@ -20,31 +21,10 @@ from sentcompress.reporting.parts import Chart, Table
 from sentcompress.reporting.report import Report, compose
 from sentcompress.store import WorkDirectory, atomic
 
-COMMAND = "report"
+COMMAND = Params.command
 FOLDER = "report"
 PAGE = "report.html"
 TEXT = "report.md"
-
-
-@dataclass(frozen=True)
-class Params:
-    """What to report.
-
-    Attributes:
-        model: whose table is given: a student, or a model from outside that was measured. By default the student
-            finished last that was measured; without students, the model that was measured last.
-        output: the page, with its pictures beside it.
-    """
-
-    model: str | None = None
-    output: Path | None = None
-
-    def check(self) -> None:
-        """Raise UsageError that lists every fault."""
-        faults = []
-        if self.output is not None and self.output.suffix not in (".html", ".htm"):
-            faults.append(f"-o names the page, {self.output.name}.html for example, not {self.output}")
-        raise_faults(faults, COMMAND)
 
 
 def run(params: Params, work: WorkDirectory, reporter: Reporter = SILENT) -> dict[str, Any]:

@@ -12,49 +12,16 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
+from sentcompress.commands import makers
+from sentcompress.commands.options import spelled
+from sentcompress.commands.run import Params
 from sentcompress.errors import SentcompressError, raise_faults
 from sentcompress.progress import SILENT, Reporter
 from sentcompress.recipes.document import read_recipe
 from sentcompress.recipes.plan import Asked, Known, Plan, Step, make_plan
 from sentcompress.store import Artifact, WorkDirectory
 
-COMMAND = "run"
-# The commands that make an artifact, and so can be a stage of a recipe.
-STAGES = (
-    "augment",
-    "train-teacher",
-    "teacher-embed",
-    "fit-pca",
-    "distill",
-    "mine-negatives",
-    "finetune",
-    "whiten",
-    "weigh-tokens",
-    "average",
-    "eval-sts",
-    "eval-retrieval",
-    "eval-transfer",
-    "eval-fidelity",
-    "bench",
-    "export",
-)
-
-
-@dataclass(frozen=True)
-class Params:
-    """Which recipe, and what the user adds to it.
-
-    Attributes:
-        recipe: the TOML file.
-        inputs: `name=value` for the inputs it wants; a name may come several times.
-        settings: `STAGE.OPTION=VALUE` in place of what it says; STAGE is a number, a command, or `all`.
-        force: do every stage again, fresh or not.
-    """
-
-    recipe: Path
-    inputs: tuple[str, ...] = ()
-    settings: tuple[str, ...] = ()
-    force: bool = False
+COMMAND = Params.command
 
 
 @dataclass(frozen=True)
@@ -78,6 +45,14 @@ class Done:
         }
 
 
+@dataclass(frozen=True)
+class Outcome:
+    """The plan of a recipe, and what came of its steps; nothing in a dry run."""
+
+    plan: Plan
+    done: list[Done]
+
+
 def plan(params: Params, work: WorkDirectory) -> Plan:
     """The steps of the recipe; nothing is run, and no model is looked for.
 
@@ -87,28 +62,33 @@ def plan(params: Params, work: WorkDirectory) -> Plan:
     """
     recipe, faults = read_recipe(params.recipe)
     asked = Asked(params.inputs, params.settings, params.force)
-    known = Known(STAGES, _params_of, lambda kind, name: bool(work.find(kind, name) if name else work.names(kind)))
+    known = Known(makers(), lambda kind, name: bool(work.find(kind, name) if name else work.names(kind)))
     found, more = make_plan(recipe, asked, known)
     raise_faults([*faults, *more], f"{COMMAND} {params.recipe}")
     return found
 
 
-def run(params: Params, work: WorkDirectory, reporter: Reporter = SILENT) -> list[Done]:
-    """Run the stages one after the other; those that are fresh are skipped, each by itself.
+def run(params: Params, work: WorkDirectory, reporter: Reporter = SILENT) -> Outcome:
+    """Run the stages one after the other; those that are up to date are skipped, each by itself.
+
+    With `dry_run`, nothing is run.
 
     Raises:
         InputError: if the recipe cannot be read.
         UsageError: that lists all its faults, before anything is run.
         SentcompressError: of the stage that failed, with its number.
     """
+    params.check()
     found = plan(params, work)
+    done: list[Done] = []
+    if params.dry_run:
+        return Outcome(found, done)
     for line in found.left_out:
         reporter.note(line)
-    done = []
     for step in found.steps:
         reporter.note(f"stage {step.number} of {len(found.recipe.stages)}: sentcompress {step.command}")
         done.append(_run(step, params.recipe, work, reporter))
-    return done
+    return Outcome(found, done)
 
 
 def headline(artifact: Artifact) -> dict[str, Any]:
@@ -125,14 +105,10 @@ def _run(step: Step, recipe: Path, work: WorkDirectory, reporter: Reporter) -> D
         artifact = _stage(step.command).run(step.params, work, reporter)
     except SentcompressError as error:
         again = f"then run {recipe} again in the same way: finished stages are skipped"
-        hint = f"{error.hint}; {again}" if error.hint else again
-        raise type(error)(f"{step.label}: {error.message}", hint) from error
+        message, hint = (text and spelled(text, type(step.params)) for text in (error.message, error.hint))
+        raise type(error)(f"{step.label}: {message}", f"{hint}; {again}" if hint else again) from error
     return Done(step, artifact, fresh=str(artifact.manifest["finished"]) < started)
 
 
 def _stage(command: str) -> Any:
     return importlib.import_module(f"sentcompress.stages.{command.replace('-', '_')}")
-
-
-def _params_of(command: str) -> type:
-    return _stage(command).Params  # type: ignore[no-any-return]

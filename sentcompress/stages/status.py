@@ -7,6 +7,8 @@ from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
 
+from sentcompress.commands import version_of
+from sentcompress.commands.status import Params
 from sentcompress.errors import DamagedError, InputError
 from sentcompress.models.sources import EMBEDDED, locate
 from sentcompress.progress import SILENT, Reporter
@@ -58,19 +60,6 @@ class Row:
     from_the_future: bool = False
 
 
-@dataclass(frozen=True)
-class Params:
-    """What to check.
-
-    Attributes:
-        check_models: check whether the files of each teacher are unchanged; its weights are read once.
-        verify: check whether every file of every artifact is unchanged; all files are read.
-    """
-
-    check_models: bool = True
-    verify: bool = False
-
-
 def run(params: Params, work: WorkDirectory, reporter: Reporter = SILENT) -> list[dict[str, Any]]:
     """The rows, in the order of the stages.
 
@@ -79,7 +68,7 @@ def run(params: Params, work: WorkDirectory, reporter: Reporter = SILENT) -> lis
     """
     if not work.path.exists():
         raise InputError(f"there is no work directory {work.path}", "run: sentcompress augment FILE, or use --work")
-    freshness = Freshness(work, params.check_models, params.verify)
+    freshness = Freshness(work, verify=params.verify)
     rows: list[Row] = []
     for kind in KINDS:
         rows += [_finished_row(artifact, freshness) for name in work.names(kind) if (artifact := work.find(kind, name))]
@@ -111,7 +100,7 @@ class Freshness:
     def _judge(self, artifact: Artifact) -> tuple[str, str]:
         if damage := artifact.damage(contents=self._verify):
             return "damaged", damage
-        made_by, now = artifact.manifest["version"], KINDS[str(artifact.manifest["kind"])].version
+        made_by, now = artifact.manifest["version"], version_of(str(artifact.manifest["command"]))
         if made_by != now:
             return "stale", f"made by version {made_by} of {artifact.manifest['command']}, now {now}"
         unreadable = ""

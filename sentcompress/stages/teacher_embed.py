@@ -5,81 +5,38 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
+from sentcompress.commands.teacher_embed import Params
 from sentcompress.corpora.sentence_table import SentenceTable
 from sentcompress.encoding.content_words import ContentEncoder, SecondReading
 from sentcompress.encoding.engine import EncodeEngine
 from sentcompress.encoding.plan import Plan
 from sentcompress.encoding.vector_shards import LAYER_SHARD_PATTERN, SHARD_PATTERN, writing_vectors
-from sentcompress.errors import InputError, raise_faults
+from sentcompress.errors import InputError
 from sentcompress.models.catalog import MODEL_FOLDER, refuse_near_miss
-from sentcompress.models.devices import DTYPES, pick_device
+from sentcompress.models.devices import pick_device
 from sentcompress.models.encoder import Encoder
-from sentcompress.models.layout import POOLING_CHOICES, load_encoder
+from sentcompress.models.layout import load_encoder
 from sentcompress.models.positions import readable_positions
-from sentcompress.models.sources import EMBEDDED, Source, resolve
+from sentcompress.models.sources import Source, resolve
 from sentcompress.models.token_weights import function_tokens
 from sentcompress.models.vocabulary import count_tokens
 from sentcompress.progress import SILENT, Reporter
 from sentcompress.store import Artifact, Build, Request, WorkDirectory
 from sentcompress.store.manifests import LOG
 
-COMMAND = "teacher-embed"
+COMMAND = Params.command
 # A student may teach: one of middle size a smaller one, or a teacher that was fine-tuned.
 TRAINED_HERE = ("teachers", "students")
 STORES = ("float32", "float16")
 # Tokens that are more than this share of a corpus are no content words: some twenty of English.
 FREQUENT = 0.004
-
-
-@dataclass(frozen=True)
-class Params:
-    """What to encode, with what, and how to keep it, by default under the name of the sentence table.
-
-    `content_words`: the weight of a second reading, of each text's content words alone; 0 is none.
-    `device` and `batch_tokens` are no part of the request.
-    """
-
-    teacher: str = EMBEDDED
-    sentences: str | None = None
-    name: str | None = None
-    revision: str | None = None
-    pooling: str = "auto"
-    trust_remote_code: bool = False
-    max_length: int | None = None
-    normalize: bool = False
-    store: str = "float32"
-    dtype: str = "auto"
-    device: str = "auto"
-    batch_tokens: int | None = None
-    layers: tuple[int, ...] = ()
-    content_words: float = 0.0
-    force: bool = False
-
-    def check(self) -> None:
-        """Raise UsageError that lists every fault."""
-        faults = []
-        if self.pooling not in POOLING_CHOICES:
-            faults.append(f"--pooling must be one of {', '.join(POOLING_CHOICES)}, not {self.pooling}")
-        if self.store not in STORES:
-            faults.append(f"--store must be one of {', '.join(STORES)}, not {self.store}")
-        if self.dtype not in DTYPES:
-            faults.append(f"--dtype must be one of {', '.join(DTYPES)}, not {self.dtype}")
-        if self.max_length is not None and self.max_length < 1:
-            faults.append(f"--max-length must be at least 1, not {self.max_length}")
-        if self.batch_tokens is not None and self.batch_tokens < 1:
-            faults.append(f"--batch-tokens must be at least 1, not {self.batch_tokens}")
-        if any(layer < 1 for layer in self.layers) or list(self.layers) != sorted(set(self.layers)):
-            faults.append(f"--layers takes rising numbers from 1, such as 2,4,6, not {','.join(map(str, self.layers))}")
-        if not 0 <= self.content_words < float("inf"):
-            faults.append(f"--content-words must be 0 or more, not {self.content_words:g}")
-        raise_faults(faults, COMMAND)
 
 
 def run(params: Params, work: WorkDirectory, reporter: Reporter = SILENT) -> Artifact:
@@ -132,24 +89,8 @@ def run(params: Params, work: WorkDirectory, reporter: Reporter = SILENT) -> Art
 def _request(params: Params, sentences: Artifact, source: Source) -> Request:
     # A folder's path is made absolute: later stages load the teacher again, wherever they are called from.
     teacher = str(source.path.resolve()) if Path(params.teacher).is_dir() else params.teacher
-    asked: dict[str, Any] = {
-        "teacher": teacher,
-        "revision": params.revision,
-        "pooling": params.pooling,
-        "max_length": params.max_length,
-        "dtype": params.store,
-        # What was asked for: "auto" stays "auto", else a request could not be compared before measuring.
-        "compute_dtype": params.dtype,
-    }
-    # Only where they were asked for, so that vectors of before there were such options stay fresh.
-    if params.normalize:
-        asked["normalize"] = True
-    if params.layers:
-        asked["layers"] = list(params.layers)
-    if params.content_words:
-        asked["content_words"] = params.content_words
     inputs = {sentences.reference: sentences.digest, f"model:{teacher}": source.digest}
-    return Request("teacher-vectors", params.name or sentences.name, COMMAND, asked, inputs)
+    return Request.of(params, params.name or sentences.name, inputs, {"teacher": teacher})
 
 
 def _teacher(params: Params, source: Source) -> Encoder:

@@ -2,22 +2,21 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any
 
 import torch
 
+from sentcompress.commands.train_teacher import Params
 from sentcompress.corpora.inputs import Input, open_inputs
 from sentcompress.corpora.originals import Limits, write_originals
 from sentcompress.corpora.readers import ReadOptions
 from sentcompress.corpora.sentence_table import SentenceTable
 from sentcompress.corpora.sts import StsSubset, read_dev
 from sentcompress.corpora.text_files import BadRecords
-from sentcompress.errors import InputError, UsageError, raise_faults
-from sentcompress.methods import OBJECTIVES, hint_for, objective_class
+from sentcompress.errors import InputError, UsageError
+from sentcompress.methods import objective_class
 from sentcompress.methods.base import Shapes
-from sentcompress.methods.recipe import Recipe, parse_options
 from sentcompress.models.devices import pick_device
 from sentcompress.models.encoder import Dense, Encoder
 from sentcompress.models.layout import hidden_width, load_encoder
@@ -27,67 +26,15 @@ from sentcompress.progress import SILENT, Reporter
 from sentcompress.store import Artifact, Build, Request, WorkDirectory, file_digest
 from sentcompress.training.dev import Dev, sts_dev
 from sentcompress.training.session import STATE, Session, finish_trained, tokenised
-from sentcompress.training.settings import Overrides, Settings
 from sentcompress.training.teacher_views import check_layer
 from sentcompress.training.triplets import TripletData
 from sentcompress.training.views import TripletViews
 
-COMMAND = "train-teacher"
+COMMAND = Params.command
 POOLINGS = ("cls-mlp", "cls", "mean")
 # The sentences while the teacher trains on them.
 TABLE = f"{STATE}/table"
 READ = f"{TABLE}/read"
-
-
-@dataclass(frozen=True)
-class Params:
-    """What to train, on what. `numbers` stand in place of the recipe; `options` are `name=value` switches."""
-
-    model: str
-    triplets: tuple[str, ...]
-    pooling: str = "cls-mlp"
-    objective: str = "simcse"
-    numbers: Overrides = field(default_factory=Overrides)
-    options: tuple[str, ...] = ()
-    dev: Path | None = None
-    revision: str | None = None
-    trust_remote_code: bool = False
-    skip_bad: bool = False
-    name: str | None = None
-    force: bool = False
-
-    def recipe(self, hidden: int) -> Recipe:
-        """The objective's recipe for teachers of hidden width `hidden`, with what was asked for in its place."""
-        return self.numbers.apply(objective_class(self.objective).teacher_recipe(hidden))
-
-    def settings(self, hidden: int = 0) -> Settings:
-        """Recipe and flags put together."""
-        return Settings.of(objective_class(self.objective).teacher_recipe(hidden), self.numbers)
-
-    def objective_options(self) -> dict[str, Any]:
-        """All switches of the objective, with what `--set` says."""
-        return parse_options(objective_class(self.objective).options, self.options)[0]
-
-    def check(self) -> None:
-        """Raise UsageError that lists every fault."""
-        faults = []
-        if self.objective not in OBJECTIVES:
-            faults.append(f"no objective {self.objective!r}; {hint_for(self.objective, OBJECTIVES)}")
-        else:
-            faults += parse_options(objective_class(self.objective).options, self.options)[1]
-            faults += self.settings().faults()
-            options = self.objective_options()
-            if options["keep"]:
-                faults.append("keep needs a teacher's vectors: it is for finetune")
-            if options["dim_start"] != "random":
-                faults.append("dim_start needs a model whose vectors are of use already: it is for finetune")
-        if self.pooling not in POOLINGS:
-            faults.append(f"--pooling must be one of {', '.join(POOLINGS)}, not {self.pooling}")
-        if not self.triplets:
-            faults.append("--triplets: name at least one file")
-        if self.dev is not None and not self.dev.is_file():
-            faults.append(f"--dev {self.dev}: no such file")
-        raise_faults(faults, COMMAND)
 
 
 def run(params: Params, work: WorkDirectory, reporter: Reporter = SILENT) -> Artifact:
@@ -117,18 +64,15 @@ def _request(params: Params, hidden: int, source: Source, inputs: list[Input]) -
     digests = {f"model:{source.label}": source.digest, **{given.reference: given.digest for given in inputs}}
     if params.dev is not None:
         digests[f"file:{params.dev.resolve()}"] = file_digest(params.dev)
-    asked = {
+    resolved = {
         **params.settings(hidden).that_matter(),
         "objective": params.objective,
         "model": source.label,
-        "revision": params.revision,
-        "pooling": params.pooling,
         "inputs": [given.reference for given in inputs],
-        "skip_bad": params.skip_bad,
         "options": params.objective_options(),
     }
     name = params.name or f"{Path(source.label).name.lower()}-{params.objective}"
-    return Request("teachers", name, COMMAND, asked, digests)
+    return Request.of(params, name, digests, resolved)
 
 
 def _read(inputs: list[Input], params: Params, build: Build, reporter: Reporter) -> None:
@@ -161,7 +105,7 @@ class _Training:
 
     def run(self) -> Artifact:
         params, options = self.params, self.params.objective_options()
-        settings, device = params.settings(self.hidden), pick_device(params.numbers.device)
+        settings, device = params.settings(self.hidden), pick_device(params.device)
         torch.manual_seed(settings.seed)
         encoder = self._encoder()
         settings = replace(settings, max_length=min(settings.max_length, encoder.text.max_length))
@@ -181,7 +125,7 @@ class _Training:
         trained = session.train(
             data.plan(rows, settings), data.collate, TripletViews(encoder, method.needs, layer), dev
         )
-        recipe = params.recipe(self.hidden)
+        recipe = params.hyperparameters(self.hidden)
         own = {
             "objective": params.objective,
             "started_from": self.source.label,

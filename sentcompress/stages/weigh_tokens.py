@@ -2,50 +2,26 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 import numpy as np
 import numpy.typing as npt
 from torch import Tensor, nn
 
+from sentcompress.commands.weigh_tokens import Params
 from sentcompress.corpora.sentence_table import SentenceTable
-from sentcompress.errors import InputError, raise_faults
+from sentcompress.errors import InputError
 from sentcompress.exporting.lineage import taught_by
-from sentcompress.models.catalog import MODEL_FOLDER, NamedModel, find_model
+from sentcompress.models.catalog import MODEL_FOLDER, NamedModel, find_model, typed_name
 from sentcompress.models.layout import read_back, save_encoder
 from sentcompress.models.token_weights import sif_weights
 from sentcompress.models.vocabulary import count_tokens
 from sentcompress.progress import SILENT, Reporter
 from sentcompress.store import Artifact, Request, WorkDirectory
 
-COMMAND = "weigh-tokens"
+COMMAND = Params.command
 # How many of the lightest tokens are named.
 NAMED = 12
-
-
-@dataclass(frozen=True)
-class Params:
-    """Which model, and the sentences that its tokens are counted in; see `token_weights.sif_weights`."""
-
-    model: str | None = None
-    smoothing: float = 0.03
-    punctuation: float = 0.0
-    sentences: str | None = None
-    revision: str | None = None
-    trust_remote_code: bool = False
-    name: str | None = None
-    force: bool = False
-
-    def check(self) -> None:
-        """Raise UsageError that lists every fault."""
-        faults = []
-        if not 0 <= self.smoothing < float("inf"):
-            faults.append(f"--smoothing must be 0 or more, not {self.smoothing:g}")
-        if not 0 <= self.punctuation <= 1:
-            faults.append(f"--punctuation must be from 0 to 1, not {self.punctuation:g}")
-        if self.smoothing == 0 and self.punctuation == 1:
-            faults.append("--smoothing 0 with --punctuation 1 would weigh all tokens alike")
-        raise_faults(faults, COMMAND)
 
 
 def run(params: Params, work: WorkDirectory, reporter: Reporter = SILENT) -> Artifact:
@@ -98,9 +74,14 @@ def run(params: Params, work: WorkDirectory, reporter: Reporter = SILENT) -> Art
 
 
 def _request(params: Params, model: NamedModel, sentences: Artifact) -> Request:
-    asked = {"model": model.reference, "smoothing": params.smoothing, "punctuation": params.punctuation}
     inputs = {model.reference: model.digest, sentences.reference: sentences.digest}
-    return Request("students", params.name or f"{model.slug}-weighed", COMMAND, asked, inputs)
+    return Request.of(
+        params,
+        params.name or f"{model.slug}-weighed",
+        inputs,
+        {"model": model.reference},
+        model=typed_name(params.model, model),
+    )
 
 
 def _lightest(tokenizer: object, counts: npt.NDArray[np.int64], weights: Tensor) -> list[str]:

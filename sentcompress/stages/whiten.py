@@ -9,11 +9,12 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from sentcompress.commands.whiten import Params
 from sentcompress.corpora.sentence_table import SentenceTable
 from sentcompress.encoding.engine import EncodeEngine
-from sentcompress.errors import SentcompressError, raise_faults
+from sentcompress.errors import SentcompressError
 from sentcompress.exporting.lineage import ancestors, taught_by
-from sentcompress.models.catalog import MODEL_FOLDER, NamedModel, find_model
+from sentcompress.models.catalog import MODEL_FOLDER, NamedModel, find_model, typed_name
 from sentcompress.models.devices import pick_device
 from sentcompress.models.encoder import Encoder
 from sentcompress.models.layout import read_back, save_encoder
@@ -23,34 +24,9 @@ from sentcompress.numeric import at_least, figure
 from sentcompress.progress import SILENT, Reporter
 from sentcompress.store import Artifact, Build, Request, WorkDirectory
 
-COMMAND = "whiten"
+COMMAND = Params.command
 # Sentences of the sample on which the saved model is checked, and how near it must be to the formula.
 CHECKED, LEAST_COSINE = 200, 0.999
-
-
-@dataclass(frozen=True)
-class Params:
-    """What to whiten. `sample` sentences are drawn at random with `seed`; all where there are fewer."""
-
-    model: str | None = None
-    dim: int = 128
-    sample: int = 100_000
-    seed: int = 0
-    sentences: str | None = None
-    device: str = "auto"
-    revision: str | None = None
-    trust_remote_code: bool = False
-    name: str | None = None
-    force: bool = False
-
-    def check(self) -> None:
-        """Raise UsageError that lists every fault."""
-        faults = []
-        if self.dim < 1:
-            faults.append(f"--dim must be at least 1, not {self.dim}")
-        if self.sample < 2:
-            faults.append(f"--sample must be at least 2, not {self.sample}")
-        raise_faults(faults, COMMAND)
 
 
 def run(params: Params, work: WorkDirectory, reporter: Reporter = SILENT) -> Artifact:
@@ -95,9 +71,14 @@ def _sentences(work: WorkDirectory, name: str | None, lineage: list[Artifact]) -
 
 
 def _request(params: Params, model: NamedModel, sentences: Artifact) -> Request:
-    asked = {"model": model.reference, "dim": params.dim, "sample": params.sample, "seed": params.seed}
     inputs = {model.reference: model.digest, sentences.reference: sentences.digest}
-    return Request("students", params.name or f"{model.slug}-whiten-{params.dim}", COMMAND, asked, inputs)
+    return Request.of(
+        params,
+        params.name or f"{model.slug}-whiten-{params.dim}",
+        inputs,
+        {"model": model.reference},
+        model=typed_name(params.model, model),
+    )
 
 
 @dataclass

@@ -74,6 +74,7 @@ class Build:
         lasting = {name: entry["sha256"] for name, entry in files.items() if Path(name).name != LOG}
         manifest = {
             **self.request.as_dict(),
+            "line": list(self.request.line),
             "fingerprint": self.request.fingerprint,
             "digest": combined_digest(lasting),
             "files": files,
@@ -298,7 +299,12 @@ def _open_partial(request: Request, target: Path, force: bool, reporter: Reporte
         atomic.drop(partial, first=REQUEST)
     partial.mkdir()
     atomic.fsync(partial.parent)
-    said = {**request.as_dict(), "fingerprint": request.fingerprint, **({"forced": True} if force else {})}
+    said = {
+        **request.as_dict(),
+        "line": list(request.line),
+        "fingerprint": request.fingerprint,
+        **({"forced": True} if force else {}),
+    }
     with atomic.written(asked) as path:
         path.write_text(to_json(said) + "\n", encoding="utf-8")
     return partial, False

@@ -12,9 +12,11 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path, PurePosixPath
 from typing import Any
 
+from sentcompress.commands import find_command, version_of
+from sentcompress.commands.options import Options, asked, keys_of, words
 from sentcompress.documents import finite, parse_json, to_json
 from sentcompress.errors import DamagedError, InputError
-from sentcompress.plain_text import shell_word
+from sentcompress.plain_text import shell_line
 from sentcompress.store.atomic import MANIFEST, SCAFFOLD
 
 # Holds timings, which differ between two runs that are otherwise equal; it is no part of the digest.
@@ -23,13 +25,9 @@ LOG = "log.jsonl"
 
 @dataclass(frozen=True)
 class Kind:
-    """One kind of artifact: the command that makes it, and the version of what that command does.
-
-    Raise the version when a stage changes what it computes; artifacts of older versions turn stale.
-    """
+    """One kind of artifact, and the command that usually makes it."""
 
     command: str
-    version: int = 2
     arguments: str = ""
 
     @property
@@ -60,11 +58,13 @@ FIELDS: Mapping[str, type] = {
     "digest": str,
     "files": dict,
     "facts": dict,
+    "line": list,
     "libraries": dict,
     "finished": str,
     "seal": str,
 }
 REQUEST = "request.json"
+DEFAULT_WORK = "work"
 # Bytes of a name: file systems allow no more.
 LONGEST_NAME = 255
 # How far the clocks of two machines may differ before a date counts as wrong.
@@ -76,8 +76,11 @@ LIBRARIES = ("torch", "transformers", "sentence-transformers", "scikit-learn", "
 class Request:
     """What a stage was asked to make.
 
-    `inputs` maps a reference to a digest. A reference is `<kind>/<name>` of this work directory,
-    `file:<absolute path>`, or `model:<name>`.
+    Attributes:
+        parameters: what the result depends on, besides its inputs.
+        inputs: reference -> digest. A reference is `<kind>/<name>` of this work directory, `file:<absolute path>`, or
+            `model:<name>`.
+        line: the words of the command, after `sentcompress`. The same command run again finds the result fresh.
     """
 
     kind: str
@@ -85,10 +88,35 @@ class Request:
     command: str
     parameters: Mapping[str, Any]
     inputs: Mapping[str, str] = field(default_factory=dict)
+    line: tuple[str, ...] = ()
+
+    @classmethod
+    def of(
+        cls,
+        params: Options,
+        name: str,
+        inputs: Mapping[str, str],
+        resolved: Mapping[str, Any] | None = None,
+        **chosen: Any,
+    ) -> Request:
+        """The request of a command.
+
+        Args:
+            params: its options.
+            resolved: parameters that the stage found out itself; see `commands.options.asked`.
+            chosen: options that the stage chose itself, for the printed command. Those that name an artifact are found
+                among the inputs.
+        """
+        kind = find_command(params.command).makes
+        assert kind is not None, f"{params.command} makes no artifact"
+        named = {key.field: _only(inputs, key.opt.names) for key in keys_of(type(params)).values()}
+        left = {field: found for field, found in named.items() if found and getattr(params, field) is None}
+        line = words(params, **{"name": name, **left, **chosen})
+        return cls(kind, name, params.command, asked(params, **(resolved or {})), inputs, tuple(line))
 
     @property
     def version(self) -> int:
-        return KINDS[self.kind].version
+        return version_of(self.command)
 
     def as_dict(self) -> dict[str, Any]:
         return {
@@ -105,6 +133,12 @@ class Request:
         """SHA-256 of the request without its name: the same work under two names is the same work."""
         asked = {key: value for key, value in self.as_dict().items() if key != "name"}
         return hashlib.sha256(json.dumps(asked, sort_keys=True).encode()).hexdigest()
+
+
+def _only(inputs: Mapping[str, str], kind: str | None) -> str | None:
+    """The name of the one input of a kind; None if there is none, or more than one."""
+    names = [reference.partition("/")[2] for reference in inputs if reference.partition("/")[0] == kind]
+    return names[0] if len(names) == 1 else None
 
 
 @dataclass(frozen=True)
@@ -147,6 +181,16 @@ class Artifact:
         """The name of the artifact of `kind` that this one was made from."""
         names = [reference.split("/", 1)[1] for reference in self.inputs if reference.startswith(f"{kind}/")]
         return names[0] if names else None
+
+    def command_line(self, work: Path | str | None = None) -> str:
+        """The command that made it, to be copied into a shell.
+
+        Args:
+            work: the work directory to name in it; None, and the default one, are left out.
+        """
+        place = [] if work is None or str(work) == DEFAULT_WORK else ["--work", str(work)]
+        line = self.manifest["line"] or [self.manifest["command"]]
+        return shell_line(["sentcompress", *line, *place])
 
     @property
     def finished(self) -> datetime:
@@ -200,7 +244,7 @@ def damaged(artifact: Artifact, what: str) -> DamagedError:
     """The error for an artifact that cannot be used as it is."""
     return DamagedError(
         f"{artifact.reference} is damaged: {what}",
-        f"run again with --force: sentcompress {shell_word(artifact.manifest['command'])}",
+        f"run: {artifact.command_line()} --force",
     )
 
 
@@ -250,9 +294,9 @@ def _fault_of(manifest: Any) -> str | None:
             return f"its input {reference!r} is of no known kind"
         if "\0" in reference or any(len(part.encode()) > LONGEST_NAME for part in reference.split("/")):
             return "the name of an input is too long, or has a NUL"
-    texts = (*manifest["inputs"].values(), *manifest["libraries"].values())
+    texts = (*manifest["inputs"].values(), *manifest["libraries"].values(), *manifest["line"])
     if not all(isinstance(text, str) for text in texts):
-        return "an input or a library is of the wrong type"
+        return "an input, a library or a word of the command is of the wrong type"
     try:
         dated = datetime.fromisoformat(manifest["finished"])
     except ValueError:

@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from sentcompress.training.settings import Settings
 
-SCHEDULES = ("cosine", "linear", "constant")
 # A warm-up that a recipe counts in steps was meant for millions of sentences; a small run must not end inside it.
 LONGEST_WARMUP = 0.1
 

@@ -133,6 +133,7 @@ def test_a_limit_on_file_sizes_is_told(
     arguments: list[str], size: int, work: Path, tiny_model: Path, tmp_path: Path
 ) -> None:
     (tmp_path / "lines.txt").write_text("".join(f"a man plays number {i}\n" for i in range(200)))
+    (tmp_path / "new").mkdir()
     places = {"MODEL": tiny_model, "lines.txt": tmp_path / "lines.txt", "new/x.npy": tmp_path / "new" / "x.npy"}
     words = [places.get(word, word) for word in arguments]
     code, err = sentcompress([*words, "--work", work], limited(size))

@@ -138,4 +138,4 @@ def test_an_artifact_with_an_invalid_date_is_rebuilt(finished_at: str, tmp_path:
     lines_of(["augment", "x.txt", "--wordnet", "0", "--work", "w"], tmp_path, 0)
     manifest = tmp_path / "w" / "sentences" / "main" / "manifest.json"
     manifest.write_text(json.dumps({**json.loads(manifest.read_text()), "finished": finished_at}))
-    assert "made  w/sentences/main" in lines_of(["augment", "x.txt", "--wordnet", "0", "--work", "w"], tmp_path, 0)
+    assert "Wrote w/sentences/main" in lines_of(["augment", "x.txt", "--wordnet", "0", "--work", "w"], tmp_path, 0)

@@ -102,6 +102,6 @@ def test_a_projection_that_was_fitted_anew_is_not_the_students(work: WorkDirecto
 
 
 def test_the_projection_does_not_lead_to_a_whitened_student(work: WorkDirectory) -> None:
-    whiten.run(whiten.Params("small", dim=6, name="white"), work)
+    whiten.run(whiten.Params(model="small", dim=6, name="white"), work)
     with pytest.raises(InputError, match="tiny-model gives 32 dimensions and white 6"):
         find_sides(work, "teacher", "white").open(device="cpu", dtype="float32")

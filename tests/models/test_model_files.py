@@ -79,7 +79,10 @@ def test_a_module_far_down_is_in_the_digest(folder: Path) -> None:
 def test_scores_of_changed_weights_are_taken_again(folder: Path, tmp_path: Path, sentences: list[str]) -> None:
     pairs = zip(range(20), sentences[:20], sentences[20:40], strict=True)
     (tmp_path / "stsb.tsv").write_text("".join(f"{number % 6}\t{one}\t{two}\n" for number, one, two in pairs))
-    work, params = WorkDirectory(tmp_path / "work"), eval_sts.Params([tmp_path / "stsb.tsv"], str(folder), device="cpu")
+    work, params = (
+        WorkDirectory(tmp_path / "work"),
+        eval_sts.Params(sts=[tmp_path / "stsb.tsv"], model=str(folder), device="cpu"),
+    )
     before = eval_sts.run(params, work).facts
     change_weights(folder / DENSE / "model.safetensors")
     assert eval_sts.run(params, work).facts["sets"] != before["sets"]

@@ -103,7 +103,7 @@ def test_a_setting_beyond_the_table_is_cut_to_it(roberta: Path) -> None:
 def test_teacher_embed_refuses_more(roberta: Path, tmp_path: Path) -> None:
     (tmp_path / "long.txt").write_text(f"{LONG}\nA short one.\n")
     work = WorkDirectory(tmp_path / "work")
-    augment.run(augment.Params((str(tmp_path / "long.txt"),), wordnet=0, back_translate=0), work)
+    augment.run(augment.Params(inputs=(str(tmp_path / "long.txt"),), wordnet=0, back_translate=0), work)
     asked = {"teacher": str(roberta), "dtype": "float32"}
     with pytest.raises(InputError, match="reads at most 64 tokens, not 65"):
         teacher_embed.run(teacher_embed.Params(**asked, max_length=65), work)

@@ -170,7 +170,7 @@ def outcome(original: Path, mutate: Callable[[Path], object]) -> SentcompressErr
         mutate(folder)
         lines, output = Path(place, "lines.txt"), Path(place, "vectors.npy")
         lines.write_text("".join(f"{text}\n" for text in TEXTS), encoding="utf-8")
-        asked = encode.Params(str(lines), output, str(folder), device="cpu", dtype="float32")
+        asked = encode.Params(lines=str(lines), output=output, model=str(folder), device="cpu", dtype="float32")
         try:
             with in_time():
                 encode.run(asked, WorkDirectory(Path(place, "work")))

@@ -84,7 +84,7 @@ def with_odd_values(draw: st.DrawFn) -> bytes:
 def dry_run(path: Path) -> str:
     """What `sentcompress run --dry-run --json` prints."""
     work = path.parent / "work"
-    params = stage.Params(path, (f"text={path}",))
+    params = stage.Params(recipe=path, inputs=(f"text={path}",))
     plan = stage.plan(params, WorkDirectory(work))
     printed = io.StringIO()
     with contextlib.redirect_stdout(printed):

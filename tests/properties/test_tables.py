@@ -153,7 +153,7 @@ def test_parquet(tmp_path: Path, document: tuple[bytes, str], given_options: Rea
 def test_augment_makes_a_whole_table_or_none(tmp_path: Path, content: bytes, skip: bool) -> None:
     path = write(tmp_path, content, "a.jsonl")
     work = WorkDirectory(path.parent / "work")
-    params = augment.Params((str(path),), wordnet=0, back_translate=0, skip_bad=skip)
+    params = augment.Params(inputs=(str(path),), wordnet=0, back_translate=0, skip_bad=skip)
     found = kept(lambda: augment.run(params, work))
     if isinstance(found, SentcompressError):
         assert not [left for left in work.path.rglob("*") if left.is_file() and left.suffix != ".lock"]

@@ -58,7 +58,7 @@ def test_augment_makes_a_whole_table_or_none(tmp_path: Path, document: tuple[byt
     content, suffix = document
     path = write(tmp_path, content, f"a.txt{suffix}")
     work = WorkDirectory(path.parent / "work")
-    params = augment.Params((str(path),), wordnet=0, back_translate=0, skip_bad=skip, format="text")
+    params = augment.Params(inputs=(str(path),), wordnet=0, back_translate=0, skip_bad=skip, format="text")
     found = kept(lambda: augment.run(params, work))
     if isinstance(found, SentcompressError):
         assert not [left for left in work.path.rglob("*") if left.is_file() and left.suffix != ".lock"]

@@ -5,17 +5,16 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
+from sentcompress.commands import makers
 from sentcompress.recipes.document import Recipe, Slot, Stage
 from sentcompress.recipes.plan import Asked, Known, Plan, make_plan
-from sentcompress.stages.run import STAGES, _params_of
 
 # A work directory with sentences, vectors and a student, each called old.
 KNOWN = Known(
-    STAGES,
-    _params_of,
+    makers(),
     lambda kind, name: kind in ("sentences", "teacher-vectors", "students") and name in (None, "old"),
 )
-EMPTY = Known(STAGES, _params_of, lambda *_: False)
+EMPTY = Known(makers(), lambda *_: False)
 
 
 def plan(
@@ -41,8 +40,8 @@ def test_a_plan_has_params_and_words(tmp_path: Path) -> None:
     assert [step.label for step in found.steps] == ["stage 1 (augment)", "stage 2 (distill)"]
     assert found.steps[0].words == ("augment", str(text), "--name", "lines")
     assert found.steps[1].params.options == ("normalise=true",)
-    assert found.steps[1].params.numbers.epochs == 2
-    assert found.steps[1].params.numbers.dtype == "float32"
+    assert found.steps[1].params.epochs == 2
+    assert found.steps[1].params.dtype == "float32"
 
 
 def test_every_fault_is_told_with_its_stage() -> None:
@@ -62,8 +61,8 @@ def test_every_fault_is_told_with_its_stage() -> None:
         "stage 2 (distil): no such command; did you mean distill?",
         "stage 3 (distill): no method 'hdp'; did you mean hpd?",
         "stage 3 (distill): no option 'epoch'; did you mean epochs?",
-        "stage 3 (distill): batch-size must be a whole number, not 'big'",
-        "stage 4 (eval-sts): it needs 'sts'",
+        "stage 3 (distill): --batch-size must be a whole number, not 'big'",
+        "stage 4 (eval-sts): --sts is missing",
         "input 'dev': no such file: /nowhere/dev.tsv",
     ):
         assert words in told
@@ -73,7 +72,7 @@ def test_every_fault_is_told_with_its_stage() -> None:
 
 def test_params_are_checked_beside_what_has_the_wrong_type() -> None:
     _, faults = plan({"command": "distill", "lr": -1.0, "set": {"tahn": True}, "epochs": "x"})
-    assert [fault.partition("): ")[2][:10] for fault in faults] == ["epochs mus", "--set tahn", "--lr must "]
+    assert [fault.partition("): ")[2][:10] for fault in faults] == ["--epochs m", "--lr must ", "--set tahn"]
 
 
 def test_stages_without_their_optional_input_are_left_out() -> None:
@@ -126,13 +125,13 @@ def test_the_models_of_an_average_are_models_too() -> None:
     found, faults = plan(*stages, mean)
     assert not faults
     assert found.steps[2].params.weights == (1.0, 2.5)
-    assert found.steps[2].words == ("average", "before", "after", "--weights", "1.0,2.5", "--name", "mean")
+    assert found.steps[2].words == ("average", "before", "after", "--weights", "1,2.5", "--name", "mean")
     _, faults = plan(stages[0], {**mean, "inputs": ["befor", "after"]}, stages[1])
     assert faults == [
         "stage 2 (average): inputs = 'befor' is made by no stage; did you mean before?",
         "stage 2 (average): inputs = 'after' is made by no stage before it, but by stage 3 (finetune)",
     ]
-    assert "weights must be a list of such, or a number" in plan(*stages, {**mean, "weights": "1,x"})[1][0]
+    assert "weights must be numbers, separated by commas" in plan(*stages, {**mean, "weights": "1,x"})[1][0]
 
 
 def test_models_from_elsewhere_are_no_faults() -> None:

@@ -16,12 +16,13 @@ from distilling import write_dev
 from tiny_models import make_sentences, make_tiny_model
 
 from sentcompress.cli.main import _run
+from sentcompress.commands import find_command
+from sentcompress.commands.options import keys_of
 from sentcompress.methods import METHODS, OBJECTIVES
 from sentcompress.methods.recipe import Recipe as Numbers
 from sentcompress.models.students import PRESETS
 from sentcompress.recipes.document import read_recipe
 from sentcompress.recipes.inputs import placeholders
-from sentcompress.recipes.parameters import keys_of
 from sentcompress.stages import run as stage
 from sentcompress.store import WorkDirectory
 
@@ -152,7 +153,7 @@ class Workshop:
         inputs = tuple(f"{name}={self.inputs[name]}" for name in recipe.inputs)
         settings = []
         for one in recipe.stages:
-            options = keys_of(stage._params_of(one.command))
+            options = keys_of(find_command(one.command).params)
             short = {name: value for name, value in SHORT.items() if name in options}
             if one.command == "augment":
                 short.pop("max-length", None)
@@ -161,7 +162,7 @@ class Workshop:
             settings += [f"{one.number}.{name}={value}" for name, value in short.items()]
             if one.command == "average":
                 settings += [f"{one.number}.inputs={self.models.get(v, v)}" for v in one.values["inputs"]]
-        return stage.Params(path, inputs, tuple(settings))
+        return stage.Params(recipe=path, inputs=inputs, settings=tuple(settings))
 
 
 @pytest.fixture(scope="session")
@@ -233,7 +234,7 @@ def test_a_recipe_asks_for_what_its_commands_would(
         raise EnoughError
 
     inputs = tuple(f"{name}={workshop.inputs[name]}" for name in read_recipe(path)[0].inputs)
-    plan = stage.plan(stage.Params(path, inputs), workshop.work)
+    plan = stage.plan(stage.Params(recipe=path, inputs=inputs), workshop.work)
     for step in plan.steps:
         monkeypatch.setattr(f"sentcompress.stages.{step.command.replace('-', '_')}.run", catch)
         _run([*step.words, "--quiet"])
@@ -251,7 +252,7 @@ def plain(value: Any) -> Any:
 
 @pytest.mark.parametrize("path", RECIPES, ids=lambda path: path.stem)
 def test_a_recipe_runs(path: Path, workshop: Workshop) -> None:
-    done = stage.run(workshop.params(path), workshop.work)
+    done = stage.run(workshop.params(path), workshop.work).done
     assert [one.step.command for one in done] == [one.command for one in read_recipe(path)[0].stages]
     scored = done[-1].artifact
     assert {f"students/{path.stem}", f"teachers/{path.stem}"} & scored.inputs.keys()
@@ -264,8 +265,8 @@ def test_a_recipe_runs(path: Path, workshop: Workshop) -> None:
 def test_recipes_share_what_they_have_in_common(workshop: Workshop) -> None:
     """Stage 1 of IBKD is trained once, whichever of its recipes came first."""
     for path, fresh in ((FOLDER / "ibkd-minilm.toml", 3), (FOLDER / "ibkd-128-minilm.toml", 3)):
-        done = stage.run(workshop.params(path), workshop.work)
-        again = stage.run(workshop.params(path), workshop.work)
+        done = stage.run(workshop.params(path), workshop.work).done
+        again = stage.run(workshop.params(path), workshop.work).done
         assert [one.artifact.digest for one in done] == [one.artifact.digest for one in again]
         assert all(one.fresh for one in again)
         assert sum(one.step.command in ("augment", "teacher-embed", "distill") for one in again) == fresh

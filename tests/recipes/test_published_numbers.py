@@ -142,7 +142,7 @@ def test_a_recipe_trains_with_the_published_numbers(name: str, tmp_path: Path) -
         path = given / f"{slot}.tsv"
         path.touch()
         inputs.append(f"{slot}={given if slot == 'collection' else path}")
-    plan = stage.plan(stage.Params(RECIPES[name], tuple(inputs)), WorkDirectory(tmp_path / "work"))
+    plan = stage.plan(stage.Params(recipe=RECIPES[name], inputs=tuple(inputs)), WorkDirectory(tmp_path / "work"))
     # The first of each command: the triplets of stage 2 are read by an `augment` of their own.
     steps = {step.command: step for step in reversed(plan.steps)}
     numbers = wanted(name)

@@ -75,7 +75,7 @@ def triplets_of(artifact: Artifact) -> list[tuple[int, int, int]]:
 
 
 def run(folder: Path, *inputs: Path, **options: Any) -> Artifact:
-    params = Params(tuple(map(str, inputs)), **{**PLAIN, **options})
+    params = Params(inputs=tuple(map(str, inputs)), **{**PLAIN, **options})
     return augment.run(params, WorkDirectory(folder / "work"))
 
 
@@ -200,11 +200,11 @@ def test_input_without_sentences_is_an_error(tmp_path: Path) -> None:
 
 
 def test_all_faults_of_a_request_are_told_at_once(tmp_path: Path) -> None:
-    params = Params((), wordnet=-1, aug_p=2.0, limit=0, translator=("x",), min_length=9, max_length=3)
+    params = Params(inputs=(), wordnet=-1, aug_p=2.0, limit=0, translator=("x",), min_length=9, max_length=3)
     with pytest.raises(UsageError, match="6 faults"):
         augment.run(params, WorkDirectory(tmp_path))
     with pytest.raises(UsageError, match="unknown format") as caught:
-        augment.run(Params(("a",), format="jsnl"), WorkDirectory(tmp_path))
+        augment.run(Params(inputs=("a",), format="jsnl"), WorkDirectory(tmp_path))
     assert "jsonl" in str(caught.value.hint)
 
 
@@ -213,13 +213,13 @@ def test_what_nobody_asked_for_may_be_missing(tmp_path: Path, nli: Path, monkeyp
     monkeypatch.setattr("sentcompress.augmentations.back_translation.find_pivots", lambda: ())
     monkeypatch.setattr("sentcompress.augmentations.back_translation.is_cached", lambda name: False)
     listener, work = Listener(), WorkDirectory(tmp_path / "work")
-    artifact = augment.run(Params((str(nli),)), work, listener)
+    artifact = augment.run(Params(inputs=(str(nli),)), work, listener)
     assert artifact.facts["rows"] == 4
     assert ["--wordnet" in listener.warnings[0], "--back-translate" in listener.warnings[1]] == [True, True]
     assert "apt-get install" in listener.warnings[0]
     for asked in ({"wordnet": 1}, {"back_translate": 1}, {"translator": ("apertium",)}):
         with pytest.raises(InputError, match=r"not installed|no translator"):
-            augment.run(replace(Params((str(nli),)), **asked), work)
+            augment.run(replace(Params(inputs=(str(nli),)), **asked), work)
 
 
 def sample(count: int) -> list[str]:
@@ -248,7 +248,7 @@ def test_bytes_do_not_depend_on_workers_or_shards_before(tmp_path: Path, monkeyp
 @needs_apertium
 def test_three_times_by_default(tmp_path: Path) -> None:
     (tmp_path / "a.txt").write_text("A man is playing a large guitar.\nTwo children walk to the old school.\n")
-    artifact = augment.run(Params((str(tmp_path / "a.txt"),)), WorkDirectory(tmp_path / "work"))
+    artifact = augment.run(Params(inputs=(str(tmp_path / "a.txt"),)), WorkDirectory(tmp_path / "work"))
     assert set(artifact.facts["by_source"]) == {"original", "wordnet", "back-translation"}
     assert artifact.facts["by_source"]["original"] == 2
     assert set(artifact.parameters["augmentations"]) == {"wordnet", "back-translation"}

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -23,7 +24,6 @@ from sentcompress.progress import Reporter
 from sentcompress.stages import distill
 from sentcompress.stages.average import Params, run
 from sentcompress.store import WorkDirectory
-from sentcompress.training.settings import Overrides
 
 
 def loaded(folder: Path) -> Encoder:
@@ -54,7 +54,7 @@ def models(tmp_path: Path) -> tuple[Path, Path, Path]:
 def test_every_weight_is_the_mean(
     tmp_path: Path, models: tuple[Path, Path, Path], weights: tuple[float, ...], shares: list[float]
 ) -> None:
-    artifact = run(Params(tuple(map(str, models)), weights), WorkDirectory(tmp_path / "work"))
+    artifact = run(Params(inputs=tuple(map(str, models)), weights=weights), WorkDirectory(tmp_path / "work"))
     assert artifact.name == "start-average"
     assert artifact.facts["shares"] == pytest.approx(shares)
     assert artifact.facts["models"] == ["start", "left", "right"]
@@ -69,7 +69,7 @@ def test_every_weight_is_the_mean(
 
 
 def test_a_model_with_itself_is_itself(tmp_path: Path, models: tuple[Path, Path, Path]) -> None:
-    artifact = run(Params((str(models[0]), str(models[0]))), WorkDirectory(tmp_path / "work"))
+    artifact = run(Params(inputs=(str(models[0]), str(models[0]))), WorkDirectory(tmp_path / "work"))
     found, wanted = loaded(artifact.path / "model").state_dict(), loaded(models[0]).state_dict()
     assert all(torch.equal(found[name], wanted[name]) for name in wanted)
     assert artifact.facts["weights_cosine"] == pytest.approx(1)
@@ -77,10 +77,10 @@ def test_a_model_with_itself_is_itself(tmp_path: Path, models: tuple[Path, Path,
 
 def test_a_student_before_and_after_stage_2(tmp_path: Path, tiny_model: Path, sentences: list[str]) -> None:
     work = make_work(tmp_path / "work", tiny_model, sentences)
-    numbers = Overrides(epochs=1, batch_size=16, warmup_steps=0, device="cpu")
-    before = distill.run(distill.Params("mse", "teacher:1", numbers=numbers, name="before"), work)
-    after = distill.run(distill.Params("mse", "before", numbers=numbers, name="after"), work)
-    asked = Params(("before", "after"))
+    numbers: dict[str, Any] = {"epochs": 1, "batch_size": 16, "warmup_steps": 0, "device": "cpu"}
+    before = distill.run(distill.Params(method="mse", student="teacher:1", **numbers, name="before"), work)
+    after = distill.run(distill.Params(method="mse", student="before", **numbers, name="after"), work)
+    asked = Params(inputs=("before", "after"))
     mean = run(asked, work)
     assert (mean.name, mean.facts["teacher"]) == ("before-average", before.facts["teacher"])
     assert mean.facts["parameters"] == before.facts["parameters"]
@@ -88,9 +88,9 @@ def test_a_student_before_and_after_stage_2(tmp_path: Path, tiny_model: Path, se
     made_of = {artifact.reference for artifact in ancestors(work, mean.reference, mean.digest)}
     assert {"students/before", "students/after", "sentences/main"} <= made_of
     assert run(asked, work).manifest["finished"] == mean.manifest["finished"]
-    assert run(Params(("before", "after"), (3.0, 1.0)), work).facts["shares"] == [0.75, 0.25]
+    assert run(Params(inputs=("before", "after"), weights=(3.0, 1.0)), work).facts["shares"] == [0.75, 0.25]
     # What was averaged is a student like any other: it can be trained further.
-    further = distill.run(distill.Params("mse", "before-average", numbers=numbers, name="further"), work)
+    further = distill.run(distill.Params(method="mse", student="before-average", **numbers, name="further"), work)
     assert further.inputs["students/before-average"] == work.get("students", "before-average").digest
 
 
@@ -103,9 +103,9 @@ def test_models_of_two_starts_are_warned_of(tmp_path: Path, models: tuple[Path, 
 
     other = make_tiny_model(tmp_path / "other", seed=7)
     work = WorkDirectory(tmp_path / "work")
-    run(Params((str(models[0]), str(models[1]))), work, Listening())
+    run(Params(inputs=(str(models[0]), str(models[1]))), work, Listening())
     assert said == []
-    run(Params((str(models[0]), str(other)), name="far"), work, Listening())
+    run(Params(inputs=(str(models[0]), str(other)), name="far"), work, Listening())
     assert len(said) == 1
     assert "not trained from one start" in said[0]
 
@@ -136,15 +136,15 @@ def test_models_that_differ_in_more_than_weights_are_refused(
 
 def test_what_is_asked_is_checked(tmp_path: Path) -> None:
     with pytest.raises(UsageError, match="two models or more, not 1"):
-        Params(("a",)).check()
+        Params(inputs=("a",)).check()
     with pytest.raises(UsageError) as caught:
-        Params(("a", "b"), (1.0, 0.0, float("nan"))).check()
+        Params(inputs=("a", "b"), weights=(1.0, 0.0, float("nan"))).check()
     assert "3 numbers for 2 models" in str(caught.value)
     assert "must be numbers other than zero, not 1,0,nan" in str(caught.value)
     with pytest.raises(UsageError, match="must add up to more than zero, not 1,-1"):
-        Params(("a", "b"), (1.0, -1.0)).check()
+        Params(inputs=("a", "b"), weights=(1.0, -1.0)).check()
     with pytest.raises(InputError, match="no model"):
-        run(Params(("embedde", "embedded")), WorkDirectory(tmp_path / "work"))
+        run(Params(inputs=("embedde", "embedded")), WorkDirectory(tmp_path / "work"))
 
 
 @pytest.mark.parametrize("value", [float("nan"), float("inf")])
@@ -160,9 +160,9 @@ def test_one_broken_row_of_a_token_table_makes_no_model(
 
 def test_weights_that_no_sum_can_hold_are_refused() -> None:
     with pytest.raises(UsageError, match=r"must be at most 1e\+12"):
-        Params(("a", "b"), (1e308, 1e308)).check()
+        Params(inputs=("a", "b"), weights=(1e308, 1e308)).check()
     with pytest.raises(UsageError, match="more than a million times their sum"):
-        Params(("a", "b"), (1.0, -0.9999999999)).check()
+        Params(inputs=("a", "b"), weights=(1.0, -0.9999999999)).check()
 
 
 def test_the_command(tmp_path: Path, models: tuple[Path, Path, Path], capsys: pytest.CaptureFixture[str]) -> None:
@@ -173,4 +173,4 @@ def test_the_command(tmp_path: Path, models: tuple[Path, Path, Path], capsys: py
     assert _run([*words, "--json"]) == 0
     assert json.loads(capsys.readouterr().out)["facts"]["shares"] == [0.75, 0.25]
     assert _run([*words[:3], "--weights", "1,x", "--work", str(tmp_path / "work")]) == 2
-    assert "takes numbers with commas between them" in capsys.readouterr().err
+    assert "must be numbers, separated by commas" in capsys.readouterr().err

@@ -38,7 +38,9 @@ def pairs(tmp_path: Path, sentences: list[str]) -> Path:
 
 def test_both_models_are_measured(tmp_path: Path, text: Path, tiny_model: Path) -> None:
     other = make_tiny_model(tmp_path / "other", layers=4, width=64)
-    params = Params(str(tiny_model), str(other), text, count=50, single=10, rounds=2, device="cpu", memory=False)
+    params = Params(
+        model=str(tiny_model), against=str(other), text=text, count=50, single=10, rounds=2, device="cpu", memory=False
+    )
     facts = run(params, WorkDirectory(tmp_path / "work")).facts
     assert facts["protocol"]["sentences"] == 50
     assert [entry["runtime"] for entry in facts["runtimes"]] == ["float32", "bfloat16"]
@@ -71,14 +73,14 @@ def test_graphs_are_found_in_the_export_of_a_model(tmp_path: Path, text: Path, t
     pytest.importorskip("onnxruntime", reason="the onnx extra is not installed")
     work = WorkDirectory(tmp_path / "work")
     exported = export(work, find_model(work, str(tiny_model)))
-    facts = run(Params(str(tiny_model), None, text, **QUICK), work).facts
+    facts = run(Params(model=str(tiny_model), against=None, text=text, **QUICK), work).facts
     assert [entry["runtime"] for entry in facts["runtimes"]] == ["float32", "bfloat16", "onnx", "onnx-int8"]
     sizes = {entry["runtime"]: entry["model"]["disk_bytes"] for entry in facts["runtimes"]}
     assert sizes["onnx"] == (exported.path / FLOAT32_FILE).stat().st_size
     assert sizes["onnx-int8"] < sizes["onnx"]
     # The export itself has the graphs; the other model has none and is left out with a remark.
     other = make_tiny_model(tmp_path / "other", seed=1)
-    params = Params(exported.name, str(other), text, runtimes=("onnx", "float32"), **QUICK)
+    params = Params(model=exported.name, against=str(other), text=text, runtimes=("onnx", "float32"), **QUICK)
     facts = run(params, work).facts
     assert "against" not in facts["runtimes"][0]
     assert "other has no ONNX graphs" in facts["missing"]["onnx"]
@@ -90,12 +92,21 @@ def test_a_runtime_that_cannot_be_had_is_told_with_the_command_that_makes_it(
 ) -> None:
     pytest.importorskip("onnxruntime", reason="the onnx extra is not installed")
     with pytest.raises(InputError, match="no ONNX graphs") as caught:
-        run(Params(str(tiny_model), None, text, runtimes=("onnx",)), WorkDirectory(tmp_path / "work"))
+        run(
+            Params(model=str(tiny_model), against=None, text=text, runtimes=("onnx",)), WorkDirectory(tmp_path / "work")
+        )
     assert f"sentcompress export --model {tiny_model}" in str(caught.value.hint)
 
 
 def test_simtde_is_a_pass_over_all_pairs_repeats_included(tmp_path: Path, pairs: Path, tiny_model: Path) -> None:
-    params = Params(str(tiny_model), None, runtimes=("float32",), preset="simtde", sts=[pairs.parents[1]], memory=False)
+    params = Params(
+        model=str(tiny_model),
+        against=None,
+        runtimes=("float32",),
+        preset="simtde",
+        sts=[pairs.parents[1]],
+        memory=False,
+    )
     facts = run(params, WorkDirectory(tmp_path / "work")).facts
     assert facts["protocol"]["single"] == 24
     assert facts["protocol"]["sentences"] == 13
@@ -107,7 +118,7 @@ def test_simtde_is_a_pass_over_all_pairs_repeats_included(tmp_path: Path, pairs:
 
 def test_without_text_and_without_sentences_the_hint_names_both(tmp_path: Path, tiny_model: Path) -> None:
     with pytest.raises(MissingArtifactError) as caught:
-        run(Params(str(tiny_model), str(tiny_model)), WorkDirectory(tmp_path / "work"))
+        run(Params(model=str(tiny_model), against=str(tiny_model)), WorkDirectory(tmp_path / "work"))
     assert "augment" in str(caught.value.hint)
     assert "--text" in str(caught.value.hint)
 
@@ -117,15 +128,15 @@ def test_bad_requests(tmp_path: Path, pairs: Path, tiny_model: Path) -> None:
     blank.write_text("\n \n")
     work = WorkDirectory(tmp_path / "work")
     with pytest.raises(InputError, match="no line with text"):
-        run(Params(str(tiny_model), None, blank), work)
+        run(Params(model=str(tiny_model), against=None, text=blank), work)
     with pytest.raises(UsageError, match="2 faults"):
-        run(Params(str(tiny_model), None, blank, count=0, rounds=0), work)
+        run(Params(model=str(tiny_model), against=None, text=blank, count=0, rounds=0), work)
     with pytest.raises(UsageError, match="3 faults") as caught:
-        run(Params(str(tiny_model), None, blank, runtimes=("flaot32",), preset="simtde"), work)
+        run(Params(model=str(tiny_model), against=None, text=blank, runtimes=("flaot32",), preset="simtde"), work)
     assert "did you mean float32" in caught.value.message
     pairs.parent.rename(pairs.parents[1] / "other")
     with pytest.raises(InputError, match="no STS-B test pairs"):
-        run(Params(str(tiny_model), None, preset="simtde", sts=[pairs.parents[1]]), work)
+        run(Params(model=str(tiny_model), against=None, preset="simtde", sts=[pairs.parents[1]]), work)
 
 
 def test_command_prints_tables_and_says_when_times_are_old(

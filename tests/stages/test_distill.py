@@ -33,10 +33,9 @@ from sentcompress.store import Build, WorkDirectory
 from sentcompress.training.checkpoint import Checkpoints
 from sentcompress.training.log import TrainingLog
 from sentcompress.training.loop import Training
-from sentcompress.training.settings import Overrides
 
 TEXTS = make_sentences(500)
-SHORT = Overrides(epochs=2, batch_size=32, lr=2e-3, dtype="float32")
+SHORT: dict[str, Any] = {"epochs": 2, "batch_size": 32, "lr": 2e-3, "dtype": "float32"}
 
 
 class Listener(SilentReporter):
@@ -67,7 +66,7 @@ def dev(tmp_path: Path) -> Path:
 
 def params(method: str = "hpd", **changes: Any) -> Params:
     numbers = changes.pop("numbers", SHORT)
-    return Params(method=method, student=changes.pop("student", "teacher:1"), numbers=numbers, **changes)
+    return Params(method=method, student=changes.pop("student", "teacher:1"), **numbers, **changes)
 
 
 def test_hpd_makes_a_student_with_the_projection_in_it(work: WorkDirectory) -> None:
@@ -92,7 +91,7 @@ def test_hpd_makes_a_student_with_the_projection_in_it(work: WorkDirectory) -> N
 
 def test_the_student_learns_the_projected_teacher(work: WorkDirectory) -> None:
     numbers = replace(SHORT, epochs=20, lr=5e-3)
-    artifact = stage.run(params(student="teacher:2", numbers=numbers), work)
+    artifact = stage.run(params(student="teacher:2", **numbers), work)
     encoder = load_encoder(resolve(str(artifact.path / "model")))
     projection = Projection.load(work.get("projections").path)
     target = projection.apply(VectorShards(work.get("teacher-vectors").path).rows(np.arange(100)))
@@ -120,7 +119,7 @@ def test_the_best_checkpoint_is_kept_and_not_the_last(work: WorkDirectory, dev: 
     listener = Listener()
     # A learning rate that grows too high: later is worse.
     numbers = replace(SHORT, epochs=4, lr=0.3, eval_every=4, warmup_ratio=1.0, schedule="constant")
-    artifact = stage.run(params(dev=dev, numbers=numbers), work, listener)
+    artifact = stage.run(params(dev=dev, **numbers), work, listener)
     scores = {told["step"]: told["dev"] for told in listener.told if told["dev"] is not None}
     assert artifact.facts["dev"] == max(scores.values())
     assert artifact.facts["best_step"] == max(scores, key=lambda step: scores[step]) < max(scores)
@@ -129,7 +128,7 @@ def test_the_best_checkpoint_is_kept_and_not_the_last(work: WorkDirectory, dev: 
 
 def test_patience_ends_the_training(work: WorkDirectory, dev: Path) -> None:
     numbers = replace(SHORT, epochs=50, lr=1e-9, eval_every=4, patience=1)
-    artifact = stage.run(params("mse", options=("head=none",), dev=dev, numbers=numbers), work)
+    artifact = stage.run(params("mse", options=("head=none",), dev=dev, **numbers), work)
     assert artifact.facts["stopped"] == "no better dev score in 1 epochs"
     assert artifact.facts["steps"] < 100
 
@@ -169,7 +168,7 @@ def test_a_student_of_the_work_directory_is_trained_further(work: WorkDirectory)
 def test_a_second_run_is_fresh_and_other_numbers_are_not(work: WorkDirectory) -> None:
     first = stage.run(params(), work)
     same = replace(SHORT, checkpoint_seconds=0, device="cpu")
-    assert stage.run(params(numbers=same), work).manifest == first.manifest
+    assert stage.run(params(**same), work).manifest == first.manifest
     assert stage.run(params(numbers=replace(SHORT, seed=1)), work).digest != first.digest
 
 
@@ -191,8 +190,10 @@ def test_auto_measures_and_says_what_it_picked(work: WorkDirectory) -> None:
 
 
 def test_all_faults_are_told_at_once(work: WorkDirectory) -> None:
-    numbers = Overrides(lr=-1.0, epochs=0)
-    wrong = Params("mse", "teacher:0", dim=8, numbers=numbers, options=("normalize=true",), dev=Path("none.tsv"))
+    numbers: dict[str, Any] = {"lr": -1.0, "epochs": 0}
+    wrong = Params(
+        method="mse", student="teacher:0", dim=8, **numbers, options=("normalize=true",), dev=Path("none.tsv")
+    )
     with pytest.raises(UsageError) as caught:
         stage.run(wrong, work)
     for part in ("6 faults", "--lr", "--epochs", "--dim", "did you mean normalise?", "teacher:0", "none.tsv"):
@@ -304,7 +305,7 @@ def test_a_student_that_collapses_is_said_to_have(work: WorkDirectory, dev: Path
     monkeypatch.setattr(MSE, "objective", together)
     listener = Listener()
     numbers = replace(SHORT, lr=3e-2, eval_every=4)
-    artifact = stage.run(params("mse", dev=dev, numbers=numbers), work, listener)
+    artifact = stage.run(params("mse", dev=dev, **numbers), work, listener)
     told = [warning for warning in listener.warned if "collapsed" in warning]
     assert len(told) == 1  # and not again at every look while it lasts
     where = int(re.match(r"step (\d+): the student has collapsed: two unrelated", told[0])[1])  # type: ignore[index]
@@ -338,7 +339,7 @@ def test_killed_at_random_moments_it_ends_with_the_same_weights(tmp_path: Path, 
         make_work(tmp_path / name, teacher, TEXTS)
     # Dropout, a queue, a learnt temperature, several epochs: everything that a checkpoint has to bring back.
     numbers = replace(SHORT, epochs=8, dropout=0.1, eval_every=10, checkpoint_seconds=0.02)
-    asked = params("ckd", options=("queue=100",), dev=dev, numbers=numbers)
+    asked = params("ckd", options=("queue=100",), dev=dev, **numbers)
     # A server that has loaded the libraries and forks: each run begins at once, in a clean process.
     context = multiprocessing.get_context("forkserver")
     context.set_forkserver_preload(["sentcompress.stages.distill", "transformers.models.bert.modeling_bert"])
@@ -432,7 +433,7 @@ def test_a_log_goes_on_with_the_means_of_all_steps(
 ) -> None:
     """Checkpoints are written at any time, the log every ten steps."""
     numbers = replace(SHORT, eval_every=10, checkpoint_seconds=0.0)
-    asked = params("mse", options=("head=none",), dev=dev, numbers=numbers)
+    asked = params("mse", options=("head=none",), dev=dev, **numbers)
     whole = without_timings(stage.run(asked, work).path / "log.jsonl")
     shutil.rmtree(work.path / "students" / "mse-teacher-1")
     save = Checkpoints.save
@@ -464,7 +465,7 @@ def test_a_run_that_goes_on_does_not_watch_the_teacher_again(
     teacher = make_tiny_model(tmp_path / "teacher")
     whole, stopped = (make_work(tmp_path / name, teacher, TEXTS) for name in ("whole", "stopped"))
     numbers = replace(SHORT, epochs=1, checkpoint_seconds=0.0)
-    asked = params("simtde", token_dim=8, start="sentences", options=("alpha=0",), dev=dev, numbers=numbers)
+    asked = params("simtde", token_dim=8, start="sentences", options=("alpha=0",), dev=dev, **numbers)
     save = Checkpoints.save
 
     def save_and_stop(self: Checkpoints, *given: Any) -> None:

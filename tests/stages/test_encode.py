@@ -33,7 +33,13 @@ def write(path: Path, lines: list[str]) -> str:
 def test_row_i_is_line_i(work: WorkDirectory, tmp_path: Path, tiny_model: Path, sentences: list[str]) -> None:
     lines = [*sentences[:40], "", sentences[0], "last"]
     result = stage.run(
-        Params(write(tmp_path / "a.txt", lines), tmp_path / "new" / "a.npy", str(tiny_model), dtype="float32"), work
+        Params(
+            lines=write(tmp_path / "a.txt", lines),
+            output=tmp_path / "new" / "a.npy",
+            model=str(tiny_model),
+            dtype="float32",
+        ),
+        work,
     )
     vectors = np.load(tmp_path / "new" / "a.npy")
     expected = EncodeEngine(load_encoder(resolve(str(tiny_model))), dtype="float32").encode(lines)
@@ -46,7 +52,10 @@ def test_row_i_is_line_i(work: WorkDirectory, tmp_path: Path, tiny_model: Path, 
 def test_compressed_text_and_half_precision(work: WorkDirectory, tmp_path: Path, tiny_model: Path) -> None:
     with gzip.open(tmp_path / "a.txt.gz", "wt", encoding="utf-8") as stream:
         stream.write("\ufeffa dog\r\na cat")
-    stage.run(Params(str(tmp_path / "a.txt.gz"), tmp_path / "a.npy", str(tiny_model), store="float16"), work)
+    stage.run(
+        Params(lines=str(tmp_path / "a.txt.gz"), output=tmp_path / "a.npy", model=str(tiny_model), store="float16"),
+        work,
+    )
     vectors = np.load(tmp_path / "a.npy")
     assert vectors.shape == (2, 32)
     assert vectors.dtype == np.float16
@@ -54,7 +63,7 @@ def test_compressed_text_and_half_precision(work: WorkDirectory, tmp_path: Path,
 
 def test_standard_input(work: WorkDirectory, tmp_path: Path, tiny_model: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("sys.stdin", io.TextIOWrapper(io.BytesIO(b"a dog\na cat\n")))
-    assert stage.run(Params("-", tmp_path / "a.npy", str(tiny_model)), work).rows == 2
+    assert stage.run(Params(lines="-", output=tmp_path / "a.npy", model=str(tiny_model)), work).rows == 2
     assert len(np.load(tmp_path / "a.npy")) == 2
 
 
@@ -68,14 +77,14 @@ def test_bad_text_is_refused_and_nothing_is_written(
     (tmp_path / "a.txt").write_bytes(content)
     (tmp_path / "out.npy").write_bytes(b"older")
     with pytest.raises(InputError, match=message):
-        stage.run(Params(str(tmp_path / "a.txt"), tmp_path / "out.npy", str(tiny_model)), work)
+        stage.run(Params(lines=str(tmp_path / "a.txt"), output=tmp_path / "out.npy", model=str(tiny_model)), work)
     assert (tmp_path / "out.npy").read_bytes() == b"older"
     assert sorted(path.name for path in tmp_path.iterdir()) == ["a.txt", "out.npy"]
 
 
 def test_a_folder_cannot_be_the_output(work: WorkDirectory, tmp_path: Path, tiny_model: Path) -> None:
     with pytest.raises(InputError, match="is a folder"):
-        stage.run(Params(write(tmp_path / "a.txt", ["a"]), tmp_path, str(tiny_model)), work)
+        stage.run(Params(lines=write(tmp_path / "a.txt", ["a"]), output=tmp_path, model=str(tiny_model)), work)
 
 
 def test_an_interrupted_run_leaves_the_older_file(
@@ -89,7 +98,13 @@ def test_an_interrupted_run_leaves_the_older_file(
     monkeypatch.setattr(EncodeEngine, "_forward", interrupt)
     with pytest.raises(KeyboardInterrupt):
         stage.run(
-            Params(write(tmp_path / "a.txt", ["a"]), tmp_path / "out.npy", str(tiny_model), dtype="float32"), work
+            Params(
+                lines=write(tmp_path / "a.txt", ["a"]),
+                output=tmp_path / "out.npy",
+                model=str(tiny_model),
+                dtype="float32",
+            ),
+            work,
         )
     assert sorted(path.name for path in tmp_path.iterdir()) == ["a.txt", "out.npy"]
     assert (tmp_path / "out.npy").read_bytes() == b"older"
@@ -97,7 +112,7 @@ def test_an_interrupted_run_leaves_the_older_file(
 
 def test_all_faults_are_told_at_once(work: WorkDirectory, tmp_path: Path) -> None:
     with pytest.raises(UsageError, match="3 faults"):
-        stage.run(Params("a.txt", tmp_path / "a.npy", store="int8", dtype="half", batch_tokens=0), work)
+        stage.run(Params(lines="a.txt", output=tmp_path / "a.npy", store="int8", dtype="half", batch_tokens=0), work)
 
 
 def test_the_command_reports_json(tmp_path: Path, tiny_model: Path, capfd: pytest.CaptureFixture[str]) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -40,7 +41,7 @@ def small_model(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def test_a_model_is_the_same_as_itself(tmp_path: Path, text: Path, tiny_model: Path) -> None:
-    params = Params([text], model=str(tiny_model), compare=str(tiny_model), device="cpu")
+    params = Params(text=[text], model=str(tiny_model), compare=str(tiny_model), device="cpu")
     made = run(params, WorkDirectory(tmp_path / "work"))
     facts = made.facts
     assert made.name == f"fidelity-{text.stem}-{tiny_model.name}"
@@ -59,7 +60,13 @@ def test_everything_about_two_models(tmp_path: Path, text: Path, tiny_model: Pat
     from sentence_transformers import SentenceTransformer
 
     params = Params(
-        [text.parent], model=str(small_model), compare=str(tiny_model), neighbours=5, pairwise=100, show=3, device="cpu"
+        text=[text.parent],
+        model=str(small_model),
+        compare=str(tiny_model),
+        neighbours=5,
+        pairwise=100,
+        show=3,
+        device="cpu",
     )
     facts = run(params, WorkDirectory(tmp_path / "work")).facts
     texts = list(dict.fromkeys(line for line in text.read_text().splitlines() if line))
@@ -100,7 +107,7 @@ def test_long_and_foreign_text_is_counted(tmp_path: Path, tiny_model: Path) -> N
     path = tmp_path / "x.txt"
     path.write_text("\n".join([*make_sentences(18), " ".join(["dog"] * 80), "zebra xylophone cat"]), encoding="utf-8")
     facts = run(
-        Params([path], model=str(tiny_model), compare=str(tiny_model), neighbours=3, device="cpu"),
+        Params(text=[path], model=str(tiny_model), compare=str(tiny_model), neighbours=3, device="cpu"),
         WorkDirectory(tmp_path / "work"),
     ).facts
     assert facts["model"]["tokens"]["truncated_share"] == pytest.approx(1 / 20)
@@ -110,7 +117,7 @@ def test_long_and_foreign_text_is_counted(tmp_path: Path, tiny_model: Path) -> N
 
 def test_a_sample_is_drawn_and_freshness_follows_the_files(tmp_path: Path, text: Path, tiny_model: Path) -> None:
     work = WorkDirectory(tmp_path / "work")
-    params = Params([text], model=str(tiny_model), compare=str(tiny_model), sample=50, neighbours=3, device="cpu")
+    params = Params(text=[text], model=str(tiny_model), compare=str(tiny_model), sample=50, neighbours=3, device="cpu")
     made = run(params, work)
     assert made.facts["sentences"] == 50
     assert "50 drawn with seed 0" in made.facts["protocol"]["statement"]
@@ -125,14 +132,14 @@ def test_vectors_from_files(tmp_path: Path, text: Path, sentences: list[str], ti
     vectors = SentenceTransformer(str(tiny_model), device="cpu").encode(sentences)
     np.save(tmp_path / "v.npy", vectors)
     (tmp_path / "v.txt").write_text("\n".join(sentences) + "\n", encoding="utf-8")
-    params = Params([text], model=str(tmp_path / "v.npy"), compare=str(tiny_model), device="cpu")
+    params = Params(text=[text], model=str(tmp_path / "v.npy"), compare=str(tiny_model), device="cpu")
     facts = run(params, WorkDirectory(tmp_path / "work")).facts
     assert facts["neighbours"]["overlap"] > 0.99
     assert facts["model"]["tokens"] is None
     vectors[7] = 0
     np.save(tmp_path / "v.npy", vectors)
     listener = Listener()
-    params = Params([text], model=str(tmp_path / "v.npy"), compare=str(tmp_path / "v.npy"), device="cpu", show=0)
+    params = Params(text=[text], model=str(tmp_path / "v.npy"), compare=str(tmp_path / "v.npy"), device="cpu", show=0)
     facts = run(params, WorkDirectory(tmp_path / "work"), listener).facts
     assert (facts["sentences"], facts["unit_of_length"]) == (299, "words")
     assert listener.warnings == ["v.npy: 1 texts have a vector of zeros; they are left out"]
@@ -141,7 +148,7 @@ def test_vectors_from_files(tmp_path: Path, text: Path, sentences: list[str], ti
 def test_a_collapsed_model_has_no_nan(tmp_path: Path, text: Path, sentences: list[str], tiny_model: Path) -> None:
     np.save(tmp_path / "same.npy", np.ones((300, 4), np.float32))
     (tmp_path / "same.txt").write_text("\n".join(sentences) + "\n", encoding="utf-8")
-    params = Params([text], model=str(tmp_path / "same.npy"), compare=str(tiny_model), device="cpu")
+    params = Params(text=[text], model=str(tmp_path / "same.npy"), compare=str(tiny_model), device="cpu")
     facts = run(params, WorkDirectory(tmp_path / "work")).facts
     assert facts["spearman_of_similarities"] is None
     assert facts["model"]["effective_rank"] is None
@@ -153,12 +160,11 @@ def test_a_collapsed_model_has_no_nan(tmp_path: Path, text: Path, sentences: lis
 def distil(work: WorkDirectory, *, dev: Path | None = None, name: str = "student") -> None:
     """A student of a step or two, 8 wide by HPD."""
     from sentcompress.stages import distill, fit_pca
-    from sentcompress.training.settings import Overrides
 
     if not work.names("projections"):
         fit_pca.run(fit_pca.Params(dim=8), work)
-    numbers = Overrides(epochs=1, batch_size=64, device="cpu", dtype="float32", max_steps=2)
-    distill.run(distill.Params(student="teacher:1", numbers=numbers, dev=dev, name=name), work)
+    numbers: dict[str, Any] = {"epochs": 1, "batch_size": 64, "device": "cpu", "dtype": "float32", "max_steps": 2}
+    distill.run(distill.Params(student="teacher:1", **numbers, dev=dev, name=name), work)
 
 
 def test_sentences_that_the_training_held_out_and_the_projected_teacher(tmp_path: Path, tiny_model: Path) -> None:
@@ -187,14 +193,14 @@ def test_what_cannot_be_compared(tmp_path: Path, tiny_model: Path) -> None:
     path = tmp_path / "few.txt"
     path.write_text("the cat\nthe dog\nthe cat\n", encoding="utf-8")
     with pytest.raises(InputError, match="2 usable sentences: 10 neighbours need at least 12"):
-        run(Params([path], model=str(tiny_model), compare=str(tiny_model), device="cpu"), work)
+        run(Params(text=[path], model=str(tiny_model), compare=str(tiny_model), device="cpu"), work)
     with pytest.raises(InputError, match="no such file or folder"):
-        run(Params([tmp_path / "nothing.txt"], model=str(tiny_model), compare=str(tiny_model)), work)
+        run(Params(text=[tmp_path / "nothing.txt"], model=str(tiny_model), compare=str(tiny_model)), work)
     with pytest.raises(MissingArtifactError) as caught:
         run(Params(model=str(tiny_model), compare=str(tiny_model)), work)
     assert "--text" in str(caught.value.hint)
     with pytest.raises(UsageError) as refused:
-        run(Params([path], sentences="main", sample=1, neighbours=0), work)
+        run(Params(text=[path], sentences="main", sample=1, neighbours=0), work)
     faults = ("--sample must be", "--neighbours must be", "--text and --sentences")
     assert all(fault in refused.value.message for fault in faults)
 

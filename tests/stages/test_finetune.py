@@ -6,6 +6,7 @@ import json
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -24,9 +25,16 @@ from sentcompress.stages import augment, finetune
 from sentcompress.stages.finetune import Params
 from sentcompress.store import WorkDirectory
 from sentcompress.training.loop import Training
-from sentcompress.training.settings import Overrides
 
-SHORT = Overrides(lr=1e-3, epochs=1, batch_size=8, max_steps=6, dtype="float32", device="cpu", eval_every=3)
+SHORT: dict[str, Any] = {
+    "lr": 1e-3,
+    "epochs": 1,
+    "batch_size": 8,
+    "max_steps": 6,
+    "dtype": "float32",
+    "device": "cpu",
+    "eval_every": 3,
+}
 
 
 @pytest.fixture
@@ -36,12 +44,12 @@ def work(tmp_path: Path, tiny_model: Path, sentences: list[str]) -> WorkDirector
     lines = ["sent0,sent1,hard_neg"]
     lines += [",".join(sentences[start : start + 3]) for start in range(0, 180, 3)]
     (tmp_path / "nli.csv").write_text("\n".join(lines) + "\n", encoding="utf-8")
-    augment.run(augment.Params((str(tmp_path / "nli.csv"),), wordnet=0, back_translate=0, name="nli"), work)
+    augment.run(augment.Params(inputs=(str(tmp_path / "nli.csv"),), wordnet=0, back_translate=0, name="nli"), work)
     return work
 
 
 def params(tiny_model: Path, **asked: object) -> Params:
-    return replace(Params(model=str(tiny_model), numbers=SHORT), **asked)  # type: ignore[arg-type]
+    return replace(Params(model=str(tiny_model), **SHORT), **asked)  # type: ignore[arg-type]
 
 
 def test_the_saved_student_is_the_one_that_was_scored(
@@ -88,8 +96,8 @@ def test_a_kept_teacher_holds_the_student_back(
     monkeypatch.setattr(Training, "restore_best", keep_the_last)
     numbers = replace(SHORT, lr=2e-3, max_steps=20, epochs=5, eval_every=20, dropout=0.0)
     dev = write_dev(work.path / "dev.tsv", sentences[:40])
-    free = finetune.run(params(tiny_model, numbers=numbers, dev=dev, name="free"), work)
-    kept = finetune.run(params(tiny_model, numbers=numbers, dev=dev, keep=200.0, name="kept"), work)
+    free = finetune.run(params(tiny_model, **numbers, dev=dev, name="free"), work)
+    kept = finetune.run(params(tiny_model, **numbers, dev=dev, keep=200.0, name="kept"), work)
     assert kept.facts["teacher"]
     last = {a.name: json.loads((a.path / "log.jsonl").read_text().splitlines()[-1]) for a in (free, kept)}
     assert "keep" in last["kept"]
@@ -130,7 +138,7 @@ def test_several_hard_negatives(
     monkeypatch.setattr(IBKDFinetune, "objective", noted)
     numbers = replace(SHORT, max_steps=1, dropout=0.0, batch_size=12)
     dev = write_dev(work.path / "dev.tsv", sentences[:40])
-    student = finetune.run(params(tiny_model, sentences="mined", objective="ibkd", numbers=numbers, dev=dev), work)
+    student = finetune.run(params(tiny_model, sentences="mined", objective="ibkd", **numbers, dev=dev), work)
     assert student.reference == "students/tiny-model-ibkd"
     views = seen[0]
     assert len(views["anchor"]) == 12
@@ -203,7 +211,7 @@ def test_a_head_may_start_from_the_principal_axes(work: WorkDirectory, tiny_mode
 
     dev = write_dev(work.path / "dev.tsv", sentences[:40])
     numbers = replace(SHORT, lr=1e-12, max_steps=1)
-    asked = params(tiny_model, numbers=numbers, dev=dev, dim=8, options=("dim_start=pca",), name="axes")
+    asked = params(tiny_model, **numbers, dev=dev, dim=8, options=("dim_start=pca",), name="axes")
     student = load_encoder(resolve(str(finetune.run(asked, work).path / "model")))
     before = load_encoder(resolve(str(tiny_model)))
     texts = [text for part in SentenceTable(work.get("sentences", "nli").path).stream() for text in part]
@@ -235,7 +243,7 @@ def test_a_student_is_not_replaced_by_what_is_made_of_it(work: WorkDirectory, ti
 def test_a_seed_of_many_digits(work: WorkDirectory, tiny_model: Path) -> None:
     """Seeds are multiplied on the way to torch, which takes 64 bits."""
     numbers = replace(SHORT, max_steps=2, seed=2**63 - 1)
-    assert finetune.run(params(tiny_model, numbers=numbers), work).facts["steps"] == 2
+    assert finetune.run(params(tiny_model, **numbers), work).facts["steps"] == 2
 
 
 def test_code_that_was_trusted_is_trusted_when_the_student_is_read_back(work: WorkDirectory, tmp_path: Path) -> None:

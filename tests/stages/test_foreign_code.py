@@ -7,6 +7,7 @@ import subprocess
 import sys
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -30,9 +31,8 @@ from sentcompress.stages import (
     whiten,
 )
 from sentcompress.store import Request, WorkDirectory
-from sentcompress.training.settings import Overrides
 
-SHORT = Overrides(epochs=1, batch_size=8, max_steps=2, dtype="float32", device="cpu")
+SHORT: dict[str, Any] = {"epochs": 1, "batch_size": 8, "max_steps": 2, "dtype": "float32", "device": "cpu"}
 REFUSED = "wants to run Python code that comes with it"
 
 
@@ -42,7 +42,7 @@ def prepared(tmp_path_factory: pytest.TempPathFactory, tiny_model: Path, sentenc
     folder = tmp_path_factory.mktemp("foreign")
     work = make_work(folder / "work", tiny_model, sentences[:200])
     (folder / "nli.csv").write_text(triplets(sentences), encoding="utf-8")
-    augment.run(augment.Params((str(folder / "nli.csv"),), wordnet=0, back_translate=0, name="nli"), work)
+    augment.run(augment.Params(inputs=(str(folder / "nli.csv"),), wordnet=0, back_translate=0, name="nli"), work)
     return work
 
 
@@ -52,43 +52,47 @@ def triplets(sentences: list[str]) -> str:
 
 
 def run_average(work: WorkDirectory, model: str, other: Path, trusted: bool) -> None:
-    average.run(average.Params((model, str(other)), trust_remote_code=trusted, name="made"), work)
+    average.run(average.Params(inputs=(model, str(other)), trust_remote_code=trusted, name="made"), work)
 
 
 def run_whiten(work: WorkDirectory, model: str, other: Path, trusted: bool) -> None:
-    whiten.run(whiten.Params(model, dim=4, sentences="main", trust_remote_code=trusted, name="made"), work)
+    whiten.run(whiten.Params(model=model, dim=4, sentences="main", trust_remote_code=trusted, name="made"), work)
 
 
 def run_weigh_tokens(work: WorkDirectory, model: str, other: Path, trusted: bool) -> None:
-    weigh_tokens.run(weigh_tokens.Params(model, sentences="main", trust_remote_code=trusted, name="made"), work)
+    weigh_tokens.run(weigh_tokens.Params(model=model, sentences="main", trust_remote_code=trusted, name="made"), work)
 
 
 def run_distill(work: WorkDirectory, model: str, other: Path, trusted: bool) -> None:
-    distill.run(distill.Params("mse", model, numbers=SHORT, trust_remote_code=trusted, name="made"), work)
+    distill.run(distill.Params(method="mse", student=model, **SHORT, trust_remote_code=trusted, name="made"), work)
 
 
 def run_finetune(work: WorkDirectory, model: str, other: Path, trusted: bool) -> None:
-    finetune.run(finetune.Params(model=model, numbers=SHORT, trust_remote_code=trusted, name="made"), work)
+    finetune.run(finetune.Params(model=model, **SHORT, trust_remote_code=trusted, name="made"), work)
 
 
 def run_encode(work: WorkDirectory, model: str, other: Path, trusted: bool) -> None:
     lines = work.path.parent / "lines.txt"
     lines.write_text("a dog\na cat\n", encoding="utf-8")
-    encode.run(encode.Params(str(lines), lines.with_suffix(".npy"), model, trust_remote_code=trusted), work)
+    encode.run(
+        encode.Params(lines=str(lines), output=lines.with_suffix(".npy"), model=model, trust_remote_code=trusted), work
+    )
 
 
 def run_export(work: WorkDirectory, model: str, other: Path, trusted: bool) -> None:
-    export.run(export.Params(model, onnx=False, trust_remote_code=trusted, name="made"), work)
+    export.run(export.Params(model=model, onnx=False, trust_remote_code=trusted, name="made"), work)
 
 
 def run_train_teacher(work: WorkDirectory, model: str, other: Path, trusted: bool) -> None:
     given = work.path.parent / "nli.csv"
-    asked = train_teacher.Params(model, (str(given),), numbers=SHORT, trust_remote_code=trusted, name="made")
+    asked = train_teacher.Params(model=model, triplets=(str(given),), **SHORT, trust_remote_code=trusted, name="made")
     train_teacher.run(asked, work)
 
 
 def run_teacher_embed(work: WorkDirectory, model: str, other: Path, trusted: bool) -> None:
-    asked = teacher_embed.Params(model, sentences="main", dtype="float32", trust_remote_code=trusted, name="made")
+    asked = teacher_embed.Params(
+        teacher=model, sentences="main", dtype="float32", trust_remote_code=trusted, name="made"
+    )
     teacher_embed.run(asked, work)
 
 
@@ -157,7 +161,7 @@ def test_trust_in_a_teacher_is_asked_again_by_each_command(
     folder = with_code(tiny_model, tmp_path / "teacher", mark)
     ask_for_code(folder, "plain")
     work = make_work(tmp_path / "work", tiny_model, [f"a dog {word}" for word in "abcdefghijklmnopqrstuvwxyz"])
-    teacher_embed.run(teacher_embed.Params(str(folder), trust_remote_code=True, dtype="float32"), work)
+    teacher_embed.run(teacher_embed.Params(teacher=str(folder), trust_remote_code=True, dtype="float32"), work)
     vectors = work.get("teacher-vectors")
     assert "trust_remote_code" not in vectors.parameters
     # As a stranger's program may write it.
@@ -173,14 +177,14 @@ def test_trust_in_a_teacher_is_asked_again_by_each_command(
         find_model(work, "teacher")
     for student, method in (("teacher:1", "mse"), (str(tiny_model), "simtde")):
         with pytest.raises(InputError, match=REFUSED) as caught:
-            distill.run(distill.Params(method, student, numbers=SHORT, name="made"), work)
+            distill.run(distill.Params(method=method, student=student, **SHORT, name="made"), work)
         assert "--trust-remote-code" in str(caught.value.hint)
     with pytest.raises(InputError, match=REFUSED):
         run_encode(work, "teacher", tiny_model, False)
     assert status.run(status.Params(), work)
     assert not mark.exists()
     for student, method in (("teacher:1", "mse"), (str(tiny_model), "simtde")):
-        distill.run(distill.Params(method, student, numbers=SHORT, trust_remote_code=True, name="made"), work)
+        distill.run(distill.Params(method=method, student=student, **SHORT, trust_remote_code=True, name="made"), work)
     run_encode(work, "teacher", tiny_model, True)
     assert mark.exists()
 

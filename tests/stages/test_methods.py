@@ -10,17 +10,20 @@ from sentcompress.cli.main import _run
 from sentcompress.errors import UsageError
 from sentcompress.methods import METHODS, OBJECTIVES
 from sentcompress.stages import methods as stage
+from sentcompress.store import WorkDirectory
+
+WORK = WorkDirectory("work")
 
 
 def test_all_methods_are_listed() -> None:
-    found = stage.run(stage.Params())
+    found = stage.run(stage.Params(), WORK)
     assert [method["name"] for method in found] == [*METHODS, *OBJECTIVES]
     assert {"hpd", "mse", "ckd", "ibkd", "simtde", "crd", "pkd", "metakd", "lrn-kd", "lmx-kd"} == set(METHODS)
     assert {"simcse", "ibkd"} == set(OBJECTIVES)
 
 
 def test_one_method_with_the_source_of_each_number() -> None:
-    (hpd,) = stage.run(stage.Params("hpd"))
+    (hpd,) = stage.run(stage.Params(method="hpd"), WORK)
     assert {need: source["command"] for need, source in hpd["needs"].items()} == {
         "teacher": "teacher-embed",
         "pca": "fit-pca",
@@ -33,7 +36,7 @@ def test_one_method_with_the_source_of_each_number() -> None:
 
 
 def test_a_name_of_two_stages_shows_both() -> None:
-    first, second = stage.run(stage.Params("ibkd"))
+    first, second = stage.run(stage.Params(method="ibkd"), WORK)
     assert (first["stage"], second["stage"]) == ("distill", "finetune")
     assert first["options"]["beta"]["default"] == 1.0
     assert second["options"]["beta"]["default"] == 0.5
@@ -43,7 +46,7 @@ def test_a_name_of_two_stages_shows_both() -> None:
 
 @pytest.mark.parametrize("name", [*METHODS, *OBJECTIVES])
 def test_every_method_says_where_its_needs_come_from(name: str) -> None:
-    for described in stage.run(stage.Params(name)):
+    for described in stage.run(stage.Params(method=name), WORK):
         assert described["name"] == name
         assert described["needs"]
         assert all(source["what"] for source in described["needs"].values())
@@ -52,7 +55,7 @@ def test_every_method_says_where_its_needs_come_from(name: str) -> None:
 
 def test_a_slip_of_the_finger() -> None:
     with pytest.raises(UsageError) as caught:
-        stage.run(stage.Params("cdk"))
+        stage.run(stage.Params(method="cdk"), WORK)
     assert caught.value.hint == "did you mean crd or ckd?"
 
 

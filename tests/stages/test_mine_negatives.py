@@ -25,14 +25,14 @@ from sentcompress.models.layout import load_encoder, save_encoder
 from sentcompress.models.sources import resolve
 from sentcompress.progress import SILENT
 from sentcompress.stages import mine_negatives, status, teacher_embed
-from sentcompress.stages.mine_negatives import IndexSettings, Params, Rules, run
+from sentcompress.stages.mine_negatives import Params, run
 from sentcompress.store import Artifact, Request, WorkDirectory
 from sentcompress.training import mining
 
 Floats = npt.NDArray[np.float64]
 TEXTS = make_sentences(90, seed=5)
 QUERIES, POSITIVES, OTHERS = TEXTS[:30], TEXTS[30:60], TEXTS[60:]
-TOP = {"count": 3, "max_score": None, "strategy": "top"}
+TOP: dict[str, Any] = {"negatives": 3, "max_score": None, "strategy": "top"}
 
 
 class Listener:
@@ -74,7 +74,7 @@ def embedded(model: Path, texts: Sequence[str]) -> Floats:
 
 
 def mine(work: WorkDirectory, model: Path, rules: dict[str, Any] | None = None, **params: Any) -> Artifact:
-    return run(Params(model=str(model), rules=Rules(**(rules or TOP)), **params), work)
+    return run(Params(model=str(model), **(rules or TOP), **params), work)
 
 
 def triplets_of(artifact: Artifact) -> list[tuple[str, str, list[str]]]:
@@ -149,8 +149,8 @@ def test_rank_and_score_keep_likely_answers_out(work: WorkDirectory, tiny_model:
 def test_a_share_of_an_inner_product_is_warned_of(
     work: WorkDirectory, tiny_model: Path, pairs: Path, similarity: str, limit: float | None, warned: bool
 ) -> None:
-    listener, rules = Listener(), Rules(count=3, max_score=limit)
-    run(Params(model=str(tiny_model), pairs=pairs, rules=rules, similarity=similarity), work, listener)
+    listener, rules = Listener(), {"negatives": 3, "max_score": limit}
+    run(Params(model=str(tiny_model), pairs=pairs, **rules, similarity=similarity), work, listener)
     assert any("inner products" in warning for warning in listener.warnings) == warned
 
 
@@ -172,13 +172,13 @@ def test_inner_products_that_are_not_numbers_decide_nothing(
 
     monkeypatch.setattr(EncodeEngine, "encode", encode)
     with pytest.raises(InputError, match="its vectors hold NaN or infinity, or are longer"):
-        run(Params(model=str(tiny_model), pairs=pairs, rules=Rules(count=3, max_score=None), similarity="dot"), work)
+        run(Params(model=str(tiny_model), pairs=pairs, negatives=3, max_score=None, similarity="dot"), work)
 
 
 def test_random_negatives_follow_the_seed_and_not_the_size_of_chunks(
     work: WorkDirectory, tiny_model: Path, pairs: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    rules = {"count": 3, "depth": 10, "max_score": None}
+    rules = {"negatives": 3, "depth": 10, "max_score": None}
     found = triplets_of(mine(work, tiny_model, rules, pairs=pairs))
     for query, positive, negatives in found:
         order = [text for text in ranked(tiny_model, query, POSITIVES) if text != positive]
@@ -197,14 +197,26 @@ def test_random_texts_fill_up_and_pairs_that_none_fit_are_left_out(
     more.write_text("\n".join(OTHERS[:7]) + "\n", encoding="utf-8")
     # Everything scores above a tiny share of the positive's score.
     with pytest.raises(InputError, match="no pair has 5 texts"):
-        run(Params(pairs=path, corpus=more, model=str(tiny_model), rules=Rules(5, 0, 5, 1e-6, "top")), work)
+        run(
+            Params(
+                pairs=path,
+                corpus=more,
+                model=str(tiny_model),
+                negatives=5,
+                skip=0,
+                depth=5,
+                max_score=1e-6,
+                strategy="top",
+            ),
+            work,
+        )
     assert work.unfinished("sentences") == []
     listener = Listener()
     # An inverted file of which one cell is searched finds too few.
     many = write_pairs(tmp_path / "many.tsv", list(zip(make_sentences(200, 8), make_sentences(200, 9), strict=True)))
-    settings = IndexSettings(nlist=4, nprobe=1)
-    rules = Rules(count=60, depth=100, max_score=None, strategy="top")
-    padded = run(Params(pairs=many, model=str(tiny_model), rules=rules, index="ivf", settings=settings), work, listener)
+    settings = {"nlist": 4, "nprobe": 1}
+    rules: dict[str, Any] = {"negatives": 60, "depth": 100, "max_score": None, "strategy": "top"}
+    padded = run(Params(pairs=many, model=str(tiny_model), **rules, index="ivf", **settings), work, listener)
     assert padded.facts["padded_pairs"] > 0
     assert padded.facts["padded_negatives"] >= padded.facts["padded_pairs"]
     assert any("random texts of the corpus" in warning for warning in listener.warnings)
@@ -249,7 +261,7 @@ def test_a_collection_is_mined_in_its_training_part(work: WorkDirectory, tiny_mo
     assert artifact.facts["mined_from"] == "beir, train"
     assert command_line(artifact) == f"sentcompress mine-negatives --model {tiny_model.name}"
     listener = Listener()
-    run(Params(collection=tmp_path / "beir", split="test", model=str(tiny_model), rules=Rules(**TOP)), work, listener)
+    run(Params(collection=tmp_path / "beir", split="test", model=str(tiny_model), **TOP), work, listener)
     assert any("cannot be evaluated on it" in warning for warning in listener.warnings)
 
 
@@ -297,7 +309,7 @@ def test_triplets_of_the_work_directory_are_the_default(work: WorkDirectory, tin
 
 def test_the_result_is_a_sentence_table_like_any_other(work: WorkDirectory, tiny_model: Path, pairs: Path) -> None:
     mined = mine(work, tiny_model, pairs=pairs)
-    vectors = teacher_embed.run(teacher_embed.Params(str(tiny_model), sentences="mined"), work)
+    vectors = teacher_embed.run(teacher_embed.Params(teacher=str(tiny_model), sentences="mined"), work)
     assert vectors.facts["rows"] == mined.facts["rows"] == 60
     origins = SentenceTable(mined.path).origins(0)
     assert set(origins) == {"pairs.tsv"}
@@ -337,7 +349,7 @@ def test_empty_sides_are_counted_and_unknown_columns_named(
         mine(work, tiny_model, pairs=path, columns=("frage", "reply"))
     assert "columns there: frage, antwort" in str(raised.value.hint)
     listener = Listener()
-    params = Params(pairs=path, columns=("frage", "antwort"), model=str(tiny_model), rules=Rules(**TOP))
+    params = Params(pairs=path, columns=("frage", "antwort"), model=str(tiny_model), **TOP)
     artifact = run(params, work, listener)
     assert artifact.facts["left_out"] == {"empty_side": 2}
     assert listener.warnings == ["2 pairs left out: empty side"]
@@ -349,7 +361,7 @@ def test_empty_sides_are_counted_and_unknown_columns_named(
 
 def test_what_cannot_be_is_refused(work: WorkDirectory, tiny_model: Path, pairs: Path, tmp_path: Path) -> None:
     with pytest.raises(InputError, match="the corpus has 30 texts: too few to find 30 negatives"):
-        mine(work, tiny_model, {**TOP, "count": 30}, pairs=pairs)
+        mine(work, tiny_model, {**TOP, "negatives": 30}, pairs=pairs)
     with pytest.raises(InputError, match="no such file"):
         mine(work, tiny_model, pairs=tmp_path / "nowhere.tsv")
     with pytest.raises(InputError, match="no such file"):
@@ -362,7 +374,16 @@ def test_what_cannot_be_is_refused(work: WorkDirectory, tiny_model: Path, pairs:
     add_sentences(work, [OTHERS], "plain")
     with pytest.raises(InputError, match="sentences/plain has no triplets"):
         mine(work, tiny_model, sentences="plain")
-    wrong = Params(pairs=pairs, collection=tmp_path, rules=Rules(0, -1, -2, 2.0, "best"), similarity="l2")
+    wrong = Params(
+        pairs=pairs,
+        collection=tmp_path,
+        negatives=0,
+        skip=-1,
+        depth=-2,
+        max_score=2.0,
+        strategy="best",
+        similarity="l2",
+    )
     with pytest.raises(UsageError, match="7 faults") as raised:
         run(wrong, work)
     assert "--pairs and --collection: give one of them" in raised.value.message
@@ -395,7 +416,7 @@ def test_a_student_mines_with_its_own_vectors(
             save_encoder(encoder, build.path / "model")
             build.finish({"dimension": encoder.dimension})
     newest = work.get("students", "newer").path / "model"
-    artifact = run(Params(model="student", rules=Rules(**TOP), pairs=pairs), work)
+    artifact = run(Params(model="student", **TOP, pairs=pairs), work)
     found = triplets_of(artifact)
     for query, positive, negatives in found:
         assert negatives == [text for text in ranked(newest, query, POSITIVES) if text != positive][:3]

@@ -23,7 +23,7 @@ def measured(tmp_path_factory: pytest.TempPathFactory) -> WorkDirectory:
 
 @pytest.fixture(scope="module")
 def page(measured: WorkDirectory) -> str:
-    report.run(report.Params("small"), measured)
+    report.run(report.Params(model="small"), measured)
     return (measured.path / "report" / "report.html").read_text(encoding="utf-8")
 
 
@@ -37,7 +37,7 @@ def words(element: ElementTree.Element) -> str:
 
 
 def test_scores_are_shares_and_sizes_are_ratios(measured: WorkDirectory) -> None:
-    result = report.run(report.Params("small"), measured)
+    result = report.run(report.Params(model="small"), measured)
     lines = {line["measure"]: line for line in result["lines"]}
     assert lines["STS-B, Spearman x 100"]["ratio"] == pytest.approx(100 * 81 / 82)
     assert lines["scifact dev, nDCG@10 x 100 (ivf)"]["student"] == 56.5
@@ -179,7 +179,7 @@ def test_by_default_the_table_is_of_the_newest_student_that_was_measured(tmp_pat
     works.student(work, "newer")
     assert report.run(report.Params(), work)["student"] == "small"
     with pytest.raises(MissingArtifactError, match="nothing was measured of students/newer"):
-        report.run(report.Params("newer"), work)
+        report.run(report.Params(model="newer"), work)
 
 
 def test_a_damaged_log_is_told(tmp_path: Path) -> None:
@@ -258,7 +258,7 @@ def test_a_model_from_outside_has_a_report_without_any_student(
     works.guest(work, folder)
     monkeypatch.chdir(folder.parent)
     for model in (None, "short", "./short", str(folder)):
-        result = report.run(report.Params(model), work)
+        result = report.run(report.Params(model=model), work)
         assert result["student"] == "short"
         assert result["paths"]["model"] == str(folder)
         assert {line["source"] for line in result["lines"]} == {"evaluations/sts-short-6"}
@@ -274,6 +274,6 @@ def test_an_export_has_a_report_of_its_own(tmp_path: Path) -> None:
     facts = work.get("evaluations", "sts-small").facts
     model = {**facts["model"], "label": "small (export)", "reference": export.reference, "digest": export.digest}
     works.make(work, "evaluations", "sts-of-export", "eval-sts", {**facts, "model": model})
-    result = report.run(report.Params("small (export)"), work)
+    result = report.run(report.Params(model="small (export)"), work)
     assert result["paths"]["export"] == str(export.path)
-    assert report.run(report.Params("small"), work)["student"] == "small"
+    assert report.run(report.Params(model="small"), work)["student"] == "small"

@@ -56,7 +56,7 @@ def work(tmp_path: Path, sentences: list[str]) -> WorkDirectory:
 
 
 def test_vectors_stand_beside_their_sentences(work: WorkDirectory, tiny_model: Path, sentences: list[str]) -> None:
-    artifact = stage.run(Params(str(tiny_model), dtype="float32"), work)
+    artifact = stage.run(Params(teacher=str(tiny_model), dtype="float32"), work)
     table = work.get("sentences")
     assert artifact.reference == "teacher-vectors/main"
     assert artifact.inputs["sentences/main"] == table.digest
@@ -72,19 +72,19 @@ def test_vectors_stand_beside_their_sentences(work: WorkDirectory, tiny_model: P
 
 
 def test_a_student_teaches(work: WorkDirectory, tiny_model: Path, sentences: list[str]) -> None:
-    student = whiten.run(whiten.Params(str(tiny_model), dim=8, name="narrow"), work)
-    artifact = stage.run(Params("narrow", dtype="float32"), work)
+    student = whiten.run(whiten.Params(model=str(tiny_model), dim=8, name="narrow"), work)
+    artifact = stage.run(Params(teacher="narrow", dtype="float32"), work)
     assert artifact.facts["dimension"] == 8
     assert artifact.parameters["teacher"] == str((student.path / "model").resolve())
     expected = EncodeEngine(find_model(work, "narrow").load(), dtype="float32").encode(sentences)
     np.testing.assert_allclose(VectorShards(artifact.path).rows(np.arange(300)), expected, rtol=0, atol=1e-6)
     assert find_model(work, "teacher").digest == artifact.inputs[f"model:{artifact.parameters['teacher']}"]
     with pytest.raises(InputError, match="no model named 'narow'") as error:
-        stage.run(Params("narow"), work)
+        stage.run(Params(teacher="narow"), work)
     assert error.value.hint is not None
     assert "did you mean narrow?" in error.value.hint
     with pytest.raises(InputError) as error:
-        stage.run(Params("teacher"), work)  # what evaluations call it by, and nothing to embed with
+        stage.run(Params(teacher="teacher"), work)  # what evaluations call it by, and nothing to embed with
     assert "did you mean teacher?" not in (error.value.hint or "")
 
 
@@ -96,34 +96,34 @@ def test_vectors_are_named_as_their_sentences(work: WorkDirectory, tiny_model: P
 
 
 def test_half_precision_storage(work: WorkDirectory, tiny_model: Path) -> None:
-    full = stage.run(Params(str(tiny_model), dtype="float32"), work)
-    half = stage.run(Params(str(tiny_model), name="half", dtype="float32", store="float16"), work)
+    full = stage.run(Params(teacher=str(tiny_model), dtype="float32"), work)
+    half = stage.run(Params(teacher=str(tiny_model), name="half", dtype="float32", store="float16"), work)
     stored = np.load(half.path / "vectors-00000.npy")
     assert stored.dtype == np.float16
     np.testing.assert_array_equal(stored, np.load(full.path / "vectors-00000.npy").astype(np.float16))
 
 
 def test_a_second_run_is_fresh_whatever_the_device_and_the_batches(work: WorkDirectory, tiny_model: Path) -> None:
-    first = stage.run(Params(str(tiny_model), dtype="float32"), work)
-    second = stage.run(Params(str(tiny_model), dtype="float32", device="cpu", batch_tokens=64), work)
+    first = stage.run(Params(teacher=str(tiny_model), dtype="float32"), work)
+    second = stage.run(Params(teacher=str(tiny_model), dtype="float32", device="cpu", batch_tokens=64), work)
     assert second.manifest == first.manifest
-    other = stage.run(Params(str(tiny_model), dtype="bfloat16"), work)
+    other = stage.run(Params(teacher=str(tiny_model), dtype="bfloat16"), work)
     assert other.digest != first.digest
     assert other.facts["compute_dtype"] == "bfloat16"
 
 
 def test_sentences_are_cut_where_asked(work: WorkDirectory, tiny_model: Path) -> None:
-    whole = stage.run(Params(str(tiny_model), dtype="float32"), work)
-    cut = stage.run(Params(str(tiny_model), name="cut", dtype="float32", max_length=5), work)
+    whole = stage.run(Params(teacher=str(tiny_model), dtype="float32"), work)
+    cut = stage.run(Params(teacher=str(tiny_model), name="cut", dtype="float32", max_length=5), work)
     assert whole.digest != cut.digest
     with pytest.raises(InputError, match="at most 64 tokens"):
-        stage.run(Params(str(tiny_model), name="long", max_length=65), work)
+        stage.run(Params(teacher=str(tiny_model), name="long", max_length=65), work)
 
 
 def test_vectors_of_length_one_where_the_teacher_has_others(work: WorkDirectory, tmp_path: Path) -> None:
     teacher = make_tiny_model(tmp_path / "long", normalize=False)
-    plain = stage.run(Params(str(teacher), name="plain", dtype="float32"), work)
-    unit = stage.run(Params(str(teacher), name="unit", dtype="float32", normalize=True), work)
+    plain = stage.run(Params(teacher=str(teacher), name="plain", dtype="float32"), work)
+    unit = stage.run(Params(teacher=str(teacher), name="unit", dtype="float32", normalize=True), work)
     assert "normalize" not in plain.parameters
     rows = np.arange(20)
     long, short = (VectorShards(artifact.path).rows(rows) for artifact in (plain, unit))
@@ -144,7 +144,7 @@ def test_a_simcse_checkpoint_keeps_its_pooler(work: WorkDirectory, tmp_path: Pat
     for name in ("tokenizer.json", "tokenizer_config.json"):
         (folder / name).write_bytes((donor / name).read_bytes())
     vectors = {
-        pooling: stage.run(Params(str(folder), name=pooling, pooling=pooling, dtype="float32"), work)
+        pooling: stage.run(Params(teacher=str(folder), name=pooling, pooling=pooling, dtype="float32"), work)
         for pooling in ("auto", "cls-mlp", "mean")
     }
     assert vectors["auto"].digest == vectors["cls-mlp"].digest != vectors["mean"].digest
@@ -152,7 +152,7 @@ def test_a_simcse_checkpoint_keeps_its_pooler(work: WorkDirectory, tmp_path: Pat
 
 def test_what_is_missing_is_named(tmp_path: Path, tiny_model: Path) -> None:
     with pytest.raises(MissingArtifactError) as caught:
-        stage.run(Params(str(tiny_model)), WorkDirectory(tmp_path / "empty"))
+        stage.run(Params(teacher=str(tiny_model)), WorkDirectory(tmp_path / "empty"))
     assert "augment" in str(caught.value.hint)
 
 
@@ -167,7 +167,7 @@ def test_a_teacher_without_weights_leaves_nothing_behind(work: WorkDirectory, ti
     hollow.mkdir()
     (hollow / "config.json").write_bytes((tiny_model / "config.json").read_bytes())
     with pytest.raises(InputError, match="no weights"):
-        stage.run(Params(str(hollow)), work)
+        stage.run(Params(teacher=str(hollow)), work)
     assert work.names("teacher-vectors") == work.unfinished("teacher-vectors") == []
 
 
@@ -188,11 +188,11 @@ def test_a_resumed_run_keeps_the_plan_it_began_with(
     with monkeypatch.context() as patch:
         patch.setattr(EncodeEngine, "stream", interrupted)
         with pytest.raises(KeyboardInterrupt):
-            stage.run(Params(str(tiny_model)), work)
+            stage.run(Params(teacher=str(tiny_model)), work)
     assert work.unfinished("teacher-vectors") == ["main"]
-    artifact = stage.run(Params(str(tiny_model)), work)
+    artifact = stage.run(Params(teacher=str(tiny_model)), work)
     assert artifact.facts["compute_dtype"] == "bfloat16"
-    asked = stage.run(Params(str(tiny_model), name="asked", dtype="bfloat16"), work)
+    asked = stage.run(Params(teacher=str(tiny_model), name="asked", dtype="bfloat16"), work)
     assert artifact.digest == asked.digest
 
 
@@ -201,7 +201,7 @@ def run_to_the_end(folder: str, teacher: str) -> None:
     import torch
 
     torch.set_num_threads(1)
-    stage.run(Params(teacher, dtype="float32"), WorkDirectory(folder))
+    stage.run(Params(teacher=teacher, dtype="float32"), WorkDirectory(folder))
 
 
 def test_killed_at_random_moments_it_ends_with_the_same_bytes(tmp_path: Path) -> None:
@@ -286,8 +286,8 @@ def test_content_words_are_read_a_second_time(tmp_path: Path, tiny_model: Path) 
     # Nearly all is "the": of what is left, no token is as much as the share from which tokens count as frequent.
     texts = ["the dog the", "the the dog", "dog", "the cat the .", *(" ".join(["the"] * n) for n in range(30, 60))]
     make_table(work, texts, shard_rows=10)
-    plain = stage.run(Params(str(tiny_model), dtype="float32", name="plain"), work)
-    twice = stage.run(Params(str(tiny_model), dtype="float32", name="twice", content_words=0.5), work)
+    plain = stage.run(Params(teacher=str(tiny_model), dtype="float32", name="plain"), work)
+    twice = stage.run(Params(teacher=str(tiny_model), dtype="float32", name="twice", content_words=0.5), work)
     engine = EncodeEngine(load_encoder(resolve(str(tiny_model))), dtype="float32")
     bare = ["dog", "dog", "dog", "cat", *texts[4:]]  # texts of "the" alone are read whole
     expected = engine.encode(texts) + 0.5 * engine.encode(bare)
@@ -297,7 +297,7 @@ def test_content_words_are_read_a_second_time(tmp_path: Path, tiny_model: Path) 
     assert twice.digest != plain.digest
     np.testing.assert_allclose(found, expected, atol=1e-5)
     assert twice.facts["left_out"] == ["the"]
-    assert stage.run(Params(str(tiny_model), dtype="float32", name="twice", content_words=0.5), work) == twice
+    assert stage.run(Params(teacher=str(tiny_model), dtype="float32", name="twice", content_words=0.5), work) == twice
     # `teacher` is not that model as its files are: the vectors stand for it.
     assert find_model(work, "teacher").reference == twice.reference
 
@@ -309,6 +309,6 @@ def test_a_prompt_and_a_second_reading_do_not_go_together(
     encoder.text = replace(encoder.text, prompt="the man reads ")
     save_encoder(encoder, tmp_path / "prompted")
     with pytest.raises(InputError, match="puts a prompt before every text"):
-        stage.run(Params(str(tmp_path / "prompted"), content_words=0.5), work)
+        stage.run(Params(teacher=str(tmp_path / "prompted"), content_words=0.5), work)
     with pytest.raises(UsageError, match="--content-words"):
-        stage.run(Params(str(tiny_model), content_words=-1.0), work)
+        stage.run(Params(teacher=str(tiny_model), content_words=-1.0), work)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 from distilling import write_dev
@@ -16,9 +17,16 @@ from sentcompress.models.sources import resolve
 from sentcompress.stages import augment, teacher_embed, train_teacher
 from sentcompress.stages.train_teacher import Params
 from sentcompress.store import WorkDirectory
-from sentcompress.training.settings import Overrides
 
-SHORT = Overrides(lr=1e-3, epochs=1, batch_size=8, max_steps=4, dtype="float32", device="cpu", eval_every=2)
+SHORT: dict[str, Any] = {
+    "lr": 1e-3,
+    "epochs": 1,
+    "batch_size": 8,
+    "max_steps": 4,
+    "dtype": "float32",
+    "device": "cpu",
+    "eval_every": 2,
+}
 
 
 @pytest.fixture
@@ -44,7 +52,7 @@ def test_a_checkpoint_gets_simcse_s_head_and_teaches(
     tmp_path: Path, plain: Path, triplets: Path, sentences: list[str]
 ) -> None:
     work, dev = WorkDirectory(tmp_path / "work"), write_dev(tmp_path / "dev.tsv", sentences[:40])
-    asked = Params(str(plain), (str(triplets),), numbers=SHORT, dev=dev)
+    asked = Params(model=str(plain), triplets=(str(triplets),), **SHORT, dev=dev)
     teacher = train_teacher.run(asked, work)
     assert teacher.reference == "teachers/plain-simcse"
     saved = load_encoder(resolve(str(teacher.path / "model")))
@@ -53,15 +61,15 @@ def test_a_checkpoint_gets_simcse_s_head_and_teaches(
     assert teacher.facts["dev_of_saved_model"] == teacher.facts["dev"]
     assert not (teacher.path / "state").exists()
     assert find_model(work, "plain-simcse").reference == "teachers/plain-simcse"
-    augment.run(augment.Params((str(triplets),), wordnet=0, back_translate=0), work)
-    vectors = teacher_embed.run(teacher_embed.Params("plain-simcse", dtype="float32"), work)
+    augment.run(augment.Params(inputs=(str(triplets),), wordnet=0, back_translate=0), work)
+    vectors = teacher_embed.run(teacher_embed.Params(teacher="plain-simcse", dtype="float32"), work)
     assert vectors.parameters["teacher"] == str((teacher.path / "model").resolve())
     assert train_teacher.run(asked, work).digest == teacher.digest  # fresh, skipped
 
 
 def test_a_sentence_transformers_folder_keeps_its_pooling(tmp_path: Path, tiny_model: Path, triplets: Path) -> None:
     teacher = train_teacher.run(
-        Params(str(tiny_model), (str(triplets),), numbers=SHORT), WorkDirectory(tmp_path / "work")
+        Params(model=str(tiny_model), triplets=(str(triplets),), **SHORT), WorkDirectory(tmp_path / "work")
     )
     saved = load_encoder(resolve(str(teacher.path / "model")))
     assert teacher.facts["pooling"] == "mean"
@@ -71,10 +79,10 @@ def test_a_sentence_transformers_folder_keeps_its_pooling(tmp_path: Path, tiny_m
 
 @pytest.mark.parametrize(("hidden", "lr"), [(0, 5e-5), (768, 5e-5), (1024, 1e-5)])
 def test_a_teacher_is_trained_with_the_numbers_of_simcse_s_paper(hidden: int, lr: float) -> None:
-    found = Params("x", ("y",)).settings(hidden)
+    found = Params(model="x", triplets=("y",)).settings(hidden)
     assert (found.lr, found.batch_size, found.epochs, found.max_length) == (lr, 512, 3, 32)
     assert (found.schedule, found.warmup_steps, found.clip, found.eval_every) == ("linear", 0, 1.0, 125)
-    asked = Params("x", ("y",), numbers=Overrides(lr=2e-5, batch_size=64)).settings(hidden)
+    asked = Params(model="x", triplets=("y",), lr=2e-5, batch_size=64).settings(hidden)
     assert (asked.lr, asked.batch_size, asked.epochs) == (2e-5, 64, 3)
 
 
@@ -84,7 +92,7 @@ def test_a_wide_model_is_trained_more_slowly(tmp_path: Path, triplets: Path) -> 
     for width in (32, 1024):
         model = make_tiny_model(tmp_path / str(width), layers=1, width=width)
         teacher = train_teacher.run(
-            Params(str(model), (str(triplets),), numbers=numbers), WorkDirectory(tmp_path / f"work-{width}")
+            Params(model=str(model), triplets=(str(triplets),), **numbers), WorkDirectory(tmp_path / f"work-{width}")
         )
         found[width] = (teacher.parameters["lr"], teacher.facts["recipe"]["lr"]["value"])
     assert found == {32: (5e-5, 5e-5), 1024: (1e-5, 1e-5)}
@@ -94,27 +102,31 @@ def test_sentences_without_labels_are_no_triplets(tmp_path: Path, tiny_model: Pa
     path = tmp_path / "plain.txt"
     path.write_text("\n".join(sentences[:20]), encoding="utf-8")
     with pytest.raises(InputError, match="no triplets"):
-        train_teacher.run(Params(str(tiny_model), (str(path),), numbers=SHORT), WorkDirectory(tmp_path / "work"))
+        train_teacher.run(
+            Params(model=str(tiny_model), triplets=(str(path),), **SHORT), WorkDirectory(tmp_path / "work")
+        )
 
 
 def test_all_faults_at_once(tmp_path: Path) -> None:
-    asked = Params("x", (), pooling="max", numbers=replace(SHORT, lr=0.0), options=("keep=1",))
+    asked = Params(model="x", triplets=(), pooling="max", numbers=replace(SHORT, lr=0.0), options=("keep=1",))
     with pytest.raises(UsageError, match=r"4 faults[\s\S]*lr[\s\S]*keep[\s\S]*pooling[\s\S]*triplets"):
         train_teacher.run(asked, WorkDirectory(tmp_path / "work"))
     with pytest.raises(UsageError, match="keep"):
-        train_teacher.run(Params("x", ("y",), options=("keep=1",)), WorkDirectory(tmp_path / "work"))
+        train_teacher.run(Params(model="x", triplets=("y",), options=("keep=1",)), WorkDirectory(tmp_path / "work"))
 
 
 def test_a_dense_layer_that_was_there_is_not_called_new(tmp_path: Path, tiny_model: Path, triplets: Path) -> None:
     work = WorkDirectory(tmp_path / "work")
-    first = train_teacher.run(Params(str(tiny_model), (str(triplets),), numbers=SHORT, options=("dim=8",)), work)
-    asked = Params(str(first.path / "model"), (str(triplets),), numbers=SHORT, name="second")
+    first = train_teacher.run(
+        Params(model=str(tiny_model), triplets=(str(triplets),), **SHORT, options=("dim=8",)), work
+    )
+    asked = Params(model=str(first.path / "model"), triplets=(str(triplets),), **SHORT, name="second")
     second = train_teacher.run(asked, work)
     assert second.facts["dimension"] == 8
     assert second.facts["pooling"] == "mean"
 
 
 def test_a_start_from_principal_axes_is_for_finetune(tmp_path: Path, tiny_model: Path, triplets: Path) -> None:
-    asked = Params(str(tiny_model), (str(triplets),), numbers=SHORT, options=("dim=8", "dim_start=pca"))
+    asked = Params(model=str(tiny_model), triplets=(str(triplets),), **SHORT, options=("dim=8", "dim_start=pca"))
     with pytest.raises(UsageError, match="for finetune"):
         train_teacher.run(asked, WorkDirectory(tmp_path / "work"))

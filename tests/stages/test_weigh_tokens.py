@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -24,7 +25,6 @@ from sentcompress.models.vocabulary import count_tokens
 from sentcompress.stages import average, distill, export
 from sentcompress.stages.weigh_tokens import Params, run
 from sentcompress.store import WorkDirectory
-from sentcompress.training.settings import Overrides
 
 SENTENCES = [*make_sentences(150), *(f"the {word} . the , the" for word in ("dog", "cat", "man"))]
 
@@ -41,7 +41,7 @@ def work(tmp_path: Path) -> WorkDirectory:
 
 
 def test_the_model_with_the_weights_of_the_formula(work: WorkDirectory, tiny_model: Path) -> None:
-    artifact = run(Params(str(tiny_model), smoothing=0.05, punctuation=0.2), work)
+    artifact = run(Params(model=str(tiny_model), smoothing=0.05, punctuation=0.2), work)
     assert artifact.reference == f"students/{tiny_model.name}-weighed"
     plain, saved = loaded(tiny_model), loaded(artifact.path / "model")
     expected = sif_weights(plain.tokenizer, count_tokens(plain, [SENTENCES]), 0.05, 0.2)
@@ -57,21 +57,21 @@ def test_the_model_with_the_weights_of_the_formula(work: WorkDirectory, tiny_mod
 
 
 def test_the_same_again_is_fresh_and_other_numbers_are_not(work: WorkDirectory, tiny_model: Path) -> None:
-    first = run(Params(str(tiny_model), name="w"), work)
-    assert run(Params(str(tiny_model), name="w"), work).digest == first.digest
-    assert run(Params(str(tiny_model), name="w", smoothing=0.5), work).digest != first.digest
+    first = run(Params(model=str(tiny_model), name="w"), work)
+    assert run(Params(model=str(tiny_model), name="w"), work).digest == first.digest
+    assert run(Params(model=str(tiny_model), name="w", smoothing=0.5), work).digest != first.digest
 
 
 def test_what_cannot_be_weighed_is_refused(work: WorkDirectory, tiny_model: Path, tmp_path: Path) -> None:
-    run(Params(str(tiny_model), name="w"), work)
+    run(Params(model=str(tiny_model), name="w"), work)
     with pytest.raises(InputError, match="w has token weights already"):
-        run(Params("w", name="twice"), work)
+        run(Params(model="w", name="twice"), work)
     plain = loaded(tiny_model)
     save_encoder(Encoder(plain.transformer, plain.tokenizer, pooling=("cls",), text=plain.text), tmp_path / "first")
     with pytest.raises(InputError, match="does not pool by the mean"):
-        run(Params(str(tmp_path / "first")), work)
+        run(Params(model=str(tmp_path / "first")), work)
     with pytest.raises(MissingArtifactError, match="sentences"):
-        run(Params(str(tiny_model)), WorkDirectory(tmp_path / "empty"))
+        run(Params(model=str(tiny_model)), WorkDirectory(tmp_path / "empty"))
     assert work.names("students") == ["w"]
 
 
@@ -79,15 +79,15 @@ def test_a_table_of_unknown_words_is_refused(tmp_path: Path, tiny_model: Path) -
     work = WorkDirectory(tmp_path / "work")
     add_sentences(work, [["qwertz uiop", "asdfgh"]])
     with pytest.raises(InputError, match="sentences/main has no token that"):
-        run(Params(str(tiny_model)), work)
+        run(Params(model=str(tiny_model)), work)
 
 
 def test_a_prompt_is_not_counted(work: WorkDirectory, tiny_model: Path, tmp_path: Path) -> None:
     encoder = loaded(tiny_model)
     encoder.text = replace(encoder.text, prompt="guitar ")
     save_encoder(encoder, tmp_path / "prompted")
-    found = loaded(run(Params(str(tmp_path / "prompted")), work).path / "model")
-    expected = loaded(run(Params(str(tiny_model)), work).path / "model")
+    found = loaded(run(Params(model=str(tmp_path / "prompted")), work).path / "model")
+    expected = loaded(run(Params(model=str(tiny_model)), work).path / "model")
     assert found.text.prompt == "guitar "
     assert found.token_weights is not None
     assert expected.token_weights is not None
@@ -96,21 +96,21 @@ def test_a_prompt_is_not_counted(work: WorkDirectory, tiny_model: Path, tmp_path
 
 def test_counting_is_not_training(work: WorkDirectory, tiny_model: Path) -> None:
     """Sentences that a model's tokens were counted in are as good as unseen."""
-    weighed = run(Params(str(tiny_model)), work)
+    weighed = run(Params(model=str(tiny_model)), work)
     assert students_of(work, weighed.reference, weighed.digest, work.get("sentences")) == []
 
 
 def test_weighed_models_are_averaged_with_their_like_alone(work: WorkDirectory, tiny_model: Path) -> None:
-    one = run(Params(str(tiny_model), name="one", smoothing=0.01), work)
-    run(Params(str(tiny_model), name="other", smoothing=0.5), work)
-    made = average.run(average.Params(("one", "other"), (2.0, -1.0)), work)
+    one = run(Params(model=str(tiny_model), name="one", smoothing=0.01), work)
+    run(Params(model=str(tiny_model), name="other", smoothing=0.5), work)
+    made = average.run(average.Params(inputs=("one", "other"), weights=(2.0, -1.0)), work)
     found = loaded(made.path / "model").token_weights
     assert found is not None
     assert float(found.min()) == pytest.approx(LEAST)
     assert made.facts["weights_cosine"] == pytest.approx(1)  # of what is trained
     assert loaded(one.path / "model").count_parameters() == made.facts["parameters"]
     with pytest.raises(InputError, match=r"one and .* differ in their weights of tokens"):
-        average.run(average.Params(("one", str(tiny_model))), work)
+        average.run(average.Params(inputs=("one", str(tiny_model))), work)
 
 
 def test_all_faults_are_told_at_once(work: WorkDirectory) -> None:
@@ -126,15 +126,17 @@ def test_a_weighed_teacher_teaches_and_its_student_is_exported(tmp_path: Path) -
     """A student that was cut from it has its weights, through training, saving and export."""
     model = make_tiny_model(tmp_path / "tiny")
     texts = make_sentences(150)
-    weighed = run(Params(str(model), name="w"), make_work(tmp_path / "first", model, texts))
+    weighed = run(Params(model=str(model), name="w"), make_work(tmp_path / "first", model, texts))
     work = make_work(tmp_path / "work", weighed.path / "model", texts)
-    overrides = Overrides(epochs=1, batch_size=16)
-    trained = distill.run(distill.Params("simtde", "teacher:1", numbers=overrides, options=("states=0.1",)), work)
+    overrides: dict[str, Any] = {"epochs": 1, "batch_size": 16}
+    trained = distill.run(
+        distill.Params(method="simtde", student="teacher:1", **overrides, options=("states=0.1",)), work
+    )
     student, teacher = loaded(trained.path / "model"), loaded(weighed.path / "model")
     assert student.token_weights is not None
     assert teacher.token_weights is not None
     np.testing.assert_array_equal(student.token_weights.detach(), teacher.token_weights.detach())
-    made = export.run(export.Params(trained.name, onnx=True), work)
+    made = export.run(export.Params(model=trained.name, onnx=True), work)
     assert made.facts["checked"]["folder"]["min_cosine"] > 0.9999
     assert made.facts["checked"]["float32"]["min_cosine"] > 0.9999
     assert "mean, weighted by token" in (made.path / "README.md").read_text()

@@ -74,7 +74,7 @@ def work(tmp_path: Path, sentences: list[str]) -> WorkDirectory:
 
 
 def whiten(work: WorkDirectory, model: Path | str, **params: Any) -> tuple[Artifact, Encoder]:
-    artifact = run(Params(str(model), **params), work)
+    artifact = run(Params(model=str(model), **params), work)
     return artifact, loaded(artifact.path / "model")
 
 

@@ -17,7 +17,6 @@ from sentcompress.stages import distill
 from sentcompress.training import deploy
 from sentcompress.training.dev import StsDev, Vectors, encode_tokens
 from sentcompress.training.loop import Training
-from sentcompress.training.settings import Overrides
 
 
 def test_weights_that_are_not_those_chosen_are_not_saved(
@@ -26,14 +25,22 @@ def test_weights_that_are_not_those_chosen_are_not_saved(
     """As if the best checkpoint had not been put back: a rate that ruins the student, and the ruin is left in place."""
     texts = make_sentences(200)
     work, dev = make_work(tmp_path / "work", tiny_model, texts), write_dev(tmp_path / "dev.tsv", texts[:40])
-    numbers = Overrides(lr=1.0, epochs=1, batch_size=16, max_steps=6, eval_every=2, dtype="float32", device="cpu")
-    asked = distill.Params("mse", "teacher:2", dev=dev, numbers=numbers)
+    numbers: dict[str, Any] = {
+        "lr": 1.0,
+        "epochs": 1,
+        "batch_size": 16,
+        "max_steps": 6,
+        "eval_every": 2,
+        "dtype": "float32",
+        "device": "cpu",
+    }
+    asked = distill.Params(method="mse", student="teacher:2", dev=dev, **numbers)
     kept = distill.run(asked, work)
     assert kept.facts["best_step"] < kept.facts["steps"]
     assert kept.facts["dev_of_saved_model"] == kept.facts["dev"]
     monkeypatch.setattr(Training, "restore_best", lambda self: self.encoder.eval() and self.method.eval())
     with pytest.raises(TrainingError, match="the weights chosen by a dev score of"):
-        distill.run(distill.Params("mse", "teacher:2", dev=dev, numbers=numbers, name="ruin"), work)
+        distill.run(distill.Params(method="mse", student="teacher:2", dev=dev, **numbers, name="ruin"), work)
     assert "ruin" not in work.names("students")
 
 
@@ -43,7 +50,7 @@ def test_a_saved_student_that_scores_otherwise_is_not_kept(
     """As if a layer had been left out of the folder."""
     texts = make_sentences(200)
     work, dev = make_work(tmp_path / "work", tiny_model, texts), write_dev(tmp_path / "dev.tsv", texts[:40])
-    numbers = Overrides(epochs=1, batch_size=16, max_steps=2, dtype="float32", device="cpu")
+    numbers: dict[str, Any] = {"epochs": 1, "batch_size": 16, "max_steps": 2, "dtype": "float32", "device": "cpu"}
     honest = deploy.read_back
 
     def read_back(folder: Path, *, trust_remote_code: bool) -> Encoder:
@@ -54,7 +61,7 @@ def test_a_saved_student_that_scores_otherwise_is_not_kept(
 
     monkeypatch.setattr(deploy, "read_back", read_back)
     with pytest.raises(TrainingError, match=r"the saved student scores .* where the trained one scored"):
-        distill.run(distill.Params("mse", "teacher:2", dev=dev, numbers=numbers), work)
+        distill.run(distill.Params(method="mse", student="teacher:2", dev=dev, **numbers), work)
     assert not work.names("students")
 
 
@@ -64,7 +71,7 @@ def test_a_saved_student_that_gives_no_numbers_is_not_kept(
     """Though its dev score is no worse than that of the start: both are the lowest."""
     texts = make_sentences(200)
     work, dev = make_work(tmp_path / "work", tiny_model, texts), write_dev(tmp_path / "dev.tsv", texts[:40])
-    numbers = Overrides(epochs=1, batch_size=16, max_steps=2, dtype="float32", device="cpu")
+    numbers: dict[str, Any] = {"epochs": 1, "batch_size": 16, "max_steps": 2, "dtype": "float32", "device": "cpu"}
     honest = deploy.read_back
 
     def read_back(*args: Any, **kwargs: Any) -> Encoder:
@@ -76,7 +83,7 @@ def test_a_saved_student_that_gives_no_numbers_is_not_kept(
     monkeypatch.setattr(deploy, "read_back", read_back)
     monkeypatch.setattr(StsDev, "score", seeing_all)
     with pytest.raises(TrainingError, match="returns vectors with NaN or infinity"):
-        distill.run(distill.Params("mse", "teacher:2", dev=dev, numbers=numbers), work)
+        distill.run(distill.Params(method="mse", student="teacher:2", dev=dev, **numbers), work)
     assert not work.names("students")
 
 
@@ -90,8 +97,8 @@ def test_a_start_with_nan_in_its_weights_is_not_trained(tmp_path: Path, tiny_mod
     texts = make_sentences(200)
     work = make_work(tmp_path / "work", tiny_model, texts)
     broken = break_weights(shutil.copytree(tiny_model, tmp_path / "broken"), token="guitar")
-    numbers = Overrides(epochs=1, batch_size=16, max_steps=2, dtype="float32", device="cpu")
+    numbers: dict[str, Any] = {"epochs": 1, "batch_size": 16, "max_steps": 2, "dtype": "float32", "device": "cpu"}
     with pytest.raises(SentcompressError) as raised:
-        distill.run(distill.Params("mse", str(broken), numbers=numbers), work)
+        distill.run(distill.Params(method="mse", student=str(broken), **numbers), work)
     assert not isinstance(raised.value, TrainingError)
     assert not work.names("students")

@@ -8,11 +8,12 @@ import pytest
 import torch
 from torch import Tensor
 
+from sentcompress.commands.shared import Training
 from sentcompress.methods.hpd import HPD
 from sentcompress.training.health import SAMPLE, Health, Watch, diagnose
-from sentcompress.training.settings import Overrides, Settings
+from sentcompress.training.settings import Settings
 
-SETTINGS = Settings.of(HPD.recipe, Overrides())
+SETTINGS = Settings.of(HPD.recipe, Training())
 IDS = torch.arange(300).view(100, 3)
 
 

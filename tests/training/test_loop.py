@@ -14,6 +14,7 @@ import torch
 from tiny_models import tiny_transformer
 from torch import Tensor
 
+from sentcompress.commands.shared import Training as Hyperparameters
 from sentcompress.errors import SentcompressError, TrainingError
 from sentcompress.methods.base import Method, Shapes
 from sentcompress.methods.ckd import CKD
@@ -30,7 +31,7 @@ from sentcompress.training.batches import Batch
 from sentcompress.training.checkpoint import Checkpoints
 from sentcompress.training.dev import LOWEST
 from sentcompress.training.loop import Training
-from sentcompress.training.settings import Overrides, Settings
+from sentcompress.training.settings import Settings
 from sentcompress.training.views import DistillationViews, TeacherInLoop, TripletViews
 
 CPU = torch.device("cpu")
@@ -106,7 +107,7 @@ def make_training(
 ) -> Training:
     """A run over these batches: in float32, all steps with one learning rate, without dropout."""
     plain = {"lr": 1e-2, "epochs": 1, "schedule": "constant", "warmup_steps": 0, "clip": 0.0, "dropout": 0.0}
-    settings = Settings.of(method.recipe, Overrides(**{**plain, "dtype": "float32", "eval_every": 1, **numbers}))
+    settings = Settings.of(method.recipe, Hyperparameters(**{**plain, "dtype": "float32", "eval_every": 1, **numbers}))
     encoder = make_encoder() if encoder is None else encoder
     if "triplets" in method.needs:
         views, collate = TripletViews(encoder, method.needs), triplets

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import pytest
 
+from sentcompress.commands.shared import Training
 from sentcompress.methods import method_class
 from sentcompress.training.schedule import factor, warmup_steps
-from sentcompress.training.settings import Overrides, Settings
+from sentcompress.training.settings import Settings
 
 
 def settings(method: str = "hpd", **asked: object) -> Settings:
-    return Settings.of(method_class(method).recipe, Overrides(**asked))  # type: ignore[arg-type]
+    return Settings.of(method_class(method).recipe, Training(**asked))  # type: ignore[arg-type]
 
 
 def curve(kind: str, total: int = 10, warmup: int = 2) -> list[float]:

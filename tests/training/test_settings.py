@@ -3,20 +3,22 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
 from distilling import make_work
 
+from sentcompress.commands.shared import Training
 from sentcompress.methods import method_class
 from sentcompress.stages import distill
-from sentcompress.training.settings import Overrides, Settings
+from sentcompress.training.settings import Settings
 from sentcompress.training.token_cache import TokenCache
 from sentcompress.training.triplets import TripletData
 
 
 def settings(**numbers: int) -> Settings:
-    return Settings.of(method_class("ckd").recipe, Overrides(**numbers))  # type: ignore[arg-type]
+    return Settings.of(method_class("ckd").recipe, Training(**numbers))  # type: ignore[arg-type]
 
 
 def test_a_batch_of_negatives_is_cut_only_where_that_is_asked_for() -> None:
@@ -50,8 +52,8 @@ def test_long_sentences_cost_a_contrastive_method_no_negatives(
     """Sentences of 24 tokens in batches of 10, where 12 tokens a row would leave 5 rows a batch."""
     work = make_work(tmp_path / "work", tiny_model, [f"a man {'plays ' * 20}{n % 7}" for n in range(22)])
     monkeypatch.setattr("sentcompress.training.settings.TOKENS_A_ROW", 12)
-    numbers = Overrides(batch_size=10, epochs=1, max_length=30, dtype="float32", device="cpu")
-    student = distill.run(distill.Params(method, "teacher:1", numbers=numbers), work)
+    numbers: dict[str, Any] = {"batch_size": 10, "epochs": 1, "max_length": 30, "dtype": "float32", "device": "cpu"}
+    student = distill.run(distill.Params(method=method, student="teacher:1", **numbers), work)
     rows = student.facts["training_rows"]
     assert student.facts["sentences_seen"] == rows
     assert student.facts["steps"] == -(-rows // (10 if whole else 5))

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import re
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -20,7 +21,6 @@ from sentcompress.models.sources import resolve
 from sentcompress.progress import SilentReporter
 from sentcompress.stages import augment, distill, teacher_embed
 from sentcompress.store import WorkDirectory
-from sentcompress.training.settings import Overrides
 from sentcompress.training.teacher_views import supply
 
 
@@ -38,8 +38,8 @@ def prepare(folder: Path, teacher: Path, sentences: list[str], genres: list[str]
     file, work = folder / "told.jsonl", WorkDirectory(folder / "work")
     rows = [{"text": text, "genre": genres[number % len(genres)]} for number, text in enumerate(sentences)]
     file.write_text("".join(json.dumps(row) + "\n" for row in rows), encoding="utf-8")
-    augment.run(augment.Params((str(file),), wordnet=0, back_translate=0, domain="genre"), work)
-    teacher_embed.run(teacher_embed.Params(str(teacher), dtype="float32"), work)
+    augment.run(augment.Params(inputs=(str(file),), wordnet=0, back_translate=0, domain="genre"), work)
+    teacher_embed.run(teacher_embed.Params(teacher=str(teacher), dtype="float32"), work)
     return work
 
 
@@ -69,8 +69,8 @@ def test_one_domain_alone_is_told(
     tmp_path: Path, tiny_model: Path, sentences: list[str], genres: list[str], warned: bool
 ) -> None:
     work, listener = prepare(tmp_path, tiny_model, sentences[:50], genres), Listener()
-    numbers = Overrides(max_steps=1, batch_size=8, dtype="float32", device="cpu")
-    distill.run(distill.Params("metakd", "teacher:1", numbers=numbers), work, listener)
+    numbers: dict[str, Any] = {"max_steps": 1, "batch_size": 8, "dtype": "float32", "device": "cpu"}
+    distill.run(distill.Params(method="metakd", student="teacher:1", **numbers), work, listener)
     assert any("one domain only" in message for message in listener.warnings) == warned
 
 
@@ -78,13 +78,13 @@ def test_the_command_that_pkd_asks_for_is_the_one_it_needs(tmp_path: Path, sente
     """Copied from the hint, it caches layers that the student has as many of."""
     teacher = make_tiny_model(tmp_path / "teacher", layers=6)
     work = make_work(tmp_path / "work", teacher, sentences[:40])
-    numbers = Overrides(max_steps=1, batch_size=8, dtype="float32", device="cpu")
-    asked = distill.Params("pkd", "teacher:2", numbers=numbers)
+    numbers: dict[str, Any] = {"max_steps": 1, "batch_size": 8, "dtype": "float32", "device": "cpu"}
+    asked = distill.Params(method="pkd", student="teacher:2", **numbers)
     with pytest.raises(MissingArtifactError) as caught:
         distill.run(asked, work)
     found = re.search(r"teacher-embed --layers ([0-9,]+) --sentences (\S+) --name (\S+) ", str(caught.value.hint))
     assert found is not None
     assert found.groups() == ("3,6", "main", "main")
     layers = tuple(map(int, found[1].split(",")))
-    teacher_embed.run(teacher_embed.Params(str(teacher), dtype="float32", layers=layers), work)
+    teacher_embed.run(teacher_embed.Params(teacher=str(teacher), dtype="float32", layers=layers), work)
     assert distill.run(asked, work).facts["steps"] == 1

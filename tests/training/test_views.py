@@ -269,7 +269,9 @@ def test_what_is_supplied_belongs_to_the_sentences(tmp_path: Path) -> None:
     texts = make_sentences(30)
     folder = make_tiny_model(tmp_path / "teacher", layers=4)
     work = make_work(tmp_path / "work", folder, texts)
-    vectors = teacher_embed.run(teacher_embed.Params(str(folder), dtype="float32", layers=(1, 3), name="two"), work)
+    vectors = teacher_embed.run(
+        teacher_embed.Params(teacher=str(folder), dtype="float32", layers=(1, 3), name="two"), work
+    )
     teacher = load_encoder(resolve(str(folder))).eval()
     student = load_encoder(resolve(str(make_tiny_model(tmp_path / "student", layers=4, seed=3)))).eval()
     trim_vocabulary(student, 50, count_tokens(student, [texts]), "student")

@@ -1,0 +1,137 @@
+"""From the declaration of a command to its line: typer's view of its options, the run, and the output."""
+
+from __future__ import annotations
+
+import importlib
+import importlib.util
+import inspect
+from collections.abc import Callable, Mapping
+from dataclasses import MISSING, dataclass
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from sentcompress.commands import Command
+from sentcompress.commands.options import Key, Options, checked, keys_of
+from sentcompress.errors import UsageError
+from sentcompress.store import Artifact, WorkDirectory
+
+METAVARS = {int: "INTEGER", float: "FLOAT", Path: "PATH", str: "TEXT"}
+# Options of every command, besides its own.
+WORK = Annotated[str, typer.Option("--work", envvar="SENTCOMPRESS_WORK", metavar="PATH", help="The work directory.")]
+JSON = Annotated[bool, typer.Option("--json", help="Print one JSON document on standard output, nothing else there.")]
+QUIET = Annotated[bool, typer.Option("--quiet", "-q", help="No progress and no messages; warnings and errors stay.")]
+COMMON = {"work": (WORK, "work"), "as_json": (JSON, False), "quiet": (QUIET, False)}
+
+
+@dataclass(frozen=True)
+class Call:
+    """One call of a command: its options, and the work directory as it was named."""
+
+    params: Any
+    work: Path
+
+
+def function_of(command: Command) -> Callable[..., None]:
+    """The function that typer makes the command from; its signature is that of the options."""
+
+    def run(**values: Any) -> None:
+        common = {name: values.pop(name) for name in COMMON}
+        execute(command, values, **common)
+
+    keys = {key.field: key for key in keys_of(command.params).values()}
+    signature = {field: (_annotation(key), _default(key)) for field, key in keys.items()} | COMMON
+    run.__doc__ = command.summary
+    run.__annotations__ = {name: annotation for name, (annotation, _) in signature.items()}
+    run.__signature__ = inspect.Signature(  # type: ignore[attr-defined]
+        [
+            inspect.Parameter(name, inspect.Parameter.KEYWORD_ONLY, default=default, annotation=annotation)
+            for name, (annotation, default) in signature.items()
+        ]
+    )
+    return run
+
+
+def _annotation(key: Key) -> Any:
+    """Numbers and paths are read as text, so that `checked` reports every fault at once, and in our words."""
+    opt, kind = key.opt, key.types[0]
+    several = key.item is not None and not opt.commas
+    hint: Any = (bool if key.default is not None else bool | None) if kind is bool else str | None
+    hint = list[str] | None if several else hint
+    shown: dict[str, Any] = {"help": opt.help, "metavar": opt.metavar or METAVARS.get(key.item or kind)}
+    if opt.positional:
+        metavar = opt.metavar or f"[{key.name.upper()}]"
+        return Annotated[hint, typer.Argument(help=opt.help, metavar=metavar, show_default=False)]
+    if kind is bool:
+        flag = f"--{key.name}/--no-{key.name}" if key.default else f"--{key.name}"
+        return Annotated[hint, typer.Option(flag, help=opt.help)]
+    names = [f"--{key.name}", *([f"-{opt.short}"] if opt.short else [])]
+    return Annotated[hint, typer.Option(*names, **shown, show_default=_shown_default(key))]
+
+
+def _shown_default(key: Key) -> Any:
+    if key.default is MISSING:
+        return "required"
+    return (key.opt.default or False) if key.default in (None, ()) else True
+
+
+def _default(key: Key) -> Any:
+    """As text, as it would be typed; None stands for what is not given."""
+    if key.default is MISSING or key.default in (None, ()):
+        return None
+    if key.types[0] is bool:
+        return key.default
+    return ",".join(map(str, key.default)) if isinstance(key.default, tuple) else str(key.default)
+
+
+def execute(command: Command, values: dict[str, Any], *, work: str, as_json: bool, quiet: bool) -> None:
+    """Run a command and print its result.
+
+    Args:
+        values: the options by field, as typer read them; None and empty lists are not given.
+    """
+    if not work:
+        raise UsageError(f"{command.name}: --work must not be empty", "name a folder, or leave --work out")
+    call = Call(options_of(command, values), Path(work))
+    from sentcompress.cli import render
+
+    stage = importlib.import_module(f"sentcompress.stages.{_module(command)}")
+    with render.reporting(quiet) as reporter:
+        outcome = stage.run(call.params, WorkDirectory(call.work), reporter)
+    view = _view(command)
+    if as_json:
+        document = getattr(view, "document", None)
+        render.print_json(document(outcome, call) if document else render.document_of(outcome))
+    else:
+        next_command = view.show(outcome, call)
+        if isinstance(outcome, Artifact) and not quiet:
+            render.finished(outcome, next_command)
+    if failure := getattr(view, "failure", lambda *_: None)(outcome, call):
+        raise failure
+
+
+def options_of(command: Command, values: Mapping[str, Any]) -> Any:
+    """The Params of a command from what typer read, by field.
+
+    Raises:
+        UsageError: that lists every fault.
+    """
+    names = {key.field: key.name for key in keys_of(command.params).values()}
+    given = {names[field]: value for field, value in values.items() if field in names and value not in (None, [], ())}
+    return checked(command.params, given)
+
+
+def _module(command: Command) -> str:
+    return command.name.replace("-", "_")
+
+
+def _view(command: Command) -> Any:
+    """The module that shows the command's result: its own, or the one for evaluations."""
+    own = f"sentcompress.cli.{_module(command)}"
+    return importlib.import_module(own if importlib.util.find_spec(own) else "sentcompress.cli.evaluation")
+
+
+def params_of(words: list[str], commands: dict[str, Command]) -> type[Options] | None:
+    """The options of the command that a line names."""
+    return next((commands[word].params for word in words if word in commands), None)

@@ -1,0 +1,72 @@
+"""The options of `sentcompress bench`."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Annotated, ClassVar
+
+from sentcompress.commands import Command
+from sentcompress.commands.options import MODEL, Opt
+from sentcompress.commands.shared import Hub, Model, Named, Seed, Sentences
+
+
+@dataclass(frozen=True, kw_only=True)
+class Params(Hub, Named):
+    """What to measure: `count` sentences in batches, and the first `single` of them one at a time."""
+
+    command: ClassVar[str] = "bench"
+
+    model: Model = None
+    compare: Annotated[
+        str | None,
+        Opt("Second model, named as for --model; none for no second model.", affects="input", names=MODEL),
+    ] = "teacher"
+    text: Annotated[
+        Path | None, Opt("Sentences, one per line.", affects="input", default="a sample of the sentence table")
+    ] = None
+    sentences: Sentences = None
+    count: Annotated[int, Opt("Sentences to encode in batches.", minimum=1)] = 1000
+    single: Annotated[int, Opt("Sentences to encode one at a time.", minimum=1)] = 100
+    rounds: Annotated[int, Opt("Timed rounds; their median is reported.", minimum=1)] = 3
+    runtimes: Annotated[
+        tuple[str, ...],
+        Opt(
+            "float32, bfloat16 (torch), onnx, onnx-int8, separated by commas.",
+            commas=True,
+            choices="sentcompress.measuring.runtimes:RUNTIMES",
+            default="all available",
+        ),
+    ] = ()
+    preset: Annotated[
+        str | None,
+        Opt(
+            "simtde: seconds per pass over the STS-B test pairs, one sentence at a time.",
+            choices=("simtde",),
+        ),
+    ] = None
+    sts: Annotated[
+        tuple[Path, ...],
+        Opt("For --preset simtde: the STS-B test file, or a folder with it.", affects="input"),
+    ] = ()
+    memory: Annotated[bool, Opt("Measure peak memory, each model in its own process.")] = True
+    seed: Seed = 0
+    device: Annotated[str, Opt("auto, cpu, cuda or mps.")] = "auto"
+
+    def faults(self) -> list[str]:
+        faults = []
+        if len(set(self.runtimes)) < len(self.runtimes):
+            faults.append("`runtimes` names one twice")
+        if self.preset and not self.sts:
+            faults.append("`preset` simtde encodes the pairs of STS-B; name its test file, or its folder, with `sts`")
+        if self.sts and not self.preset:
+            faults.append("`sts` is for `preset` simtde")
+        sources = [f"`{name}`" for name in ("text", "sentences", "preset") if getattr(self, name)]
+        if len(sources) > 1:
+            faults.append(f"{' and '.join(sources)} cannot be given together")
+        return faults
+
+
+COMMAND = Command(
+    Params, "Measure speed, size and memory of two models, alternating in one process.", makes="evaluations"
+)

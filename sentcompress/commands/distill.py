@@ -1,0 +1,123 @@
+"""The options of `sentcompress distill`."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Annotated, Any, ClassVar
+
+from sentcompress.commands import Command
+from sentcompress.commands.options import MODEL, Opt
+from sentcompress.commands.shared import Sentences, TeacherVectors, Training
+from sentcompress.errors import UsageError
+
+FOR_TEACHER_LAYERS = "With --student teacher:K:"
+STARTS = ("weights", "sentences")
+
+
+@dataclass(frozen=True, kw_only=True)
+class Params(Training):
+    """What to train, and on which vectors."""
+
+    command: ClassVar[str] = "distill"
+
+    method: Annotated[str, Opt("Training objective: see `sentcompress methods`.")] = "hpd"
+    student: Annotated[
+        str,
+        Opt(
+            "teacher:K (the teacher's last K layers), a preset (tinybert, tinybert-huawei, tinybert6, minilm, "
+            "bert-base), a student's name, a folder, or a hub name.",
+            names=MODEL,
+        ),
+    ] = "teacher:3"
+    dim: Annotated[
+        int | None, Opt("Use the projection pca-DIM.", minimum=1, affects="input", default="the only projection")
+    ] = None
+    token_dim: Annotated[
+        int | None,
+        Opt(f"{FOR_TEACHER_LAYERS} factorise the token table to this width (as SimTDE).", minimum=1),
+    ] = None
+    vocabulary: Annotated[
+        int | None, Opt(f"{FOR_TEACHER_LAYERS} keep the N most used tokens (WordPiece).", minimum=1)
+    ] = None
+    character_count: Annotated[
+        int, Opt("With --vocabulary: keep characters that occur this often; 0 keeps all.", minimum=0)
+    ] = 0
+    feed_forward: Annotated[
+        int | None, Opt(f"{FOR_TEACHER_LAYERS} keep N neurons of every feed-forward network.", minimum=1)
+    ] = None
+    passes: Annotated[
+        int, Opt("With --token-dim: reuse the layers N times (weight sharing, as in ALBERT).", minimum=1)
+    ] = 1
+    start: Annotated[
+        str,
+        Opt(
+            "Fit narrowed parts to the teacher's weights, or to its activations on sentences (weights, sentences).",
+            choices=STARTS,
+        ),
+    ] = "weights"
+    sentences: Sentences = None
+    teacher_vectors: TeacherVectors = None
+    projection: Annotated[
+        str | None, Opt("Projection.", affects="input", names="projections", default="the only one")
+    ] = None
+
+    def faults(self) -> list[str]:
+        from sentcompress.methods import METHODS, hint_for, method_class
+        from sentcompress.methods.recipe import parse_options
+
+        faults = []
+        if self.method not in METHODS:
+            faults.append(f"no method {self.method!r}; {hint_for(self.method, METHODS)}")
+        else:
+            method = method_class(self.method)
+            faults += parse_options(method.options, self.options)[1]
+            if "pca" not in method.needs:
+                given = [f"`{name}`" for name in ("dim", "projection") if getattr(self, name)]
+                faults += [f"{name} is for methods that learn a projection; {self.method} has none" for name in given]
+        if self.dim is not None and self.projection is not None:
+            faults.append("`dim` and `projection` both choose the projection; give one of them")
+        if self.dev is not None and not self.dev.is_file():
+            faults.append(f"`dev` {self.dev}: no such file")
+        return faults + self._faults_of_student()
+
+    def _faults_of_student(self) -> list[str]:
+        from sentcompress.models.students import layer_count
+
+        try:
+            layers = layer_count(self.student)
+        except UsageError as error:
+            return [error.message]
+        faults = []
+        narrowed = [name for name in ("token_dim", "vocabulary", "feed_forward") if getattr(self, name) is not None]
+        if layers is None:
+            names = narrowed + (["passes"] if self.passes > 1 else [])
+            faults += [f"`{name}` is for `student` teacher:K, not {self.student}" for name in names]
+        elif self.passes > 1 and self.token_dim is None:
+            faults.append("`passes` is for a factorised token table: give `token_dim`")
+        if self.character_count and self.vocabulary is None:
+            faults.append("`character_count` is for a smaller vocabulary: give `vocabulary`")
+        if self.start != "weights" and not {"token_dim", "feed_forward"} & set(narrowed):
+            faults.append(f"`start` {self.start} is for narrowed parts: `token_dim` or `feed_forward`")
+        return faults
+
+    def settings(self) -> Any:
+        """The method's hyperparameters with those that were asked for in their place: a `Settings`."""
+        from sentcompress.methods import method_class
+        from sentcompress.training.settings import Settings
+
+        return Settings.of(method_class(self.method).recipe, self)
+
+    def method_options(self) -> dict[str, Any]:
+        """All options of the method, with what `options` says."""
+        from sentcompress.methods import method_class
+        from sentcompress.methods.recipe import parse_options
+
+        return parse_options(method_class(self.method).options, self.options)[0]
+
+
+COMMAND = Command(
+    Params,
+    "Train a student on the teacher's cached vectors; an interrupted run resumes where it stopped.",
+    makes="students",
+    needs=("teacher-vectors",),
+)

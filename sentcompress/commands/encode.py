@@ -1,0 +1,43 @@
+"""The options of `sentcompress encode`."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Annotated, ClassVar
+
+from sentcompress.commands import Command
+from sentcompress.commands.options import Opt
+from sentcompress.commands.shared import DTYPES, STORES, Device, Hub, Model
+
+
+@dataclass(frozen=True, kw_only=True)
+class Params(Hub):
+    """What to encode, with which model, and where to write the vectors."""
+
+    command: ClassVar[str] = "encode"
+
+    lines: Annotated[
+        str,
+        Opt("Text, one sentence per line, also .gz or .zst; - is standard input.", positional=True, metavar="FILE"),
+    ]
+    output: Annotated[Path, Opt("The .npy file to write.", short="o")]
+    model: Model = None
+    store: Annotated[str, Opt("Number format of the vectors: float32 or float16.", choices=STORES)] = "float32"
+    dtype: Annotated[
+        str, Opt("auto, float32 or bfloat16; auto measures on a CPU and takes bfloat16 on CUDA.", choices=DTYPES)
+    ] = "auto"
+    device: Device = "auto"
+    batch_tokens: Annotated[
+        int | None, Opt("Most tokens in a batch.", minimum=1, affects="run", default="by device")
+    ] = None
+
+    def faults(self) -> list[str]:
+        if self.output.suffix not in ("", ".npy"):
+            return [f"`output` is written in NumPy's format: name it {self.output.with_suffix('.npy')}"]
+        if not self.output.absolute().parent.is_dir():
+            return [f"`output` {self.output}: there is no folder {self.output.parent}"]
+        return []
+
+
+COMMAND = Command(Params, "Encode lines of text with any model into one .npy file, one row per line.")

@@ -1,0 +1,44 @@
+"""The options of `sentcompress eval-fidelity`."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Annotated, ClassVar
+
+from sentcompress.commands import Command
+from sentcompress.commands.options import MODEL, Opt
+from sentcompress.commands.shared import Evaluation, Sentences
+
+
+@dataclass(frozen=True, kw_only=True)
+class Params(Evaluation):
+    """What to compare, and on which sentences."""
+
+    command: ClassVar[str] = "eval-fidelity"
+
+    text: Annotated[
+        tuple[Path, ...],
+        Opt(
+            "Sentences: a text, jsonl, csv, tsv or parquet file, or a folder of such files; can be repeated.",
+            affects="input",
+            default="held-out rows of the sentence table",
+        ),
+    ] = ()
+    sentences: Sentences = None
+    compare: Annotated[str | None, Opt("Reference model, named as for --model.", affects="input", names=MODEL)] = (
+        "teacher"
+    )
+    sample: Annotated[int, Opt("Most sentences to use, drawn with the seed.", minimum=3)] = 10_000
+    neighbours: Annotated[int, Opt("Nearest neighbours compared per sentence.", minimum=1)] = 10
+    pairwise: Annotated[int, Opt("Sentences of which all pairs are compared.", minimum=3)] = 1000
+    show: Annotated[int, Opt("Pairs of sentences shown on which the models disagree most.", minimum=0)] = 10
+
+    def faults(self) -> list[str]:
+        faults = ["`text` and `sentences` cannot both be given"] if self.text and self.sentences else []
+        return faults + (["`compare` names the reference model; it cannot be none"] if self.compare is None else [])
+
+
+COMMAND = Command(
+    Params, "Estimate, without labels, how much of its teacher's behaviour a model keeps.", makes="evaluations"
+)

@@ -1,0 +1,76 @@
+"""The options of `sentcompress eval-retrieval`."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Annotated, ClassVar
+
+from sentcompress.commands import Command
+from sentcompress.commands.options import MODEL, Opt
+from sentcompress.commands.shared import DTYPES, Compare, Device, Hub, Index, Model, Named, Seed
+
+# The smallest depth: metrics are cut off at 10.
+CUTOFF = 10
+
+
+@dataclass(frozen=True, kw_only=True)
+class Params(Index, Hub, Named):
+    """What to search, with which vectors, and with which indexes."""
+
+    command: ClassVar[str] = "eval-retrieval"
+
+    pairs: Annotated[
+        Path | None, Opt("Question pairs, csv or tsv: question1, question2, is_duplicate.", affects="input")
+    ] = None
+    collection: Annotated[
+        Path | None, Opt("Folder with corpus, queries and judgements: BEIR, MS MARCO.", affects="input")
+    ] = None
+    entities: Annotated[
+        Path | None, Opt("Entity pairs, a file or a folder of splits: query, entity, label.", affects="input")
+    ] = None
+    split: Annotated[str | None, Opt("Split of the data set.", default="test, else dev, else the only one")] = None
+    model: Model = None
+    documents: Annotated[
+        str | None, Opt("Another model for the documents only, e.g. teacher.", affects="input", names=MODEL)
+    ] = None
+    queries: Annotated[
+        str | None, Opt("Another model for the queries only, e.g. student.", affects="input", names=MODEL)
+    ] = None
+    compare: Compare = None
+    index: Annotated[
+        tuple[str, ...],
+        Opt(
+            "Kinds of index, separated by commas: flat, ivf, ivfpq, pq, hnsw, sq8, fp16, binary.",
+            commas=True,
+            choices="sentcompress.evaluation.index_plan:KINDS",
+        ),
+    ] = ("flat", "ivf")
+    depth: Annotated[
+        int | None,
+        Opt("Documents returned per search.", minimum=CUTOFF, default="1,000 for --collection, else 10"),
+    ] = None
+    threads: Annotated[int, Opt("FAISS threads; 0 for all.", minimum=0)] = 1
+    rounds: Annotated[int, Opt("Timed searches; their median is reported.", minimum=1)] = 5
+    seed: Seed = 0
+    device: Device = "auto"
+    dtype: Annotated[str, Opt("auto, float32 or bfloat16.", choices=DTYPES)] = "float32"
+
+    def faults(self) -> list[str]:
+        faults = []
+        if not self.index or len(set(self.index)) < len(self.index):
+            faults.append("`index` takes distinct kinds, separated by commas")
+        if sum(given is not None for given in (self.pairs, self.collection, self.entities)) != 1:
+            faults.append("give one of `pairs`, `collection` and `entities`")
+        if self.pairs is not None and self.split is not None:
+            faults.append("`split` is for `collection` and `entities`; a file of pairs has no splits")
+        if self.model is not None and self.documents is not None and self.queries is not None:
+            faults.append("`model` has no use beside both `documents` and `queries`")
+        return faults
+
+
+COMMAND = Command(
+    Params,
+    "Score a model on retrieval, with the search time, the size and the loss of each index.",
+    makes="evaluations",
+)

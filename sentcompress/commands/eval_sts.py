@@ -1,0 +1,44 @@
+"""The options of `sentcompress eval-sts`."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Annotated, ClassVar
+
+from sentcompress.commands import Command
+from sentcompress.commands.options import Opt
+from sentcompress.commands.shared import Evaluation
+
+
+@dataclass(frozen=True, kw_only=True)
+class Params(Evaluation):
+    """Which sets to score, and how."""
+
+    command: ClassVar[str] = "eval-sts"
+
+    sts: Annotated[
+        tuple[str, ...],
+        Opt(
+            "A file score<TAB>sentence1<TAB>sentence2, a folder of such files, SentEval's downstream folder, a hub "
+            "data set (mteb/sts13-sts), or mteb for all seven; can be repeated.",
+            affects="input",
+        ),
+    ]
+    aggregate: Annotated[
+        str,
+        Opt(
+            "How the subsets of a set become one score: all, mean or wmean.",
+            choices="sentcompress.evaluation.sts:AGGREGATES",
+        ),
+    ] = "all"
+    split: Annotated[str, Opt("test, dev or train.", choices=("test", "dev", "train"))] = "test"
+
+    def faults(self) -> list[str]:
+        return [] if self.sts else ["name a file or folder of graded pairs with `sts`"]
+
+
+COMMAND = Command(
+    Params,
+    "Score a model on semantic textual similarity: Spearman x 100 of its cosines and the gold scores.",
+    makes="evaluations",
+)

@@ -1,0 +1,36 @@
+"""The options of `sentcompress eval-transfer`."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Annotated, ClassVar
+
+from sentcompress.commands import Command
+from sentcompress.commands.options import Opt
+from sentcompress.commands.shared import Evaluation, Seed
+
+# SentEval's seed.
+SEED = 1111
+
+
+@dataclass(frozen=True, kw_only=True)
+class Params(Evaluation):
+    """Which tasks to score. Folds and seed are SentEval's by default."""
+
+    command: ClassVar[str] = "eval-transfer"
+
+    tasks: Annotated[
+        Path,
+        Opt("Folder with sub-folders such as MR, TREC or MRPC, or SentEval's downstream folder.", affects="input"),
+    ]
+    only: Annotated[tuple[str, ...], Opt("Tasks to score, separated by commas.", commas=True, default="all found")] = ()
+    folds: Annotated[int, Opt("Folds of every cross-validation.", minimum=2)] = 10
+    seed: Seed = SEED
+
+
+COMMAND = Command(
+    Params,
+    "Score a model's vectors as features: accuracy of logistic regression on classification tasks.",
+    makes="evaluations",
+)

@@ -1,0 +1,31 @@
+"""The options of `sentcompress fit-pca`."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Annotated, ClassVar
+
+from sentcompress.commands import Command
+from sentcompress.commands.options import Opt
+from sentcompress.commands.shared import Named, Seed, TeacherVectors
+
+
+@dataclass(frozen=True, kw_only=True)
+class Params(Named):
+    """What to fit. HPD draws 100,000 rows."""
+
+    command: ClassVar[str] = "fit-pca"
+
+    dim: Annotated[int, Opt("Dimensions to keep.", minimum=1)] = 128
+    sample: Annotated[int, Opt("Vectors to fit on, drawn at random.", minimum=2)] = 100_000
+    whiten: Annotated[bool, Opt("Also scale every dimension to variance one.")] = False
+    seed: Seed = 0
+    teacher_vectors: TeacherVectors = None
+
+
+COMMAND = Command(
+    Params,
+    "Fit a PCA to the teacher's vectors: the short vectors that a student learns to produce.",
+    makes="projections",
+    needs=("teacher-vectors",),
+)

@@ -1,0 +1,86 @@
+"""The options of `sentcompress mine-negatives`."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Annotated, ClassVar
+
+from sentcompress.commands import Command
+from sentcompress.commands.options import MODEL, Opt
+from sentcompress.commands.shared import DTYPES, Device, Hub, Index, Named, Seed, SkipBad
+
+
+@dataclass(frozen=True, kw_only=True)
+class Params(Index, Hub, Named):
+    """What to mine from, with which model, and which candidates become negatives."""
+
+    command: ClassVar[str] = "mine-negatives"
+
+    pairs: Annotated[
+        Path | None,
+        Opt(
+            "Queries and positives, csv, tsv, jsonl or parquet.",
+            affects="input",
+            default="the triplets of the work directory",
+        ),
+    ] = None
+    columns: Annotated[
+        tuple[str, ...], Opt("Twice: the columns of the query and of the positive in --pairs.", flag="column")
+    ] = ()
+    collection: Annotated[
+        Path | None, Opt("Folder with corpus, queries and judgements: BEIR, MS MARCO.", affects="input")
+    ] = None
+    split: Annotated[str | None, Opt("Split of the collection.", default="train")] = None
+    sentences: Annotated[
+        str | None,
+        Opt("Sentence table.", affects="input", names="sentences", default="the newest with triplets"),
+    ] = None
+    corpus: Annotated[
+        Path | None, Opt("More texts to search: a file of any format that augment reads.", affects="input")
+    ] = None
+    model: Annotated[
+        str,
+        Opt("Model that searches: teacher, student (the newest), or any model.", affects="input", names=MODEL),
+    ] = "teacher"
+    negatives: Annotated[int, Opt("Hard negatives per pair.", minimum=1)] = 8
+    skip: Annotated[int, Opt("Skip the top N candidates, which may be unlabelled positives.", minimum=0)] = 0
+    depth: Annotated[int, Opt("Candidates considered after those.", minimum=1)] = 100
+    max_score: Annotated[
+        float | None,
+        Opt("Drop candidates above this share of the positive's score; 0 for no limit.", above=0, maximum=1),
+    ] = 0.95
+    strategy: Annotated[
+        str, Opt("Choose at random among the remaining candidates, or the top.", choices=("random", "top"))
+    ] = "random"
+    similarity: Annotated[
+        str,
+        Opt("cosine, or dot for models trained with inner products.", choices=("cosine", "dot")),
+    ] = "cosine"
+    index: Annotated[
+        str,
+        Opt(
+            "flat (exact), or ivf, hnsw or another kind for a large corpus.",
+            choices="sentcompress.evaluation.index_plan:KINDS",
+        ),
+    ] = "flat"
+    skip_bad: SkipBad = False
+    seed: Seed = 0
+    device: Device = "auto"
+    dtype: Annotated[str, Opt("auto, float32 or bfloat16.", choices=DTYPES)] = "float32"
+
+    def faults(self) -> list[str]:
+        given = [f"`{name}`" for name in ("pairs", "collection", "sentences") if getattr(self, name) is not None]
+        faults = [f"{' and '.join(given)}: give one of them"] if len(given) > 1 else []
+        if self.columns and (self.pairs is None or len(self.columns) != 2):
+            faults.append("give `columns` twice, for the query and for the positive of `pairs`")
+        if self.split is not None and self.collection is None:
+            faults.append("`split` is for `collection`")
+        if self.depth < self.negatives:
+            faults.append(f"`depth` must be at least `negatives`, {self.negatives}, not {self.depth}")
+        return faults
+
+
+COMMAND = Command(
+    Params, "Mine hard negatives: texts that a model ranks near a query and that do not answer it.", makes="sentences"
+)

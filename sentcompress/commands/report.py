@@ -1,0 +1,34 @@
+"""The options of `sentcompress report`."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Annotated, ClassVar
+
+from sentcompress.commands import Command
+from sentcompress.commands.options import MODEL, Opt, Options
+
+
+@dataclass(frozen=True, kw_only=True)
+class Params(Options):
+    """What to report, and where to write the page."""
+
+    command: ClassVar[str] = "report"
+
+    model: Annotated[
+        str | None,
+        Opt("Student, or other measured model.", affects="input", names=MODEL, default="the newest measured student"),
+    ] = None
+    output: Annotated[
+        Path | None, Opt("The HTML page to write.", short="o", default="report/report.html in the work directory")
+    ] = None
+    markdown: Annotated[bool, Opt("Print the report as Markdown, for a README.", affects="run")] = False
+
+    def faults(self) -> list[str]:
+        if self.output is not None and self.output.suffix not in (".html", ".htm"):
+            return [f"`output` names the page, for example {self.output.name}.html, not {self.output}"]
+        return []
+
+
+COMMAND = Command(Params, "Show what a student keeps and saves, and write all results to one page with figures.")

@@ -1,0 +1,37 @@
+"""The options of `sentcompress run`."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Annotated, ClassVar
+
+from sentcompress.commands import Command
+from sentcompress.commands.options import Opt, Options
+
+
+@dataclass(frozen=True, kw_only=True)
+class Params(Options):
+    """Which recipe, and what the user adds to it."""
+
+    command: ClassVar[str] = "run"
+
+    recipe: Annotated[Path, Opt("A recipe: a TOML file that lists stages.", positional=True, metavar="RECIPE")]
+    inputs: Annotated[
+        tuple[str, ...],
+        Opt("Input of the recipe; can be repeated.", flag="input", metavar="NAME=FILE"),
+    ] = ()
+    settings: Annotated[
+        tuple[str, ...],
+        Opt(
+            "Override an option of a stage. STAGE is a command, a number, or all; STAGE.set.NAME=VALUE is an option "
+            "of the method.",
+            flag="set",
+            metavar="STAGE.OPTION=VALUE",
+        ),
+    ] = ()
+    dry_run: Annotated[bool, Opt("Check everything and print the commands, but run none.", affects="run")] = False
+    force: Annotated[bool, Opt("Rerun every stage, even if up to date.", affects="run")] = False
+
+
+COMMAND = Command(Params, "Run the stages of a recipe, a TOML file; stages that are up to date are skipped.")

@@ -1,0 +1,145 @@
+"""Options that several commands share, declared and explained once."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Annotated
+
+from sentcompress.commands.options import MODEL, Opt, Options
+
+DTYPES = ("auto", "float32", "bfloat16")
+STORES = ("float32", "float16")
+SCHEDULES = ("cosine", "linear", "constant")
+A_MODEL = "teacher, a student's or export's name, embedded, a folder, or a hub name"
+
+Model = Annotated[str | None, Opt(f"{A_MODEL}.", affects="input", names=MODEL, default="the newest student")]
+Compare = Annotated[str | None, Opt("Second model, named as for --model.", affects="input", names=MODEL)]
+Revision = Annotated[str | None, Opt("Revision of a hub model.")]
+TrustRemoteCode = Annotated[bool, Opt("Allow Python code that comes with a model to run.", affects="input")]
+Device = Annotated[str, Opt("auto, cpu, cuda or mps.", affects="run")]
+Seed = Annotated[int, Opt("Random seed.", minimum=0, maximum=2**63 - 1)]
+Bootstrap = Annotated[int, Opt("Bootstrap samples for the 95% intervals; 0 for none.", minimum=0)]
+SkipBad = Annotated[bool, Opt("Skip and count lines that cannot be read.")]
+Sentences = Annotated[str | None, Opt("Sentence table.", affects="input", names="sentences", default="the newest")]
+TeacherVectors = Annotated[
+    str | None, Opt("Teacher vectors.", affects="input", names="teacher-vectors", default="the newest")
+]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Named(Options):
+    """Options of commands that write an artifact."""
+
+    name: Annotated[str | None, Opt("Name of the result in the work directory.", affects="input")] = None
+    force: Annotated[bool, Opt("Rerun even if up to date.", affects="run")] = False
+
+
+@dataclass(frozen=True, kw_only=True)
+class Hub(Options):
+    """Options of commands that load a model."""
+
+    revision: Revision = None
+    trust_remote_code: TrustRemoteCode = False
+
+
+@dataclass(frozen=True, kw_only=True)
+class Evaluation(Hub, Named):
+    """Options of evaluations. The dtype is float32 by default because published scores are."""
+
+    model: Model = None
+    compare: Compare = None
+    bootstrap: Bootstrap = 1000
+    seed: Seed = 0
+    skip_bad: SkipBad = False
+    device: Device = "auto"
+    dtype: Annotated[str, Opt("auto, float32 or bfloat16.", choices=DTYPES)] = "float32"
+
+
+DEFAULT = "the method's"
+
+
+@dataclass(frozen=True, kw_only=True)
+class Training(Hub, Named):
+    """Options of commands that train: hyperparameters in place of the method's own, which are the defaults."""
+
+    lr: Annotated[float | None, Opt("Peak learning rate.", above=0, default=DEFAULT)] = None
+    epochs: Annotated[int | None, Opt("Passes over the data.", minimum=1, maximum=1_000_000, default=DEFAULT)] = None
+    batch_size: Annotated[int | None, Opt("Sentences or triplets per batch.", minimum=1, default=DEFAULT)] = None
+    batch_tokens: Annotated[
+        int | None, Opt("Most tokens in a batch, padding included.", minimum=1, default="64 per text")
+    ] = None
+    grad_accum: Annotated[
+        int, Opt("Batches per step; a contrastive method uses the rows of all as negatives.", minimum=1)
+    ] = 1
+    warmup_steps: Annotated[
+        int | None, Opt("Warm-up steps, at most a tenth of all steps.", minimum=0, default=DEFAULT)
+    ] = None
+    warmup_ratio: Annotated[
+        float | None, Opt("Warm-up as a share of all steps, without that limit.", minimum=0, maximum=1)
+    ] = None
+    schedule: Annotated[
+        str | None,
+        Opt(
+            "Learning rate schedule: cosine, linear or constant.",
+            choices=SCHEDULES,
+            default=DEFAULT,
+        ),
+    ] = None
+    weight_decay: Annotated[
+        float | None, Opt("Weight decay of AdamW, on matrices only.", minimum=0, default=DEFAULT)
+    ] = None
+    clip: Annotated[
+        float | None, Opt("Clip gradients to this norm; 0 disables clipping.", minimum=0, default=DEFAULT)
+    ] = None
+    max_length: Annotated[
+        int | None, Opt("Tokens read per sentence in training.", minimum=3, maximum=1_000_000, default=DEFAULT)
+    ] = None
+    dropout: Annotated[float | None, Opt("Dropout; 0 is also faster.", minimum=0, below=1, default=DEFAULT)] = None
+    dev: Annotated[
+        Path | None,
+        Opt(
+            "Graded pairs for checkpoint selection, score<TAB>sentence1<TAB>sentence2; never a test set.",
+            affects="input",
+            default="held-out training data",
+        ),
+    ] = None
+    eval_every: Annotated[int | None, Opt("Steps between dev scores.", minimum=1, default="4 per epoch")] = None
+    patience: Annotated[
+        float | None, Opt("Stop after this many epochs without a better dev score.", above=0, default=DEFAULT)
+    ] = None
+    max_steps: Annotated[int | None, Opt("Stop after this many steps.", minimum=1)] = None
+    ema: Annotated[
+        float | None,
+        Opt("EMA decay, e.g. 0.998; the averaged weights are the ones scored and saved.", above=0, below=1),
+    ] = None
+    options: Annotated[
+        tuple[str, ...], Opt("Option of the method; can be repeated.", flag="set", metavar="NAME=VALUE")
+    ] = ()
+    seed: Seed = 0
+    device: Device = "auto"
+    dtype: Annotated[
+        str, Opt("auto, float32 or bfloat16; auto measures on a CPU and takes bfloat16 on CUDA.", choices=DTYPES)
+    ] = "auto"
+    checkpoint_seconds: Annotated[
+        float, Opt("Seconds between checkpoints.", flag="checkpoint-every", minimum=0, affects="run")
+    ] = 60.0
+
+
+@dataclass(frozen=True, kw_only=True)
+class Index(Options):
+    """Settings of an approximate index; each kind of index uses its own."""
+
+    nlist: Annotated[int, Opt("Cells of an inverted file.", minimum=1)] = 1024
+    nprobe: Annotated[int, Opt("Cells searched per query.", minimum=1)] = 5
+    segments: Annotated[int | None, Opt("PQ sub-quantizers.", minimum=1, default="one per 4 dimensions")] = None
+    links: Annotated[int, Opt("Neighbours per node of HNSW (M).", minimum=2)] = 32
+    ef_construction: Annotated[int, Opt("Candidates HNSW keeps while building.", minimum=1)] = 100
+    ef_search: Annotated[int, Opt("Candidates HNSW keeps while searching.", minimum=1)] = 64
+    candidates: Annotated[int, Opt("Documents that binary and pq find for rescoring; at least --depth.", minimum=1)] = (
+        100
+    )
+    rescore: Annotated[
+        str,
+        Opt("What binary and pq rescore with: int8, float16 or float32.", choices=("int8", "float16", "float32")),
+    ] = "int8"

@@ -1,0 +1,68 @@
+"""The options of `sentcompress teacher-embed`."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Annotated, ClassVar
+
+from sentcompress.commands import Command
+from sentcompress.commands.options import MODEL, Opt
+from sentcompress.commands.shared import DTYPES, STORES, Device, Hub, Named, Sentences
+
+
+@dataclass(frozen=True, kw_only=True)
+class Params(Hub, Named):
+    """What to encode, with which teacher, and how to keep the vectors."""
+
+    command: ClassVar[str] = "teacher-embed"
+
+    teacher: Annotated[
+        str,
+        Opt(
+            "embedded, a teacher or student by name, a sentence-transformers folder, or a hub name.",
+            names=MODEL,
+        ),
+    ] = "embedded"
+    sentences: Sentences = None
+    pooling: Annotated[
+        str,
+        Opt(
+            "For checkpoints without modules.json: mean, cls, cls-mlp (as SimCSE), or auto: cls-mlp for names that "
+            "contain simcse, else mean.",
+            choices=("auto", "mean", "cls", "cls-mlp"),
+        ),
+    ] = "auto"
+    max_length: Annotated[
+        int | None, Opt("Cut sentences at this many tokens.", minimum=1, default="the teacher's own")
+    ] = None
+    normalize: Annotated[bool, Opt("Scale vectors to length one, as HPD's code does for SimCSE teachers.")] = False
+    store: Annotated[str, Opt("Number format of the vectors: float32 or float16.", choices=STORES)] = "float32"
+    dtype: Annotated[
+        str, Opt("auto, float32 or bfloat16; auto measures on a CPU and takes bfloat16 on CUDA.", choices=DTYPES)
+    ] = "auto"
+    device: Device = "auto"
+    batch_tokens: Annotated[
+        int | None, Opt("Most tokens in a batch.", minimum=1, affects="run", default="by device")
+    ] = None
+    layers: Annotated[
+        tuple[int, ...],
+        Opt("Also keep the pooled states of these layers, counted from 1, e.g. 2,4 (for pkd).", commas=True, minimum=1),
+    ] = ()
+    content_words: Annotated[
+        float,
+        Opt("Add, with this weight, the vector of each text's content words alone; try 0.5.", minimum=0),
+    ] = 0.0
+
+    def faults(self) -> list[str]:
+        if list(self.layers) != sorted(set(self.layers)):
+            given = ",".join(map(str, self.layers))
+            return [f"`layers` takes rising numbers from 1, such as 2,4,6, not {given}"]
+        return []
+
+
+COMMAND = Command(
+    Params,
+    "Encode the sentences with the teacher and cache the vectors.",
+    makes="teacher-vectors",
+    needs=("sentences",),
+)

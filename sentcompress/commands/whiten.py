@@ -1,0 +1,39 @@
+"""The options of `sentcompress whiten`."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Annotated, ClassVar
+
+from sentcompress.commands import Command
+from sentcompress.commands.options import Opt
+from sentcompress.commands.shared import Device, Hub, Model, Named, Seed
+
+
+@dataclass(frozen=True, kw_only=True)
+class Params(Hub, Named):
+    """What to whiten, and on which sentences."""
+
+    command: ClassVar[str] = "whiten"
+
+    model: Model = None
+    dim: Annotated[int, Opt("Dimensions to keep.", minimum=1)] = 128
+    sample: Annotated[int, Opt("Sentences to fit on, drawn at random.", minimum=2)] = 100_000
+    seed: Seed = 0
+    sentences: Annotated[
+        str | None,
+        Opt(
+            "Sentence table to fit on.",
+            affects="input",
+            names="sentences",
+            default="the one that the model was trained on, else the newest",
+        ),
+    ] = None
+    device: Device = "auto"
+
+
+COMMAND = Command(
+    Params,
+    "Whiten a model's vectors and cut them to --dim dimensions, inside the model; no training.",
+    makes="students",
+)
