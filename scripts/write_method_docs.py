@@ -18,7 +18,14 @@ from sentcompress.stages import methods as stage
 
 TARGET = Path(__file__).resolve().parents[1] / "docs" / "methods.md"
 PART = re.compile(r"(?<=<!-- generated: )([^>]*)( -->\n).*?(?=<!-- end -->)", re.DOTALL)
-LABELS = {"lr": "learning rate"}
+LABELS = {
+    "lr": "learning rate",
+    "clip": "gradient norm clipped to",
+    "betas": "AdamW betas",
+    "max_length": "maximum length, tokens",
+    "eval_every": "steps between dev scores",
+    "patience": "patience, epochs",
+}
 DEFAULTS = Recipe(*[Number(None, "")] * 4).as_dict()
 
 
