@@ -17,6 +17,7 @@ PACKAGE = Path(sentcompress.__file__).parent
 MIDDLE = (
     "corpora",
     "augmentations",
+    "mining",
     "encoding",
     "methods",
     "training",
@@ -50,6 +51,8 @@ HEAVY = {
 # Which of the middle packages may use which other, and nothing more.
 SIDEWAYS = {
     ("augmentations", "corpora"),
+    ("mining", "corpora"),
+    ("mining", "evaluation"),
     ("encoding", "corpora"),
     ("training", "encoding"),
     ("training", "methods"),
@@ -119,9 +122,10 @@ def test_only_run_looks_other_stages_up() -> None:
     assert users == {"run.py"}
 
 
-@pytest.mark.parametrize("path", sorted((PACKAGE / "evaluation").glob("*.py")), ids=lambda path: path.name)
-def test_evaluation_takes_arrays_and_no_torch(path: Path) -> None:
-    assert "torch" not in {name.split(".")[0] for name in imports(path)}
+@pytest.mark.parametrize("package", ["corpora", "mining", "evaluation"])
+def test_data_and_scores_are_arrays_and_need_no_torch(package: str) -> None:
+    for path in (PACKAGE / package).glob("*.py"):
+        assert "torch" not in {name.split(".")[0] for name in imports(path)}, path
 
 
 def test_only_render_imports_rich() -> None:

@@ -20,7 +20,7 @@ import report_works as works
 import typer
 from scipy.stats import spearmanr
 
-from sentcompress.augmentations.wordnet_data import DataFolder
+from sentcompress.augmentations.wordnet import DataFolder
 from sentcompress.cli.main import app
 from sentcompress.encoding.engine import EncodeEngine
 from sentcompress.models.layout import load_encoder

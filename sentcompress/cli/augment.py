@@ -97,7 +97,7 @@ def command(
         artifact = stage.run(params, WorkDirectory(work), reporter)
     facts = artifact.facts
     if not as_json:
-        skipped = {f"left out, {why.replace('_', ' ')}": count for why, count in facts["skipped"].items()}
+        skipped = {f"dropped: {why.replace('_', ' ')}": count for why, count in facts["skipped"].items()}
         made = {source: count for source, count in facts["by_source"].items() if source != "original"}
         by_source = {"original": facts["originals"], **made}
         shown = {"sentences": facts["rows"], **by_source, "triplets": facts["triplets"], **skipped}

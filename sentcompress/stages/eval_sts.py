@@ -9,9 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from sentcompress.corpora.sts import StsSet, read_sts
-from sentcompress.corpora.sts_names import OFFICIAL_PAIRS
-from sentcompress.corpora.sts_senteval import SPLITS
+from sentcompress.corpora.sts import OFFICIAL_PAIRS, SPLITS, StsSet, read_sts
 from sentcompress.corpora.text_files import BadRecords
 from sentcompress.encoding.embedded_texts import EmbeddedTexts, embed_texts
 from sentcompress.encoding.embedders import EmbedderSource, find_embedder

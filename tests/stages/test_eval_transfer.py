@@ -127,7 +127,7 @@ def test_vectors_from_a_file(tmp_path: Path, tasks: Path, sentences: list[str]) 
 def test_what_is_left_out_is_told(tmp_path: Path, tasks: Path, tiny_model: Path) -> None:
     (tasks / "MR" / "all.tsv").open("a").write("1\t \nno columns\n")
     listener = Listener()
-    with pytest.raises(InputError, match="line 62: 1 columns where 2 are needed"):
+    with pytest.raises(InputError, match="line 62: found 1 column, expected 2"):
         run(Params(tasks, ["MR"], str(tiny_model), folds=3), WorkDirectory(tmp_path / "work"))
     params = Params(tasks, ["MR"], str(tiny_model), folds=3, skip_bad=True, bootstrap=0)
     task = run(params, WorkDirectory(tmp_path / "work"), listener).facts["tasks"][0]
