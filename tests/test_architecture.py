@@ -57,7 +57,6 @@ SIDEWAYS = {
     ("training", "encoding"),
     ("training", "methods"),
     ("training", "evaluation"),
-    ("exporting", "encoding"),
     ("measuring", "corpora"),
     ("measuring", "encoding"),
     ("measuring", "evaluation"),
@@ -109,6 +108,11 @@ def allowed(source: str) -> set[str]:
 @pytest.mark.parametrize("path", modules(), ids=lambda path: str(path.relative_to(PACKAGE)))
 def test_imports_point_downwards(path: Path) -> None:
     assert rooms_used(path) <= allowed(room(path))
+
+
+def test_every_sideways_import_is_needed() -> None:
+    used = {(room(path), target) for path in modules() for target in rooms_used(path) & set(MIDDLE)}
+    assert set(SIDEWAYS) <= used
 
 
 @pytest.mark.parametrize("path", sorted((PACKAGE / "stages").glob("*.py")), ids=lambda path: path.name)

@@ -6,6 +6,7 @@ import csv
 import math
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
+from pathlib import Path
 
 from sentcompress.corpora.byte_streams import Readable, as_source
 from sentcompress.corpora.text_files import LONGEST_LINE, BadRecords, open_lines
@@ -72,6 +73,33 @@ def quoted_rows(
             length = 0
         if row:
             yield last, row
+
+
+def headed_rows(path: Path, columns: Sequence[str], form: str, bad: BadRecords) -> Iterator[tuple[int, list[str]]]:
+    """Line number and the fields of `columns` of each line of a tab-separated file. Blank lines are skipped.
+
+    The first line is a header if it has the name of the first column; then the columns can have any order, otherwise
+    they have that of `columns`.
+
+    Raises:
+        InputError: what `open_lines` raises; a missing column. Lines with too few fields go through `bad`, with the
+            hint `form`.
+    """
+    places: list[int] = []
+    for number, line in open_lines(path, bad=bad):
+        if not line.strip():
+            continue
+        fields = line.split("\t")
+        if not places:
+            names = [field.strip().lower() for field in fields]
+            if columns[0] in names:
+                places = find_columns(str(path), columns, names)
+                continue
+            places = list(range(len(columns)))
+        if len(fields) <= max(places):
+            bad.add(f"{path}, line {number}: {too_few_columns(fields, max(places) + 1)}", form)
+            continue
+        yield number, [fields[place] for place in places]
 
 
 def find_columns(name: str, wanted: Sequence[str], header: Sequence[str]) -> list[int]:

@@ -14,7 +14,7 @@ from functools import partial
 from pathlib import Path
 
 from sentcompress.corpora.byte_streams import COMPRESSED, format_extension
-from sentcompress.corpora.delimited import USABLE, find_columns, parse_number, too_few_columns
+from sentcompress.corpora.delimited import USABLE, headed_rows, parse_number
 from sentcompress.corpora.sts_sources import (
     COLUMNS,
     GradedLine,
@@ -24,7 +24,7 @@ from sentcompress.corpora.sts_sources import (
     senteval_file,
     senteval_parts,
 )
-from sentcompress.corpora.text_files import BadRecords, HeldText, open_lines
+from sentcompress.corpora.text_files import BadRecords, HeldText
 from sentcompress.errors import InputError
 
 SPLITS = ("train", "dev", "test")
@@ -213,21 +213,7 @@ def _our_part(name: str, subset: str, split: str, path: Path) -> StsPart:
 
 
 def _our_lines(path: Path, bad: BadRecords) -> Iterator[GradedLine]:
-    places: list[int] | None = None
-    for number, line in open_lines(path, bad=bad):
-        if not line.strip():
-            continue
-        fields = line.split("\t")
-        if places is None:
-            names = [field.strip().lower() for field in fields]
-            if "score" in names:
-                places = find_columns(str(path), COLUMNS, names)
-                continue
-            places = [0, 1, 2]
-        if len(fields) <= max(places):
-            bad.add(f"{path}, line {number}: {too_few_columns(fields, max(places) + 1)}", FORM)
-            continue
-        score, first, second = (fields[place] for place in places)
+    for number, (score, first, second) in headed_rows(path, COLUMNS, FORM, bad):
         yield GradedLine(path, number, score, first, second)
 
 

@@ -14,7 +14,7 @@ from functools import partial
 from pathlib import Path
 
 from sentcompress.corpora.byte_streams import COMPRESSED, open_bytes
-from sentcompress.corpora.delimited import find_columns, too_few_columns
+from sentcompress.corpora.delimited import headed_rows, too_few_columns
 from sentcompress.corpora.text_files import BadRecords, HeldText, open_lines
 from sentcompress.errors import InputError, UsageError, did_you_mean
 
@@ -84,13 +84,12 @@ class TransferTask:
 
 @dataclass(frozen=True)
 class _Example:
-    """A line as it is in a file; `fault` is the reason if it cannot be read."""
+    """A line as it is in a file."""
 
     path: Path
     number: int
     label: str
     texts: tuple[str, ...]
-    fault: str = ""
 
 
 @dataclass(frozen=True)
@@ -98,7 +97,7 @@ class _SplitFiles:
     """The files of one split and how to read them."""
 
     files: tuple[Path, ...]
-    read: Callable[[], Iterator[_Example]]
+    read: Callable[[BadRecords], Iterator[_Example]]
 
 
 def read_transfer(folder: Path, only: Sequence[str] = (), bad: BadRecords | None = None) -> list[TransferTask]:
@@ -156,7 +155,7 @@ def _read_task(folder: Path, name: str, there: Mapping[str, _SplitFiles], bad: B
     if missing:
         files = ", ".join(str(path) for split in there.values() for path in split.files)
         raise InputError(f"{folder}: {name} has no {' and no '.join(missing)} split", f"there: {files}")
-    splits = {split: _read_split(name, there[split].files, there[split].read(), bad) for split in TASKS[name]}
+    splits = {split: _read_split(name, there[split].files, there[split].read(bad), bad) for split in TASKS[name]}
     return TransferTask(name, splits)
 
 
@@ -167,8 +166,8 @@ def _read_split(task: str, files: tuple[Path, ...], examples: Iterable[_Example]
         held.add(example.label, *example.texts)
         label = example.label.strip()
         texts = tuple(text.strip() for text in example.texts)
-        if example.fault or not label:
-            bad.add(f"{example.path}, line {example.number}: {example.fault or 'no label'}", FORM)
+        if not label:
+            bad.add(f"{example.path}, line {example.number}: no label", FORM)
         elif not all(texts):
             empty += 1
         else:
@@ -195,23 +194,9 @@ def _one_of(place: Path, stem: str) -> Path | None:
     return next((place / name for name in names if (place / name).is_file()), None)
 
 
-def _our_lines(path: Path, task: str) -> Iterator[_Example]:
+def _our_lines(path: Path, task: str, bad: BadRecords) -> Iterator[_Example]:
     columns = ("label", "text1", "text2") if task in PAIRS else ("label", "text")
-    places: list[int] | None = None
-    for number, line in open_lines(path):
-        if not line.strip():
-            continue
-        fields = line.split("\t")
-        if places is None:
-            names = [field.strip().lower() for field in fields]
-            if "label" in names:
-                places = find_columns(str(path), columns, names)
-                continue
-            places = list(range(len(columns)))
-        if len(fields) <= max(places):
-            yield _Example(path, number, "", (), too_few_columns(fields, max(places) + 1))
-            continue
-        label, *texts = (fields[place] for place in places)
+    for number, (label, *texts) in headed_rows(path, columns, FORM, bad):
         yield _Example(path, number, label, tuple(texts))
 
 
@@ -239,33 +224,37 @@ def _senteval_files(place: Path) -> dict[str, dict[str, _SplitFiles]]:
     return found
 
 
-def _two_files(files: tuple[Path, Path]) -> Iterator[_Example]:
+def _two_files(files: tuple[Path, Path], bad: BadRecords) -> Iterator[_Example]:
     for label, path in zip(("1", "0"), files, strict=True):
         for number, line in open_lines(path, encoding=_encoding(path)):
             yield _Example(path, number, label, (line,))
 
 
-def _trec_lines(path: Path) -> Iterator[_Example]:
+def _trec_lines(path: Path, bad: BadRecords) -> Iterator[_Example]:
     for number, line in open_lines(path, encoding=_encoding(path)):
         label, blank, text = line.strip().partition(" ")
-        if label:
-            yield _Example(path, number, label, (text,), "" if blank and ":" in label else "no `LABEL:kind question`")
+        if blank and ":" in label:
+            yield _Example(path, number, label, (text,))
+        elif label:
+            bad.add(f"{path}, line {number}: no `LABEL:kind question`", FORM)
 
 
-def _sst_lines(path: Path) -> Iterator[_Example]:
-    for number, line in open_lines(path):
+def _sst_lines(path: Path, bad: BadRecords) -> Iterator[_Example]:
+    for number, line in open_lines(path, bad=bad):
         text, tab, label = line.strip().rpartition("\t")
-        if line.strip():
-            yield _Example(path, number, label, (text,), "" if tab else "no `text<TAB>label`")
+        if tab:
+            yield _Example(path, number, label, (text,))
+        elif label:
+            bad.add(f"{path}, line {number}: no `text<TAB>label`", FORM)
 
 
-def _mrpc_lines(path: Path) -> Iterator[_Example]:
-    for number, line in open_lines(path):
+def _mrpc_lines(path: Path, bad: BadRecords) -> Iterator[_Example]:
+    for number, line in open_lines(path, bad=bad):
         fields = line.split("\t")
         if number == 1 or not line.strip():
             continue  # the header
         if len(fields) <= max(_MRPC_TEXTS):
-            yield _Example(path, number, "", (), too_few_columns(fields, max(_MRPC_TEXTS) + 1))
+            bad.add(f"{path}, line {number}: {too_few_columns(fields, max(_MRPC_TEXTS) + 1)}", FORM)
         else:
             yield _Example(path, number, fields[0], tuple(fields[place] for place in _MRPC_TEXTS))
 

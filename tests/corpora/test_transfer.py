@@ -147,6 +147,8 @@ def test_bad_lines_are_skipped_and_counted_on_request_and_empty_texts_always(tmp
     bad = BadRecords(skip=True)
     split = read_transfer(tmp_path, bad=bad)[0].splits["all"]
     assert (split.first, split.bad, split.empty) == (("good", "x"), 2, 1)
+    write(tmp_path / "MR" / "all.tsv", b"1\tgood\n0\tcaf\xe9\n0\tx\n")
+    assert read_transfer(tmp_path, bad=BadRecords(skip=True))[0].splits["all"].bad == 1
 
 
 def test_real_tasks_have_their_official_sizes(shared_data: Path) -> None:
