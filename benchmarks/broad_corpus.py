@@ -30,7 +30,7 @@ import real_corpus
 import wide_corpus
 from mixed_corpus import LONGEST
 
-from sentcompress.augmentations.wordnet_data import DataFolder
+from sentcompress.augmentations.wordnet import DataFolder
 
 # How many texts of each source are made here.
 SHARES = {

@@ -28,8 +28,7 @@ from typing import Any
 import numpy as np
 from running import machine
 
-from sentcompress.corpora.collections import Collection, Corpus, DataSet
-from sentcompress.corpora.document_ids import DocumentIds
+from sentcompress.corpora.collections import Collection, Corpus, DataSet, DocumentIds
 from sentcompress.encoding.embedders import EmbedderSource
 from sentcompress.encoding.sides import Sides
 from sentcompress.evaluation.index_plan import IndexSettings

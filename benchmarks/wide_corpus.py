@@ -20,7 +20,7 @@ from pathlib import Path
 import mixed_corpus
 import real_corpus
 
-from sentcompress.augmentations.wordnet_data import DataFolder, find_wordnet
+from sentcompress.augmentations.wordnet import DataFolder, find_wordnet
 
 PARTS = ("noun", "verb", "adj", "adv")
 # Share of words that two sentences have in common, out of those of both, from which they are taken for the same.

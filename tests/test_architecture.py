@@ -17,6 +17,7 @@ PACKAGE = Path(sentcompress.__file__).parent
 MIDDLE = (
     "corpora",
     "augmentations",
+    "mining",
     "encoding",
     "methods",
     "training",
@@ -51,11 +52,12 @@ HEAVY = {
 # Which of the middle packages may use which other, and nothing more.
 SIDEWAYS = {
     ("augmentations", "corpora"),
+    ("mining", "corpora"),
+    ("mining", "evaluation"),
     ("encoding", "corpora"),
     ("training", "encoding"),
     ("training", "methods"),
     ("training", "evaluation"),
-    ("exporting", "encoding"),
     ("measuring", "corpora"),
     ("measuring", "encoding"),
     ("measuring", "evaluation"),
@@ -118,6 +120,11 @@ def test_declarations_load_nothing_from_above(path: Path) -> None:
     assert used <= {"commands", "errors", "numeric", "plain_text"}
 
 
+def test_every_sideways_import_is_needed() -> None:
+    used = {(room(path), target) for path in modules() for target in rooms_used(path) & set(MIDDLE)}
+    assert set(SIDEWAYS) <= used
+
+
 @pytest.mark.parametrize("path", sorted((PACKAGE / "stages").glob("*.py")), ids=lambda path: path.name)
 def test_no_stage_imports_another(path: Path) -> None:
     assert not {name for name in imports(path) if name.startswith("sentcompress.stages")}
@@ -129,9 +136,10 @@ def test_only_run_looks_other_stages_up() -> None:
     assert users == {"run.py"}
 
 
-@pytest.mark.parametrize("path", sorted((PACKAGE / "evaluation").glob("*.py")), ids=lambda path: path.name)
-def test_evaluation_takes_arrays_and_no_torch(path: Path) -> None:
-    assert "torch" not in {name.split(".")[0] for name in imports(path)}
+@pytest.mark.parametrize("package", ["corpora", "mining", "evaluation"])
+def test_data_and_scores_are_arrays_and_need_no_torch(package: str) -> None:
+    for path in (PACKAGE / package).glob("*.py"):
+        assert "torch" not in {name.split(".")[0] for name in imports(path)}, path
 
 
 def test_only_render_imports_rich() -> None:

@@ -20,7 +20,7 @@ import report_works as works
 import typer
 from scipy.stats import spearmanr
 
-from sentcompress.augmentations.wordnet_data import DataFolder
+from sentcompress.augmentations.wordnet import DataFolder
 from sentcompress.cli.line import options_of
 from sentcompress.cli.main import app
 from sentcompress.commands import find_command

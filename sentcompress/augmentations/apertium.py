@@ -1,8 +1,8 @@
 """Back-translation with apertium, a rule-based translator that runs offline on any CPU.
 
-A batch goes through apertium's pipeline once each way. Every sentence is closed by a null character, at which all
-parts of the pipeline forget their state, so that its translation does not depend on its neighbours; and it carries
-its number in a superblank (text that apertium passes through), so that a sentence lost on the way is noticed.
+A batch goes through apertium's pipeline once in each direction. Every sentence ends with a null character, at which
+all parts of the pipeline reset their state, so that its translation does not depend on its neighbours. Its number is
+appended in a superblank (text that apertium does not translate), so that a lost sentence is detected.
 """
 
 from __future__ import annotations
@@ -21,22 +21,22 @@ from sentcompress.augmentations.base import Augmenter
 from sentcompress.errors import InputError
 
 INSTALL_APERTIUM = "apt-get install apertium apertium-eng-spa"
-# Both codes of English that language pairs use.
+# Codes of English in the names of language pairs.
 _ENGLISH = ("eng", "en")
-# Characters with a meaning in apertium's stream format.
+# Special characters of apertium's stream format.
 _SPECIAL = re.compile(r"([\^$/\[\]{}<>@\\*~])")
 _ESCAPED = re.compile(r"\\(.)")
 _NUMBERED = re.compile(r"\[(\d+)\]\s*$")
 _QUOTED_PATH = re.compile(r"'([^']+)'")
 _SENTENCE_END = re.compile(r"[.!?\u2026:;][\"'\u2019\u201d)\]]*$")
-# Far above what a sentence takes (3 ms each way); only there so that a hanging part is noticed.
+# Far above the usual time (3 ms per sentence and direction), to detect a pipeline that hangs.
 _SECONDS = 60.0
 _SECONDS_PER_SENTENCE = 0.5
 
 
 @dataclass(frozen=True)
 class ApertiumSpec:
-    """Translate to other languages and back; copy k goes through the k-th of `pivots` ("eng-spa", ...)."""
+    """Translate to other languages and back; copy k uses the k-th of `pivots` ("eng-spa", ...)."""
 
     pivots: tuple[str, ...]
 
@@ -55,7 +55,7 @@ class ApertiumSpec:
 
 
 class ApertiumAugmenter:
-    """See the module. Needs the program `apertium` and the language pairs of its pivots, both ways."""
+    """Needs the program `apertium` and the language pairs of its pivots in both directions; see the module."""
 
     def __init__(self, pivots: Sequence[str]) -> None:
         self._pivots = pivots
@@ -69,7 +69,7 @@ class ApertiumAugmenter:
 
 
 def find_pivots() -> tuple[str, ...]:
-    """The directions out of English that are installed together with the way back, as "eng-spa"."""
+    """The language pairs from English that are installed in both directions, as "eng-spa"."""
     if shutil.which("apertium") is None:
         return ()
     modes = {path.stem for path in _modes_folder().glob("*.mode")}
@@ -82,7 +82,7 @@ def find_pivots() -> tuple[str, ...]:
 
 
 def check_apertium(pivots: Sequence[str]) -> None:
-    """Raise InputError if a pair that is installed does not work."""
+    """Raise InputError if an installed pair does not work."""
     for pivot in pivots:
         english, _, foreign = pivot.partition("-")
         for direction in (pivot, f"{foreign}-{english}"):
@@ -93,13 +93,13 @@ def check_apertium(pivots: Sequence[str]) -> None:
 
 
 class _TranslationError(Exception):
-    """A batch did not come back whole."""
+    """The translation of a batch is incomplete or failed."""
 
 
 def _translate(direction: str, texts: Sequence[str]) -> list[str | None]:
-    """The translations; None where apertium cannot cope with a sentence.
+    """The translations; None for sentences that apertium cannot translate.
 
-    A batch that fails is halved until the sentence that broke it stands alone.
+    A batch that fails is split in half until the sentence that caused it is found.
     """
     try:
         return list(_run(direction, texts))
@@ -140,13 +140,13 @@ def _escape(text: str) -> str:
 def _unwrap(piece: str, number: int, stop: str) -> str:
     match = _NUMBERED.search(piece)
     if match is None or int(match.group(1)) != number:
-        raise _TranslationError(f"sentence {number} came back out of place")
+        raise _TranslationError(f"the output has no sentence {number}")
     text = _ESCAPED.sub(r"\1", piece[: match.start()]).rstrip()
     return text.removesuffix(stop) if stop else text
 
 
 def _tidy(new: str, old: str) -> str:
-    """One space between words, and a capital where the original has one."""
+    """One space between words, and an initial capital if the original has one."""
     new = " ".join(new.split())
     if new and old[:1].isupper() and new[:1].islower():
         new = new[0].upper() + new[1:]
@@ -158,7 +158,7 @@ def _modes_folder() -> Path:
 
 
 def _pair_digest(pivot: str) -> str:
-    """SHA-256 over both directions' pipelines and all data files that these name; the first 16 digits."""
+    """SHA-256 over the pipelines of both directions and all data files they name; the first 16 digits."""
     whole = hashlib.sha256()
     for direction in (pivot, "-".join(reversed(pivot.split("-")))):
         mode = (_modes_folder() / f"{direction}.mode").read_text(encoding="utf-8")

@@ -1,4 +1,4 @@
-"""Back-translation: which translator to use on this machine."""
+"""Back-translation: the choice of a translator."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from sentcompress.augmentations.apertium import INSTALL_APERTIUM, ApertiumSpec, check_apertium, find_pivots
 from sentcompress.augmentations.base import AugmenterSpec
 from sentcompress.augmentations.neural_translation import DEFAULT_ROUTE, NeuralSpec, is_cached
+from sentcompress.corpora.delimited import counted
 from sentcompress.errors import InputError, UsageError
 
 AUTO = "auto"
@@ -16,22 +17,22 @@ INSTALL = f"install one: {INSTALL_APERTIUM}; or name models: --translator FROM_E
 
 
 def check_translators(names: Sequence[str]) -> list[str]:
-    """What is wrong with the values of `--translator`; nothing if the list is empty."""
+    """What is wrong with the values of `--translator`; empty if they are valid."""
     faults = []
     for name in names:
         if name not in (AUTO, APERTIUM, NLPAUG) and len(_route(name)) != 2:
             faults.append(f"--translator {name}: give {AUTO}, {APERTIUM}, {NLPAUG}, or two models as FROM,TO")
     if len(names) > 1 and any(name in (AUTO, APERTIUM) for name in names):
-        faults.append(f"--translator {AUTO} and {APERTIUM} cannot stand beside others")
+        faults.append(f"--translator {AUTO} and {APERTIUM} cannot be combined with others")
     return faults
 
 
 def back_translation_spec(names: Sequence[str], copies: int) -> AugmenterSpec:
-    """The recipe for so many copies. `auto` takes apertium, else nlpaug's models if they are on this disk.
+    """The specification for a number of copies. `auto` takes apertium, else nlpaug's models if they are on this disk.
 
     Raises:
         InputError: if there is no translator, or fewer routes than copies.
-        UsageError: if `names` are wrong.
+        UsageError: if `names` are invalid.
     """
     faults = check_translators(names)
     if faults:
@@ -41,22 +42,24 @@ def back_translation_spec(names: Sequence[str], copies: int) -> AugmenterSpec:
         pivots = find_pivots()
         if pivots:
             check_apertium(pivots[:copies])
-            _check_routes(copies, len(pivots), "language pair of apertium", "apt-get install apertium-eng-cat")
+            _check_routes(copies, len(pivots), "apertium language pair", "apt-get install apertium-eng-cat")
             return ApertiumSpec(pivots[:copies])
         if wanted == [APERTIUM]:
-            raise InputError("apertium is not installed, or has no pair with English", f"run: {INSTALL_APERTIUM}")
+            raise InputError(
+                "apertium is not installed, or has no language pair with English", f"run: {INSTALL_APERTIUM}"
+            )
         if not all(is_cached(name) for name in DEFAULT_ROUTE):
-            raise InputError("there is no translator on this machine", INSTALL)
+            raise InputError("no translator is installed", INSTALL)
         wanted = [NLPAUG]
     routes = tuple(DEFAULT_ROUTE if name == NLPAUG else _route(name) for name in wanted)
-    _check_routes(copies, len(routes), "pair of models", "give --translator once for each copy")
+    _check_routes(copies, len(routes), "model pair", "give --translator once for each copy")
     return NeuralSpec(tuple((route[0], route[1]) for route in routes[:copies]))
 
 
 def _check_routes(copies: int, there: int, what: str, hint: str) -> None:
     if there < copies:
         # A translator always gives the same sentence, so a second copy needs a second language.
-        raise InputError(f"--back-translate {copies} needs {copies} languages, and there is {there} {what}", hint)
+        raise InputError(f"--back-translate {copies} needs {copies} languages, found {counted(there, what)}", hint)
 
 
 def _route(name: str) -> tuple[str, ...]:

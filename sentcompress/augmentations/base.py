@@ -1,4 +1,4 @@
-"""What an augmentation is: a recipe that can be sent to another process, and the thing that it loads there."""
+"""The protocols of an augmentation: a specification that can be sent to a worker, and the augmenter that it loads."""
 
 from __future__ import annotations
 
@@ -7,13 +7,13 @@ from typing import Any, Protocol
 
 
 class Augmenter(Protocol):
-    """Makes new sentences out of old ones."""
+    """Makes new sentences from existing ones."""
 
     def augment(self, texts: Sequence[str], first_row: int, copy: int) -> list[str]:
         """One new sentence for each of `texts`, which are consecutive rows of the sentence table.
 
-        What comes out depends on the text, its row and the number of the copy alone, never on the neighbours
-        or on what was augmented before. A sentence that cannot be augmented comes back as it was.
+        The result depends only on the text, its row and the number of the copy, never on neighbouring texts or on
+        earlier calls. A sentence that cannot be augmented is returned unchanged.
         """
 
 
@@ -22,21 +22,21 @@ class AugmenterSpec(Protocol):
 
     @property
     def source(self) -> str:
-        """What the column `source` of the sentence table says."""
+        """The value of the column `source` in the sentence table."""
 
     @property
     def summary(self) -> str:
-        """What will be used, in a few words for the user."""
+        """What is used, as a short note for the user."""
 
     @property
     def in_workers(self) -> bool:
-        """Whether several processes can each run one; a neural translator uses all cores by itself."""
+        """Whether it runs in several workers, without `workers.HIDDEN_LIBRARIES`; else in the main process."""
 
     def describe(self) -> Mapping[str, Any]:
-        """Everything that changes the result: parameters, versions, digests of data. Part of the fingerprint."""
+        """Everything that changes the result: parameters, versions, digests of data. Part of the request."""
 
     def load(self) -> Augmenter:
-        """Make it, in the process that will use it.
+        """Make the augmenter, in the process that uses it.
 
         Raises:
             InputError: if its data or programs cannot be used.

@@ -12,14 +12,14 @@ from typing import Any
 from sentcompress.augmentations.base import Augmenter
 from sentcompress.errors import InputError
 
-# nlpaug's own choice, and so HPD's.
+# nlpaug's default, which HPD uses.
 DEFAULT_ROUTE = ("facebook/wmt19-en-de", "facebook/wmt19-de-en")
 _WEIGHTS = ("model.safetensors", "pytorch_model.bin")
 
 
 @dataclass(frozen=True)
 class NeuralSpec:
-    """Translate with one model and back with another; copy k takes the k-th of `routes`."""
+    """Translate with one model and back with another; copy k uses the k-th of `routes`."""
 
     routes: tuple[tuple[str, str], ...]
     batch_size: int = 32
@@ -41,7 +41,7 @@ class NeuralSpec:
 
 
 class NeuralAugmenter:
-    """See the module. Runs on CUDA when it is there."""
+    """Translates with nlpaug, on CUDA if available."""
 
     def __init__(self, spec: NeuralSpec) -> None:
         self._models = [_load(route, spec.batch_size) for route in spec.routes]
@@ -49,7 +49,7 @@ class NeuralAugmenter:
     def augment(self, texts: Sequence[str], first_row: int, copy: int) -> list[str]:
         if not texts:
             return []
-        # Sorted by length, so that batches hold little padding; what a sentence becomes is hardly changed by it.
+        # Sorted by length, so that batches need little padding. This hardly changes the translations.
         order = sorted(range(len(texts)), key=lambda place: (len(texts[place]), place))
         new = self._models[copy - 1].augment([texts[place] for place in order])
         out = list(texts)
@@ -59,7 +59,7 @@ class NeuralAugmenter:
 
 
 def is_cached(name: str) -> bool:
-    """Whether a model can be loaded without a network: a folder, or in the hub's cache with its weights."""
+    """Whether a model can be loaded offline: it is a folder, or in the hub's cache with its weights."""
     if Path(name).is_dir():
         return True
     from huggingface_hub import try_to_load_from_cache
@@ -83,7 +83,7 @@ def _load(route: tuple[str, str], batch_size: int) -> Any:
         raise InputError(f"the translators {' and '.join(route)} need a library: {reason}", "pip install it") from None
     except (OSError, ValueError) as error:
         reason = str(error).strip().splitlines()[0]
-        offline = "; the hub is switched off (HF_HUB_OFFLINE)" if os.environ.get("HF_HUB_OFFLINE") else ""
+        offline = "; the hub is disabled (HF_HUB_OFFLINE)" if os.environ.get("HF_HUB_OFFLINE") else ""
         raise InputError(
             f"cannot load the translators {' and '.join(route)}: {reason}{offline}",
             "use apertium (see `sentcompress augment --help`), folders with models, or --back-translate 0",
@@ -91,7 +91,7 @@ def _load(route: tuple[str, str], batch_size: int) -> Any:
 
 
 def _revision(name: str) -> str:
-    """The commit of a model of the hub that is in the cache, or a digest of a folder's configuration and sizes."""
+    """The commit of a model in the hub's cache, or a digest of a folder's files."""
     if Path(name).is_dir():
         from sentcompress.store import tree_digest
 

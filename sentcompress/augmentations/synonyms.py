@@ -1,11 +1,13 @@
-"""nlpaug's SynonymAug, fed by our own reader of WordNet, with its known defects mended.
+"""WordNet substitution with nlpaug's SynonymAug, which chooses the words to replace and their synonyms.
 
-nlpaug decides how many words are replaced, which, and by what; around it this module changes:
-- where synonyms and parts of speech come from (no download is ever tried, lookups are remembered);
-- what may be replaced: content words with at least one synonym; no function words, numbers or names;
-- the text around: spaces, hyphens and punctuation stay as they were ("blue-eyed", not "blue - eyed"), and
-  "a" and "an" follow the new word;
-- randomness: a generator of its own, seeded by (seed, row, copy), not the global one.
+This module changes some of its behaviour:
+- Synonyms and parts of speech come from our own reader of WordNet: nothing is downloaded, and lookups are cached.
+- Only content words with at least one synonym are replaced; no function words, numbers or names.
+- Spaces, hyphens and punctuation are preserved ("blue-eyed", not "blue - eyed"), and "a" and "an" are adapted to the
+  new word.
+- Each sentence has its own random generator, seeded by (seed, row, copy), instead of the global one.
+
+Importing it loads nlpaug, so `WordNetSpec.load` imports it, in a worker.
 """
 
 from __future__ import annotations
@@ -14,19 +16,16 @@ import random
 import re
 import warnings
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 with warnings.catch_warnings():
     warnings.simplefilter("ignore")
     from nlpaug.augmenter.word.synonym import SynonymAug
 
 from sentcompress.augmentations.function_words import is_function_word
-from sentcompress.augmentations.wordnet_data import DataFolder, WordNet, read_tagger
+from sentcompress.augmentations.wordnet import DataFolder, WordNet, WordNetSpec, read_tagger
 
-if TYPE_CHECKING:
-    from sentcompress.augmentations.wordnet import WordNetSpec
-
-# Words with inner hyphens and apostrophes stay whole; every other mark is a token of its own.
+# Words with inner hyphens and apostrophes are one token; every other mark is a token of its own.
 _TOKEN = re.compile(r"\w+(?:[-'\u2019]\w+)*|[^\w\s]")
 _TAGS = {"n": "NN", "v": "VB", "a": "JJ", "r": "RB"}
 _NAMES = ("NNP", "NNPS")
@@ -36,7 +35,7 @@ _CONSONANT_SOUND = re.compile(r"(?:eu|ewe|one\b|once|uni|us[aeiou]|uti|ur[aeiou]
 
 
 class SynonymAugmenter:
-    """See the module; one object serves one process."""
+    """Replaces words by synonyms; see the module."""
 
     def __init__(self, spec: WordNetSpec) -> None:
         self._seed = spec.seed
@@ -66,13 +65,13 @@ class Thesaurus:
         return known
 
     def pos_tag(self, tokens: list[str]) -> list[tuple[str, str]]:
-        """Penn Treebank tags of content words; everything that must stay as it is gets another tag."""
+        """Penn Treebank tags of the words that can be replaced; _OTHER for all others."""
         if self._tagger is not None:
             return [(word, self._checked(word, tag)) for word, tag in self._tagger.tag(tokens)]
         return [(word, self._guessed(word, place)) for place, word in enumerate(tokens)]
 
     def _synonyms(self, word: str, pos: str | None) -> list[str]:
-        # nlpaug asks for adjectives (a) and for satellite adjectives (s); WordNet's entries for "a" hold both.
+        # nlpaug asks for adjectives (a) and for satellite adjectives (s); the entries of "a" include both.
         if pos not in _TAGS:
             return []
         own = {word.lower(), *self._wordnet.base_forms(word, pos)}
@@ -92,7 +91,7 @@ class Thesaurus:
 
 
 class _Substitution(SynonymAug):  # type: ignore[misc]
-    """SynonymAug over a `Thesaurus`; aug_min 1 and aug_max 10 are nlpaug's defaults, as HPD uses them."""
+    """SynonymAug with a `Thesaurus`; aug_min 1 and aug_max 10 are nlpaug's defaults, which HPD uses."""
 
     def __init__(self, thesaurus: Thesaurus, share: float) -> None:
         self._thesaurus = thesaurus

@@ -1,7 +1,4 @@
-"""From the originals of a sentence table to its augmented rows, piece by piece, so that a killed run can go on.
-
-Imports `corpora` for the table that it extends; nothing there knows of augmentations.
-"""
+"""Adds augmented rows to the originals of a sentence table, piece by piece, so that an interrupted run can resume."""
 
 from __future__ import annotations
 
@@ -14,80 +11,79 @@ import pyarrow.parquet as pq
 
 from sentcompress.augmentations.base import AugmenterSpec
 from sentcompress.augmentations.workers import Piece, augment_pieces
-from sentcompress.corpora.distinct import SentenceIndex, sentence_hashes
 from sentcompress.corpora.originals import Limits, clean
-from sentcompress.corpora.sentence_table import SentenceTable, SentenceWriter
+from sentcompress.corpora.sentence_table import SentenceIndex, SentenceTable, SentenceWriter, sentence_hashes
 from sentcompress.progress import Reporter, Task
 from sentcompress.store import SCAFFOLD, Build
 
 # The folder of unfinished work inside the artifact's partial folder.
 PIECES = f"{SCAFFOLD}/pieces"
-# A killed run loses at most a piece a worker (about 20 seconds of apertium); starting apertium for each piece costs
-# as much as 100 sentences.
+# An interrupted run loses at most one piece per worker (about 20 seconds of apertium). Starting apertium for a piece
+# takes as long as 100 sentences.
 _LARGEST_PIECE = 5_000
 _SMALLEST_PIECE = 1_000
-# Enough pieces for many cores to end at about the same time.
+# Enough pieces for many cores to finish at about the same time.
 _PIECES = 64
 
 
 @dataclass(frozen=True)
-class Plan:
-    """The originals that are there, and what is to be made of them: (recipe, number of copies), in table order."""
+class AugmentationPlan:
+    """The originals of a table, and the augmentations with their numbers of copies, in table order."""
 
     originals: int
     shards: int
-    recipes: tuple[tuple[AugmenterSpec, int], ...]
+    augmentations: tuple[tuple[AugmenterSpec, int], ...]
 
     @property
     def piece_rows(self) -> int:
-        """Sentences a piece. It must not depend on the number of workers, or no other run could go on."""
+        """Sentences per piece. Independent of the number of workers, so that a run with another number can resume."""
         return max(_SMALLEST_PIECE, min(_LARGEST_PIECE, -(-self.originals // _PIECES)))
 
 
 @dataclass
 class Augmented:
-    """What came of it: rows of the whole table, new rows by source, sentences left out by reason."""
+    """The result: rows of the whole table, new rows by source, dropped sentences by reason."""
 
     rows: int = 0
     by_source: dict[str, int] = field(default_factory=dict)
     skipped: dict[str, int] = field(default_factory=dict)
 
 
-def make_pieces(plan: Plan, build: Build, workers: int, reporter: Reporter) -> None:
-    """Augment every original and keep the results as files of their own; pieces that are there stay as they are.
+def make_pieces(plan: AugmentationPlan, build: Build, workers: int, reporter: Reporter) -> None:
+    """Augment every original and store each piece in a file; pieces of an earlier run are kept.
 
     Raises:
-        SentcompressError: what an augmenter raises.
+        SentcompressError: from an augmenter.
     """
     with ExitStack() as stack:
         tasks = {
             spec.source: stack.enter_context(reporter.track(spec.source, total=plan.originals * copies))
-            for spec, copies in plan.recipes
+            for spec, copies in plan.augmentations
         }
-        shared = {spec.source: spec for spec, _ in plan.recipes if spec.in_workers}
+        shared = {spec.source: spec for spec, _ in plan.augmentations if spec.in_workers}
         if shared:
             count = sum(1 for _ in _missing(plan, build, shared, {}))
             pieces = _missing(plan, build, shared, tasks)
-            # Closed at once when writing fails, so that the workers end before anything else happens.
+            # Closed at once if writing fails, so that the workers end first.
             with closing(augment_pieces(shared, pieces, min(workers, count))) as results:
                 for piece, new in results:
                     _keep(piece, new, build, tasks)
-        for spec, _ in plan.recipes:
+        for spec, _ in plan.augmentations:
             if not spec.in_workers:
                 _augment_here(spec, plan, build, tasks)
 
 
-def append_pieces(plan: Plan, build: Build, limits: Limits, reporter: Reporter) -> Augmented:
-    """Put the augmented sentences behind the originals, without those that are in the table already."""
-    total = plan.originals * (1 + sum(copies for _, copies in plan.recipes))
+def append_pieces(plan: AugmentationPlan, build: Build, limits: Limits, reporter: Reporter) -> Augmented:
+    """Append the augmented sentences to the table, without duplicates."""
+    total = plan.originals * (1 + sum(copies for _, copies in plan.augmentations))
     table, index, result = SentenceTable(build.path), SentenceIndex(), Augmented()
     writer = SentenceWriter(build.write, first_row=plan.originals, first_shard=plan.shards)
-    with reporter.track("leaving out repetitions", total=total) as task:
+    with reporter.track("dropping duplicates", total=total) as task:
         for shard in range(plan.shards):
             texts = table.texts(shard)
             index.assign(sentence_hashes(texts))
             task.advance(len(texts))
-        for spec, copies in plan.recipes:
+        for spec, copies in plan.augmentations:
             result.by_source[spec.source] = 0
             for copy in range(1, copies + 1):
                 origins, domains = (
@@ -117,14 +113,14 @@ def _append(
     for place in (fit[number] for number in new):
         writer.add(texts[place], piece.augmentation, piece.first_row + place, origins[place], domains[place])
     result.by_source[piece.augmentation] += len(new)
-    for why, count in (("repeated", len(fit) - len(new)), ("length", len(texts) - len(fit))):
+    for why, count in (("duplicates", len(fit) - len(new)), ("outside_length_limits", len(texts) - len(fit))):
         if count:
             key = f"{piece.augmentation}_{why}"
             result.skipped[key] = result.skipped.get(key, 0) + count
 
 
 def _pieces(
-    plan: Plan, table: SentenceTable, augmentation: str, copy: int, column: Callable[[int], list[str]]
+    plan: AugmentationPlan, table: SentenceTable, augmentation: str, copy: int, column: Callable[[int], list[str]]
 ) -> Iterator[Piece]:
     """The pieces of all originals, each with its slice of a column of the table."""
     number = first_row = 0
@@ -138,11 +134,11 @@ def _pieces(
 
 
 def _missing(
-    plan: Plan, build: Build, wanted: Mapping[str, AugmenterSpec], tasks: Mapping[str, Task]
+    plan: AugmentationPlan, build: Build, wanted: Mapping[str, AugmenterSpec], tasks: Mapping[str, Task]
 ) -> Iterator[Piece]:
-    """The pieces that are still to be made; those that are there already count as progress."""
+    """The pieces that are not made yet; existing ones count as progress."""
     table = SentenceTable(build.path)
-    kinds = [(spec.source, copy) for spec, copies in plan.recipes for copy in range(1, copies + 1)]
+    kinds = [(spec.source, copy) for spec, copies in plan.augmentations for copy in range(1, copies + 1)]
     for piece in _pieces(plan, table, "", 0, table.texts):
         for source, copy in kinds:
             if source not in wanted:
@@ -154,7 +150,7 @@ def _missing(
                 tasks[source].advance(len(mine.texts))
 
 
-def _augment_here(spec: AugmenterSpec, plan: Plan, build: Build, tasks: Mapping[str, Task]) -> None:
+def _augment_here(spec: AugmenterSpec, plan: AugmentationPlan, build: Build, tasks: Mapping[str, Task]) -> None:
     augmenter = None
     for piece in _missing(plan, build, {spec.source: spec}, tasks):
         augmenter = augmenter or spec.load()

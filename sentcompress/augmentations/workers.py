@@ -1,10 +1,11 @@
-"""Augmenting on all cores: processes that take a piece of the table at a time and never outlive their parent."""
+"""Worker processes that augment one piece of the table at a time and never outlive their parent."""
 
 from __future__ import annotations
 
 import multiprocessing
 import os
 import signal
+import sys
 import threading
 import warnings
 from collections.abc import Generator, Iterable, Iterator, Mapping
@@ -17,10 +18,13 @@ from multiprocessing.context import SpawnProcess
 from sentcompress.augmentations.base import Augmenter, AugmenterSpec
 from sentcompress.errors import SentcompressError
 
+# nlpaug and nltk import these for things that workers never do: 8 seconds and 400 MB each. Both work without them.
+HIDDEN_LIBRARIES = ("torch", "transformers", "scipy", "sklearn")
+
 
 @dataclass(frozen=True)
 class Piece:
-    """Consecutive sentences of the table, and which augmentation (a key of the specs) and copy is to be made."""
+    """Consecutive sentences of the table, and the augmentation (a key of the specs) and copy to make of them."""
 
     number: int
     augmentation: str
@@ -39,12 +43,12 @@ class _Worker:
 def augment_pieces(
     specs: Mapping[str, AugmenterSpec], pieces: Iterable[Piece], workers: int
 ) -> Generator[tuple[Piece, list[str]], None, None]:
-    """The new sentences of each piece, as pieces become ready: their order is not that of `pieces`.
+    """The new sentences of each piece, in the order in which pieces are finished.
 
     `pieces` is read lazily, one ahead of each worker.
 
     Raises:
-        SentcompressError: what an augmenter raises; or a worker that died.
+        SentcompressError: from an augmenter, or because a worker died.
     """
     pending = iter(pieces)
     running = _start(specs, workers)
@@ -105,14 +109,16 @@ def _death(worker: _Worker) -> SentcompressError:
     code = worker.process.exitcode
     if code == -signal.SIGKILL:
         return SentcompressError("a worker was killed", "if memory ran out, use fewer --workers; then run again")
-    return SentcompressError(f"a worker ended with exit code {code}", "run the same command again to go on")
+    return SentcompressError(f"a worker ended with exit code {code}", "run the same command again to resume")
 
 
 def _serve(pipe: Connection, specs: dict[str, AugmenterSpec]) -> None:
-    """The life of a worker."""
+    """The main function of a worker."""
     threading.Thread(target=_die_with_parent, daemon=True).start()
-    # nltk and nlpaug warn about things that are none of the user's business.
-    warnings.simplefilter("ignore")
+    warnings.simplefilter("ignore")  # of nltk and nlpaug, about things that do not concern the user
+    for name in HIDDEN_LIBRARIES:
+        # With None in its place, importing a library fails as if it were not installed.
+        sys.modules.setdefault(name, None)  # type: ignore[arg-type]
     loaded: dict[str, Augmenter] = {}
     while True:
         try:

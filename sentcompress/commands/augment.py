@@ -60,7 +60,7 @@ class Params(Named):
 
     def faults(self) -> list[str]:
         from sentcompress.augmentations.back_translation import check_translators
-        from sentcompress.corpora.formats import check_format
+        from sentcompress.corpora.readers import check_format
 
         if self.format:
             check_format(self.format)

@@ -1,17 +1,16 @@
-"""Collections with judgements as folders: BEIR's layout and MS MARCO's, each file plain, `.gz` or `.zst`."""
+"""Collections with relevance judgements: folders in BEIR's or MS MARCO's layout, each file plain, `.gz` or `.zst`."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from sentcompress.corpora.collections import CHUNK, Collection, Corpus, DataSet
-from sentcompress.corpora.document_ids import DocumentIds
-from sentcompress.corpora.holding import batches
-from sentcompress.corpora.judgements import read_judgements, splits_of
-from sentcompress.corpora.splits import pick_split, stem
-from sentcompress.corpora.text_files import COMPRESSED, HALF_A_CHARACTER, format_extension, is_encodable, open_lines
+from sentcompress.corpora.byte_streams import COMPRESSED, format_extension
+from sentcompress.corpora.collections import CHUNK, Collection, Corpus, DataSet, DocumentIds, pick_split, stem
+from sentcompress.corpora.delimited import counted, parse_number
+from sentcompress.corpora.records import kind_of
+from sentcompress.corpora.text_files import HALF_A_CHARACTER, batches, is_encodable, open_lines
 from sentcompress.documents import parse_json
 from sentcompress.errors import InputError
 
@@ -20,12 +19,43 @@ LAYOUTS = (
     "MS MARCO: collection.tsv, queries.*.tsv, qrels.*.tsv; each may be .gz or .zst"
 )
 JSON_FORM = 'a line is {"_id": "1", "title": "", "text": "..."}'
+QRELS_FORM = "a line of judgements is: query, document, grade; or trec_eval's query, 0, document, grade"
 CORPUS = ("corpus.jsonl", "collection.jsonl", "collection.tsv", "corpus.tsv")
+# Names of the columns of judgements.
+QUERY = ("query-id", "query_id", "queryid", "qid", "query")
+DOCUMENT = ("corpus-id", "corpus_id", "doc-id", "doc_id", "docid", "document_id", "pid", "corpus")
+SCORE = ("score", "relevance", "rel", "label", "grade")
+SPLIT = ("split",)
+
+
+@dataclass(frozen=True)
+class Judgement:
+    """One line: grades above zero are relevant; `split` is None in files without such a column."""
+
+    query: str
+    document: str
+    grade: int
+    split: str | None
+
+
+@dataclass(frozen=True)
+class _Columns:
+    query: int
+    document: int
+    grade: int
+    split: int | None
+    width: int
 
 
 @dataclass
 class _Found:
-    """Grades above zero of the queries of a split: query id -> document id -> grade; as they stand in the file."""
+    """What was read so far.
+
+    Attributes:
+        grades: query id -> document id -> grade, for grades above zero of one split.
+        queries: id -> text of the judged queries.
+        rows: id -> row of the judged documents.
+    """
 
     grades: dict[str, dict[str, int]] = field(default_factory=dict)
     queries: dict[str, str] = field(default_factory=dict)
@@ -37,25 +67,82 @@ def collection_data_set(folder: Path, split: str | None) -> DataSet:
     """The data set of a folder.
 
     Raises:
-        InputError: if the folder, its corpus, its queries, its judgements or the split are not there.
+        InputError: if the folder, its corpus, its queries, its judgements or the split are missing.
     """
     if not folder.is_dir():
-        raise InputError(f"{folder} is no folder", f"give a folder. {LAYOUTS}")
+        raise InputError(f"{folder} is not a folder", f"give a folder. {LAYOUTS}")
     corpus = _existing(folder, CORPUS)
     if corpus is None:
         raise InputError(f"{folder} has no corpus", LAYOUTS)
-    parts = _splits(folder)
-    if not parts:
+    splits = _splits(folder)
+    if not splits:
         raise InputError(f"{folder} has no judgements", LAYOUTS)
-    if list(parts) == [None] and split is not None:
-        raise InputError(f"{folder} has no splits", "leave out --split")
-    chosen = None if list(parts) == [None] else pick_split(str(folder), [part for part in parts if part], split)
-    qrels, queries = parts[chosen], _queries_file(folder, chosen)
+    if list(splits) == [None] and split is not None:
+        raise InputError(f"{folder} has no splits", "omit --split")
+    chosen = None if list(splits) == [None] else pick_split(str(folder), [name for name in splits if name], split)
+    qrels, queries = splits[chosen], _queries_file(folder, chosen)
 
     def read() -> Collection:
         return _read(corpus, queries, qrels, chosen)
 
     return DataSet("collection", folder.resolve().name, chosen, (corpus, queries, qrels), read)
+
+
+def read_judgements(path: Path) -> Iterator[Judgement]:
+    """The lines of a qrels file, with or without a header; tabs or blanks between the fields.
+
+    With a header: `query-id`, `corpus-id`, `score` and optionally `split`, in any order. Without: query, document and
+    grade, then a split if the fourth field is not a number; or trec_eval's query, iteration, document and grade.
+
+    Raises:
+        InputError: a line with too few fields, or a grade that is not a whole number (file and line).
+    """
+    columns: _Columns | None = None
+    for number, line in open_lines(path):
+        fields = line.split("\t") if "\t" in line else line.split()
+        if not fields or not line.strip():
+            continue
+        if columns is None:
+            columns = _of_header(fields)
+            if columns is not None:
+                continue
+            columns = _without_header(fields)
+        if len(fields) < columns.width:
+            raise InputError(f"{path}, line {number}: {len(fields)} fields, expected {columns.width}", QRELS_FORM)
+        split = None if columns.split is None else fields[columns.split].strip()
+        grade = parse_number(text := fields[columns.grade])
+        if grade is None or not grade.is_integer():
+            what = f"the grade is {text[:40]!r}, which is not a whole number or is too large"
+            raise InputError(f"{path}, line {number}: {what}", QRELS_FORM)
+        yield Judgement(fields[columns.query].strip(), fields[columns.document].strip(), int(grade), split)
+
+
+def splits_of(path: Path) -> list[str]:
+    """The splits named in a qrels file, in the order of their first lines; empty if it has no such column."""
+    found: dict[str, None] = {}
+    for judgement in read_judgements(path):
+        if judgement.split is None:
+            return []
+        found.setdefault(judgement.split)
+    return list(found)
+
+
+def _of_header(fields: Sequence[str]) -> _Columns | None:
+    names = [name.strip().lower() for name in fields]
+
+    def place(known: Sequence[str]) -> int | None:
+        return next((names.index(name) for name in known if name in names), None)
+
+    query, document, grade = place(QUERY), place(DOCUMENT), place(SCORE)
+    if query is None or document is None or grade is None:
+        return None
+    return _Columns(query, document, grade, place(SPLIT), len(fields))
+
+
+def _without_header(fields: Sequence[str]) -> _Columns:
+    if len(fields) >= 4 and fields[3].strip().lstrip("+-").isdecimal():
+        return _Columns(0, 2, 3, None, 4)
+    return _Columns(0, 1, 2, 3 if len(fields) >= 4 else None, min(max(len(fields), 3), 4))
 
 
 def _existing(folder: Path, names: tuple[str, ...]) -> Path | None:
@@ -94,14 +181,12 @@ def _read(corpus: Path, queries: Path, qrels: Path, split: str | None) -> Collec
     found = _Found()
     _read_grades(qrels, split, found)
     _read_queries(queries, qrels, found)
-    documents = _read_ids(corpus, qrels, found)
+    ids = _read_ids(corpus, qrels, found)
+    grades = (
+        {found.rows[document]: grade for document, grade in found.grades[query].items()} for query in found.queries
+    )
     return Collection(
-        Corpus(documents, lambda: _texts(corpus)),
-        tuple(found.queries.values()),
-        tuple(
-            {found.rows[document]: grade for document, grade in found.grades[query].items()} for query in found.queries
-        ),
-        tuple(found.warnings),
+        Corpus(ids, lambda: _texts(corpus)), tuple(found.queries.values()), tuple(grades), tuple(found.warnings)
     )
 
 
@@ -111,10 +196,8 @@ def _read_grades(qrels: Path, split: str | None, found: _Found) -> None:
             of_query = found.grades.setdefault(line.query, {})
             of_query[line.document] = max(line.grade, of_query.get(line.document, 0))
     if not found.grades:
-        raise InputError(
-            f"{qrels} judges no document above zero" + (f" in split {split!r}" if split else ""),
-            "without any there is nothing to find",
-        )
+        where = f" in split {split!r}" if split else ""
+        raise InputError(f"{qrels} judges no document above zero{where}", "at least one document must be relevant")
 
 
 def _read_queries(path: Path, qrels: Path, found: _Found) -> None:
@@ -128,17 +211,17 @@ def _read_queries(path: Path, qrels: Path, found: _Found) -> None:
             empty += 1
     unknown = len(found.grades) - len(found.queries) - empty
     if not found.queries:
-        raise InputError(
-            f"{path} has none of the {len(found.grades)} queries that {qrels} judges", "do they belong together?"
-        )
+        judged = counted(len(found.grades), "query", "queries")
+        raise InputError(f"{path} has none of the {judged} judged in {qrels}", "do the files belong together?")
     if unknown:
-        found.warnings.append(f"{qrels}: {unknown} judged queries are not in {path.name}; left out")
+        dropped = counted(unknown, "judged query", "judged queries")
+        found.warnings.append(f"{qrels}: dropped {dropped} missing from {path.name}")
     if empty:
-        found.warnings.append(f"{path}: {empty} judged queries without text left out")
+        found.warnings.append(f"{path}: dropped {counted(empty, 'judged query', 'judged queries')} without text")
 
 
 def _read_ids(path: Path, qrels: Path, found: _Found) -> DocumentIds:
-    """All ids, and the rows of the judged documents; those that are missing get rows behind the end."""
+    """All ids, and the rows of the judged documents; missing documents get rows beyond the end."""
     judged = {document for query in found.queries for document in found.grades[query]}
     ids, empty = DocumentIds(), 0
     for one, text in _rows(path):
@@ -148,21 +231,22 @@ def _read_ids(path: Path, qrels: Path, found: _Found) -> DocumentIds:
         empty += not text
     repeated = ids.repeated()
     if repeated is not None:
-        raise InputError(f"{path} has two documents of id {repeated!r}", "an id belongs to one document")
+        raise InputError(f"{path} has two documents of id {repeated!r}", "ids must be unique")
     missing = sorted(judged - found.rows.keys())
     if len(missing) == len(judged):
+        documents = counted(len(judged), "document")
         raise InputError(
-            f"{path} has none of the {len(judged)} documents that {qrels} judges relevant, such as {missing[0]!r}",
-            "do they belong together?",
+            f"{path} has none of the {documents} judged relevant in {qrels}, for example {missing[0]!r}",
+            "do the files belong together?",
         )
     found.rows |= {one: len(ids) + number for number, one in enumerate(missing)}
     if missing:
         found.warnings.append(
-            f"{qrels}: {len(missing)} relevant documents are not in {path.name}, such as {missing[0]!r}; they count as "
-            "not found"
+            f"{qrels}: {counted(len(missing), 'relevant document')} missing from {path.name}, for example "
+            f"{missing[0]!r}; counted as not found"
         )
     if empty:
-        found.warnings.append(f"{path}: {empty} documents without text are searched all the same")
+        found.warnings.append(f"{path}: {counted(empty, 'document')} without text, searched like the others")
     return ids
 
 
@@ -176,31 +260,28 @@ def _rows(path: Path) -> Iterator[tuple[str, str]]:
     for number, line in open_lines(path):
         if not line.strip():
             continue
-        one, text = _json_row(path, number, line) if as_json else _tab_row(path, number, line)
+        place = f"{path}, line {number}"
+        one, text = _json_row(place, line) if as_json else _tab_row(place, line)
         if not one:
-            raise InputError(f"{path}, line {number}: no id", "every document and query needs one")
+            raise InputError(f"{place}: no id", "every document and query needs an id")
         yield one, text
 
 
-def _json_row(path: Path, number: int, line: str) -> tuple[str, str]:
-    row = parse_json(line, f"{path}, line {number}")
+def _json_row(place: str, line: str) -> tuple[str, str]:
+    row = parse_json(line, place)
     if not isinstance(row, dict):
-        raise InputError(f"{path}, line {number}: a JSON {type(row).__name__}, not an object", JSON_FORM)
+        raise InputError(f"{place}: {kind_of(row)}, not a JSON object", JSON_FORM)
     one, title, text = row.get("_id", row.get("id")), row.get("title") or "", row.get("text") or ""
-    if (
-        isinstance(one, bool)
-        or not isinstance(one, str | int)
-        or not isinstance(title, str)
-        or not isinstance(text, str)
-    ):
-        raise InputError(f"{path}, line {number}: no _id and text", JSON_FORM)
+    has_id = isinstance(one, str | int) and not isinstance(one, bool)
+    if not has_id or not isinstance(title, str) or not isinstance(text, str):
+        raise InputError(f"{place}: no _id and text", JSON_FORM)
     if not is_encodable(f"{title}{text}"):
-        raise InputError(f"{path}, line {number}: {HALF_A_CHARACTER}", "fix the line; no model can read it")
+        raise InputError(f"{place}: {HALF_A_CHARACTER}", "fix the line; no model can read it")
     return str(one).strip(), f"{title} {text}".strip()
 
 
-def _tab_row(path: Path, number: int, line: str) -> tuple[str, str]:
+def _tab_row(place: str, line: str) -> tuple[str, str]:
     one, tab, text = line.partition("\t")
     if not tab:
-        raise InputError(f"{path}, line {number}: no tab", "a line is an id, a tab and the text")
+        raise InputError(f"{place}: no tab", "a line is an id, a tab and the text")
     return one.strip(), text.strip()

@@ -1,17 +1,66 @@
-"""What is searched, what is looked for, and what should be found: a corpus that is streamed, queries, judgements."""
+"""Retrieval tasks: a corpus that is streamed, queries, and the documents judged relevant to each query."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from array import array
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from sentcompress.corpora.document_ids import DocumentIds
-from sentcompress.corpora.pairs import PAIR_COLUMNS, Pair, read_pairs
-from sentcompress.errors import InputError
+import numpy as np
 
-# Texts that are handed on at a time.
+from sentcompress.corpora.byte_streams import without_compression
+from sentcompress.corpora.delimited import listed
+from sentcompress.errors import InputError, did_you_mean
+
+# Texts per list of a corpus.
 CHUNK = 1000
+# Names of the same split.
+DEV = ("dev", "validation", "valid", "val")
+# The split that is taken if none is named, in order of preference.
+PREFERRED = ("test", *DEV, "dev.small")
+
+
+class DocumentIds:
+    """The ids of a corpus in the order of its documents, as one block of bytes.
+
+    Millions of Python strings would fill the memory.
+
+    Args:
+        ids: the first ids.
+    """
+
+    def __init__(self, ids: Iterable[str] = ()) -> None:
+        self._bytes = bytearray()
+        self._ends = array("Q")
+        self._hashes = array("q")
+        for one in ids:
+            self.append(one)
+
+    def __len__(self) -> int:
+        return len(self._ends)
+
+    def __getitem__(self, row: int) -> bytes:
+        """The id in UTF-8, whose order as bytes is that of trec_eval's `strcmp`."""
+        return bytes(self._bytes[self._ends[row - 1] if row else 0 : self._ends[row]])
+
+    def append(self, one: str) -> None:
+        """Add the id of the next document."""
+        self._bytes += one.encode("utf-8", "surrogatepass")
+        self._ends.append(len(self._bytes))
+        self._hashes.append(hash(one))
+
+    def repeated(self) -> str | None:
+        """An id that occurs twice, or None."""
+        hashes = np.frombuffer(self._hashes, dtype=np.int64)
+        order = np.argsort(hashes, kind="stable")
+        same = np.flatnonzero(hashes[order][1:] == hashes[order][:-1])
+        # Different ids can share a hash, so the ids themselves are compared.
+        for place in same.tolist():
+            first, second = self[int(order[place])], self[int(order[place + 1])]
+            if first == second:
+                return first.decode("utf-8", "surrogatepass")
+        return None
 
 
 @dataclass(frozen=True)
@@ -19,8 +68,8 @@ class Corpus:
     """Documents in the order of their files.
 
     Attributes:
-        ids: what tells ties apart.
-        texts: reads all texts anew, a few at a time.
+        ids: used to break ties.
+        texts: reads all texts from the beginning, CHUNK at a time.
     """
 
     ids: DocumentIds
@@ -35,12 +84,12 @@ class Collection:
     """A retrieval task.
 
     Attributes:
-        corpus: what is searched.
-        queries: what is looked for.
-        grades: for each query the documents judged above zero: row in the corpus -> grade. A judged document that is
-            not in the corpus has a row behind its end: it counts among the relevant ones and is never found, as
-            trec_eval has it. Empty for a query with nothing to find.
-        warnings: what was left out, counted.
+        corpus: the documents that are searched.
+        queries: distinct texts.
+        grades: for each query, row in the corpus -> grade of the documents judged above zero; empty if there are
+            none. A judged document that is missing from the corpus has a row beyond its end: it counts as relevant
+            and is never found, as in trec_eval.
+        warnings: what was dropped, with counts.
     """
 
     corpus: Corpus
@@ -50,20 +99,20 @@ class Collection:
 
     @property
     def judged(self) -> int:
-        """Queries that have something to find."""
-        return sum(1 for wanted in self.grades if wanted)
+        """The number of queries with a relevant document."""
+        return sum(1 for relevant in self.grades if relevant)
 
 
 @dataclass(frozen=True)
 class DataSet:
-    """A retrieval task that was found and not yet read.
+    """A retrieval task that was found but not read yet.
 
     Attributes:
         protocol: pairs, collection or entities.
-        name: the file's or folder's.
-        split: the part that is evaluated; None where there are no parts.
+        name: the name of the file or folder.
+        split: the split that is evaluated; None for data without splits.
         files: all that is read.
-        read: reads it. Raises InputError for what cannot be read, and where no query has anything to find.
+        read: reads it. Raises InputError for files that cannot be read, and if no query has a relevant document.
     """
 
     protocol: str
@@ -74,49 +123,30 @@ class DataSet:
 
 
 def in_memory(texts: Iterable[str]) -> Corpus:
-    """A corpus of distinct texts that are at hand; a text is its own id."""
+    """A corpus of distinct texts held in memory; each text is its own id."""
     held = tuple(texts)
     return Corpus(
         DocumentIds(held), lambda: (list(held[start : start + CHUNK]) for start in range(0, len(held), CHUNK))
     )
 
 
-def collection_of_pairs(pairs: Iterable[Pair], warnings: tuple[str, ...] = ()) -> Collection:
-    """HPD's protocol: corpus of the distinct second texts, queries the distinct first texts.
-
-    Relevant is every second text that any pair marks as a duplicate of the query.
-    """
-    documents: dict[str, int] = {}
-    queries: dict[str, dict[int, int]] = {}
-    for pair in pairs:
-        document = documents.setdefault(pair.second, len(documents))
-        wanted = queries.setdefault(pair.first, {})
-        if pair.duplicate:
-            wanted[document] = 1
-    return Collection(in_memory(documents), tuple(queries), tuple(queries.values()), warnings)
+def stem(path: Path) -> str:
+    """A file's name without its extension, and without `.gz` or `.zst`."""
+    return without_compression(path).stem
 
 
-def pairs_data_set(path: Path) -> DataSet:
-    """The data set of a file of question pairs.
+def pick_split(where: str, there: Sequence[str], requested: str | None) -> str:
+    """The requested split; otherwise test, else dev, else the only one. All names in DEV mean the same split.
 
     Raises:
-        InputError: if there is no such file.
+        InputError: if the requested split does not exist, or none was requested and the choice is not clear.
     """
-    _check_file(path, PAIR_COLUMNS)
-
-    def read() -> Collection:
-        pairs = read_pairs(path)
-        warnings = (f"{path}: {pairs.empty} pairs with an empty question left out",) if pairs.empty else ()
-        collection = collection_of_pairs(pairs.rows, warnings)
-        if not collection.judged:
-            raise InputError(f"{path} marks no pair as duplicates", "without any there is nothing to find")
-        return collection
-
-    return DataSet("pairs", path.name, None, (path,), read)
-
-
-def _check_file(path: Path, columns: tuple[str, ...]) -> None:
-    if path.is_dir():
-        raise InputError(f"{path} is a folder", f"give a file of pairs: {', '.join(columns)}")
-    if not path.exists():
-        raise InputError(f"no such file: {path}", "check the path")
+    if requested is not None:
+        for name in (requested, *DEV) if requested in DEV else (requested,):
+            if name in there:
+                return name
+        raise InputError(f"{where} has no split {requested!r}", did_you_mean(requested, there))
+    preferred = next((name for name in PREFERRED if name in there), None)
+    if preferred is None and len(there) != 1:
+        raise InputError(f"{where} has several splits", f"choose one with --split: {listed(there)}")
+    return preferred or there[0]

@@ -1,12 +1,24 @@
-"""Rows of comma- and tab-separated files."""
+"""Comma- and tab-separated files: their rows, and columns and numbers in them."""
 
 from __future__ import annotations
 
 import csv
-from collections.abc import Iterator
+import math
+from collections import Counter
+from collections.abc import Iterable, Iterator, Sequence
+from pathlib import Path
 
-from sentcompress.corpora.text_files import LONGEST_LINE, BadRecords, Readable, as_source, open_lines
+from sentcompress.corpora.byte_streams import Readable, as_source
+from sentcompress.corpora.text_files import LONGEST_LINE, BadRecords, open_lines
 from sentcompress.errors import InputError
+
+# A file of another format may have a header of any length.
+_LISTED = 20
+_SHOWN = 60
+# All sensible scores and grades are within these bounds; squares of other numbers overflow or underflow.
+_LARGEST_NUMBER = 1e9
+_SMALLEST_NUMBER = 1e-9
+USABLE = "a number from -1e9 to 1e9"
 
 
 def plain_rows(
@@ -61,3 +73,85 @@ def quoted_rows(
             length = 0
         if row:
             yield last, row
+
+
+def headed_rows(path: Path, columns: Sequence[str], form: str, bad: BadRecords) -> Iterator[tuple[int, list[str]]]:
+    """Line number and the fields of `columns` of each line of a tab-separated file. Blank lines are skipped.
+
+    The first line is a header if it has the name of the first column; then the columns can have any order, otherwise
+    they have that of `columns`.
+
+    Raises:
+        InputError: what `open_lines` raises; a missing column. Lines with too few fields go through `bad`, with the
+            hint `form`.
+    """
+    places: list[int] = []
+    for number, line in open_lines(path, bad=bad):
+        if not line.strip():
+            continue
+        fields = line.split("\t")
+        if not places:
+            names = [field.strip().lower() for field in fields]
+            if columns[0] in names:
+                places = find_columns(str(path), columns, names)
+                continue
+            places = list(range(len(columns)))
+        if len(fields) <= max(places):
+            bad.add(f"{path}, line {number}: {too_few_columns(fields, max(places) + 1)}", form)
+            continue
+        yield number, [fields[place] for place in places]
+
+
+def find_columns(name: str, wanted: Sequence[str], header: Sequence[str]) -> list[int]:
+    """The positions of the wanted columns in a header.
+
+    Raises:
+        InputError: if one is missing; the hint lists the columns of the file.
+    """
+    missing = [column for column in wanted if column not in header]
+    if missing:
+        plural = "s" if len(missing) > 1 else ""
+        message = f"{name} has no column{plural} {', '.join(map(repr, missing))}"
+        raise InputError(message, f"columns there: {listed(header)}")
+    return [list(header).index(column) for column in wanted]
+
+
+def too_few_columns(fields: Sequence[str], expected: int) -> str:
+    """What is wrong with a row that has fewer fields than expected."""
+    return f"found {counted(len(fields), 'column')}, expected {expected}"
+
+
+def refuse_repeated(name: str, header: Iterable[str]) -> None:
+    """Raise InputError if two columns have the same name; columns without a name do not count."""
+    repeated = sorted(column for column, count in Counter(header).items() if column and count > 1)
+    if repeated:
+        raise InputError(f"{name} has several columns of the same name: {listed(repeated)}", "rename them")
+
+
+def listed(names: Iterable[str]) -> str:
+    """Names for an error message: at most _LISTED, each cut to _SHOWN characters."""
+    there = list(names)
+    shown = [name if len(name) <= _SHOWN else f"{name[:_SHOWN]}..." for name in there[:_LISTED]]
+    more = [f"and {len(there) - _LISTED} more"] if len(there) > _LISTED else []
+    return ", ".join([*shown, *more]) or "none"
+
+
+def counted(count: int, noun: str, plural: str | None = None) -> str:
+    """A number of things for a message.
+
+    >>> counted(1, "column"), counted(2, "query", "queries")
+    ('1 column', '2 queries')
+    """
+    return f"{count} {noun if count == 1 else plural or f'{noun}s'}"
+
+
+def parse_number(text: str) -> float | None:
+    """The number in a field, with tiny ones as 0; None if it is not USABLE, e.g. NaN or infinity."""
+    try:
+        # float() would accept 1_000, which is Python syntax and not a score.
+        value = math.nan if "_" in text else float(text)
+    except ValueError:
+        return None
+    if abs(value) < _SMALLEST_NUMBER:
+        return 0.0
+    return value if abs(value) <= _LARGEST_NUMBER else None

@@ -1,4 +1,4 @@
-"""Data sets of the Hugging Face hub, streamed: nothing is downloaded before it is read."""
+"""Data sets on the Hugging Face hub, streamed: rows are downloaded as they are read."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ class HubInput:
         return records_of(self.reference, self.rows(), self.options, bad)
 
     def rows(self) -> Iterator[tuple[int, Mapping[str, object]]]:
-        """All rows with their numbers (from 1), labels by their names.
+        """All rows with their numbers (from 1); labels are given by name.
 
         Raises:
             InputError: no such configuration or split, or the hub cannot be reached.
@@ -47,7 +47,7 @@ class HubInput:
         try:
             for number, row in enumerate(data, 1):
                 named = {column: _label(value, names.get(column)) for column, value in row.items()}
-                # A column `split` would be taken for AllNLI.tsv's; here the split was chosen already.
+                # A column `split` would be read as in AllNLI.tsv; here the split is already chosen.
                 named.pop("split", None)
                 yield number, named
         except _network_errors() as error:
@@ -58,7 +58,7 @@ def hub_input(name: str, config: str | None, revision: str | None, options: Read
     """The data set of that name; its digest is the commit of the revision.
 
     Raises:
-        InputError: if there is none, or the hub cannot be reached.
+        InputError: if it does not exist or is gated, or the hub cannot be reached.
     """
     from huggingface_hub import HfApi, errors
 
@@ -85,7 +85,7 @@ def _load(name: str, config: str | None, revision: str, split: str) -> Any:
     try:
         return load_dataset(name, config, split=split, revision=revision, streaming=True)
     except (ValueError, RuntimeError) as error:
-        # A configuration or split that is missing or unknown: the message lists those there are.
+        # A configuration or split that is missing or unknown: the library's message lists the existing ones.
         reason = " ".join(str(error).split())
         raise InputError(f"the data set {name} cannot be read: {reason}", "use --config and --split") from None
     except _network_errors() as error:
@@ -93,7 +93,7 @@ def _load(name: str, config: str | None, revision: str, split: str) -> Any:
 
 
 def _network_errors() -> tuple[type[Exception], ...]:
-    """What a hub that cannot be reached raises; the errors of its HTTP library are no OSErrors."""
+    """What is raised if the hub cannot be reached; the errors of its HTTP library are not OSErrors."""
     libraries = (sys.modules[name] for name in ("httpx", "httpx2") if name in sys.modules)
     return (OSError, *(library.HTTPError for library in libraries))
 
@@ -111,5 +111,5 @@ def _label(value: object, names: list[str] | None) -> object:
 
 def _unreachable(name: str, error: Exception) -> InputError:
     reason = (str(error).strip() or type(error).__name__).splitlines()[0]
-    message = f"no file {name} here, and the hub cannot be asked for a data set of that name ({reason})"
+    message = f"no file {name} here, and the hub cannot be reached to look for a data set of that name ({reason})"
     return InputError(message, OFFLINE_CHOICES)

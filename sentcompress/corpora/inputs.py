@@ -1,4 +1,4 @@
-"""What a user names on the command line: files, standard input, data sets of the hub; each with a digest."""
+"""Inputs by name: files, standard input and data sets on the hub, each with a digest of its content."""
 
 from __future__ import annotations
 
@@ -12,25 +12,30 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import BinaryIO, Protocol
 
-from sentcompress.corpora.formats import find_format
-from sentcompress.corpora.readers import ReadOptions, read_records
+from sentcompress.corpora.byte_streams import (
+    COMPRESSED,
+    STDIN,
+    ByteSource,
+    as_source,
+    format_extension,
+    spooled_source,
+)
+from sentcompress.corpora.readers import FILE_EXTENSIONS, ReadOptions, find_format, read_records
 from sentcompress.corpora.records import Record
-from sentcompress.corpora.spooling import spooled_source
-from sentcompress.corpora.text_files import STDIN, BadRecords, Source, as_source, format_extension
+from sentcompress.corpora.text_files import BadRecords
 from sentcompress.progress import Reporter
 
 HUB_PREFIX = "hub:"
 _HUB_NAME = re.compile(r"[A-Za-z0-9][\w.-]*(/[\w.-]+)?")
-_FILE_EXTENSIONS = ("jsonl", "ndjson", "json", "csv", "tsv", "tab", "parquet", "pq", "txt", "text")
 
 
 class Input(Protocol):
-    """One thing to read.
+    """One input.
 
     Attributes:
         reference: its name in the artifact's list of inputs ("file:<absolute path>", "stdin:-", "hub:<name>").
-        digest: what tells one content from another.
-        origin: what the column `origin` of the sentence table says.
+        digest: identifies the content.
+        origin: the value of the column `origin` in the sentence table.
     """
 
     @property
@@ -48,9 +53,9 @@ class Input(Protocol):
 
 @dataclass(frozen=True)
 class FileInput:
-    """A file, or standard input that was put aside."""
+    """A file, or a copy of standard input."""
 
-    source: Source
+    source: ByteSource
     reference: str
     digest: str
     origin: str
@@ -69,15 +74,15 @@ def open_inputs(
     spool: Path,
     reporter: Reporter,
 ) -> Iterator[list[Input]]:
-    """The inputs that `names` mean, checked as far as that is quick, and hashed.
+    """The named inputs, hashed, and checked as far as that is quick.
 
-    Standard input and pipes can be read only once, so they are copied to a nameless temporary file in `spool`.
+    Standard input and pipes can be read only once, so they are copied to an unnamed temporary file in `spool`.
 
     Raises:
-        InputError: a file that is missing or of the wrong format, a data set that cannot be had.
+        InputError: a file that is missing or of the wrong format, a data set that is missing or cannot be reached.
     """
     with ExitStack() as stack:
-        sources: list[Source | None] = []
+        sources: list[ByteSource | None] = []
         for name in names:
             if name == STDIN or _is_pipe(name):
                 sources.append(stack.enter_context(_spooled(name, spool, reporter)))
@@ -98,26 +103,26 @@ def open_inputs(
 
 
 def _is_pipe(name: str) -> bool:
-    """Whether a path is no file on a disk: a named pipe, or the shell's `<(command)`."""
+    """Whether a path is neither a file nor a folder: a named pipe, or the shell's `<(command)`."""
     return os.path.exists(name) and not os.path.isfile(name) and not os.path.isdir(name)
 
 
 def is_hub_name(name: str) -> bool:
-    """Whether a name means a data set of the hub: `hub:` says so, or it looks like one and is no file here."""
+    """Whether a name means a data set on the hub: it starts with `hub:`, or looks like one and is not a file here."""
     if name.startswith(HUB_PREFIX):
         return True
-    if os.path.exists(name) or format_extension(name) in _FILE_EXTENSIONS or Path(name).suffix in (".gz", ".zst"):
+    if os.path.exists(name) or format_extension(name) in FILE_EXTENSIONS or Path(name).suffix in COMPRESSED:
         return False
     return _HUB_NAME.fullmatch(name) is not None
 
 
 def _origin(name: str, names: Sequence[str]) -> str:
-    """The bare file name, as long as that is unambiguous: where a folder stands should not change the table."""
+    """The bare file name if it is unambiguous, so that moving a folder does not change the table; else the path."""
     short = Path(name).name if name != STDIN else "stdin"
     return short if sum(Path(other).name == short for other in set(names)) <= 1 else str(Path(name).resolve())
 
 
-def _file_input(name: str, source: Source, origin: str, options: ReadOptions, reporter: Reporter) -> FileInput:
+def _file_input(name: str, source: ByteSource, origin: str, options: ReadOptions, reporter: Reporter) -> FileInput:
     reference = f"stdin:{name}" if name == STDIN or _is_pipe(name) else f"file:{Path(name).resolve()}"
     with source.open() as stream:
         return FileInput(source, reference, _digest(stream, origin, reporter), origin, options)
@@ -133,7 +138,7 @@ def _digest(stream: BinaryIO, origin: str, reporter: Reporter) -> str:
 
 
 @contextmanager
-def _spooled(name: str, folder: Path, reporter: Reporter) -> Iterator[Source]:
+def _spooled(name: str, folder: Path, reporter: Reporter) -> Iterator[ByteSource]:
     folder.mkdir(parents=True, exist_ok=True)
     if name == STDIN:
         if sys.stdin.isatty():

@@ -1,24 +1,30 @@
-"""From records to the first part of the sentence table: each distinct sentence once, and the triplets."""
+"""The first part of the sentence table: each distinct sentence once, and the triplets of labelled pairs."""
 
 from __future__ import annotations
 
+from array import array
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
 from pathlib import Path
 
 import numpy as np
+import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from sentcompress.corpora.distinct import SentenceIndex, sentence_hashes
-from sentcompress.corpora.holding import batches
 from sentcompress.corpora.inputs import Input
 from sentcompress.corpora.records import Record, Relation
-from sentcompress.corpora.sentence_table import ORIGINAL, TRIPLET_SCHEMA, TRIPLETS, SentenceWriter
-from sentcompress.corpora.text_files import HALF_A_CHARACTER, BadRecords, is_encodable
-from sentcompress.corpora.triplets import TripletCollector
+from sentcompress.corpora.sentence_table import (
+    ORIGINAL,
+    TRIPLET_SCHEMA,
+    TRIPLETS,
+    SentenceIndex,
+    SentenceWriter,
+    sentence_hashes,
+)
+from sentcompress.corpora.text_files import HALF_A_CHARACTER, BadRecords, batches, is_encodable
 from sentcompress.progress import Reporter
 
 _BATCH = 20_000
@@ -26,14 +32,14 @@ _BATCH = 20_000
 
 @dataclass(frozen=True)
 class Limits:
-    """Which sentences are taken: length in characters, and how many in all."""
+    """Which sentences are kept: by their length in characters, and how many in total."""
 
     shortest: int = 1
     longest: int | None = None
     sentences: int | None = None
 
     def fault(self, text: str) -> str | None:
-        """Why a sentence is left out; None if it is taken."""
+        """Why a sentence is dropped; None if it is kept."""
         if not text:
             return "blank"
         if len(text) < self.shortest:
@@ -44,8 +50,8 @@ class Limits:
 
 
 @dataclass
-class Tally:
-    """What was read and what was left out."""
+class ReadCounts:
+    """What was read, and what was dropped by reason."""
 
     originals: int = 0
     shards: int = 0
@@ -58,8 +64,52 @@ class Tally:
 
 
 def clean(text: str) -> str:
-    """Runs of white space, line ends included, become one space; none at the ends."""
+    """The text with each run of white space, including line breaks, as one space; stripped."""
     return " ".join(text.split())
+
+
+class TripletCollector:
+    """Collects labelled pairs and complete triplets by row number, 17 and 24 bytes each.
+
+    Pairs give one triplet per premise, as in SimCSE: with its first entailment and its first contradiction in file
+    order. A premise without one of them gives none. Complete triplets are kept unchanged.
+    """
+
+    def __init__(self) -> None:
+        self._premises = array("q")
+        self._hypotheses = array("q")
+        self._labels = array("b")
+        self._complete = array("q")
+
+    def add(self, rows: Sequence[int], relation: Relation) -> None:
+        """Add one record; a row below 0 is a sentence that was dropped, and the record is ignored."""
+        if min(rows) < 0 or len(set(rows)) < len(rows):
+            return
+        if relation is Relation.TRIPLET:
+            self._complete.extend(rows)
+        elif relation in (Relation.ENTAILMENT, Relation.CONTRADICTION):
+            self._premises.append(rows[0])
+            self._hypotheses.append(rows[1])
+            self._labels.append(int(relation))
+
+    def finish(self) -> npt.NDArray[np.int64]:
+        """All triplets, [n, 3] rows of anchor, positive and negative: of pairs by premise, then the complete ones."""
+        premises = np.frombuffer(self._premises, dtype=np.int64)
+        hypotheses = np.frombuffer(self._hypotheses, dtype=np.int64)
+        labels = np.frombuffer(self._labels, dtype=np.int8)
+        chosen = []
+        for relation in (Relation.ENTAILMENT, Relation.CONTRADICTION):
+            mine = labels == int(relation)
+            anchors, first = np.unique(premises[mine], return_index=True)
+            chosen.append((anchors, hypotheses[mine][first]))
+        (with_positive, positives), (with_negative, negatives) = chosen
+        anchors, left, right = np.intersect1d(with_positive, with_negative, assume_unique=True, return_indices=True)
+        paired = np.stack([anchors, positives[left], negatives[right]], axis=1)
+        paired = paired[paired[:, 1] != paired[:, 2]]
+        complete = np.frombuffer(self._complete, dtype=np.int64).reshape(-1, 3)
+        together = np.concatenate([paired, complete])
+        _, first = np.unique(together, axis=0, return_index=True)
+        return together[np.sort(first)]
 
 
 def write_originals(
@@ -68,35 +118,35 @@ def write_originals(
     limits: Limits,
     bad: BadRecords,
     reporter: Reporter,
-) -> Tally:
+) -> ReadCounts:
     """Write the distinct sentences of all inputs in the order of their first occurrence, and `triplets.parquet`.
 
     Raises:
-        InputError: whatever is wrong with an input.
+        InputError: if an input cannot be read.
     """
-    tally, index, triplets, writer = Tally(), SentenceIndex(), TripletCollector(), SentenceWriter(write)
+    counts, index, triplets, writer = ReadCounts(), SentenceIndex(), TripletCollector(), SentenceWriter(write)
     with reporter.track("reading") as task:
         for given in inputs:
             for batch in batches(_encodable(given, bad), _BATCH, _characters):
                 before = index.rows
-                _add(batch, given.origin, limits, index, writer, triplets, tally)
+                _add(batch, given.origin, limits, index, writer, triplets, counts)
                 task.advance(index.rows - before)
                 if limits.sentences is not None and index.rows >= limits.sentences:
                     break
     writer.finish()
-    tally.originals, tally.shards = index.rows, writer.shards
-    tally.skip("bad", bad.count)
+    counts.originals, counts.shards = index.rows, writer.shards
+    counts.skip("bad_lines", bad.count)
     rows = triplets.finish()
-    tally.triplets = len(rows)
+    counts.triplets = len(rows)
     if len(rows):
         with write(TRIPLETS) as path:
             columns = [pa.array(rows[:, place], pa.int64()) for place in range(3)]
             pq.write_table(pa.table(columns, schema=TRIPLET_SCHEMA), path, compression="zstd")
-    return tally
+    return counts
 
 
 def _encodable(given: Input, bad: BadRecords) -> Iterator[Record]:
-    """The records with clean texts; those with halves of characters are bad lines."""
+    """The records with clean texts; those with half a character are bad lines."""
     for number, record in enumerate(given.records(bad), 1):
         texts = tuple([clean(text) for text in record.texts])
         whole = "".join((*texts, record.domain))
@@ -117,20 +167,20 @@ def _add(
     index: SentenceIndex,
     writer: SentenceWriter,
     triplets: TripletCollector,
-    tally: Tally,
+    counts: ReadCounts,
 ) -> None:
     kept = [record for record in batch if record.relation is not Relation.NO_GOLD]
-    tally.skip("no_gold_label", len(batch) - len(kept))
+    counts.skip("no_gold_label", len(batch) - len(kept))
     texts = [text for record in kept for text in record.texts]
     domains = [record.domain for record in kept for _ in record.texts]
     faults = [limits.fault(text) for text in texts]
     for fault, count in Counter(filter(None, faults)).items():
-        tally.skip(fault, count)
+        counts.skip(fault, count)
     taken = np.flatnonzero([fault is None for fault in faults])
     rows = np.full(len(texts), -1, dtype=np.int64)
     found, new = index.assign(sentence_hashes([texts[place] for place in taken]), limits.sentences)
     rows[taken] = found
-    tally.skip("repeated", int((found >= 0).sum()) - len(new))
+    counts.skip("duplicates", int((found >= 0).sum()) - len(new))
     for place in taken[new]:
         writer.add(texts[place], ORIGINAL, -1, origin, domains[place])
     listed, start = rows.tolist(), 0

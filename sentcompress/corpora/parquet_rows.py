@@ -7,12 +7,18 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import Any, BinaryIO
 
-from sentcompress.corpora.columns import listed, refuse_repeated
+from sentcompress.corpora.byte_streams import (
+    LARGEST_RATIO,
+    LINES_ALWAYS,
+    UNPACKED_ALWAYS,
+    ByteSource,
+    open_bytes,
+    spooled,
+)
+from sentcompress.corpora.delimited import listed, refuse_repeated
 from sentcompress.corpora.parquet_pages import Chunk, PageError, read_chunk
 from sentcompress.corpora.records import Unreadable
-from sentcompress.corpora.spooling import spooled
-from sentcompress.corpora.text_files import LONGEST_LINE, Source, open_bytes
-from sentcompress.corpora.unpacking import LARGEST_RATIO, LINES_ALWAYS, UNPACKED_ALWAYS
+from sentcompress.corpora.text_files import LONGEST_LINE
 from sentcompress.errors import InputError
 
 # Rows read at a time, and the most bytes they can take; fewer rows if pages or dictionaries are large.
@@ -26,7 +32,7 @@ MOST_COLUMNS = 100_000
 _BUFFER = 2**18
 
 
-def parquet_rows(source: Source) -> Iterator[tuple[int, Mapping[str, object]]]:
+def parquet_rows(source: ByteSource) -> Iterator[tuple[int, Mapping[str, object]]]:
     """The text and integer columns, row by row, with the row number.
 
     A text that is not UTF-8 or is longer than LONGEST_LINE is returned as `Unreadable`.

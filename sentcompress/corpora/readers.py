@@ -1,25 +1,47 @@
-"""Records of files of every format that users bring, as a stream."""
+"""Files of every format as rows and records: jsonl, csv, tsv, Parquet and plain text."""
 
 from __future__ import annotations
 
+import io
+import json
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
+from typing import cast
 
-from sentcompress.corpora.columns import listed, refuse_repeated
-from sentcompress.corpora.delimited import plain_rows, quoted_rows
-from sentcompress.corpora.formats import find_format
+from sentcompress.corpora.byte_streams import ByteSource, Readable, as_source, open_bytes
+from sentcompress.corpora.delimited import listed, plain_rows, quoted_rows, refuse_repeated
 from sentcompress.corpora.parquet_rows import parquet_rows
-from sentcompress.corpora.records import BadRecordError, Record, Relation, record_maker
-from sentcompress.corpora.text_files import BadRecords, Readable, Source, as_source, open_lines
+from sentcompress.corpora.records import LAYOUTS, BadRecordError, Record, Relation, kind_of, record_maker
+from sentcompress.corpora.text_files import BadRecords, open_lines, refuse_foreign
 from sentcompress.documents import parse_json
-from sentcompress.errors import InputError
+from sentcompress.errors import InputError, UsageError, did_you_mean
+
+FORMATS = ("jsonl", "csv", "tsv", "parquet", "text")
+# Extension -> format. The extensions of plain text are apart: such a file can turn out to have another format.
+_EXTENSIONS = {
+    "jsonl": "jsonl",
+    "ndjson": "jsonl",
+    "json": "jsonl",
+    "csv": "csv",
+    "tsv": "tsv",
+    "tab": "tsv",
+    "parquet": "parquet",
+    "pq": "parquet",
+}
+FILE_EXTENSIONS = ("txt", "text", *_EXTENSIONS)
+_PARQUET_MAGIC = b"PAR1"
+_HEAD = 65536
 
 
 @dataclass(frozen=True)
 class ReadOptions:
-    """How files are to be read.
+    """How files are read.
 
-    A format for all of them, the columns that hold sentences, the part of a data set, the column of the domain.
+    Attributes:
+        format: one of FORMATS for all of them; None to tell it from name and content.
+        columns: those with sentences; empty for a known layout.
+        split: the rows to take from a data set with several splits.
+        domain: the column with the domain of each row.
     """
 
     format: str | None = None
@@ -34,7 +56,7 @@ def read_records(
     """The records of one file, in order.
 
     Raises:
-        InputError: for whatever is wrong with the file; faults of single lines go through `bad`.
+        InputError: if the file cannot be read; faults of single lines go through `bad`.
     """
     source = as_source(readable)
     options = options or ReadOptions()
@@ -53,10 +75,10 @@ def read_records(
 def read_table(
     readable: Readable, format_name: str | None = None, bad: BadRecords | None = None
 ) -> Iterator[tuple[int, Mapping[str, object]]]:
-    """The rows of a file with named columns, and their numbers, as they stand.
+    """The rows of a file with named columns, unchanged, with their numbers.
 
     Raises:
-        InputError: for whatever is wrong with the file, plain text included; faults of single lines go through `bad`.
+        InputError: if the file cannot be read or is plain text; faults of single lines go through `bad`.
     """
     source = as_source(readable)
     found = find_format(source, format_name)
@@ -65,19 +87,10 @@ def read_table(
     return _rows_of(found, source, bad or BadRecords())
 
 
-def _rows_of(format_name: str, source: Source, bad: BadRecords) -> Iterator[tuple[int, Mapping[str, object]]]:
-    if format_name == "jsonl":
-        return _json_rows(source, bad)
-    if format_name == "parquet":
-        return parquet_rows(source)
-    rows = quoted_rows(source, bad=bad) if format_name == "csv" else plain_rows(source, bad=bad)
-    return _delimited_rows(source, rows, bad)
-
-
 def records_of(
     name: str, rows: Iterator[tuple[int, Mapping[str, object]]], options: ReadOptions, bad: BadRecords
 ) -> Iterator[Record]:
-    """The records of numbered rows; `name` is what errors call the place they come from."""
+    """The records of numbered rows; errors call their origin `name`."""
     make = record_maker(name, options.columns, options.split, options.domain)
     others: set[str] = set()
     found = False
@@ -96,7 +109,72 @@ def records_of(
         raise InputError(f"{name} has no rows of split {options.split!r}", f"splits there: {listed(sorted(others))}")
 
 
-def _json_rows(source: Source, bad: BadRecords) -> Iterator[tuple[int, Mapping[str, object]]]:
+def check_format(name: str) -> None:
+    """Raise UsageError for an unknown format."""
+    if name not in FORMATS:
+        raise UsageError(f"unknown format {name!r}", did_you_mean(name, FORMATS))
+
+
+def find_format(source: ByteSource, requested: str | None) -> str:
+    """One of FORMATS: the one requested, else the one that name and content agree on.
+
+    Raises:
+        InputError: if the content clearly has another format than the name says.
+    """
+    with open_bytes(source) as stream:
+        head = cast(io.BufferedReader, stream).peek(_HEAD)[:_HEAD]
+    named = _EXTENSIONS.get(source.extension)
+    is_parquet = head.startswith(_PARQUET_MAGIC)
+    if (requested or named) == "parquet":
+        if not is_parquet:
+            raise InputError(f"{source.name} is not a Parquet file", "name its format with --format")
+        return "parquet"
+    if requested:
+        return requested
+    if is_parquet and named is None:
+        return "parquet"
+    refuse_foreign(source.name, head)
+    looks = _looks_like(head)
+    if named == "jsonl" and looks != "jsonl":
+        what = "one JSON array" if head.lstrip().startswith(b"[") else "not JSON"
+        raise InputError(f"{source.name}, line 1: {what}", "give one JSON object per line, or name its --format")
+    if named:
+        return named
+    if looks == "jsonl" and source.extension == "txt":
+        raise InputError(
+            f"{source.name} is named as plain text but holds JSON", "choose one: --format jsonl or --format text"
+        )
+    return looks
+
+
+def _looks_like(head: bytes) -> str:
+    """The format by the first line: an object is jsonl; a header of a known layout is tsv or csv; otherwise text."""
+    line = head.decode("utf-8", errors="replace").removeprefix("\ufeff").lstrip().partition("\n")[0].partition("\r")[0]
+    if line.startswith("{"):
+        try:
+            if isinstance(json.loads(line), dict):
+                return "jsonl"
+        except (ValueError, RecursionError):
+            # A first record longer than the head cannot be parsed; sentences hardly ever begin like this.
+            if line.startswith(('{"', "{ ")):
+                return "jsonl"
+    for name, delimiter in (("tsv", "\t"), ("csv", ",")):
+        header = {field.strip('"') for field in line.split(delimiter)}
+        if any(set(layout.columns) <= header for layout in LAYOUTS if len(layout.columns) > 1):
+            return name
+    return "text"
+
+
+def _rows_of(format_name: str, source: ByteSource, bad: BadRecords) -> Iterator[tuple[int, Mapping[str, object]]]:
+    if format_name == "jsonl":
+        return _json_rows(source, bad)
+    if format_name == "parquet":
+        return parquet_rows(source)
+    rows = quoted_rows(source, bad=bad) if format_name == "csv" else plain_rows(source, bad=bad)
+    return _delimited_rows(source, rows, bad)
+
+
+def _json_rows(source: ByteSource, bad: BadRecords) -> Iterator[tuple[int, Mapping[str, object]]]:
     for number, line in open_lines(source, bad=bad):
         if not line or line.isspace():
             continue
@@ -108,11 +186,11 @@ def _json_rows(source: Source, bad: BadRecords) -> Iterator[tuple[int, Mapping[s
         if isinstance(row, dict):
             yield number, row
         else:
-            bad.add(f"{source.name}, line {number}: a JSON {type(row).__name__}, not an object")
+            bad.add(f"{source.name}, line {number}: {kind_of(row)}, not a JSON object")
 
 
 def _delimited_rows(
-    source: Source, rows: Iterator[tuple[int, list[str]]], bad: BadRecords
+    source: ByteSource, rows: Iterator[tuple[int, list[str]]], bad: BadRecords
 ) -> Iterator[tuple[int, Mapping[str, object]]]:
     _, header = next(rows, (0, []))
     refuse_repeated(source.name, header)
@@ -122,7 +200,7 @@ def _delimited_rows(
         if len(row) > len(header):
             bad.add(f"{source.name}, line {number}: {len(row)} fields, the header has {len(header)}")
             continue
-        # A row may be short (SNLI leaves out empty labels at the end); a column that is needed is missed later.
+        # A row can be shorter (SNLI omits empty labels at the end); a column that is needed is reported later.
         yield number, dict(zip(header, row, strict=False))
     if rowless and bad.count == 0:
         raise InputError(f"{source.name} has a header and no rows", f"columns there: {listed(header)}")

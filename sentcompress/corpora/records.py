@@ -1,4 +1,4 @@
-"""What one record of a corpus says: its sentences, and how they are related."""
+"""One record of a corpus: its sentences, how they are related, and which columns of a table hold them."""
 
 from __future__ import annotations
 
@@ -6,26 +6,26 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from enum import IntEnum
 
-from sentcompress.corpora.columns import listed
+from sentcompress.corpora.delimited import find_columns, listed
 from sentcompress.errors import InputError
 
 
 class Relation(IntEnum):
-    """How the sentences of a record are related. The first three values are the hub's label numbers of NLI sets."""
+    """How the sentences of a record are related; 0 to 2 are the label numbers of NLI sets on the hub."""
 
     ENTAILMENT = 0  # (premise, hypothesis)
     NEUTRAL = 1
     CONTRADICTION = 2
     UNRELATED = 3  # any number of sentences, nothing known about them
     TRIPLET = 4  # (anchor, positive, negative)
-    NO_GOLD = 5  # a pair whose annotators did not agree; left out, as is the custom with SNLI
+    NO_GOLD = 5  # a pair whose annotators did not agree; dropped, as is usual with SNLI
 
 
 @dataclass(frozen=True)
 class Record:
-    """The sentences of one line or row; the order of the texts is that of the relation.
+    """The sentences of one line or row, in the order that their relation defines.
 
-    `domain` is what the row says of itself (a genre, a source); nothing where it says nothing.
+    `domain` is the genre or source that the row names; empty if it names none.
     """
 
     texts: tuple[str, ...]
@@ -41,31 +41,34 @@ class Unreadable:
 
 
 class BadRecordError(Exception):
-    """A record that cannot be understood; the reader adds file and line."""
+    """A record that cannot be interpreted; the reader adds file and line."""
 
 
 @dataclass(frozen=True)
 class Layout:
-    """Which columns hold the sentences, and which one the label or the part (train, dev, test) of the data set."""
+    """Which columns hold the sentences, the label, and the split of the data set (train, dev, test).
+
+    `numbers`: whether the label numbers are those of NLI sets.
+    """
 
     columns: tuple[str, ...]
     relation: Relation = Relation.UNRELATED
     label: str | None = None
     numbers: bool = True
-    part: str | None = None
+    split: str | None = None
 
     @property
     def needed(self) -> tuple[str, ...]:
         """Every column that is read."""
-        return self.columns + tuple(name for name in (self.label, self.part) if name)
+        return self.columns + tuple(name for name in (self.label, self.split) if name)
 
     def record(self, row: Mapping[str, object], split: str) -> Record | None:
-        """The record of a row, or None if the row belongs to another part of the data set than `split`.
+        """The record of a row, or None if the row belongs to another split.
 
         Raises:
-            BadRecordError: a column that is missing or no text, a label that is unknown.
+            BadRecordError: a missing column, a value that is not text, an unknown label.
         """
-        if self.part and plain_text(row.get(self.part, split), repr(self.part)) != split:
+        if self.split and as_text(row.get(self.split, split), repr(self.split)) != split:
             return None
         texts = tuple(_text(row, name) for name in self.columns)
         if self.label is None:
@@ -75,11 +78,11 @@ class Layout:
         return Record(texts, parse_label(row[self.label], self.numbers))
 
 
-# The column that tells the domain of a row, unless another is named; rows of most files have none.
+# The column with the domain of a row, unless another is named; most files have none.
 DOMAIN = "domain"
 
-# The first layout whose columns are all there is taken. Sources, in order: SNLI and MNLI files; the hub's SNLI and
-# MNLI; AllNLI.tsv of sentence-transformers; SimCSE's csv; the hub's AllNLI triplets; premise triplets; plain pairs.
+# The first layout whose columns are all there is taken. Sources, in order: SNLI and MNLI files; SNLI and MNLI on the
+# hub; AllNLI.tsv of sentence-transformers; SimCSE's csv; AllNLI triplets on the hub; premise triplets; plain pairs.
 LAYOUTS = (
     Layout(("sentence1", "sentence2"), label="gold_label"),
     Layout(("premise", "hypothesis"), label="label"),
@@ -99,12 +102,12 @@ LAYOUTS = (
 
 
 def parse_label(value: object, numbers: bool = True) -> Relation:
-    """An NLI label as files have it: a word, the hub's number, or `-`, -1 or nothing where there is none.
+    """An NLI label: a word, a number, or `-`, -1 or an empty field for a pair without a gold label.
 
     Raises:
         BadRecordError: for anything else.
     """
-    word = plain_text(value, "the label").strip().lower()
+    word = as_text(value, "the label").strip().lower()
     if word in ("-", "-1", ""):
         return Relation.NO_GOLD
     if word in ("0", "1", "2"):
@@ -116,30 +119,29 @@ def parse_label(value: object, numbers: bool = True) -> Relation:
 
 
 def find_layout(name: str, there: Sequence[str], columns: Sequence[str], domain: str | None = None) -> Layout:
-    """The layout of a table that has the columns `there`: the columns asked for, or else a known layout.
+    """The layout of a table with the columns `there`: the requested `columns`, or else a known layout.
 
     Raises:
-        InputError: if a column is missing, `domain` included, or none are asked for and no known layout fits.
+        InputError: if a requested column or `domain` is missing, or no known layout fits.
     """
-    columns_there = f"columns there: {listed(there)}"
-    missing = [column for column in (*columns, *([domain] if domain else [])) if column not in there]
-    if missing:
-        raise InputError(f"{name} has no column {', '.join(map(repr, missing))}", columns_there)
+    find_columns(name, (*columns, *([domain] if domain else [])), there)
     if columns:
         return Layout(tuple(columns))
     for layout in LAYOUTS:
         if set(layout.needed) <= set(there):
-            part = "split" if "split" in there else None
-            return Layout(layout.columns, layout.relation, layout.label, layout.numbers, part)
-    raise InputError(f"{name}: cannot tell which columns hold sentences", f"{columns_there}; name them with --column")
+            split = "split" if "split" in there else None
+            return Layout(layout.columns, layout.relation, layout.label, layout.numbers, split)
+    raise InputError(
+        f"{name}: cannot tell which columns hold sentences", f"columns there: {listed(there)}; name them with --column"
+    )
 
 
 def record_maker(
     name: str, columns: Sequence[str], split: str, domain: str | None = None
 ) -> Callable[[Mapping[str, object]], Record | None]:
-    """Turns rows into records; the layout is taken from the first row that it sees.
+    """A function from rows to records; it chooses the layout by the first row that it sees.
 
-    `domain` is the column that holds each row's domain: `DOMAIN`, where there is one, unless another is named.
+    `domain` is the column with the domain of each row, by default `DOMAIN` if there is one.
     """
     layout: Layout | None = None
 
@@ -147,15 +149,15 @@ def record_maker(
         nonlocal layout
         if layout is None:
             layout = find_layout(name, list(row), columns, domain)
-        record, said = layout.record(row, split), row.get(domain or DOMAIN)
-        if record is None or said is None:
+        record, named = layout.record(row, split), row.get(domain or DOMAIN)
+        if record is None or named is None:
             return record
-        return Record(record.texts, record.relation, " ".join(plain_text(said, repr(domain or DOMAIN)).split()))
+        return Record(record.texts, record.relation, " ".join(as_text(named, repr(domain or DOMAIN)).split()))
 
     return make
 
 
-def plain_text(value: object, what: str) -> str:
+def as_text(value: object, what: str) -> str:
     """A string as it is, a number as a string, an empty string for null.
 
     Raises:
@@ -166,6 +168,15 @@ def plain_text(value: object, what: str) -> str:
     if isinstance(value, str | int | float):
         return str(value)
     raise BadRecordError(f"{what} {_fault(value)}")
+
+
+def kind_of(value: object) -> str:
+    """What a JSON value is, for error messages: "a number", "a list"."""
+    kinds: dict[type, str] = {
+        **{bool: "true or false", int: "a number", float: "a number", str: "a string"},
+        **{list: "a list", dict: "an object", type(None): "null"},
+    }
+    return kinds.get(type(value), f"of type {type(value).__name__}")
 
 
 def _text(row: Mapping[str, object], column: str) -> str:
@@ -180,4 +191,4 @@ def _text(row: Mapping[str, object], column: str) -> str:
 
 
 def _fault(value: object) -> str:
-    return value.reason if isinstance(value, Unreadable) else f"is a {type(value).__name__}, not text"
+    return value.reason if isinstance(value, Unreadable) else f"is {kind_of(value)}, not text"

@@ -1,8 +1,9 @@
-"""The sentence table: Parquet shards, one row a distinct sentence, read back as a stream or by row number."""
+"""The sentence table: Parquet shards with one row per distinct sentence. Reading, writing, and finding repetitions."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+import hashlib
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager
 from pathlib import Path
 
@@ -20,20 +21,20 @@ SCHEMA = pa.schema(
     [
         pa.field("row", pa.int64(), nullable=False),
         pa.field("text", pa.string(), nullable=False),
-        # "original", or the augmentation that made the sentence ("wordnet", "back-translation")
+        # "original", or the augmentation that made the sentence: "wordnet", "back-translation"
         pa.field("source", pa.string(), nullable=False),
-        # the row of the sentence that it was made from; -1 for originals
+        # the row of the original that an augmented sentence was made from; -1 for originals
         pa.field("parent", pa.int64(), nullable=False),
-        # the file that the original came from
+        # the input of the original
         pa.field("origin", pa.string(), nullable=False),
-        # what the input says of it: a genre, a source; empty where it says nothing
+        # the genre or source that the input names; empty if it names none
         pa.field("domain", pa.string(), nullable=False),
     ]
 )
 TRIPLETS = "triplets.parquet"
-# Rows of the sentence table: a premise, a sentence it entails, one that contradicts it.
+# Rows of the sentence table: a premise, a sentence that it entails, and one that contradicts it.
 TRIPLET_SCHEMA = pa.schema([pa.field(name, pa.int64(), nullable=False) for name in ("anchor", "positive", "negative")])
-# The same with several hard negatives, as many in every row.
+# The same with several hard negatives, the same number in every row.
 MINED_SCHEMA = pa.schema(
     [
         pa.field("anchor", pa.int64(), nullable=False),
@@ -41,6 +42,10 @@ MINED_SCHEMA = pa.schema(
         pa.field("negatives", pa.list_(pa.int64()), nullable=False),
     ]
 )
+
+
+# Parts of a SentenceIndex.
+_PARTS = 16
 
 
 class SentenceTable:
@@ -59,13 +64,11 @@ class SentenceTable:
         return self._column(shard, "text")
 
     def origins(self, shard: int) -> list[str]:
-        """The file that each sentence of one shard came from, in row order."""
+        """The input that each sentence of one shard came from, in row order."""
         return self._column(shard, "origin")
 
     def domain_names(self, shard: int) -> list[str]:
-        """What the input said of the domain of each sentence of one shard, in row order."""
-        if "domain" not in pq.read_schema(self.shards[shard]).names:
-            return [""] * self.shard_rows[shard]
+        """The domain of each sentence of one shard, in row order; empty strings for unknown ones."""
         return self._column(shard, "domain")
 
     def _column(self, shard: int, name: str) -> list[str]:
@@ -73,14 +76,14 @@ class SentenceTable:
         return values.to_pylist()  # type: ignore[no-any-return]
 
     def stream(self, batch_rows: int = 10_000) -> Iterator[list[str]]:
-        """All sentences in row order, a few at a time."""
+        """All sentences in row order, in lists of at most `batch_rows`."""
         for path in self.shards:
             with pq.ParquetFile(path) as file:
                 for batch in file.iter_batches(batch_size=batch_rows, columns=["text"]):
                     yield batch.column(0).to_pylist()
 
     def spread(self, count: int) -> list[str]:
-        """At most `count` sentences, evenly spread over the table."""
+        """At most `count` sentences, evenly spaced over the table."""
         step, chosen, first = max(1, -(-len(self) // count)), [], 0
         for texts in self.stream():
             chosen += texts[-first % step :: step]
@@ -88,9 +91,9 @@ class SentenceTable:
         return chosen
 
     def triplets(self) -> npt.NDArray[np.int64]:
-        """[n, 2 + N] rows of anchor, positive and N hard negatives; none where the input had no labels.
+        """[n, 2 + N] rows of anchor, positive and N hard negatives; n is 0 if the input had no labels.
 
-        Labelled pairs give one negative each, in a column `negative`; mined ones are a list in `negatives`.
+        Triplets of labelled pairs have a column `negative`; mined ones have a list in `negatives`.
         """
         path = self.folder / TRIPLETS
         if not path.is_file():
@@ -104,7 +107,7 @@ class SentenceTable:
         return np.concatenate([np.stack(columns, axis=1), lists.flatten().to_numpy().reshape(len(lists), -1)], axis=1)
 
     def domains(self) -> npt.NDArray[np.int64]:
-        """[N] the number of each row's domain, in the order of their first rows; all 0 where none was told."""
+        """[N] the number of each row's domain, counted by first occurrence; all 0 if no domains are known."""
         numbers: dict[str, int] = {}
         found = np.zeros(len(self), np.int64)
         names = (name for shard in range(len(self.shards)) for name in self.domain_names(shard))
@@ -119,14 +122,14 @@ class SentenceTable:
 
 
 class SentenceWriter:
-    """Writes the table shard by shard; rows are numbered as they come.
+    """Writes the table shard by shard, rows in the order in which they are added.
 
     Args:
         write: opens a file of the artifact by name (`Build.write`).
-        first_row, first_shard: where to go on after shards that are there already.
+        first_row, first_shard: the numbers after those of existing shards.
 
     Attributes:
-        rows, shards: how many there are, including those that existed before.
+        rows, shards: their number, including existing ones.
     """
 
     def __init__(
@@ -152,7 +155,7 @@ class SentenceWriter:
             self.finish()
 
     def finish(self) -> None:
-        """Write what is left; a last shard may be short."""
+        """Write the remaining rows as a last shard."""
         count = len(self._columns[0])
         if count:
             numbers = range(self.rows - count, self.rows)
@@ -162,3 +165,87 @@ class SentenceWriter:
             self.shards += 1
             self._columns = ([], [], [], [], [])
             self._characters = 0
+
+
+def sentence_hashes(texts: Sequence[str]) -> npt.NDArray[np.uint64]:
+    """64 bits of BLAKE2b of each sentence: [n] texts -> [n] uint64.
+
+    In a corpus of ten million sentences, the probability that any two share a hash is 3 in a million; the later one
+    would then count as a repetition.
+    """
+    digests = (hashlib.blake2b(text.encode("utf-8"), digest_size=8).digest() for text in texts)
+    return np.frombuffer(b"".join(digests), dtype="<u8").astype(np.uint64, copy=False)
+
+
+class SentenceIndex:
+    """Gives each distinct hash a row number, in the order of first occurrence, in about 12 bytes per sentence.
+
+    It holds sorted runs of hashes and row numbers (8 + 4 bytes each), merged as they grow, in 16 parts by the highest
+    bits, so that a merge needs little additional memory.
+    """
+
+    def __init__(self) -> None:
+        self.rows = 0
+        self._parts = [_SortedRuns() for _ in range(_PARTS)]
+
+    def assign(
+        self, hashes: npt.NDArray[np.uint64], limit: int | None = None
+    ) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int64]]:
+        """The row of each hash, and the positions in `hashes` of those that are new, in order.
+
+        New hashes get the next row numbers. Once `limit` rows are reached, further new ones get row -1.
+        """
+        rows = self._find(hashes)
+        unknown = np.flatnonzero(rows < 0)
+        distinct, first, inverse = np.unique(hashes[unknown], return_index=True, return_inverse=True)
+        order = np.argsort(first, kind="stable")
+        room = len(order) if limit is None else max(0, min(len(order), limit - self.rows))
+        numbers = np.full(len(order), -1, dtype=np.int64)
+        numbers[order[:room]] = self.rows + np.arange(room)
+        rows[unknown] = numbers[inverse]
+        self._insert(distinct[numbers >= 0], numbers[numbers >= 0])
+        self.rows += room
+        return rows, unknown[first[order[:room]]]
+
+    def _find(self, hashes: npt.NDArray[np.uint64]) -> npt.NDArray[np.int64]:
+        rows = np.full(len(hashes), -1, dtype=np.int64)
+        owner = _part_of(hashes)
+        for number, part in enumerate(self._parts):
+            mine = np.flatnonzero(owner == number)
+            rows[mine] = part.find(hashes[mine])
+        return rows
+
+    def _insert(self, hashes: npt.NDArray[np.uint64], rows: npt.NDArray[np.int64]) -> None:
+        owner = _part_of(hashes)
+        for number, part in enumerate(self._parts):
+            mine = owner == number
+            if mine.any():
+                part.add(hashes[mine], rows[mine].astype(np.uint32))
+
+
+def _part_of(hashes: npt.NDArray[np.uint64]) -> npt.NDArray[np.uint8]:
+    return (hashes >> np.uint64(60)).astype(np.uint8)
+
+
+class _SortedRuns:
+    """Runs of sorted hashes, each less than half as long as the one before it."""
+
+    def __init__(self) -> None:
+        self._runs: list[tuple[npt.NDArray[np.uint64], npt.NDArray[np.uint32]]] = []
+
+    def find(self, hashes: npt.NDArray[np.uint64]) -> npt.NDArray[np.int64]:
+        rows = np.full(len(hashes), -1, dtype=np.int64)
+        for known, numbers in self._runs:
+            place = np.minimum(np.searchsorted(known, hashes), len(known) - 1)
+            hit = known[place] == hashes
+            rows[hit] = numbers[place[hit]]
+        return rows
+
+    def add(self, hashes: npt.NDArray[np.uint64], rows: npt.NDArray[np.uint32]) -> None:
+        """Add sorted hashes that are not there yet."""
+        self._runs.append((hashes, rows))
+        while len(self._runs) > 1 and len(self._runs[-2][0]) < 2 * len(self._runs[-1][0]):
+            (old, old_rows), (new, new_rows) = self._runs.pop(-2), self._runs.pop()
+            merged, merged_rows = np.concatenate([old, new]), np.concatenate([old_rows, new_rows])
+            order = np.argsort(merged, kind="stable")
+            self._runs.append((merged[order], merged_rows[order]))

@@ -1,4 +1,4 @@
-"""Text files as users have them: plain, `.gz` or `.zst`, or standard input, read line by line.
+"""Text line by line, and limits on the text held in memory.
 
 Every fault becomes an `InputError` that names the file and the line.
 """
@@ -6,21 +6,20 @@ Every fault becomes an `InputError` that names the file and the line.
 from __future__ import annotations
 
 import io
-import os
-import sys
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
-from pathlib import Path
-from typing import AnyStr, BinaryIO, cast
+from typing import AnyStr, BinaryIO, TypeVar, cast
 
-from sentcompress.corpora.unpacking import GZIP_MAGIC, is_zstd, unpacked
+from sentcompress.corpora.byte_streams import Readable, as_source, open_bytes
 from sentcompress.errors import InputError
 
-STDIN = "-"
-COMPRESSED = (".gz", ".zst")
 # Bytes. A longer line or value means that the file has another format; reading on would only fill the memory.
 LONGEST_LINE = 16 * 2**20
+# Characters per batch; only reached if lines are megabytes long.
+BATCH_CHARACTERS = 2**25
+# Approximate bytes of a data set: its characters, plus the overhead of each Python string.
+LARGEST_SET = 2**30
+_PER_TEXT = 100
 # What is wrong with a text that is not `is_encodable`.
 HALF_A_CHARACTER = "holds half a character (a lone surrogate)"
 _BLOCK = 2**18
@@ -39,84 +38,83 @@ _FOREIGN = (
     (b"BZh", "a bzip2 file"),
     (b"\xfd7zXZ", "an xz file"),
 )
+Item = TypeVar("Item")
 
 
 @dataclass
 class BadRecords:
-    """What to do with a line that cannot be read: stop there, or skip it and count."""
+    """What to do with a line that cannot be read: stop there, or skip and count it.
+
+    Attributes:
+        skip: whether such lines are skipped.
+        count: how many were.
+        first: the message for the first of them.
+    """
 
     skip: bool = False
     count: int = 0
     first: str | None = field(default=None)
 
     def add(self, message: str, hint: str | None = None) -> None:
-        """Count a bad line, or raise InputError with `message` when lines are not to be skipped."""
+        """Count a bad line; or raise InputError with `message` if lines are not skipped."""
         if not self.skip:
             raise InputError(message, hint or "fix the line, or skip such lines where the command has --skip-bad")
         self.count += 1
         self.first = self.first or message
 
 
-@dataclass(frozen=True)
-class Source:
-    """Something that can be read from its beginning, any number of times. `name` is what errors call it."""
+class HeldText:
+    """Counts the text of a data set that is held in memory.
 
-    name: str
-    open: Callable[[], BinaryIO]
+    Args:
+        name: the file name used in errors.
+    """
 
-    @property
-    def extension(self) -> str:
-        """The lower-case extension that tells the format: "csv" of `pairs.csv.gz`; empty for standard input."""
-        return format_extension(self.name)
+    def __init__(self, name: object) -> None:
+        self._name = name
+        self._size = 0
+
+    def add(self, *texts: str) -> None:
+        """Add texts to the count.
+
+        Raises:
+            InputError: if the data set exceeds LARGEST_SET.
+        """
+        self._size += sum(map(len, texts)) + _PER_TEXT * len(texts)
+        if self._size > LARGEST_SET:
+            raise InputError(
+                f"{self._name} holds more than {LARGEST_SET // 2**20} MiB of text, too much to keep in memory",
+                "use a smaller data set",
+            )
 
 
-Readable = str | Path | Source
+def batches(items: Iterable[Item], count: int, size: Callable[[Item], int]) -> Iterator[list[Item]]:
+    """The items in lists of `count`, or fewer if they are large.
 
-
-def format_extension(name: str | Path) -> str:
-    """The lower-case extension without the dot, looking through `.gz` and `.zst`."""
-    path = Path(name)
-    if path.suffix.lower() in COMPRESSED:
-        path = path.with_suffix("")
-    return path.suffix.lower().removeprefix(".")
+    Args:
+        items: consumed one batch at a time.
+        count: the maximum number of items in a batch.
+        size: returns the characters of an item; a batch ends when it reaches BATCH_CHARACTERS.
+    """
+    batch: list[Item] = []
+    characters = 0
+    for item in items:
+        batch.append(item)
+        characters += size(item)
+        if len(batch) == count or characters >= BATCH_CHARACTERS:
+            yield batch
+            batch, characters = [], 0
+    if batch:
+        yield batch
 
 
 def is_encodable(text: str) -> bool:
-    """Whether a file can hold the text. JSON can write halves of characters, which no encoding has."""
+    """Whether the text can be written as UTF-8. JSON can express half a surrogate pair, which no encoding has."""
     try:
         text.encode("utf-8")
     except UnicodeEncodeError:
         return False
     return True
-
-
-def as_source(readable: Readable) -> Source:
-    """A path, or "-" for standard input, as a source. Standard input can be read only once."""
-    if isinstance(readable, Source):
-        return readable
-    if str(readable) == STDIN:
-        # A copy of the descriptor, so that closing this stream leaves the process its standard input.
-        return Source("standard input", lambda: os.fdopen(os.dup(sys.stdin.fileno()), "rb"))
-    path = Path(readable)
-    return Source(str(path), lambda: _open_file(path))
-
-
-@contextmanager
-def open_bytes(readable: Readable) -> Iterator[BinaryIO]:
-    """The content of a file as bytes, decompressed if it is gzip or zstd (seen by its first bytes).
-
-    Raises:
-        InputError: no such file, a folder, no permission, an empty file, broken compressed data.
-    """
-    source = as_source(readable)
-    with source.open() as file:
-        raw = file if isinstance(file, io.BufferedReader) else io.BufferedReader(cast(io.RawIOBase, file))
-        head = raw.peek(8)[:8]
-        if not head:
-            raise InputError(f"{source.name} is empty", "give a file with at least one line")
-        _check_suffix(source.name, head)
-        with unpacked(raw, source.name) as stream:
-            yield stream
 
 
 def open_lines(
@@ -127,7 +125,7 @@ def open_lines(
     A line ends with LF, CR LF or CR, as with Python's universal newlines.
 
     Args:
-        readable: a path, "-" for standard input, or a `Source`.
+        readable: a path, "-" for standard input, or a `ByteSource`.
         bad: what to do with lines that are not UTF-8; by default the first one is an error.
         encoding: utf-8, or latin-1, which takes any byte.
 
@@ -220,21 +218,3 @@ def refuse_foreign(name: str, head: bytes) -> None:
             raise InputError(f"{name} is {what}, not UTF-8 text", hint)
     if b"\0" in head:
         raise InputError(f"{name} is a binary file, not text", "give text, csv, tsv, jsonl or parquet")
-
-
-def _check_suffix(name: str, head: bytes) -> None:
-    found = {".gz": ("gzip", head.startswith(GZIP_MAGIC)), ".zst": ("zstd", is_zstd(head))}
-    what, is_so = found.get(Path(name).suffix.lower(), ("", True))
-    if not is_so:
-        raise InputError(f"{name} is not {what} data", "its name says so; rename it if it is not compressed")
-
-
-def _open_file(path: Path) -> BinaryIO:
-    try:
-        if path.is_dir():
-            raise InputError(f"{path} is a folder", "give a file")
-        return path.open("rb")
-    except FileNotFoundError:
-        raise InputError(f"no such file: {path}", "check the path") from None
-    except OSError as error:
-        raise InputError(f"cannot read {path}: {error.strerror}", "check its permissions") from None

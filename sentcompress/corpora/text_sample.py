@@ -1,4 +1,4 @@
-"""A sample of distinct sentences from files and folders of any size, in memory for the sample only."""
+"""A random sample of distinct sentences from files and folders; only the sample is held in memory."""
 
 from __future__ import annotations
 
@@ -8,26 +8,22 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from sentcompress.corpora.readers import read_records
-from sentcompress.corpora.text_files import (
-    COMPRESSED,
-    HALF_A_CHARACTER,
-    BadRecords,
-    format_extension,
-    is_encodable,
-)
+from sentcompress.corpora.byte_streams import format_extension
+from sentcompress.corpora.readers import FILE_EXTENSIONS, read_records
+from sentcompress.corpora.text_files import HALF_A_CHARACTER, BadRecords, is_encodable
 from sentcompress.errors import InputError
 
-EXTENSIONS = ("txt", "text", "jsonl", "ndjson", "csv", "tsv", "tab", "parquet", "pq")
+# In a folder, .json files are usually settings.
+EXTENSIONS = tuple(extension for extension in FILE_EXTENSIONS if extension != "json")
 
 
 @dataclass(frozen=True)
 class TextSample:
-    """Distinct sentences in an order that depends on the seed alone.
+    """Distinct sentences in an order that depends only on the seed.
 
     Attributes:
-        texts: the sample; all distinct sentences where there are no more.
-        read: sentences read, repetitions included.
+        texts: the sample; all distinct sentences if there are fewer than requested.
+        read: the number of sentences read, including repetitions.
         complete: whether the sample holds every distinct sentence.
     """
 
@@ -37,7 +33,7 @@ class TextSample:
 
 
 def find_text_files(paths: Sequence[Path]) -> list[Path]:
-    """The files named, and those of known formats in the folders named and below, sorted; hidden ones left out.
+    """The named files, and those of known formats below the named folders, sorted; hidden ones are skipped.
 
     Raises:
         InputError: a path that does not exist, or a folder without such a file.
@@ -52,15 +48,15 @@ def find_text_files(paths: Sequence[Path]) -> list[Path]:
         elif path.exists():
             files.append(path)
         else:
-            raise InputError(f"no such file or folder: {path}", "give a text file with one sentence a line")
+            raise InputError(f"no such file or folder: {path}", "give a text file with one sentence per line")
     return list(dict.fromkeys(files))
 
 
 def texts_of_files(files: Iterable[Path], bad: BadRecords) -> Iterator[str]:
-    """Every sentence of some files, stripped; empty ones left out.
+    """Every sentence of some files, stripped; empty ones are skipped.
 
     Raises:
-        InputError: for whatever is wrong with a file; faults of single lines go through `bad`.
+        InputError: if a file cannot be read; faults of single lines go through `bad`.
     """
     for file in files:
         for number, record in enumerate(read_records(file, bad=bad), start=1):
@@ -71,10 +67,9 @@ def texts_of_files(files: Iterable[Path], bad: BadRecords) -> Iterator[str]:
 
 
 def sample_texts(texts: Iterable[str], size: int, seed: int) -> TextSample:
-    """Draw distinct sentences with equal chances, whatever their number and order.
+    """Draw distinct sentences with equal probability, independent of their order and repetitions.
 
-    Kept are the `size` sentences whose keyed hashes are the smallest (a bottom-k sample), so repetitions fall
-    together and memory holds the sample only.
+    The sample is the `size` sentences with the smallest keyed hashes (bottom-k sampling).
     """
     key = seed.to_bytes(8, "little")
     kept: dict[int, str] = {}
@@ -96,5 +91,4 @@ def sample_texts(texts: Iterable[str], size: int, seed: int) -> TextSample:
 
 def _is_text_file(file: Path, folder: Path) -> bool:
     hidden = any(part.startswith(".") for part in file.relative_to(folder).parts)
-    plain = file.with_suffix("") if file.suffix.lower() in COMPRESSED else file
-    return file.is_file() and not hidden and format_extension(plain) in EXTENSIONS
+    return file.is_file() and not hidden and format_extension(file) in EXTENSIONS

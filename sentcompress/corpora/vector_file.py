@@ -1,4 +1,4 @@
-"""Vectors that were made elsewhere: a `.npy` file and the texts that its rows belong to."""
+"""Vectors made by another program: a `.npy` file and a file with the texts of its rows."""
 
 from __future__ import annotations
 
@@ -27,15 +27,15 @@ _BROKEN = (
 class VectorFile:
     """Rows of a `.npy` file, looked up by their text.
 
-    Texts are compared with every run of white space as one blank, since a line cannot hold a line break. A text that
-    occurs on several lines has the vector of the first.
+    Texts are compared with every run of white space as one space, since a line cannot hold a line break. A text that
+    is on several lines has the vector of the first.
 
     Args:
         path: [N, D] floats; memory-mapped, not read.
-        texts: one text a line, N lines; by default the file beside `path` with its name and `.txt`.
+        texts: N lines, one text per line; by default the file in the same folder with the same name and `.txt`.
 
     Raises:
-        InputError: if a file is missing, is no array of vectors, or has another number of rows than the other.
+        InputError: if a file is missing, the array does not hold vectors, or rows and lines differ in number.
     """
 
     def __init__(self, path: Path, texts: Path | None = None) -> None:
@@ -48,7 +48,7 @@ class VectorFile:
             self._rows.setdefault(_key(line), count - 1)
         if count != len(self._vectors):
             raise InputError(
-                f"{path} has {len(self._vectors)} rows and {self.texts} {count} lines", "they belong row by row"
+                f"{path} has {len(self._vectors)} rows and {self.texts} {count} lines", "give one line per row"
             )
 
     @property
@@ -67,8 +67,8 @@ class VectorFile:
             raise InputError(
                 f"{self.texts} lacks {len(missing)} of {len(texts)} texts of the evaluation: {missing[0][:SHOWN]!r}"
                 + (" and others" if len(missing) > 1 else ""),
-                "every distinct text needs a line, as it stands in the evaluation's file (documents: title, blank, "
-                "text), and a row of the array",
+                "every distinct text needs a line, as in the evaluation's file (documents: title, space, text), and a "
+                "row of the array",
             )
         with np.errstate(over="ignore", invalid="ignore"):
             vectors = np.asarray(self._vectors[found], dtype=np.float32)
@@ -92,7 +92,7 @@ def _texts_beside(path: Path) -> Path:
         if (found := Path(stem + suffix)).is_file():
             return found
     raise InputError(
-        f"{path} has no texts beside it", f"write them to {stem}.txt, one a line, or name the file: {path}:TEXTS.txt"
+        f"{path} has no file of texts", f"write them to {stem}.txt, one per line, or name the file: {path}:TEXTS.txt"
     )
 
 

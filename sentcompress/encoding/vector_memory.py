@@ -18,7 +18,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from sentcompress.corpora.holding import batches
+from sentcompress.corpora.text_files import batches
 from sentcompress.encoding.vector_shards import save_array
 from sentcompress.errors import BusyError
 from sentcompress.store import tree_digest

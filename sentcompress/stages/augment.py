@@ -12,11 +12,11 @@ from typing import Any
 
 from sentcompress.augmentations.back_translation import back_translation_spec
 from sentcompress.augmentations.base import AugmenterSpec
-from sentcompress.augmentations.table import Augmented, Plan, append_pieces, make_pieces
+from sentcompress.augmentations.table import AugmentationPlan, Augmented, append_pieces, make_pieces
 from sentcompress.augmentations.wordnet import wordnet_spec
 from sentcompress.commands.augment import Params
 from sentcompress.corpora.inputs import Input, open_inputs
-from sentcompress.corpora.originals import Limits, Tally, write_originals
+from sentcompress.corpora.originals import Limits, ReadCounts, write_originals
 from sentcompress.corpora.readers import ReadOptions
 from sentcompress.corpora.sentence_table import ORIGINAL
 from sentcompress.corpora.text_files import BadRecords
@@ -99,7 +99,7 @@ def _build(
     started = time.monotonic()
     limits = Limits(params.min_length, params.max_length, params.limit)
     tally = _originals(params, inputs, limits, build, reporter)
-    plan = Plan(tally.originals, tally.shards, recipes)
+    plan = AugmentationPlan(tally.originals, tally.shards, recipes)
     augmented = Augmented(tally.originals)
     if recipes:
         make_pieces(plan, build, params.workers or _cores(), reporter)
@@ -116,10 +116,10 @@ def _build(
     )
 
 
-def _originals(params: Params, inputs: list[Input], limits: Limits, build: Build, reporter: Reporter) -> Tally:
+def _originals(params: Params, inputs: list[Input], limits: Limits, build: Build, reporter: Reporter) -> ReadCounts:
     """The first part of the table: read now, or found whole from a run that was interrupted later."""
     if build.has(_READ):
-        return Tally(**json.loads((build.path / _READ).read_text(encoding="utf-8")))
+        return ReadCounts(**json.loads((build.path / _READ).read_text(encoding="utf-8")))
     bad = BadRecords(params.skip_bad)
     try:
         tally = write_originals(inputs, build.write, limits, bad, reporter)

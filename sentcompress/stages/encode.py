@@ -9,9 +9,8 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 
 from sentcompress.commands.encode import Params
-from sentcompress.corpora.holding import batches
-from sentcompress.corpora.spooling import spooled_source
-from sentcompress.corpora.text_files import STDIN, Source, as_source, open_lines
+from sentcompress.corpora.byte_streams import STDIN, ByteSource, as_source, spooled_source
+from sentcompress.corpora.text_files import batches, open_lines
 from sentcompress.encoding.engine import EncodeEngine
 from sentcompress.encoding.vector_shards import writing_vectors
 from sentcompress.errors import InputError
@@ -78,7 +77,7 @@ def run(params: Params, work: WorkDirectory, reporter: Reporter = SILENT) -> Res
 
 
 @contextmanager
-def _rereadable(lines: str, reporter: Reporter) -> Iterator[Source]:
+def _rereadable(lines: str, reporter: Reporter) -> Iterator[ByteSource]:
     """The text as something that can be read twice: once to count the lines, which the header needs, once to encode."""
     if lines != STDIN:
         yield as_source(lines)
@@ -89,7 +88,7 @@ def _rereadable(lines: str, reporter: Reporter) -> Iterator[Source]:
         yield source
 
 
-def _count(text: Source, reporter: Reporter) -> int:
+def _count(text: ByteSource, reporter: Reporter) -> int:
     """The number of lines, all of which are found to be readable on the way."""
     rows = 0
     with reporter.track("counting", unit="lines") as task:
@@ -98,5 +97,5 @@ def _count(text: Source, reporter: Reporter) -> int:
     return rows
 
 
-def _chunks(text: Source) -> Iterator[list[str]]:
+def _chunks(text: ByteSource) -> Iterator[list[str]]:
     return batches((line for _, line in open_lines(text)), CHUNK, len)

@@ -9,8 +9,8 @@ from typing import Any
 
 from sentcompress.commands.eval_retrieval import Params
 from sentcompress.corpora.collection_folders import collection_data_set
-from sentcompress.corpora.collections import Collection, DataSet, pairs_data_set
-from sentcompress.corpora.entities import entities_data_set
+from sentcompress.corpora.collections import Collection, DataSet
+from sentcompress.corpora.pairs import entities_data_set, pairs_data_set
 from sentcompress.encoding.embedders import Embedder
 from sentcompress.encoding.sides import Sides, find_sides
 from sentcompress.encoding.vector_shards import writing_vectors

@@ -8,8 +8,7 @@ from typing import Any
 import numpy as np
 
 from sentcompress.commands.eval_sts import Params
-from sentcompress.corpora.sts import StsSet, read_sts
-from sentcompress.corpora.sts_names import OFFICIAL_PAIRS
+from sentcompress.corpora.sts import OFFICIAL_PAIRS, StsSet, read_sts
 from sentcompress.corpora.text_files import BadRecords
 from sentcompress.encoding.embedded_texts import EmbeddedTexts, embed_texts
 from sentcompress.encoding.embedders import EmbedderSource, find_embedder

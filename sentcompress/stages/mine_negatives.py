@@ -10,9 +10,6 @@ from typing import Any
 import numpy as np
 
 from sentcompress.commands.mine_negatives import Params
-from sentcompress.corpora.mined_table import Mined, write_mined
-from sentcompress.corpora.mining_origins import Origin, file_digests, of_collection, of_pairs, of_triplets
-from sentcompress.corpora.mining_pairs import Gathered, Gatherer, gather_texts
 from sentcompress.corpora.sentence_table import SentenceTable
 from sentcompress.corpora.text_files import BadRecords
 from sentcompress.encoding.embedders import Embedder, EmbedderSource, Vectors, find_embedder
@@ -23,12 +20,14 @@ from sentcompress.evaluation.index_plan import IndexSettings as IndexSettings
 from sentcompress.evaluation.index_plan import plan_index
 from sentcompress.evaluation.metrics import UndefinedError, normalized
 from sentcompress.evaluation.vector_rows import VectorRows, in_file
+from sentcompress.mining.gathering import Gathered, Gatherer, gather_texts
+from sentcompress.mining.miner import Miner, MiningCounts, Rules
+from sentcompress.mining.origins import Origin, file_digests, of_collection, of_pairs, of_triplets
+from sentcompress.mining.table import Mined, write_mined
 from sentcompress.models.catalog import typed_name
 from sentcompress.numeric import at_most
 from sentcompress.progress import SILENT, Reporter
 from sentcompress.store import SCAFFOLD, Artifact, Build, Request, WorkDirectory
-from sentcompress.training.hard_negatives import Rules as Rules
-from sentcompress.training.mining import Miner, Tally
 
 COMMAND = Params.command
 DEFAULT_NAME = "mined"
@@ -126,7 +125,7 @@ class _Mining:
                 "raise --max-score, or add texts with --corpus",
             )
         rows = write_mined(mined, gathered, SentenceTable(self.build.path / CORPUS), self.origin.name, self.build.write)
-        return self.build.finish(self._facts(gathered, miner.tally, rows))
+        return self.build.finish(self._facts(gathered, miner.counts, rows))
 
     def _gather(self) -> Gathered:
         """Queries and pairs in memory, the texts of the corpus in a sentence table beside."""
@@ -185,7 +184,7 @@ class _Mining:
         with self.reporter.track(f"building {self.params.index}", total=len(corpus), unit="texts") as task:
             return build_index(plan, corpus, task).search
 
-    def _facts(self, gathered: Gathered, tally: Tally, rows: int) -> dict[str, Any]:
+    def _facts(self, gathered: Gathered, tally: MiningCounts, rows: int) -> dict[str, Any]:
         count = self.params.negatives
         if tally.too_few:
             self.reporter.warn(f"{tally.too_few} pairs left out: too few texts could be their negatives")

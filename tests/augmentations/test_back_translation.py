@@ -39,13 +39,13 @@ def test_without_any_translator_the_error_names_one(machine: dict[str, object]) 
 
 def test_more_copies_than_languages_is_an_error(machine: dict[str, object]) -> None:
     machine.update(pivots=("eng-spa",))
-    with pytest.raises(InputError, match="2 languages, and there is 1"):
+    with pytest.raises(InputError, match="2 languages, found 1 apertium language pair"):
         back_translation_spec([], 2)
     with pytest.raises(InputError, match="2 languages"):
         back_translation_spec(["a/b,b/a"], 2)
 
 
-def test_models_are_named_in_pairs(machine: dict[str, object]) -> None:
+def test_models_are_given_in_pairs(machine: dict[str, object]) -> None:
     assert back_translation_spec(["a/b,b/a", "nlpaug"], 2) == NeuralSpec((("a/b", "b/a"), DEFAULT_ROUTE))
     assert check_translators(["a/b"])
     assert check_translators(["apertium", "nlpaug"])

@@ -1,13 +1,25 @@
+"""WordNet substitution, and the reader of the database."""
+
 from __future__ import annotations
 
 import random
+import shutil
+import zipfile
 from pathlib import Path
 
 import pytest
 
 from sentcompress.augmentations.function_words import is_function_word
-from sentcompress.augmentations.wordnet import WordNetSpec, wordnet_spec
-from sentcompress.augmentations.wordnet_data import find_tagger
+from sentcompress.augmentations.wordnet import (
+    DataFolder,
+    WordNet,
+    WordNetSpec,
+    find_tagger,
+    find_wordnet,
+    wordnet_digest,
+    wordnet_spec,
+)
+from sentcompress.augmentations.workers import Piece, augment_pieces
 from sentcompress.errors import InputError
 
 TEXTS = ["He saw a red dog, and the quick cat.", "An apple-red picture!", "Two dogs run quickly (today)."]
@@ -29,7 +41,12 @@ def test_content_words_are_replaced_and_nothing_else(spec: WordNetSpec) -> None:
     assert " and the " in new
 
 
-def test_spaces_and_punctuation_stay_as_they_were(spec: WordNetSpec) -> None:
+def test_a_worker_gives_the_same_sentences(spec: WordNetSpec) -> None:
+    [(_, new)] = augment_pieces({spec.source: spec}, [Piece(0, spec.source, 1, 10, TEXTS)], 1)
+    assert new == spec.load().augment(TEXTS, 10, 1)
+
+
+def test_spaces_and_punctuation_are_preserved(spec: WordNetSpec) -> None:
     assert (
         spec.load().augment(["Say: (cat) -- well-known; 'cat'!"], 0, 1)[0] == "Say: (feline) -- well-known; 'feline'!"
     )
@@ -40,7 +57,7 @@ def test_the_article_follows_the_new_word(spec: WordNetSpec) -> None:
     assert spec.load().augment(["An apple"], 0, 1)[0] == "An eating apple"
 
 
-def test_a_row_gives_the_same_sentence_whatever_came_before(spec: WordNetSpec) -> None:
+def test_the_result_of_a_row_does_not_depend_on_other_rows(spec: WordNetSpec) -> None:
     whole = spec.load().augment(TEXTS, 10, 1)
     random.seed(99)
     alone = [spec.load().augment([text], 10 + place, 1)[0] for place, text in enumerate(TEXTS)]
@@ -54,7 +71,7 @@ def test_copies_and_seeds_differ(small_wordnet: Path) -> None:
     assert len({tuple(output) for output in outputs}) == 4
 
 
-def test_global_random_state_is_left_alone(spec: WordNetSpec) -> None:
+def test_the_global_random_state_is_unchanged(spec: WordNetSpec) -> None:
     random.seed(5)
     expected = random.random()
     random.seed(5)
@@ -62,7 +79,7 @@ def test_global_random_state_is_left_alone(spec: WordNetSpec) -> None:
     assert random.random() == expected
 
 
-def test_a_sentence_without_content_words_stays(spec: WordNetSpec) -> None:
+def test_a_sentence_without_content_words_is_unchanged(spec: WordNetSpec) -> None:
     assert spec.load().augment(["", "He was there.", "1 2 3", "?!"], 0, 1) == ["", "He was there.", "1 2 3", "?!"]
 
 
@@ -105,3 +122,75 @@ def test_nltk_tagger_decides_when_its_data_is_there(
     # "run" is mostly a verb, which WordNet's counts say; here it is a noun, which the tagger sees.
     assert spec.load().augment(["The run was long"], 0, 1) == ["The streak was long"]
     assert spec.describe()["tagger"].startswith("nltk")
+
+
+REAL = Path("/usr/share/wordnet")
+
+
+def test_synonyms_are_the_words_of_all_synsets(small_wordnet: Path) -> None:
+    wordnet = WordNet(DataFolder(small_wordnet))
+    assert wordnet.synonyms("Dog", "n") == ("dog", "domestic_dog", "hound")
+    assert wordnet.synonyms("dogs", "n") == ("dog", "domestic_dog", "hound")
+    assert wordnet.synonyms("ran", "v") == ("run", "sprint", "hurry")
+    assert wordnet.synonyms("red", "a") == ("red", "crimson")  # the marker "(a)" is no part of the word
+    assert wordnet.synonyms("xyzzy", "n") == ()
+
+
+def test_base_forms_follow_the_rules_and_the_exceptions(small_wordnet: Path) -> None:
+    wordnet = WordNet(DataFolder(small_wordnet))
+    assert wordnet.base_forms("eats", "v") == ["eat"]
+    assert wordnet.base_forms("sprinted", "v") == ["sprint"]
+    assert wordnet.base_forms("saw", "v") == ["see"]
+    assert wordnet.base_forms("mice", "n") == []
+
+
+def test_the_likely_part_of_speech_is_the_most_frequent(small_wordnet: Path) -> None:
+    wordnet = WordNet(DataFolder(small_wordnet))
+    assert wordnet.likely_part("runs") == "v"
+    assert wordnet.likely_part("dog") == "n"
+    assert wordnet.likely_part("xyzzy") is None
+
+
+def test_a_zip_archive_in_place_of_a_folder(small_wordnet: Path) -> None:
+    before = wordnet_digest(DataFolder(small_wordnet))
+    archive = small_wordnet.with_suffix(".zip")
+    with zipfile.ZipFile(archive, "w") as target:
+        for path in small_wordnet.iterdir():
+            target.write(path, f"wordnet/{path.name}")
+    shutil.rmtree(small_wordnet)
+    found = find_wordnet()
+    assert found == DataFolder(archive)
+    assert wordnet_digest(found) == before
+    assert WordNet(found).synonyms("cat", "n") == ("cat", "feline")
+
+
+def test_an_incomplete_database_is_a_clear_error(small_wordnet: Path) -> None:
+    (small_wordnet / "verb.exc").unlink()
+    with pytest.raises(InputError, match=r"verb\.exc"):
+        WordNet(DataFolder(small_wordnet))
+
+
+@pytest.mark.slow
+@pytest.mark.filterwarnings("ignore:The multilingual functions")
+@pytest.mark.skipif(not REAL.is_dir(), reason="no WordNet in /usr/share/wordnet (apt-get install wordnet-base)")
+def test_real_synonyms_equal_those_of_nltk(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    if not (REAL / "index.sense").exists():
+        pytest.skip("nltk's reader needs index.sense (apt-get install wordnet-sense-index)")
+    from nltk import data
+    from nltk.corpus.reader.wordnet import WordNetCorpusReader
+
+    copy = tmp_path / "corpora" / "wordnet"
+    copy.mkdir(parents=True)
+    for path in REAL.iterdir():
+        if path.is_file():
+            shutil.copy(path, copy)
+    # Debian leaves this file out. nltk wants one line for each of the 45 lexicographer files; names do not matter.
+    (copy / "lexnames").write_text("".join(f"{number:02d}\tfile.{number}\t1\n" for number in range(45)))
+    monkeypatch.setattr(data, "path", [str(tmp_path)])
+    theirs = WordNetCorpusReader(str(copy), None)
+    ours = WordNet(DataFolder(REAL))
+    words = "dog dogs men running ran better bigger leaves axes lay quickly ice_cream u.s. alive galore x-ray".split()
+    for word in words:
+        for part in "nvar":
+            expected = [lemma.name() for synset in theirs.synsets(word, part) for lemma in synset.lemmas()]
+            assert list(ours.synonyms(word, part)) == expected, (word, part)

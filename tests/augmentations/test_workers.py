@@ -1,5 +1,8 @@
+"""Worker processes: their results, errors and ends."""
+
 from __future__ import annotations
 
+import importlib.util
 import os
 import signal
 import subprocess
@@ -13,13 +16,13 @@ from pathlib import Path
 import pytest
 
 from sentcompress.augmentations.base import Augmenter
-from sentcompress.augmentations.workers import Piece, augment_pieces
+from sentcompress.augmentations.workers import HIDDEN_LIBRARIES, Piece, augment_pieces
 from sentcompress.errors import InputError, SentcompressError
 
 
 @dataclass(frozen=True)
 class ShoutSpec:
-    """Upper-cases; some words do harm."""
+    """Upper-cases texts; some texts make the worker fail or report on itself."""
 
     source = "shout"
     summary = "for tests"
@@ -40,6 +43,8 @@ class Shouter:
             raise InputError("it failed", "a hint")
         if "sleep" in texts:
             time.sleep(60)
+        if "import" in texts:
+            return [" ".join(name for name in HIDDEN_LIBRARIES if importlib.util.find_spec(name))]
         return [f"{text.upper()} {os.getpid()}" for text in texts]
 
 
@@ -47,7 +52,7 @@ def pieces(*texts: str) -> list[Piece]:
     return [Piece(number, "shout", 1, number, [text]) for number, text in enumerate(texts)]
 
 
-def test_every_piece_comes_back_once() -> None:
+def test_every_piece_is_returned_once() -> None:
     given = pieces(*"abcdefg")
     found = {piece.number: new[0].split()[0] for piece, new in augment_pieces({"shout": ShoutSpec()}, given, 2)}
     assert found == dict(enumerate("ABCDEFG"))
@@ -57,6 +62,10 @@ def test_an_error_in_a_worker_reaches_the_caller() -> None:
     with pytest.raises(InputError, match="it failed") as caught:
         list(augment_pieces({"shout": ShoutSpec()}, pieces("a", "fail", "b"), 1))
     assert caught.value.hint == "a hint"
+
+
+def test_workers_do_not_load_heavy_libraries() -> None:
+    assert [new for _, new in augment_pieces({"shout": ShoutSpec()}, pieces("import"), 1)] == [[""]]
 
 
 def test_a_worker_that_is_killed_is_noticed() -> None:

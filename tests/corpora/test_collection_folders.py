@@ -1,4 +1,4 @@
-"""BEIR's and MS MARCO's layouts, whole and broken."""
+"""Collections with judgements in the layouts of BEIR and MS MARCO."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ import pytest
 import zstandard
 
 from sentcompress.corpora import collection_folders
-from sentcompress.corpora.collection_folders import collection_data_set
+from sentcompress.corpora.collection_folders import Judgement, collection_data_set, read_judgements, splits_of
 from sentcompress.errors import InputError
 
 DOCUMENTS = [
@@ -87,14 +87,14 @@ def test_a_split_is_chosen_by_name_or_by_column(tmp_path: Path) -> None:
     assert "one, two" in (caught.value.hint or "")
 
 
-def test_unknown_documents_count_as_not_found_and_unknown_queries_are_left_out(tmp_path: Path) -> None:
+def test_unknown_documents_count_as_not_found_and_unknown_queries_are_dropped(tmp_path: Path) -> None:
     rows = QRELS + "q1\tlost\t3\nq9\td1\t1\nq2\tgone\t1\n"
     collection = collection_data_set(write(tmp_path, BEIR | {"qrels.tsv": rows}), None).read()
     assert collection.queries == ("sleep", "run")
     assert collection.grades == ({0: 2, 1: 1, 4: 3}, {1: 1, 3: 1})
     assert [warning.split(": ", 1)[1] for warning in collection.warnings] == [
-        "1 judged queries are not in queries.jsonl; left out",
-        "2 relevant documents are not in corpus.jsonl, such as 'gone'; they count as not found",
+        "dropped 1 judged query missing from queries.jsonl",
+        "2 relevant documents missing from corpus.jsonl, for example 'gone'; counted as not found",
     ]
 
 
@@ -108,8 +108,8 @@ def test_empty_texts_are_counted(tmp_path: Path) -> None:
     assert collection.queries == ("sleep",)
     assert len(collection.corpus) == 4
     assert [warning.split(": ", 1)[1] for warning in collection.warnings] == [
-        "1 judged queries without text left out",
-        "1 documents without text are searched all the same",
+        "dropped 1 judged query without text",
+        "1 document without text, searched like the others",
     ]
 
 
@@ -117,11 +117,11 @@ def test_empty_texts_are_counted(tmp_path: Path) -> None:
     ("change", "message"),
     [
         ({"qrels.tsv": "q1\td1\t0\n"}, "judges no document above zero"),
-        ({"qrels.tsv": "x1\td1\t1\n"}, "has none of the 1 queries"),
-        ({"qrels.tsv": "q1\tx1\t1\n"}, "has none of the 1 documents"),
+        ({"qrels.tsv": "x1\td1\t1\n"}, "has none of the 1 query judged"),
+        ({"qrels.tsv": "q1\tx1\t1\n"}, "has none of the 1 document judged"),
         ({"corpus.jsonl": lines(DOCUMENTS) + lines(DOCUMENTS[:1])}, "two documents of id 'd1'"),
         ({"corpus.jsonl": lines(DOCUMENTS) + "{broken\n"}, "line 4 is not valid JSON"),
-        ({"corpus.jsonl": '["d1"]\n'}, "line 1: a JSON list"),
+        ({"corpus.jsonl": '["d1"]\n'}, "line 1: a list, not a JSON object"),
         ({"corpus.jsonl": '{"text": "no id"}\n'}, "line 1: no _id and text"),
         ({"corpus.jsonl": '{"_id": "d1", "text": "half \\ud800"}\n'}, "line 1: holds half a character"),
         ({"corpus.jsonl": '{"_id": "", "text": "no id"}\n'}, "line 1: no id"),
@@ -142,7 +142,7 @@ def test_a_tab_separated_line_without_a_tab(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("missing", "message"), [("corpus", "no corpus"), ("queries", "no queries"), ("qrels", "no judge")]
 )
-def test_a_folder_that_lacks_something(tmp_path: Path, missing: str, message: str) -> None:
+def test_a_folder_without_corpus_queries_or_judgements(tmp_path: Path, missing: str, message: str) -> None:
     files = {name: text for name, text in (BEIR | {"qrels.tsv": QRELS}).items() if not name.startswith(missing)}
     with pytest.raises(InputError, match=message) as caught:
         collection_data_set(write(tmp_path, files), None)
@@ -163,3 +163,56 @@ def test_real_collections(shared_data: Path) -> None:
     assert (len(collection.corpus), collection.judged, collection.warnings) == (5183, 300, ())
     train = collection_data_set(shared_data / "retrieval" / "scifact", "train").read()
     assert train.judged == 809
+
+
+def read(path: Path, content: str) -> list[Judgement]:
+    path.write_text(content, encoding="utf-8")
+    return list(read_judgements(path))
+
+
+ONE, TWO = Judgement("q1", "d1", 2, None), Judgement("q2", "d 2", 0, None)
+
+
+@pytest.mark.parametrize(
+    "content",
+    [
+        "query-id\tcorpus-id\tscore\nq1\td1\t2\nq2\td 2\t0\n",
+        "score\tcorpus-id\tquery-id\textra\n2\td1\tq1\tx\n0\td 2\tq2\tx\n",
+        "q1\td1\t2\n\nq2\td 2\t0\n",
+        "q1\t0\td1\t2\nq2\t0\td 2\t0\n",
+        "q1\t0\td1\t2.0\nq2\tQ0\td 2\t0\n".replace("2.0", "2"),
+    ],
+    ids=["header", "header in another order", "three columns", "trec", "trec with Q0"],
+)
+def test_layouts_of_judgements(tmp_path: Path, content: str) -> None:
+    assert read(tmp_path / "qrels.tsv", content) == [ONE, TWO]
+
+
+def test_blanks_between_fields_and_compression(tmp_path: Path) -> None:
+    path = tmp_path / "qrels.txt.gz"
+    path.write_bytes(gzip.compress(b"q1 0  d1 2\nq3 0 d3 -1\n"))
+    assert list(read_judgements(path)) == [ONE, Judgement("q3", "d3", -1, None)]
+
+
+def test_a_split_column_with_and_without_a_header(tmp_path: Path) -> None:
+    rows = "q1\td1\t1\ttrain\nq2\td2\t1\tdev\nq3\td3\t1\ttrain\n"
+    for header in ("query-id\tcorpus-id\tscore\tsplit\n", ""):
+        found = read(tmp_path / "qrels.tsv", header + rows)
+        assert [one.split for one in found] == ["train", "dev", "train"]
+        assert splits_of(tmp_path / "qrels.tsv") == ["train", "dev"]
+    read(tmp_path / "plain.tsv", "q1\td1\t1\n")
+    assert splits_of(tmp_path / "plain.tsv") == []
+
+
+@pytest.mark.parametrize(
+    ("content", "message"),
+    [
+        ("q1\td1\t1\nq2\td2\n", "line 2: 2 fields, expected 3"),
+        ("q1\td1\tgood\n", "line 1: the grade is 'good'"),
+        ("query-id\tcorpus-id\tscore\nq1\td1\t0.5\n", "line 2: the grade is '0.5'"),
+        ("query-id\tcorpus-id\tscore\nq1\td1\tnan\n", "line 2: the grade is 'nan'"),
+    ],
+)
+def test_errors_of_broken_judgements_name_the_line(tmp_path: Path, content: str, message: str) -> None:
+    with pytest.raises(InputError, match=message):
+        read(tmp_path / "qrels.tsv", content)

@@ -1,3 +1,5 @@
+"""Rows and numbers of comma- and tab-separated files."""
+
 from __future__ import annotations
 
 from pathlib import Path
@@ -5,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from sentcompress.corpora import delimited
-from sentcompress.corpora.delimited import plain_rows, quoted_rows
+from sentcompress.corpora.delimited import parse_number, plain_rows, quoted_rows
 from sentcompress.corpora.text_files import BadRecords
 from sentcompress.errors import InputError
 
@@ -33,7 +35,22 @@ def test_a_row_of_many_quoted_lines_has_a_limit(tmp_path: Path, monkeypatch: pyt
         list(quoted_rows(tmp_path / "a.csv"))
 
 
-def test_rows_of_short_lines_are_not_counted_together(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_limit_is_per_row(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(delimited, "LONGEST_LINE", 100)
     (tmp_path / "a.csv").write_text("a,b\n" + "1,2\n" * 100)
     assert len(list(quoted_rows(tmp_path / "a.csv"))) == 101
+
+
+@pytest.mark.parametrize(
+    ("text", "value"),
+    [
+        ("4.5", 4.5),
+        (" -3 ", -3.0),
+        ("1e9", 1e9),
+        ("1e-300", 0.0),
+        ("\u0663", 3.0),
+        *((text, None) for text in ("", "nan", "inf", "-Infinity", "1e999", "1e10", "1_0", "five", "9" * 5000, "0x10")),
+    ],
+)
+def test_only_numbers_within_the_limits_are_parsed(text: str, value: float | None) -> None:
+    assert parse_number(text) == value

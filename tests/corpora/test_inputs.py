@@ -32,7 +32,7 @@ def test_several_files_in_order(tmp_path: Path) -> None:
         assert inputs[0].digest != inputs[1].digest
 
 
-def test_files_of_one_name_are_told_apart(tmp_path: Path) -> None:
+def test_files_of_the_same_name_have_different_origins(tmp_path: Path) -> None:
     for folder in ("x", "y"):
         (tmp_path / folder).mkdir()
         (tmp_path / folder / "a.txt").write_text(folder)
@@ -41,7 +41,7 @@ def test_files_of_one_name_are_told_apart(tmp_path: Path) -> None:
         assert [given.origin for given in inputs] == names
 
 
-def test_standard_input_is_put_aside(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_standard_input_is_copied(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     stdin = SimpleNamespace(buffer=io.BytesIO(b'{"text": "a"}\n{"text": "b"}\n'), isatty=lambda: False)
     monkeypatch.setattr(sys, "stdin", stdin)
     with open_inputs(["-"], ReadOptions(), None, None, tmp_path / "work", SILENT) as inputs:
@@ -51,7 +51,7 @@ def test_standard_input_is_put_aside(tmp_path: Path, monkeypatch: pytest.MonkeyP
         assert list((tmp_path / "work").iterdir()) == []
 
 
-def test_a_pipe_is_put_aside_too(tmp_path: Path) -> None:
+def test_a_pipe_is_copied(tmp_path: Path) -> None:
     reading, writing = os.pipe()
     os.write(writing, b"one\ntwo\n")
     os.close(writing)
@@ -61,7 +61,7 @@ def test_a_pipe_is_put_aside_too(tmp_path: Path) -> None:
         os.close(reading)
 
 
-def test_a_file_that_is_missing_is_no_data_set(tmp_path: Path) -> None:
+def test_a_missing_file_is_not_a_data_set(tmp_path: Path) -> None:
     for name in ("nothing.jsonl", "./nothing", "a/b/c", "nothing.gz"):
         with pytest.raises(InputError, match="no such file"):
             texts_of([name], tmp_path)
@@ -99,13 +99,13 @@ def test_a_data_set_of_the_hub_is_streamed(tmp_path: Path, monkeypatch: pytest.M
     assert asked == {"name": "owner/nli", "config": "cfg", "split": "dev", "revision": "abc", "streaming": True}
 
 
-def test_without_a_network_the_error_names_choices(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_without_a_network_the_error_names_alternatives(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     import huggingface_hub
 
     def refuse(*_: object, **__: object) -> None:
         raise ConnectionError("no route")
 
     monkeypatch.setattr(huggingface_hub.HfApi, "dataset_info", refuse)
-    with pytest.raises(InputError, match="no file owner/nli here, and the hub cannot be asked") as caught:
+    with pytest.raises(InputError, match="no file owner/nli here, and the hub cannot be reached") as caught:
         texts_of(["owner/nli"], tmp_path)
     assert "give a file" in str(caught.value.hint)

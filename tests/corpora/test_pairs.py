@@ -1,4 +1,4 @@
-"""Question pairs in the shapes in which they circulate."""
+"""Marked pairs and the retrieval tasks made of them."""
 
 from __future__ import annotations
 
@@ -8,9 +8,10 @@ from pathlib import Path
 import pytest
 import zstandard
 
-from sentcompress.corpora.pairs import Pair, read_pairs
+from sentcompress.corpora.pairs import Pair, collection_of_pairs, entities_data_set, pairs_data_set, read_pairs
 from sentcompress.errors import InputError
 
+ENTITY_HEADER = "query\tentity\tlabel\n"
 HEADER = "id\tqid1\tqid2\tquestion1\tquestion2\tis_duplicate\n"
 
 
@@ -19,7 +20,7 @@ def write(path: Path, content: str) -> Path:
     return path
 
 
-def test_official_quoting_with_line_ends_inside(tmp_path: Path) -> None:
+def test_official_quoting_with_line_breaks_in_fields(tmp_path: Path) -> None:
     content = HEADER + '0\t1\t2\t"When do I use ""&""?"\tWhat is it?\t1\n'
     content += '1\t3\t4\t"Two\nlines and a\ttab"\tOne line\t0\n2\t5\t6\t"""Quoted"" first"\tlast\t1\n'
     assert read_pairs(write(tmp_path / "q.tsv", content)).rows == (
@@ -29,7 +30,7 @@ def test_official_quoting_with_line_ends_inside(tmp_path: Path) -> None:
     )
 
 
-def test_plain_quotes_are_characters(tmp_path: Path) -> None:
+def test_quotes_without_quoting_are_plain_characters(tmp_path: Path) -> None:
     content = HEADER + '0\t1\t2\t"A" or "B"?\t"C\t1\n1\t\t\tuse "&" instead\t"all"\t0\n'
     assert read_pairs(write(tmp_path / "q.tsv", content)).rows == (
         Pair('"A" or "B"?', '"C', True),
@@ -58,7 +59,7 @@ def test_compressed_csv_without_ids(tmp_path: Path, compress) -> None:  # type: 
         ("q.json", "{}", "cannot tell how its columns are separated"),
     ],
 )
-def test_broken_files_say_where(tmp_path: Path, name: str, content: str, message: str) -> None:
+def test_errors_of_broken_files_name_the_line(tmp_path: Path, name: str, content: str, message: str) -> None:
     with pytest.raises(InputError, match=message):
         read_pairs(write(tmp_path / name, content))
 
@@ -66,4 +67,98 @@ def test_broken_files_say_where(tmp_path: Path, name: str, content: str, message
 def test_real_pairs_have_the_documented_counts(shared_data: Path) -> None:
     pairs = read_pairs(shared_data / "quora" / "quora.tsv.gz")
     assert len(pairs.rows) == 29_359
-    assert sum(pair.duplicate for pair in pairs.rows) == 13_425
+    assert sum(pair.match for pair in pairs.rows) == 13_425
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    """`a` has one match in test and another in train; `b` none; `c` only one in train."""
+    folder = tmp_path / "shop"
+    folder.mkdir()
+    (folder / "test.tsv").write_text(ENTITY_HEADER + "a\tx\t1\na\ty\t0\nb\tx\t0\n", encoding="utf-8")
+    (folder / "train.tsv").write_text(ENTITY_HEADER + "a\tz\t1\nc\tx\t1\nd\t\t0\n", encoding="utf-8")
+    return folder
+
+
+def test_a_single_file_of_entities(folder: Path) -> None:
+    data = entities_data_set(folder / "test.tsv", None)
+    assert (data.protocol, data.name, data.split) == ("entities", "shop-test.tsv", None)
+    collection = data.read()
+    assert list(collection.corpus.texts()) == [["x", "y"]]
+    assert collection.queries == ("a",)
+    assert collection.grades == ({0: 1},)
+
+
+def test_a_folder_has_one_catalogue_and_queries_of_a_split(folder: Path) -> None:
+    data = entities_data_set(folder, None)
+    assert (data.name, data.split, len(data.files)) == ("shop", "test", 2)
+    collection = data.read()
+    assert list(collection.corpus.texts()) == [["x", "y", "z"]]
+    assert collection.queries == ("a",)
+    assert collection.grades == ({0: 1, 2: 1},)
+    assert collection.warnings == (f"{folder / 'train.tsv'}: dropped 1 pair with an empty text",)
+    assert entities_data_set(folder, "train").read().queries == ("a", "c")
+
+
+def test_entity_files_that_cannot_be_evaluated(folder: Path, tmp_path: Path) -> None:
+    (tmp_path / "none.tsv").write_text(ENTITY_HEADER + "a\tx\t0\n", encoding="utf-8")
+    with pytest.raises(InputError, match="no pair of label 1"):
+        entities_data_set(tmp_path / "none.tsv", None).read()
+    with pytest.raises(InputError, match="no splits"):
+        entities_data_set(tmp_path / "none.tsv", "test")
+    with pytest.raises(InputError, match="no split 'dev'"):
+        entities_data_set(folder, "dev")
+    with pytest.raises(InputError, match="no such file"):
+        entities_data_set(tmp_path / "gone.tsv", None)
+    (tmp_path / "bad.tsv").write_text(ENTITY_HEADER + "a\tx\tyes\n", encoding="utf-8")
+    with pytest.raises(InputError, match="line 2: label is 'yes'"):
+        entities_data_set(tmp_path / "bad.tsv", None).read()
+    (tmp_path / "empty").mkdir()
+    with pytest.raises(InputError, match=r"holds no \.tsv"):
+        entities_data_set(tmp_path / "empty", None)
+
+
+def test_real_entities(shared_data: Path) -> None:
+    collection = entities_data_set(shared_data / "er" / "amazon-google" / "test.tsv", None).read()
+    assert 0 < collection.judged == len(collection.queries) < len(collection.corpus)
+
+
+PAIRS = [
+    Pair("a", "x", True),
+    Pair("a", "y", False),
+    Pair("a", "z", True),
+    Pair("b", "x", False),
+    Pair("c", "x", True),
+    Pair("c", "x", False),  # the same pair with both marks counts as a match
+    Pair("d", "a", False),  # a text can be a query and a document
+]
+
+
+def test_corpus_queries_and_relevance_by_hand() -> None:
+    collection = collection_of_pairs(PAIRS)
+    assert list(collection.corpus.texts()) == [["x", "y", "z", "a"]]
+    assert collection.queries == ("a", "b", "c", "d")
+    assert collection.grades == ({0: 1, 2: 1}, {}, {0: 1}, {})
+    assert collection.judged == 2
+    assert [collection.corpus.ids[row] for row in range(4)] == [b"x", b"y", b"z", b"a"]
+
+
+def test_a_file_of_pairs(tmp_path: Path) -> None:
+    path = tmp_path / "pairs.csv"
+    path.write_text("question1,question2,is_duplicate\none,two,1\nthree,,0\n", encoding="utf-8")
+    data = pairs_data_set(path)
+    assert (data.protocol, data.name, data.split, data.files) == ("pairs", "pairs.csv", None, (path,))
+    collection = data.read()
+    assert collection.queries == ("one",)
+    assert collection.warnings == (f"{path}: dropped 1 pair with an empty text",)
+
+
+def test_pair_files_that_cannot_be_evaluated(tmp_path: Path) -> None:
+    with pytest.raises(InputError, match="is a folder"):
+        pairs_data_set(tmp_path)
+    with pytest.raises(InputError, match="no such file"):
+        pairs_data_set(tmp_path / "none.tsv")
+    path = tmp_path / "none.csv"
+    path.write_text("question1,question2,is_duplicate\none,two,0\n", encoding="utf-8")
+    with pytest.raises(InputError, match="marks no pair as duplicates"):
+        pairs_data_set(path).read()

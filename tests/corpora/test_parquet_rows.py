@@ -10,7 +10,7 @@ import pyarrow.parquet as pq
 import pytest
 from bounded import cost_of_reading
 
-from sentcompress.corpora import parquet_pages, parquet_rows, spooling
+from sentcompress.corpora import byte_streams, parquet_pages, parquet_rows
 from sentcompress.corpora.parquet_pages import Chunk, Page, read_chunk
 from sentcompress.corpora.readers import read_records, read_table
 from sentcompress.corpora.text_files import BadRecords
@@ -86,7 +86,7 @@ def test_a_text_that_is_not_utf8_is_a_bad_row(tmp_path: Path) -> None:
         list(read_records(path, bad=bad))
 
 
-def test_columns_that_cannot_be_told_apart_or_hold_no_text(tmp_path: Path) -> None:
+def test_repeated_columns_and_files_without_text(tmp_path: Path) -> None:
     table = pa.Table.from_arrays([pa.array(["a"]), pa.array(["b"])], names=["text", "text"])
     pq.write_table(table, tmp_path / "a.parquet")
     with pytest.raises(InputError, match="columns of the same name: text"):
@@ -121,7 +121,7 @@ def test_rows_of_several_groups_and_odd_columns(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("compression", ["none", "zstd", "gzip", "snappy"])
 @pytest.mark.parametrize("version", ["1.0", "2.0"])
-def test_the_headers_of_pages_tell_their_sizes(tmp_path: Path, compression: str, version: str) -> None:
+def test_the_headers_of_pages_have_their_sizes(tmp_path: Path, compression: str, version: str) -> None:
     texts = [f"sentence {number} " + "word " * (number % 50) for number in range(20_000)]
     path = write(tmp_path, {"text": texts}, compression=compression, data_page_version=version, data_page_size=2**15)
     metadata = pq.read_metadata(path).row_group(0).column(0)
@@ -141,13 +141,11 @@ def test_the_largest_window_counts_every_page_that_it_touches() -> None:
     assert Chunk(7, pages).largest_window(1000) == 1255 + 7000
 
 
-def test_a_compressed_file_is_unpacked_only_where_there_is_room(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_compressed_file_is_unpacked_only_if_there_is_space(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     path = write(tmp_path, {"text": ["a", "b"]})
     packed = tmp_path / "b.parquet.gz"
     packed.write_bytes(gzip.compress(path.read_bytes()))
     assert [row for _, row in read_table(packed)] == [{"text": "a"}, {"text": "b"}]
-    monkeypatch.setattr(spooling, "SHARE_OF_FREE_SPACE", 1e-12)
+    monkeypatch.setattr(byte_streams, "SHARE_OF_FREE_SPACE", 1e-12)
     with pytest.raises(InputError, match="does not fit into"):
         list(read_table(packed))

@@ -8,8 +8,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from sentcompress.corpora.formats import find_format
-from sentcompress.corpora.readers import ReadOptions, read_records
+from sentcompress.corpora.readers import ReadOptions, find_format, read_records
 from sentcompress.corpora.records import BadRecordError, Record, Relation, parse_label
 from sentcompress.corpora.text_files import BadRecords, as_source
 from sentcompress.errors import InputError
@@ -69,7 +68,7 @@ def test_triplets_of_simcse_csv_and_of_tsv(tmp_path: Path) -> None:
     assert list(read_records(tmp_path / "a.tsv")) == [Record(("a", "b", "c"), Relation.TRIPLET)]
 
 
-def test_numbers_of_binary_sets_are_no_nli_labels(tmp_path: Path) -> None:
+def test_numbers_of_binary_sets_are_not_nli_labels(tmp_path: Path) -> None:
     (tmp_path / "a.tsv").write_text("label\tsentence1\tsentence2\n0\ta\tb\n")
     assert list(read_records(tmp_path / "a.tsv")) == [Record(("a", "b"), Relation.UNRELATED)]
 
@@ -105,6 +104,16 @@ def test_a_broken_json_line_has_a_number_and_can_be_skipped(tmp_path: Path) -> N
     assert bad.count == 4
 
 
+@pytest.mark.parametrize(
+    ("value", "kind"),
+    [(3, "a number"), (0.5, "a number"), (True, "true or false"), (["a"], "a list"), ({}, "an object")],
+)
+def test_a_value_that_is_not_text_is_named_by_its_kind(tmp_path: Path, value: object, kind: str) -> None:
+    path = write_jsonl(tmp_path / "a.jsonl", [{"text": value}])
+    with pytest.raises(InputError, match=f"line 1: 'text' is {kind}, not text"):
+        list(read_records(path))
+
+
 def test_an_unknown_label_is_a_bad_record(tmp_path: Path) -> None:
     path = write_jsonl(tmp_path / "a.jsonl", [{"premise": "a", "hypothesis": "b", "label": "maybe"}])
     with pytest.raises(InputError, match="line 1: unknown label 'maybe'"):
@@ -125,7 +134,7 @@ def test_an_unknown_label_is_a_bad_record(tmp_path: Path) -> None:
         ("a.csv", "Just a sentence.\n", "csv"),
     ],
 )
-def test_the_format_is_seen(tmp_path: Path, name: str, content: str, expected: str) -> None:
+def test_the_format_is_recognised(tmp_path: Path, name: str, content: str, expected: str) -> None:
     (tmp_path / name).write_text(content)
     assert find_format(as_source(tmp_path / name), None) == expected
 
@@ -151,7 +160,7 @@ def test_contradictory_content_is_a_clear_error(tmp_path: Path, name: str, conte
         list(read_records(tmp_path / name))
 
 
-def test_the_format_can_be_said(tmp_path: Path) -> None:
+def test_the_format_can_be_given(tmp_path: Path) -> None:
     (tmp_path / "a.txt").write_text('{"text": "a"}\n')
     assert next(read_records(tmp_path / "a.txt", ReadOptions("jsonl"))).texts == ("a",)
     assert next(read_records(tmp_path / "a.txt", ReadOptions("text"))).texts == ('{"text": "a"}',)

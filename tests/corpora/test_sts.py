@@ -32,7 +32,7 @@ def test_file_with_and_without_header(tmp_path: Path, header: str) -> None:
     assert (subset.scores, subset.first, subset.second) == ((5.0, 1.5), ("a", "c"), ("b", "d"))
 
 
-def test_header_may_order_the_columns_and_quotes_are_characters(tmp_path: Path) -> None:
+def test_a_header_can_reorder_the_columns_and_quotes_are_plain_characters(tmp_path: Path) -> None:
     path = tmp_path / "x.tsv.gz"
     path.write_bytes(gzip.compress(b'sentence1\tsentence2\tscore\n"a\tb "c"\t3\n'))
     subset = read_sts_file(path)
@@ -49,7 +49,7 @@ def test_blank_scores_and_empty_sides_are_dropped_and_counted(tmp_path: Path) ->
     [
         (LINES + "high\te\tf\n", r"x.tsv, line 3: the score 'high' is not a number"),
         (LINES + "nan\te\tf\n", r"line 3: the score 'nan' is not a number"),
-        (LINES + "2\te\n", r"line 3: 2 columns where 3 are needed"),
+        (LINES + "2\te\n", r"line 3: found 2 columns, expected 3"),
         ("score\tsentence1\tother\n2\te\tf\n", r"no column 'sentence2'"),
         ("score\tsentence1\tsentence2\n", r"holds no graded pair"),
         ("", r"is empty"),
@@ -83,9 +83,10 @@ def test_loose_files_make_sets_and_a_years_files_belong_together(tmp_path: Path)
     }
 
 
-def test_a_named_file_is_read_whatever_its_split(tmp_path: Path) -> None:
+def test_a_named_file_is_read_regardless_of_its_split(tmp_path: Path) -> None:
     assert shape([write(tmp_path / "stsb" / "dev.tsv", LINES)]) == {"STS-B": {"": 2}}
     assert shape([write(tmp_path / "weather.train.txt", LINES)]) == {"weather": {"": 2}}
+    assert shape([write(tmp_path / "mine" / "dev.tsv", LINES)]) == {"mine-dev": {"": 2}}
 
 
 @pytest.fixture
@@ -113,7 +114,7 @@ def senteval(tmp_path: Path) -> Path:
     return root
 
 
-def test_senteval_folder_as_it_is(senteval: Path) -> None:
+def test_the_downstream_folder_of_senteval(senteval: Path) -> None:
     expected = {
         "STS12": {"SMTeuroparl": 2, "surprise.OnWN": 2},
         "STS13": {"FNWN": 2},
@@ -131,7 +132,7 @@ def test_senteval_folder_as_it_is(senteval: Path) -> None:
     assert sets["SICK-R"].subsets[0].scores == (4.5, 1.0)
 
 
-def test_senteval_gold_that_does_not_fit(senteval: Path) -> None:
+def test_gold_scores_of_senteval_that_do_not_fit(senteval: Path) -> None:
     gold = senteval / "STS" / "STS13-en-test" / "STS.gs.FNWN.txt"
     gold.write_text("1\n")
     with pytest.raises(InputError, match=r"has 2 lines, STS\.gs\.FNWN\.txt has 1"):
@@ -141,7 +142,7 @@ def test_senteval_gold_that_does_not_fit(senteval: Path) -> None:
         read_sts([senteval])
 
 
-def test_nothing_there_and_twice_there(tmp_path: Path) -> None:
+def test_missing_and_repeated_sets(tmp_path: Path) -> None:
     with pytest.raises(InputError, match="no such file or folder"):
         read_sts([tmp_path / "missing"])
     with pytest.raises(InputError, match="no graded pairs of the split 'test'"):
@@ -165,7 +166,7 @@ def test_real_sets_have_their_official_sizes(shared_data: Path) -> None:
             assert (a.scores, a.first, a.second) == (b.scores, b.first, b.second)
 
 
-def test_bad_lines_are_skipped_and_counted_on_demand(tmp_path: Path) -> None:
+def test_bad_lines_are_skipped_and_counted_on_request(tmp_path: Path) -> None:
     path = write(tmp_path / "x.tsv", LINES + "high\te\tf\n2\te\n3\tg\th\n")
     bad = BadRecords(skip=True)
     subset = read_sts_file(path, bad=bad)
@@ -228,7 +229,7 @@ def test_a_folder_of_that_name_is_a_folder(
         read_sts(["mteb/typo.tsv"])
 
 
-def test_data_sets_that_cannot_be_scored(hub: dict[str, list[dict[str, object]]]) -> None:
+def test_data_sets_on_the_hub_that_cannot_be_scored(hub: dict[str, list[dict[str, object]]]) -> None:
     hub["owner/other"] = [{"text": "a", "label": 1}]
     with pytest.raises(InputError, match="no columns 'score', 'sentence1', 'sentence2'"):
         read_sts(["owner/other"])

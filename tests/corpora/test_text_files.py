@@ -1,3 +1,5 @@
+"""Lines of text files, and limits on text in memory."""
+
 from __future__ import annotations
 
 import gzip
@@ -8,7 +10,12 @@ from pathlib import Path
 import pytest
 import zstandard
 
-from sentcompress.corpora.text_files import BadRecords, format_extension, open_lines
+from sentcompress.corpora import text_files
+from sentcompress.corpora.byte_streams import format_extension
+from sentcompress.corpora.pairs import read_pairs
+from sentcompress.corpora.sts import read_sts_file
+from sentcompress.corpora.text_files import BadRecords, HeldText, batches, open_lines
+from sentcompress.corpora.transfer import read_transfer
 from sentcompress.errors import InputError
 
 TEXT = "\ufefffirst\r\nsecond h\u00e9\n\nlast"
@@ -57,7 +64,7 @@ def test_truncated_compressed_data_is_an_error(tmp_path: Path, suffix: str) -> N
         (b"some\0thing", "binary"),
     ],
 )
-def test_what_is_no_text_is_a_clear_error(tmp_path: Path, content: bytes, message: str) -> None:
+def test_content_that_is_not_text_is_a_clear_error(tmp_path: Path, content: bytes, message: str) -> None:
     path = tmp_path / "a.txt"
     path.write_bytes(content)
     with pytest.raises(InputError, match=message):
@@ -120,10 +127,43 @@ def test_line_ends_are_those_of_python(tmp_path: Path) -> None:
     assert [line for _, line in open_lines(path)] == expected
 
 
-def test_lines_longer_than_a_block_come_whole(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_lines_longer_than_a_block_are_complete(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("sentcompress.corpora.text_files._BLOCK", 8)
     path = tmp_path / "a.txt"
     lines = ["x" * 30, "y", "\u00e9" * 20, "", "z" * 8, "last"]
     for end in ("\n", "\r\n"):
         path.write_bytes(end.join(lines).encode())
         assert [line for _, line in open_lines(path)] == lines
+
+
+def test_batches_end_by_number_or_by_size(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(text_files, "BATCH_CHARACTERS", 10)
+    assert list(batches(["a", "b", "c", "x" * 20, "y" * 9, "zz", "d"], 3, len)) == [
+        ["a", "b", "c"],
+        ["x" * 20],
+        ["y" * 9, "zz"],
+        ["d"],
+    ]
+    assert list(batches([], 3, len)) == []
+
+
+def test_text_in_memory_has_a_limit(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(text_files, "LARGEST_SET", 1000)
+    held = HeldText("a.tsv")
+    held.add("x" * 500, "y")
+    with pytest.raises(InputError, match=r"a\.tsv holds more than"):
+        held.add("z" * 300)
+
+
+def test_data_sets_in_memory_have_a_limit(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(text_files, "LARGEST_SET", 2000)
+    (tmp_path / "a.tsv").write_text("".join(f"{number}\tone text\tanother\n" for number in range(20)))
+    with pytest.raises(InputError, match=r"a\.tsv holds more than"):
+        read_sts_file(tmp_path / "a.tsv")
+    (tmp_path / "q.csv").write_text("question1,question2,is_duplicate\n" + "one text,another,1\n" * 20)
+    with pytest.raises(InputError, match=r"q\.csv holds more than"):
+        read_pairs(tmp_path / "q.csv")
+    (tmp_path / "MR").mkdir()
+    (tmp_path / "MR" / "all.tsv").write_text("".join(f"{number % 2}\tone text\n" for number in range(20)))
+    with pytest.raises(InputError, match=r"all\.tsv holds more than"):
+        read_transfer(tmp_path / "MR")

@@ -12,7 +12,7 @@ from sentcompress.corpora.text_sample import find_text_files, sample_texts, text
 from sentcompress.errors import InputError
 
 
-def test_files_of_a_folder_by_format_hidden_ones_left_out(tmp_path: Path) -> None:
+def test_files_of_a_folder_are_found_by_format_without_hidden_ones(tmp_path: Path) -> None:
     (tmp_path / "deep").mkdir()
     (tmp_path / ".hidden").mkdir()
     (tmp_path / "a.txt").write_text("one\n\n two \n")
@@ -27,19 +27,19 @@ def test_files_of_a_folder_by_format_hidden_ones_left_out(tmp_path: Path) -> Non
     assert texts == ["one", "two", "three", "one", "four", "five, six", "seven"]
 
 
-def test_a_file_that_is_named_is_read_whatever_its_name(tmp_path: Path) -> None:
+def test_a_named_file_is_read_regardless_of_its_extension(tmp_path: Path) -> None:
     (tmp_path / "lines").write_text("one\ntwo\n")
     assert list(texts_of_files(find_text_files([tmp_path / "lines"]), BadRecords())) == ["one", "two"]
 
 
-def test_nothing_there(tmp_path: Path) -> None:
+def test_missing_files_and_folders_without_text(tmp_path: Path) -> None:
     with pytest.raises(InputError, match="no such file or folder"):
         find_text_files([tmp_path / "missing.txt"])
     with pytest.raises(InputError, match="holds no file of sentences"):
         find_text_files([tmp_path])
 
 
-def test_all_distinct_texts_where_there_are_few() -> None:
+def test_a_small_input_is_taken_whole() -> None:
     sample = sample_texts(["b", "a", "b", "c"], 5, seed=0)
     assert sorted(sample.texts) == ["a", "b", "c"]
     assert (sample.read, sample.complete) == (4, True)

@@ -77,7 +77,7 @@ def senteval(tmp_path: Path) -> Path:
     return root
 
 
-def test_senteval_folder_as_it_is(senteval: Path) -> None:
+def test_the_downstream_folder_of_senteval(senteval: Path) -> None:
     found = shape(senteval)
     assert list(found) == list(TASKS)
     assert found["SST-2"] == {"train": 2, "dev": 2, "test": 2}
@@ -107,7 +107,7 @@ def test_missing_splits_and_files(senteval: Path, ours: Path) -> None:
         read_transfer(ours, ["sst-2"])
 
 
-def test_nothing_there_unknown_names_and_twice(tmp_path: Path, ours: Path) -> None:
+def test_missing_unknown_and_repeated_tasks(tmp_path: Path, ours: Path) -> None:
     with pytest.raises(InputError, match="no such folder"):
         read_transfer(tmp_path / "missing")
     (tmp_path / "empty").mkdir()
@@ -129,7 +129,7 @@ def test_nothing_there_unknown_names_and_twice(tmp_path: Path, ours: Path) -> No
     [
         ("1\tgood\n1\tfine\n", "one class only"),
         ("label\ttext\n", "no example"),
-        ("1\tgood\nbad\n0\tx\n", "line 2: 1 columns where 2 are needed"),
+        ("1\tgood\nbad\n0\tx\n", "line 2: found 1 column, expected 2"),
         ("1\tgood\n\tbad\n0\tx\n", "line 2: no label"),
         ("label\tsentence\n1\tgood\n", "no column 'text'"),
         (b"1\tgood\n0\tcaf\xe9\n", "line 2: not UTF-8"),
@@ -142,11 +142,13 @@ def test_broken_files(tmp_path: Path, content: str | bytes, message: str) -> Non
         read_transfer(tmp_path)
 
 
-def test_bad_lines_are_skipped_and_counted_on_demand_empty_texts_always(tmp_path: Path) -> None:
+def test_bad_lines_are_skipped_and_counted_on_request_and_empty_texts_always(tmp_path: Path) -> None:
     write(tmp_path / "MR" / "all.tsv", "1\tgood\nbad\n0\tx\n\ty\n1\t \n")
     bad = BadRecords(skip=True)
     split = read_transfer(tmp_path, bad=bad)[0].splits["all"]
     assert (split.first, split.bad, split.empty) == (("good", "x"), 2, 1)
+    write(tmp_path / "MR" / "all.tsv", b"1\tgood\n0\tcaf\xe9\n0\tx\n")
+    assert read_transfer(tmp_path, bad=BadRecords(skip=True))[0].splits["all"].bad == 1
 
 
 def test_real_tasks_have_their_official_sizes(shared_data: Path) -> None:

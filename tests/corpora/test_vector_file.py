@@ -37,7 +37,7 @@ def test_texts_may_have_another_name_and_must_be_somewhere(tmp_path: Path) -> No
     path = write(tmp_path, ["one"])
     (tmp_path / "v.txt").rename(tmp_path / "other.txt")
     assert VectorFile(path, tmp_path / "other.txt").dimension == 3
-    with pytest.raises(InputError, match="no texts beside it"):
+    with pytest.raises(InputError, match="has no file of texts"):
         VectorFile(path)
 
 

@@ -15,10 +15,10 @@ from properties.contract import kept
 from properties.mutations import fields, mutated, packed
 from properties.test_text_readers import write
 
-from sentcompress.corpora.positives import read_positives
 from sentcompress.corpora.readers import ReadOptions, read_records, read_table
 from sentcompress.corpora.text_files import BadRecords
 from sentcompress.errors import SentcompressError
+from sentcompress.mining.gathering import read_positives
 from sentcompress.stages import augment
 from sentcompress.store import WorkDirectory
 

@@ -15,7 +15,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from sentcompress.augmentations.apertium import find_pivots
-from sentcompress.augmentations.wordnet_data import find_wordnet
+from sentcompress.augmentations.wordnet import find_wordnet
 from sentcompress.corpora import sentence_table
 from sentcompress.errors import InputError, UsageError
 from sentcompress.stages import augment
@@ -143,7 +143,7 @@ def test_distinct_sentences_in_order_with_triplets(tmp_path: Path, nli: Path) ->
     facts = artifact.facts
     assert facts["rows"] == facts["originals"] == 4
     assert facts["triplets"] == 1
-    assert facts["skipped"] == {"no_gold_label": 1, "blank": 1, "repeated": 3}
+    assert facts["skipped"] == {"no_gold_label": 1, "blank": 1, "duplicates": 3}
 
 
 def test_without_labels_there_is_no_triplet_file(tmp_path: Path) -> None:
@@ -182,7 +182,7 @@ def test_a_failed_read_leaves_nothing_and_loses_nothing(tmp_path: Path, nli: Pat
         run(tmp_path, broken)
     assert WorkDirectory(tmp_path / "work").get("sentences").digest == before.digest
     assert WorkDirectory(tmp_path / "work").unfinished("sentences") == []
-    assert run(tmp_path, broken, skip_bad=True).facts["skipped"] == {"bad": 1}
+    assert run(tmp_path, broken, skip_bad=True).facts["skipped"] == {"bad_lines": 1}
 
 
 def test_half_a_character_is_a_bad_record(tmp_path: Path) -> None:

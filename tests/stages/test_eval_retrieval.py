@@ -290,7 +290,7 @@ def test_corpus_smaller_than_ten(tmp_path: Path, tiny_model: Path) -> None:
     assert all(0 < entry["model"]["mrr_at_10"] <= 100 for entry in facts["indexes"])
     assert "recall_at_10" not in facts["exact"]["model"]
     assert listener.warnings[:2] == [
-        f"{path}: 1 pairs with an empty question left out",
+        f"{path}: dropped 1 pair with an empty text",
         "k lowered from 10 to 2, the number of documents; there is no Recall@10",
     ]
 

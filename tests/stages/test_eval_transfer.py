@@ -140,9 +140,9 @@ def test_vectors_from_a_file(tmp_path: Path, tasks: Path, sentences: list[str]) 
 def test_what_is_left_out_is_told(tmp_path: Path, tasks: Path, tiny_model: Path) -> None:
     (tasks / "MR" / "all.tsv").open("a").write("1\t \nno columns\n")
     listener = Listener()
-    with pytest.raises(InputError, match="line 62: 1 columns where 2 are needed"):
-        run(Params(tasks=tasks, only=["MR"], model=str(tiny_model), folds=3), WorkDirectory(tmp_path / "work"))
-    params = Params(tasks=tasks, only=["MR"], model=str(tiny_model), folds=3, skip_bad=True, bootstrap=0)
+    with pytest.raises(InputError, match="line 62: found 1 column, expected 2"):
+        run(Params(tasks=tasks, only=("MR",), model=str(tiny_model), folds=3), WorkDirectory(tmp_path / "work"))
+    params = Params(tasks=tasks, only=("MR",), model=str(tiny_model), folds=3, skip_bad=True, bootstrap=0)
     task = run(params, WorkDirectory(tmp_path / "work"), listener).facts["tasks"][0]
     assert (task["without_text"], task["unreadable"], task["examples"]["all"]) == (1, 1, 60)
     assert task["model"]["accuracy_interval"] is None

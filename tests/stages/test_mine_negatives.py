@@ -21,13 +21,13 @@ from sentcompress.corpora.sentence_table import SCHEMA, TRIPLET_SCHEMA, Sentence
 from sentcompress.encoding.engine import EncodeEngine
 from sentcompress.errors import InputError, MissingArtifactError, UsageError
 from sentcompress.exporting.lineage import command_line
+from sentcompress.mining import miner
 from sentcompress.models.layout import load_encoder, save_encoder
 from sentcompress.models.sources import resolve
 from sentcompress.progress import SILENT
 from sentcompress.stages import mine_negatives, status, teacher_embed
 from sentcompress.stages.mine_negatives import Params, run
 from sentcompress.store import Artifact, Request, WorkDirectory
-from sentcompress.training import mining
 
 Floats = npt.NDArray[np.float64]
 TEXTS = make_sentences(90, seed=5)
@@ -185,7 +185,7 @@ def test_random_negatives_follow_the_seed_and_not_the_size_of_chunks(
         assert len(set(negatives)) == 3
         assert set(negatives) <= set(order[:10])
     assert found != triplets_of(mine(work, tiny_model, rules, pairs=pairs, seed=1))
-    monkeypatch.setattr(mining, "QUERIES", 7)
+    monkeypatch.setattr(miner, "QUERIES", 7)
     assert found == triplets_of(mine(work, tiny_model, rules, pairs=pairs, force=True))
 
 
@@ -262,7 +262,7 @@ def test_a_collection_is_mined_in_its_training_part(work: WorkDirectory, tiny_mo
     assert command_line(artifact) == f"sentcompress mine-negatives --model {tiny_model.name}"
     listener = Listener()
     run(Params(collection=tmp_path / "beir", split="test", model=str(tiny_model), **TOP), work, listener)
-    assert any("cannot be evaluated on it" in warning for warning in listener.warnings)
+    assert any("cannot be evaluated on this split" in warning for warning in listener.warnings)
 
 
 def test_a_collection_without_a_training_part_has_to_be_asked_for(
@@ -270,7 +270,7 @@ def test_a_collection_without_a_training_part_has_to_be_asked_for(
 ) -> None:
     with pytest.raises(InputError, match="no split 'train'"):
         mine(work, tiny_model, collection=write_collection(tmp_path / "beir", ["test"]))
-    with pytest.raises(InputError, match="is no folder"):
+    with pytest.raises(InputError, match="is not a folder"):
         mine(work, tiny_model, collection=tmp_path / "nowhere")
 
 
@@ -356,7 +356,7 @@ def test_empty_sides_are_counted_and_unknown_columns_named(
     empty = write_pairs(tmp_path / "empty.tsv", [("", "a dog"), ("a cat", "")])
     with pytest.raises(InputError, match="no pairs of a query and a positive") as raised:
         mine(work, tiny_model, pairs=empty)
-    assert raised.value.hint == "left out: 2 empty side"
+    assert raised.value.hint == "dropped: 2 empty side"
 
 
 def test_what_cannot_be_is_refused(work: WorkDirectory, tiny_model: Path, pairs: Path, tmp_path: Path) -> None:

@@ -15,6 +15,7 @@ import pytest
 from distilling import write_dev
 
 from sentcompress.cli.main import COMMANDS, _run
+from sentcompress.commands import makers
 from sentcompress.errors import MissingArtifactError, TrainingError, UsageError
 from sentcompress.progress import SILENT
 from sentcompress.stages import run as stage

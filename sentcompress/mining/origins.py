@@ -1,4 +1,4 @@
-"""Where queries and positives come from when negatives are mined: a file, a judged collection, or triplets."""
+"""Where queries and positives come from: a file of pairs, a judged collection, or triplets of the work directory."""
 
 from __future__ import annotations
 
@@ -8,26 +8,26 @@ from pathlib import Path
 
 from sentcompress.corpora.collection_folders import collection_data_set
 from sentcompress.corpora.collections import DataSet
-from sentcompress.corpora.mining_pairs import Gatherer, gather_collection, gather_pairs, gather_triplets
 from sentcompress.corpora.sentence_table import TRIPLETS, SentenceTable
 from sentcompress.corpora.text_files import BadRecords
 from sentcompress.errors import InputError, MissingArtifactError, did_you_mean
+from sentcompress.mining.gathering import Gatherer, gather_collection, gather_pairs, gather_triplets
 from sentcompress.progress import Reporter
 from sentcompress.store import Artifact, WorkDirectory, file_digest
 
-# The part of a collection that is mined when none is named; never a test set by itself.
+# The split of a collection that is mined by default; a test split is only mined on request.
 TRAIN = "train"
 
 
 @dataclass(frozen=True)
 class Origin:
-    """What was found and not yet read.
+    """A source of queries and positives that was found but not read yet.
 
     Attributes:
         name: for the record, and as the origin of the queries.
-        inputs: reference -> digest, what a request records.
-        gather: reads it. Raises InputError for whatever is wrong with it.
-        warning: what to tell before it is used.
+        inputs: reference -> digest, for the request.
+        gather: reads it. Raises InputError if it cannot be read.
+        warning: shown before it is read.
     """
 
     name: str
@@ -50,12 +50,12 @@ def of_pairs(path: Path, columns: Sequence[str]) -> Origin:
 
 
 def of_collection(folder: Path, split: str | None) -> Origin:
-    """A judged collection: its training part, unless another is named, since what is mined is trained on.
+    """A judged collection; by default its training split, since mined negatives are for training.
 
     Raises:
-        InputError: if the folder or the part is not there.
+        InputError: if the folder or the split is missing.
     """
-    data = _part(folder, split)
+    data = _data_set(folder, split)
 
     def gather(gatherer: Gatherer, bad: BadRecords, reporter: Reporter) -> None:
         collection = data.read()
@@ -65,17 +65,17 @@ def of_collection(folder: Path, split: str | None) -> Origin:
 
     warning = None
     if data.split and data.split.startswith("test"):
-        warning = f"split {data.split}: a model that is trained on it cannot be evaluated on it"
+        warning = f"split {data.split}: a model trained on these negatives cannot be evaluated on this split"
     name = f"{data.name}, {data.split}" if data.split else data.name
     return Origin(name, file_digests(*data.files), gather, warning)
 
 
 def of_triplets(work: WorkDirectory, name: str | None, maker: str) -> Origin:
-    """Triplets of a sentence table: of the one that is named, else of the newest that `maker` did not make.
+    """Triplets of a sentence table: the named one, or the newest that was not made by the command `maker`.
 
     Raises:
-        InputError: if the table that is named has no triplets.
-        MissingArtifactError: if no table has any.
+        InputError: if the named table has no triplets.
+        MissingArtifactError: if no table has triplets.
     """
     table = _table(work, name, maker)
 
@@ -86,28 +86,27 @@ def of_triplets(work: WorkDirectory, name: str | None, maker: str) -> Origin:
 
 
 def file_digests(*paths: Path) -> dict[str, str]:
-    """Files as a request records them.
+    """Reference -> digest of files, for a request.
 
     Raises:
-        InputError: if one is not there or is a folder.
+        InputError: if one is missing or is a folder.
     """
     for path in paths:
+        if path.is_dir():
+            raise InputError(f"{path} is a folder", "give a file")
         if not path.is_file():
             near = [found.name for found in path.parent.iterdir()] if path.parent.is_dir() else []
-            hint = did_you_mean(path.name, near) if not path.is_dir() else "give a file"
-            raise InputError(
-                f"{path} is a folder" if path.is_dir() else f"no such file: {path}",
-                hint if hint.startswith("did you mean") else "give a file",
-            )
+            hint = did_you_mean(path.name, near)
+            raise InputError(f"no such file: {path}", hint if hint.startswith("did you mean") else "give a file")
     return {f"file:{path.resolve()}": file_digest(path) for path in paths}
 
 
-def _part(folder: Path, split: str | None) -> DataSet:
+def _data_set(folder: Path, split: str | None) -> DataSet:
     try:
         return collection_data_set(folder, split or TRAIN)
     except InputError:
         found = collection_data_set(folder, split)
-        if found.split is not None:  # it has parts, and none for training
+        if found.split is not None:  # it has splits, but none for training
             raise
         return found
 

@@ -9,7 +9,7 @@ import pytest
 import zstandard
 from bounded import cost_of_reading
 
-from sentcompress.corpora import unpacking
+from sentcompress.corpora import byte_streams
 from sentcompress.corpora.text_files import open_lines
 from sentcompress.errors import InputError
 
@@ -47,7 +47,7 @@ def test_a_file_cannot_unpack_to_hundreds_of_times_its_size(tmp_path: Path, suff
     path.write_bytes(PACKERS[suffix](line * 2_000_000))
     cost = cost_of_reading(path, "lines")
     assert cost.message == f"{path} decompresses to more than 64 MiB and 200 times its size"
-    assert cost.texts * len(line) <= unpacking.UNPACKED_ALWAYS + 2**21
+    assert cost.texts * len(line) <= byte_streams.UNPACKED_ALWAYS + 2**21
     assert cost.memory < 300
     assert cost.seconds < 20
 
@@ -67,7 +67,7 @@ def test_repetitive_text_below_the_limits_is_read(tmp_path: Path) -> None:
     assert sum(1 for _ in open_lines(path)) == 900_000
 
 
-def test_a_window_that_fills_the_memory_is_refused(tmp_path: Path) -> None:
+def test_a_window_above_the_limit_is_refused(tmp_path: Path) -> None:
     path = tmp_path / "a.zst"
     path.write_bytes(frame(last_block(b"text\n"), window=31))
     with pytest.raises(InputError, match="window above 128 MiB") as caught:
@@ -75,7 +75,7 @@ def test_a_window_that_fills_the_memory_is_refused(tmp_path: Path) -> None:
     assert caught.value.hint == "compress it again without --long or --ultra"
 
 
-def test_frames_that_are_skipped_are_no_text(tmp_path: Path) -> None:
+def test_skippable_frames_are_not_text(tmp_path: Path) -> None:
     path = tmp_path / "a.zst"
     skipped = b"\x53\x2a\x4d\x18" + struct.pack("<I", 4) + b"size"
     path.write_bytes(skipped + zstandard.compress(b"one\n") + skipped + zstandard.compress(b"two"))
@@ -91,7 +91,7 @@ def test_many_empty_frames_are_quick(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("cut", [1, 3, 20])
-def test_a_frame_that_is_cut_is_noticed(tmp_path: Path, cut: int) -> None:
+def test_a_truncated_frame_is_detected(tmp_path: Path, cut: int) -> None:
     path = tmp_path / "a.zst"
     path.write_bytes(zstandard.compress(b"one\n") + zstandard.compress(b"some more text\n" * 1000)[:-cut])
     with pytest.raises(InputError, match="broken compressed data"):

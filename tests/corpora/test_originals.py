@@ -1,7 +1,9 @@
+"""Triplets of labelled pairs."""
+
 from __future__ import annotations
 
+from sentcompress.corpora.originals import TripletCollector
 from sentcompress.corpora.records import Relation
-from sentcompress.corpora.triplets import TripletCollector
 
 
 def collect(*records: tuple[tuple[int, ...], Relation]) -> list[list[int]]:
@@ -21,15 +23,15 @@ def test_the_first_entailment_and_contradiction_of_a_premise() -> None:
     assert found == [[0, 2, 4], [5, 7, 6]]
 
 
-def test_premises_that_lack_one_give_none() -> None:
+def test_premises_without_an_entailment_or_a_contradiction_give_no_triplet() -> None:
     assert collect(((0, 1), ENT), ((2, 3), CON), ((4, 5), NEU)) == []
 
 
-def test_nonsense_and_missing_rows_are_left_out() -> None:
+def test_repeated_and_missing_rows_give_no_triplet() -> None:
     assert collect(((0, 0), ENT), ((0, 1), CON), ((2, -1), ENT), ((2, 3), CON), ((4, 5), ENT), ((4, 5), CON)) == []
 
 
-def test_ready_triplets_are_kept_once_and_come_last() -> None:
+def test_complete_triplets_are_kept_once_and_come_last() -> None:
     triplet = Relation.TRIPLET
     found = collect(((9, 8, 7), triplet), ((9, 8, 6), triplet), ((9, 8, 7), triplet), ((0, 1), ENT), ((0, 2), CON))
     assert found == [[0, 1, 2], [9, 8, 7], [9, 8, 6]]

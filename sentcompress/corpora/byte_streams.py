@@ -1,19 +1,31 @@
-"""gzip and zstd data as a stream, read in bounded memory."""
+"""Files, pipes and standard input as streams of bytes.
+
+gzip and zstd data are decompressed in bounded memory, with limits against decompression bombs. A stream that can be
+read only once, or has to be read from its end, is copied to a temporary file.
+"""
 
 from __future__ import annotations
 
 import gzip
 import io
+import os
+import shutil
+import sys
+import tempfile
 import zlib
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
 from typing import BinaryIO, cast
 
 import zstandard
 
 from sentcompress.errors import InputError
 
-GZIP_MAGIC = b"\x1f\x8b"
+STDIN = "-"
+COMPRESSED = (".gz", ".zst")
+_GZIP_MAGIC = b"\x1f\x8b"
 _ZSTD_MAGIC = b"\x28\xb5\x2f\xfd"
 # A skippable frame, as pzstd writes before each of its frames: a byte from 50 to 5f, then these.
 _ZSTD_SKIPPABLE = b"\x2a\x4d\x18"
@@ -28,11 +40,110 @@ LARGEST_WINDOW = 2**27
 # In zstd, 3 or 4 bytes can decompress to 128 KiB, so this many give some 32 MiB at most.
 _PIECE = 1024
 _BUFFER = 2**20
+# Share of the space that is free at the start; the rest is left to other processes.
+SHARE_OF_FREE_SPACE = 0.9
 
 
-def is_zstd(head: bytes) -> bool:
-    """Whether the first bytes of a file are a zstd frame."""
-    return head.startswith(_ZSTD_MAGIC) or (head[:1] in _SKIPPABLE_TYPES and head[1:4] == _ZSTD_SKIPPABLE)
+@dataclass(frozen=True)
+class ByteSource:
+    """Something that can be read from its beginning, any number of times; errors call it `name`."""
+
+    name: str
+    open: Callable[[], BinaryIO]
+
+    @property
+    def extension(self) -> str:
+        """See `format_extension`; empty for standard input."""
+        return format_extension(self.name)
+
+
+Readable = str | Path | ByteSource
+
+
+def format_extension(name: str | Path) -> str:
+    """The lower-case extension without the dot, looking through `.gz` and `.zst`.
+
+    >>> format_extension("pairs.CSV.gz")
+    'csv'
+    """
+    return without_compression(Path(name)).suffix.lower().removeprefix(".")
+
+
+def without_compression(path: Path) -> Path:
+    """The path without `.gz` or `.zst`."""
+    return path.with_suffix("") if path.suffix.lower() in COMPRESSED else path
+
+
+def as_source(readable: Readable) -> ByteSource:
+    """A path, or "-" for standard input, as a source. Standard input can be read only once."""
+    if isinstance(readable, ByteSource):
+        return readable
+    if str(readable) == STDIN:
+        # A copy of the descriptor, so that closing this stream leaves the process its standard input.
+        return ByteSource("standard input", lambda: os.fdopen(os.dup(sys.stdin.fileno()), "rb"))
+    path = Path(readable)
+    return ByteSource(str(path), lambda: _open_file(path))
+
+
+@contextmanager
+def open_bytes(readable: Readable) -> Iterator[BinaryIO]:
+    """The content as bytes, decompressed if its first bytes are those of gzip or zstd.
+
+    Raises:
+        InputError: no such file, a folder, no permission, an empty file, broken compressed data, or a limit of
+            `unpacked`.
+    """
+    source = as_source(readable)
+    with source.open() as file:
+        raw = file if isinstance(file, io.BufferedReader) else io.BufferedReader(cast(io.RawIOBase, file))
+        head = raw.peek(8)[:8]
+        if not head:
+            raise InputError(f"{source.name} is empty", "give a file with at least one line")
+        _check_suffix(source.name, head)
+        with unpacked(raw, source.name) as stream:
+            yield stream
+
+
+@contextmanager
+def spooled(stream: BinaryIO, name: str, folder: Path | None = None) -> Iterator[BinaryIO]:
+    """An unnamed temporary file with the content of a stream, positioned at its beginning.
+
+    Args:
+        stream: read to its end.
+        name: its name in errors.
+        folder: where the file is created; by default the folder for temporary files.
+
+    Raises:
+        InputError: if the content takes more than SHARE_OF_FREE_SPACE of the free space there.
+    """
+    place = folder or Path(tempfile.gettempdir())
+    room = int(shutil.disk_usage(place).free * SHARE_OF_FREE_SPACE)
+    with tempfile.TemporaryFile(dir=place) as file:
+        size = 0
+        while block := stream.read(_BUFFER):
+            size += len(block)
+            if size > room:
+                free = f"{room // 2**20} MiB, {SHARE_OF_FREE_SPACE:.0%} of the free space"
+                raise InputError(
+                    f"{name} does not fit into {place} ({free})",
+                    "free some space there (for temporary files, TMPDIR names another disk)",
+                )
+            file.write(block)
+        file.flush()
+        file.seek(0)
+        yield file
+
+
+@contextmanager
+def spooled_source(stream: BinaryIO, name: str, folder: Path | None = None) -> Iterator[ByteSource]:
+    """Like `spooled`, but as a source, which can be read several times, one after the other."""
+    with spooled(stream, name, folder) as file:
+
+        def reopen() -> BinaryIO:
+            file.seek(0)
+            return os.fdopen(os.dup(file.fileno()), "rb")
+
+        yield ByteSource(name, reopen)
 
 
 @contextmanager
@@ -49,11 +160,11 @@ def unpacked(raw: io.BufferedReader, name: str) -> Iterator[BinaryIO]:
     """
     head = raw.peek(4)[:4]
     try:
-        if head.startswith(GZIP_MAGIC):
+        if head.startswith(_GZIP_MAGIC):
             packed = _Packed(raw)
             stream = gzip.GzipFile(fileobj=cast(BinaryIO, packed))
             yield _buffered(_Limited(cast(io.RawIOBase, stream), packed, name))
-        elif is_zstd(head):
+        elif _is_zstd(head):
             packed = _Packed(raw)
             yield _buffered(_Limited(_ZstdReader(packed), packed, name))
         else:
@@ -148,3 +259,25 @@ class _ZstdReader(io.RawIOBase):
         target[:size] = self._ready[:size]
         self._ready = self._ready[size:]
         return size
+
+
+def _is_zstd(head: bytes) -> bool:
+    return head.startswith(_ZSTD_MAGIC) or (head[:1] in _SKIPPABLE_TYPES and head[1:4] == _ZSTD_SKIPPABLE)
+
+
+def _check_suffix(name: str, head: bytes) -> None:
+    found = {".gz": ("gzip", head.startswith(_GZIP_MAGIC)), ".zst": ("zstd", _is_zstd(head))}
+    what, is_so = found.get(Path(name).suffix.lower(), ("", True))
+    if not is_so:
+        raise InputError(f"{name} is not {what} data", "rename it if it is not compressed")
+
+
+def _open_file(path: Path) -> BinaryIO:
+    try:
+        if path.is_dir():
+            raise InputError(f"{path} is a folder", "give a file")
+        return path.open("rb")
+    except FileNotFoundError:
+        raise InputError(f"no such file: {path}", "check the path") from None
+    except OSError as error:
+        raise InputError(f"cannot read {path}: {error.strerror}", "check its permissions") from None

@@ -1,4 +1,4 @@
-"""The sentence table of mined negatives: every text that a triplet names, once, and the triplets."""
+"""The result of mining: a sentence table with each text of the triplets once, and the triplets."""
 
 from __future__ import annotations
 
@@ -8,14 +8,12 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from sentcompress.corpora.mining_pairs import Gathered
 from sentcompress.corpora.sentence_table import MINED_SCHEMA, ORIGINAL, TRIPLETS, SentenceTable, SentenceWriter
+from sentcompress.mining.gathering import Gathered, Rows
 
-Rows = npt.NDArray[np.int64]
 Write = Callable[[str], AbstractContextManager[Path]]
 
 
@@ -24,7 +22,7 @@ class Mined:
     """Pairs with their negatives.
 
     Attributes:
-        pairs: [n, 2] number of the query, and row of the positive in the corpus.
+        pairs: [n, 2] number of the query and row of the positive in the corpus.
         negatives: [n, N] rows of the corpus.
     """
 
@@ -33,12 +31,12 @@ class Mined:
 
 
 def write_mined(mined: Mined, gathered: Gathered, corpus: SentenceTable, origin: str, write: Write) -> int:
-    """Write the table: the queries, then all other texts in the order of the corpus; and the triplets.
+    """Write the table, queries first and then the other texts in the order of the corpus, and the triplets.
 
     Args:
         mined: what was mined from `gathered`.
-        corpus: all texts that were searched; those that no triplet names are left out.
-        origin: of the queries.
+        corpus: all texts that were searched; only those in a triplet are written.
+        origin: the origin of the queries.
         write: opens a file of the artifact by name.
 
     Returns:

@@ -1,4 +1,4 @@
-"""Which candidates become hard negatives."""
+"""The choice of hard negatives among candidates."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ import numpy as np
 import numpy.typing as npt
 import pytest
 
-from sentcompress.training.hard_negatives import Chosen, Rules, choose, draw
+from sentcompress.mining.miner import Chosen, Rules, choose, draw
 
 ROWS = np.array([7, 3, 9, 1, 4, 8, -1], dtype=np.int64)
 SCORES = np.array([0.9, 0.8, 0.7, 0.6, 0.5, 0.4, -1e30], dtype=np.float32)
@@ -21,39 +21,39 @@ def chosen(answers: list[int], positive_score: float = 0.75, **rules: Any) -> Ch
     )
 
 
-def test_the_best_that_are_no_answers_are_taken() -> None:
+def test_the_best_candidates_that_are_not_answers_are_chosen() -> None:
     found = chosen([3, -1])
     assert found.rows.tolist() == [7, 9]
     assert found.scores.tolist() == pytest.approx([0.9, 0.7])
     assert (found.considered, found.dropped, found.suspected.tolist()) == (5, 0, [])
 
 
-def test_skip_counts_after_the_answers_are_out() -> None:
+def test_skip_does_not_count_answers() -> None:
     found = chosen([7], skip=2, depth=3)
     assert found.rows.tolist() == [1, 4]
     assert found.suspected.tolist() == [3, 9]
     assert found.considered == 3
 
 
-def test_what_scores_too_near_to_the_positive_is_dropped() -> None:
+def test_candidates_with_a_score_near_the_positive_are_dropped() -> None:
     found = chosen([3], positive_score=0.8, max_score=0.75)  # limit 0.6
     assert found.rows.tolist() == [1, 4]
     assert (found.considered, found.dropped) == (5, 2)
     assert sorted(found.suspected.tolist()) == [7, 9]
 
 
-def test_fewer_than_asked_for_are_given_as_they_are() -> None:
+def test_fewer_negatives_than_requested() -> None:
     assert chosen([], positive_score=0.5, max_score=0.9).rows.tolist() == [8]
     assert chosen(ROWS.tolist()).rows.tolist() == []
 
 
-def test_the_limit_lies_below_a_negative_score_too() -> None:
+def test_the_limit_is_below_a_negative_score_too() -> None:
     assert Rules(max_score=0.9).limit(0.5) == pytest.approx(0.45)
     assert Rules(max_score=0.9).limit(-0.5) == pytest.approx(-0.55)
     assert Rules(max_score=None).limit(0.1) == float("inf")
 
 
-def test_random_draws_from_the_depth_with_the_generator() -> None:
+def test_random_negatives_come_from_the_depth_and_follow_the_generator() -> None:
     drawn: list[npt.NDArray[np.int64]] = []
     for seed in range(200):
         rules = Rules(count=2, depth=4, max_score=None, strategy="random")
@@ -79,10 +79,10 @@ def test_random_rows_are_distinct_and_allowed(corpus: int) -> None:
     assert min(seen) == 1
 
 
-def test_no_more_rows_than_there_are() -> None:
+def test_fewer_rows_than_requested_in_a_small_corpus() -> None:
     assert sorted(draw(9, 4, np.array([2]), np.random.default_rng(0)).tolist()) == [0, 1, 3]
 
 
-def test_faults_are_told_together() -> None:
+def test_all_faults_are_listed() -> None:
     faults = Rules(count=0, skip=-1, depth=-1, max_score=1.5, strategy="best").faults()
     assert [fault.split()[0] for fault in faults] == ["--negatives", "--skip", "--depth", "--max-score", "--strategy"]
