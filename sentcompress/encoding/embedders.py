@@ -11,9 +11,10 @@ import numpy as np
 import numpy.typing as npt
 
 from sentcompress.corpora.vector_file import SUFFIX, VectorFile
+from sentcompress.encoding.batches import windows
 from sentcompress.encoding.engine import EncodeEngine
 from sentcompress.encoding.token_counts import TokenCounts, count_tokens
-from sentcompress.encoding.vector_memory import VectorMemory, windows
+from sentcompress.encoding.vector_memory import WINDOW_CHARACTERS, WINDOW_TEXTS, VectorMemory
 from sentcompress.models.catalog import NamedModel, find_model
 from sentcompress.models.encoder import Encoder
 from sentcompress.progress import SILENT, Reporter, Task
@@ -154,7 +155,7 @@ class RememberingEmbedder:
         return vectors
 
     def stream(self, chunks: Iterable[Sequence[str]], task: Task | None = None) -> Iterator[Vectors]:
-        return (self.encode(window, task) for window in windows(chunks))
+        return (self.encode(window, task) for window in windows(chunks, WINDOW_TEXTS, WINDOW_CHARACTERS))
 
 
 class FileEmbedder:

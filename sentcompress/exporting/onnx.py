@@ -92,10 +92,11 @@ def _trace(encoder: Encoder) -> Any:
     # A batch with padding: with a mask of ones alone, transformers may leave the mask out of the trace.
     mask = torch.ones(2, length, dtype=torch.int64)
     mask[1, length // 2 :] = 0
-    pad = encoder.tokenizer.pad_token_id or 0
+    pad = encoder.padding
     ids = torch.full((2, length), pad + 1, dtype=torch.int64).where(mask == 1, pad)
     axes = {0: torch.export.Dim("batch", min=1), 1: torch.export.Dim("length", min=1, max=longest)}
-    with _plain_attention(encoder.transformer), quiet(), torch.no_grad():
+    # Attention that is written out becomes fewer and simpler nodes than torch's fused one.
+    with encoder.plain_attention(), quiet(), torch.no_grad():
         try:
             program = torch.onnx.export(
                 FusedGraph(encoder).eval(),
@@ -108,10 +109,10 @@ def _trace(encoder: Encoder) -> Any:
                 verbose=False,
             )
         except (torch.onnx.OnnxExporterError, RuntimeError, ValueError, TypeError) as error:
-            kind = type(encoder.config).__name__.removesuffix("Config")
             reason = str(error.__cause__ or error).strip().splitlines()[0][:200]
             raise SentcompressError(
-                f"no ONNX graph can be made of a {kind} model: {reason}", "export the folder alone with --no-onnx"
+                f"no ONNX graph can be made of a {encoder.architecture} model: {reason}",
+                "export the folder alone with --no-onnx",
             ) from error
     assert program is not None  # it is None only where the exporter writes the file itself
     return program.model_proto
@@ -133,17 +134,6 @@ def _strip(model: Any) -> None:
     del model.graph.metadata_props[:]
     del model.metadata_props[:]
     model.doc_string = model.graph.doc_string = ""
-
-
-@contextmanager
-def _plain_attention(transformer: Any) -> Iterator[None]:
-    """Written-out attention for the time of the block: it becomes fewer and simpler nodes than torch's fused one."""
-    before = transformer.config._attn_implementation
-    transformer.set_attn_implementation("eager")
-    try:
-        yield
-    finally:
-        transformer.set_attn_implementation(before)
 
 
 @contextmanager

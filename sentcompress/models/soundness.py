@@ -55,9 +55,8 @@ def _check_widths(encoder: Encoder, label: str) -> None:
 
 
 def _check_tokens(encoder: Encoder, label: str) -> None:
-    rows = int(encoder.transformer.get_input_embeddings().num_embeddings)  # type: ignore[operator]
-    vocabulary = encoder.tokenizer.get_vocab()
-    numbers = [*vocabulary.values(), int(encoder.tokenizer.pad_token_id or 0), *encoder.tokenize([TRIAL])[0]]
+    rows, vocabulary = encoder.table_size, encoder.tokenizer.get_vocab()
+    numbers = [*vocabulary.values(), encoder.padding, *encoder.tokenize([TRIAL])[0]]
     if not 0 <= min(numbers) <= max(numbers) < rows:
         raise InputError(
             f"the tokenizer of {label} has the token id {max(numbers)}, but the model has only {rows} embeddings",

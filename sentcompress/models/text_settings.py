@@ -8,7 +8,6 @@ from typing import Any
 from sentcompress.documents import read_json
 from sentcompress.errors import InputError
 from sentcompress.models.model_files import DAMAGED, transformer_folder
-from sentcompress.models.positions import readable_positions
 from sentcompress.models.text import TextSettings
 
 SETTINGS_FILES = tuple(
@@ -19,12 +18,13 @@ SETTINGS_FILES = tuple(
 MOST_TOKENS = 2**31 - 1
 
 
-def read_text_settings(folder: Path, transformer: Any, tokenizer: Any) -> TextSettings:
+def read_text_settings(folder: Path, tokenizer: Any, positions: int | None) -> TextSettings:
     """The text settings of a model.
 
     Args:
         folder: the folder of the model.
-        transformer, tokenizer: its parts, loaded.
+        tokenizer: the model's.
+        positions: the most tokens that the model has positions for; None if there is no limit.
 
     Raises:
         InputError: if a setting has the wrong type or an impossible value.
@@ -38,10 +38,10 @@ def read_text_settings(folder: Path, transformer: Any, tokenizer: Any) -> TextSe
     limit = settings.get("max_seq_length")
     if limit is not None and (type(limit) is not int or limit < 1):
         raise InputError(f"{path}: max_seq_length must be a positive integer, not {limit!r}", DAMAGED)
-    return TextSettings(_limit(limit, transformer, tokenizer, root), bool(lower_case), default_prompt(folder))
+    return TextSettings(_limit(limit, tokenizer, positions, root), bool(lower_case), default_prompt(folder))
 
 
-def _limit(setting: int | None, transformer: Any, tokenizer: Any, root: Path) -> int:
+def _limit(setting: int | None, tokenizer: Any, positions: int | None, root: Path) -> int:
     """The maximum length, as in sentence-transformers: the model's setting, otherwise the limit of the tokenizer.
 
     It is never more than the position table allows; sentence-transformers treats the 514 rows of RoBERTa as 514
@@ -51,7 +51,6 @@ def _limit(setting: int | None, transformer: Any, tokenizer: Any, root: Path) ->
     if not isinstance(limit, int | float) or not limit >= 1:
         path = root / "tokenizer_config.json"
         raise InputError(f"{path}: model_max_length must be a number above 0, not {limit!r}", DAMAGED)
-    positions = readable_positions(transformer)
     if positions is not None and positions < 1:
         raise InputError(f"{root / 'config.json'}: the position table has no room for a token", DAMAGED)
     return int(min(limit, MOST_TOKENS, positions or MOST_TOKENS))

@@ -21,11 +21,12 @@ from sentcompress.models.catalog import find_model
 from sentcompress.models.devices import pick_device
 from sentcompress.models.encoder import Encoder
 from sentcompress.models.projection import Projection
-from sentcompress.models.students import STARTS, WEIGHTS, Student, find_student, layer_count, teacher_layers
+from sentcompress.models.shape import STARTS, WEIGHTS, Shape, layer_count
+from sentcompress.models.students import InitialStudent, find_student
 from sentcompress.plain_text import shell_word
 from sentcompress.progress import SILENT, Reporter
 from sentcompress.store import Artifact, Build, Request, WorkDirectory, file_digest
-from sentcompress.training.batches import Batch, Plan, Rows, collate
+from sentcompress.training.batches import Batch, BatchPlan, Rows, collate
 from sentcompress.training.checkpoint import Checkpoints
 from sentcompress.training.dev import Dev, held_out_dev, sts_dev
 from sentcompress.training.inputs import Inputs, find_inputs, find_teacher_of
@@ -149,20 +150,17 @@ def run(params: Params, work: WorkDirectory, reporter: Reporter = SILENT) -> Art
         return _Distillation(params, inputs, student, pairs, build, reporter).run()
 
 
-def _find_student(params: Params, work: WorkDirectory, vectors: Artifact) -> Student:
+def _find_student(params: Params, work: WorkDirectory, vectors: Artifact) -> InitialStudent:
     if params.student in work.names("students"):
         if params.name == params.student:
             raise UsageError(f"--name {params.name} would replace the student it starts from", "choose another --name")
         found = find_model(work, params.student, trust_remote_code=params.trust_remote_code)
-        return Student(params.student, found.source, trust_remote_code=params.trust_remote_code)
-    if layer_count(params.student) is None:
+        return InitialStudent(params.student, found.source, trust_remote_code=params.trust_remote_code)
+    layers = layer_count(params.student)
+    if layers is None:
         return find_student(params.student, revision=params.revision, trust_remote_code=params.trust_remote_code)
-    asked = vectors.parameters
-    return teacher_layers(
-        params.student,
-        find_teacher_of(vectors),
-        str(asked.get("pooling", "auto")),
-        params.trust_remote_code,
+    shape = Shape(
+        layers,
         token_dim=params.token_dim,
         vocabulary=params.vocabulary,
         character_count=params.character_count,
@@ -170,9 +168,12 @@ def _find_student(params: Params, work: WorkDirectory, vectors: Artifact) -> Stu
         passes=params.passes,
         start=params.start,
     )
+    # Made of the teacher's own files, and pooled as the teacher is.
+    pooling = str(vectors.parameters.get("pooling", "auto"))
+    return InitialStudent(params.student, find_teacher_of(vectors), shape, pooling, params.trust_remote_code)
 
 
-def _request(params: Params, work: WorkDirectory, inputs: Inputs, student: Student) -> Request:
+def _request(params: Params, work: WorkDirectory, inputs: Inputs, student: InitialStudent) -> Request:
     used = [inputs.sentences, inputs.vectors, *([inputs.projection] if inputs.projection else [])]
     trained_further = params.student in work.names("students")
     if trained_further:
@@ -186,13 +187,9 @@ def _request(params: Params, work: WorkDirectory, inputs: Inputs, student: Stude
         **params.settings().that_matter(),
         "method": params.method,
         "student": student.label,
-        "token_dim": student.token_dim,
-        "vocabulary": student.vocabulary,
-        # Only where it was asked for, so that students of before there were such options stay fresh.
-        **({"character_count": student.character_count} if student.character_count else {}),
-        **({} if student.feed_forward is None else {"feed_forward": student.feed_forward}),
-        **({} if student.passes == 1 else {"passes": student.passes}),
-        **({} if student.start == WEIGHTS else {"start": student.start}),
+        "token_dim": student.shape.token_dim,
+        "vocabulary": student.shape.vocabulary,
+        **student.shape.changed(),
         "options": params.method_options(),
     }
     width = f"-{inputs.projection.facts['dimension']}" if inputs.projection else ""
@@ -213,7 +210,7 @@ class _Distillation:
 
     params: Params
     inputs: Inputs
-    student: Student
+    student: InitialStudent
     pairs: StsSubset | None
     build: Build
     reporter: Reporter
@@ -253,15 +250,17 @@ class _Distillation:
 
         rows, dev = self._rows_and_dev(encoder, method, table, tensors)
         budget = settings.token_budget(method.contrastive)
-        plan = Plan(rows, tokens.lengths[rows], settings.batch_size, budget, settings.seed)
+        plan = BatchPlan(rows, tokens.lengths[rows], settings.batch_size, budget, settings.seed)
         trained = session.train(plan, tensors, supplied.views, dev)
         recipe = params.numbers.apply(method_class(params.method).recipe)
         return session.finish(session.facts(trained, len(rows), recipe, self._own_facts(options)))
 
     def _student(self, table: SentenceTable, device: torch.device) -> Encoder:
         """The student as it starts; where there is a checkpoint, which brings its weights, only in the same shape."""
-        student = replace(self.student, start=WEIGHTS) if Checkpoints(self.build, CHECKPOINTS).exist() else self.student
-        watched = [] if student.start == WEIGHTS else table.spread(WATCHED)
+        student, shape = self.student, self.student.shape
+        if Checkpoints(self.build, CHECKPOINTS).exist():
+            student = replace(student, shape=replace(shape, start=WEIGHTS))
+        watched = [] if student.shape.start == WEIGHTS else table.spread(WATCHED)
         return student.load(_first(table, COUNTED), watched, device, self.reporter)
 
     def _projection(self) -> dict[str, Tensor]:
@@ -298,12 +297,7 @@ class _Distillation:
         return {
             "method": self.params.method,
             "student": self.student.label,
-            "token_dim": self.student.token_dim,
-            "vocabulary": self.student.vocabulary,
-            "character_count": self.student.character_count,
-            "feed_forward": self.student.feed_forward,
-            "passes": self.student.passes,
-            "start": self.student.start,
+            **self.student.shape.as_dict(),
             "teacher": vectors.facts.get("teacher"),
             "teacher_dimension": vectors.facts.get("dimension"),
             "options": options,

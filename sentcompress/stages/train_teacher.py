@@ -166,11 +166,11 @@ class _Training:
         encoder = self._encoder()
         settings = replace(settings, max_length=min(settings.max_length, encoder.text.max_length))
         layer = int(options.get("layer", 0))
-        check_layer(layer, int(encoder.config.num_hidden_layers))
+        check_layer(layer, encoder.depth)
         table = SentenceTable(self.build.path / TABLE)
         tokens = tokenised(encoder, settings, table, self.build, self.reporter)
         data = TripletData(table.triplets(), tokens, encoder.tokenizer.pad_token_id or 0)
-        shapes = Shapes(encoder.dimension, 0, hidden=int(encoder.config.hidden_size), hard_negatives=1)
+        shapes = Shapes(encoder.dimension, 0, hidden=encoder.hidden_size, hard_negatives=1)
         try:
             method = objective_class(params.objective)(shapes, options)
         except ValueError as error:

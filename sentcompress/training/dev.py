@@ -17,10 +17,11 @@ import torch
 from torch import Tensor
 
 from sentcompress.evaluation.metrics import UndefinedError, cosine_of_pairs, spearman
+from sentcompress.models.token_batches import by_length, padded
 from sentcompress.training.batches import Batch, Rows
 
 Vectors = Callable[[Tensor, Tensor], Tensor]
-TOKENS = 16_384
+BATCH_TOKENS = 16_384
 LOWEST = -100.0
 HELD_OUT_BATCH = 64
 
@@ -160,21 +161,13 @@ def encode_tokens(
     tokens: Sequence[Sequence[int]], pad: int, vectors: Vectors, device: torch.device
 ) -> npt.NDArray[np.float32]:
     """Vectors of tokenised sentences, in their order, computed in batches of like length: [N, K]."""
-    order = sorted(range(len(tokens)), key=lambda i: len(tokens[i]))
+    batches = by_length([len(row) for row in tokens], BATCH_TOKENS)
     parts: list[npt.NDArray[np.float32]] = []
-    start = 0
     with torch.inference_mode():
-        while start < len(order):
-            end = start + 1
-            while end < len(order) and (end + 1 - start) * len(tokens[order[end]]) <= TOKENS:
-                end += 1
-            rows = [list(tokens[i]) for i in order[start:end]]
-            longest = len(rows[-1])
-            ids = torch.tensor([row + [pad] * (longest - len(row)) for row in rows], device=device)
-            mask = torch.tensor([[1] * len(row) + [0] * (longest - len(row)) for row in rows], device=device)
+        for batch in batches:
+            ids, mask = (torch.from_numpy(part).to(device) for part in padded([tokens[row] for row in batch], pad))
             parts.append(vectors(ids, mask).float().cpu().numpy())
-            start = end
     found = np.concatenate(parts)
     out = np.empty_like(found)
-    out[order] = found
+    out[np.concatenate(batches)] = found
     return out

@@ -12,19 +12,20 @@ from pathlib import Path
 import torch
 from torch import Tensor, nn
 
+from sentcompress.encoding.batches import prefetch
 from sentcompress.errors import TrainingError
 from sentcompress.methods.base import Method
 from sentcompress.models.encoder import Encoder
 from sentcompress.models.finite_tensors import require_sound
 from sentcompress.progress import Reporter
-from sentcompress.training.batches import Batch, Plan, Rows, ahead
+from sentcompress.training.batches import Batch, BatchPlan, Rows
 from sentcompress.training.checkpoint import Checkpoints, Weights, copy_weights
 from sentcompress.training.dev import Dev, score_of
 from sentcompress.training.gradient_cache import backward_together
 from sentcompress.training.health import Health, Watch, diagnose
 from sentcompress.training.log import TrainingLog
 from sentcompress.training.optimizer import make_optimizer, set_dropout
-from sentcompress.training.precision import choose_dtype, computing_in
+from sentcompress.training.precision import computing_in, training_dtype
 from sentcompress.training.running_mean import RunningMean
 from sentcompress.training.schedule import factor, warmup_steps
 from sentcompress.training.settings import Settings
@@ -33,6 +34,8 @@ from sentcompress.training.window import Window
 
 # Steps between two looks at the numbers; on a GPU each look waits for the device.
 LOOK_EVERY = 10
+# Steps whose batches are made before they are needed.
+PREFETCHED = 3
 # Rows of the batch on which the number formats are timed, on one thread.
 TRIAL_ROWS = 16
 
@@ -73,7 +76,7 @@ class Training:
 
     encoder: Encoder
     method: Method
-    plan: Plan
+    plan: BatchPlan
     collate: Callable[[Rows], Batch]
     views: Views
     dev: Dev
@@ -114,7 +117,7 @@ class Training:
         with (
             closing(TrainingLog(self.log_path, progress.log_bytes)) as log,
             self.reporter.track("training", total=sentences) as bar,
-            ahead(lambda: self._batches(epoch_steps, progress.step, total)) as batches,
+            closing(prefetch(self._batches(epoch_steps, progress.step, total), PREFETCHED)) as batches,
         ):
             bar.advance(progress.sentences)
             if progress.step == 0:
@@ -177,7 +180,7 @@ class Training:
         # Seeded by the step: dropout is the same after a resume, whatever ran in between.
         seed = (self.settings.seed * 1_000_003 + self.progress.step) * self.settings.grad_accum + number
         torch.manual_seed(seed % 2**63)
-        with computing_in(self.progress.dtype, self.device, self.encoder.transformer):
+        with computing_in(self.progress.dtype, self.device, self.encoder):
             views = self.views(batch)
         return {name: tensor.float() if tensor.is_floating_point() else tensor for name, tensor in views.items()}
 
@@ -267,10 +270,9 @@ class Training:
         """Once for a whole run: a resumed one keeps the answer."""
         if not self.progress.dtype:
             batch = self.collate(self.plan.epoch(0)[0][:TRIAL_ROWS]).to(self.device)
-            transformer = self.encoder.transformer
             model.train()
-            self.progress.dtype, self.progress.dtype_reason = choose_dtype(
-                self.settings.dtype, self.device, transformer, lambda: next(iter(self.views(batch).values()))
+            self.progress.dtype, self.progress.dtype_reason = training_dtype(
+                self.settings.dtype, self.device, self.encoder, lambda: next(iter(self.views(batch).values()))
             )
             model.zero_grad(set_to_none=True)
         self.reporter.note(f"training in {self.progress.dtype} ({self.progress.dtype_reason})")

@@ -20,7 +20,7 @@ from sentcompress.models.catalog import MODEL_FOLDER
 from sentcompress.models.encoder import Encoder
 from sentcompress.progress import Reporter
 from sentcompress.store import SCAFFOLD, Artifact, Build, file_digest
-from sentcompress.training.batches import Batch, Plan, RowField, Rows
+from sentcompress.training.batches import Batch, BatchPlan, RowField, Rows
 from sentcompress.training.checkpoint import Checkpoints
 from sentcompress.training.deploy import Deployed, deploy
 from sentcompress.training.dev import Dev
@@ -82,7 +82,7 @@ class Session:
     trust_remote_code: bool
 
     def train(
-        self, plan: Plan, collate: Callable[[Rows], Batch], views: Views, dev: Dev
+        self, plan: BatchPlan, collate: Callable[[Rows], Batch], views: Views, dev: Dev
     ) -> tuple[Progress, Deployed, Dev]:
         """Train, write the student with the best weights into the build, read it back and score it.
 
