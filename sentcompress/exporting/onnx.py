@@ -1,4 +1,4 @@
-"""One ONNX graph from tokens to normalised vectors: transformer, pooling, dense layers and normalisation together.
+"""One ONNX graph from tokens to normalised vectors: token states, pooling, dense layers and normalisation together.
 
 Servers and libraries that run a graph do the pooling themselves, if at all, and know no dense layer; a graph that
 ends at the token states would lose a student's projection there. The fused graph leaves nothing to do.
@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import importlib.util
 import logging
+import tempfile
 import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -147,3 +148,19 @@ def quiet() -> Iterator[None]:
             yield
     finally:
         logging.disable(before)
+
+
+def quantise(source: Path, target: Path) -> None:
+    """Quantise the matrix products and embedding tables of an ONNX graph to int8.
+
+    One scale for each output channel: with one for each matrix, all-MiniLM-L6-v2's vectors keep a mean cosine of
+    0.958 to float32, with one a channel 0.991. Seven bits of the eight: processors without VNNI add pairs of
+    products in 16 bits, which eight bits overflow; the vectors would depend on the machine.
+    """
+    from onnxruntime.quantization import QuantType, quantize_dynamic
+
+    with quiet(), tempfile.TemporaryDirectory(dir=target.parent, prefix=".") as folder:
+        # The quantiser leaves files of its own beside its output when it is interrupted.
+        unfinished = Path(folder) / target.name
+        quantize_dynamic(source, unfinished, weight_type=QuantType.QInt8, per_channel=True, reduce_range=True)
+        unfinished.replace(target)

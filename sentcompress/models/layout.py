@@ -13,16 +13,15 @@ from typing import Any
 
 from safetensors.torch import save_file
 
-from sentcompress.models.checkpoint import hush_transformers, left_out_pooler, load_transformer
+from sentcompress.models.checks import check_sound, require_sound
 from sentcompress.models.encoder import Dense, Encoder
 from sentcompress.models.families import readable_positions
-from sentcompress.models.finite_tensors import require_sound
 from sentcompress.models.foreign_code import refuse_code
 from sentcompress.models.model_files import read_config, transformer_folder, whole_number
+from sentcompress.models.pretrained import hush_transformers, left_out_pooler, load_transformer
 from sentcompress.models.sentence_modules import POOLING_KEYS, plain_modules, read_modules
-from sentcompress.models.soundness import check_sound
-from sentcompress.models.sources import Source, locate
-from sentcompress.models.text_settings import read_text_settings
+from sentcompress.models.sources import ModelSource, locate
+from sentcompress.models.text import read_text_settings
 from sentcompress.models.token_weights import save_token_weights
 from sentcompress.models.transformer_encoder import TransformerEncoder
 
@@ -31,7 +30,7 @@ POOLING_CHOICES = ("auto", "mean", "cls", "cls-mlp")
 UNSOUND_HINT = "nothing was written; was one of its source models damaged, or the training unstable?"
 
 
-def load_encoder(source: Source, *, pooling: str = "auto", trust_remote_code: bool = False) -> TransformerEncoder:
+def load_encoder(source: ModelSource, *, pooling: str = "auto", trust_remote_code: bool = False) -> TransformerEncoder:
     """Load a model as float32, in eval mode.
 
     Args:
@@ -67,7 +66,7 @@ def read_back(folder: Path, *, trust_remote_code: bool) -> TransformerEncoder:
     return load_encoder(locate(str(folder)), trust_remote_code=trust_remote_code)
 
 
-def hidden_width(source: Source) -> int:
+def hidden_width(source: ModelSource) -> int:
     """The width of a model's hidden states as its configuration says; 0 where it does not.
 
     Raises:

@@ -17,7 +17,7 @@ from sentcompress.models.feed_forward import Activity, check_narrowable, measure
 from sentcompress.models.layout import load_encoder
 from sentcompress.models.repeated import repeated
 from sentcompress.models.shape import WEIGHTS, Shape
-from sentcompress.models.sources import EMBEDDED, Source, resolve
+from sentcompress.models.sources import EMBEDDED, ModelSource, resolve
 from sentcompress.models.token_states import TokenStates, measure_token_states
 from sentcompress.models.transformer_encoder import TransformerEncoder
 from sentcompress.models.vocabulary import token_occurrences, trim_vocabulary
@@ -49,7 +49,7 @@ class InitialStudent:
     """
 
     label: str
-    source: Source
+    source: ModelSource
     shape: Shape = field(default_factory=Shape)
     pooling: str = "auto"
     trust_remote_code: bool = False

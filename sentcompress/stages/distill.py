@@ -16,11 +16,11 @@ from sentcompress.corpora.sts import StsSubset, read_dev
 from sentcompress.errors import InputError, UsageError, did_you_mean, raise_faults
 from sentcompress.methods import METHODS, hint_for, method_class
 from sentcompress.methods.base import Method, Shapes
-from sentcompress.methods.recipe import parse_options
+from sentcompress.methods.hyperparameters import parse_options
 from sentcompress.models.catalog import find_model
 from sentcompress.models.devices import pick_device
 from sentcompress.models.encoder import Encoder
-from sentcompress.models.projection import Projection
+from sentcompress.models.principal_axes import Projection
 from sentcompress.models.shape import STARTS, WEIGHTS, Shape, layer_count
 from sentcompress.models.students import InitialStudent, find_student
 from sentcompress.plain_text import shell_word
@@ -28,9 +28,8 @@ from sentcompress.progress import SILENT, Reporter
 from sentcompress.store import Artifact, Build, Request, WorkDirectory, file_digest
 from sentcompress.training.batches import Batch, BatchPlan, Rows, collate
 from sentcompress.training.checkpoint import Checkpoints
-from sentcompress.training.dev import Dev, held_out_dev, sts_dev
+from sentcompress.training.dev import Dev, held_out_dev, hold_out, sts_dev
 from sentcompress.training.inputs import Inputs, find_inputs, find_teacher_of
-from sentcompress.training.rows import hold_out
 from sentcompress.training.session import CHECKPOINTS, Session, finish_trained, tokenised
 from sentcompress.training.settings import Overrides, Settings
 from sentcompress.training.teacher_views import supply

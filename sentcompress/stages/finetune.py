@@ -16,7 +16,7 @@ from sentcompress.encoding.vector_shards import VectorShards
 from sentcompress.errors import InputError, MissingArtifactError, UsageError, raise_faults
 from sentcompress.methods import OBJECTIVES, hint_for, objective_class
 from sentcompress.methods.base import Method, Shapes
-from sentcompress.methods.recipe import parse_options
+from sentcompress.methods.hyperparameters import parse_options
 from sentcompress.methods.triplets import TripletMethod
 from sentcompress.models.catalog import NamedModel, find_model
 from sentcompress.models.devices import pick_device

@@ -22,7 +22,7 @@ from sentcompress.models.catalog import MODEL_FOLDER, refuse_near_miss
 from sentcompress.models.devices import DTYPES, pick_device
 from sentcompress.models.encoder import Encoder
 from sentcompress.models.layout import POOLING_CHOICES, load_encoder
-from sentcompress.models.sources import EMBEDDED, Source, resolve
+from sentcompress.models.sources import EMBEDDED, ModelSource, resolve
 from sentcompress.models.token_weights import function_tokens
 from sentcompress.models.vocabulary import token_occurrences
 from sentcompress.progress import SILENT, Reporter
@@ -128,7 +128,7 @@ def run(params: Params, work: WorkDirectory, reporter: Reporter = SILENT) -> Art
         return build.finish(facts)
 
 
-def _request(params: Params, sentences: Artifact, source: Source) -> Request:
+def _request(params: Params, sentences: Artifact, source: ModelSource) -> Request:
     # A folder's path is made absolute: later stages load the teacher again, wherever they are called from.
     teacher = str(source.path.resolve()) if Path(params.teacher).is_dir() else params.teacher
     asked: dict[str, Any] = {
@@ -151,7 +151,7 @@ def _request(params: Params, sentences: Artifact, source: Source) -> Request:
     return Request("teacher-vectors", params.name or sentences.name, COMMAND, asked, inputs)
 
 
-def _teacher(params: Params, source: Source) -> Encoder:
+def _teacher(params: Params, source: ModelSource) -> Encoder:
     encoder = load_encoder(source, pooling=params.pooling, trust_remote_code=params.trust_remote_code)
     if params.max_length is not None:
         positions = encoder.max_positions

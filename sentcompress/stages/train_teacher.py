@@ -17,11 +17,11 @@ from sentcompress.corpora.text_files import BadRecords
 from sentcompress.errors import InputError, UsageError, raise_faults
 from sentcompress.methods import OBJECTIVES, hint_for, objective_class
 from sentcompress.methods.base import Shapes
-from sentcompress.methods.recipe import Recipe, parse_options
+from sentcompress.methods.hyperparameters import Hyperparameters, parse_options
 from sentcompress.models.devices import pick_device
 from sentcompress.models.encoder import Dense, Encoder
 from sentcompress.models.layout import hidden_width, load_encoder
-from sentcompress.models.sources import Source, resolve
+from sentcompress.models.sources import ModelSource, resolve
 from sentcompress.plain_text import shell_word
 from sentcompress.progress import SILENT, Reporter
 from sentcompress.store import Artifact, Build, Request, WorkDirectory, file_digest
@@ -56,7 +56,7 @@ class Params:
     name: str | None = None
     force: bool = False
 
-    def recipe(self, hidden: int) -> Recipe:
+    def recipe(self, hidden: int) -> Hyperparameters:
         """The objective's recipe for teachers of hidden width `hidden`, with what was asked for in its place."""
         return self.numbers.apply(objective_class(self.objective).teacher_recipe(hidden))
 
@@ -113,7 +113,7 @@ def run(params: Params, work: WorkDirectory, reporter: Reporter = SILENT) -> Art
             return _Training(params, hidden, source, pairs, build, reporter).run()
 
 
-def _request(params: Params, hidden: int, source: Source, inputs: list[Input]) -> Request:
+def _request(params: Params, hidden: int, source: ModelSource, inputs: list[Input]) -> Request:
     digests = {f"model:{source.label}": source.digest, **{given.reference: given.digest for given in inputs}}
     if params.dev is not None:
         digests[f"file:{params.dev.resolve()}"] = file_digest(params.dev)
@@ -154,7 +154,7 @@ class _Training:
 
     params: Params
     hidden: int
-    source: Source
+    source: ModelSource
     pairs: StsSubset | None
     build: Build
     reporter: Reporter

@@ -24,6 +24,10 @@ Vectors = Callable[[Tensor, Tensor], Tensor]
 BATCH_TOKENS = 16_384
 LOWEST = -100.0
 HELD_OUT_BATCH = 64
+# Sentences that are held out, at most and at least.
+HELD_OUT = 2000
+HELD_OUT_SHARE = 0.02
+LEAST = 10
 
 
 def score_of(dev: Dev, vectors: Vectors, device: torch.device) -> float:
@@ -140,6 +144,24 @@ def sts_dev(
         pad,
         f"Spearman x 100 of cosines on {len(gold)} graded pairs",
     )
+
+
+def hold_out(parents: Rows, seed: int) -> tuple[Rows, Rows]:
+    """Split the rows of a sentence table into those trained on and those held out.
+
+    Held out are 2% of the originals, drawn at random, at most 2,000 and at least 10, or half of fewer than 20. What
+    augmentation made of a held-out sentence is in neither part.
+
+    Args:
+        parents: [N] the row that each row was made from, -1 for originals.
+    """
+    originals = np.flatnonzero(parents < 0)
+    count = min(HELD_OUT, max(round(HELD_OUT_SHARE * len(originals)), min(LEAST, len(originals) // 2), 1))
+    held = np.sort(np.random.default_rng((seed, len(originals))).choice(originals, size=count, replace=False))
+    left_out = np.zeros(len(parents), dtype=bool)
+    left_out[held] = True
+    left_out |= (parents >= 0) & left_out[parents]
+    return np.flatnonzero(~left_out), held
 
 
 def held_out_dev(

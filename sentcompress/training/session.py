@@ -15,7 +15,7 @@ from sentcompress.documents import read_json, to_json
 from sentcompress.encoding.vector_shards import VectorShards
 from sentcompress.errors import InputError, SentcompressError, TrainingError
 from sentcompress.methods.base import Method
-from sentcompress.methods.recipe import Recipe
+from sentcompress.methods.hyperparameters import Hyperparameters
 from sentcompress.models.catalog import MODEL_FOLDER
 from sentcompress.models.encoder import Encoder
 from sentcompress.progress import Reporter
@@ -141,7 +141,7 @@ class Session:
             )
 
     def facts(
-        self, trained: tuple[Progress, Deployed, Dev], rows: int, recipe: Recipe, own: Mapping[str, Any]
+        self, trained: tuple[Progress, Deployed, Dev], rows: int, recipe: Hyperparameters, own: Mapping[str, Any]
     ) -> dict[str, Any]:
         """The record of a run; `own` is what the command adds in front."""
         progress, measured, dev = trained

@@ -1,15 +1,18 @@
-"""The numbers that a training run goes by, after recipe and flags have been put together."""
+"""The numbers that a training run goes by, after recipe and flags have been put together; and the learning rate."""
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
-from math import inf
 from typing import Any
 
-from sentcompress.methods.recipe import Recipe
-from sentcompress.training.schedule import SCHEDULES
+from sentcompress.methods.hyperparameters import Hyperparameters
 
-DTYPES = ("auto", "float32", "bfloat16")
+# float16 would need its loss scaled.
+TRAINING_DTYPES = ("auto", "float32", "bfloat16")
+SCHEDULES = ("cosine", "linear", "constant")
+# A warm-up that a recipe counts in steps was meant for millions of sentences; a small run must not end inside it.
+LONGEST_WARMUP = 0.1
 # What a sentence may take of a batch on average, unless told otherwise: longer ones make smaller batches.
 TOKENS_A_ROW = 64
 
@@ -49,7 +52,7 @@ class Overrides:
     dtype: str = "auto"
     checkpoint_seconds: float = 60.0
 
-    def apply(self, recipe: Recipe) -> Recipe:
+    def apply(self, recipe: Hyperparameters) -> Hyperparameters:
         """The recipe with what was asked for, and who asked, in its place."""
         asked = {name: value for name, value in vars(self).items() if name in recipe.values()}
         if self.warmup_steps is not None:
@@ -59,7 +62,7 @@ class Overrides:
 
 @dataclass(frozen=True)
 class Settings:
-    """See `sentcompress.methods.recipe.Recipe` and `Overrides` for each number."""
+    """See `sentcompress.methods.hyperparameters.Hyperparameters` and `Overrides` for each number."""
 
     lr: float
     epochs: int
@@ -85,8 +88,8 @@ class Settings:
     checkpoint_seconds: float = 60.0
 
     @classmethod
-    def of(cls, recipe: Recipe, asked: Overrides) -> Settings:
-        """Recipe and flags put together."""
+    def of(cls, recipe: Hyperparameters, asked: Overrides) -> Settings:
+        """Hyperparameters and flags put together."""
         values: dict[str, Any] = {**vars(asked), **asked.apply(recipe).values()}
         first, second = (float(beta) for beta in str(values.pop("betas")).split())
         return cls(**values, betas=(first, second))
@@ -112,13 +115,13 @@ class Settings:
     def faults(self) -> list[str]:
         """What is wrong with the numbers, in words."""
         checks = [
-            (0 < self.lr < inf, "lr", "above 0"),
+            (0 < self.lr < math.inf, "lr", "above 0"),
             (self.epochs >= 1, "epochs", "at least 1"),
             (self.batch_size >= 1, "batch_size", "at least 1"),
             (self.schedule in SCHEDULES, "schedule", f"one of {', '.join(SCHEDULES)}"),
             (self.warmup_steps >= 0, "warmup_steps", "at least 0"),
             (self.warmup_ratio is None or 0 <= self.warmup_ratio <= 1, "warmup_ratio", "from 0 to 1"),
-            (0 <= self.weight_decay < inf, "weight_decay", "at least 0"),
+            (0 <= self.weight_decay < math.inf, "weight_decay", "at least 0"),
             (self.clip >= 0, "clip", "at least 0"),
             (self.max_length >= 3, "max_length", "at least 3 tokens"),
             (self.dropout is None or 0 <= self.dropout < 1, "dropout", "from 0 to below 1"),
@@ -129,7 +132,7 @@ class Settings:
             (self.max_steps is None or self.max_steps >= 1, "max_steps", "at least 1"),
             (self.ema is None or 0 < self.ema < 1, "ema", "above 0 and below 1"),
             (0 <= self.seed < 2**63, "seed", f"from 0 to {2**63 - 1}"),
-            (self.dtype in DTYPES, "dtype", f"one of {', '.join(DTYPES)}"),
+            (self.dtype in TRAINING_DTYPES, "dtype", f"one of {', '.join(TRAINING_DTYPES)}"),
             (self.checkpoint_seconds >= 0, "checkpoint_seconds", "at least 0"),
         ]
         flags = {"checkpoint_seconds": "checkpoint-every"}
@@ -138,3 +141,21 @@ class Settings:
             for good, name, rule in checks
             if not good
         ]
+
+
+def warmup_steps(settings: Settings, total: int, per_epoch: float) -> int:
+    """How many of `total` steps the learning rate rises; `per_epoch` is the number of steps of one epoch."""
+    if settings.warmup_ratio is not None:
+        return round(settings.warmup_ratio * total)
+    asked = max(settings.warmup_steps, round(settings.warmup_epochs * per_epoch))
+    return min(asked, math.ceil(LONGEST_WARMUP * total))
+
+
+def factor(step: int, *, total: int, warmup: int, kind: str) -> float:
+    """The share of the peak learning rate in step `step` (from 0): linear warm-up, then the decay to zero."""
+    if step < warmup:
+        return (step + 1) / warmup
+    if kind == "constant":
+        return 1.0
+    progress = (step - warmup) / max(1, total - warmup)
+    return 1.0 - progress if kind == "linear" else 0.5 * (1.0 + math.cos(math.pi * progress))

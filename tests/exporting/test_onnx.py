@@ -13,8 +13,7 @@ from transformers import BertConfig, BertModel, ElectraConfig, ElectraModel, Rob
 
 from sentcompress.errors import InputError, SentcompressError
 from sentcompress.exporting import onnx as module
-from sentcompress.exporting.onnx import INPUTS, OUTPUT, require_packages, write_graph
-from sentcompress.exporting.quantisation import quantise
+from sentcompress.exporting.onnx import INPUTS, OUTPUT, quantise, require_packages, write_graph
 from sentcompress.models.encoder import Dense, Encoder, TextSettings
 from sentcompress.models.transformer_encoder import TransformerEncoder
 
