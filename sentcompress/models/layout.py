@@ -83,7 +83,7 @@ def save_encoder(encoder: Encoder, folder: Path) -> None:
         TypeError: for an encoder that is no transformer.
     """
     if not isinstance(encoder, TransformerEncoder):
-        raise TypeError(f"{type(encoder).__name__} has no place in a model folder")
+        raise TypeError(f"{type(encoder).__name__} cannot be saved as a model folder")
     require_sound(encoder.state_dict(), "the model to be written", UNSOUND_HINT)
     hush_transformers()
     folder.mkdir(parents=True, exist_ok=True)

@@ -20,7 +20,8 @@ from sentcompress.evaluation.metrics import UndefinedError, cosine_of_pairs, spe
 from sentcompress.models.token_batches import by_length, padded
 from sentcompress.training.batches import Batch, Rows
 
-Vectors = Callable[[Tensor, Tensor], Tensor]
+# From token ids and attention mask, [B, T] each, to vectors [B, K].
+Embed = Callable[[Tensor, Tensor], Tensor]
 BATCH_TOKENS = 16_384
 LOWEST = -100.0
 HELD_OUT_BATCH = 64
@@ -30,7 +31,7 @@ HELD_OUT_SHARE = 0.02
 LEAST = 10
 
 
-def score_of(dev: Dev, vectors: Vectors, device: torch.device) -> float:
+def score_of(dev: Dev, vectors: Embed, device: torch.device) -> float:
     """The dev score; LOWEST instead of NaN or infinity, so that scores can be compared."""
     score = dev.score(vectors, device)
     return score if math.isfinite(score) else LOWEST
@@ -43,7 +44,7 @@ class Dev(Protocol):
     def protocol(self) -> str:
         """What is measured, in words, for the record."""
 
-    def score(self, vectors: Vectors, device: torch.device) -> float:
+    def score(self, vectors: Embed, device: torch.device) -> float:
         """The score of a function from token ids and mask, [B, T] each, to vectors [B, K]; NaN if it is not defined."""
 
 
@@ -64,7 +65,7 @@ class StsDev:
     pad: int
     protocol: str
 
-    def score(self, vectors: Vectors, device: torch.device) -> float:
+    def score(self, vectors: Embed, device: torch.device) -> float:
         found = encode_tokens(self.tokens, self.pad, vectors, device)
         try:
             return 100 * spearman(self.gold, cosine_of_pairs(found[self.first], found[self.second]))
@@ -85,7 +86,7 @@ class HeldOutDev:
     target: Callable[[Tensor], Tensor]
     protocol: str
 
-    def score(self, vectors: Vectors, device: torch.device) -> float:
+    def score(self, vectors: Embed, device: torch.device) -> float:
         total, count = 0.0, 0
         with torch.inference_mode():
             for batch in (batch.to(device) for batch in self.batches):
@@ -110,7 +111,7 @@ class AgreementDev:
     batches: Sequence[Batch]
     protocol: str
 
-    def score(self, vectors: Vectors, device: torch.device) -> float:
+    def score(self, vectors: Embed, device: torch.device) -> float:
         found, wanted = [], []
         with torch.inference_mode():
             for batch in (batch.to(device) for batch in self.batches):
@@ -180,7 +181,7 @@ def held_out_dev(
 
 
 def encode_tokens(
-    tokens: Sequence[Sequence[int]], pad: int, vectors: Vectors, device: torch.device
+    tokens: Sequence[Sequence[int]], pad: int, vectors: Embed, device: torch.device
 ) -> npt.NDArray[np.float32]:
     """Vectors of tokenised sentences, in their order, computed in batches of like length: [N, K]."""
     batches = by_length([len(row) for row in tokens], BATCH_TOKENS)

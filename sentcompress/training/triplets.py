@@ -12,7 +12,7 @@ import torch
 
 from sentcompress.errors import InputError
 from sentcompress.training.batches import Batch, BatchPlan, RowField, Rows, collate, collate_triplets
-from sentcompress.training.dev import Dev, Vectors, encode_tokens
+from sentcompress.training.dev import Dev, Embed, encode_tokens
 from sentcompress.training.settings import Settings
 from sentcompress.training.token_cache import TokenCache
 
@@ -131,7 +131,7 @@ class TripletDev:
         count, others = len(self.places), len(np.unique(self.places[:, 1:]))
         return f"accuracy x 100 of finding its positive among {others} texts for {count} held-out anchors"
 
-    def score(self, vectors: Vectors, device: torch.device) -> float:
+    def score(self, vectors: Embed, device: torch.device) -> float:
         found = torch.nn.functional.normalize(
             torch.from_numpy(encode_tokens(self.tokens, self.pad, vectors, device)), dim=1
         )

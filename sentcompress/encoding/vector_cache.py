@@ -1,7 +1,7 @@
-"""Vectors that a model has once computed, kept beside the work directory's results.
+"""A cache of computed vectors, kept beside the work directory's results.
 
 The teacher stands beside every student in every evaluation, and a student is searched with one index after another:
-without a memory each would be encoded again, which is most of an evaluation's time.
+without a cache each would be encoded again, which is most of an evaluation's time.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ LOCK = ".lock"
 PATIENCE_SECONDS = 60.0
 
 
-class VectorMemory:
+class VectorCache:
     """Vectors by text, in a folder of its own for each model and number format. Deleting it costs nothing but time.
 
     Every batch of new vectors is a pair of files named by the SHA-256 of their contents. The files are not synced to
