@@ -142,6 +142,8 @@ def _usage(error: TyperException, given: list[str]) -> int:
     hint = f"run: {path} --help"
     if hasattr(error, "option_name") and context:
         known = [name for parameter in context.command.params for name in parameter.opts if len(name) > 2]
+        if context.parent is None and (word := next((word for word in given if word in COMMANDS), None)):
+            return _fail(f"{error.option_name} stands before the command", f"options follow it: {path} {word} ...", 2)
         return _fail(f"no such option: {error.option_name}", f"{did_you_mean(error.option_name, known)} ({hint})", 2)
     if message.startswith("No such command"):
         word = message.split("'")[1]
