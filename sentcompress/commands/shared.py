@@ -122,7 +122,7 @@ class Training(Hub, Named):
     device: Device = "auto"
     dtype: Annotated[
         str,
-        Opt("auto, float32 or bfloat16; auto measures on a CPU and takes bfloat16 on CUDA.", choices=TRAINING_DTYPES),
+        Opt("auto (measured on a CPU, bfloat16 on CUDA), float32 or bfloat16.", choices=TRAINING_DTYPES),
     ] = "auto"
     checkpoint_seconds: Annotated[
         float, Opt("Seconds between checkpoints.", flag="checkpoint-every", minimum=0, affects="run")

@@ -141,7 +141,7 @@ def test_other_options_replace_nothing_without_force(work: WorkDirectory) -> Non
     made = make(work, lr=1e-4, text="one")
     with pytest.raises(UsageError, match=r"is there already, made with other options \(lr: 0.0001, now 0.0003\)"):
         make(work, lr=3e-4)
-    with pytest.raises(UsageError, match="lr: 0.0001, now not given; seed: not given, now 0"):
+    with pytest.raises(UsageError, match=r"lr: 0\.0001, now not given; seed: not given, now 0"):
         make(work)
     assert content(work.get(KIND, "main")) == content(made) == {"one"}
     assert content(make(work, lr=3e-4, text="two", force=True)) == {"two"}
