@@ -1,7 +1,5 @@
 """The options of `sentcompress encode`."""
 
-from __future__ import annotations
-
 import os
 from dataclasses import dataclass
 from pathlib import Path
