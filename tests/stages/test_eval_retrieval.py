@@ -366,6 +366,6 @@ def test_command_prints_tables_or_one_json_document(
     assert [word for word in shown if word not in captured.out] == []
     assert "nlist lowered from 1024 to" in captured.err
     assert _run([*words, "--index", "flat", "--rounds", "1", "--json"]) == 0
-    assert [entry["index"] for entry in json.loads(capsys.readouterr().out)["indexes"]] == ["flat"]
+    assert [entry["index"] for entry in json.loads(capsys.readouterr().out)["facts"]["indexes"]] == ["flat"]
     assert _run([*words, "--index", "flat,fast"]) == 2
     assert _run(["eval-retrieval"]) == 2

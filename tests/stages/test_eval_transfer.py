@@ -172,7 +172,7 @@ def test_command_prints_a_table_or_one_json_document(
     table = capsys.readouterr().out
     assert all(word in table for word in ("TREC", "MRPC, F1", "mean of tasks", "scikit-learn", tiny_model.name))
     assert _run([*words, "--json"]) == 0
-    document = json.loads(capsys.readouterr().out)
+    document = json.loads(capsys.readouterr().out)["facts"]
     assert [task["name"] for task in document["tasks"]] == ["TREC", "MRPC"]
     assert _run([*words, "--only", "terc"]) == 2
     assert "did you mean TREC?" in capsys.readouterr().err
