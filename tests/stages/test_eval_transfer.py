@@ -158,7 +158,7 @@ def test_tasks_that_cannot_be_scored(tmp_path: Path, tasks: Path, tiny_model: Pa
         run(Params(tasks=tasks, only=["TREC"], model=str(tiny_model), folds=3), work)
     with pytest.raises(UsageError) as caught:
         run(Params(tasks=tasks, folds=1, bootstrap=-1), work)
-    assert all(fault in caught.value.message for fault in ("--folds must be", "--bootstrap must be"))
+    assert all(fault in caught.value.message for fault in ("`folds` must be", "`bootstrap` must be"))
 
 
 def test_command_prints_a_table_or_one_json_document(
