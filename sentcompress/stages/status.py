@@ -80,9 +80,8 @@ def run(params: Params, work: WorkDirectory, reporter: Reporter = SILENT) -> lis
 class Freshness:
     """Tells what is wrong with an artifact; looks at every file, model and artifact once."""
 
-    def __init__(self, work: WorkDirectory, check_models: bool = True, verify: bool = False) -> None:
+    def __init__(self, work: WorkDirectory, verify: bool = False) -> None:
         self._work = work
-        self._check_models = check_models
         self._verify = verify
         self._digests: dict[str, str | None] = {}
         self._judged: dict[str, tuple[str, str]] = {}
@@ -136,7 +135,7 @@ class Freshness:
             digest = None
             if kind == "file" and Path(name).is_file():
                 digest = file_digest(Path(name))
-            elif kind == "model" and self._check_models and (name == EMBEDDED or Path(name).is_dir()):
+            elif kind == "model" and (name == EMBEDDED or Path(name).is_dir()):
                 digest = _model_digest(name)
             self._digests[reference] = digest
         return self._digests[reference]

@@ -38,12 +38,12 @@ def pairs(tmp_path: Path, sentences: list[str]) -> Path:
 def test_both_models_are_measured(tmp_path: Path, text: Path, tiny_model: Path) -> None:
     other = make_tiny_model(tmp_path / "other", layers=4, width=64)
     params = Params(
-        model=str(tiny_model), against=str(other), text=text, count=50, single=10, rounds=2, device="cpu", memory=False
+        model=str(tiny_model), compare=str(other), text=text, count=50, single=10, rounds=2, device="cpu", memory=False
     )
     facts = run(params, WorkDirectory(tmp_path / "work")).facts
     assert facts["protocol"]["sentences"] == 50
     assert [entry["runtime"] for entry in facts["runtimes"]] == ["float32", "bfloat16"]
-    for role, folder, width in (("model", tiny_model, 32), ("against", other, 64)):
+    for role, folder, width in (("model", tiny_model, 32), ("compare", other, 64)):
         measured = facts[role]
         assert measured["label"] == folder.name
         assert measured["vector_bytes"] == 4 * width
@@ -54,7 +54,7 @@ def test_both_models_are_measured(tmp_path: Path, text: Path, tiny_model: Path) 
             assert figures["best_batch_tokens"] in (1024, 4096, 16384)
             latency = [figures[f"latency_p{of}_milliseconds"] for of in (50, 95, 99)]
             assert 0 < latency[0] <= latency[1] <= latency[2]
-    assert facts["against"]["parameters"] > facts["model"]["parameters"]
+    assert facts["compare"]["parameters"] > facts["model"]["parameters"]
 
 
 def export(work: WorkDirectory, model: NamedModel) -> Artifact:
@@ -72,18 +72,18 @@ def test_graphs_are_found_in_the_export_of_a_model(tmp_path: Path, text: Path, t
     pytest.importorskip("onnxruntime", reason="the onnx extra is not installed")
     work = WorkDirectory(tmp_path / "work")
     exported = export(work, find_model(work, str(tiny_model)))
-    facts = run(Params(model=str(tiny_model), against=None, text=text, **QUICK), work).facts
+    facts = run(Params(model=str(tiny_model), compare=None, text=text, **QUICK), work).facts
     assert [entry["runtime"] for entry in facts["runtimes"]] == ["float32", "bfloat16", "onnx", "onnx-int8"]
     sizes = {entry["runtime"]: entry["model"]["disk_bytes"] for entry in facts["runtimes"]}
     assert sizes["onnx"] == (exported.path / FLOAT32_FILE).stat().st_size
     assert sizes["onnx-int8"] < sizes["onnx"]
     # The export itself has the graphs; the other model has none and is left out with a remark.
     other = make_tiny_model(tmp_path / "other", seed=1)
-    params = Params(model=exported.name, against=str(other), text=text, runtimes=("onnx", "float32"), **QUICK)
+    params = Params(model=exported.name, compare=str(other), text=text, runtimes=("onnx", "float32"), **QUICK)
     facts = run(params, work).facts
-    assert "against" not in facts["runtimes"][0]
+    assert "compare" not in facts["runtimes"][0]
     assert "other has no ONNX graphs" in facts["missing"]["onnx"]
-    assert facts["model"]["dtype"] == facts["against"]["dtype"] == "float32"
+    assert facts["model"]["dtype"] == facts["compare"]["dtype"] == "float32"
 
 
 def test_a_runtime_that_cannot_be_had_is_told_with_the_command_that_makes_it(
@@ -92,7 +92,7 @@ def test_a_runtime_that_cannot_be_had_is_told_with_the_command_that_makes_it(
     pytest.importorskip("onnxruntime", reason="the onnx extra is not installed")
     with pytest.raises(InputError, match="no ONNX graphs") as caught:
         run(
-            Params(model=str(tiny_model), against=None, text=text, runtimes=("onnx",)), WorkDirectory(tmp_path / "work")
+            Params(model=str(tiny_model), compare=None, text=text, runtimes=("onnx",)), WorkDirectory(tmp_path / "work")
         )
     assert f"sentcompress export --model {tiny_model}" in str(caught.value.hint)
 
@@ -100,7 +100,7 @@ def test_a_runtime_that_cannot_be_had_is_told_with_the_command_that_makes_it(
 def test_simtde_is_a_pass_over_all_pairs_repeats_included(tmp_path: Path, pairs: Path, tiny_model: Path) -> None:
     params = Params(
         model=str(tiny_model),
-        against=None,
+        compare=None,
         runtimes=("float32",),
         preset="simtde",
         sts=[pairs.parents[1]],
@@ -117,7 +117,7 @@ def test_simtde_is_a_pass_over_all_pairs_repeats_included(tmp_path: Path, pairs:
 
 def test_without_text_and_without_sentences_the_hint_names_both(tmp_path: Path, tiny_model: Path) -> None:
     with pytest.raises(MissingArtifactError) as caught:
-        run(Params(model=str(tiny_model), against=str(tiny_model)), WorkDirectory(tmp_path / "work"))
+        run(Params(model=str(tiny_model), compare=str(tiny_model)), WorkDirectory(tmp_path / "work"))
     assert "augment" in str(caught.value.hint)
     assert "--text" in str(caught.value.hint)
 
@@ -127,15 +127,15 @@ def test_bad_requests(tmp_path: Path, pairs: Path, tiny_model: Path) -> None:
     blank.write_text("\n \n")
     work = WorkDirectory(tmp_path / "work")
     with pytest.raises(InputError, match="no line with text"):
-        run(Params(model=str(tiny_model), against=None, text=blank), work)
+        run(Params(model=str(tiny_model), compare=None, text=blank), work)
     with pytest.raises(UsageError, match="2 faults"):
-        run(Params(model=str(tiny_model), against=None, text=blank, count=0, rounds=0), work)
+        run(Params(model=str(tiny_model), compare=None, text=blank, count=0, rounds=0), work)
     with pytest.raises(UsageError, match="3 faults") as caught:
-        run(Params(model=str(tiny_model), against=None, text=blank, runtimes=("flaot32",), preset="simtde"), work)
+        run(Params(model=str(tiny_model), compare=None, text=blank, runtimes=("flaot32",), preset="simtde"), work)
     assert "did you mean float32" in caught.value.message
     pairs.parent.rename(pairs.parents[1] / "other")
     with pytest.raises(InputError, match="no STS-B test pairs"):
-        run(Params(model=str(tiny_model), against=None, preset="simtde", sts=[pairs.parents[1]]), work)
+        run(Params(model=str(tiny_model), compare=None, preset="simtde", sts=[pairs.parents[1]]), work)
 
 
 def test_command_prints_tables_and_says_when_times_are_old(
@@ -143,14 +143,14 @@ def test_command_prints_tables_and_says_when_times_are_old(
 ) -> None:
     from sentcompress.cli.main import _run
 
-    words = ["bench", "--model", str(tiny_model), "--against", "none", "--text", str(text), "--count", "20"]
+    words = ["bench", "--model", str(tiny_model), "--compare", "none", "--text", str(text), "--count", "20"]
     words += ["--single", "5", "--rounds", "1", "--runtimes", "float32", "--work", str(tmp_path / "work")]
     assert _run(words) == 0
     table = capsys.readouterr().out
     assert all(word in table for word in ("latency p99, ms", "parameters", "20 distinct sentences", "peak memory"))
     assert _run([*words, "--json"]) == 0
     captured = capsys.readouterr()
-    document = json.loads(captured.out)
+    document = json.loads(captured.out)["facts"]
     assert document["evaluation"] == "bench"
     assert document["model"]["peak_memory_bytes"] > document["model"]["model_memory_bytes"] > 0
     assert "times as measured on" in captured.err

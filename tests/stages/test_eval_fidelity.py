@@ -201,7 +201,7 @@ def test_what_cannot_be_compared(tmp_path: Path, tiny_model: Path) -> None:
     assert "--text" in str(caught.value.hint)
     with pytest.raises(UsageError) as refused:
         run(Params(text=[path], sentences="main", sample=1, neighbours=0), work)
-    faults = ("--sample must be", "--neighbours must be", "--text and --sentences")
+    faults = ("`sample` must be", "`neighbours` must be", "`text` and `sentences`")
     assert all(fault in refused.value.message for fault in faults)
 
 
@@ -217,6 +217,6 @@ def test_command_prints_a_verdict_or_one_json_document(
     parts = ("nearest neighbours", "neighbours kept", "effective rank", "disagree most", "By rule of thumb", "Mind:")
     assert all(part in shown for part in parts)
     assert _run([*words, "--json"]) == 0
-    document = json.loads(capsys.readouterr().out)
+    document = json.loads(capsys.readouterr().out)["facts"]
     assert document["verdict"]["rules_of_thumb"]["close"] == 0.7
     assert len(document["model"]["covariance"]) == 16

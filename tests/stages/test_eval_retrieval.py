@@ -12,7 +12,7 @@ import pytest
 from tiny_models import make_tiny_model
 
 from sentcompress.errors import InputError, UsageError
-from sentcompress.evaluation.index_plan import KINDS, IndexSettings
+from sentcompress.evaluation.index_plan import KINDS
 from sentcompress.progress import SilentReporter
 from sentcompress.stages import eval_retrieval as stage
 from sentcompress.stages.eval_retrieval import Params, run
@@ -338,20 +338,21 @@ def test_pairs_without_duplicates_are_refused(tmp_path: Path, tiny_model: Path) 
 
 
 def test_all_faults_of_a_request_at_once(tmp_path: Path) -> None:
-    settings = IndexSettings(nlist=0, rescore="int4")
     params = Params(
         pairs=tmp_path / "x.tsv",
         collection=tmp_path,
         split="dev",
         index=("flt",),
-        settings=settings,
+        nlist=0,
+        rescore="int4",
         threads=-1,
         depth=3,
     )
     with pytest.raises(UsageError) as caught:
         run(params, WorkDirectory(tmp_path))
-    words = ("did you mean flat?", "--nlist", "--threads", "--rescore", "--depth", "one of --pairs", "--split")
+    words = ("did you mean flat?", "`nlist`", "`threads`", "`rescore`", "`depth`", "one of `pairs`", "`split` is")
     assert [word for word in words if word not in caught.value.message] == []
+    assert "7 faults" in caught.value.message  # each is told once
 
 
 def test_command_prints_tables_or_one_json_document(
@@ -366,6 +367,6 @@ def test_command_prints_tables_or_one_json_document(
     assert [word for word in shown if word not in captured.out] == []
     assert "nlist lowered from 1024 to" in captured.err
     assert _run([*words, "--index", "flat", "--rounds", "1", "--json"]) == 0
-    assert [entry["index"] for entry in json.loads(capsys.readouterr().out)["indexes"]] == ["flat"]
+    assert [entry["index"] for entry in json.loads(capsys.readouterr().out)["facts"]["indexes"]] == ["flat"]
     assert _run([*words, "--index", "flat,fast"]) == 2
     assert _run(["eval-retrieval"]) == 2

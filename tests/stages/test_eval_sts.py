@@ -235,7 +235,7 @@ def test_empty_sides_are_counted(tmp_path: Path, sts: Path, tiny_model: Path) ->
 def test_all_faults_of_a_request_at_once(tmp_path: Path) -> None:
     with pytest.raises(UsageError) as caught:
         run(Params(sts=[], aggregate="al", split="tset", bootstrap=-1), WorkDirectory(tmp_path))
-    faults = ("--sts", "did you mean all?", "did you mean test?", "--bootstrap must be at least 0")
+    faults = ("`sts`", "did you mean all?", "did you mean test?", "`bootstrap` must be at least 0")
     assert all(fault in caught.value.message for fault in faults)
 
 
@@ -256,7 +256,7 @@ def test_command_prints_a_table_or_one_json_document(
     words_there = ("STS13", "FNWN", "mean of sets", "aggregate all", tiny_model.name, " to ", "uniformity")
     assert all(word in table for word in words_there)
     assert _run([*words, "--compare", str(tiny_model), "--json"]) == 0
-    document = json.loads(capsys.readouterr().out)
+    document = json.loads(capsys.readouterr().out)["facts"]
     assert [found["share_kept"] for found in document["sets"]] == [pytest.approx(100), pytest.approx(100)]
     assert _run([*words, "--aggregate", "meen"]) == 2
     assert "did you mean mean" in capsys.readouterr().err
@@ -276,7 +276,7 @@ def test_intervals_that_are_not_defined_are_null_in_json_and_words_in_tables(
     entry = WorkDirectory(work).get("evaluations").facts["sets"][0]
     assert shown.count("not defined") == (3 if entry["model"]["spearman_cosine"] > 0 else 4)
     assert _run([*words, "--compare", str(tiny_model), "--json"]) == 0
-    document = json.loads(capsys.readouterr().out, parse_constant=pytest.fail)
+    document = json.loads(capsys.readouterr().out, parse_constant=pytest.fail)["facts"]
     assert document["sets"][0]["model"]["spearman_cosine_interval"] is None
     assert _run([*words, "--bootstrap", "0", "--name", "without"]) == 0
     assert "not defined" not in capsys.readouterr().out

@@ -158,7 +158,7 @@ def test_tasks_that_cannot_be_scored(tmp_path: Path, tasks: Path, tiny_model: Pa
         run(Params(tasks=tasks, only=["TREC"], model=str(tiny_model), folds=3), work)
     with pytest.raises(UsageError) as caught:
         run(Params(tasks=tasks, folds=1, bootstrap=-1), work)
-    assert all(fault in caught.value.message for fault in ("--folds must be", "--bootstrap must be"))
+    assert all(fault in caught.value.message for fault in ("`folds` must be", "`bootstrap` must be"))
 
 
 def test_command_prints_a_table_or_one_json_document(
@@ -172,7 +172,7 @@ def test_command_prints_a_table_or_one_json_document(
     table = capsys.readouterr().out
     assert all(word in table for word in ("TREC", "MRPC, F1", "mean of tasks", "scikit-learn", tiny_model.name))
     assert _run([*words, "--json"]) == 0
-    document = json.loads(capsys.readouterr().out)
+    document = json.loads(capsys.readouterr().out)["facts"]
     assert [task["name"] for task in document["tasks"]] == ["TREC", "MRPC"]
     assert _run([*words, "--only", "terc"]) == 2
     assert "did you mean TREC?" in capsys.readouterr().err

@@ -322,7 +322,7 @@ def test_without_a_student_the_command_is_named(tmp_path: Path) -> None:
 
 
 def test_scores_need_the_graphs() -> None:
-    with pytest.raises(UsageError, match="--no-onnx"):
+    with pytest.raises(UsageError, match="it needs `onnx`"):
         run(Params(onnx=False, sts=(Path("x.tsv"),)), WorkDirectory("nowhere"))
 
 

@@ -386,7 +386,7 @@ def test_what_cannot_be_is_refused(work: WorkDirectory, tiny_model: Path, pairs:
     )
     with pytest.raises(UsageError, match="7 faults") as raised:
         run(wrong, work)
-    assert "--pairs and --collection: give one of them" in raised.value.message
+    assert "`pairs` and `collection`: give one of them" in raised.value.message
     assert work.unfinished("sentences") == []
 
 

@@ -119,9 +119,9 @@ def test_weighed_models_are_averaged_with_their_like_alone(work: WorkDirectory, 
 def test_all_faults_are_told_at_once(work: WorkDirectory) -> None:
     with pytest.raises(UsageError) as caught:
         run(Params(smoothing=-1, punctuation=2), work)
-    assert "--smoothing" in str(caught.value)
-    assert "--punctuation" in str(caught.value)
-    with pytest.raises(UsageError, match="weigh all tokens alike"):
+    assert "`smoothing`" in str(caught.value)
+    assert "`punctuation`" in str(caught.value)
+    with pytest.raises(UsageError, match="weigh all tokens equally"):
         run(Params(smoothing=0, punctuation=1), work)
 
 
