@@ -17,6 +17,6 @@ run sentcompress fit-pca --dim 128
 run sentcompress distill --method hpd --student teacher:3 --dev data/sts/dev.tsv --epochs 2 --eval-every 116
 run sentcompress eval-sts --sts data/sts --compare teacher
 run sentcompress eval-retrieval --pairs data/quora.tsv --compare teacher
-run sentcompress bench --against teacher --runtimes float32 --count 300 --rounds 2
+run sentcompress bench --compare teacher --runtimes float32 --count 300 --rounds 2
 run sentcompress export --sts data/sts
 run sentcompress report

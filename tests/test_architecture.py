@@ -55,10 +55,12 @@ SIDEWAYS = {
     ("training", "methods"),
     ("training", "evaluation"),
     ("exporting", "encoding"),
+    ("exporting", "evaluation"),
     ("measuring", "corpora"),
     ("measuring", "encoding"),
     ("measuring", "evaluation"),
     ("measuring", "exporting"),
+    ("reporting", "evaluation"),
     ("reporting", "exporting"),
     ("recipes", "corpora"),
 }
@@ -188,7 +190,7 @@ UNQUOTED = {
     "place",
     "named",
     "','.join(spread)",
-    "COMMANDS[kind].format(model=shell_word(model))",
+    "EVALUATIONS[name].command.format(model=shell_word(model))",
 }
 
 

@@ -35,7 +35,7 @@ def command(
 ) -> None:
     """Average the weights of models that were trained from one start, such as a student before and after stage 2."""
     from sentcompress.cli import render
-    from sentcompress.reporting.hints import measuring
+    from sentcompress.reporting.scored import measuring
     from sentcompress.stages import average as stage
 
     params = stage.Params(tuple(inputs), _numbers(weights), trust_remote_code, name, force)

@@ -2,39 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated
 
 import typer
 
 from sentcompress.cli import options
-from sentcompress.store import WorkDirectory
-
-SIZES = {
-    "parameters": "parameters",
-    "weight_bytes": "bytes of weights on disk",
-    "vector_bytes": "bytes of a vector (float32)",
-}
-FIGURES = {
-    "sentences_per_second": "sentences/s, best batch",
-    "sentences_per_second_batch_1": "sentences/s, batch 1",
-    "latency_p50_milliseconds": "latency p50, ms",
-    "latency_p95_milliseconds": "latency p95, ms",
-    "latency_p99_milliseconds": "latency p99, ms",
-    "pass_seconds": "seconds of a pass, batch 1",
-    "disk_bytes": "bytes on disk",
-    "peak_memory_bytes": "peak memory, bytes",
-    "model_memory_bytes": "of these for the model",
-    "device_memory_bytes": "peak memory of the GPU, bytes",
-}
+from sentcompress.cli.evaluations import closing, print_document
+from sentcompress.store import Artifact, WorkDirectory
 
 
 def command(
     model: options.Model = None,
-    against: Annotated[
+    compare: Annotated[
         str,
-        typer.Option("--against", help="The model to measure beside it, named as for --model; none for no other."),
+        typer.Option("--compare", help="The model to measure beside it, named as for --model; none for no other."),
     ] = "teacher",
     text: Annotated[
         Path | None, typer.Option("--text", help="Sentences, one a line. By default some of the sentence table.")
@@ -79,7 +61,7 @@ def command(
 
     params = stage.Params(
         model=model,
-        against=None if against == "none" else against,
+        compare=None if compare == "none" else compare,
         text=text,
         sentences=sentences,
         count=count,
@@ -98,31 +80,23 @@ def command(
     )
     with render.reporting(quiet) as reporter:
         artifact = stage.run(params, WorkDirectory(work), reporter)
-    result: dict[str, Any] = artifact.facts
-    if as_json:
-        render.print_json({**result, "artifact": artifact.reference, "path": str(artifact.path)})
-        return
-    _print(result)
-    render.finished(artifact, "sentcompress report", as_json=False, quiet=quiet)
+    show(artifact, as_json=as_json, quiet=quiet)
 
 
-def _print(result: Mapping[str, Any]) -> None:
+def show(artifact: Artifact, *, as_json: bool = False, quiet: bool = False) -> None:
+    """Print sizes, then the figures of every runtime."""
     from sentcompress.cli import render
+    from sentcompress.evaluation.results import read_evaluation
+    from sentcompress.evaluation.score import select, size_scores, sizes_of
 
-    roles = [role for role in ("model", "against") if role in result]
-    columns = ["", *(result[role]["label"] for role in roles), *(["ratio"] if len(roles) > 1 else [])]
-    render.print_table(columns, _rows(result, roles, SIZES), "size")
+    if as_json:
+        print_document(artifact)
+        return
+    result, evaluation = artifact.facts, read_evaluation(artifact)
+    references = {role: str(model["reference"]) for role, model in evaluation.models.items()}
+    sizes = size_scores(references, {role: sizes_of(model) for role, model in evaluation.models.items()})
+    render.print_scores(sizes, evaluation.labels, "size", "size")
     for entry in result["runtimes"]:
-        render.print_table(columns, _rows(entry, roles, FIGURES), f"{entry['runtime']}: {entry['what']}")
-    render.print_facts({"protocol": result["protocol"]["statement"]})
-
-
-def _rows(entry: Mapping[str, Any], roles: list[str], titles: Mapping[str, str]) -> list[list[Any]]:
-    """A row for each measured thing; the ratio is the first model's figure over the other's."""
-    rows: list[list[Any]] = []
-    for key, title in titles.items():
-        values = [entry.get(role, {}).get(key) for role in roles]
-        if any(value is not None for value in values):
-            ratio = values[0] / values[1] if len(values) > 1 and values[0] is not None and values[1] else None
-            rows.append([title, *values, *([ratio] if len(roles) > 1 else [])])
-    return rows
+        scores = select(evaluation.scores, part=entry["runtime"])
+        render.print_scores(scores, evaluation.labels, entry["runtime"], f"{entry['runtime']}: {entry['what']}")
+    closing(artifact, quiet=quiet, then="sentcompress report")

@@ -107,7 +107,7 @@ def command(
     """Train a student on the teacher's cached vectors; interrupted, the same command goes on where it stopped."""
     numbers = training.overrides(locals())
     from sentcompress.cli import render
-    from sentcompress.reporting.hints import measuring
+    from sentcompress.reporting.scored import measuring
     from sentcompress.stages import distill as stage
 
     params = stage.Params(

@@ -69,7 +69,7 @@ def command(
     """Stage 2: train a student on triplets with hard negatives (those of augment, or of mine-negatives)."""
     numbers = training.overrides(locals())
     from sentcompress.cli import render
-    from sentcompress.reporting.hints import measuring
+    from sentcompress.reporting.scored import measuring
     from sentcompress.stages import finetune as stage
 
     params = stage.Params(

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
@@ -39,6 +39,13 @@ def command(
 
     with render.reporting(quiet) as reporter:
         result = stage.run(stage.Params(model, output), WorkDirectory(work), reporter)
+    show(result, markdown=markdown, as_json=as_json)
+
+
+def show(result: dict[str, Any], *, markdown: bool = False, as_json: bool = False) -> None:
+    """Print the verdict and a line for each measured thing, then where everything is."""
+    from sentcompress.cli import render
+
     text = result.pop("markdown")
     if as_json:
         render.print_json(result)
@@ -46,16 +53,9 @@ def command(
     if markdown:
         say_page(text)
         return
-    rows = [
-        [line["measure"], line["student"], line["teacher"], _gain(line["ratio"], line["better"])]
-        for line in result["lines"]
-    ]
+    if result["verdict"]:
+        render.print_text("\n".join(result["verdict"]))
     other = ", ".join(result["compared_with"]) or "teacher"
+    rows = [[line["measure"], *line["shown"]] for line in result["lines"]]
     render.print_table(["measure", result["student"], other, "kept or gained"], rows)
-    render.print_facts(result["paths"])
-
-
-def _gain(ratio: float | None, better: str) -> str:
-    if ratio is None:
-        return ""
-    return f"{ratio:.1f}% kept" if better == "kept" else f"{ratio:.2f}x {better}"
+    render.print_paths(result["paths"])

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
 from typing import Annotated, Any
 
 import typer
@@ -29,25 +30,26 @@ def command(
 
     with render.reporting(quiet) as reporter:
         rows = stage.run(stage.Params(verify=verify), WorkDirectory(work), reporter)
-    if as_json:
-        render.print_json({"work": str(work), "artifacts": rows})
-    elif rows:
-        _print_table(rows)
-    else:
-        render.print_facts({"work directory": str(work), "artifacts": "none yet; start with sentcompress augment FILE"})
+    show(rows, work, as_json=as_json)
     damaged = [f"{row['kind']}/{row['name']}" for row in rows if row["state"] == "damaged"]
     if verify and damaged:
         raise DamagedError(f"damaged: {', '.join(damaged)}", "run their commands again with --force to rebuild them")
 
 
-def _print_table(rows: list[dict[str, Any]]) -> None:
+def show(rows: Sequence[Mapping[str, Any]], work: Path, *, as_json: bool = False) -> None:
+    """Print a line for each artifact, and below it what is wrong with it and what it is."""
     from sentcompress.cli import render
 
-    columns = ["artifact", "state", "MB", "what, and why"]
-    shown = [
-        [f"{row['kind']}/{row['name']}", row["state"], round(row["bytes"] / 1e6, 1), list(_lines(row))] for row in rows
-    ]
-    render.print_table(columns, shown, whole=columns[:3])
+    if as_json:
+        render.print_json({"work": str(work), "artifacts": rows})
+    elif rows:
+        entries = [
+            ([f"{row['kind']}/{row['name']}", row["state"], f"{row['bytes'] / 1e6:,.1f}"], list(_lines(row)))
+            for row in rows
+        ]
+        render.print_entries(["artifact", "state", "MB"], entries)
+    else:
+        render.print_facts({"work directory": str(work), "artifacts": "none yet; start with sentcompress augment FILE"})
 
 
 def _lines(row: Mapping[str, Any]) -> Iterator[str]:

@@ -32,7 +32,7 @@ def command(
 ) -> None:
     """Let frequent tokens and punctuation count less in a model's vectors: no training, best for teachers."""
     from sentcompress.cli import render
-    from sentcompress.reporting.hints import measuring
+    from sentcompress.reporting.scored import measuring
     from sentcompress.stages import weigh_tokens as stage
 
     params = stage.Params(model, smoothing, punctuation, sentences, revision, trust_remote_code, name, force)

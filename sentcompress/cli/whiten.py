@@ -34,7 +34,7 @@ def command(
 ) -> None:
     """Whiten a model's vectors and cut them to --dim dimensions, inside the model: no training."""
     from sentcompress.cli import render
-    from sentcompress.reporting.hints import measuring
+    from sentcompress.reporting.scored import measuring
     from sentcompress.stages import whiten as stage
 
     params = stage.Params(model, dim, sample, seed, sentences, device, revision, trust_remote_code, name, force)

@@ -18,10 +18,10 @@ from sentcompress.errors import InputError, did_you_mean, raise_faults
 from sentcompress.evaluation.index import search_threads
 from sentcompress.evaluation.index_plan import KINDS, IndexSettings, plan_index
 from sentcompress.evaluation.metrics import UndefinedError, normalized
+from sentcompress.evaluation.ranking import CUTOFF, recall_cutoffs
 from sentcompress.evaluation.results import write_result
-from sentcompress.evaluation.retrieval import CUTOFF, recall_cutoffs
-from sentcompress.evaluation.retrieval_comparison import Comparison, Searched, Task
-from sentcompress.evaluation.retrieval_protocol import DEPTHS, MAIN, protocol
+from sentcompress.evaluation.retrieval import DEPTHS, MAIN, Comparison, Searched, Task, protocol
+from sentcompress.evaluation.score import COMPARE, MODEL, Recorder
 from sentcompress.evaluation.vector_rows import Vectors, in_file
 from sentcompress.progress import SILENT, Reporter
 from sentcompress.store import SCAFFOLD, Artifact, Build, Request, WorkDirectory, file_digest, name_part
@@ -44,6 +44,7 @@ class Params:
         depth: documents that a search returns; by default 1,000 for collections and 10 otherwise.
         threads: FAISS's, 0 for all.
         rounds: timed searches; the median counts.
+        bootstrap: draws of the intervals, 0 for none.
     """
 
     pairs: Path | None = None
@@ -59,6 +60,7 @@ class Params:
     depth: int | None = None
     threads: int = 1
     rounds: int = 5
+    bootstrap: int = 1000
     device: str = "auto"
     dtype: str = "float32"
     revision: str | None = None
@@ -77,7 +79,7 @@ class Params:
             faults.append("--split is for --collection and --entities; a file of pairs has no splits")
         if self.model is not None and self.documents is not None and self.queries is not None:
             faults.append("--model is of no use beside both --documents and --queries")
-        for option, least in (("rounds", 1), ("threads", 0)):
+        for option, least in (("rounds", 1), ("threads", 0), ("bootstrap", 0)):
             if getattr(self, option) < least:
                 faults.append(f"--{option} must be at least {least}, not {getattr(self, option)}")
         if self.depth is not None and self.depth < CUTOFF:
@@ -120,9 +122,9 @@ def run(params: Params, work: WorkDirectory, reporter: Reporter = SILENT) -> Art
 def _roles(params: Params, work: WorkDirectory) -> dict[str, Sides]:
     find = partial(find_sides, work, trust_remote_code=params.trust_remote_code)
     documents, queries = (name or params.model for name in (params.documents, params.queries))
-    roles = {"model": find(documents, queries, revision=params.revision)}
+    roles = {MODEL: find(documents, queries, revision=params.revision)}
     if params.compare is not None:
-        roles["compare"] = find(params.compare, params.compare)
+        roles[COMPARE] = find(params.compare, params.compare)
     return roles
 
 
@@ -138,6 +140,7 @@ def _request(params: Params, data: DataSet, roles: Mapping[str, Sides]) -> Reque
         "depth": params.depth,
         "threads": params.threads,
         "rounds": params.rounds,
+        "bootstrap": params.bootstrap,
         "dtype": params.dtype,
         **asdict(params.settings),
     }
@@ -149,7 +152,7 @@ def _request(params: Params, data: DataSet, roles: Mapping[str, Sides]) -> Reque
     data_name = data.name.split(".", 1)[0] or data.name if data.protocol == "pairs" else data.name
     parts = ("retrieval", data_name, data.split)
     name = "-".join(filter(None, (name_part(part or "", 60) for part in parts)))
-    return Request("evaluations", params.name or f"{name}-{roles['model'].slug}", COMMAND, asked, inputs)
+    return Request("evaluations", params.name or f"{name}-{roles[MODEL].slug}", COMMAND, asked, inputs)
 
 
 def _depth(params: Params, data: DataSet, documents: int, reporter: Reporter) -> int:
@@ -191,7 +194,8 @@ class Evaluation:
                 searched[name], described[name] = searched[same], described[same]
             else:
                 searched[name], described[name] = self._encode(name, role)
-        measured = self._measure(searched)
+        recorder = Recorder({name: str(of["reference"]) for name, of in described.items()})
+        measured = self._measure(searched, recorder)
         return {
             "evaluation": "retrieval",
             "dataset": {"protocol": self.data.protocol, "name": self.data.name, "split": self.data.split},
@@ -200,18 +204,20 @@ class Evaluation:
             "judged_queries": self.collection.judged,
             **described,
             **measured,
+            "scores": recorder.as_dicts(),
         }
 
-    def _measure(self, searched: Mapping[str, Searched]) -> dict[str, Any]:
+    def _measure(self, searched: Mapping[str, Searched], recorder: Recorder) -> dict[str, Any]:
         params, kind = self.params, self.data.protocol
         name_of = self.collection.corpus.ids.__getitem__
         grades, seed = self.collection.grades, params.settings.seed
-        task = Task(grades, name_of, MAIN[kind], self.depth, params.rounds, seed)
-        comparison = Comparison(searched, task, self.reporter)
+        task = Task(grades, name_of, MAIN[kind], self.depth, params.rounds, seed, params.bootstrap)
+        data = " ".join(filter(None, (self.data.name, self.data.split)))
+        comparison = Comparison(searched, task, data, recorder, self.reporter)
         with search_threads(params.threads) as threads:
-            exact = comparison.exact()
+            comparison.exact()
             indexes = [comparison.index(kind, params.settings) for kind in params.index]
-        return {"protocol": protocol(kind, self.data.split, task, threads), "exact": exact, "indexes": indexes}
+        return {"protocol": protocol(kind, self.data.split, task, threads), "indexes": indexes}
 
     def _encode(self, name: str, role: Sides) -> tuple[Searched, dict[str, Any]]:
         """Vectors of both sides, those of the documents in a file, and what there is to say about the models."""
@@ -221,17 +227,14 @@ class Evaluation:
         vectors = self._encode_queries(queries, role.queries.label)
         described = {
             **queries.described(),
+            **role.queries.described,
             "label": role.label,
-            "reference": role.queries.reference,
-            "digest": role.queries.digest,
             "raw_vector_bytes": len(self.collection.corpus) * documents.dimension * 4,
         }
         if not role.symmetric:
             described["documents_by"] = {
                 **documents.described(),
-                "label": role.documents.label,
-                "reference": role.documents.reference,
-                "digest": role.documents.digest,
+                **role.documents.described,
                 "projection": role.projection.artifact.reference if role.projection else None,
             }
         return Searched(in_file(self.build.path / _file(name)), vectors), described

@@ -10,13 +10,12 @@ from torch import Tensor, nn
 
 from sentcompress.corpora.sentence_table import SentenceTable
 from sentcompress.errors import InputError, raise_faults
-from sentcompress.exporting.lineage import taught_by
 from sentcompress.models.catalog import MODEL_FOLDER, NamedModel, find_model
 from sentcompress.models.layout import read_back, save_encoder
 from sentcompress.models.token_weights import sif_weights
 from sentcompress.models.vocabulary import count_tokens
 from sentcompress.progress import SILENT, Reporter
-from sentcompress.store import Artifact, Request, WorkDirectory
+from sentcompress.store import Artifact, Request, WorkDirectory, taught_by
 
 COMMAND = "weigh-tokens"
 # How many of the lightest tokens are named.

@@ -58,7 +58,7 @@ def test_an_option_goes_to_every_field_of_its_name() -> None:
 
 
 def test_none_for_what_is_on_by_default() -> None:
-    assert build(bench.Params, {"against": "none"})[0].against is None
+    assert build(bench.Params, {"compare": "none"})[0].compare is None
 
 
 @pytest.mark.parametrize(
