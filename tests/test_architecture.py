@@ -58,10 +58,13 @@ SIDEWAYS = {
     ("training", "encoding"),
     ("training", "methods"),
     ("training", "evaluation"),
+    ("exporting", "encoding"),
+    ("exporting", "evaluation"),
     ("measuring", "corpora"),
     ("measuring", "encoding"),
     ("measuring", "evaluation"),
     ("measuring", "exporting"),
+    ("reporting", "evaluation"),
     ("reporting", "exporting"),
     ("recipes", "corpora"),
 }
@@ -207,7 +210,7 @@ UNQUOTED = {
     "place",
     "named",
     "','.join(spread)",
-    "COMMANDS[kind].format(model=shell_word(model))",
+    "EVALUATIONS[name].command.format(model=shell_word(model))",
 }
 
 

@@ -128,13 +128,13 @@ def _module(command: Command) -> str:
 
 
 def _view(command: Command) -> Any:
-    """What shows the command's result: a module of its own, or a function of `cli.results`."""
+    """What shows the command's result: a module of its own, a function of `cli.results`, or `cli.evaluations`."""
     own = f"sentcompress.cli.{_module(command)}"
     if importlib.util.find_spec(own):
         return importlib.import_module(own)
-    from sentcompress.cli import results
+    from sentcompress.cli import evaluations, results
 
-    return SimpleNamespace(show=results.SHOW[command.name])
+    return SimpleNamespace(show=results.SHOW.get(command.name, evaluations.show))
 
 
 def params_of(words: list[str], commands: dict[str, Command]) -> type[Options] | None:

@@ -11,6 +11,17 @@ is the one that would be asked for now; what comes downstream is tied to digests
 
 from sentcompress.store.artifacts import Build, WorkDirectory, check_name, is_being_written, name_part, read_request
 from sentcompress.store.atomic import MANIFEST, SCAFFOLD
+from sentcompress.store.freshness import CHANGED, Freshness, change_of
+from sentcompress.store.lineage import (
+    ancestors,
+    chose_by_graded_pairs,
+    is_data,
+    learnt_projection,
+    line_of,
+    measurements,
+    students_of,
+    taught_by,
+)
 from sentcompress.store.manifests import (
     KINDS,
     LOG,
@@ -18,12 +29,14 @@ from sentcompress.store.manifests import (
     Artifact,
     Kind,
     Request,
+    damaged,
     file_digest,
     installed_libraries,
     tree_digest,
 )
 
 __all__ = [
+    "CHANGED",
     "KINDS",
     "LOG",
     "MANIFEST",
@@ -31,14 +44,25 @@ __all__ = [
     "SCAFFOLD",
     "Artifact",
     "Build",
+    "Freshness",
     "Kind",
     "Request",
     "WorkDirectory",
+    "ancestors",
+    "change_of",
     "check_name",
+    "chose_by_graded_pairs",
+    "damaged",
     "file_digest",
     "installed_libraries",
     "is_being_written",
+    "is_data",
+    "learnt_projection",
+    "line_of",
+    "measurements",
     "name_part",
     "read_request",
+    "students_of",
+    "taught_by",
     "tree_digest",
 ]

@@ -182,13 +182,10 @@ class Artifact:
         names = [reference.split("/", 1)[1] for reference in self.inputs if reference.startswith(f"{kind}/")]
         return names[0] if names else None
 
-    def command_line(self, work: Path | str | None = None) -> str:
-        """The command that made it, to be copied into a shell.
-
-        Args:
-            work: the work directory to name in it; None, and the default one, are left out.
-        """
-        place = [] if work is None or str(work) == DEFAULT_WORK else ["--work", str(work)]
+    def command_line(self) -> str:
+        """The command that made it, to be copied into a shell. Run again, it finds the artifact up to date."""
+        work = str(self.path.parents[1])
+        place = [] if work == DEFAULT_WORK else ["--work", work]
         line = self.manifest["line"] or [self.manifest["command"]]
         return shell_line(["sentcompress", *line, *place])
 

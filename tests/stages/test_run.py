@@ -258,6 +258,6 @@ def test_the_table_of_a_run(params: Params, tmp_path: Path, capsys: pytest.Captu
     asked = ("--set", "distill.max-steps=2", "--work", str(tmp_path / "work"), "--quiet")
     assert _run(words(params, *asked)) == 0
     shown = capsys.readouterr().out
-    for part in ("A short chain", "students/student", "evaluations/sts-student", "spearman cosine", "made"):
+    for part in ("A short chain", "students/student", "evaluations/sts-student", "Spearman x 100", "made"):
         assert part in shown
     assert "81.5, Spearman x 100, results" in shown

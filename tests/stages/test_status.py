@@ -8,7 +8,10 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+import report_works
+from rich.console import Console
 
+from sentcompress.cli import render
 from sentcompress.cli.main import _run
 from sentcompress.commands import version_of
 from sentcompress.errors import InputError
@@ -24,6 +27,7 @@ from sentcompress.store import (
     WorkDirectory,
     artifacts,
     file_digest,
+    freshness,
     manifests,
 )
 
@@ -233,10 +237,27 @@ def test_a_date_that_is_still_to_come_is_told(work: WorkDirectory, capfd: pytest
 
 def test_the_telling_facts_are_shown(work: WorkDirectory) -> None:
     make(work, "teacher-vectors", facts={"teacher": "t", "rows": 5, "dimension": 8, "other": 1})
-    make(work, "evaluations", facts={"model": {"label": "small"}, "mean": {"model": 81.5}})
+    make(work, "evaluations", facts={"model": {"label": "small"}})
+    report_works.sts(work, report_works.student(work, "tiny"), 81.5)
     rows = run(Params(), work)
     assert rows[0]["facts"] == {"teacher": "t", "rows": 5, "dimension": 8}
-    assert rows[1]["facts"] == {"model": "small", "spearman": 81.5}
+    found = {row["name"]: row["facts"] for row in rows if row["kind"] == "evaluations"}
+    # One without scores, as no evaluation writes it, has nothing else to tell.
+    assert found["main"] == {"model": "small"}
+    tiny = {"model": "tiny", "compared_with": "owner/big", "mean, Spearman x 100": 81.0}
+    assert found["sts-tiny"] == tiny
+
+
+def test_a_narrow_terminal_breaks_no_words(
+    work: WorkDirectory, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
+) -> None:
+    report_works.sts(work, report_works.student(work, "a-student-with-a-long-name"), 81.5)
+    monkeypatch.setattr(render, "stdout", lambda: Console(width=80, highlight=False))
+    assert _run(["status", "--work", str(work.path)]) == 0
+    lines = capfd.readouterr().out.splitlines()
+    assert max(map(len, lines)) <= 80
+    assert any(line.startswith("evaluations/sts-a-student-with-a-long-name  fresh") for line in lines)
+    assert any("compared with big" in line for line in lines)
 
 
 def test_every_kind_has_its_telling_facts() -> None:
@@ -295,7 +316,7 @@ def test_what_may_not_be_read_is_told_in_its_row(
             refuse(folder)
         return manifests.read_artifact(folder, target)
 
-    monkeypatch.setattr(status, "file_digest", refuse)
+    monkeypatch.setattr(freshness, "file_digest", refuse)
     monkeypatch.setattr(status, "locate", refuse)
     monkeypatch.setattr(artifacts, "read_artifact", read)
     assert states(work) == {

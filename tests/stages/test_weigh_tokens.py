@@ -15,8 +15,6 @@ from tiny_models import break_weights, make_sentences, make_tiny_model
 from sentcompress.cli.main import _run
 from sentcompress.encoding.engine import EncodeEngine
 from sentcompress.errors import InputError, MissingArtifactError, UsageError
-from sentcompress.exporting.lineage import ancestors
-from sentcompress.exporting.training_line import students_of
 from sentcompress.models.encoder import Encoder
 from sentcompress.models.layout import load_encoder, save_encoder
 from sentcompress.models.sources import resolve
@@ -25,7 +23,7 @@ from sentcompress.models.transformer_encoder import TransformerEncoder
 from sentcompress.models.vocabulary import token_occurrences
 from sentcompress.stages import average, distill, export
 from sentcompress.stages.weigh_tokens import Params, run
-from sentcompress.store import WorkDirectory
+from sentcompress.store import WorkDirectory, ancestors, students_of
 
 SENTENCES = [*make_sentences(150), *(f"the {word} . the , the" for word in ("dog", "cat", "man"))]
 
