@@ -75,7 +75,11 @@ def student(work: WorkDirectory, name: str, method: str = "hpd", dimension: int 
         "best_step": 9,
         "training_seconds": 90.0,
     }
-    files = {LOG: "".join(json.dumps(line) + "\n" for line in log), "model/model.safetensors": f"{name} {method}"}
+    files = {
+        LOG: "".join(json.dumps(line) + "\n" for line in log),
+        "weights.txt": name,
+        "model/model.safetensors": f"{name} {method}",
+    }
     return make(work, "students", name, "distill", facts, files=files, method=method, student="teacher:2")
 
 

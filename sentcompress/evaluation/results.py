@@ -123,15 +123,20 @@ def headline_of(artifact: Artifact) -> dict[str, float]:
     A damaged evaluation has none.
 
     >>> headline_of(artifact)
-    {'STS-B, Spearman x 100': 81.5}
+    {'Spearman x 100 (mean of the sets)': 81.5}
     """
     try:
-        scores = [score for score in read_evaluation(artifact).headlines() if score.role == MODEL]
+        evaluation = read_evaluation(artifact)
+        scores = [score for score in evaluation.headlines() if score.role == MODEL]
     except DamagedError:
         return {}
     main = [score for score in scores if score.metric == scores[0].metric]
     chosen = next((score for score in main if score.data == MEAN), main[0] if main else None)
-    return {chosen.title: chosen.value} if chosen else {}
+    if chosen is None:
+        return {}
+    data = f"mean of the {evaluation.kind.what}s" if chosen.data == MEAN else chosen.data
+    where = ", ".join(filter(None, (data, chosen.part)))
+    return {f"{chosen.of.title} ({where})" if where else chosen.of.title: chosen.value}
 
 
 def with_compared(evaluation: Evaluation, other: Evaluation) -> Evaluation:

@@ -68,7 +68,7 @@ class Score:
     @property
     def title(self) -> str:
         """What it is of, in words: data set, metric and part."""
-        return ", ".join(filter(None, (self.data, self.of.title))) + (f" ({self.part})" if self.part else "")
+        return ", ".join(filter(None, (self.data, self.of.title, self.part)))
 
     def as_dict(self) -> dict[str, Any]:
         """For a JSON document; what was not measured is left out, and NaN becomes None."""

@@ -62,4 +62,4 @@ def _table(table: Table, numbers: Numbers) -> Iterator[str]:
 
 
 def _sources(sources: Sequence[Source], numbers: Numbers) -> str:
-    return f"Sources: {', '.join(str(numbers[source]) for source in sources)}."
+    return f"Sources: {', '.join(map(str, sorted(numbers[source] for source in sources)))}."

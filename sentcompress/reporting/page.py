@@ -156,7 +156,8 @@ def _figure(chart: Chart, picture: str, numbers: Numbers) -> Iterator[str]:
 
 def _sources(sources: Sequence[Source], numbers: Numbers) -> Iterator[str]:
     """The numbers of the artifacts that something comes from, as links to the list of them."""
-    links = ", ".join(f'<a href="#source-{numbers[source]}">{numbers[source]}</a>' for source in sources)
+    used = sorted(numbers[source] for source in sources)
+    links = ", ".join(f'<a href="#source-{number}">{number}</a>' for number in used)
     if links:
         yield f'<div class="sources">Sources: {links}</div>'
 

@@ -59,8 +59,8 @@ def test_the_headlines_are_the_main_metric_and_what_its_kind_adds(work: WorkDire
 
 def test_one_value_says_most_of_an_evaluation(work: WorkDirectory) -> None:
     student = works.student(work, "small")
-    assert headline_of(works.sts(work, student)) == {"mean, Spearman x 100": 80.5}
-    assert headline_of(works.retrieval(work, student)) == {"scifact dev, nDCG@10 x 100 (exact search)": 57.0}
+    assert headline_of(works.sts(work, student)) == {"Spearman x 100 (mean of the sets)": 80.5}
+    assert headline_of(works.retrieval(work, student)) == {"nDCG@10 x 100 (scifact dev, exact search)": 57.0}
     assert headline_of(works.make(work, "evaluations", "odd", "eval-sts", {"evaluation": "sts"})) == {}
 
 
@@ -122,7 +122,7 @@ def test_a_new_evaluation_needs_no_more_than_its_scores_and_its_registration(
     show(artifact, as_json=True)
     assert len(json.loads(capsys.readouterr().out)["scores"]) == 4
     (row,) = [row for row in status.run(status.Params(), work) if row["kind"] == "evaluations"]
-    assert row["facts"]["fire, F1 x 100"] == 60.0
+    assert row["facts"]["F1 x 100 (fire)"] == 60.0
     result = report.run(report.Params(), work)
     lines = {line["measure"]: line["shown"] for line in result["lines"]}
     assert lines["fire, F1 x 100"] == ("60.00", "80.00", "75.0% kept")

@@ -40,13 +40,13 @@ def test_scores_are_shares_and_sizes_are_ratios(measured: WorkDirectory) -> None
     result = report.run(report.Params(model="small"), measured)
     lines = {line["measure"]: line for line in result["lines"]}
     assert lines["STS-B, Spearman x 100"]["ratio"] == pytest.approx(100 * 81 / 82)
-    assert lines["scifact dev, nDCG@10 x 100 (exact search)"]["student"] == 57
+    assert lines["scifact dev, nDCG@10 x 100, exact search"]["student"] == 57
     assert lines["vector, float32"]["ratio"] == pytest.approx(1.5)
     assert lines["vector, float32"]["shown"] == ("16 B", "24 B", "1.50x smaller")
     assert lines["weights"]["ratio"] == pytest.approx(9 / 4)
-    assert lines["encoding (sentences/s) (float32)"]["ratio"] == pytest.approx(3)
-    assert lines["latency p50 (ms) (float32)"]["ratio"] == pytest.approx(3)
-    neighbours = lines["mine.txt, nearest neighbours shared x 100 (10 nearest)"]
+    assert lines["encoding (sentences/s), float32"]["ratio"] == pytest.approx(3)
+    assert lines["latency p50 (ms), float32"]["ratio"] == pytest.approx(3)
+    neighbours = lines["mine.txt, nearest neighbours shared x 100, 10 nearest"]
     assert (neighbours["student"], neighbours["teacher"]) == (70, 100)
     kinds = [line["source"].partition("-")[0] for line in result["lines"]]
     assert list(dict.fromkeys(kinds)) == [

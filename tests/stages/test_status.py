@@ -244,7 +244,7 @@ def test_the_telling_facts_are_shown(work: WorkDirectory) -> None:
     found = {row["name"]: row["facts"] for row in rows if row["kind"] == "evaluations"}
     # One without scores, as no evaluation writes it, has nothing else to tell.
     assert found["main"] == {"model": "small"}
-    tiny = {"model": "tiny", "compared_with": "owner/big", "mean, Spearman x 100": 81.0}
+    tiny = {"model": "tiny", "compared_with": "owner/big", "Spearman x 100 (mean of the sets)": 81.0}
     assert found["sts-tiny"] == tiny
 
 
