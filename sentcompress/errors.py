@@ -6,8 +6,10 @@ two lines (`error: ...`, `help: ...`) and an exit code; no traceback is shown.
 
 from __future__ import annotations
 
+import copy
 import difflib
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
+from typing import Self
 
 # The most faults, and the longest one in characters, that a message shows.
 MOST_FAULTS = 40
@@ -24,15 +26,26 @@ class SentcompressError(Exception):
         self.message = message
         self.hint = hint
 
+    def reworded(self, message: str, hint: str | None) -> Self:
+        """A copy of the error with another message and hint; everything else that it carries is kept."""
+        other = copy.copy(self)
+        other.args = (message,)
+        other.message, other.hint = message, hint
+        return other
+
 
 class UsageError(SentcompressError):
     """The command was called wrongly: an unknown name, a value out of range, options that clash.
 
-    `faults` are those that `raise_faults` reports together.
+    Args:
+        faults: each fault by itself, where the message lists several.
     """
 
     exit_code = 2
-    faults: tuple[str, ...] = ()
+
+    def __init__(self, message: str, hint: str | None = None, faults: Sequence[str] = ()) -> None:
+        super().__init__(message, hint)
+        self.faults = tuple(faults)
 
 
 class InputError(SentcompressError):
@@ -76,6 +89,4 @@ def raise_faults(faults: list[str], what: str) -> None:
     more = [f"and {len(faults) - MOST_FAULTS} more"] if len(faults) > MOST_FAULTS else []
     lines = "".join(f"\n  - {fault}" for fault in [*shown, *more])
     message = f"{what}: {shown[0]}" if len(faults) == 1 else f"{what}: {len(faults)} faults{lines}"
-    error = UsageError(message, f"run: sentcompress {what.split()[0]} --help")
-    error.faults = tuple(faults)
-    raise error
+    raise UsageError(message, f"run: sentcompress {what.split()[0]} --help", faults)

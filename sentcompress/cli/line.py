@@ -12,9 +12,10 @@ from typing import Annotated, Any
 
 import typer
 
+from sentcompress.cli.terminal import print_json
 from sentcompress.commands import Command
 from sentcompress.commands.options import Key, Options, checked, keys_of
-from sentcompress.errors import UsageError
+from sentcompress.errors import SentcompressError, UsageError
 from sentcompress.store import Artifact, WorkDirectory
 
 METAVARS = {int: "INTEGER", float: "FLOAT", Path: "PATH", str: "TEXT"}
@@ -31,6 +32,14 @@ class Call:
 
     params: Any
     work: Path
+
+
+class ToldError(Exception):
+    """A failure whose JSON document has been printed already: that of the result."""
+
+    def __init__(self, error: SentcompressError) -> None:
+        super().__init__(error.message)
+        self.error = error
 
 
 def function_of(command: Command) -> Callable[..., None]:
@@ -102,13 +111,13 @@ def execute(command: Command, values: dict[str, Any], *, work: str, as_json: boo
     view = _view(command)
     if as_json:
         document = getattr(view, "document", None)
-        render.print_json(document(outcome, call) if document else render.document_of(outcome))
+        print_json(document(outcome, call) if document else render.document_of(outcome))
     else:
         next_command = view.show(outcome, call)
         if isinstance(outcome, Artifact) and not quiet:
             render.finished(outcome, next_command)
     if failure := getattr(view, "failure", lambda *_: None)(outcome, call):
-        raise failure
+        raise ToldError(failure) if as_json else failure
 
 
 def options_of(command: Command, values: Mapping[str, Any]) -> Any:

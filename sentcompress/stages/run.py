@@ -106,7 +106,7 @@ def _run(step: Step, recipe: Path, work: WorkDirectory, reporter: Reporter) -> D
     except SentcompressError as error:
         again = f"then run {recipe} again in the same way: finished stages are skipped"
         message, hint = (text and spelled(text, type(step.params)) for text in (error.message, error.hint))
-        raise type(error)(f"{step.label}: {message}", f"{hint}; {again}" if hint else again) from error
+        raise error.reworded(f"{step.label}: {message}", f"{hint}; {again}" if hint else again) from error
     return Done(step, artifact, fresh=str(artifact.manifest["finished"]) < started)
 
 
