@@ -1,7 +1,8 @@
 """The errors that a user sees: what went wrong, and what to do about it.
 
 Every stage raises one of these for anything that a user can cause. The command line turns it into
-two lines (`error: ...`, `help: ...`) and an exit code; no traceback is shown.
+two lines (`error: ...`, `help: ...`) and an exit code; no traceback is shown. Messages name an option by its field in
+backquotes, as in Python; only the command line spells flags.
 """
 
 from __future__ import annotations
@@ -68,6 +69,10 @@ class TrainingError(SentcompressError):
     """Training cannot go on: the loss is no longer a number."""
 
 
+class SentcompressWarning(UserWarning):
+    """Something that the user may want to change, such as a student that collapsed."""
+
+
 def did_you_mean(word: str, known: Iterable[str]) -> str:
     """A hint for a mistyped name: the nearest known ones, or all of them."""
     names = sorted(known)
@@ -77,8 +82,12 @@ def did_you_mean(word: str, known: Iterable[str]) -> str:
     return f"choose one of: {', '.join(names)}"
 
 
-def raise_faults(faults: list[str], what: str) -> None:
+def raise_faults(faults: list[str], what: str, hint: str | None = None) -> None:
     """Report all faults of a request at once; long lists and long texts are cut.
+
+    Args:
+        what: the command, and perhaps what it was given.
+        hint: by default, the command's `--help`.
 
     Raises:
         UsageError: if there is at least one fault.
@@ -89,4 +98,4 @@ def raise_faults(faults: list[str], what: str) -> None:
     more = [f"and {len(faults) - MOST_FAULTS} more"] if len(faults) > MOST_FAULTS else []
     lines = "".join(f"\n  - {fault}" for fault in [*shown, *more])
     message = f"{what}: {shown[0]}" if len(faults) == 1 else f"{what}: {len(faults)} faults{lines}"
-    raise UsageError(message, f"run: sentcompress {what.split()[0]} --help", faults)
+    raise UsageError(message, hint or f"run: sentcompress {what.split()[0]} --help", faults)

@@ -105,15 +105,14 @@ def execute(command: Command, values: dict[str, Any], *, work: str, as_json: boo
     call = Call(options_of(command, values), Path(work))
     from sentcompress.cli import render
 
-    stage = importlib.import_module(f"sentcompress.stages.{_module(command)}")
     with render.reporting(quiet) as reporter:
-        outcome = stage.run(call.params, WorkDirectory(call.work), reporter)
+        outcome = command.run(call.params, WorkDirectory(call.work), reporter)
     view = _view(command)
     if as_json:
         document = getattr(view, "document", None)
         print_json(document(outcome, call) if document else render.document_of(outcome))
     else:
-        next_command = view.show(outcome, call)
+        next_command = getattr(view, "show", _show_facts)(outcome, call)
         if isinstance(outcome, Artifact) and not quiet:
             render.finished(outcome, next_command)
     if failure := getattr(view, "failure", lambda *_: None)(outcome, call):
@@ -131,14 +130,18 @@ def options_of(command: Command, values: Mapping[str, Any]) -> Any:
     return checked(command.params, given)
 
 
-def _module(command: Command) -> str:
-    return command.name.replace("-", "_")
-
-
 def _view(command: Command) -> Any:
     """The module that shows the command's result: its own, or the one for evaluations."""
-    own = f"sentcompress.cli.{_module(command)}"
+    own = command.module or f"sentcompress.cli.{command.slug}"
     return importlib.import_module(own if importlib.util.find_spec(own) else "sentcompress.cli.evaluation")
+
+
+def _show_facts(outcome: Any, call: Call) -> None:
+    """The figures of an evaluation of another package that does not show them itself."""
+    from sentcompress.cli import render
+
+    if isinstance(outcome, Artifact):
+        render.print_facts({name: value for name, value in outcome.facts.items() if not isinstance(value, dict | list)})
 
 
 def params_of(words: list[str], commands: dict[str, Command]) -> type[Options] | None:

@@ -9,6 +9,7 @@ import platform
 import signal
 import sys
 import traceback
+import warnings
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Annotated, Any, NoReturn
@@ -19,10 +20,10 @@ from typer.exceptions import Abort, TyperException
 from sentcompress import __version__
 from sentcompress.cli.failures import explain
 from sentcompress.cli.line import ToldError, function_of, params_of
-from sentcompress.cli.terminal import print_json, say, say_page, tell
+from sentcompress.cli.terminal import print_json, say, say_page, tell, warn
 from sentcompress.commands import all_commands
 from sentcompress.commands.options import spelled
-from sentcompress.errors import SentcompressError, did_you_mean
+from sentcompress.errors import SentcompressError, SentcompressWarning, did_you_mean
 from sentcompress.signals import ENDS, GO_ON, StoppedError, Working
 
 app = typer.Typer(
@@ -56,7 +57,9 @@ def sentcompress(
     """
 
 
-COMMANDS = all_commands()
+with warnings.catch_warnings(record=True) as _of_plugins:
+    warnings.simplefilter("always", SentcompressWarning)
+    COMMANDS = all_commands()
 for _name, _command in COMMANDS.items():
     app.command(_name)(function_of(_command))
 
@@ -111,6 +114,8 @@ class Failure:
 
 def _run(given: list[str]) -> int:
     as_json = "--json" in given
+    for ignored in _of_plugins:
+        warn(str(ignored.message))
     try:
         with Working():
             # Not `app(given)`: typer would turn an interrupt and a closed pipe into exit codes of its own, silently.

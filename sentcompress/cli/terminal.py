@@ -29,6 +29,11 @@ def tell(message: str, hint: str | None) -> None:
         typer.echo(f"help:  {printable(hint)}", err=True)
 
 
+def warn(message: str) -> None:
+    """A warning on standard error."""
+    typer.echo(f"warning: {printable_message(message)}", err=True)
+
+
 def print_json(document: Any) -> None:
     """One JSON document on standard output; NaN and infinity become null, control characters are escaped."""
     utf8 = (sys.stdout.encoding or "").lower().replace("-", "") == "utf8"

@@ -22,7 +22,7 @@ from sentcompress.models.encoder import Encoder
 from sentcompress.models.projection import Projection
 from sentcompress.models.students import WEIGHTS, Student, find_student, layer_count, teacher_layers
 from sentcompress.plain_text import shell_word
-from sentcompress.progress import SILENT, Reporter
+from sentcompress.progress import LOGGED, Reporter
 from sentcompress.store import Artifact, Build, Request, WorkDirectory, file_digest
 from sentcompress.training.batches import Batch, Plan, Rows, collate
 from sentcompress.training.checkpoint import Checkpoints
@@ -42,7 +42,7 @@ WATCHED = 4000
 AGREEING = 3
 
 
-def run(params: Params, work: WorkDirectory, reporter: Reporter = SILENT) -> Artifact:
+def run(params: Params, work: WorkDirectory, reporter: Reporter = LOGGED) -> Artifact:
     """Train a student and write it as an artifact of kind `students`.
 
     Raises:

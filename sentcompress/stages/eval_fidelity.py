@@ -25,14 +25,14 @@ from sentcompress.evaluation.results import write_result
 from sentcompress.exporting.training_line import chose_by_graded_pairs, learnt_projection, students_of
 from sentcompress.models.catalog import typed_name
 from sentcompress.models.projection import Projection
-from sentcompress.progress import SILENT, Reporter
+from sentcompress.progress import LOGGED, Reporter
 from sentcompress.store import Artifact, Request, WorkDirectory, file_digest, name_part
 from sentcompress.training.rows import hold_out
 
 COMMAND = Params.command
 
 
-def run(params: Params, work: WorkDirectory, reporter: Reporter = SILENT) -> Artifact:
+def run(params: Params, work: WorkDirectory, reporter: Reporter = LOGGED) -> Artifact:
     """Compare the two models; the artifact's facts are the result.
 
     Raises:

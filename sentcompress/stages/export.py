@@ -25,7 +25,7 @@ from sentcompress.models.catalog import KINDS, NamedModel, find_model, typed_nam
 from sentcompress.models.encoder import Encoder
 from sentcompress.models.layout import save_encoder
 from sentcompress.numeric import at_least
-from sentcompress.progress import SILENT, Reporter, Task
+from sentcompress.progress import LOGGED, Reporter, Task
 from sentcompress.store import REQUEST, Artifact, Build, Request, WorkDirectory, file_digest
 
 COMMAND = Params.command
@@ -35,7 +35,7 @@ SAMPLE = 200
 INT8_MEAN_COSINE = 0.95
 
 
-def run(params: Params, work: WorkDirectory, reporter: Reporter = SILENT) -> Artifact:
+def run(params: Params, work: WorkDirectory, reporter: Reporter = LOGGED) -> Artifact:
     """Export the model; the artifact's folder is the model's folder.
 
     Raises:

@@ -12,7 +12,7 @@ from sentcompress.encoding.vector_shards import VectorShards
 from sentcompress.errors import InputError
 from sentcompress.models.principal_axes import Floats, check_dimension, principal_axes
 from sentcompress.models.projection import FILE, Projection
-from sentcompress.progress import SILENT, Reporter, Task
+from sentcompress.progress import LOGGED, Reporter, Task
 from sentcompress.store import Artifact, Request, WorkDirectory
 
 COMMAND = Params.command
@@ -20,7 +20,7 @@ COMMAND = Params.command
 PIECE = 10_000
 
 
-def run(params: Params, work: WorkDirectory, reporter: Reporter = SILENT) -> Artifact:
+def run(params: Params, work: WorkDirectory, reporter: Reporter = LOGGED) -> Artifact:
     """Fit the projection and write it as an artifact of kind `projections`.
 
     Raises:

@@ -27,7 +27,7 @@ from sentcompress.models.positions import readable_positions
 from sentcompress.models.sources import Source, resolve
 from sentcompress.models.token_weights import function_tokens
 from sentcompress.models.vocabulary import count_tokens
-from sentcompress.progress import SILENT, Reporter
+from sentcompress.progress import LOGGED, Reporter
 from sentcompress.store import Artifact, Build, Request, WorkDirectory
 from sentcompress.store.manifests import LOG
 
@@ -39,7 +39,7 @@ STORES = ("float32", "float16")
 FREQUENT = 0.004
 
 
-def run(params: Params, work: WorkDirectory, reporter: Reporter = SILENT) -> Artifact:
+def run(params: Params, work: WorkDirectory, reporter: Reporter = LOGGED) -> Artifact:
     """Write an artifact of kind `teacher-vectors`: a `.npy` shard beside every shard of the sentence table.
 
     A killed run goes on after its last whole shard, with the number format and batch size that it began with.

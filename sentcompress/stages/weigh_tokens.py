@@ -16,7 +16,7 @@ from sentcompress.models.catalog import MODEL_FOLDER, NamedModel, find_model, ty
 from sentcompress.models.layout import read_back, save_encoder
 from sentcompress.models.token_weights import sif_weights
 from sentcompress.models.vocabulary import count_tokens
-from sentcompress.progress import SILENT, Reporter
+from sentcompress.progress import LOGGED, Reporter
 from sentcompress.store import Artifact, Request, WorkDirectory
 
 COMMAND = Params.command
@@ -24,7 +24,7 @@ COMMAND = Params.command
 NAMED = 12
 
 
-def run(params: Params, work: WorkDirectory, reporter: Reporter = SILENT) -> Artifact:
+def run(params: Params, work: WorkDirectory, reporter: Reporter = LOGGED) -> Artifact:
     """Write the model with a weight for each token as an artifact of kind `students`.
 
     Raises:
