@@ -5,7 +5,7 @@ from __future__ import annotations
 import inspect
 import os
 import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import MISSING
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -204,15 +204,13 @@ def _parameter(key: Key) -> inspect.Parameter:
 
 
 def _docstring(command: Command, keys: Sequence[Key]) -> str:
-    lines = [f"{key.field}: {_explained(key, {key.name: key.field for key in keys})}" for key in keys]
+    lines = [
+        f"{key.field}: {key.opt.help}" + (f" Default: {key.opt.default}." if key.opt.default else "") for key in keys
+    ]
     made = f"Returns:\n    The artifact, of kind {command.makes}.\n" if command.makes else ""
-    return f"{command.summary}\n\nArgs:\n    " + "\n    ".join(lines) + f"\n\n{made}"
-
-
-def _explained(key: Key, fields: Mapping[str, str]) -> str:
-    """The help of an option; `fields` are the names in Python of what it calls by flags."""
-    told = re.sub(r"--([a-z-]+)", lambda flag: f"`{fields[flag[1]]}`" if flag[1] in fields else flag[0], key.opt.help)
-    return f"{told} Default: {key.opt.default}." if key.opt.default else told
+    text = f"{command.summary}\n\nArgs:\n    " + "\n    ".join(lines) + f"\n\n{made}"
+    fields = {key.name: key.field for key in keys}
+    return re.sub(r"--([a-z-]+)", lambda flag: f"`{fields[flag[1]]}`" if flag[1] in fields else flag[0], text)
 
 
 for _command in all_commands().values():

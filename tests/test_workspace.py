@@ -7,12 +7,11 @@ import logging
 import re
 import subprocess
 import sys
-from collections.abc import Iterator
 from pathlib import Path
 
 import numpy as np
 import pytest
-from distilling import make_work, write_dev
+from distilling import write_dev
 from tiny_models import make_sentences
 
 import sentcompress
@@ -50,9 +49,9 @@ def test_every_command_is_a_method_with_its_options(command: sentcompress.comman
     method = getattr(Workspace, command.slug)
     fields = {key.field for key in keys_of(command.params).values()}
     assert set(inspect.signature(method).parameters) - {"self"} == fields
-    assert method.__doc__.startswith(command.summary)
+    assert method.__doc__.startswith(command.summary.partition(" --")[0])
     assert all(f"    {field}: " in method.__doc__ for field in fields)
-    assert not re.search(r" --[a-z]", re.sub(r"`sentcompress [^`]*`", "", method.__doc__))
+    assert not re.search(r" --[a-z]", re.sub(r"`[^`]*`", "", method.__doc__))
 
 
 def test_wrong_options_are_told_together_by_the_names_of_the_fields(tmp_path: Path) -> None:
@@ -138,19 +137,21 @@ def test_notes_are_logged(caplog: pytest.LogCaptureFixture) -> None:
 
 
 def test_a_stage_warns_without_being_asked_to(tmp_path: Path, tiny_model: Path) -> None:
-    """What `distill` reports of a student that learns nothing reaches a caller who passed no reporter."""
-    work = make_work(tmp_path, tiny_model, make_sentences(60))
-    with pytest.warns(SentcompressWarning):
-        Workspace(work.path).distill(method="mse", student="teacher:1", lr=1e-12, epochs=1, name="same")
+    pairs = write_dev(tmp_path / "pairs.tsv", make_sentences(20))
+    with pairs.open("a", encoding="utf-8") as stream:
+        stream.write("3.0\tthe dog runs\t\n")
+    with pytest.warns(SentcompressWarning, match="1 pairs with an empty sentence left out") as caught:
+        Workspace(tmp_path / "work").eval_sts(sts=pairs, model=tiny_model, bootstrap=0)
+    assert caught[0].filename == __file__
 
 
 @pytest.fixture
-def example_folder(tmp_path: Path, tiny_model: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
+def example_folder(tmp_path: Path, tiny_model: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     (tmp_path / "sentences.txt").write_text("\n".join(make_sentences(200)), encoding="utf-8")
     (tmp_path / "my-model").symlink_to(tiny_model, target_is_directory=True)
     write_dev(tmp_path / "dev.tsv", make_sentences(40))
     monkeypatch.chdir(tmp_path)
-    yield tmp_path
+    return tmp_path
 
 
 @pytest.mark.filterwarnings("ignore::sentcompress.errors.SentcompressWarning")

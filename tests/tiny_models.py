@@ -31,8 +31,9 @@ def make_tiny_model(folder: Path, *, layers: int = 2, width: int = 32, seed: int
     import torch
     from transformers import BertConfig, BertModel, BertTokenizerFast
 
-    from sentcompress.models.encoder import Encoder, TextSettings
+    from sentcompress.models.encoder import TextSettings
     from sentcompress.models.layout import save_encoder
+    from sentcompress.models.transformer_encoder import TransformerEncoder
 
     folder.mkdir(parents=True, exist_ok=True)
     tokens = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]", *WORDS, "##s", ".", ","]
@@ -51,7 +52,7 @@ def make_tiny_model(folder: Path, *, layers: int = 2, width: int = 32, seed: int
         initializer_range=0.2,
     )
     transformer = BertModel(config, add_pooling_layer=False)
-    encoder = Encoder(transformer, tokenizer, normalize=normalize, text=TextSettings(max_length=64))
+    encoder = TransformerEncoder(transformer, tokenizer, normalize=normalize, text=TextSettings(max_length=64))
     save_encoder(encoder.eval(), folder)
     return folder
 

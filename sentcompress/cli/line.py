@@ -8,6 +8,7 @@ import inspect
 from collections.abc import Callable, Mapping
 from dataclasses import MISSING, dataclass
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Annotated, Any
 
 import typer
@@ -131,9 +132,13 @@ def options_of(command: Command, values: Mapping[str, Any]) -> Any:
 
 
 def _view(command: Command) -> Any:
-    """The module that shows the command's result: its own, or the one for evaluations."""
+    """What shows the command's result: a module of its own, or a function of `cli.results`."""
     own = command.module or f"sentcompress.cli.{command.slug}"
-    return importlib.import_module(own if importlib.util.find_spec(own) else "sentcompress.cli.evaluation")
+    if importlib.util.find_spec(own):
+        return importlib.import_module(own)
+    from sentcompress.cli import results
+
+    return SimpleNamespace(show=results.SHOW[command.name])
 
 
 def _show_facts(outcome: Any, call: Call) -> None:

@@ -166,6 +166,8 @@ def _usage(error: TyperException, given: list[str]) -> int:
     if hasattr(error, "option_name") and context:
         known = [name for parameter in context.command.params for name in parameter.opts if len(name) > 2]
         message, hint = f"no such option: {error.option_name}", f"{did_you_mean(error.option_name, known)} ({hint})"
+        if context.parent is None and (word := next((word for word in given if word in COMMANDS), None)):
+            message, hint = f"{error.option_name} stands before the command", f"options follow it: {path} {word} ..."
     elif message.startswith("No such command"):
         word = message.split("'")[1]
         message, hint = f"no such command: {word}", did_you_mean(word, COMMANDS)

@@ -1,7 +1,5 @@
 """The options of `sentcompress average`."""
 
-from __future__ import annotations
-
 import math
 from dataclasses import dataclass
 from typing import Annotated, ClassVar

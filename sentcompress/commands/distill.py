@@ -1,7 +1,5 @@
 """The options of `sentcompress distill`."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from typing import Annotated, Any, ClassVar
 
@@ -63,7 +61,7 @@ class Params(Training):
 
     def faults(self) -> list[str]:
         from sentcompress.methods import METHODS, hint_for, method_class
-        from sentcompress.methods.recipe import parse_options
+        from sentcompress.methods.hyperparameters import parse_options
 
         faults = []
         if self.method not in METHODS:
@@ -81,7 +79,7 @@ class Params(Training):
         return faults + self._faults_of_student()
 
     def _faults_of_student(self) -> list[str]:
-        from sentcompress.models.students import layer_count
+        from sentcompress.models.shape import layer_count
 
         try:
             layers = layer_count(self.student)
@@ -110,7 +108,7 @@ class Params(Training):
     def method_options(self) -> dict[str, Any]:
         """All options of the method, with what `options` says."""
         from sentcompress.methods import method_class
-        from sentcompress.methods.recipe import parse_options
+        from sentcompress.methods.hyperparameters import parse_options
 
         return parse_options(method_class(self.method).options, self.options)[0]
 

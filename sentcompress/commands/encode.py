@@ -1,7 +1,6 @@
 """The options of `sentcompress encode`."""
 
-from __future__ import annotations
-
+import os
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, ClassVar
@@ -25,7 +24,7 @@ class Params(Hub):
     model: Model = None
     store: Annotated[str, Opt("Number format of the vectors: float32 or float16.", choices=STORES)] = "float32"
     dtype: Annotated[
-        str, Opt("auto, float32 or bfloat16; auto measures on a CPU and takes bfloat16 on CUDA.", choices=DTYPES)
+        str, Opt("auto (measured on a CPU, bfloat16 on CUDA), float32, bfloat16 or float16 (GPU).", choices=DTYPES)
     ] = "auto"
     device: Device = "auto"
     batch_tokens: Annotated[
@@ -37,6 +36,8 @@ class Params(Hub):
             return [f"`output` is written in NumPy's format: name it {self.output.with_suffix('.npy')}"]
         if not self.output.absolute().parent.is_dir():
             return [f"`output` {self.output}: there is no folder {self.output.parent}"]
+        if not os.access(self.output.absolute().parent, os.W_OK):
+            return [f"`output` {self.output}: no permission to write to {self.output.absolute().parent}"]
         return []
 
 

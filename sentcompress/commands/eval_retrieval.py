@@ -1,7 +1,5 @@
 """The options of `sentcompress eval-retrieval`."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, ClassVar
@@ -54,7 +52,7 @@ class Params(Index, Hub, Named):
     rounds: Annotated[int, Opt("Timed searches; their median is reported.", minimum=1)] = 5
     seed: Seed = 0
     device: Device = "auto"
-    dtype: Annotated[str, Opt("auto, float32 or bfloat16.", choices=DTYPES)] = "float32"
+    dtype: Annotated[str, Opt("auto, float32, bfloat16 or float16 (GPU).", choices=DTYPES)] = "float32"
 
     def faults(self) -> list[str]:
         faults = []

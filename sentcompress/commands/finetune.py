@@ -1,7 +1,5 @@
 """The options of `sentcompress finetune`."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from typing import Annotated, Any, ClassVar
 
@@ -44,13 +42,13 @@ class Params(Training):
     def objective_options(self) -> dict[str, Any]:
         """All options of the objective, with what `options`, `dim` and `keep` say."""
         from sentcompress.methods import objective_class
-        from sentcompress.methods.recipe import parse_options
+        from sentcompress.methods.hyperparameters import parse_options
 
         return parse_options(objective_class(self.objective).options, self._given())[0]
 
     def faults(self) -> list[str]:
         from sentcompress.methods import OBJECTIVES, hint_for, objective_class
-        from sentcompress.methods.recipe import parse_options
+        from sentcompress.methods.hyperparameters import parse_options
 
         if self.objective in OBJECTIVES:
             faults = parse_options(objective_class(self.objective).options, self._given())[1]

@@ -1,7 +1,5 @@
 """The options of `sentcompress mine-negatives`."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, ClassVar
@@ -67,7 +65,7 @@ class Params(Index, Hub, Named):
     skip_bad: SkipBad = False
     seed: Seed = 0
     device: Device = "auto"
-    dtype: Annotated[str, Opt("auto, float32 or bfloat16.", choices=DTYPES)] = "float32"
+    dtype: Annotated[str, Opt("auto, float32, bfloat16 or float16 (GPU).", choices=DTYPES)] = "float32"
 
     def faults(self) -> list[str]:
         given = [f"`{name}`" for name in ("pairs", "collection", "sentences") if getattr(self, name) is not None]

@@ -1,14 +1,14 @@
 """Options that several commands share, declared and explained once."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated
 
 from sentcompress.commands.options import MODEL, Opt, Options
 
-DTYPES = ("auto", "float32", "bfloat16")
+DTYPES = ("auto", "float32", "bfloat16", "float16")
+# float16 would need its loss scaled.
+TRAINING_DTYPES = ("auto", "float32", "bfloat16")
 STORES = ("float32", "float16")
 SCHEDULES = ("cosine", "linear", "constant")
 A_MODEL = "teacher, a student's or export's name, embedded, a folder, or a hub name"
@@ -53,7 +53,7 @@ class Evaluation(Hub, Named):
     seed: Seed = 0
     skip_bad: SkipBad = False
     device: Device = "auto"
-    dtype: Annotated[str, Opt("auto, float32 or bfloat16.", choices=DTYPES)] = "float32"
+    dtype: Annotated[str, Opt("auto, float32, bfloat16 or float16 (GPU).", choices=DTYPES)] = "float32"
 
 
 DEFAULT = "the method's"
@@ -119,7 +119,8 @@ class Training(Hub, Named):
     seed: Seed = 0
     device: Device = "auto"
     dtype: Annotated[
-        str, Opt("auto, float32 or bfloat16; auto measures on a CPU and takes bfloat16 on CUDA.", choices=DTYPES)
+        str,
+        Opt("auto (measured on a CPU, bfloat16 on CUDA), float32 or bfloat16.", choices=TRAINING_DTYPES),
     ] = "auto"
     checkpoint_seconds: Annotated[
         float, Opt("Seconds between checkpoints.", flag="checkpoint-every", minimum=0, affects="run")

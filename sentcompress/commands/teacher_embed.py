@@ -1,7 +1,5 @@
 """The options of `sentcompress teacher-embed`."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from typing import Annotated, ClassVar
 
@@ -38,7 +36,7 @@ class Params(Hub, Named):
     normalize: Annotated[bool, Opt("Scale vectors to length one, as HPD's code does for SimCSE teachers.")] = False
     store: Annotated[str, Opt("Number format of the vectors: float32 or float16.", choices=STORES)] = "float32"
     dtype: Annotated[
-        str, Opt("auto, float32 or bfloat16; auto measures on a CPU and takes bfloat16 on CUDA.", choices=DTYPES)
+        str, Opt("auto (measured on a CPU, bfloat16 on CUDA), float32, bfloat16 or float16 (GPU).", choices=DTYPES)
     ] = "auto"
     device: Device = "auto"
     batch_tokens: Annotated[

@@ -1,7 +1,5 @@
 """The options of `sentcompress train-teacher`."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from typing import Annotated, Any, ClassVar
 
@@ -51,13 +49,13 @@ class Params(Training):
     def objective_options(self) -> dict[str, Any]:
         """All options of the objective, with what `options` says."""
         from sentcompress.methods import objective_class
-        from sentcompress.methods.recipe import parse_options
+        from sentcompress.methods.hyperparameters import parse_options
 
         return parse_options(objective_class(self.objective).options, self.options)[0]
 
     def faults(self) -> list[str]:
         from sentcompress.methods import OBJECTIVES, hint_for, objective_class
-        from sentcompress.methods.recipe import parse_options
+        from sentcompress.methods.hyperparameters import parse_options
 
         faults = []
         if self.objective not in OBJECTIVES:

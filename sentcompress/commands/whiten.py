@@ -1,7 +1,5 @@
 """The options of `sentcompress whiten`."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from typing import Annotated, ClassVar
 

@@ -1,18 +1,20 @@
-"""From a stream of texts to batches of token ids: windows, duplicates, lengths, token budgets, work ahead."""
+"""From a stream of texts to batches of token ids: windows, duplicates, lengths, token budgets, prefetching.
+
+Without torch, for processes that run ONNX graphs.
+"""
 
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, TypeVar
+from typing import TypeVar
 
 import numpy as np
 import numpy.typing as npt
 
-if TYPE_CHECKING:  # so that what runs ONNX graphs can plan batches without loading torch
-    from sentcompress.models.encoder import Encoder
+from sentcompress.models.token_batches import by_length
 
 # Sentences of like length are looked for within a window. These bounds are what keeps the memory constant: two
 # windows of token ids (4 bytes each) and one of vectors (D x 4 bytes a sentence) are held at a time.
@@ -25,7 +27,7 @@ Item = TypeVar("Item")
 
 
 @dataclass(frozen=True)
-class Window:
+class TokenizedWindow:
     """Texts that are sorted and batched together.
 
     Attributes:
@@ -37,62 +39,59 @@ class Window:
     places: npt.NDArray[np.int64]
 
 
-def windows(chunks: Iterable[Sequence[str]]) -> Iterator[list[str]]:
-    """Regroup chunks of any size into windows of bounded size, in order."""
+def windows(
+    chunks: Iterable[Sequence[str]], sentences: int | None = None, characters: int | None = None
+) -> Iterator[list[str]]:
+    """Regroup chunks of any size into windows of bounded size, in order.
+
+    Args:
+        chunks: the texts, a few at a time.
+        sentences, characters: a window ends where it has reached one of them; by default WINDOW_SENTENCES and
+            WINDOW_CHARACTERS.
+    """
+    sentences, characters = sentences or WINDOW_SENTENCES, characters or WINDOW_CHARACTERS
     window: list[str] = []
-    characters = 0
+    size = 0
     for chunk in chunks:
         for text in chunk:
             window.append(text)
-            characters += len(text)
-            if len(window) == WINDOW_SENTENCES or characters >= WINDOW_CHARACTERS:
+            size += len(text)
+            if len(window) == sentences or size >= characters:
                 yield window
-                window, characters = [], 0
+                window, size = [], 0
     if window:
         yield window
 
 
-def tokenized(encoder: Encoder, texts: Sequence[str]) -> Window:
-    """Tokenise each distinct text once."""
+def tokenized(
+    texts: Sequence[str], tokenize: Callable[[Sequence[str]], list[list[int]]], padding: int
+) -> TokenizedWindow:
+    """Tokenise each distinct text once; `padding` stands for a text without tokens."""
     index: dict[str, int] = {}
     places = np.fromiter((index.setdefault(text, len(index)) for text in texts), np.int64, len(texts))
     # A tokenizer without special tokens has nothing for an empty text; a model needs one token at least.
-    ids = ([*found] or [_padding(encoder)] for found in encoder.tokenize(list(index)))
-    return Window([np.array(found, dtype=np.int32) for found in ids], places)
+    tokens = [np.array(ids or [padding], dtype=np.int32) for ids in tokenize(list(index))]
+    return TokenizedWindow(tokens, places)
 
 
-def plan_batches(lengths: npt.NDArray[np.int64], batch_tokens: int) -> list[npt.NDArray[np.int64]]:
-    """Split texts into batches of like length, the longest first (if memory runs out, it does so at once).
-
-    A batch holds at most `batch_tokens` tokens, padding included, and next to no padding; a text that is longer
-    than that makes a batch of its own.
+def plan_batches(lengths: Sequence[int] | npt.NDArray[np.integer], batch_tokens: int) -> list[npt.NDArray[np.int64]]:
+    """Split texts into batches with next to no padding, the longest first (if memory runs out, it does so at once).
 
     Args:
         lengths: [n] numbers of tokens.
-        batch_tokens: the budget.
+        batch_tokens: the budget of a batch, padding included; a longer text is a batch of its own.
 
     Returns:
         Indices into `lengths`; each occurs in exactly one batch.
     """
-    order = np.argsort(-lengths, kind="stable")
-    allowed = int(batch_tokens * PADDING_SHARE)
-    batches = []
-    start, padding = 0, 0
-    for position, index in enumerate(order):
-        width = int(lengths[order[start]])
-        gap = width - int(lengths[index])
-        rows = position - start
-        if rows and ((rows + 1) * width > batch_tokens or padding + gap > allowed):
-            batches.append(order[start:position])
-            start, padding, gap = position, 0, 0
-        padding += gap
-    if len(order):
-        batches.append(order[start:])
-    return batches
+    return by_length(lengths, batch_tokens, padding=int(batch_tokens * PADDING_SHARE), longest_first=True)
 
 
-def ahead(items: Iterator[Item], depth: int = 1) -> Iterator[Item]:
-    """The same items, made by another thread up to `depth` before they are asked for; errors come through."""
+def prefetch(items: Iterator[Item], depth: int = 1) -> Generator[Item, None, None]:
+    """The same items, made by another thread up to `depth` before they are asked for; its errors reach the reader.
+
+    The thread ends when the generator is closed.
+    """
     end = object()
     with ThreadPoolExecutor(max_workers=1) as pool:
         pending = deque(pool.submit(next, items, end) for _ in range(depth + 1))
@@ -103,7 +102,3 @@ def ahead(items: Iterator[Item], depth: int = 1) -> Iterator[Item]:
         finally:
             for future in pending:
                 future.cancel()
-
-
-def _padding(encoder: Encoder) -> int:
-    return int(encoder.tokenizer.pad_token_id or 0)

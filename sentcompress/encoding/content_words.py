@@ -13,22 +13,22 @@ from sentcompress.models.encoder import Encoder
 from sentcompress.progress import Task
 
 
-class ContentEncoder(Encoder):
-    """The same model, to which some tokens of a text are not shown; texts of such tokens alone are shown whole.
+class ContentWords:
+    """A model's tokenisation without some tokens; a text of such tokens alone keeps them.
 
     Args:
-        encoder: a model that puts no prompt before its texts; its parts are shared.
+        encoder: a model that puts no prompt before its texts.
         left_out: ids of tokens.
     """
 
     def __init__(self, encoder: Encoder, left_out: Collection[int]) -> None:
-        super().__init__(**encoder.parts())
+        self._encoder = encoder
         self._left_out = frozenset(left_out)
         self._special = frozenset(encoder.tokenizer.all_special_ids)
 
-    def tokenize(self, texts: Sequence[str], max_length: int | None = None) -> list[list[int]]:
+    def __call__(self, texts: Sequence[str]) -> list[list[int]]:
         """Token ids of each text's content words, special tokens included, of what the model reads of the text."""
-        whole = super().tokenize(texts, max_length)
+        whole = self._encoder.tokenize(texts)
         kept = [[token for token in ids if token not in self._left_out] for ids in whole]
         return [
             content if any(token not in self._special for token in content) else ids
@@ -41,7 +41,7 @@ class SecondReading:
 
     Args:
         whole: gives vectors of length one.
-        content: of a `ContentEncoder`, gives vectors of length one, and nothing else.
+        content: tokenises by `ContentWords`; gives vectors of length one, and nothing else.
         weight: above zero.
     """
 

@@ -11,9 +11,10 @@ import numpy as np
 import numpy.typing as npt
 
 from sentcompress.corpora.vector_file import SUFFIX, VectorFile
+from sentcompress.encoding.batches import windows
 from sentcompress.encoding.engine import EncodeEngine
 from sentcompress.encoding.token_counts import TokenCounts, count_tokens
-from sentcompress.encoding.vector_memory import VectorMemory, windows
+from sentcompress.encoding.vector_cache import WINDOW_CHARACTERS, WINDOW_TEXTS, VectorCache
 from sentcompress.models.catalog import NamedModel, find_model
 from sentcompress.models.encoder import Encoder
 from sentcompress.progress import SILENT, Reporter, Task
@@ -21,7 +22,7 @@ from sentcompress.store import WorkDirectory, file_digest, name_part
 
 Vectors = npt.NDArray[np.float32]
 # The folder of a work directory for what can be computed again.
-MEMORY = "cache"
+CACHE = "cache"
 
 
 class Embedder(Protocol):
@@ -53,7 +54,7 @@ class EmbedderSource:
         reference, digest: what a request records as an input.
         model: for a model.
         vectors, texts: for a file.
-        memory: for a model, the folder of what it has once computed.
+        cache: for a model, the folder of the vectors that models have computed.
     """
 
     label: str
@@ -62,7 +63,7 @@ class EmbedderSource:
     model: NamedModel | None = None
     vectors: Path | None = None
     texts: Path | None = None
-    memory: Path | None = None
+    cache: Path | None = None
 
     @property
     def slug(self) -> str:
@@ -85,15 +86,15 @@ class EmbedderSource:
         if self.model is not None:
             embedder = ModelEmbedder(self.model.load(), device=device, dtype=dtype)
             # What "auto" stands for may differ from run to run.
-            if self.memory is None or dtype == "auto":
+            if self.cache is None or dtype == "auto":
                 return embedder
-            if self.memory.is_symlink():
-                reporter.warn(f"{self.memory} is a symbolic link, so vectors are not cached")
+            if self.cache.is_symlink():
+                reporter.warn(f"{self.cache} is a symbolic link, so vectors are not cached")
                 return embedder
-            memory = VectorMemory(self.memory / f"{self.digest[:40]}-{dtype}")
-            if memory.damaged:
-                reporter.warn(f"{memory.damaged} damaged batches of {self.label} were removed from {self.memory}")
-            return RememberingEmbedder(embedder, memory)
+            cache = VectorCache(self.cache / f"{self.digest[:40]}-{dtype}")
+            if cache.damaged:
+                reporter.warn(f"{cache.damaged} damaged batches of {self.label} were removed from {self.cache}")
+            return CachingEmbedder(embedder, cache)
         assert self.vectors is not None
         return FileEmbedder(VectorFile(self.vectors, self.texts))
 
@@ -124,11 +125,11 @@ class ModelEmbedder:
         return count_tokens(self._tokenizer, self._text, texts)
 
 
-class RememberingEmbedder:
+class CachingEmbedder:
     """A model that is asked only for texts that it has not seen yet."""
 
-    def __init__(self, embedder: Embedder, memory: VectorMemory) -> None:
-        self._embedder, self._memory = embedder, memory
+    def __init__(self, embedder: Embedder, cache: VectorCache) -> None:
+        self._embedder, self._cache = embedder, cache
 
     @property
     def dimension(self) -> int:
@@ -148,13 +149,13 @@ class RememberingEmbedder:
             computed = len(unknown)
             return self._embedder.encode(unknown, task)
 
-        vectors = self._memory.encode(texts, compute)
+        vectors = self._cache.encode(texts, compute)
         if task:
             task.advance(len(texts) - computed)
         return vectors
 
     def stream(self, chunks: Iterable[Sequence[str]], task: Task | None = None) -> Iterator[Vectors]:
-        return (self.encode(window, task) for window in windows(chunks))
+        return (self.encode(window, task) for window in windows(chunks, WINDOW_TEXTS, WINDOW_CHARACTERS))
 
 
 class FileEmbedder:
@@ -199,4 +200,4 @@ def find_embedder(
         digest = file_digest(vectors)[:32] + file_digest(file.texts)[:32]
         return EmbedderSource(vectors.name, f"file:{vectors.resolve()}", digest, None, vectors, file.texts)
     model = find_model(work, name, revision=revision, trust_remote_code=trust_remote_code)
-    return EmbedderSource(model.label, model.reference, model.digest, model, memory=work.path / MEMORY)
+    return EmbedderSource(model.label, model.reference, model.digest, model, cache=work.path / CACHE)

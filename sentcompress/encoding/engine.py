@@ -2,19 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 
 import numpy as np
 import numpy.typing as npt
 import torch
 from torch import Tensor
-from torch.nn import functional
 
-from sentcompress.encoding.batches import Window, ahead, plan_batches, tokenized, windows
+from sentcompress.encoding.batches import TokenizedWindow, plan_batches, prefetch, tokenized, windows
+from sentcompress.encoding.compute_plan import ComputePlan, make_plan, prepared
 from sentcompress.encoding.linear import OneDnnLinear
-from sentcompress.encoding.plan import Plan, make_plan, prepared
 from sentcompress.models.devices import pick_device
 from sentcompress.models.encoder import Encoder
+from sentcompress.models.token_batches import padded
 from sentcompress.progress import Task
 
 
@@ -30,7 +30,8 @@ class EncodeEngine:
         dtype: auto, float32, bfloat16, or float16 on a GPU.
         batch_tokens: the largest number of tokens in a batch; by default what suits the device.
         plan: decisions of an earlier engine, instead of `dtype` and `batch_tokens`.
-        layers: layers of the transformer, from 1; their pooled states follow each vector in the same row.
+        layers: layers of the encoder, from 1; their pooled states follow each vector in the same row.
+        tokenize: from texts to token ids, in place of the encoder's own.
 
     Raises:
         UsageError: for an unknown device or dtype.
@@ -44,18 +45,19 @@ class EncodeEngine:
         device: str = "auto",
         dtype: str = "auto",
         batch_tokens: int | None = None,
-        plan: Plan | None = None,
+        plan: ComputePlan | None = None,
         layers: Sequence[int] = (),
+        tokenize: Callable[[Sequence[str]], list[list[int]]] | None = None,
     ) -> None:
         self.device = pick_device(device)
         self.plan = plan or make_plan(encoder, self.device, dtype, batch_tokens)
         self._encoder = prepared(encoder, self.device, self.plan.dtype)
+        self._tokenize = tokenize or self._encoder.tokenize
         self.layers = tuple(layers)
-        self._padding = int(encoder.tokenizer.pad_token_id or 0)
 
     @property
     def compute_dtype(self) -> str:
-        """What the transformer computes in."""
+        """What the encoder's body computes in."""
         return self.plan.dtype
 
     @property
@@ -98,11 +100,12 @@ class EncodeEngine:
             [n, D], consecutive rows in the order of the texts; n is not the size of a chunk.
         """
         # The iterator runs in another thread, so that texts are read and tokenised while the model computes.
-        for window in ahead(tokenized(self._encoder, texts) for texts in windows(chunks)):
+        padding = self._encoder.padding
+        for window in prefetch(tokenized(texts, self._tokenize, padding) for texts in windows(chunks)):
             yield self._encode_window(window, task)
 
     @torch.inference_mode()
-    def _encode_window(self, window: Window, task: Task | None) -> npt.NDArray[np.float32]:
+    def _encode_window(self, window: TokenizedWindow, task: Task | None) -> npt.NDArray[np.float32]:
         lengths = np.array([len(ids) for ids in window.tokens], dtype=np.int64)
         occurrences = np.bincount(window.places, minlength=len(lengths))
         # Results stay on the device until the window is done, so that a GPU never waits for a copy.
@@ -115,20 +118,8 @@ class EncodeEngine:
         return distinct if len(distinct) == len(window.places) else distinct[window.places]
 
     def _forward(self, tokens: Sequence[npt.NDArray[np.int32]]) -> Tensor:
-        """[B, D] float32 vectors of B token sequences, the first of which is the longest."""
-        ids = torch.full((len(tokens), len(tokens[0])), self._padding, dtype=torch.long)
-        mask = torch.zeros_like(ids)
-        for row, found in enumerate(tokens):
-            ids[row, : len(found)] = torch.from_numpy(found)
-            mask[row, : len(found)] = 1
-        padded = len(tokens[-1]) < len(tokens[0])
-        ids, mask = ids.to(self.device, non_blocking=True), mask.to(self.device, non_blocking=True)
-        # Without a mask, attention takes its fastest kernel.
-        asked = {"output_hidden_states": True} if self.layers else {}
-        output = self._encoder.transformer(input_ids=ids, attention_mask=mask if padded else None, **asked)
-        last = self._encoder.weigh(output.last_hidden_state.float(), ids, mask)
-        vectors = self._encoder.head(last, mask)
-        vectors = functional.normalize(vectors, dim=1) if self._encoder.normalize else vectors
-        hidden = (*output.hidden_states[:-1], last) if self.layers else ()
-        states = [self._encoder.pooled(hidden[layer].float(), mask) for layer in self.layers]
-        return torch.cat([vectors, *states], dim=1)
+        """[B, D] float32 vectors of B token sequences, the longest first."""
+        ids, mask = (
+            torch.from_numpy(part).to(self.device, non_blocking=True) for part in padded(tokens, self._encoder.padding)
+        )
+        return self._encoder.infer(ids, mask, padded=len(tokens[-1]) < len(tokens[0]), layers=self.layers)

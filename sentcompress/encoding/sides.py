@@ -11,7 +11,7 @@ import numpy as np
 from sentcompress.encoding.embedders import Embedder, EmbedderSource, Vectors, find_embedder
 from sentcompress.encoding.token_counts import TokenCounts
 from sentcompress.errors import InputError
-from sentcompress.models.projection import Projection
+from sentcompress.models.principal_axes import Projection
 from sentcompress.progress import SILENT, Reporter, Task
 from sentcompress.store import Artifact, WorkDirectory
 

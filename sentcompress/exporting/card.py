@@ -74,15 +74,14 @@ class Card:
         yield "\n".join([*lines, "---"])
 
     def _summary(self) -> str:
-        config, facts = self.encoder.config, self.facts
-        layers = getattr(config, "num_hidden_layers", None)
+        encoder, facts = self.encoder, self.facts
         made = _method(self.lineage)
         from_teacher = f" It was made from {markdown(self.teacher + made)}." if self.teacher else ""
         weighted = "" if self.encoder.token_weights is None else ", weighted by token"
         rows = [
             ("dimensions of a vector", facts["dimension"]),
             ("parameters", f"{facts['parameters']:,}"),
-            ("architecture", f"{config.model_type}, {layers} layers, {config.hidden_size} wide"),
+            ("architecture", f"{encoder.architecture}, {encoder.depth} layers, {encoder.hidden_size} wide"),
             ("pooling", " + ".join(self.encoder.pooling) + weighted),
             ("dense layers", ", ".join(_dense(self.encoder)) or "none"),
             ("normalised", "yes" if self.encoder.normalize else "in the ONNX graphs only"),

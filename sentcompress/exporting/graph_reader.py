@@ -14,10 +14,10 @@ import numpy.typing as npt
 from sentcompress.documents import read_json
 from sentcompress.errors import InputError
 from sentcompress.models.library_errors import reading
+from sentcompress.models.token_batches import padded
 from sentcompress.plain_text import printable
 
 Vectors = npt.NDArray[np.float32]
-Ids = npt.NDArray[np.int64]
 INPUTS = ("input_ids", "attention_mask")
 BATCH = 32
 # How protobuf encodes the key that names the external file of a tensor.
@@ -81,13 +81,9 @@ class GraphReader:
         Raises:
             InputError: if onnxruntime cannot run the graph, or the output is not one finite vector per sequence.
         """
-        ids: Ids = np.full((len(tokens), max(map(len, tokens))), self.padding, dtype=np.int64)
-        mask: Ids = np.zeros_like(ids)
-        for row, found in enumerate(tokens):
-            ids[row, : len(found)] = found
-            mask[row, : len(found)] = 1
+        inputs = dict(zip(INPUTS, padded(tokens, self.padding), strict=True))
         with _graph_faults(self._path, "cannot be run"):
-            output = self.session.run(None, dict(zip(INPUTS, (ids, mask), strict=True)))[0]
+            output = self.session.run(None, inputs)[0]
         return self._checked(output, len(tokens))
 
     def _checked(self, output: Any, rows: int) -> Vectors:

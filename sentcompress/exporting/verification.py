@@ -18,8 +18,8 @@ import torch
 
 from sentcompress.errors import SentcompressError
 from sentcompress.exporting.graph_reader import BATCH, GraphReader
-from sentcompress.models.checkpoint import hush_transformers
 from sentcompress.models.encoder import Encoder
+from sentcompress.models.pretrained import hush_transformers
 from sentcompress.numeric import at_least, at_most
 
 Vectors = npt.NDArray[np.float32]

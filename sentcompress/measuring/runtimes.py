@@ -126,7 +126,7 @@ class _GraphEngine:
 
     def encode(self, texts: Sequence[str]) -> Vectors:
         tokens = self._reader.tokenize(texts)
-        batches = plan_batches(np.array([len(ids) for ids in tokens], dtype=np.int64), self.batch_tokens)
+        batches = plan_batches([len(ids) for ids in tokens], self.batch_tokens)
         parts = [self._reader.run([tokens[row] for row in batch]) for batch in batches]
         vectors = np.empty((len(texts), parts[0].shape[1]), dtype=np.float32)
         for batch, part in zip(batches, parts, strict=True):

@@ -1,4 +1,7 @@
-"""The methods, by name: one file each, with its equation, its recipe and the source of every number."""
+"""The methods, by name: one file each, with its equation, its hyperparameters and the source of every number.
+
+A method sees tensors and never a model, a file or a command. Names can be listed and checked without torch.
+"""
 
 from __future__ import annotations
 

@@ -10,7 +10,7 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional
 
-from sentcompress.methods.recipe import Option, Recipe
+from sentcompress.methods.hyperparameters import Hyperparameters, Option
 
 
 @dataclass(frozen=True)
@@ -83,7 +83,7 @@ class Method(nn.Module):
     # Whether the loss depends on which rows share a batch, so that none may be cut in parts that are summed up. Where
     # options decide it, the instance says so.
     contrastive: bool
-    recipe: ClassVar[Recipe]
+    recipe: ClassVar[Hyperparameters]
     options: ClassVar[Mapping[str, Option]] = {}
 
     def __init__(self, shapes: Shapes, options: Mapping[str, Any]) -> None:
@@ -92,7 +92,7 @@ class Method(nn.Module):
         self.settings = {**{name: option.default for name, option in self.options.items()}, **options}
 
     @classmethod
-    def teacher_recipe(cls, hidden: int) -> Recipe:
+    def teacher_recipe(cls, hidden: int) -> Hyperparameters:
         """What `train-teacher` goes by, for a model whose hidden states are `hidden` wide (0: not known)."""
         return cls.recipe
 

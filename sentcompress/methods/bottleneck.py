@@ -10,7 +10,7 @@ from torch import Tensor, nn
 
 from sentcompress.methods.base import unit
 from sentcompress.methods.hsic import KERNELS, hsic, kernel, mean_off_diagonal
-from sentcompress.methods.recipe import CODE, OURS, PAPER, Option
+from sentcompress.methods.hyperparameters import CODE, OURS, PAPER, Option
 
 HSIC = f"{PAPER}, definition of HSIC"
 MODELS = f"{CODE}, simcse/models_unsup.py and simcse/models_sup.py"

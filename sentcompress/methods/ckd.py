@@ -9,8 +9,8 @@ import torch
 from torch import Tensor, nn
 
 from sentcompress.methods.base import Method, Shapes, linear_head, unit
+from sentcompress.methods.hyperparameters import CODE, OURS, PAPER, Hyperparameters, Number, Option
 from sentcompress.methods.queue_logsumexp import queue_logsumexp
-from sentcompress.methods.recipe import CODE, OURS, PAPER, Number, Option, Recipe
 
 DETAILS = f"{PAPER}, training details"
 RUN = f"{CODE}, ckd_contrastive_run.sh"
@@ -41,7 +41,7 @@ class CKD(Method):
     stage = "distill"
     needs = frozenset({"teacher"})
     contrastive = True
-    recipe = Recipe(
+    recipe = Hyperparameters(
         lr=Number(2e-4, f"{RUN}, for 110M parameters; 3e-4 for 52M and 14M, which no script has"),
         epochs=Number(20, RUN),
         batch_size=Number(512, f"{DETAILS}; {RUN}: 512 on each of 8 GPUs"),

@@ -11,8 +11,8 @@ from torch import Tensor
 from torch.nn import functional
 
 from sentcompress.methods.base import Method, Shapes, linear_head, unit
+from sentcompress.methods.hyperparameters import CODE, PAPER, TRAINER, Hyperparameters, Number, Option
 from sentcompress.methods.ibkd import SETUP, UNSUP
-from sentcompress.methods.recipe import CODE, PAPER, TRAINER, Number, Option, Recipe
 
 TRAIN = f"{CODE}, train_student.py"
 
@@ -50,7 +50,7 @@ class CRD(Method):
     needs = frozenset({"teacher"})
     # The negatives come from the memory alone.
     contrastive = False
-    recipe = Recipe(
+    recipe = Hyperparameters(
         lr=Number(1e-4, f"as ibkd, whose tables it is in: {SETUP}"),
         epochs=Number(10, f"as ibkd: {SETUP}"),
         batch_size=Number(256, f"as ibkd: {SETUP}"),

@@ -5,7 +5,7 @@ from __future__ import annotations
 from torch import Tensor, nn
 
 from sentcompress.methods.base import DeployedHead, Method, linear_head
-from sentcompress.methods.recipe import OURS, Option
+from sentcompress.methods.hyperparameters import OURS, Option
 
 HEAD = Option(
     "auto",

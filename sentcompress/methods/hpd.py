@@ -9,7 +9,7 @@ import torch
 from torch import Tensor
 
 from sentcompress.methods.base import DeployedHead, Method, Shapes, linear_head, squared_error
-from sentcompress.methods.recipe import CODE, OURS, PAPER, Number, Option, Recipe
+from sentcompress.methods.hyperparameters import CODE, OURS, PAPER, Hyperparameters, Number, Option
 
 SETUP = f"{PAPER}, experimental setup"
 LOSS = f"{PAPER}, definition of the loss"
@@ -41,7 +41,7 @@ class HPD(Method):
     stage = "distill"
     needs = frozenset({"teacher", "pca"})
     contrastive = False
-    recipe = Recipe(
+    recipe = Hyperparameters(
         lr=Number(1e-4, f"{SETUP}, and {RUN}"),
         epochs=Number(3, f"{SETUP}; {RUN}: 5"),
         batch_size=Number(256, f"{SETUP}, and {RUN}"),

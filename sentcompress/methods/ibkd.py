@@ -12,7 +12,7 @@ from torch import Tensor
 from sentcompress.methods.base import Shapes
 from sentcompress.methods.bottleneck import Bottleneck, bottleneck_options
 from sentcompress.methods.heads import HEAD, HeadedMethod, choose_head
-from sentcompress.methods.recipe import CODE, OURS, PAPER, TRAINER, Number, Option, Recipe
+from sentcompress.methods.hyperparameters import CODE, OURS, PAPER, TRAINER, Hyperparameters, Number, Option
 from sentcompress.methods.similarity import contrast
 from sentcompress.methods.triplets import TRIPLET_OPTIONS, TripletMethod
 
@@ -44,7 +44,7 @@ class IBKD(HeadedMethod):
     stage = "distill"
     needs = frozenset({"teacher", "inputs"})
     contrastive = True
-    recipe = Recipe(
+    recipe = Hyperparameters(
         lr=Number(1e-4, f"{SETUP}, and {UNSUP}"),
         epochs=Number(10, f"{SETUP} (3 for dense retrieval), and {UNSUP}"),
         batch_size=Number(256, f"{SETUP} (128 for dense retrieval), and {UNSUP}"),
@@ -102,7 +102,7 @@ class IBKDFinetune(TripletMethod):
     stage = "finetune"
     needs = frozenset({"triplets", "inputs"})
     contrastive = True
-    recipe = Recipe(
+    recipe = Hyperparameters(
         lr=Number(3e-5, f"{SETUP} (1e-5 for dense retrieval); {SUP}: 1e-6"),
         epochs=Number(3, f"{SETUP}, and {SUP}"),
         batch_size=Number(256, f"{SETUP}; {SUP}: 128"),

@@ -11,7 +11,7 @@ from torch import Tensor, nn
 
 from sentcompress.methods.base import Shapes, squared_error, unit
 from sentcompress.methods.heads import HEAD, HeadedMethod, choose_head
-from sentcompress.methods.recipe import OURS, PAPER, Option
+from sentcompress.methods.hyperparameters import OURS, PAPER, Option
 from sentcompress.methods.simtde import NORMALISE, REDUCTION, SIMTDE_RECIPE
 
 

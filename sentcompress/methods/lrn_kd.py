@@ -8,7 +8,7 @@ from typing import Any, ClassVar
 from torch import Tensor
 
 from sentcompress.methods.base import Method, Shapes, squared_error, unit
-from sentcompress.methods.recipe import Option
+from sentcompress.methods.hyperparameters import Option
 from sentcompress.methods.simtde import NORMALISE, REDUCTION, SIMTDE_RECIPE
 
 

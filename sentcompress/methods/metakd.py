@@ -9,7 +9,7 @@ import torch
 from torch import Tensor
 
 from sentcompress.methods.base import Shapes, unit
-from sentcompress.methods.recipe import OURS, Option
+from sentcompress.methods.hyperparameters import OURS, Option
 from sentcompress.methods.regression import BASELINE_RECIPE, REGRESSION_OPTIONS, Regression
 
 

@@ -9,7 +9,7 @@ import torch
 from torch import Tensor, nn
 
 from sentcompress.methods.base import Shapes, unit
-from sentcompress.methods.recipe import CODE, OURS, PAPER, Option
+from sentcompress.methods.hyperparameters import CODE, OURS, PAPER, Option
 from sentcompress.methods.regression import BASELINE_RECIPE, REGRESSION_OPTIONS, Regression
 
 

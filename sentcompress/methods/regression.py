@@ -8,13 +8,13 @@ from typing import Any
 from torch import Tensor, nn
 
 from sentcompress.methods.base import Method, Shapes, linear_head, row_errors, unit
-from sentcompress.methods.recipe import CODE, OURS, PAPER, Number, Option, Recipe
+from sentcompress.methods.hyperparameters import CODE, OURS, PAPER, Hyperparameters, Number, Option
 
 # What makes the KD row of DistilCSE's tables; `distinllation` is how the file is spelt.
 RUN = f"DistilCSE's {CODE}, kd_distinllation_run.sh"
 SCRIPT = f"DistilCSE's {CODE}, kd_distillation.py"
 
-BASELINE_RECIPE = Recipe(
+BASELINE_RECIPE = Hyperparameters(
     lr=Number(2e-4, f"{RUN}, for 110M parameters"),
     epochs=Number(20, RUN),
     batch_size=Number(512, f"as ckd: DistilCSE's {PAPER}, training details; {RUN}: 512 on each of 8 GPUs"),

@@ -6,7 +6,7 @@ from dataclasses import replace
 
 from torch import Tensor
 
-from sentcompress.methods.recipe import CODE, OURS, PAPER, TRAINER, Number, Recipe
+from sentcompress.methods.hyperparameters import CODE, OURS, PAPER, TRAINER, Hyperparameters, Number
 from sentcompress.methods.triplets import NLI, NLI_RUN, TRIPLET_OPTIONS, TripletMethod
 
 APPENDIX = f"SimCSE's {PAPER}, appendix A"
@@ -38,7 +38,7 @@ class SimCSE(TripletMethod):
     stage = "finetune"
     needs = frozenset({"triplets"})
     contrastive = True
-    recipe = Recipe(
+    recipe = Hyperparameters(
         lr=Number(5e-5, f"{NLI_RUN} (1e-5 for 52M, which no script has); {TABLE}: 5e-5 base, 1e-5 large"),
         epochs=Number(5, f"{NLI}; {APPENDIX}: 3"),
         batch_size=Number(128, f"{NLI_RUN}, on each of 4 GPUs; {TABLE}: 512"),
@@ -57,7 +57,7 @@ class SimCSE(TripletMethod):
     options = TRIPLET_OPTIONS
 
     @classmethod
-    def teacher_recipe(cls, hidden: int) -> Recipe:
+    def teacher_recipe(cls, hidden: int) -> Hyperparameters:
         lr = Number(1e-5, f"{TABLE}, large models") if hidden >= LARGE else Number(5e-5, f"{TABLE}, base models")
         epochs, batch, length = Number(3, APPENDIX), Number(512, TABLE), Number(32, RUN)
         return replace(cls.recipe, lr=lr, epochs=epochs, batch_size=batch, max_length=length)

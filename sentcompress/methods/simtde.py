@@ -10,7 +10,7 @@ from torch import Tensor, nn
 
 from sentcompress.methods.base import Shapes, linear_head, squared_error, unit
 from sentcompress.methods.heads import HEAD, HeadedMethod, choose_head
-from sentcompress.methods.recipe import OURS, PAPER, Number, Option, Recipe
+from sentcompress.methods.hyperparameters import OURS, PAPER, Hyperparameters, Number, Option
 from sentcompress.methods.similarity import contrast, relation_error
 
 LOSS = f"{PAPER}, definition of the loss"
@@ -18,7 +18,7 @@ UNNAMED = f"{OURS}: the paper names AdamW, and no number"
 OFF = f"{OURS}: off, as it is not in the paper"
 
 # One frame for the three methods of the SimTDE paper.
-SIMTDE_RECIPE = Recipe(
+SIMTDE_RECIPE = Hyperparameters(
     lr=Number(5e-4, UNNAMED),
     epochs=Number(3, UNNAMED),
     batch_size=Number(128, UNNAMED),

@@ -11,7 +11,7 @@ from torch import Tensor, nn
 
 from sentcompress.methods.base import Shapes, linear_head, squared_error, unit
 from sentcompress.methods.heads import HeadedMethod, ProjectionHead
-from sentcompress.methods.recipe import CODE, OURS, PAPER, Option
+from sentcompress.methods.hyperparameters import CODE, OURS, PAPER, Option
 from sentcompress.methods.similarity import contrast, relation_error
 
 # DistilCSE's stage 2.

@@ -13,9 +13,7 @@ from sentcompress.errors import InputError
 from sentcompress.models.encoder import Dense, Encoder
 from sentcompress.models.token_weights import LEAST
 
-# What a configuration says that shapes do not.
 TOKEN_WEIGHTS = "token_weights"
-MAKE = ("model_type", "num_attention_heads", "num_hidden_layers", "hidden_act")
 
 
 def average(encoders: Sequence[Encoder], labels: Sequence[str], shares: Sequence[float]) -> float:
@@ -70,11 +68,9 @@ def check_same_make(one: Encoder, other: Encoder, name: str, other_name: str) ->
 
 def _make(encoder: Encoder) -> dict[str, Any]:
     dense = [layer.activation_name for layer in encoder.dense if isinstance(layer, Dense)]
-    config: Any = encoder.config
     return {
         "weights of tokens: one has them": encoder.token_weights is not None,
-        # ALBERT may go through its layers any number of times, and many heads have the weights of few.
-        "architecture": tuple(getattr(config, name, None) for name in MAKE),
+        "architecture": encoder.make(),
         "shapes": {name: value.shape for name, value in encoder.state_dict().items()},
         "tokens": encoder.tokenizer.get_vocab(),
         "pooling": (encoder.pooling, dense, encoder.normalize),

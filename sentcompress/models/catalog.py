@@ -9,7 +9,7 @@ from typing import Protocol
 from sentcompress.errors import InputError, MissingArtifactError, did_you_mean
 from sentcompress.models.encoder import Encoder
 from sentcompress.models.layout import load_encoder
-from sentcompress.models.sources import EMBEDDED, Source, resolve
+from sentcompress.models.sources import EMBEDDED, ModelSource, resolve
 from sentcompress.store import Artifact, WorkDirectory, name_part
 
 TEACHER = "teacher"
@@ -34,7 +34,7 @@ class NamedModel:
         normalize: scale its vectors to length one, whatever the model itself does.
     """
 
-    source: Source
+    source: ModelSource
     label: str
     reference: str
     digest: str
@@ -150,7 +150,7 @@ def find_teacher(work: WorkDirectory, *, trust_remote_code: bool) -> NamedModel:
     )
 
 
-def _label(name: str, source: Source) -> str:
+def _label(name: str, source: ModelSource) -> str:
     return source.label if name == EMBEDDED else (Path(name).resolve().name if Path(name).is_dir() else name)
 
 

@@ -18,7 +18,7 @@ def pick_device(name: str = "auto") -> torch.device:
         InputError: if this machine has no such device.
     """
     if name not in DEVICES:
-        raise UsageError(f"no device {name!r}", did_you_mean(name, DEVICES))
+        raise UsageError(f"no device {name!r}", did_you_mean({"gpu": "cuda"}.get(name, name), DEVICES))
     present = {"cpu": True, "cuda": torch.cuda.is_available(), "mps": torch.backends.mps.is_available()}
     if name == "auto":
         return torch.device(next(kind for kind in ("cuda", "mps", "cpu") if present[kind]))

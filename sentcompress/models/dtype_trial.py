@@ -21,6 +21,8 @@ from dataclasses import dataclass
 
 import torch
 
+from sentcompress.models.devices import dtype_candidates
+
 # The least speedup for which bfloat16 is used: it costs accuracy (cosines to float32 of about 0.9999).
 WORTHWHILE = 1.15
 # With fewer rounds, no interval of the median covers 95%; with more, the answer does not change.
@@ -86,6 +88,26 @@ def ranks_outside(rounds: int) -> int:
         outside += 1
         tail += math.comb(rounds, outside) * 0.5**rounds
     return outside
+
+
+def choose_dtype(
+    asked: str, device: torch.device, trial: Callable[[str], Callable[[], object]], verb: str
+) -> tuple[str, str]:
+    """The number format to compute in, and why: what was asked for, else the device's own, else the faster one.
+
+    Args:
+        asked: one of `devices.DTYPES`.
+        trial: from a number format to the work to be timed in it; called only where the answer is measured.
+        verb: for that work, such as "encodes".
+
+    Raises:
+        UsageError: see `dtype_candidates`.
+    """
+    candidates = dtype_candidates(asked, device)
+    if len(candidates) == 1:
+        return candidates[0], "asked for" if asked != "auto" else f"default on {device.type}"
+    found = measure(trial("float32"), trial("bfloat16"))
+    return found.dtype, found.reason(verb)
 
 
 def measure(

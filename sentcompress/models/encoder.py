@@ -1,9 +1,11 @@
-"""A sentence encoder: transformer, pooling, optional linear layers, optional normalisation."""
+"""A sentence encoder: token states, pooling, optional linear layers, optional normalisation."""
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Sequence
-from typing import Any
+from contextlib import AbstractContextManager, nullcontext
+from typing import Any, Self
 
 import torch
 from torch import Tensor, nn
@@ -43,12 +45,15 @@ class Dense(nn.Module):
         return self.activation(self.linear(vectors))  # type: ignore[no-any-return]
 
 
-class Encoder(nn.Module):
-    """tokens -> transformer -> (weights of tokens) -> pooling -> dense layers -> normalisation.
+class Encoder(nn.Module, ABC):
+    """tokens -> token states -> (weights of tokens) -> pooling -> dense layers -> normalisation.
+
+    What computes the token states is up to the subclass: its abstract members, and `depth` and what follows it where
+    there are layers. The encode engine, the training loop and the ONNX export use nothing else, so that an encoder
+    need not be a transformer.
 
     Args:
-        transformer: a transformers model whose output has `last_hidden_state`.
-        tokenizer: the tokenizer of that model.
+        tokenizer: as in transformers.
         pooling: names of pooling modes; their vectors are concatenated.
         dense: linear layers after the pooling.
         normalize: whether vectors are scaled to length one.
@@ -59,7 +64,6 @@ class Encoder(nn.Module):
 
     def __init__(
         self,
-        transformer: nn.Module,
         tokenizer: Any,
         *,
         pooling: Sequence[str] = ("mean",),
@@ -69,7 +73,6 @@ class Encoder(nn.Module):
         token_weights: Tensor | None = None,
     ) -> None:
         super().__init__()
-        self.transformer = transformer
         self.tokenizer = tokenizer
         self.pooling = tuple(pooling)
         self.dense = nn.ModuleList(dense)
@@ -80,7 +83,6 @@ class Encoder(nn.Module):
     def parts(self) -> dict[str, Any]:
         """What another encoder like this one is made of, by the names of the arguments; nothing is copied."""
         return {
-            "transformer": self.transformer,
             "tokenizer": self.tokenizer,
             "pooling": self.pooling,
             "dense": self.dense_layers,
@@ -89,9 +91,62 @@ class Encoder(nn.Module):
             "token_weights": self.token_weights,
         }
 
-    def with_dense(self, dense: Sequence[Dense], *, normalize: bool) -> Encoder:
-        """Another encoder around the same transformer and tokenizer, with these linear layers."""
-        return Encoder(**self.parts() | {"dense": dense, "normalize": normalize})
+    def with_dense(self, dense: Sequence[Dense], *, normalize: bool) -> Self:
+        """Another encoder around the same body and tokenizer, with these linear layers."""
+        return type(self)(**self.parts() | {"dense": dense, "normalize": normalize})
+
+    @property
+    @abstractmethod
+    def body(self) -> nn.Module:
+        """What computes the token states; the only part that is computed in half precision."""
+
+    @property
+    @abstractmethod
+    def architecture(self) -> str:
+        """Its name, such as bert."""
+
+    @property
+    @abstractmethod
+    def hidden_size(self) -> int:
+        """H, the width of the token states."""
+
+    @property
+    @abstractmethod
+    def table_size(self) -> int:
+        """How many token ids there are vectors for."""
+
+    @abstractmethod
+    def hidden_states(
+        self, input_ids: Tensor, attention_mask: Tensor | None, *, every_layer: bool
+    ) -> tuple[Tensor, ...]:
+        """Hidden states [B, T, H] of token ids [B, T], as the body gives them.
+
+        Args:
+            attention_mask: [B, T]; None where no row is padded.
+            every_layer: those of the embedding layer and of all `depth` layers, else the last alone.
+        """
+
+    @property
+    def depth(self) -> int:
+        """How many layers follow the embedding layer."""
+        return 0
+
+    @property
+    def max_positions(self) -> int | None:
+        """The most tokens that can be read at a time; None where there is no limit."""
+        return None
+
+    def token_embeddings(self, input_ids: Tensor) -> Tensor:
+        """Outputs of the embedding layer: [B, T] -> [B, T, H]."""
+        return self.hidden_states(input_ids, None, every_layer=True)[0]
+
+    def plain_attention(self) -> AbstractContextManager[None]:
+        """Attention that is written out instead of fused, inside the block."""
+        return nullcontext()
+
+    def make(self) -> tuple[object, ...]:
+        """What the vectors depend on besides the weights and their shapes, the tokenizer and the modules behind it."""
+        return (self.architecture, self.depth)
 
     @property
     def dense_layers(self) -> list[Dense]:
@@ -99,13 +154,14 @@ class Encoder(nn.Module):
         return [layer for layer in self.dense if isinstance(layer, Dense)]
 
     @property
-    def config(self) -> Any:
-        return self.transformer.config
+    def padding(self) -> int:
+        """The token id that fills up short rows."""
+        return int(self.tokenizer.pad_token_id or 0)
 
     @property
     def pooled_dimension(self) -> int:
         """D_s, the width after pooling and before any dense layer."""
-        return int(self.config.hidden_size) * len(self.pooling)
+        return self.hidden_size * len(self.pooling)
 
     @property
     def dimension(self) -> int:
@@ -148,7 +204,7 @@ class Encoder(nn.Module):
 
     def states(self, input_ids: Tensor, attention_mask: Tensor) -> Tensor:
         """Last hidden states [B, T, H] of token ids [B, T], as they are pooled: see `weigh`."""
-        states = self.transformer(input_ids=input_ids, attention_mask=attention_mask).last_hidden_state
+        (states,) = self.hidden_states(input_ids, attention_mask, every_layer=False)
         return self.weigh(states, input_ids, attention_mask)
 
     def weigh(self, states: Tensor, input_ids: Tensor, attention_mask: Tensor) -> Tensor:
@@ -158,7 +214,7 @@ class Encoder(nn.Module):
         without such weights can reach: its own plain mean is then v. Without weights, the states as they are.
 
         Args:
-            states: [B, T, H] last hidden states of the transformer.
+            states: [B, T, H] last hidden states.
             input_ids: [B, T].
             attention_mask: [B, T].
 
@@ -192,11 +248,38 @@ class Encoder(nn.Module):
 
         The last are those of `states`.
         """
-        output = self.transformer(input_ids=input_ids, attention_mask=attention_mask, output_hidden_states=True)
-        last = self.weigh(output.last_hidden_state, input_ids, attention_mask)
-        return self.head(last, attention_mask), (*output.hidden_states[:-1], last)
+        *before, last = self.hidden_states(input_ids, attention_mask, every_layer=True)
+        last = self.weigh(last, input_ids, attention_mask)
+        return self.head(last, attention_mask), (*before, last)
 
     def forward(self, input_ids: Tensor, attention_mask: Tensor) -> Tensor:
         """The deployed vectors: [B, T] token ids and mask -> [B, D]."""
-        vectors = self.embed(input_ids, attention_mask)
+        return self._normalised(self.embed(input_ids, attention_mask))
+
+    def infer(
+        self, input_ids: Tensor, attention_mask: Tensor, *, padded: bool = True, layers: Sequence[int] = ()
+    ) -> Tensor:
+        """As `forward`, and in the same rows the pooled states of some layers; for inference.
+
+        Whatever the body computes in, pooling and all that follows is float32.
+
+        Args:
+            input_ids: [B, T].
+            attention_mask: [B, T].
+            padded: whether any row is padded. If none is, attention needs no mask and takes its fastest kernel.
+            layers: from 1; L of them.
+
+        Returns:
+            [B, D + L D_s] float32.
+        """
+        mask = attention_mask if padded else None
+        *before, last = self.hidden_states(input_ids, mask, every_layer=bool(layers))
+        last = self.weigh(last.float(), input_ids, attention_mask)
+        vectors = self._normalised(self.head(last, attention_mask))
+        if not layers:
+            return vectors
+        states = (*before, last)
+        return torch.cat([vectors, *(self.pooled(states[k].float(), attention_mask) for k in layers)], dim=1)
+
+    def _normalised(self, vectors: Tensor) -> Tensor:
         return functional.normalize(vectors, dim=1) if self.normalize else vectors

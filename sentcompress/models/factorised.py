@@ -14,16 +14,15 @@ import torch
 from torch import Tensor, nn
 
 from sentcompress.errors import InputError
-from sentcompress.models.positions import first_position
+from sentcompress.models.families import (
+    COMMON_SETTINGS,
+    FACTORISABLE,
+    find_family,
+    first_position,
+    table_projection,
+)
 from sentcompress.models.token_states import TokenStates
 
-# Teachers whose layers ELECTRA's are: post-norm, learnt absolute positions.
-FACTORISABLE = ("bert", "roberta", "xlm-roberta", "electra")
-# What the student's configuration takes over from the teacher's.
-KEPT = (
-    *("vocab_size", "hidden_size", "num_attention_heads", "intermediate_size", "num_hidden_layers", "hidden_act"),
-    *("layer_norm_eps", "hidden_dropout_prob", "attention_probs_dropout_prob", "initializer_range", "pad_token_id"),
-)
 # Rows of the table that the scale of the start is measured on.
 SAMPLE = 4096
 # Directions of the narrow space that carry no state, see `_meet`.
@@ -95,11 +94,7 @@ def factorised(transformer: Any, token_dim: int, label: str, states: TokenStates
 
 def check_factorisable(config: Any, label: str) -> None:
     """Raise InputError for an architecture whose token table cannot be factorised."""
-    if config.model_type not in FACTORISABLE:
-        raise InputError(
-            f"the token table of {label} cannot be factorised: its architecture is {config.model_type!r}",
-            f"--token-dim works with {', '.join(FACTORISABLE)}",
-        )
+    find_family(config, FACTORISABLE, f"the token table of {label} cannot be factorised", "--token-dim")
     if getattr(config, "position_embedding_type", "absolute") != "absolute":
         raise InputError(f"{label} has positions of type {config.position_embedding_type!r}; ELECTRA's are absolute")
 
@@ -117,7 +112,7 @@ def check_holds_states(config: Any, token_dim: int, label: str) -> None:
 def _embeddings(transformer: Any) -> _Embeddings:
     config, module = transformer.config, transformer.embeddings
     hidden = int(config.hidden_size)
-    project = getattr(transformer, "embeddings_project", None)
+    project = table_projection(transformer)
     return _Embeddings(
         words=module.word_embeddings.weight.detach(),
         positions=module.position_embeddings.weight.detach()[first_position(module.position_embeddings) :],
@@ -134,7 +129,7 @@ def _empty(config: Any, token_dim: int, positions: int, types: int) -> Any:
     """An ElectraModel of the teacher's measures, with random weights."""
     from transformers import ElectraConfig, ElectraModel
 
-    settings = {name: getattr(config, name) for name in KEPT}
+    settings = {name: getattr(config, name) for name in (*COMMON_SETTINGS, "num_hidden_layers")}
     student = ElectraModel(
         ElectraConfig(**settings, embedding_size=token_dim, max_position_embeddings=positions, type_vocab_size=types)
     )

@@ -10,16 +10,11 @@ import torch
 from torch import Tensor, nn
 
 from sentcompress.errors import InputError
-from sentcompress.models.encoder import Encoder
+from sentcompress.models.families import WITH_LAYERS, Family, find_family
 from sentcompress.models.token_states import MAX_LENGTH, hidden_states
+from sentcompress.models.transformer_encoder import TransformerEncoder
 from sentcompress.progress import Task
 
-# Architecture -> the two linear layers of a layer's feed-forward network, and what its configuration calls the width.
-BERT_LIKE = ("intermediate.dense", "output.dense", "intermediate_size")
-NETWORKS = {
-    **dict.fromkeys(("bert", "roberta", "xlm-roberta", "camembert", "electra", "mpnet"), BERT_LIKE),
-    "distilbert": ("ffn.lin1", "ffn.lin2", "hidden_dim"),
-}
 # Added to the second moments of neurons, as a share of their mean, so that they can be solved for.
 RIDGE = 1e-3
 
@@ -34,7 +29,7 @@ class Activity:
 
 
 def measure_activity(
-    encoder: Encoder, layers: Iterable[nn.Module], texts: Sequence[str], label: str, task: Task | None = None
+    encoder: TransformerEncoder, layers: Iterable[nn.Module], texts: Sequence[str], label: str, task: Task | None = None
 ) -> list[Activity]:
     """The activity of each layer's neurons on a sample of texts.
 
@@ -47,8 +42,8 @@ def measure_activity(
     Raises:
         InputError: for an architecture that is not known.
     """
-    second = _network(encoder.config, label)[1]
-    writers = [layer.get_submodule(second) for layer in layers]
+    out = _family(encoder.config, label).layer.feed_forward_out
+    writers = [layer.get_submodule(out) for layer in layers]
     found: dict[int, Tensor] = {}
     sums = [(0, torch.zeros(()), torch.zeros(())) for _ in writers]
 
@@ -79,19 +74,14 @@ def measure_activity(
 
 def check_narrowable(config: Any, size: int, label: str) -> None:
     """Raise InputError for an architecture that is not known, or a size above the network's own."""
-    width = int(getattr(config, _network(config, label)[2]))
+    width = int(getattr(config, _family(config, label).neurons))
     if size > width:
         raise InputError(f"--feed-forward {size}: {label} has {width} neurons in a layer", f"choose 1 to {width}")
 
 
-def _network(config: Any, label: str) -> tuple[str, str, str]:
-    kind = config.model_type
-    if kind not in NETWORKS:
-        raise InputError(
-            f"the feed-forward networks of {label} cannot be narrowed: its architecture is {kind!r}",
-            f"--feed-forward works with {', '.join(NETWORKS)}",
-        )
-    return NETWORKS[kind]
+def _family(config: Any, label: str) -> Family:
+    refusal = f"the feed-forward networks of {label} cannot be narrowed"
+    return find_family(config, WITH_LAYERS, refusal, "--feed-forward")
 
 
 def narrow_feed_forward(
@@ -114,9 +104,10 @@ def narrow_feed_forward(
         InputError: see `check_narrowable`.
     """
     check_narrowable(transformer.config, size, label)
-    first, second, setting = _network(transformer.config, label)
+    family = _family(transformer.config, label)
     for place, layer in enumerate(layers):
-        reads, writes = layer.get_submodule(first), layer.get_submodule(second)
+        reads = layer.get_submodule(family.layer.feed_forward_in)
+        writes = layer.get_submodule(family.layer.feed_forward_out)
         assert isinstance(reads, nn.Linear)
         assert isinstance(writes, nn.Linear)
         with torch.no_grad():
@@ -130,7 +121,7 @@ def narrow_feed_forward(
             reads.bias = nn.Parameter(reads.bias[kept].clone())
             writes.weight, writes.bias = nn.Parameter(weight), nn.Parameter(bias)
         reads.out_features = writes.in_features = size
-    setattr(transformer.config, setting, size)
+    setattr(transformer.config, family.neurons, size)
 
 
 def _heaviest(weight: Tensor, size: int) -> Tensor:

@@ -13,23 +13,24 @@ from typing import Any
 
 from safetensors.torch import save_file
 
-from sentcompress.models.checkpoint import hush_transformers, left_out_pooler, load_transformer
+from sentcompress.models.checks import check_sound, require_sound
 from sentcompress.models.encoder import Dense, Encoder
-from sentcompress.models.finite_tensors import require_sound
+from sentcompress.models.families import readable_positions
 from sentcompress.models.foreign_code import refuse_code
 from sentcompress.models.model_files import read_config, transformer_folder, whole_number
+from sentcompress.models.pretrained import hush_transformers, left_out_pooler, load_transformer
 from sentcompress.models.sentence_modules import POOLING_KEYS, plain_modules, read_modules
-from sentcompress.models.soundness import check_sound
-from sentcompress.models.sources import Source, locate
-from sentcompress.models.text_settings import read_text_settings
+from sentcompress.models.sources import ModelSource, locate
+from sentcompress.models.text import read_text_settings
 from sentcompress.models.token_weights import save_token_weights
+from sentcompress.models.transformer_encoder import TransformerEncoder
 
 # What a plain checkpoint's vector is: `auto` follows the checkpoint's kind.
 POOLING_CHOICES = ("auto", "mean", "cls", "cls-mlp")
 UNSOUND_HINT = "nothing was written; was one of its source models damaged, or the training unstable?"
 
 
-def load_encoder(source: Source, *, pooling: str = "auto", trust_remote_code: bool = False) -> Encoder:
+def load_encoder(source: ModelSource, *, pooling: str = "auto", trust_remote_code: bool = False) -> TransformerEncoder:
     """Load a model as float32, in eval mode.
 
     Args:
@@ -47,25 +48,25 @@ def load_encoder(source: Source, *, pooling: str = "auto", trust_remote_code: bo
     root = transformer_folder(source.path)
     transformer, tokenizer, simcse_head = load_transformer(root, source.label, trust_remote_code)
     modules = read_modules(source.path, len(tokenizer)) or plain_modules(source.label, pooling, simcse_head)
-    encoder = Encoder(
+    encoder = TransformerEncoder(
         transformer,
         tokenizer,
         pooling=modules.pooling,
         dense=modules.dense,
         normalize=modules.normalize,
-        text=read_text_settings(source.path, transformer, tokenizer),
+        text=read_text_settings(source.path, tokenizer, readable_positions(transformer)),
         token_weights=modules.token_weights,
     ).eval()
     check_sound(encoder, source.label)
     return encoder
 
 
-def read_back(folder: Path, *, trust_remote_code: bool) -> Encoder:
+def read_back(folder: Path, *, trust_remote_code: bool) -> TransformerEncoder:
     """Load what `save_encoder` wrote; `trust_remote_code` as when the model was first loaded."""
     return load_encoder(locate(str(folder)), trust_remote_code=trust_remote_code)
 
 
-def hidden_width(source: Source) -> int:
+def hidden_width(source: ModelSource) -> int:
     """The width of a model's hidden states as its configuration says; 0 where it does not.
 
     Raises:
@@ -79,7 +80,10 @@ def save_encoder(encoder: Encoder, folder: Path) -> None:
 
     Raises:
         SentcompressError: if a weight is NaN or infinite; nothing is written in that case.
+        TypeError: for an encoder that is no transformer.
     """
+    if not isinstance(encoder, TransformerEncoder):
+        raise TypeError(f"{type(encoder).__name__} cannot be saved as a model folder")
     require_sound(encoder.state_dict(), "the model to be written", UNSOUND_HINT)
     hush_transformers()
     folder.mkdir(parents=True, exist_ok=True)
@@ -126,7 +130,7 @@ def _save_tokenizer(encoder: Encoder, folder: Path) -> None:
 
 
 def _pooling_config(encoder: Encoder) -> dict[str, Any]:
-    config: dict[str, Any] = {"word_embedding_dimension": int(encoder.config.hidden_size)}
+    config: dict[str, Any] = {"word_embedding_dimension": encoder.hidden_size}
     config |= {key: mode in encoder.pooling for mode, key in POOLING_KEYS.items()}
     if list(encoder.pooling) != [mode for mode in POOLING_KEYS if mode in encoder.pooling]:
         # The switches carry no order; releases that do not know this key refuse it, which beats mixing up columns.

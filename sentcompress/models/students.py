@@ -2,24 +2,25 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, cast
+from typing import Any
 
 import torch
 from torch import nn
 
 from sentcompress.errors import InputError, UsageError, did_you_mean
-from sentcompress.models.encoder import Encoder
 from sentcompress.models.factorised import check_factorisable, check_holds_states, factorised
+from sentcompress.models.families import WITH_LAYERS, Family, find_family
 from sentcompress.models.feed_forward import Activity, check_narrowable, measure_activity, narrow_feed_forward
 from sentcompress.models.layout import load_encoder
 from sentcompress.models.repeated import repeated
-from sentcompress.models.sources import EMBEDDED, Source, resolve
+from sentcompress.models.shape import WEIGHTS, Shape
+from sentcompress.models.sources import EMBEDDED, ModelSource, resolve
 from sentcompress.models.token_states import TokenStates, measure_token_states
-from sentcompress.models.vocabulary import count_tokens, trim_vocabulary
+from sentcompress.models.transformer_encoder import TransformerEncoder
+from sentcompress.models.vocabulary import token_occurrences, trim_vocabulary
 from sentcompress.progress import SILENT, Reporter
 from sentcompress.store import name_part
 
@@ -31,52 +32,25 @@ PRESETS = {
     "minilm": "nreimers/MiniLM-L6-H384-uncased",
     "bert-base": "bert-base-uncased",
 }
-TEACHER_LAYERS = re.compile(r"teacher:(.*)")
-# Where each architecture keeps its layers, and what its configuration calls their number.
-LAYERS = {
-    "bert": ("encoder.layer", "num_hidden_layers"),
-    "roberta": ("encoder.layer", "num_hidden_layers"),
-    "xlm-roberta": ("encoder.layer", "num_hidden_layers"),
-    "camembert": ("encoder.layer", "num_hidden_layers"),
-    "electra": ("encoder.layer", "num_hidden_layers"),
-    "mpnet": ("encoder.layer", "num_hidden_layers"),
-    "distilbert": ("transformer.layer", "n_layers"),
-}
-# What the narrow parts of `teacher:K` are made from: the teacher's weights alone, as published, or what it does with
-# sentences.
-WEIGHTS, SENTENCES = "weights", "sentences"
-STARTS = (WEIGHTS, SENTENCES)
 # Sentences that tell how neurons vary; there are fewer neurons than tokens, so that fewer will do.
 ACTIVITY_TEXTS = 500
 
 
 @dataclass(frozen=True)
-class Student:
-    """A student that was found, not yet loaded.
+class InitialStudent:
+    """A student before training: found, not yet loaded.
 
     Attributes:
         label: the name as given.
         source: the files that its weights come from: the teacher's for `teacher:K`.
-        layers: for `teacher:K`, K.
-        token_dim: for `teacher:K`, the width of a factorised token table; None keeps the teacher's table.
-        vocabulary: for `teacher:K`, how many tokens are left; None keeps them all.
-        character_count: for a smaller vocabulary, how often a character must be seen to be left; 0 leaves all.
-        feed_forward: for `teacher:K`, how many neurons of each feed-forward network are left; None keeps them all.
-        passes: for `teacher:K` with a factorised table, how often it goes through its layers.
-        start: for `teacher:K`, one of STARTS: what a narrow table and narrow networks are made from.
+        shape: what it keeps of the teacher, for `teacher:K`.
         pooling: how a checkpoint without modules is pooled.
         trust_remote_code: whether the user allows the model to run its own code.
     """
 
     label: str
-    source: Source
-    layers: int | None = None
-    token_dim: int | None = None
-    vocabulary: int | None = None
-    character_count: int = 0
-    feed_forward: int | None = None
-    passes: int = 1
-    start: str = WEIGHTS
+    source: ModelSource
+    shape: Shape = field(default_factory=Shape)
     pooling: str = "auto"
     trust_remote_code: bool = False
 
@@ -84,13 +58,7 @@ class Student:
     def slug(self) -> str:
         """The label as a part of an artifact's name."""
         name = Path(self.label).resolve().name if Path(self.label).is_dir() else self.label.rsplit("/", 1)[-1]
-        start = name_part(name).lower() or "student"
-        start += "" if self.token_dim is None else f"-e{self.token_dim}"
-        start += "" if self.vocabulary is None else f"-v{self.vocabulary}"
-        start += f"-c{self.character_count}" if self.character_count else ""
-        start += "" if self.feed_forward is None else f"-f{self.feed_forward}"
-        start += "" if self.passes == 1 else f"-p{self.passes}"
-        return start if self.start == WEIGHTS else f"{start}-{self.start}"
+        return (name_part(name).lower() or "student") + self.shape.suffix
 
     def load(
         self,
@@ -98,7 +66,7 @@ class Student:
         sample: Sequence[str] = (),
         device: str | torch.device = "cpu",
         reporter: Reporter = SILENT,
-    ) -> Encoder:
+    ) -> TransformerEncoder:
         """The encoder to train, float32; its vectors are normalised once it is deployed, whatever it starts from.
 
         Args:
@@ -111,24 +79,30 @@ class Student:
             InputError: if the teacher's layers cannot be taken from it or narrowed, its vocabulary not be trimmed, or
                 its token table not be factorised.
         """
+        shape = self.shape
         encoder = load_encoder(self.source, pooling=self.pooling, trust_remote_code=self.trust_remote_code)
-        if self.token_dim is not None:
+        if shape.token_dim is not None:
             # First of all: fewer architectures have such a table than layers that can be taken.
             check_factorisable(encoder.config, self.source.label)
-        if self.vocabulary is not None:
-            counts = count_tokens(encoder, texts)
-            trim_vocabulary(encoder, self.vocabulary, counts, self.source.label, self.character_count)
-        if self.layers is not None:
-            states, activity = self._watch(encoder, self.layers, sample, device, reporter)
-            self._cut(encoder, self.layers, states, activity)
+        if shape.vocabulary is not None:
+            counts = token_occurrences(encoder, texts)
+            trim_vocabulary(encoder, shape.vocabulary, counts, self.source.label, shape.character_count)
+        if shape.layers is not None:
+            states, activity = self._watch(encoder, shape.layers, sample, device, reporter)
+            self._cut(encoder, shape.layers, states, activity)
         encoder.normalize = True
         return encoder
 
     def _watch(
-        self, encoder: Encoder, count: int, sample: Sequence[str], device: str | torch.device, reporter: Reporter
+        self,
+        encoder: TransformerEncoder,
+        count: int,
+        sample: Sequence[str],
+        device: str | torch.device,
+        reporter: Reporter,
     ) -> tuple[TokenStates | None, list[Activity]]:
         """What the teacher does with the sample, as far as the student starts from that."""
-        if self.start == WEIGHTS:
+        if self.shape.start == WEIGHTS:
             return None, []
         if not sample:
             raise ValueError("a start from sentences needs some")
@@ -136,82 +110,40 @@ class Student:
         states: TokenStates | None = None
         activity: list[Activity] = []
         # Before the minutes that it takes, what would be wrong after them.
-        if self.token_dim is not None:
-            check_holds_states(encoder.config, self.token_dim, label)
-        if self.feed_forward is not None:
-            check_narrowable(encoder.config, self.feed_forward, label)
+        if self.shape.token_dim is not None:
+            check_holds_states(encoder.config, self.shape.token_dim, label)
+        if self.shape.feed_forward is not None:
+            check_narrowable(encoder.config, self.shape.feed_forward, label)
         encoder.to(device)
-        if self.token_dim is not None:
-            before = int(encoder.config.num_hidden_layers) - count
+        if self.shape.token_dim is not None:
+            before = encoder.depth - count
             with (
                 reporter.track("sentences of the teacher", total=len(sample)) as sentences,
                 reporter.track("tokens of the teacher", total=len(encoder.tokenizer), unit="tokens") as tokens,
             ):
                 states = measure_token_states(encoder, before, sample, sentences, tokens)
-        if self.feed_forward is not None:
+        if self.shape.feed_forward is not None:
             fewer = sample[:: -(-len(sample) // ACTIVITY_TEXTS)]
             with reporter.track("neurons of the teacher", total=len(fewer)) as task:
                 activity = measure_activity(encoder, kept, fewer, label, task)
         encoder.to("cpu")
         return states, activity
 
-    def _cut(self, encoder: Encoder, count: int, states: TokenStates | None, activity: Sequence[Activity]) -> None:
+    def _cut(
+        self, encoder: TransformerEncoder, count: int, states: TokenStates | None, activity: Sequence[Activity]
+    ) -> None:
         """Leave `count` layers of the teacher, and of its table and their networks what was asked for."""
         label, kept = self.source.label, last_layers(encoder.transformer, count, self.source.label)
         keep_last_layers(encoder.transformer, count, label)
-        if self.feed_forward is not None:
-            narrow_feed_forward(encoder.transformer, kept, self.feed_forward, label, activity)
-        if self.token_dim is not None:
-            encoder.transformer = factorised(encoder.transformer, self.token_dim, label, states)
-        if self.passes > 1:
-            encoder.transformer = repeated(encoder.transformer, self.passes)
+        if self.shape.feed_forward is not None:
+            narrow_feed_forward(encoder.transformer, kept, self.shape.feed_forward, label, activity)
+        if self.shape.token_dim is not None:
+            encoder.transformer = factorised(encoder.transformer, self.shape.token_dim, label, states)
+        if self.shape.passes > 1:
+            encoder.transformer = repeated(encoder.transformer, self.shape.passes)
 
 
-def layer_count(name: str) -> int | None:
-    """K of `teacher:K`; None for any other name.
-
-    Raises:
-        UsageError: if K is not a whole number above zero.
-    """
-    match = TEACHER_LAYERS.fullmatch(name)
-    if match is None:
-        return None
-    if not match[1].isdecimal() or int(match[1]) == 0:
-        raise UsageError(f"{name!r}: the number of layers must be 1 or more", "for example --student teacher:3")
-    return int(match[1])
-
-
-def teacher_layers(
-    name: str,
-    teacher: Source,
-    pooling: str,
-    trust_remote_code: bool,
-    *,
-    token_dim: int | None = None,
-    vocabulary: int | None = None,
-    character_count: int = 0,
-    feed_forward: int | None = None,
-    passes: int = 1,
-    start: str = WEIGHTS,
-) -> Student:
-    """The student `teacher:K`, made of the teacher's own files and pooled as the teacher is."""
-    layers = layer_count(name)
-    return Student(
-        name,
-        teacher,
-        layers,
-        token_dim=token_dim,
-        vocabulary=vocabulary,
-        character_count=character_count,
-        feed_forward=feed_forward,
-        passes=passes,
-        start=start,
-        pooling=pooling,
-        trust_remote_code=trust_remote_code,
-    )
-
-
-def find_student(name: str, *, revision: str | None = None, trust_remote_code: bool = False) -> Student:
+def find_student(name: str, *, revision: str | None = None, trust_remote_code: bool = False) -> InitialStudent:
     """Find the student called `name`: a preset, `embedded`, a folder, or a hub name.
 
     Raises:
@@ -221,7 +153,7 @@ def find_student(name: str, *, revision: str | None = None, trust_remote_code: b
     if name not in PRESETS and name != EMBEDDED and "/" not in name and not Path(name).exists():
         _refuse_near_miss(name)
     source = resolve(PRESETS.get(name, name), revision=revision, trust_remote_code=trust_remote_code)
-    return Student(name, source, trust_remote_code=trust_remote_code)
+    return InitialStudent(name, source, trust_remote_code=trust_remote_code)
 
 
 def _refuse_near_miss(name: str) -> None:
@@ -240,18 +172,17 @@ def last_layers(transformer: nn.Module, count: int, label: str) -> nn.ModuleList
     """The last `count` layers of a transformer.
 
     Raises:
-        InputError: if it has fewer layers, or is of an architecture that is not in LAYERS.
+        InputError: if it has fewer layers, or its architecture is not in WITH_LAYERS.
     """
-    config: Any = transformer.config
-    if config.model_type not in LAYERS:
-        raise InputError(
-            f"the layers of {label} cannot be taken: its architecture is {config.model_type!r}",
-            f"teacher:K works with {', '.join(LAYERS)}; choose another --student",
-        )
-    layers: Any = transformer.get_submodule(LAYERS[config.model_type][0])
+    family = _family(transformer, label)
+    layers: Any = transformer.get_submodule(str(family.layers))
     if count > len(layers):
         raise InputError(f"teacher:{count}: {label} has {len(layers)} layers", f"choose 1 to {len(layers)}")
     return nn.ModuleList(layers[len(layers) - count :])
+
+
+def _family(transformer: nn.Module, label: str) -> Family:
+    return find_family(transformer.config, WITH_LAYERS, f"the layers of {label} cannot be taken", "teacher:K")
 
 
 def keep_last_layers(transformer: nn.Module, count: int, label: str) -> None:
@@ -260,8 +191,7 @@ def keep_last_layers(transformer: nn.Module, count: int, label: str) -> None:
     Raises:
         InputError: see `last_layers`.
     """
-    kept, config = last_layers(transformer, count, label), cast("Any", transformer.config)
-    place, setting = LAYERS[config.model_type]
-    parent, _, attribute = place.rpartition(".")
+    kept, family = last_layers(transformer, count, label), _family(transformer, label)
+    parent, _, attribute = str(family.layers).rpartition(".")
     setattr(transformer.get_submodule(parent), attribute, kept)
-    setattr(config, setting, count)
+    setattr(transformer.config, family.layer_count, count)

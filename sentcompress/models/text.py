@@ -1,12 +1,25 @@
-"""How text becomes tokens, apart from the tokenizer. Without torch, for readers of ONNX graphs."""
+"""How text becomes tokens, apart from the tokenizer: length, lower-casing, prompt.
+
+Without torch, for processes that run ONNX graphs.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
+from sentcompress.documents import read_json
 from sentcompress.errors import InputError
+from sentcompress.models.model_files import DAMAGED, transformer_folder
+
+SETTINGS_FILES = tuple(
+    f"sentence_{kind}_config.json"
+    for kind in ("bert", "roberta", "distilbert", "camembert", "albert", "xlm-roberta", "xlnet")
+)
+# Tokenizers use 32-bit lengths; transformers writes 1e30 for no limit.
+MOST_TOKENS = 2**31 - 1
 
 
 @dataclass(frozen=True)
@@ -36,3 +49,65 @@ def token_ids(tokenizer: Any, texts: Sequence[str], **how: Any) -> list[list[int
             raise
         raise InputError(f"the tokenizer cannot read a text: {error}", "is its tokenizer.json damaged?") from error
     return encoded["input_ids"]  # type: ignore[no-any-return]
+
+
+def read_text_settings(folder: Path, tokenizer: Any, positions: int | None) -> TextSettings:
+    """The text settings of a model.
+
+    Args:
+        folder: the folder of the model.
+        tokenizer: the model's.
+        positions: the most tokens that the model has positions for; None if there is no limit.
+
+    Raises:
+        InputError: if a setting has the wrong type or an impossible value.
+    """
+    root = transformer_folder(folder)
+    path = next((root / name for name in SETTINGS_FILES if (root / name).exists()), None)
+    settings = _read_object(path) if path else {}
+    lower_case = settings.get("do_lower_case")
+    if not isinstance(lower_case, bool | None):
+        raise InputError(f"{path}: do_lower_case must be true or false, not {lower_case!r}", DAMAGED)
+    limit = settings.get("max_seq_length")
+    if limit is not None and (type(limit) is not int or limit < 1):
+        raise InputError(f"{path}: max_seq_length must be a positive integer, not {limit!r}", DAMAGED)
+    return TextSettings(_limit(limit, tokenizer, positions, root), bool(lower_case), default_prompt(folder))
+
+
+def _limit(setting: int | None, tokenizer: Any, positions: int | None, root: Path) -> int:
+    """The maximum length, as in sentence-transformers: the model's setting, otherwise the limit of the tokenizer.
+
+    It is never more than the position table allows; sentence-transformers treats the 514 rows of RoBERTa as 514
+    tokens.
+    """
+    limit = setting or tokenizer.model_max_length
+    if not isinstance(limit, int | float) or not limit >= 1:
+        path = root / "tokenizer_config.json"
+        raise InputError(f"{path}: model_max_length must be a number above 0, not {limit!r}", DAMAGED)
+    if positions is not None and positions < 1:
+        raise InputError(f"{root / 'config.json'}: the position table has no room for a token", DAMAGED)
+    return int(min(limit, MOST_TOKENS, positions or MOST_TOKENS))
+
+
+def default_prompt(folder: Path) -> str:
+    """The prompt that is put before every text by default.
+
+    Raises:
+        InputError: if the prompts are not defined as sentence-transformers does.
+    """
+    path = folder / "config_sentence_transformers.json"
+    config = _read_object(path) if path.exists() else {}
+    name, prompts = config.get("default_prompt_name"), config.get("prompts") or {}
+    if not isinstance(name, str | None) or not isinstance(prompts, dict):
+        raise InputError(f"{path}: prompts must be an object, default_prompt_name a string", DAMAGED)
+    prompt = prompts.get(name) if name else None
+    if not isinstance(prompt, str | None):
+        raise InputError(f"{path}: the prompt {name!r} is not a string", DAMAGED)
+    return prompt or ""
+
+
+def _read_object(path: Path) -> dict[str, Any]:
+    found = read_json(path)
+    if not isinstance(found, dict):
+        raise InputError(f"{path} holds a {type(found).__name__}, not an object with settings", DAMAGED)
+    return found

@@ -11,9 +11,9 @@ from dataclasses import dataclass
 
 import torch
 from torch import Tensor
-from torch.nn.utils.rnn import pad_sequence
 
 from sentcompress.models.encoder import Encoder
+from sentcompress.models.token_batches import by_length, padded
 from sentcompress.progress import Task
 
 # Longer texts are cut; a batch is of so many tokens, padding included.
@@ -46,32 +46,19 @@ class TokenStates:
 def hidden_states(
     encoder: Encoder, rows: Sequence[Sequence[int]], task: Task | None = None
 ) -> Iterator[tuple[Tensor, Tensor, tuple[Tensor, ...]]]:
-    """Run the transformer over rows of token ids, shortest first.
+    """Run an encoder's body over rows of token ids, shortest first.
 
     Yields:
         ids [B, T], mask [B, T] (bool), and the hidden states [B, T, H] of the embedding layer and of every layer.
     """
-    pad = encoder.tokenizer.pad_token_id or 0
-    for batch in _batches(sorted(rows, key=len)):
-        ids = pad_sequence([torch.tensor(row) for row in batch], batch_first=True, padding_value=pad)
-        mask = torch.arange(ids.shape[1]) < torch.tensor([len(row) for row in batch]).unsqueeze(1)
-        ids, mask = ids.to(encoder.device), mask.to(encoder.device)
+    for batch in by_length([len(row) for row in rows], BATCH_TOKENS):
+        tensors = map(torch.from_numpy, padded([rows[row] for row in batch], encoder.padding))
+        ids, mask = (tensor.to(encoder.device) for tensor in tensors)
         with torch.inference_mode():
-            output = encoder.transformer(input_ids=ids, attention_mask=mask.long(), output_hidden_states=True)
-        yield ids, mask, output.hidden_states
+            states = encoder.hidden_states(ids, mask, every_layer=True)
+        yield ids, mask.bool(), states
         if task:
             task.advance(len(batch))
-
-
-def _batches(rows: Sequence[Sequence[int]]) -> Iterator[list[Sequence[int]]]:
-    batch: list[Sequence[int]] = []
-    for row in rows:
-        if batch and (len(batch) + 1) * len(row) > BATCH_TOKENS:
-            yield batch
-            batch = []
-        batch.append(row)
-    if batch:
-        yield batch
 
 
 def measure_token_states(
@@ -94,7 +81,7 @@ def measure_token_states(
         told_of_tokens: of every token of the vocabulary, each of which is a text of its own, too.
     """
     rows = [row[:MAX_LENGTH] for row in encoder.tokenize(texts)]
-    size, width, longest = len(encoder.tokenizer), int(encoder.config.hidden_size), max(map(len, rows))
+    size, width, longest = len(encoder.tokenizer), encoder.hidden_size, max(map(len, rows))
     sums, counts = torch.zeros(size, width, dtype=torch.float64), torch.zeros(size, dtype=torch.float64)
     by_place, places = torch.zeros(longest, width, dtype=torch.float64), torch.zeros(longest, dtype=torch.float64)
     for ids, mask, states in hidden_states(encoder, rows, told_of_texts):

@@ -14,12 +14,15 @@ from torch import nn
 
 from sentcompress.errors import InputError
 from sentcompress.models.encoder import Encoder
+from sentcompress.models.transformer_encoder import TransformerEncoder
 from sentcompress.progress import Task
 
 CONTINUED = "##"
 
 
-def count_tokens(encoder: Encoder, texts: Iterable[Sequence[str]], task: Task | None = None) -> npt.NDArray[np.int64]:
+def token_occurrences(
+    encoder: Encoder, texts: Iterable[Sequence[str]], task: Task | None = None
+) -> npt.NDArray[np.int64]:
     """How often each token id occurs: [V], those of the model's own prompt too; `task` counts texts."""
     counts = np.zeros(len(encoder.tokenizer), np.int64)
     for part in texts:
@@ -31,7 +34,7 @@ def count_tokens(encoder: Encoder, texts: Iterable[Sequence[str]], task: Task | 
 
 
 def trim_vocabulary(
-    encoder: Encoder, size: int, counts: npt.NDArray[np.int64], label: str, character_count: int = 0
+    encoder: TransformerEncoder, size: int, counts: npt.NDArray[np.int64], label: str, character_count: int = 0
 ) -> None:
     """Leave `size` tokens in an encoder's tokenizer and table, in place; words are cut in more pieces then.
 
@@ -41,7 +44,7 @@ def trim_vocabulary(
     over the world.
 
     Args:
-        counts: [V] of each token, from `count_tokens`.
+        counts: [V] of each token, from `token_occurrences`.
         label: the model's name, for errors.
         character_count: how often the corpus must have a character, alone or inside of a word, for its pieces to stay
             whatever else is used more; ASCII's stay in any case.
@@ -104,7 +107,7 @@ def _tokenizer_of(tokenizer: Any, backend: dict[str, Any], vocabulary: dict[str,
     return type(tokenizer)(tokenizer_object=Tokenizer.from_str(json.dumps(backend)), **settings, **lower)
 
 
-def _cut_table(encoder: Encoder, rows: Sequence[int]) -> None:
+def _cut_table(encoder: TransformerEncoder, rows: Sequence[int]) -> None:
     transformer: Any = encoder.transformer
     table = transformer.get_input_embeddings()
     pad = encoder.tokenizer.pad_token_id

@@ -9,8 +9,7 @@ from sentcompress.commands.bench import Params
 from sentcompress.errors import InputError, MissingArtifactError
 from sentcompress.evaluation.results import write_result
 from sentcompress.measuring.contender import BATCH_TOKENS, Contender, take_turns, work_of
-from sentcompress.measuring.graphs import FILES, Graphs, find_graphs, graphs_can_run
-from sentcompress.measuring.lineup import described, line_up
+from sentcompress.measuring.lineup import FILES, Graphs, described, find_graphs, graphs_can_run, line_up
 from sentcompress.measuring.memory import measure_memory
 from sentcompress.measuring.runtimes import RUNTIMES
 from sentcompress.measuring.workload import SIMTDE_PAIRS, SIMTDE_ROUNDS, Workload, of_lines, of_simtde, of_table

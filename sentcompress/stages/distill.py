@@ -19,16 +19,16 @@ from sentcompress.methods.base import Method, Shapes
 from sentcompress.models.catalog import find_model
 from sentcompress.models.devices import pick_device
 from sentcompress.models.encoder import Encoder
-from sentcompress.models.projection import Projection
-from sentcompress.models.students import WEIGHTS, Student, find_student, layer_count, teacher_layers
+from sentcompress.models.principal_axes import Projection
+from sentcompress.models.shape import WEIGHTS, Shape, layer_count
+from sentcompress.models.students import InitialStudent, find_student
 from sentcompress.plain_text import shell_word
 from sentcompress.progress import LOGGED, Reporter
 from sentcompress.store import Artifact, Build, Request, WorkDirectory, file_digest
-from sentcompress.training.batches import Batch, Plan, Rows, collate
+from sentcompress.training.batches import Batch, BatchPlan, Rows, collate
 from sentcompress.training.checkpoint import Checkpoints
-from sentcompress.training.dev import Dev, held_out_dev, sts_dev
+from sentcompress.training.dev import Dev, held_out_dev, hold_out, sts_dev
 from sentcompress.training.inputs import Inputs, find_inputs, find_teacher_of
-from sentcompress.training.rows import hold_out
 from sentcompress.training.session import CHECKPOINTS, Session, finish_trained, tokenised
 from sentcompress.training.settings import in_place
 from sentcompress.training.teacher_views import supply
@@ -70,30 +70,22 @@ def run(params: Params, work: WorkDirectory, reporter: Reporter = LOGGED) -> Art
         return _Distillation(params, inputs, student, pairs, build, reporter).run()
 
 
-def _find_student(params: Params, work: WorkDirectory, vectors: Artifact) -> Student:
+def _find_student(params: Params, work: WorkDirectory, vectors: Artifact) -> InitialStudent:
     if params.student in work.names("students"):
         if params.name == params.student:
             raise UsageError(f"--name {params.name} would replace the student it starts from", "choose another --name")
         found = find_model(work, params.student, trust_remote_code=params.trust_remote_code)
-        return Student(params.student, found.source, trust_remote_code=params.trust_remote_code)
-    if layer_count(params.student) is None:
+        return InitialStudent(params.student, found.source, trust_remote_code=params.trust_remote_code)
+    layers = layer_count(params.student)
+    if layers is None:
         return find_student(params.student, revision=params.revision, trust_remote_code=params.trust_remote_code)
-    asked = vectors.parameters
-    return teacher_layers(
-        params.student,
-        find_teacher_of(vectors),
-        str(asked.get("pooling", "auto")),
-        params.trust_remote_code,
-        token_dim=params.token_dim,
-        vocabulary=params.vocabulary,
-        character_count=params.character_count,
-        feed_forward=params.feed_forward,
-        passes=params.passes,
-        start=params.start,
-    )
+    shape = params.part(Shape, layers=layers)
+    # Made of the teacher's own files, and pooled as the teacher is.
+    pooling = str(vectors.parameters.get("pooling", "auto"))
+    return InitialStudent(params.student, find_teacher_of(vectors), shape, pooling, params.trust_remote_code)
 
 
-def _request(params: Params, work: WorkDirectory, inputs: Inputs, student: Student) -> Request:
+def _request(params: Params, work: WorkDirectory, inputs: Inputs, student: InitialStudent) -> Request:
     used = [inputs.sentences, inputs.vectors, *([inputs.projection] if inputs.projection else [])]
     trained_further = params.student in work.names("students")
     if trained_further:
@@ -134,7 +126,7 @@ class _Distillation:
 
     params: Params
     inputs: Inputs
-    student: Student
+    student: InitialStudent
     pairs: StsSubset | None
     build: Build
     reporter: Reporter
@@ -174,15 +166,17 @@ class _Distillation:
 
         rows, dev = self._rows_and_dev(encoder, method, table, tensors)
         budget = settings.token_budget(method.contrastive)
-        plan = Plan(rows, tokens.lengths[rows], settings.batch_size, budget, settings.seed)
+        plan = BatchPlan(rows, tokens.lengths[rows], settings.batch_size, budget, settings.seed)
         trained = session.train(plan, tensors, supplied.views, dev)
         recipe = in_place(method_class(params.method).recipe, params)
         return session.finish(session.facts(trained, len(rows), recipe, self._own_facts(options)))
 
     def _student(self, table: SentenceTable, device: torch.device) -> Encoder:
         """The student as it starts; where there is a checkpoint, which brings its weights, only in the same shape."""
-        student = replace(self.student, start=WEIGHTS) if Checkpoints(self.build, CHECKPOINTS).exist() else self.student
-        watched = [] if student.start == WEIGHTS else table.spread(WATCHED)
+        student, shape = self.student, self.student.shape
+        if Checkpoints(self.build, CHECKPOINTS).exist():
+            student = replace(student, shape=replace(shape, start=WEIGHTS))
+        watched = [] if student.shape.start == WEIGHTS else table.spread(WATCHED)
         return student.load(_first(table, COUNTED), watched, device, self.reporter)
 
     def _projection(self) -> dict[str, Tensor]:
@@ -219,12 +213,7 @@ class _Distillation:
         return {
             "method": self.params.method,
             "student": self.student.label,
-            "token_dim": self.student.token_dim,
-            "vocabulary": self.student.vocabulary,
-            "character_count": self.student.character_count,
-            "feed_forward": self.student.feed_forward,
-            "passes": self.student.passes,
-            "start": self.student.start,
+            **self.student.shape.as_dict(),
             "teacher": vectors.facts.get("teacher"),
             "teacher_dimension": vectors.facts.get("dimension"),
             "options": options,

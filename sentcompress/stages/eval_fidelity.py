@@ -24,10 +24,10 @@ from sentcompress.evaluation.metrics import Floats, normalized
 from sentcompress.evaluation.results import write_result
 from sentcompress.exporting.training_line import chose_by_graded_pairs, learnt_projection, students_of
 from sentcompress.models.catalog import typed_name
-from sentcompress.models.projection import Projection
+from sentcompress.models.principal_axes import Projection
 from sentcompress.progress import LOGGED, Reporter
 from sentcompress.store import Artifact, Request, WorkDirectory, file_digest, name_part
-from sentcompress.training.rows import hold_out
+from sentcompress.training.dev import hold_out
 
 COMMAND = Params.command
 

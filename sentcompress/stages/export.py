@@ -19,8 +19,7 @@ from sentcompress.exporting import verification
 from sentcompress.exporting.card import Card
 from sentcompress.exporting.graph_reader import BATCH, GraphReader
 from sentcompress.exporting.lineage import ancestors, measurements, tables
-from sentcompress.exporting.onnx import FLOAT32_FILE, INT8_FILE, require_packages, write_graph
-from sentcompress.exporting.quantisation import quantise
+from sentcompress.exporting.onnx import FLOAT32_FILE, INT8_FILE, quantise, require_packages, write_graph
 from sentcompress.models.catalog import KINDS, NamedModel, find_model, typed_name
 from sentcompress.models.encoder import Encoder
 from sentcompress.models.layout import save_encoder

@@ -125,7 +125,7 @@ class _Finetuning:
         encoder.normalize = True
         settings = replace(settings, max_length=min(settings.max_length, encoder.text.max_length))
         layer = int(options.get("layer", 0))
-        check_layer(layer, int(encoder.config.num_hidden_layers))
+        check_layer(layer, encoder.depth)
         data = self._data(encoder, settings)
         torch.manual_seed(settings.seed)
         method = self._method(encoder, data, options)
@@ -156,7 +156,7 @@ class _Finetuning:
 
     def _method(self, encoder: Encoder, data: TripletData, options: dict[str, Any]) -> Method:
         teacher = int(self.vectors.facts["dimension"]) if self.vectors else 0
-        hidden = int(encoder.config.hidden_size)
+        hidden = encoder.hidden_size
         shapes = Shapes(encoder.dimension, teacher, hidden=hidden, hard_negatives=data.hard_negatives)
         try:
             return objective_class(self.params.objective)(shapes, options)

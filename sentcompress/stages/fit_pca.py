@@ -10,8 +10,7 @@ import numpy.typing as npt
 from sentcompress.commands.fit_pca import Params
 from sentcompress.encoding.vector_shards import VectorShards
 from sentcompress.errors import InputError
-from sentcompress.models.principal_axes import Floats, check_dimension, principal_axes
-from sentcompress.models.projection import FILE, Projection
+from sentcompress.models.principal_axes import FILE, Floats, Projection, check_dimension, principal_axes
 from sentcompress.progress import LOGGED, Reporter, Task
 from sentcompress.store import Artifact, Request, WorkDirectory
 

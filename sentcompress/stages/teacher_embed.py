@@ -14,19 +14,18 @@ import numpy.typing as npt
 
 from sentcompress.commands.teacher_embed import Params
 from sentcompress.corpora.sentence_table import SentenceTable
-from sentcompress.encoding.content_words import ContentEncoder, SecondReading
+from sentcompress.encoding.compute_plan import ComputePlan
+from sentcompress.encoding.content_words import ContentWords, SecondReading
 from sentcompress.encoding.engine import EncodeEngine
-from sentcompress.encoding.plan import Plan
 from sentcompress.encoding.vector_shards import LAYER_SHARD_PATTERN, SHARD_PATTERN, writing_vectors
 from sentcompress.errors import InputError
 from sentcompress.models.catalog import MODEL_FOLDER, refuse_near_miss
 from sentcompress.models.devices import pick_device
 from sentcompress.models.encoder import Encoder
 from sentcompress.models.layout import load_encoder
-from sentcompress.models.positions import readable_positions
-from sentcompress.models.sources import Source, resolve
+from sentcompress.models.sources import ModelSource, resolve
 from sentcompress.models.token_weights import function_tokens
-from sentcompress.models.vocabulary import count_tokens
+from sentcompress.models.vocabulary import token_occurrences
 from sentcompress.progress import LOGGED, Reporter
 from sentcompress.store import Artifact, Build, Request, WorkDirectory
 from sentcompress.store.manifests import LOG
@@ -86,17 +85,17 @@ def run(params: Params, work: WorkDirectory, reporter: Reporter = LOGGED) -> Art
         return build.finish(facts)
 
 
-def _request(params: Params, sentences: Artifact, source: Source) -> Request:
+def _request(params: Params, sentences: Artifact, source: ModelSource) -> Request:
     # A folder's path is made absolute: later stages load the teacher again, wherever they are called from.
     teacher = str(source.path.resolve()) if Path(params.teacher).is_dir() else params.teacher
     inputs = {sentences.reference: sentences.digest, f"model:{teacher}": source.digest}
     return Request.of(params, params.name or sentences.name, inputs, {"teacher": teacher})
 
 
-def _teacher(params: Params, source: Source) -> Encoder:
+def _teacher(params: Params, source: ModelSource) -> Encoder:
     encoder = load_encoder(source, pooling=params.pooling, trust_remote_code=params.trust_remote_code)
     if params.max_length is not None:
-        positions = readable_positions(encoder.transformer)
+        positions = encoder.max_positions
         if positions is not None and params.max_length > positions:
             raise InputError(
                 f"{source.label} reads at most {positions} tokens, not {params.max_length}",
@@ -108,7 +107,7 @@ def _teacher(params: Params, source: Source) -> Encoder:
             f"{source.label} puts a prompt before every text", "its content words cannot be read by themselves"
         )
     encoder.normalize = encoder.normalize or params.normalize or params.content_words > 0
-    depth = int(getattr(encoder.config, "num_hidden_layers", 0))
+    depth = encoder.depth
     if params.layers and params.layers[-1] > depth:
         raise InputError(
             f"{source.label} has {depth} layers, not {params.layers[-1]}", f"choose --layers up to {depth}"
@@ -129,7 +128,7 @@ def _engine(params: Params, encoder: Encoder, build: Build) -> EncodeEngine:
         with build.write(LOG) as path:
             path.write_text(engine.plan.to_json(), encoding="utf-8")
         return engine
-    plan = Plan.from_json((build.path / LOG).read_text(encoding="utf-8"))
+    plan = ComputePlan.from_json((build.path / LOG).read_text(encoding="utf-8"))
     if params.batch_tokens:  # asked for again, perhaps because the memory did not suffice
         plan = replace(plan, batch_tokens=params.batch_tokens)
     return EncodeEngine(encoder, device=params.device, plan=plan, layers=params.layers)
@@ -142,11 +141,12 @@ def _reader(
     if not params.content_words:
         return engine, []
     with reporter.track("counting tokens", total=len(table)) as task:
-        counts = count_tokens(encoder, table.stream(), task)
+        counts = token_occurrences(encoder, table.stream(), task)
     frequent, marks = function_tokens(encoder.tokenizer, counts, FREQUENT)
     left_out = [str(word) for word in encoder.tokenizer.convert_ids_to_tokens(frequent)]
     reporter.note(f"read a second time without punctuation and these words: {' '.join(left_out) or 'none'}")
-    content = EncodeEngine(ContentEncoder(encoder, {*frequent, *marks}), device=params.device, plan=engine.plan)
+    tokenize = ContentWords(encoder, {*frequent, *marks})
+    content = EncodeEngine(encoder, device=params.device, plan=engine.plan, tokenize=tokenize)
     return SecondReading(engine, content, params.content_words), left_out
 
 

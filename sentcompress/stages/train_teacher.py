@@ -20,7 +20,7 @@ from sentcompress.methods.base import Shapes
 from sentcompress.models.devices import pick_device
 from sentcompress.models.encoder import Dense, Encoder
 from sentcompress.models.layout import hidden_width, load_encoder
-from sentcompress.models.sources import Source, resolve
+from sentcompress.models.sources import ModelSource, resolve
 from sentcompress.plain_text import shell_word
 from sentcompress.progress import LOGGED, Reporter
 from sentcompress.store import Artifact, Build, Request, WorkDirectory, file_digest
@@ -60,7 +60,7 @@ def run(params: Params, work: WorkDirectory, reporter: Reporter = LOGGED) -> Art
             return _Training(params, hidden, source, pairs, build, reporter).run()
 
 
-def _request(params: Params, hidden: int, source: Source, inputs: list[Input]) -> Request:
+def _request(params: Params, hidden: int, source: ModelSource, inputs: list[Input]) -> Request:
     digests = {f"model:{source.label}": source.digest, **{given.reference: given.digest for given in inputs}}
     if params.dev is not None:
         digests[f"file:{params.dev.resolve()}"] = file_digest(params.dev)
@@ -98,7 +98,7 @@ class _Training:
 
     params: Params
     hidden: int
-    source: Source
+    source: ModelSource
     pairs: StsSubset | None
     build: Build
     reporter: Reporter
@@ -110,11 +110,11 @@ class _Training:
         encoder = self._encoder()
         settings = replace(settings, max_length=min(settings.max_length, encoder.text.max_length))
         layer = int(options.get("layer", 0))
-        check_layer(layer, int(encoder.config.num_hidden_layers))
+        check_layer(layer, encoder.depth)
         table = SentenceTable(self.build.path / TABLE)
         tokens = tokenised(encoder, settings, table, self.build, self.reporter)
         data = TripletData(table.triplets(), tokens, encoder.tokenizer.pad_token_id or 0)
-        shapes = Shapes(encoder.dimension, 0, hidden=int(encoder.config.hidden_size), hard_negatives=1)
+        shapes = Shapes(encoder.dimension, 0, hidden=encoder.hidden_size, hard_negatives=1)
         try:
             method = objective_class(params.objective)(shapes, options)
         except ValueError as error:

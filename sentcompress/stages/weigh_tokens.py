@@ -15,7 +15,7 @@ from sentcompress.exporting.lineage import taught_by
 from sentcompress.models.catalog import MODEL_FOLDER, NamedModel, find_model, typed_name
 from sentcompress.models.layout import read_back, save_encoder
 from sentcompress.models.token_weights import sif_weights
-from sentcompress.models.vocabulary import count_tokens
+from sentcompress.models.vocabulary import token_occurrences
 from sentcompress.progress import LOGGED, Reporter
 from sentcompress.store import Artifact, Request, WorkDirectory
 
@@ -48,7 +48,7 @@ def run(params: Params, work: WorkDirectory, reporter: Reporter = LOGGED) -> Art
         with reporter.track("counting tokens", total=len(table)) as task:
             # A prompt before every text says nothing of the corpus.
             with_prompt, encoder.text = encoder.text, replace(encoder.text, prompt="")
-            counts = count_tokens(encoder, table.stream(), task)
+            counts = token_occurrences(encoder, table.stream(), task)
             encoder.text = with_prompt
         if not np.delete(counts, encoder.tokenizer.all_special_ids).any():
             raise InputError(

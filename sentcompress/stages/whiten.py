@@ -18,8 +18,7 @@ from sentcompress.models.catalog import MODEL_FOLDER, NamedModel, find_model, ty
 from sentcompress.models.devices import pick_device
 from sentcompress.models.encoder import Encoder
 from sentcompress.models.layout import read_back, save_encoder
-from sentcompress.models.principal_axes import PrincipalAxes, check_dimension, principal_axes
-from sentcompress.models.whitening import whitened
+from sentcompress.models.principal_axes import PrincipalAxes, check_dimension, principal_axes, whitened
 from sentcompress.numeric import at_least, figure
 from sentcompress.progress import LOGGED, Reporter
 from sentcompress.store import Artifact, Build, Request, WorkDirectory

@@ -12,7 +12,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
-from sentcompress.documents import read_json, to_json
+from sentcompress.documents import parse_json, read_json, to_json
 from sentcompress.errors import BusyError, DamagedError, InputError, MissingArtifactError, UsageError, did_you_mean
 from sentcompress.plain_text import shell_word
 from sentcompress.progress import SILENT, Reporter
@@ -35,6 +35,8 @@ from sentcompress.store.manifests import (
 
 # How long a reader waits for a living writer that is between the two renames of a swap.
 SWAP_SECONDS = 5.0
+# Differences between two requests that an error shows, and the characters of each value.
+SHOWN_CHANGES, SHOWN_TEXT = 3, 60
 
 
 class Build:
@@ -183,7 +185,8 @@ class WorkDirectory:
         what = kind.replace("-", " ")
         if name is None:
             if not names:
-                raise MissingArtifactError(f"no {what} in {self.path}", f"run: {command}")
+                missing = "" if self.path.exists() else " (there is no such folder)"
+                raise MissingArtifactError(f"no {what} in {self.path}{missing}", f"run: {command}")
             name = names[-1]
         artifact = self.find(kind, name)
         if artifact is None:
@@ -203,7 +206,8 @@ class WorkDirectory:
 
         Raises:
             BusyError: if another process builds the same artifact.
-            UsageError: if the artifact would take the place of one that it is made of.
+            UsageError: if the artifact would take the place of one that it is made of, or, without `force`, of one
+                that was asked for with other options, finished or not.
         """
         check_name(request.name)
         if (own := f"{request.kind}/{request.name}") in request.inputs:
@@ -219,6 +223,8 @@ class WorkDirectory:
                 _drop_superseded(request, target, reporter)
                 yield Build(request, target, target, done, resumed=False)
                 return
+            if not force:
+                self._keep_what_is_there(request, target)
             partial, resumed = _open_partial(request, target, force, reporter)
             try:
                 yield Build(request, target, partial, None, resumed)
@@ -244,6 +250,26 @@ class WorkDirectory:
         reporter.note(f"{request.command}: {current.reference} is fresh, skipped (--force to redo)")
         return current
 
+    def _keep_what_is_there(self, request: Request, target: Path) -> None:
+        """Refuse to replace an artifact, or to drop an unfinished one, that was asked for with other options.
+
+        One whose inputs have changed, or that an older version of the command made, is rebuilt.
+        """
+        try:
+            finished = self.find(request.kind, request.name)
+        except DamagedError:
+            finished = None
+        partial = read_request(beside(target, "partial"))
+        for said, what in ((finished.manifest if finished else {}, ""), (partial, "an unfinished ")):
+            if said.get("command") == request.command and said.get("version") != request.version:
+                continue
+            if changes := _changes(said, request):
+                raise UsageError(
+                    f"{request.command}: {what}{request.kind}/{request.name} is there already, made with other options "
+                    f"({changes})",
+                    "give the new one another `name`, or use `force` to replace the old one",
+                )
+
     def _check(self) -> None:
         if self.path.exists() and not self.path.is_dir():
             raise InputError(f"the work directory {self.path} is a file", "name a folder with --work")
@@ -254,6 +280,30 @@ class WorkDirectory:
             atomic.make_folder(folder)
         except (FileExistsError, NotADirectoryError):
             raise InputError(f"{folder} is in the way or below a file", "name another folder with --work") from None
+
+
+def _changes(said: Mapping[str, Any], request: Request) -> str:
+    """What a request asks for in another way than an earlier one, in words; empty if nothing.
+
+    Args:
+        said: the manifest or the request of the earlier one; empty if there is none.
+    """
+    if not said:
+        return ""
+    if said.get("command") != request.command:
+        return f"by {said.get('command')}"
+    before, now = said.get("parameters"), request.as_dict()["parameters"]
+    if not isinstance(before, Mapping):
+        return ""
+    now = parse_json(to_json(now), "the request")
+    names = [name for name in {**before, **now} if before.get(name) != now.get(name)]
+    shown = [f"{name}: {_short(before.get(name))}, now {_short(now.get(name))}" for name in names[:SHOWN_CHANGES]]
+    return "; ".join([*shown, *(["..."] if len(names) > SHOWN_CHANGES else [])])
+
+
+def _short(value: Any) -> str:
+    text = "not given" if value is None else value if isinstance(value, str) else to_json(value, indent=None)
+    return text if len(text) <= SHOWN_TEXT else f"{text[: SHOWN_TEXT - 3]}..."
 
 
 def _fault_of_name(name: str) -> str | None:

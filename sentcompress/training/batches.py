@@ -1,31 +1,26 @@
-"""Which rows make which batch, as a function of seed and epoch alone; and the next batch, made ready meanwhile."""
+"""Which rows make which batch, as a function of seed and epoch alone, and the tensors of a batch."""
 
 from __future__ import annotations
 
-import queue
-import threading
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager, suppress
 from dataclasses import dataclass
-from typing import TypeVar
 
 import numpy as np
 import numpy.typing as npt
 import torch
 from torch import Tensor
 
+from sentcompress.models.token_batches import padded
 from sentcompress.training.token_cache import TokenCache
 
 Rows = npt.NDArray[np.int64]
-Item = TypeVar("Item")
 # Batches are cut from so many of them sorted by length together: enough for next to no padding, few enough that
 # which sentences meet in a batch stays random.
 WINDOW_BATCHES = 50
-AHEAD = 3
 
 
 @dataclass(frozen=True)
-class Plan:
+class BatchPlan:
     """The batches of training, computed and not stored.
 
     Attributes:
@@ -117,19 +112,9 @@ def _moved(tensor: Tensor, device: torch.device) -> Tensor:
 RowField = Callable[[Rows], Tensor]
 
 
-def padded(rows: Rows, tokens: TokenCache, pad: int) -> tuple[Tensor, Tensor]:
-    """Token ids and mask of some rows, [B, T] each, padded on the right to the longest of them."""
-    longest = int(tokens.lengths[rows].max())
-    # torch's own memory is aligned the same way in every process; sums over it round the same way too.
-    ids = torch.full((len(rows), longest), pad, dtype=torch.int64)
-    mask = torch.zeros((len(rows), longest), dtype=torch.int64)
-    tokens.fill(rows, ids.numpy(), mask.numpy())
-    return ids, mask
-
-
 def collate(rows: Rows, tokens: TokenCache, fields: Mapping[str, RowField], pad: int) -> Batch:
     """The tensors of some rows of a sentence table."""
-    ids, mask = padded(rows, tokens, pad)
+    ids, mask = map(torch.from_numpy, padded(tokens.rows(rows), pad))
     return Batch(ids, mask, {name: field(rows) for name, field in fields.items()}, len(rows))
 
 
@@ -137,46 +122,5 @@ def collate_triplets(triplets: Rows, tokens: TokenCache, pad: int, kept: Batch |
     """The tensors of some triplets, [B, 2 + N] rows of a sentence table."""
     # Anchors, positives, then all negatives of the first anchor, of the second, ...
     rows = np.concatenate([triplets[:, 0], triplets[:, 1], triplets[:, 2:].reshape(-1)])
-    ids, mask = padded(rows, tokens, pad)
+    ids, mask = map(torch.from_numpy, padded(tokens.rows(rows), pad))
     return Batch(ids, mask, {}, len(triplets), kept)
-
-
-@contextmanager
-def ahead(make: Callable[[], Iterator[Item]]) -> Iterator[Iterator[Item]]:
-    """Run an iterator in a thread that stays a few items ahead of the one who reads; its errors reach the reader."""
-    ready: queue.Queue[tuple[Item | None, BaseException | None]] = queue.Queue(AHEAD)
-    stop = threading.Event()
-
-    def put(entry: tuple[Item | None, BaseException | None]) -> None:
-        while not stop.is_set():
-            with suppress(queue.Full):
-                ready.put(entry, timeout=0.1)
-                return
-
-    def produce() -> None:
-        error: BaseException | None = None
-        try:
-            for item in make():
-                put((item, None))
-                if stop.is_set():
-                    return
-        except Exception as caught:  # noqa: BLE001 - raised again on the other side
-            error = caught
-        put((None, error))
-
-    def consume() -> Iterator[Item]:
-        while True:
-            item, error = ready.get()
-            if error is not None:
-                raise error
-            if item is None:
-                return
-            yield item
-
-    thread = threading.Thread(target=produce, name="batches", daemon=True)
-    thread.start()
-    try:
-        yield consume()
-    finally:
-        stop.set()
-        thread.join()

@@ -17,15 +17,21 @@ import torch
 from torch import Tensor
 
 from sentcompress.evaluation.metrics import UndefinedError, cosine_of_pairs, spearman
+from sentcompress.models.token_batches import by_length, padded
 from sentcompress.training.batches import Batch, Rows
 
-Vectors = Callable[[Tensor, Tensor], Tensor]
-TOKENS = 16_384
+# From token ids and attention mask, [B, T] each, to vectors [B, K].
+Embed = Callable[[Tensor, Tensor], Tensor]
+BATCH_TOKENS = 16_384
 LOWEST = -100.0
 HELD_OUT_BATCH = 64
+# Sentences that are held out, at most and at least.
+HELD_OUT = 2000
+HELD_OUT_SHARE = 0.02
+LEAST = 10
 
 
-def score_of(dev: Dev, vectors: Vectors, device: torch.device) -> float:
+def score_of(dev: Dev, vectors: Embed, device: torch.device) -> float:
     """The dev score; LOWEST instead of NaN or infinity, so that scores can be compared."""
     score = dev.score(vectors, device)
     return score if math.isfinite(score) else LOWEST
@@ -38,7 +44,7 @@ class Dev(Protocol):
     def protocol(self) -> str:
         """What is measured, in words, for the record."""
 
-    def score(self, vectors: Vectors, device: torch.device) -> float:
+    def score(self, vectors: Embed, device: torch.device) -> float:
         """The score of a function from token ids and mask, [B, T] each, to vectors [B, K]; NaN if it is not defined."""
 
 
@@ -59,7 +65,7 @@ class StsDev:
     pad: int
     protocol: str
 
-    def score(self, vectors: Vectors, device: torch.device) -> float:
+    def score(self, vectors: Embed, device: torch.device) -> float:
         found = encode_tokens(self.tokens, self.pad, vectors, device)
         try:
             return 100 * spearman(self.gold, cosine_of_pairs(found[self.first], found[self.second]))
@@ -80,7 +86,7 @@ class HeldOutDev:
     target: Callable[[Tensor], Tensor]
     protocol: str
 
-    def score(self, vectors: Vectors, device: torch.device) -> float:
+    def score(self, vectors: Embed, device: torch.device) -> float:
         total, count = 0.0, 0
         with torch.inference_mode():
             for batch in (batch.to(device) for batch in self.batches):
@@ -105,7 +111,7 @@ class AgreementDev:
     batches: Sequence[Batch]
     protocol: str
 
-    def score(self, vectors: Vectors, device: torch.device) -> float:
+    def score(self, vectors: Embed, device: torch.device) -> float:
         found, wanted = [], []
         with torch.inference_mode():
             for batch in (batch.to(device) for batch in self.batches):
@@ -141,6 +147,24 @@ def sts_dev(
     )
 
 
+def hold_out(parents: Rows, seed: int) -> tuple[Rows, Rows]:
+    """Split the rows of a sentence table into those trained on and those held out.
+
+    Held out are 2% of the originals, drawn at random, at most 2,000 and at least 10, or half of fewer than 20. What
+    augmentation made of a held-out sentence is in neither part.
+
+    Args:
+        parents: [N] the row that each row was made from, -1 for originals.
+    """
+    originals = np.flatnonzero(parents < 0)
+    count = min(HELD_OUT, max(round(HELD_OUT_SHARE * len(originals)), min(LEAST, len(originals) // 2), 1))
+    held = np.sort(np.random.default_rng((seed, len(originals))).choice(originals, size=count, replace=False))
+    left_out = np.zeros(len(parents), dtype=bool)
+    left_out[held] = True
+    left_out |= (parents >= 0) & left_out[parents]
+    return np.flatnonzero(~left_out), held
+
+
 def held_out_dev(
     rows: Rows, collate: Callable[[Rows], Batch], target: Callable[[Tensor], Tensor] | None
 ) -> HeldOutDev | AgreementDev:
@@ -157,24 +181,16 @@ def held_out_dev(
 
 
 def encode_tokens(
-    tokens: Sequence[Sequence[int]], pad: int, vectors: Vectors, device: torch.device
+    tokens: Sequence[Sequence[int]], pad: int, vectors: Embed, device: torch.device
 ) -> npt.NDArray[np.float32]:
     """Vectors of tokenised sentences, in their order, computed in batches of like length: [N, K]."""
-    order = sorted(range(len(tokens)), key=lambda i: len(tokens[i]))
+    batches = by_length([len(row) for row in tokens], BATCH_TOKENS)
     parts: list[npt.NDArray[np.float32]] = []
-    start = 0
     with torch.inference_mode():
-        while start < len(order):
-            end = start + 1
-            while end < len(order) and (end + 1 - start) * len(tokens[order[end]]) <= TOKENS:
-                end += 1
-            rows = [list(tokens[i]) for i in order[start:end]]
-            longest = len(rows[-1])
-            ids = torch.tensor([row + [pad] * (longest - len(row)) for row in rows], device=device)
-            mask = torch.tensor([[1] * len(row) + [0] * (longest - len(row)) for row in rows], device=device)
+        for batch in batches:
+            ids, mask = (torch.from_numpy(part).to(device) for part in padded([tokens[row] for row in batch], pad))
             parts.append(vectors(ids, mask).float().cpu().numpy())
-            start = end
     found = np.concatenate(parts)
     out = np.empty_like(found)
-    out[order] = found
+    out[np.concatenate(batches)] = found
     return out

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 
 import numpy as np
@@ -11,9 +11,9 @@ from torch import Tensor
 
 from sentcompress.evaluation.geometry import anisotropy, effective_rank
 from sentcompress.evaluation.metrics import UndefinedError, normalized
+from sentcompress.training.dev import Embed
 from sentcompress.training.settings import Settings
 
-Vectors = Callable[[Tensor, Tensor], Tensor]
 # Vectors that are looked at: enough for a mean over pairs, few enough to cost nothing.
 SAMPLE = 512
 # Fewer lie in few directions anyway.
@@ -57,7 +57,7 @@ class Watch:
         finite: whether all vectors so far, including those not kept, were finite.
     """
 
-    def __init__(self, vectors: Vectors) -> None:
+    def __init__(self, vectors: Embed) -> None:
         self._vectors = vectors
         self.finite = True
         self._seen: list[npt.NDArray[np.float32]] = []

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from sentcompress.errors import InputError, MissingArtifactError
-from sentcompress.models.sources import Source, locate
+from sentcompress.models.sources import ModelSource, locate
 from sentcompress.plain_text import shell_word
 from sentcompress.store import Artifact, WorkDirectory
 
@@ -51,7 +51,7 @@ def embedding(sentences: Artifact, work: WorkDirectory) -> str:
     return f"sentcompress teacher-embed --sentences {shell_word(sentences.name)} --work {shell_word(work.path)}"
 
 
-def find_teacher_of(vectors: Artifact) -> Source:
+def find_teacher_of(vectors: Artifact) -> ModelSource:
     """The teacher that made the vectors. Whether it may run its own code is checked when it is loaded.
 
     Raises:

@@ -12,27 +12,27 @@ from pathlib import Path
 import torch
 from torch import Tensor, nn
 
+from sentcompress.encoding.batches import prefetch
 from sentcompress.errors import TrainingError
 from sentcompress.methods.base import Method
+from sentcompress.models.checks import require_sound
 from sentcompress.models.encoder import Encoder
-from sentcompress.models.finite_tensors import require_sound
 from sentcompress.progress import Reporter
-from sentcompress.training.batches import Batch, Plan, Rows, ahead
+from sentcompress.training.batches import Batch, BatchPlan, Rows
 from sentcompress.training.checkpoint import Checkpoints, Weights, copy_weights
 from sentcompress.training.dev import Dev, score_of
 from sentcompress.training.gradient_cache import backward_together
 from sentcompress.training.health import Health, Watch, diagnose
-from sentcompress.training.log import TrainingLog
-from sentcompress.training.optimizer import make_optimizer, set_dropout
-from sentcompress.training.precision import choose_dtype, computing_in
-from sentcompress.training.running_mean import RunningMean
-from sentcompress.training.schedule import factor, warmup_steps
-from sentcompress.training.settings import Settings
+from sentcompress.training.log import StepMeter, TrainingLog
+from sentcompress.training.optimizer import RunningMean, make_optimizer, set_dropout
+from sentcompress.training.precision import computing_in, training_dtype
+from sentcompress.training.settings import Settings, factor, warmup_steps
 from sentcompress.training.views import Views
-from sentcompress.training.window import Window
 
 # Steps between two looks at the numbers; on a GPU each look waits for the device.
 LOOK_EVERY = 10
+# Steps whose batches are made before they are needed.
+PREFETCHED = 3
 # Rows of the batch on which the number formats are timed, on one thread.
 TRIAL_ROWS = 16
 
@@ -73,7 +73,7 @@ class Training:
 
     encoder: Encoder
     method: Method
-    plan: Plan
+    plan: BatchPlan
     collate: Callable[[Rows], Batch]
     views: Views
     dev: Dev
@@ -85,7 +85,7 @@ class Training:
     progress: Progress = field(default_factory=Progress)
     best: Weights | None = None
     mean: RunningMean | None = None
-    window: Window = field(default_factory=Window)
+    meter: StepMeter = field(default_factory=StepMeter)
 
     def run(self) -> Progress:
         """Train to the end, or go on from the last checkpoint; the best weights are in the model afterwards.
@@ -108,13 +108,13 @@ class Training:
         warmup = warmup_steps(settings, total, sum(epoch_steps) / settings.epochs)
         eval_every = settings.eval_every or math.ceil(epoch_steps[0] / 4)
         sentences = round(len(self.plan.rows) * settings.epochs * total / sum(epoch_steps))
-        window = self.window
+        meter = self.meter
         saved = time.monotonic()
         model.train()
         with (
             closing(TrainingLog(self.log_path, progress.log_bytes)) as log,
             self.reporter.track("training", total=sentences) as bar,
-            ahead(lambda: self._batches(epoch_steps, progress.step, total)) as batches,
+            closing(prefetch(self._batches(epoch_steps, progress.step, total), PREFETCHED)) as batches,
         ):
             bar.advance(progress.sentences)
             if progress.step == 0:
@@ -132,19 +132,19 @@ class Training:
                 progress.tokens += sum(batch.tokens for batch in together)
                 now = time.perf_counter()
                 progress.seconds += now - clock
-                window.add(terms, norm, count, now - clock)
+                meter.add(terms, norm, count, now - clock)
                 bar.advance(count)
 
                 last = progress.step == total
                 evaluate = last or progress.step % eval_every == 0
                 if evaluate or progress.step % LOOK_EVERY == 0:
-                    self._check(window)
-                    score = self._evaluate(model, still=window.still()) if evaluate else None
-                    self._tell({**window.take(), "lr": rate, "dev": score, "best": progress.best_score}, log)
+                    self._check(meter)
+                    score = self._evaluate(model, still=meter.still()) if evaluate else None
+                    self._tell({**meter.take(), "lr": rate, "dev": score, "best": progress.best_score}, log)
                 if last:
                     progress.stopped = "all steps done"
                 if progress.stopped or time.monotonic() - saved >= settings.checkpoint_seconds:
-                    self._check(window)
+                    self._check(meter)
                     self._save(model, optimizer, log)
                     saved = time.monotonic()
                 # Neither dev nor checkpoints count as training time.
@@ -177,7 +177,7 @@ class Training:
         # Seeded by the step: dropout is the same after a resume, whatever ran in between.
         seed = (self.settings.seed * 1_000_003 + self.progress.step) * self.settings.grad_accum + number
         torch.manual_seed(seed % 2**63)
-        with computing_in(self.progress.dtype, self.device, self.encoder.transformer):
+        with computing_in(self.progress.dtype, self.device, self.encoder):
             views = self.views(batch)
         return {name: tensor.float() if tensor.is_floating_point() else tensor for name, tensor in views.items()}
 
@@ -205,13 +205,13 @@ class Training:
                     yield [self.collate(batch).to(self.device) for batch in mine]
             done += steps
 
-    def _check(self, window: Window) -> None:
+    def _check(self, meter: StepMeter) -> None:
         """Stop before weights that are no longer numbers are scored or saved."""
-        if window.finite():
+        if meter.finite():
             return
         step, best = self.progress.step, self.progress.best_step
         kept = f"the best weights so far (step {best}) are kept"
-        where = f"step {step - window.steps + 1} to {step}"
+        where = f"step {step - meter.steps + 1} to {step}"
         raise TrainingError(
             f"the loss or a gradient became infinite or no number at all ({where}); {kept}",
             "try a lower --lr" + ("" if self.progress.dtype == "float32" else ", or --dtype float32"),
@@ -267,10 +267,9 @@ class Training:
         """Once for a whole run: a resumed one keeps the answer."""
         if not self.progress.dtype:
             batch = self.collate(self.plan.epoch(0)[0][:TRIAL_ROWS]).to(self.device)
-            transformer = self.encoder.transformer
             model.train()
-            self.progress.dtype, self.progress.dtype_reason = choose_dtype(
-                self.settings.dtype, self.device, transformer, lambda: next(iter(self.views(batch).values()))
+            self.progress.dtype, self.progress.dtype_reason = training_dtype(
+                self.settings.dtype, self.device, self.encoder, lambda: next(iter(self.views(batch).values()))
             )
             model.zero_grad(set_to_none=True)
         self.reporter.note(f"training in {self.progress.dtype} ({self.progress.dtype_reason})")
@@ -281,7 +280,7 @@ class Training:
             "model": {name: module.state_dict() for name, module in model.items()},
             "optimizer": optimizer.state_dict(),
             "progress": dict(vars(self.progress)),
-            "window": self.window.state(),
+            "meter": self.meter.state(),
             **({"mean": self.mean.state()} if self.mean else {}),
         }
         self.checkpoints.save(state, self.best, self.progress.best_step, self.progress.step)
@@ -295,7 +294,7 @@ class Training:
             module.load_state_dict(state["model"][name])
         optimizer.load_state_dict(state["optimizer"])
         vars(self.progress).update(state["progress"])
-        self.window.restore(state["window"], self.device)
+        self.meter.restore(state["meter"], self.device)
         if self.mean:
             self.mean.restore(state["mean"])
         self.reporter.note(f"going on after step {self.progress.step}")

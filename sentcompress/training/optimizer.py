@@ -1,9 +1,12 @@
-"""AdamW as every method uses it."""
+"""AdamW as every method uses it, and a running mean of the weights (EMA)."""
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager
+
 import torch
-from torch import nn
+from torch import Tensor, nn
 
 from sentcompress.training.settings import Settings
 
@@ -25,3 +28,53 @@ def set_dropout(model: nn.Module, rate: float | None) -> None:
         for module in model.modules():
             if isinstance(module, nn.Dropout):
                 module.p = rate
+
+
+class RunningMean:
+    """The exponential moving average of parameters (Polyak and Juditsky 1992, with exponential weights).
+
+    After step t, mean <- d mean + (1 - d) weights with d = min(decay, t / (t + 9)): early on, when a mean over
+    1 / (1 - decay) steps would still be made of the start, it looks back over about a tenth of the steps so far.
+    """
+
+    def __init__(self, parameters: Iterable[nn.Parameter], decay: float) -> None:
+        self._parameters = [parameter for parameter in parameters if parameter.requires_grad]
+        self._decay = decay
+        self._means = [parameter.detach().clone() for parameter in self._parameters]
+        self._steps = 0
+
+    @torch.no_grad()
+    def update(self) -> None:
+        """Take in the weights as they are after one more step."""
+        self._steps += 1
+        share = 1.0 - min(self._decay, self._steps / (self._steps + 9))
+        for mean, parameter in zip(self._means, self._parameters, strict=True):
+            mean.lerp_(parameter, share)
+
+    @contextmanager
+    def in_place(self) -> Iterator[None]:
+        """The model with the mean for its weights; those that are trained are back afterwards."""
+        trained = [parameter.detach().clone() for parameter in self._parameters]
+        self._set(self._means)
+        try:
+            yield
+        finally:
+            self._set(trained)
+
+    def state(self) -> dict[str, int | list[Tensor]]:
+        """What a checkpoint holds of it."""
+        return {"steps": self._steps, "means": self._means}
+
+    def restore(self, state: dict[str, int | list[Tensor]]) -> None:
+        """Go on from a checkpoint."""
+        steps, means = state["steps"], state["means"]
+        assert isinstance(steps, int)
+        assert isinstance(means, list)
+        self._steps = steps
+        for mean, saved in zip(self._means, means, strict=True):
+            mean.copy_(saved)
+
+    @torch.no_grad()
+    def _set(self, values: Sequence[Tensor]) -> None:
+        for parameter, value in zip(self._parameters, values, strict=True):
+            parameter.copy_(value)

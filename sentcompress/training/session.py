@@ -15,12 +15,12 @@ from sentcompress.documents import read_json, to_json
 from sentcompress.encoding.vector_shards import VectorShards
 from sentcompress.errors import InputError, SentcompressError, TrainingError
 from sentcompress.methods.base import Method
-from sentcompress.methods.recipe import Recipe
+from sentcompress.methods.hyperparameters import Hyperparameters
 from sentcompress.models.catalog import MODEL_FOLDER
 from sentcompress.models.encoder import Encoder
 from sentcompress.progress import Reporter
 from sentcompress.store import SCAFFOLD, Artifact, Build, file_digest
-from sentcompress.training.batches import Batch, Plan, RowField, Rows
+from sentcompress.training.batches import Batch, BatchPlan, RowField, Rows
 from sentcompress.training.checkpoint import Checkpoints
 from sentcompress.training.deploy import Deployed, deploy
 from sentcompress.training.dev import Dev
@@ -82,7 +82,7 @@ class Session:
     trust_remote_code: bool
 
     def train(
-        self, plan: Plan, collate: Callable[[Rows], Batch], views: Views, dev: Dev
+        self, plan: BatchPlan, collate: Callable[[Rows], Batch], views: Views, dev: Dev
     ) -> tuple[Progress, Deployed, Dev]:
         """Train, write the student with the best weights into the build, read it back and score it.
 
@@ -141,7 +141,7 @@ class Session:
             )
 
     def facts(
-        self, trained: tuple[Progress, Deployed, Dev], rows: int, recipe: Recipe, own: Mapping[str, Any]
+        self, trained: tuple[Progress, Deployed, Dev], rows: int, recipe: Hyperparameters, own: Mapping[str, Any]
     ) -> dict[str, Any]:
         """The record of a run; `own` is what the command adds in front."""
         progress, measured, dev = trained

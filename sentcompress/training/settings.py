@@ -1,18 +1,21 @@
-"""The numbers that a training run goes by, after recipe and flags have been put together."""
+"""The numbers that a training run goes by, after recipe and flags have been put together; and the learning rate."""
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass, fields
 from typing import Any
 
 from sentcompress.commands.shared import Training
-from sentcompress.methods.recipe import Recipe
+from sentcompress.methods.hyperparameters import Hyperparameters
 
+# A warm-up that a recipe counts in steps was meant for millions of sentences; a small run must not end inside it.
+LONGEST_WARMUP = 0.1
 # What a sentence may take of a batch on average, unless told otherwise: longer ones make smaller batches.
 TOKENS_A_ROW = 64
 
 
-def in_place(recipe: Recipe, asked: Training) -> Recipe:
+def in_place(recipe: Hyperparameters, asked: Training) -> Hyperparameters:
     """The recipe with what was asked for, and who asked, in its place."""
     given = {name: value for name, value in vars(asked).items() if name in recipe.values()}
     if asked.warmup_steps is not None:
@@ -22,7 +25,7 @@ def in_place(recipe: Recipe, asked: Training) -> Recipe:
 
 @dataclass(frozen=True)
 class Settings:
-    """See `sentcompress.methods.recipe.Recipe` and `sentcompress.commands.shared.Training` for each number."""
+    """The numbers of one run; see `methods.hyperparameters.Hyperparameters` and `commands.shared.Training`."""
 
     lr: float
     epochs: int
@@ -48,7 +51,7 @@ class Settings:
     checkpoint_seconds: float = 60.0
 
     @classmethod
-    def of(cls, recipe: Recipe, asked: Training) -> Settings:
+    def of(cls, recipe: Hyperparameters, asked: Training) -> Settings:
         """Recipe and options put together."""
         own = {field.name: getattr(asked, field.name) for field in fields(cls) if hasattr(asked, field.name)}
         values: dict[str, Any] = {**own, **in_place(recipe, asked).values()}
@@ -68,3 +71,21 @@ class Settings:
         """All that the result depends on: not the device, nor how often a checkpoint is written."""
         kept = {name: value for name, value in vars(self).items() if name not in ("device", "checkpoint_seconds")}
         return {**kept, "betas": list(self.betas)}
+
+
+def warmup_steps(settings: Settings, total: int, per_epoch: float) -> int:
+    """How many of `total` steps the learning rate rises; `per_epoch` is the number of steps of one epoch."""
+    if settings.warmup_ratio is not None:
+        return round(settings.warmup_ratio * total)
+    asked = max(settings.warmup_steps, round(settings.warmup_epochs * per_epoch))
+    return min(asked, math.ceil(LONGEST_WARMUP * total))
+
+
+def factor(step: int, *, total: int, warmup: int, kind: str) -> float:
+    """The share of the peak learning rate in step `step` (from 0): linear warm-up, then the decay to zero."""
+    if step < warmup:
+        return (step + 1) / warmup
+    if kind == "constant":
+        return 1.0
+    progress = (step - warmup) / max(1, total - warmup)
+    return 1.0 - progress if kind == "linear" else 0.5 * (1.0 + math.cos(math.pi * progress))

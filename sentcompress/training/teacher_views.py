@@ -65,8 +65,8 @@ def supply(
     """
     shards = VectorShards(vectors.path)
     fields: dict[str, RowField] = {"teacher": vector_field(shards)}
-    widths: dict[str, int] = {"hidden": int(encoder.config.hidden_size)}
-    depth = len(_hidden_layers(encoder))
+    widths: dict[str, int] = {"hidden": encoder.hidden_size}
+    depth = encoder.depth
     chosen: dict[str, Any] = {}
     if "domains" in needs:
         fields["domains"] = number_field(domains)
@@ -79,10 +79,10 @@ def supply(
         chosen["layers"] = matched_layers(depth, count)
     if needs & {"tokens", "states", "last-states"}:
         teacher = teacher_in_loop(vectors, encoder, trust_remote_code=trust_remote_code).to(device)
-        widths["teacher_hidden"] = int(teacher.encoder.config.hidden_size)
+        widths["teacher_hidden"] = teacher.encoder.hidden_size
         chosen["teacher"] = teacher
         if "states" in needs:
-            spread = spread_layers(depth, len(_hidden_layers(teacher.encoder)))
+            spread = spread_layers(depth, teacher.encoder.depth)
             widths["layers"] = len(spread)
             chosen |= {"layers": tuple(range(depth + 1)), "teacher_layers": spread}
     check_layer(input_layer, depth)
@@ -139,10 +139,6 @@ def _embedding_layers(vectors: Artifact, depth: int) -> str:
     spread = [str(round((number + 1) * count / depth)) for number in range(depth)]
     named = f" --sentences {shell_word(vectors.input_of_kind('sentences'))} --name {shell_word(vectors.name)}"
     return f"sentcompress teacher-embed --layers {','.join(spread)}{named} (and the options that made it)"
-
-
-def _hidden_layers(encoder: Encoder) -> range:
-    return range(int(encoder.config.num_hidden_layers))
 
 
 def _cached_layers(vectors: Artifact, depth: int) -> tuple[int, int]:

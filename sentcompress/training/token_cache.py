@@ -32,20 +32,20 @@ class TokenCache:
     """Token ids by row number: one flat array for each shard of the table, and the length of every row."""
 
     def __init__(self, folder: Path, shards: int) -> None:
-        self._flat = [np.load(folder / f"{shard:05d}.tokens.npy", mmap_mode="r") for shard in range(shards)]
+        # As plain arrays: each slice of a `memmap` object costs far more than the copy of its tokens.
+        self._flat = [np.asarray(np.load(folder / f"{shard:05d}.tokens.npy", mmap_mode="r")) for shard in range(shards)]
         by_shard = [np.load(folder / f"{shard:05d}.lengths.npy") for shard in range(shards)]
         self.lengths: npt.NDArray[np.int32] = np.concatenate([np.zeros(0, np.int32), *by_shard])
         self._starts = np.cumsum([0, *(len(lengths) for lengths in by_shard)])
         # Where each row begins in its shard's flat array.
         self._offsets = np.concatenate([np.zeros(0, np.int64), *(np.cumsum(lengths) - lengths for lengths in by_shard)])
 
-    def fill(self, rows: npt.NDArray[np.int64], ids: npt.NDArray[np.int64], mask: npt.NDArray[np.int64]) -> None:
-        """Write the tokens of `rows` [B] into `ids` [B, T], and 1 into `mask` [B, T] where there is one."""
+    def rows(self, rows: npt.NDArray[np.int64]) -> list[npt.NDArray[np.int32]]:
+        """The token ids of each of `rows` [B], in their order."""
         shards = np.searchsorted(self._starts, rows, side="right") - 1
-        offsets, lengths = self._offsets[rows], self.lengths[rows]
-        for line, (shard, offset, length) in enumerate(zip(shards, offsets, lengths, strict=True)):
-            ids[line, :length] = self._flat[shard][offset : offset + length]
-            mask[line, :length] = 1
+        starts = self._offsets[rows]
+        places = zip(shards.tolist(), starts.tolist(), (starts + self.lengths[rows]).tolist(), strict=True)
+        return [self._flat[shard][start:end] for shard, start, end in places]
 
 
 def build_token_cache(build: Build, folder: str, table: Table, tokenize: Tokenize, reporter: Reporter) -> TokenCache:

@@ -11,8 +11,8 @@ import numpy.typing as npt
 import torch
 
 from sentcompress.errors import InputError
-from sentcompress.training.batches import Batch, Plan, RowField, Rows, collate, collate_triplets
-from sentcompress.training.dev import Dev, Vectors, encode_tokens
+from sentcompress.training.batches import Batch, BatchPlan, RowField, Rows, collate, collate_triplets
+from sentcompress.training.dev import Dev, Embed, encode_tokens
 from sentcompress.training.settings import Settings
 from sentcompress.training.token_cache import TokenCache
 
@@ -65,11 +65,11 @@ class TripletData:
         """N."""
         return int(self.triplets.shape[1]) - 2
 
-    def plan(self, rows: Rows, settings: Settings) -> Plan:
+    def plan(self, rows: Rows, settings: Settings) -> BatchPlan:
         """Batches of the triplets numbered `rows`; a triplet is as long as all its texts."""
         lengths = self.tokens.lengths[self.triplets[rows]].max(axis=1) * np.int32(self.triplets.shape[1])
         budget = settings.batch_tokens or settings.token_budget(contrastive=True) * self.triplets.shape[1]
-        return Plan(rows, lengths.astype(np.int32), settings.batch_size, budget, settings.seed)
+        return BatchPlan(rows, lengths.astype(np.int32), settings.batch_size, budget, settings.seed)
 
     def collate(self, rows: Rows) -> Batch:
         mine = self.triplets[rows]
@@ -109,11 +109,7 @@ class TripletData:
     def dev(self, held: Rows) -> TripletDev:
         """The dev score of held-out triplets."""
         rows, places = np.unique(self.triplets[held], return_inverse=True)
-        tokens = []
-        for row in rows:
-            ids = np.zeros((1, int(self.tokens.lengths[row])), np.int64)
-            self.tokens.fill(np.array([row]), ids, np.zeros_like(ids))
-            tokens.append(ids[0].tolist())
+        tokens = [ids.tolist() for ids in self.tokens.rows(rows)]
         return TripletDev(tokens, places.reshape(len(held), -1), self.pad)
 
 
@@ -135,7 +131,7 @@ class TripletDev:
         count, others = len(self.places), len(np.unique(self.places[:, 1:]))
         return f"accuracy x 100 of finding its positive among {others} texts for {count} held-out anchors"
 
-    def score(self, vectors: Vectors, device: torch.device) -> float:
+    def score(self, vectors: Embed, device: torch.device) -> float:
         found = torch.nn.functional.normalize(
             torch.from_numpy(encode_tokens(self.tokens, self.pad, vectors, device)), dim=1
         )

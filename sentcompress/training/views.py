@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
 
 import torch
 from torch import Tensor
@@ -40,10 +39,7 @@ class TeacherInLoop:
     @torch.no_grad()
     def token_embeddings(self, batch: Batch) -> Tensor:
         """[M, H_t] outputs of the embedding layer at the M real tokens."""
-        transformer: Any = self.encoder.transformer
-        found = transformer.embeddings(input_ids=self.ids(batch.input_ids))
-        project = getattr(transformer, "embeddings_project", None)
-        return _real(found if project is None else project(found), batch.attention_mask)
+        return _real(self.encoder.token_embeddings(self.ids(batch.input_ids)), batch.attention_mask)
 
     @torch.no_grad()
     def states(self, batch: Batch, layers: Sequence[int]) -> Tensor:

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from sentcompress.encoding import batches
-from sentcompress.encoding.batches import ahead, plan_batches, tokenized, windows
+from sentcompress.encoding.batches import plan_batches, prefetch, tokenized, windows
 from sentcompress.models.layout import load_encoder
 from sentcompress.models.sources import resolve
 
@@ -23,6 +23,11 @@ def test_windows_keep_the_order_and_the_bounds(monkeypatch: pytest.MonkeyPatch) 
     assert [text for window in found for text in window] == texts
     assert max(map(len, found)) <= 7
     assert all(sum(map(len, window[:-1])) < 50 for window in found)
+
+
+def test_the_bounds_of_a_window_can_be_given() -> None:
+    assert list(windows([["a", "b", "c"], ["dd"]], sentences=2)) == [["a", "b"], ["c", "dd"]]
+    assert list(windows([["aaa", "b", "c"]], characters=2)) == [["aaa"], ["b", "c"]]
 
 
 def test_no_texts_make_no_window() -> None:
@@ -51,13 +56,13 @@ def test_a_few_texts_of_unlike_length_are_not_padded_to_the_longest() -> None:
 
 def test_duplicates_are_tokenised_once(tiny_model: Path) -> None:
     encoder = load_encoder(resolve(str(tiny_model)))
-    window = tokenized(encoder, ["a dog", "a cat", "a dog", ""])
+    window = tokenized(["a dog", "a cat", "a dog", ""], encoder.tokenize, encoder.padding)
     assert len(window.tokens) == 3
     assert list(window.places) == [0, 1, 0, 2]
     assert all(len(ids) for ids in window.tokens)
 
 
-def test_ahead_gives_all_items_and_runs_elsewhere() -> None:
+def test_prefetch_gives_all_items_and_runs_elsewhere() -> None:
     threads = []
 
     def items() -> Iterator[int]:
@@ -65,22 +70,23 @@ def test_ahead_gives_all_items_and_runs_elsewhere() -> None:
             threads.append(threading.current_thread())
             yield number
 
-    assert list(ahead(items(), depth=2)) == [0, 1, 2, 3, 4]
+    assert list(prefetch(items(), depth=2)) == [0, 1, 2, 3, 4]
     assert threading.main_thread() not in threads
 
 
-def test_ahead_runs_no_further_than_its_depth_and_can_be_left() -> None:
-    made = []
+def test_prefetch_runs_no_further_than_its_depth_and_can_be_left() -> None:
+    made, before = [], threading.active_count()
 
     def items() -> Iterator[int]:
         for number in range(1000):
             made.append(number)
             yield number
 
-    stream = ahead(items(), depth=1)
+    stream = prefetch(items(), depth=1)
     assert next(stream) == 0
     stream.close()
     assert len(made) <= 4
+    assert threading.active_count() == before
 
 
 def test_errors_of_the_other_thread_come_through() -> None:
@@ -88,7 +94,7 @@ def test_errors_of_the_other_thread_come_through() -> None:
         yield 1
         raise RuntimeError("broken")
 
-    stream = ahead(items())
+    stream = prefetch(items())
     assert next(stream) == 1
     with pytest.raises(RuntimeError, match="broken"):
         next(stream)

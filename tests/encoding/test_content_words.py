@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
 import pytest
 
-from sentcompress.encoding.content_words import ContentEncoder, SecondReading
+from sentcompress.encoding.content_words import ContentWords, SecondReading
 from sentcompress.encoding.engine import EncodeEngine
 from sentcompress.models.encoder import Encoder
 from sentcompress.models.layout import load_encoder
@@ -22,24 +23,25 @@ def encoder(tiny_model: Path) -> Encoder:
     return load_encoder(resolve(str(tiny_model)))
 
 
-def content(encoder: Encoder) -> ContentEncoder:
+def content(encoder: Encoder) -> ContentWords:
     tokens = encoder.tokenizer.convert_tokens_to_ids(["the", "a", "in", ".", ","])
-    return ContentEncoder(encoder, tokens).eval()  # type: ignore[return-value]
+    return ContentWords(encoder, tokens)
 
 
 def test_function_words_are_left_out_and_texts_of_them_alone_are_not(encoder: Encoder) -> None:
-    assert content(encoder).tokenize(TEXTS) == encoder.tokenize(BARE)
+    assert content(encoder)(TEXTS) == encoder.tokenize(BARE)
 
 
 def test_what_the_model_does_not_read_of_the_text_is_not_read_of_its_content_either(encoder: Encoder) -> None:
     long = "the dog " * 40 + "guitar"
-    assert len(content(encoder).tokenize([long], max_length=10)[0]) == 6  # four dogs, and the special tokens
+    encoder.text = replace(encoder.text, max_length=10)
+    assert len(content(encoder)([long])[0]) == 6  # four dogs, and the special tokens
 
 
 @pytest.mark.parametrize("layers", [(), (1, 2)])
 def test_the_two_vectors_are_added(encoder: Encoder, layers: tuple[int, ...]) -> None:
     whole = EncodeEngine(encoder, dtype="float32", layers=layers)
-    bare = EncodeEngine(content(encoder), dtype="float32")
+    bare = EncodeEngine(encoder, dtype="float32", tokenize=content(encoder))
     found = np.concatenate(list(SecondReading(whole, bare, 0.5).stream([TEXTS[:2], TEXTS[2:]])))
     first, second = whole.encode(TEXTS), EncodeEngine(encoder, dtype="float32").encode(BARE)
     expected = first[:, :32] + 0.5 * second

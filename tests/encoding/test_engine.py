@@ -12,13 +12,15 @@ import numpy as np
 import numpy.typing as npt
 import pytest
 import torch
-from tiny_models import make_roberta, make_sentences, make_tiny_model
+from static_encoder import make_static_encoder
+from tiny_models import WORDS, make_roberta, make_sentences, make_tiny_model
 
 from sentcompress.encoding import batches
 from sentcompress.encoding.engine import EncodeEngine
 from sentcompress.models.encoder import Dense, Encoder
 from sentcompress.models.layout import load_encoder, save_encoder
 from sentcompress.models.sources import resolve
+from sentcompress.models.transformer_encoder import TransformerEncoder
 
 ODD = ["", " ", "a", "dog " * 300, "zebra?!", "the dog", "the dog", "Ünïcode ☃ 犬", "a\tb"]
 
@@ -37,7 +39,7 @@ def with_parts(folder: Path, target: Path, **parts: Any) -> Path:
     """A copy of a model folder with other pooling, dense layers or normalisation."""
     encoder = load(folder)
     given: dict[str, Any] = {"pooling": encoder.pooling, "normalize": encoder.normalize, "text": encoder.text, **parts}
-    save_encoder(Encoder(encoder.transformer, encoder.tokenizer, **given), target)
+    save_encoder(TransformerEncoder(encoder.transformer, encoder.tokenizer, **given), target)
     return target
 
 
@@ -158,6 +160,16 @@ def test_the_weights_are_those_of_the_moment_and_training_goes_on(tiny_model: Pa
     encoder.embed(ids, torch.ones_like(ids)).sum().backward()
     assert encoder.training
     assert all(p.grad is not None for n, p in encoder.named_parameters() if "query.weight" in n)
+
+
+@pytest.mark.parametrize(("dtype", "error"), [("float32", 1e-6), ("bfloat16", 1e-2), ("auto", 1e-2)])
+def test_an_encoder_need_not_be_a_transformer(dtype: str, error: float) -> None:
+    encoder, texts = make_static_encoder(WORDS), [*make_sentences(60), "", "dog"]
+    engine = EncodeEngine(encoder, device="cpu", dtype=dtype, batch_tokens=64)
+    table = encoder.table.weight.detach()
+    means = torch.stack([table[ids or [0]].mean(dim=0) for ids in encoder.tokenize(texts)])
+    expected = torch.nn.functional.normalize(means, dim=1).numpy()
+    assert np.abs(engine.encode(texts) - expected).max() < error
 
 
 @pytest.mark.gpu

@@ -14,7 +14,7 @@ from tiny_models import make_sentences, make_tiny_model
 
 from sentcompress.encoding.sides import find_sides, projection_between
 from sentcompress.errors import InputError
-from sentcompress.models.projection import Projection
+from sentcompress.models.principal_axes import Projection
 from sentcompress.stages import fit_pca, whiten
 from sentcompress.store import Artifact, Request, WorkDirectory
 

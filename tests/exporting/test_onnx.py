@@ -13,9 +13,9 @@ from transformers import BertConfig, BertModel, ElectraConfig, ElectraModel, Rob
 
 from sentcompress.errors import InputError, SentcompressError
 from sentcompress.exporting import onnx as module
-from sentcompress.exporting.onnx import INPUTS, OUTPUT, require_packages, write_graph
-from sentcompress.exporting.quantisation import quantise
+from sentcompress.exporting.onnx import INPUTS, OUTPUT, quantise, require_packages, write_graph
 from sentcompress.models.encoder import Dense, Encoder, TextSettings
+from sentcompress.models.transformer_encoder import TransformerEncoder
 
 onnxruntime = pytest.importorskip("onnxruntime", reason="the onnx extra is not installed")
 MAX_LENGTH = 24
@@ -45,7 +45,7 @@ def make_encoder(kind: str, **parts: Any) -> Encoder:
         "electra": lambda: ElectraModel(ElectraConfig(**sizes, embedding_size=8)),
     }
     settings = {"text": TextSettings(MAX_LENGTH), "dense": [Dense(16, 6)]} | parts
-    return Encoder(models[kind](), FakeTokenizer(pad), **settings).eval()
+    return TransformerEncoder(models[kind](), FakeTokenizer(pad), **settings).eval()
 
 
 def batch(rows: int, length: int, pad: int) -> tuple[torch.Tensor, torch.Tensor]:
@@ -173,6 +173,6 @@ def test_a_model_that_cannot_be_traced_is_refused(tmp_path: Path, monkeypatch: p
         return states[:, int(mask.sum()) % 2]
 
     monkeypatch.setattr(encoder, "head", depends_on_values)
-    with pytest.raises(SentcompressError, match="no ONNX graph can be made of a Bert model"):
+    with pytest.raises(SentcompressError, match="no ONNX graph can be made of a bert model"):
         write_graph(encoder, tmp_path / "graph.onnx")
     assert encoder.transformer.config._attn_implementation == "sdpa"

@@ -23,6 +23,7 @@ from sentcompress.exporting.verification import (
 from sentcompress.models.encoder import Dense, Encoder
 from sentcompress.models.layout import load_encoder, save_encoder
 from sentcompress.models.sources import resolve
+from sentcompress.models.transformer_encoder import TransformerEncoder
 
 
 @pytest.fixture(scope="module")
@@ -30,7 +31,7 @@ def student(tiny_model: Path, tmp_path_factory: pytest.TempPathFactory) -> tuple
     """An encoder with a square Dense layer, so that nothing but the vectors tells of its loss."""
     base = load_encoder(resolve(str(tiny_model)))
     torch.manual_seed(0)
-    encoder = Encoder(base.transformer, base.tokenizer, dense=[Dense(32, 32)], text=base.text).eval()
+    encoder = TransformerEncoder(base.transformer, base.tokenizer, dense=[Dense(32, 32)], text=base.text).eval()
     folder = tmp_path_factory.mktemp("student")
     save_encoder(encoder, folder)
     return encoder, folder

@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from sentcompress.encoding.vector_memory import KEYS, VECTORS, VectorMemory
+from sentcompress.encoding.vector_cache import KEYS, VECTORS, VectorCache
 from sentcompress.errors import SentcompressError
 from sentcompress.store import LOG, MANIFEST, REQUEST, Artifact, WorkDirectory
 from sentcompress.store.manifests import combined_digest
@@ -97,7 +97,7 @@ def read_cache(box: Path) -> tuple[dict[tuple[str, str], bytes], list[str]]:
     vectors: dict[tuple[str, str], bytes] = {}
     odd = []
     for folder in sorted((box / "work" / "cache").glob("*")):
-        VectorMemory(folder)
+        VectorCache(folder)
         known = {path for path in folder.iterdir() if path.name != ".lock"}
         for path in sorted(folder.glob(f"*{KEYS}")):
             beside = path.with_name(path.name.removesuffix(KEYS) + VECTORS)

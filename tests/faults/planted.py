@@ -13,7 +13,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 from sentcompress.documents import to_json
-from sentcompress.encoding import vector_memory
+from sentcompress.encoding import vector_cache
 from sentcompress.store import artifacts, atomic
 from sentcompress.store.manifests import sealed
 
@@ -75,14 +75,14 @@ def marker_early() -> None:
 
 def digest_unread() -> None:
     """Cache files, which are not synced, are used without comparing their SHA-256."""
-    real = vector_memory._digest
-    ending = vector_memory.KEYS
+    real = vector_cache._digest
+    ending = vector_cache.KEYS
 
     def digest(keys: Path, vectors: Path) -> str:
         finished = keys.name.endswith(ending) and not keys.name.startswith(".")
         return keys.name.removesuffix(ending) if finished else real(keys, vectors)
 
-    vector_memory._digest = digest
+    vector_cache._digest = digest
 
 
 BUGS: Mapping[str, Callable[[], None]] = {

@@ -11,7 +11,7 @@ import pytest
 from sentcompress.errors import InputError, MissingArtifactError
 from sentcompress.models import catalog
 from sentcompress.models.catalog import MODEL_FOLDER, NamedModel, find_model, find_teacher
-from sentcompress.models.sources import Source, resolve
+from sentcompress.models.sources import ModelSource, resolve
 from sentcompress.store import Artifact, Request, WorkDirectory, check_name
 
 
@@ -161,9 +161,9 @@ def test_a_near_miss_is_no_hub_name(work: WorkDirectory, tiny_model: Path) -> No
 def test_a_name_far_from_ours_is_asked_of_the_hub(work: WorkDirectory, monkeypatch: pytest.MonkeyPatch) -> None:
     asked = []
 
-    def answer(name: str, *, revision: str | None, trust_remote_code: bool) -> Source:
+    def answer(name: str, *, revision: str | None, trust_remote_code: bool) -> ModelSource:
         asked.append((name, revision, trust_remote_code))
-        return Source(name, Path("/cache"), "digest")
+        return ModelSource(name, Path("/cache"), "digest")
 
     monkeypatch.setattr(catalog, "resolve", answer)
     found = find_model(work, "owner/model", revision="v1", trust_remote_code=True)
@@ -194,6 +194,6 @@ def test_a_student_with_code_of_its_own_needs_trust_as_any_model(work: WorkDirec
     ],
 )
 def test_a_slug_is_a_name_for_an_artifact(label: str, slug: str) -> None:
-    found = NamedModel(Source(label, Path(), ""), label, "", "").slug
+    found = NamedModel(ModelSource(label, Path(), ""), label, "", "").slug
     assert found == slug
     check_name(f"retrieval-{found}")

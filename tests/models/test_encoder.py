@@ -6,9 +6,12 @@ import time
 from pathlib import Path
 
 import pytest
+import torch
+from static_encoder import make_static_encoder
 
 from sentcompress.models import encoder as module
-from sentcompress.models.layout import load_encoder
+from sentcompress.models.encoder import Dense
+from sentcompress.models.layout import load_encoder, save_encoder
 from sentcompress.models.sources import resolve
 
 
@@ -32,3 +35,22 @@ def test_megabytes_of_text_are_tokenized_soon(tiny_model: Path) -> None:
     [found] = encoder.tokenize(["word salad " * 1_400_000])
     assert len(found) == encoder.text.max_length
     assert time.perf_counter() - started < 5
+
+
+def test_an_encoder_without_layers_has_states_all_the_same() -> None:
+    encoder = make_static_encoder(["a", "b", "c"], width=4)
+    ids, mask = torch.tensor([[1, 3], [2, 0]]), torch.tensor([[1, 1], [1, 0]])
+    assert (encoder.depth, encoder.max_positions, encoder.table_size, encoder.dimension) == (0, None, 4, 4)
+    assert torch.equal(encoder.token_embeddings(ids), encoder.table(ids))
+    vectors, states = encoder.embed_with_states(ids, mask)
+    assert len(states) == 1
+    torch.testing.assert_close(vectors, torch.stack([encoder.table(ids[0]).mean(dim=0), encoder.table(ids[1, :1])[0]]))
+    narrow = encoder.with_dense([Dense(4, 2)], normalize=True)
+    assert (narrow.dimension, narrow.table) == (2, encoder.table)
+    torch.testing.assert_close(narrow(ids, mask).norm(dim=1), torch.ones(2))
+
+
+def test_an_encoder_without_a_folder_layout_is_not_saved(tmp_path: Path) -> None:
+    with pytest.raises(TypeError, match="StaticEncoder cannot be saved"):
+        save_encoder(make_static_encoder(["a"]), tmp_path / "model")
+    assert not (tmp_path / "model").exists()

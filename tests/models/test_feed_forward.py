@@ -10,17 +10,19 @@ import torch
 from tiny_models import make_sentences, make_tiny_model, tiny_transformer
 
 from sentcompress.errors import InputError
-from sentcompress.models.feed_forward import NETWORKS, measure_activity, narrow_feed_forward
+from sentcompress.models.families import FAMILIES, WITH_LAYERS
+from sentcompress.models.feed_forward import measure_activity, narrow_feed_forward
 from sentcompress.models.layout import load_encoder, save_encoder
+from sentcompress.models.shape import Shape
 from sentcompress.models.sources import resolve
-from sentcompress.models.students import LAYERS, teacher_layers
+from sentcompress.models.students import InitialStudent
 
 IDS = torch.tensor([[2, 7, 8, 9, 3]])
 MASK = torch.ones_like(IDS)
 
 
 def layers_of(model: torch.nn.Module, kind: str) -> torch.nn.ModuleList:
-    layers = model.get_submodule(LAYERS[kind][0])
+    layers = model.get_submodule(str(FAMILIES[kind].layers))
     assert isinstance(layers, torch.nn.ModuleList)
     return layers
 
@@ -31,16 +33,13 @@ def states(model: torch.nn.Module) -> torch.Tensor:
     return found
 
 
-def test_every_architecture_whose_layers_can_be_taken_can_be_narrowed() -> None:
-    assert NETWORKS.keys() == LAYERS.keys()
-
-
-@pytest.mark.parametrize("kind", NETWORKS)
+@pytest.mark.parametrize("kind", WITH_LAYERS)
 def test_the_rest_of_the_network_is_as_it_was(kind: str) -> None:
     torch.manual_seed(1)
     model = tiny_transformer(kind)
     silenced, whole = copy.deepcopy(model), states(model)
-    first, second, setting = NETWORKS[kind]
+    family = FAMILIES[kind]
+    first, second = family.layer.feed_forward_in, family.layer.feed_forward_out
     # By hand: the neurons that read and write least are silenced in the wide network.
     for layer in layers_of(silenced, kind):
         reads, writes = layer.get_submodule(first), layer.get_submodule(second)
@@ -50,7 +49,7 @@ def test_the_rest_of_the_network_is_as_it_was(kind: str) -> None:
     narrow_feed_forward(model, layers_of(model, kind), 12, "it")
     torch.testing.assert_close(states(model), states(silenced))
     assert not torch.allclose(states(model), whole)
-    assert getattr(model.config, setting) == 12
+    assert getattr(model.config, family.neurons) == 12
     again = type(model)(model.config)
     again.load_state_dict(model.state_dict())
     assert torch.equal(states(again.eval()), states(model))
@@ -74,7 +73,7 @@ def test_more_neurons_than_there_are_and_another_architecture() -> None:
 def test_a_narrow_factorised_student_is_saved_and_read_back(tmp_path: Path) -> None:
     source = resolve(str(make_tiny_model(tmp_path / "teacher", layers=3)))
     width = load_encoder(source).config.intermediate_size
-    student = teacher_layers("teacher:2", source, "auto", False, token_dim=4, feed_forward=5)
+    student = InitialStudent("teacher:2", source, Shape(2, token_dim=4, feed_forward=5))
     assert student.slug == "teacher-2-e4-f5"
     encoder = student.load()
     assert encoder.config.intermediate_size == 5 < width

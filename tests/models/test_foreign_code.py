@@ -13,7 +13,7 @@ from hub import serve_hub
 from sentcompress.errors import InputError
 from sentcompress.models.foreign_code import asks_for_code, nothing_fetched
 from sentcompress.models.layout import load_encoder
-from sentcompress.models.sources import Source, locate, resolve
+from sentcompress.models.sources import ModelSource, locate, resolve
 
 AUTO_MAP = {"AutoModel": "own.OwnModel"}
 
@@ -102,7 +102,7 @@ def test_words_of_a_vocabulary_ask_for_nothing(folder: Path) -> None:
 def test_load_encoder_itself_refuses_code(folder: Path) -> None:
     change(folder / "config.json", auto_map=AUTO_MAP)
     with pytest.raises(InputError, match="wants to run Python code"):
-        load_encoder(Source("model", folder, "some digest"))
+        load_encoder(ModelSource("model", folder, "some digest"))
 
 
 @pytest.mark.parametrize("trusted", [False, True])

@@ -21,6 +21,7 @@ from sentcompress.models.encoder import Dense, Encoder, TextSettings
 from sentcompress.models.layout import load_encoder, save_encoder
 from sentcompress.models.pooling import MODES
 from sentcompress.models.sources import resolve
+from sentcompress.models.transformer_encoder import TransformerEncoder
 
 TEXTS = ["the dog runs", "a man plays the guitar in the street .", "cat", "two old horses near the river , quiet", ""]
 SIZES: dict[str, Any] = {
@@ -45,7 +46,7 @@ def with_head(encoder: Encoder, **changes: Any) -> Encoder:
         "normalize": encoder.normalize,
         "text": encoder.text,
     }
-    return Encoder(encoder.transformer, encoder.tokenizer, **(parts | changes)).eval()
+    return TransformerEncoder(encoder.transformer, encoder.tokenizer, **(parts | changes)).eval()
 
 
 def vectors(encoder: Encoder, texts: Sequence[str] = TEXTS) -> np.ndarray:
@@ -132,7 +133,7 @@ def test_the_tokenizer_is_written_the_same_whatever_it_was_used_for(bert: Encode
 
 def test_an_electra_student_survives(bert: Encoder, tmp_path: Path) -> None:
     config = ElectraConfig(vocab_size=len(bert.tokenizer), embedding_size=16, **SIZES)
-    encoder = Encoder(ElectraModel(config), bert.tokenizer, dense=[Dense(32, 8)], text=TextSettings(64))
+    encoder = TransformerEncoder(ElectraModel(config), bert.tokenizer, dense=[Dense(32, 8)], text=TextSettings(64))
     check_round_trip(encoder.eval(), tmp_path)
 
 
@@ -159,7 +160,7 @@ def roberta(add_pooling_layer: bool = False) -> tuple[Any, Any]:
 
 def test_a_roberta_student_survives(tmp_path: Path) -> None:
     model, tokenizer = roberta()
-    encoder = Encoder(model, tokenizer, text=TextSettings(64)).eval()
+    encoder = TransformerEncoder(model, tokenizer, text=TextSettings(64)).eval()
     # Spaces count in byte-level vocabularies, so they must be treated alike.
     check_round_trip(encoder, tmp_path, [*TEXTS, " leading", "trailing \n", "Ünïcode 東京 " * 9])
 
@@ -167,7 +168,7 @@ def test_a_roberta_student_survives(tmp_path: Path) -> None:
 def test_loading_a_saved_student_elsewhere_warns_of_nothing(bert: Encoder, tmp_path: Path) -> None:
     transformers = {"bert": (bert.transformer, bert.tokenizer), "roberta": roberta()}
     for name, (model, tokenizer) in transformers.items():
-        save_encoder(Encoder(model, tokenizer, text=TextSettings(64)), tmp_path / name)
+        save_encoder(TransformerEncoder(model, tokenizer, text=TextSettings(64)), tmp_path / name)
     code = (
         "import sys; from sentence_transformers import SentenceTransformer\n"
         "for folder in sys.argv[1:]:\n"

@@ -18,9 +18,10 @@ from safetensors.torch import load_file, save_file
 
 from sentcompress.errors import InputError
 from sentcompress.models import sources
-from sentcompress.models.encoder import Dense, Encoder
+from sentcompress.models.encoder import Dense
 from sentcompress.models.layout import load_encoder, save_encoder
 from sentcompress.models.sources import locate, resolve
+from sentcompress.models.transformer_encoder import TransformerEncoder
 from sentcompress.stages import eval_sts
 from sentcompress.store import WorkDirectory
 
@@ -38,7 +39,7 @@ def original(tmp_path_factory: pytest.TempPathFactory, tiny_model: Path) -> Path
     """A model whose Dense layer lies three folders down."""
     encoder, folder = load_encoder(resolve(str(tiny_model))), tmp_path_factory.mktemp("nested") / "model"
     torch.manual_seed(1)
-    save_encoder(Encoder(**encoder.parts() | {"dense": [Dense(32, 8)]}), folder)
+    save_encoder(TransformerEncoder(**encoder.parts() | {"dense": [Dense(32, 8)]}), folder)
     (folder / DENSE).parent.mkdir(parents=True)
     (folder / "2_Dense").rename(folder / DENSE)
     listed = json.loads((folder / "modules.json").read_text())

@@ -16,6 +16,7 @@ from sentcompress.errors import InputError
 from sentcompress.models.encoder import Dense, Encoder
 from sentcompress.models.layout import load_encoder, save_encoder
 from sentcompress.models.sources import resolve
+from sentcompress.models.transformer_encoder import TransformerEncoder
 
 
 @pytest.fixture(scope="module")
@@ -23,7 +24,7 @@ def original(tmp_path_factory: pytest.TempPathFactory, tiny_model: Path) -> Path
     """A model with weights of tokens and a Dense layer."""
     encoder, folder = load_encoder(resolve(str(tiny_model))), tmp_path_factory.mktemp("whole") / "model"
     weights = torch.linspace(0.1, 1, len(encoder.tokenizer))
-    save_encoder(Encoder(**encoder.parts() | {"dense": [Dense(32, 8)], "token_weights": weights}), folder)
+    save_encoder(TransformerEncoder(**encoder.parts() | {"dense": [Dense(32, 8)], "token_weights": weights}), folder)
     return folder
 
 

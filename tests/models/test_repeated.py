@@ -14,8 +14,9 @@ from sentcompress.models.encoder import Encoder
 from sentcompress.models.factorised import factorised
 from sentcompress.models.layout import load_encoder, save_encoder
 from sentcompress.models.repeated import repeated
+from sentcompress.models.shape import Shape
 from sentcompress.models.sources import resolve
-from sentcompress.models.students import teacher_layers
+from sentcompress.models.students import InitialStudent
 
 IDS = torch.tensor([[2, 7, 8, 9, 3], [2, 5, 3, 0, 0]])
 MASK = torch.tensor([[1, 1, 1, 1, 1], [1, 1, 1, 0, 0]])
@@ -56,7 +57,7 @@ def test_a_student_is_saved_and_read_back_by_sentence_transformers_too(tmp_path:
     from sentence_transformers import SentenceTransformer
 
     source = resolve(str(make(tmp_path / "teacher")))  # type: ignore[operator]
-    student = teacher_layers("teacher:1", source, "auto", False, token_dim=8, passes=2)
+    student = InitialStudent("teacher:1", source, Shape(1, token_dim=8, passes=2))
     assert student.slug == "teacher-1-e8-p2"
     encoder = student.load()
     save_encoder(encoder, tmp_path / "student")

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -10,10 +9,12 @@ import torch
 from tiny_models import make_tiny_model, tiny_transformer
 
 from sentcompress.errors import InputError, UsageError
-from sentcompress.models.encoder import Encoder
+from sentcompress.models.families import WITH_LAYERS
 from sentcompress.models.layout import load_encoder, save_encoder
+from sentcompress.models.shape import Shape, layer_count
 from sentcompress.models.sources import resolve
-from sentcompress.models.students import LAYERS, PRESETS, find_student, keep_last_layers, layer_count, teacher_layers
+from sentcompress.models.students import PRESETS, InitialStudent, find_student, keep_last_layers
+from sentcompress.models.transformer_encoder import TransformerEncoder
 
 IDS = torch.tensor([[2, 7, 8, 9, 3]])
 MASK = torch.ones_like(IDS)
@@ -22,7 +23,7 @@ MASK = torch.ones_like(IDS)
 def test_the_last_layers_of_the_teacher(tmp_path: Path) -> None:
     source = resolve(str(make_tiny_model(tmp_path / "teacher", layers=4)))
     teacher = load_encoder(source)
-    student = teacher_layers("teacher:2", source, "auto", False).load()
+    student = InitialStudent("teacher:2", source, Shape(2)).load()
     assert student.config.num_hidden_layers == 2
     assert (student.pooling, student.normalize) == (teacher.pooling, True)
     for theirs, ours in zip(teacher.transformer.encoder.layer[2:], student.transformer.encoder.layer, strict=True):
@@ -39,14 +40,14 @@ def test_the_last_layers_of_the_teacher(tmp_path: Path) -> None:
 
 def test_it_is_the_same_after_saving_and_loading(tmp_path: Path) -> None:
     source = resolve(str(make_tiny_model(tmp_path / "teacher", layers=3)))
-    student = teacher_layers("teacher:1", source, "auto", False).load()
+    student = InitialStudent("teacher:1", source, Shape(1)).load()
     save_encoder(student, tmp_path / "student")
     again = load_encoder(resolve(str(tmp_path / "student")))
     with torch.inference_mode():
         assert torch.equal(student(IDS, MASK), again(IDS, MASK))
 
 
-@pytest.mark.parametrize("kind", LAYERS)
+@pytest.mark.parametrize("kind", WITH_LAYERS)
 def test_every_architecture_runs_with_fewer_layers(kind: str) -> None:
     model = tiny_transformer(kind)
     before = sum(p.numel() for p in model.parameters())
@@ -69,7 +70,7 @@ def test_a_table_that_cannot_be_factorised_is_told_before_the_layers_are_looked_
     folder = make_tiny_model(tmp_path / "teacher")
     albert = tiny_transformer("albert", tokens=100)
     albert.save_pretrained(folder)
-    student = replace(teacher_layers("teacher:2", resolve(str(folder)), "auto", False), token_dim=8)
+    student = InitialStudent("teacher:2", resolve(str(folder)), Shape(2, token_dim=8))
     with pytest.raises(InputError, match="cannot be factorised: its architecture is 'albert'") as caught:
         student.load()
     assert caught.value.hint == "--token-dim works with bert, roberta, xlm-roberta, electra"
@@ -114,11 +115,13 @@ def test_a_dense_layer_of_its_own_stays_part_of_the_pooled_vector(tmp_path: Path
 
     plain = load_encoder(resolve(str(make_tiny_model(tmp_path / "plain"))))
     dense = [Dense(32, 12, activation="Tanh")]
-    save_encoder(Encoder(plain.transformer, plain.tokenizer, dense=dense, text=plain.text), tmp_path / "dense")
+    save_encoder(
+        TransformerEncoder(plain.transformer, plain.tokenizer, dense=dense, text=plain.text), tmp_path / "dense"
+    )
     assert find_student(str(tmp_path / "dense")).load().dimension == 12
 
 
 def test_slugs_are_names_of_artifacts(tmp_path: Path) -> None:
     source = resolve(str(make_tiny_model(tmp_path / "My Model")))
-    assert teacher_layers("teacher:3", source, "auto", False).slug == "teacher-3"
+    assert InitialStudent("teacher:3", source, Shape(3)).slug == "teacher-3"
     assert find_student(str(tmp_path / "My Model")).slug == "my-model"

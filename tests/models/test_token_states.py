@@ -14,8 +14,9 @@ from sentcompress.errors import InputError
 from sentcompress.models.encoder import Encoder
 from sentcompress.models.factorised import factorised
 from sentcompress.models.layout import load_encoder, save_encoder
+from sentcompress.models.shape import SENTENCES, WEIGHTS, Shape
 from sentcompress.models.sources import resolve
-from sentcompress.models.students import SENTENCES, WEIGHTS, teacher_layers
+from sentcompress.models.students import InitialStudent
 from sentcompress.models.token_states import TokenStates, measure_token_states
 
 # Without the last three words of the vocabulary.
@@ -118,18 +119,18 @@ def test_such_a_student_starts_nearer_to_its_teacher(folder: Path, narrowed: dic
 
     wanted, kept = vectors(teacher(folder)), {}
     for start in (WEIGHTS, SENTENCES):
-        student = teacher_layers("teacher:2", source, "auto", False, **narrowed, start=start)  # type: ignore[arg-type]
+        student = InitialStudent("teacher:2", source, Shape(2, **narrowed, start=start))  # type: ignore[arg-type]
         kept[start] = float((vectors(student.load((), TEXTS).eval()) * wanted).sum(1).mean())
     assert kept[SENTENCES] > kept[WEIGHTS] + (0.0 if narrowed == {"feed_forward": 24} else 0.1)
 
 
 def test_the_start_is_a_part_of_the_name(folder: Path) -> None:
-    student = teacher_layers("teacher:2", resolve(str(folder)), "auto", False, token_dim=8, start=SENTENCES)
+    student = InitialStudent("teacher:2", resolve(str(folder)), Shape(2, token_dim=8, start=SENTENCES))
     assert student.slug == "teacher-2-e8-sentences"
 
 
 def test_a_start_from_sentences_needs_sentences(folder: Path) -> None:
-    student = teacher_layers("teacher:2", resolve(str(folder)), "auto", False, token_dim=8, start=SENTENCES)
+    student = InitialStudent("teacher:2", resolve(str(folder)), Shape(2, token_dim=8, start=SENTENCES))
     with pytest.raises(ValueError, match="needs some"):
         student.load()
 
@@ -142,7 +143,7 @@ def test_widths_that_cannot_be_are_refused_before_the_teacher_is_watched(
         raise AssertionError("the teacher was watched")
 
     monkeypatch.setattr("sentcompress.models.students.measure_token_states", watched)
-    student = teacher_layers("teacher:2", resolve(str(folder)), "auto", False, start=SENTENCES, **asked)  # type: ignore[arg-type]
+    student = InitialStudent("teacher:2", resolve(str(folder)), Shape(2, start=SENTENCES, **asked))  # type: ignore[arg-type]
     with pytest.raises(InputError, match=r"cannot hold states|64 neurons in a layer"):
         student.load((), TEXTS)
 
@@ -152,6 +153,6 @@ def test_architectures_without_such_tables_are_refused_before_the_teacher_is_wat
     encoder.transformer = tiny_transformer("mpnet", tokens=100)
     save_encoder(encoder, tmp_path / "other")
     source = resolve(str(tmp_path / "other"))
-    student = teacher_layers("teacher:2", source, "auto", False, token_dim=8, start=SENTENCES)
+    student = InitialStudent("teacher:2", source, Shape(2, token_dim=8, start=SENTENCES))
     with pytest.raises(InputError, match="'mpnet'"):
         student.load((), TEXTS)

@@ -16,10 +16,12 @@ from sentcompress.encoding.engine import EncodeEngine
 from sentcompress.errors import InputError
 from sentcompress.models.encoder import Encoder
 from sentcompress.models.layout import load_encoder, save_encoder
+from sentcompress.models.shape import Shape
 from sentcompress.models.sources import resolve
-from sentcompress.models.students import Student
+from sentcompress.models.students import InitialStudent
 from sentcompress.models.token_weights import LEAST, function_tokens, sif_weights
-from sentcompress.models.vocabulary import count_tokens, trim_vocabulary
+from sentcompress.models.transformer_encoder import TransformerEncoder
+from sentcompress.models.vocabulary import token_occurrences, trim_vocabulary
 from sentcompress.training.batches import Batch
 from sentcompress.training.views import TeacherInLoop
 
@@ -36,12 +38,12 @@ def plain(tmp_path: Path) -> Encoder:
 
 
 def counted(encoder: Encoder) -> Any:
-    return count_tokens(encoder, [TEXTS])
+    return token_occurrences(encoder, [TEXTS])
 
 
 def weighed(encoder: Encoder, *, smoothing: float = 0.1) -> Encoder:
     weights = sif_weights(encoder.tokenizer, counted(encoder), smoothing, 0.0)
-    return Encoder(
+    return TransformerEncoder(
         encoder.transformer,
         encoder.tokenizer,
         normalize=encoder.normalize,
@@ -196,7 +198,7 @@ def test_a_smaller_vocabulary_keeps_the_weights_of_its_tokens(plain: Encoder) ->
 def test_students_of_a_weighed_teacher(plain: Encoder, tmp_path: Path) -> None:
     """One cut from it weighs as it does; one without weights learns from states whose plain mean is the vector."""
     save_encoder(weighed(plain), tmp_path / "teacher")
-    student = Student("teacher:1", resolve(str(tmp_path / "teacher")), 1).load()
+    student = InitialStudent("teacher:1", resolve(str(tmp_path / "teacher")), Shape(1)).load()
     assert student.token_weights is not None
     assert not student.token_weights.requires_grad
     teacher = TeacherInLoop(loaded(tmp_path / "teacher"))

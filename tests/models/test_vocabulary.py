@@ -14,7 +14,7 @@ from sentcompress.errors import InputError
 from sentcompress.models.encoder import Encoder
 from sentcompress.models.layout import load_encoder, save_encoder
 from sentcompress.models.sources import resolve
-from sentcompress.models.vocabulary import count_tokens, trim_vocabulary
+from sentcompress.models.vocabulary import token_occurrences, trim_vocabulary
 
 NAMES = {f"{name}_token": f"[{name.upper()}]" for name in ("pad", "unk", "cls", "sep", "mask")}
 TEXTS = ["the man plays the guitar", "a dog runs", "the cat sleeps near the river"]
@@ -26,7 +26,7 @@ def encoder(tiny_model: Path) -> Encoder:
 
 
 def test_counts_are_of_every_occurrence(encoder: Encoder) -> None:
-    counts = count_tokens(encoder, [TEXTS[:2], TEXTS[2:]])
+    counts = token_occurrences(encoder, [TEXTS[:2], TEXTS[2:]])
     ids = encoder.tokenizer.get_vocab()
     assert counts[ids["the"]] == 4
     assert counts[ids["dog"]] == 1
@@ -41,7 +41,7 @@ def test_kept_words_keep_their_vectors_in_a_model_that_is_read_back(encoder: Enc
     with torch.inference_mode():
         wanted = encoder(torch.tensor(before[:1]), torch.ones(1, len(before[0]), dtype=torch.long))
     # Enough for every word of the texts.
-    trim_vocabulary(encoder, 24, count_tokens(encoder, [TEXTS]), "tiny")
+    trim_vocabulary(encoder, 24, token_occurrences(encoder, [TEXTS]), "tiny")
     save_encoder(encoder, tmp_path)
     saved = load_encoder(resolve(str(tmp_path)))
     assert len(saved.tokenizer) == saved.config.vocab_size == 24
@@ -63,7 +63,7 @@ def tokens(ids: list[list[int]], vocabulary: dict[str, int]) -> list[list[str]]:
 
 
 def test_what_is_hardly_used_goes_first_and_single_characters_stay(encoder: Encoder) -> None:
-    trim_vocabulary(encoder, 12, count_tokens(encoder, [TEXTS]), "tiny")
+    trim_vocabulary(encoder, 12, token_occurrences(encoder, [TEXTS]), "tiny")
     left = set(encoder.tokenizer.get_vocab())
     assert {"[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]", "a", "##s", ".", ",", "the"} <= left
     assert "teacher" not in left
@@ -84,7 +84,7 @@ def many_scripts(encoder: Encoder) -> Encoder:
 
 
 def test_characters_that_are_hardly_seen_can_make_room_for_words(many_scripts: Encoder) -> None:
-    counts = count_tokens(many_scripts, [[*TEXTS, "the river λ"]])
+    counts = token_occurrences(many_scripts, [[*TEXTS, "the river λ"]])
     size = 60
     trim_vocabulary(many_scripts, size, counts, "tiny", character_count=1)
     left = set(many_scripts.tokenizer.get_vocab())

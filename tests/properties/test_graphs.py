@@ -19,8 +19,7 @@ from tiny_models import WORDS, make_roberta, make_tiny_model
 
 from sentcompress.errors import InputError, SentcompressError
 from sentcompress.exporting.graph_reader import GraphReader
-from sentcompress.exporting.onnx import FLOAT32_FILE, INT8_FILE, write_graph
-from sentcompress.exporting.quantisation import quantise
+from sentcompress.exporting.onnx import FLOAT32_FILE, INT8_FILE, quantise, write_graph
 from sentcompress.measuring.runtimes import GraphJob
 from sentcompress.models.layout import load_encoder
 from sentcompress.models.sources import resolve

@@ -20,9 +20,10 @@ from hypothesis import strategies as st
 from safetensors.torch import load_file, save_file
 
 from sentcompress.errors import SentcompressError
-from sentcompress.models.encoder import Dense, Encoder
+from sentcompress.models.encoder import Dense
 from sentcompress.models.layout import load_encoder, save_encoder
 from sentcompress.models.sources import resolve
+from sentcompress.models.transformer_encoder import TransformerEncoder
 from sentcompress.stages import encode
 from sentcompress.store import WorkDirectory
 
@@ -133,7 +134,7 @@ def original(tmp_path_factory: pytest.TempPathFactory, tiny_model: Path) -> Path
     encoder, folder = load_encoder(resolve(str(tiny_model))), tmp_path_factory.mktemp("whole") / "model"
     torch.manual_seed(1)
     weights = torch.linspace(0.1, 1, len(encoder.tokenizer))
-    save_encoder(Encoder(**encoder.parts() | {"dense": [Dense(32, 8)], "token_weights": weights}), folder)
+    save_encoder(TransformerEncoder(**encoder.parts() | {"dense": [Dense(32, 8)], "token_weights": weights}), folder)
     return folder
 
 

@@ -19,7 +19,7 @@ from sentcompress.cli.main import _run
 from sentcompress.commands import find_command
 from sentcompress.commands.options import keys_of
 from sentcompress.methods import METHODS, OBJECTIVES
-from sentcompress.methods.recipe import Recipe as Numbers
+from sentcompress.methods.hyperparameters import Hyperparameters
 from sentcompress.models.students import PRESETS
 from sentcompress.recipes.document import read_recipe
 from sentcompress.recipes.inputs import placeholders
@@ -132,7 +132,7 @@ def test_a_recipe_says_what_it_is_for_and_where_its_numbers_are_from(path: Path)
     assert used == set(recipe.inputs)
     assert recipe.stages[-1].command in ("eval-sts", "eval-retrieval")
     assert recipe.stages[-1].values["model"] == path.stem
-    numbers = {field.name.replace("_", "-") for field in fields(Numbers)}
+    numbers = {field.name.replace("_", "-") for field in fields(Hyperparameters)}
     blocks = path.read_text(encoding="utf-8").split("[[stage]]")[1:]
     for one, block in zip(recipe.stages, blocks, strict=True):
         if numbers & one.values.keys() and one.command != "augment":

@@ -18,8 +18,10 @@ from sentcompress.exporting.lineage import ancestors
 from sentcompress.models.averaging import average
 from sentcompress.models.encoder import Dense, Encoder
 from sentcompress.models.layout import load_encoder, save_encoder
+from sentcompress.models.shape import Shape
 from sentcompress.models.sources import resolve
-from sentcompress.models.students import teacher_layers
+from sentcompress.models.students import InitialStudent
+from sentcompress.models.transformer_encoder import TransformerEncoder
 from sentcompress.progress import Reporter
 from sentcompress.stages import distill
 from sentcompress.stages.average import Params, run
@@ -115,14 +117,14 @@ def test_models_that_differ_in_more_than_weights_are_refused(
 ) -> None:
     start = loaded(models[0])
     deeper, wider = make_tiny_model(tmp_path / "deeper", layers=3), make_tiny_model(tmp_path / "wider", width=64)
-    projected = Encoder(start.transformer, start.tokenizer, dense=[Dense(32, 8)], text=start.text)
+    projected = TransformerEncoder(start.transformer, start.tokenizer, dense=[Dense(32, 8)], text=start.text)
     save_encoder(projected, tmp_path / "projected")
-    pooled = Encoder(start.transformer, start.tokenizer, pooling=("cls",), text=start.text)
+    pooled = TransformerEncoder(start.transformer, start.tokenizer, pooling=("cls",), text=start.text)
     save_encoder(pooled, tmp_path / "pooled")
     tokens = loaded(models[0])
     tokens.tokenizer.add_tokens(["banjo"])
     again = [
-        teacher_layers("teacher:1", resolve(str(models[0])), "auto", False, token_dim=8, passes=passes).load()
+        InitialStudent("teacher:1", resolve(str(models[0])), Shape(1, token_dim=8, passes=passes)).load()
         for passes in (2, 3)
     ]
     others = [(loaded(folder), what) for folder, what in ((deeper, "architecture"), (wider, "shapes"))]

@@ -10,8 +10,7 @@ import pytest
 from tiny_models import make_tiny_model
 
 from sentcompress.errors import InputError, MissingArtifactError, UsageError
-from sentcompress.exporting.onnx import FLOAT32_FILE, INT8_FILE, write_graph
-from sentcompress.exporting.quantisation import quantise
+from sentcompress.exporting.onnx import FLOAT32_FILE, INT8_FILE, quantise, write_graph
 from sentcompress.models.catalog import NamedModel, find_model
 from sentcompress.models.layout import save_encoder
 from sentcompress.stages.bench import Params, run

@@ -23,7 +23,7 @@ from tiny_models import make_sentences, make_tiny_model
 from sentcompress.encoding.vector_shards import VectorShards
 from sentcompress.errors import InputError, MissingArtifactError, TrainingError, UsageError
 from sentcompress.models.layout import load_encoder
-from sentcompress.models.projection import Projection
+from sentcompress.models.principal_axes import Projection
 from sentcompress.models.sources import resolve
 from sentcompress.progress import SilentReporter
 from sentcompress.stages import distill as stage

@@ -206,15 +206,18 @@ def test_constant_scores_are_an_error_or_a_warning(
 
 
 def test_model_with_one_vector_for_everything_has_no_score(tmp_path: Path, sts: Path, tiny_model: Path) -> None:
-    from sentcompress.models.encoder import Dense, Encoder
+    from sentcompress.models.encoder import Dense
     from sentcompress.models.layout import load_encoder, save_encoder
     from sentcompress.models.sources import resolve
+    from sentcompress.models.transformer_encoder import TransformerEncoder
 
     tiny = load_encoder(resolve(str(tiny_model)))
     constant = Dense(tiny.pooled_dimension, 8)
     constant.linear.weight.data.zero_()
     constant.linear.bias.data.fill_(0.5)
-    save_encoder(Encoder(tiny.transformer, tiny.tokenizer, dense=[constant], text=tiny.text), tmp_path / "constant")
+    save_encoder(
+        TransformerEncoder(tiny.transformer, tiny.tokenizer, dense=[constant], text=tiny.text), tmp_path / "constant"
+    )
     with pytest.raises(InputError, match="STS13 has no score with constant: the model gives every pair the same"):
         run(Params(sts=[sts], model=str(tmp_path / "constant"), device="cpu"), WorkDirectory(tmp_path / "work"))
 

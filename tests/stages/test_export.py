@@ -21,6 +21,7 @@ from sentcompress.exporting.verification import encoder_vectors
 from sentcompress.models.encoder import Dense, Encoder
 from sentcompress.models.layout import load_encoder, save_encoder
 from sentcompress.models.sources import resolve
+from sentcompress.models.transformer_encoder import TransformerEncoder
 from sentcompress.progress import SilentReporter
 from sentcompress.stages import export
 from sentcompress.stages.export import Params, run
@@ -73,7 +74,7 @@ def make_evaluation(work: WorkDirectory, name: str, model: dict[str, str], score
 def encoder(tiny_model: Path) -> Encoder:
     base = load_encoder(resolve(str(tiny_model)))
     torch.manual_seed(0)
-    return Encoder(base.transformer, base.tokenizer, dense=[Dense(32, 8)], text=base.text).eval()
+    return TransformerEncoder(base.transformer, base.tokenizer, dense=[Dense(32, 8)], text=base.text).eval()
 
 
 @pytest.fixture(scope="module")
@@ -252,7 +253,7 @@ def test_a_graph_that_loses_the_dense_layer_fails_and_keeps_the_older_export(
     real = export.write_graph
 
     def lossy(encoder: Encoder, path: Path) -> None:
-        dropped = Encoder(encoder.transformer, encoder.tokenizer, text=encoder.text)
+        dropped = TransformerEncoder(encoder.transformer, encoder.tokenizer, text=encoder.text)
         real(dropped.eval(), path)
 
     monkeypatch.setattr(export, "write_graph", lossy)

@@ -12,7 +12,7 @@ import pytest
 from sentcompress.cli.main import _run
 from sentcompress.errors import InputError, MissingArtifactError, SentcompressError, UsageError
 from sentcompress.models import principal_axes
-from sentcompress.models.projection import FILE, Projection
+from sentcompress.models.principal_axes import FILE, Projection
 from sentcompress.stages import fit_pca
 from sentcompress.stages.fit_pca import Params, run
 from sentcompress.store import Artifact, Request, WorkDirectory

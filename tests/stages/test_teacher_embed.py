@@ -175,7 +175,7 @@ def test_a_resumed_run_keeps_the_plan_it_began_with(
     work: WorkDirectory, tiny_model: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     plans = iter([Speedup([10.0] * 9), Speedup([0.1] * 9)])
-    monkeypatch.setattr("sentcompress.encoding.plan._measure", lambda *_: next(plans))
+    monkeypatch.setattr("sentcompress.models.dtype_trial.measure", lambda *_: next(plans))
     whole = EncodeEngine.stream
     left = [1]
 

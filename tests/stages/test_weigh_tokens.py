@@ -21,7 +21,8 @@ from sentcompress.models.encoder import Encoder
 from sentcompress.models.layout import load_encoder, save_encoder
 from sentcompress.models.sources import resolve
 from sentcompress.models.token_weights import LEAST, sif_weights
-from sentcompress.models.vocabulary import count_tokens
+from sentcompress.models.transformer_encoder import TransformerEncoder
+from sentcompress.models.vocabulary import token_occurrences
 from sentcompress.stages import average, distill, export
 from sentcompress.stages.weigh_tokens import Params, run
 from sentcompress.store import WorkDirectory
@@ -44,7 +45,7 @@ def test_the_model_with_the_weights_of_the_formula(work: WorkDirectory, tiny_mod
     artifact = run(Params(model=str(tiny_model), smoothing=0.05, punctuation=0.2), work)
     assert artifact.reference == f"students/{tiny_model.name}-weighed"
     plain, saved = loaded(tiny_model), loaded(artifact.path / "model")
-    expected = sif_weights(plain.tokenizer, count_tokens(plain, [SENTENCES]), 0.05, 0.2)
+    expected = sif_weights(plain.tokenizer, token_occurrences(plain, [SENTENCES]), 0.05, 0.2)
     assert saved.token_weights is not None
     np.testing.assert_allclose(saved.token_weights.detach(), expected)
     assert artifact.facts["lightest"][:2] == [".", ","]
@@ -67,7 +68,9 @@ def test_what_cannot_be_weighed_is_refused(work: WorkDirectory, tiny_model: Path
     with pytest.raises(InputError, match="w has token weights already"):
         run(Params(model="w", name="twice"), work)
     plain = loaded(tiny_model)
-    save_encoder(Encoder(plain.transformer, plain.tokenizer, pooling=("cls",), text=plain.text), tmp_path / "first")
+    save_encoder(
+        TransformerEncoder(plain.transformer, plain.tokenizer, pooling=("cls",), text=plain.text), tmp_path / "first"
+    )
     with pytest.raises(InputError, match="does not pool by the mean"):
         run(Params(model=str(tmp_path / "first")), work)
     with pytest.raises(MissingArtifactError, match="sentences"):

@@ -21,6 +21,7 @@ from sentcompress.models import layout
 from sentcompress.models.encoder import Dense, Encoder
 from sentcompress.models.layout import load_encoder, save_encoder
 from sentcompress.models.sources import resolve
+from sentcompress.models.transformer_encoder import TransformerEncoder
 from sentcompress.stages import export, status
 from sentcompress.stages import whiten as stage
 from sentcompress.stages.whiten import Params, run
@@ -61,7 +62,9 @@ def with_dense(model: Path, folder: Path, dense: Sequence[tuple[int, str, bool]]
     for out, activation, bias in dense:
         layers.append(Dense(width, out, activation=activation, bias=bias))
         width = out
-    changed = Encoder(encoder.transformer, encoder.tokenizer, dense=layers, normalize=True, text=encoder.text)
+    changed = TransformerEncoder(
+        encoder.transformer, encoder.tokenizer, dense=layers, normalize=True, text=encoder.text
+    )
     save_encoder(changed.eval(), folder)
     return folder
 

@@ -53,8 +53,9 @@ class Hearing(SilentReporter):
         self.heard.append(message)
 
 
-def asked(name: str = "main", **parameters: Any) -> Request:
-    return Request(KIND, name, "teacher-embed", parameters or {"seed": 0}, {"sentences/main": "d1"})
+def asked(name: str = "main", data: int = 0, **parameters: Any) -> Request:
+    """A request; `data` stands for the contents of its input."""
+    return Request(KIND, name, "teacher-embed", parameters or {"seed": 0}, {"sentences/main": f"d{data + 1}"})
 
 
 def make(
@@ -130,10 +131,36 @@ def test_the_same_request_is_fresh_and_force_does_it_again(work: WorkDirectory) 
     assert forced.digest != first.digest
 
 
-def test_another_request_replaces_the_artifact(work: WorkDirectory) -> None:
-    make(work, seed=0)
-    assert content(make(work, text="two", seed=1)) == {"two"}
+def test_other_inputs_replace_the_artifact(work: WorkDirectory) -> None:
+    make(work, data=0)
+    assert content(make(work, text="two", data=1)) == {"two"}
     assert work.names(KIND) == ["main"]
+
+
+def test_other_options_replace_nothing_without_force(work: WorkDirectory) -> None:
+    made = make(work, lr=1e-4, text="one")
+    with pytest.raises(UsageError, match=r"is there already, made with other options \(lr: 0.0001, now 0.0003\)"):
+        make(work, lr=3e-4)
+    with pytest.raises(UsageError, match=r"lr: 0\.0001, now not given; seed: not given, now 0"):
+        make(work)
+    assert content(work.get(KIND, "main")) == content(made) == {"one"}
+    assert content(make(work, lr=3e-4, text="two", force=True)) == {"two"}
+    assert content(make(work, "other", lr=1e-4, text="three")) == {"three"}
+
+
+def test_an_unfinished_build_with_other_options_is_kept_without_force(work: WorkDirectory) -> None:
+    interrupt(work, text="hours of training", lr=1e-4)
+    with pytest.raises(
+        UsageError, match="an unfinished teacher-vectors/main is there already, made with other options"
+    ):
+        make(work, lr=3e-4)
+    assert content(make(work, text="more", lr=1e-4)) == {"hours of training", "more"}
+
+
+def test_an_artifact_of_an_older_version_is_replaced(work: WorkDirectory, monkeypatch: pytest.MonkeyPatch) -> None:
+    make(work, lr=1e-4)
+    monkeypatch.setattr("sentcompress.store.manifests.version_of", lambda command: 99)
+    assert content(make(work, rate=1e-4, text="new")) == {"new"}
 
 
 def test_the_fingerprint_knows_parameters_inputs_kind_and_command_but_no_name() -> None:
@@ -207,26 +234,26 @@ def test_a_stage_that_fails_before_it_made_anything_leaves_nothing(work: WorkDir
 
 def test_an_unfinished_build_is_resumed_for_the_same_request_only(work: WorkDirectory) -> None:
     def stop() -> None:
-        interrupt(work, text="from the first run", seed=0)
+        interrupt(work, text="from the first run", data=0)
 
     stop()
     assert work.unfinished(KIND) == ["main"]
     assert work.names(KIND) == []
     hearing = Hearing()
-    artifact = make(work, text="second", reporter=hearing, seed=0)
+    artifact = make(work, text="second", reporter=hearing, data=0)
     assert content(artifact) == {"from the first run", "second"}
     assert "going on with the unfinished" in hearing.heard[0]
 
     shutil.rmtree(artifact.path)
     stop()
     hearing = Hearing()
-    assert content(make(work, text="second", reporter=hearing, seed=1)) == {"second"}
+    assert content(make(work, text="second", reporter=hearing, data=1)) == {"second"}
     assert "dropped (it was asked for other parameters or inputs)" in hearing.heard[0]
 
     stop_forced = Hearing()
     shutil.rmtree(artifact.path)
     stop()
-    assert content(make(work, text="second", force=True, reporter=stop_forced, seed=0)) == {"second"}
+    assert content(make(work, text="second", force=True, reporter=stop_forced, data=0)) == {"second"}
     assert "dropped (--force)" in stop_forced.heard[0]
 
 
@@ -259,15 +286,15 @@ def test_what_an_interrupted_force_left_is_dropped_where_the_finished_one_is_tak
 
 
 def test_what_was_begun_with_other_parameters_is_not_dropped_by_a_fresh_one(work: WorkDirectory) -> None:
-    make(work, seed=0)
-    interrupt(work, seed=1)
-    make(work, seed=0)
+    make(work, data=0)
+    interrupt(work, data=1)
+    make(work, data=0)
     assert work.unfinished(KIND) == ["main"]
 
 
 def test_a_new_request_keeps_the_finished_artifact_until_it_is_done(work: WorkDirectory) -> None:
-    make(work, seed=0)
-    interrupt(work, seed=1)
+    make(work, data=0)
+    interrupt(work, data=1)
     assert content(work.get(KIND, "main")) == {"one"}
     assert work.unfinished(KIND) == ["main"]
 
@@ -282,7 +309,7 @@ def test_a_partial_with_a_damaged_request_is_dropped(work: WorkDirectory, damage
 
 
 def test_a_drop_that_is_killed_half_way_is_not_resumed(work: WorkDirectory, monkeypatch: pytest.MonkeyPatch) -> None:
-    partial = interrupt(work, files=("a.txt", "model/b.txt", "model/c.txt"), seed=0)
+    partial = interrupt(work, files=("a.txt", "model/b.txt", "model/c.txt"), data=0)
 
     def killed(path: Path) -> None:
         (path / "model" / "c.txt").unlink()
@@ -291,9 +318,9 @@ def test_a_drop_that_is_killed_half_way_is_not_resumed(work: WorkDirectory, monk
     with monkeypatch.context() as patch:
         patch.setattr(atomic, "remove", killed)
         with pytest.raises(SystemExit):
-            make(work, seed=1)
+            make(work, data=1)
     assert (partial / "model").is_dir()
-    assert content(make(work, text="second", seed=0)) == {"second"}
+    assert content(make(work, text="second", data=0)) == {"second"}
 
 
 # Crashes: a forked child dies at its n-th touch of the file system; the parent looks at what is left.
@@ -363,36 +390,36 @@ def test_a_crash_at_any_step_of_a_first_build_leaves_nothing_or_all(work: WorkDi
 
 def test_a_crash_at_any_step_of_a_replacement_leaves_the_old_or_the_new(work: WorkDirectory) -> None:
     new = 0
-    for step in crash_points(work, lambda: make(work, seed=0), lambda: make(work, text="two", seed=1)):
+    for step in crash_points(work, lambda: make(work, data=0), lambda: make(work, text="two", data=1)):
         found = WorkDirectory(work.path).get(KIND, "main")
         assert content(found) in ({"one"}, {"two"}), step
         assert found.damage(contents=True) is None
         new += content(found) == {"two"}
-        assert content(make(work, text="two", seed=1)) == {"two"}
+        assert content(make(work, text="two", data=1)) == {"two"}
         assert sorted(p.name for p in (work.path / KIND).iterdir()) == [".main.lock", "main"], step
     assert 2 < new < step
 
 
 def test_a_crash_during_the_recovery_from_a_crash_is_recovered_from(work: WorkDirectory) -> None:
     def half_swapped() -> None:
-        make(work, seed=0)
+        make(work, data=0)
         with pytest.MonkeyPatch.context() as patch:
             patch.setattr(atomic, "swap", lambda partial, target: target.rename(atomic.beside(target, "old")))
             with pytest.raises(FileNotFoundError):
-                make(work, text="two", seed=1)
+                make(work, text="two", data=1)
 
     for step in crash_points(work, half_swapped, lambda: work.find(KIND, "main")):
         assert content(WorkDirectory(work.path).get(KIND)) == {"two"}, step
-        make(work, text="two", seed=1)
+        make(work, text="two", data=1)
         assert sorted(p.name for p in (work.path / KIND).iterdir()) == [".main.lock", "main"]
 
 
 def test_a_crash_while_another_request_s_partial_is_dropped(work: WorkDirectory) -> None:
     def half_made() -> None:
-        interrupt(work, files=("a.txt", "model/b.txt"), seed=0)
+        interrupt(work, files=("a.txt", "model/b.txt"), data=0)
 
-    for step in crash_points(work, half_made, lambda: make(work, seed=1)):
-        assert content(make(work, seed=1)) == {"one"}, step
+    for step in crash_points(work, half_made, lambda: make(work, data=1)):
+        assert content(make(work, data=1)) == {"one"}, step
 
 
 def test_the_old_one_comes_back_when_the_new_one_is_gone(work: WorkDirectory) -> None:
@@ -431,7 +458,7 @@ def test_a_reader_waits_for_a_living_writer_between_two_renames(work: WorkDirect
 
         with pytest.MonkeyPatch.context() as patch:
             patch.setattr(Path, "rename", slow)
-            make(work, text="two", seed=1)
+            make(work, text="two", data=1)
 
     writer = multiprocessing.get_context("fork").Process(target=swap_slowly)
     writer.start()
@@ -517,11 +544,11 @@ def test_two_builds_in_one_process_exclude_each_other(work: WorkDirectory, monke
 def test_a_look_at_the_lock_does_not_disturb_a_writer_that_begins(work: WorkDirectory) -> None:
     import fcntl
 
-    make(work, seed=0)
+    make(work, data=0)
     lock = work.path / KIND / ".main.lock"
     with lock.open() as looking:
         fcntl.flock(looking, fcntl.LOCK_SH)
-        child = multiprocessing.get_context("fork").Process(target=lambda: make(work, text="two", seed=1))
+        child = multiprocessing.get_context("fork").Process(target=lambda: make(work, text="two", data=1))
         child.start()
         time.sleep(0.2)
         fcntl.flock(looking, fcntl.LOCK_UN)
@@ -871,7 +898,7 @@ def test_an_artifact_that_is_a_link_is_replaced_and_what_it_points_to_kept(
     (work.path / KIND / "main").rename(outside)
     (work.path / KIND / place).symlink_to(outside)
     before = {path: path.read_bytes() for path in outside.rglob("*") if path.is_file()}
-    assert content(make(work, text="two", seed=1)) == {"two"}
+    assert content(make(work, text="two", data=1)) == {"two"}
     assert {path: path.read_bytes() for path in outside.rglob("*") if path.is_file()} == before
     assert sorted(p.name for p in (work.path / KIND).iterdir()) == [".main.lock", "main"]
     assert not (work.path / KIND / "main").is_symlink()
@@ -909,7 +936,7 @@ def test_what_is_fresh_needs_no_right_to_write(work: WorkDirectory, monkeypatch:
     monkeypatch.setattr("sentcompress.store.locking.os.open", refuse)
     assert make(work).digest == made.digest
     with pytest.raises(PermissionError):
-        make(work, seed=1)
+        make(work, data=1)
 
 
 def test_a_full_disk_keeps_what_was_finished_and_goes_on(work: WorkDirectory, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -938,9 +965,9 @@ def test_a_disk_that_is_really_full(tmp_path: Path) -> None:
         pytest.skip("no mounts here")
     try:
         work = WorkDirectory(place / "work")
-        make(work, seed=0)
+        make(work, data=0)
         with pytest.raises(OSError, match="No space"):
-            make(work, text="x" * 16384, files=tuple(f"{number}.txt" for number in range(9)), seed=1)
+            make(work, text="x" * 16384, files=tuple(f"{number}.txt" for number in range(9)), data=1)
         assert content(work.get(KIND)) == {"one"}
         partial = work.path / KIND / ".main.partial"
         assert (partial / "0.txt").exists()

@@ -1,19 +1,16 @@
-"""Which rows make which batch, and the thread that makes the next one."""
+"""Which rows make which batch."""
 
 from __future__ import annotations
-
-import threading
-from collections.abc import Iterator
 
 import numpy as np
 import pytest
 
-from sentcompress.training.batches import Plan, ahead
+from sentcompress.training.batches import BatchPlan
 
 
-def plan(count: int = 1000, batch_size: int = 16, budget: int = 10_000, seed: int = 0, longest: int = 60) -> Plan:
+def plan(count: int = 1000, batch_size: int = 16, budget: int = 10_000, seed: int = 0, longest: int = 60) -> BatchPlan:
     lengths = np.random.default_rng(5).integers(3, longest, size=count).astype(np.int32)
-    return Plan(np.arange(count) + 7, lengths, batch_size, budget, seed)
+    return BatchPlan(np.arange(count) + 7, lengths, batch_size, budget, seed)
 
 
 @pytest.mark.parametrize("budget", [10_000, 200])
@@ -55,33 +52,5 @@ def test_no_batch_is_larger_than_asked() -> None:
 
 
 def test_a_sentence_longer_than_the_budget_is_a_batch_of_its_own() -> None:
-    made = Plan(np.arange(4), np.array([3, 500, 3, 3], dtype=np.int32), 4, 100, 0)
+    made = BatchPlan(np.arange(4), np.array([3, 500, 3, 3], dtype=np.int32), 4, 100, 0)
     assert [1] in [list(rows) for rows in made.epoch(0)]
-
-
-def test_ahead_gives_the_items_in_order() -> None:
-    with ahead(lambda: iter(range(50))) as items:
-        assert list(items) == list(range(50))
-
-
-def test_an_error_in_the_thread_reaches_the_reader() -> None:
-    def make() -> Iterator[int]:
-        yield 1
-        raise OSError("disk gone")
-
-    with ahead(make) as items:
-        assert next(items) == 1
-        with pytest.raises(OSError, match="disk gone"):
-            next(items)
-
-
-def test_a_reader_that_leaves_early_stops_the_thread() -> None:
-    def make() -> Iterator[int]:
-        number = 0
-        while True:
-            yield (number := number + 1)
-
-    before = threading.active_count()
-    with ahead(make) as items:
-        next(items)
-    assert threading.active_count() == before

@@ -15,7 +15,7 @@ from sentcompress.errors import SentcompressError, TrainingError
 from sentcompress.models.encoder import Encoder
 from sentcompress.stages import distill
 from sentcompress.training import deploy
-from sentcompress.training.dev import StsDev, Vectors, encode_tokens
+from sentcompress.training.dev import Embed, StsDev, encode_tokens
 from sentcompress.training.loop import Training
 
 
@@ -87,7 +87,7 @@ def test_a_saved_student_that_gives_no_numbers_is_not_kept(
     assert not work.names("students")
 
 
-def seeing_all(self: StsDev, vectors: Vectors, device: torch.device) -> float:
+def seeing_all(self: StsDev, vectors: Embed, device: torch.device) -> float:
     """A dev score that is never defined, of vectors that were looked at all the same."""
     encode_tokens(self.tokens, self.pad, vectors, device)
     return float("nan")

@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
+from static_encoder import make_static_encoder
 from tiny_models import tiny_transformer
 from torch import Tensor
 
@@ -20,10 +21,12 @@ from sentcompress.methods.base import Method, Shapes
 from sentcompress.methods.ckd import CKD
 from sentcompress.methods.crd import CRD
 from sentcompress.methods.ibkd import IBKD, IBKDFinetune
+from sentcompress.methods.mse import MSE
 from sentcompress.methods.simcse import SimCSE
 from sentcompress.methods.simtde import SimTDE
 from sentcompress.models.encoder import Encoder
 from sentcompress.models.text import TextSettings
+from sentcompress.models.transformer_encoder import TransformerEncoder
 from sentcompress.progress import SILENT
 from sentcompress.store import Request, WorkDirectory
 from sentcompress.training import loop
@@ -77,7 +80,7 @@ def make_encoder(seed: int = 0) -> Encoder:
     for parameter in transformer.parameters():
         if parameter.dim() == 2:  # larger than usual, so that random vectors of different sentences differ
             torch.nn.init.normal_(parameter, std=0.3)
-    return Encoder(transformer, None, text=TextSettings(max_length=40))
+    return TransformerEncoder(transformer, None, text=TextSettings(max_length=40))
 
 
 def padded(rows: np.ndarray) -> tuple[Tensor, Tensor]:
@@ -176,6 +179,26 @@ def test_batches_of_a_step_move_the_weights_as_one_large_batch(
     for one, other in zip(*map(lines, runs), strict=True):
         for term in set(one) - {"sentences_per_second"}:
             assert other[term] == pytest.approx(one[term], rel=1e-4)
+
+
+@pytest.mark.parametrize("dtype", ["float32", "bfloat16", "auto"])
+@pytest.mark.parametrize("kind", [MSE, SimTDE, SimCSE])
+def test_an_encoder_need_not_be_a_transformer(tmp_path: Path, kind: type[Method], dtype: str) -> None:
+    encoder = make_static_encoder([f"word{number}" for number in range(28)], WIDTH)
+    start = encoder.table.weight.detach().clone()
+    batches = [list(range(first, first + 8)) for first in range(0, 32, 8)]
+    training = make_training(tmp_path, make_method(kind), batches, encoder, epochs=5, dtype=dtype, weight_decay=0.0)
+
+    def loss() -> float:
+        batch = training.collate(np.arange(8))
+        with torch.no_grad():
+            return float(sum(training.method.objective(**training.views(batch)).values()))
+
+    before = loss()
+    assert training.run().step == 20
+    assert loss() < before
+    assert bool((encoder.table.weight[5:] != start[5:]).any(dim=1).all())
+    assert torch.equal(encoder.table.weight[:5], start[:5])  # of tokens that occur in no text
 
 
 @pytest.mark.parametrize("accumulate", [1, 2])

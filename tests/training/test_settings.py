@@ -12,22 +12,22 @@ from distilling import make_work
 from sentcompress.commands.shared import Training
 from sentcompress.methods import method_class
 from sentcompress.stages import distill
-from sentcompress.training.settings import Settings
+from sentcompress.training.settings import Settings, factor, warmup_steps
 from sentcompress.training.token_cache import TokenCache
 from sentcompress.training.triplets import TripletData
 
 
-def settings(**numbers: int) -> Settings:
-    return Settings.of(method_class("ckd").recipe, Training(**numbers))  # type: ignore[arg-type]
+def settings(method: str = "hpd", **asked: object) -> Settings:
+    return Settings.of(method_class(method).recipe, Training(**asked))  # type: ignore[arg-type]
 
 
 def test_a_batch_of_negatives_is_cut_only_where_that_is_asked_for() -> None:
-    found = settings(batch_size=100, max_length=200)
+    found = settings("ckd", batch_size=100, max_length=200)
     assert found.token_budget() == 6_400
     assert found.token_budget(contrastive=True) == 20_000
-    asked = settings(batch_size=100, max_length=200, batch_tokens=1000)
+    asked = settings("ckd", batch_size=100, max_length=200, batch_tokens=1000)
     assert asked.token_budget() == asked.token_budget(contrastive=True) == 1000
-    assert settings(batch_size=100, max_length=32).token_budget() == 3_200
+    assert settings("ckd", batch_size=100, max_length=32).token_budget() == 3_200
 
 
 @pytest.mark.parametrize("tokens", [None, 400])
@@ -57,3 +57,58 @@ def test_long_sentences_cost_a_contrastive_method_no_negatives(
     rows = student.facts["training_rows"]
     assert student.facts["sentences_seen"] == rows
     assert student.facts["steps"] == -(-rows // (10 if whole else 5))
+
+
+def curve(kind: str, total: int = 10, warmup: int = 2) -> list[float]:
+    return [factor(step, total=total, warmup=warmup, kind=kind) for step in range(total)]
+
+
+def test_it_rises_in_a_line_and_falls_as_asked() -> None:
+    assert curve("linear") == pytest.approx([0.5, 1, 1, 0.875, 0.75, 0.625, 0.5, 0.375, 0.25, 0.125])
+    assert curve("constant") == [0.5, *[1] * 9]
+    cosine = curve("cosine")
+    assert cosine[2] == 1
+    assert cosine[6] == pytest.approx(0.5)
+    assert cosine == sorted(cosine[:2]) + sorted(cosine[2:], reverse=True)
+
+
+def test_a_warm_up_counted_in_steps_never_takes_more_than_a_tenth() -> None:
+    assert warmup_steps(settings(), total=70_000, per_epoch=23_333) == 1000
+    assert warmup_steps(settings(), total=50, per_epoch=17) == 5
+
+
+def test_ckd_warms_up_for_a_tenth_of_an_epoch() -> None:
+    assert warmup_steps(settings("ckd"), total=20_000, per_epoch=1000) == 100
+
+
+def test_a_ratio_is_taken_as_it_is() -> None:
+    assert warmup_steps(settings(warmup_ratio=0.5), total=100, per_epoch=10) == 50
+    assert warmup_steps(settings("ckd", warmup_steps=7), total=100, per_epoch=100) == 7
+
+
+def test_all_faults_are_named_at_once() -> None:
+    faults = settings(lr=-1.0, epochs=0, schedule="cosin", dropout=1.0, warmup_ratio=2.0, dtype="float8").faults()
+    assert [fault.split()[0] for fault in faults] == [
+        "--lr",
+        "--epochs",
+        "--schedule",
+        "--warmup-ratio",
+        "--dropout",
+        "--dtype",
+    ]
+    assert not settings().faults()
+    assert settings(lr=float("nan")).faults()
+    assert len(settings(lr=float("inf"), weight_decay=float("inf"), seed=2**63).faults()) == 3
+
+
+def test_device_and_checkpoints_do_not_matter_to_the_result() -> None:
+    one, two = settings(device="cpu", checkpoint_seconds=1.0), settings(device="cuda")
+    assert one.that_matter() == two.that_matter()
+    assert settings(seed=1).that_matter() != one.that_matter()
+
+
+def test_a_running_mean_matters_only_where_one_was_asked_for() -> None:
+    """Else students of before there was such an option would be trained again."""
+    assert "ema" not in settings().that_matter()
+    assert settings(ema=0.9).that_matter()["ema"] == 0.9
+    assert [fault.split()[0] for value in (0.0, 1.0) for fault in settings(ema=value).faults()] == ["--ema", "--ema"]

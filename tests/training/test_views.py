@@ -16,7 +16,8 @@ from sentcompress.models.encoder import Dense, Encoder
 from sentcompress.models.layout import load_encoder
 from sentcompress.models.sources import resolve
 from sentcompress.models.text import TextSettings
-from sentcompress.models.vocabulary import count_tokens, trim_vocabulary
+from sentcompress.models.transformer_encoder import TransformerEncoder
+from sentcompress.models.vocabulary import token_occurrences, trim_vocabulary
 from sentcompress.progress import SILENT
 from sentcompress.stages import teacher_embed
 from sentcompress.store import Request, WorkDirectory
@@ -48,7 +49,7 @@ def make_encoder(
     for parameter in transformer.parameters():
         torch.nn.init.normal_(parameter, std=0.3)
     text = TextSettings(max_length=40)
-    return Encoder(transformer, None, pooling=pooling, dense=dense, text=text).double().eval()
+    return TransformerEncoder(transformer, None, pooling=pooling, dense=dense, text=text).double().eval()
 
 
 def padded(sentences: Sequence[Sequence[int]], pad: int = 0, **fields: Tensor) -> Batch:
@@ -274,7 +275,7 @@ def test_what_is_supplied_belongs_to_the_sentences(tmp_path: Path) -> None:
     )
     teacher = load_encoder(resolve(str(folder))).eval()
     student = load_encoder(resolve(str(make_tiny_model(tmp_path / "student", layers=4, seed=3)))).eval()
-    trim_vocabulary(student, 50, count_tokens(student, [texts]), "student")
+    trim_vocabulary(student, 50, token_occurrences(student, [texts]), "student")
     supplied = supply(
         frozenset({"teacher", "teacher-layers", "tokens"}),
         student,

@@ -1,4 +1,4 @@
-"""Tokens that can be read: what the position table has rows for, and not one more."""
+"""The table of architectures beside the models themselves; and tokens that can be read, and not one more."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 import torch
-from tiny_models import make_roberta
+from tiny_models import make_roberta, tiny_transformer
 from transformers import (
     BertConfig,
     BertModel,
@@ -27,10 +27,11 @@ from transformers import (
 )
 
 from sentcompress.errors import InputError
+from sentcompress.models.families import FACTORISABLE, FAMILIES, readable_positions, table_projection
 from sentcompress.models.layout import load_encoder
-from sentcompress.models.positions import readable_positions
+from sentcompress.models.shape import Shape
 from sentcompress.models.sources import resolve
-from sentcompress.models.students import teacher_layers
+from sentcompress.models.students import InitialStudent
 from sentcompress.stages import augment, teacher_embed
 from sentcompress.store import WorkDirectory
 
@@ -49,6 +50,25 @@ MODELS = {
     "camembert": lambda: CamembertModel(ROBERTA),
     "mpnet": lambda: MPNetModel(MPNetConfig(**SIZES, **PLACES)),
 }
+
+
+@pytest.mark.parametrize("kind", FAMILIES)
+def test_every_path_and_setting_of_a_row_is_in_the_model(kind: str) -> None:
+    family, model = FAMILIES[kind], tiny_transformer(kind)
+    layers = model.get_submodule(family.layers or "encoder.albert_layer_groups.0.albert_layers")
+    assert getattr(model.config, family.layer_count) == 4
+    assert getattr(model.config, family.neurons) >= 32
+    for path in family.layer.paths():
+        assert isinstance(layers[0].get_submodule(path), torch.nn.Linear | torch.nn.LayerNorm), path
+    width = model.embeddings.word_embeddings.weight.shape[1]
+    project = table_projection(model)
+    assert (project.in_features, project.out_features) == (8, 16) if project else width == 16
+    assert (project is not None) == (kind in ("electra", "albert"))
+
+
+def test_layers_that_are_electra_s_have_the_same_parts() -> None:
+    names = [dict(tiny_transformer(kind).encoder.layer[0].named_modules()).keys() for kind in FACTORISABLE]
+    assert all(one == names[0] for one in names)
 
 
 @pytest.mark.parametrize("kind", MODELS)
@@ -88,7 +108,7 @@ def test_a_long_text_is_cut_to_what_roberta_reads(roberta: Path) -> None:
     assert ids.shape == (1, 64)
     assert encoder.embed(ids, torch.ones_like(ids)).isfinite().all()
     for narrow in (None, 8):
-        student = teacher_layers("teacher:1", resolve(str(roberta)), "auto", False, token_dim=narrow).load()
+        student = InitialStudent("teacher:1", resolve(str(roberta)), Shape(1, token_dim=narrow)).load()
         assert student.text.max_length == 64
         assert student.embed(ids, torch.ones_like(ids)).isfinite().all()
 

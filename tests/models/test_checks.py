@@ -9,7 +9,7 @@ import pytest
 import torch
 
 from sentcompress.errors import SentcompressError
-from sentcompress.models.finite_tensors import unsound
+from sentcompress.models.checks import unsound
 from sentcompress.models.layout import load_encoder, save_encoder
 from sentcompress.models.sources import resolve
 

@@ -1,7 +1,7 @@
-"""Vectors that a model has once computed, kept beside the work directory's results.
+"""A cache of computed vectors, kept beside the work directory's results.
 
 The teacher stands beside every student in every evaluation, and a student is searched with one index after another:
-without a memory each would be encoded again, which is most of an evaluation's time.
+without a cache each would be encoded again, which is most of an evaluation's time.
 """
 
 from __future__ import annotations
@@ -9,16 +9,14 @@ from __future__ import annotations
 import hashlib
 import os
 import re
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from contextlib import suppress
-from itertools import chain
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
-from sentcompress.corpora.text_files import batches
 from sentcompress.encoding.vector_shards import save_array
 from sentcompress.errors import BusyError
 from sentcompress.store import tree_digest
@@ -27,7 +25,8 @@ from sentcompress.store.locking import locked
 Vectors = npt.NDArray[np.float32]
 # Vectors of one model; a large corpus is not worth its disk, nor the keys their memory.
 MOST = 200_000
-WINDOW = 8192
+# The most texts, and characters of texts, that are looked up at a time.
+WINDOW_TEXTS, WINDOW_CHARACTERS = 8192, 2**25
 KEY_BYTES = 16
 KEYS, VECTORS = ".keys.npy", ".vectors.npy"
 NEW_KEYS, NEW_VECTORS = ".keys.tmp", ".vectors.tmp"
@@ -37,7 +36,7 @@ LOCK = ".lock"
 PATIENCE_SECONDS = 60.0
 
 
-class VectorMemory:
+class VectorCache:
     """Vectors by text, in a folder of its own for each model and number format. Deleting it costs nothing but time.
 
     Every batch of new vectors is a pair of files named by the SHA-256 of their contents. The files are not synced to
@@ -149,11 +148,6 @@ class VectorMemory:
         shard = len(self._shards)
         self._shards.append(vectors)
         self._places.update((key.tobytes(), (shard, row)) for row, key in enumerate(keys))
-
-
-def windows(chunks: Iterable[Sequence[str]]) -> Iterator[list[str]]:
-    """The same texts in groups that are long enough to be encoded well."""
-    return batches(chain.from_iterable(chunks), WINDOW, len)
 
 
 def _may_write(folder: Path) -> bool:

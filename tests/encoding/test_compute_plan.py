@@ -8,9 +8,9 @@ from pathlib import Path
 import pytest
 import torch
 
-from sentcompress.encoding import plan as module
-from sentcompress.encoding.plan import Plan, make_plan, prepared
+from sentcompress.encoding.compute_plan import ComputePlan, make_plan, prepared
 from sentcompress.errors import UsageError
+from sentcompress.models import dtype_trial
 from sentcompress.models.dtype_trial import Speedup
 from sentcompress.models.encoder import Encoder
 from sentcompress.models.layout import load_encoder
@@ -28,7 +28,7 @@ def encoder(tiny_model: Path) -> Encoder:
 def test_auto_follows_the_measurement(
     encoder: Encoder, monkeypatch: pytest.MonkeyPatch, speedup: float, expected: str
 ) -> None:
-    monkeypatch.setattr(module, "measure", lambda *_: Speedup([speedup] * 6))
+    monkeypatch.setattr(dtype_trial, "measure", lambda *_: Speedup([speedup] * 6))
     plan = make_plan(encoder, CPU)
     assert plan.dtype == expected
     assert plan.reason.startswith(f"measured: bfloat16 encodes {speedup:.2f} times as fast")
@@ -40,8 +40,8 @@ def test_auto_really_measures(encoder: Encoder) -> None:
 
 
 def test_what_is_asked_for_is_not_measured(encoder: Encoder, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.delattr(module, "_measure")
-    assert make_plan(encoder, CPU, "bfloat16", 77) == Plan("bfloat16", "asked for", 77)
+    monkeypatch.delattr(dtype_trial, "measure")
+    assert make_plan(encoder, CPU, "bfloat16", 77) == ComputePlan("bfloat16", "asked for", 77)
 
 
 def test_a_batch_needs_tokens(encoder: Encoder) -> None:
@@ -50,8 +50,8 @@ def test_a_batch_needs_tokens(encoder: Encoder) -> None:
 
 
 def test_a_plan_survives_its_file() -> None:
-    plan = Plan("bfloat16", "because", 12)
-    assert Plan.from_json(plan.to_json()) == plan
+    plan = ComputePlan("bfloat16", "because", 12)
+    assert ComputePlan.from_json(plan.to_json()) == plan
 
 
 @pytest.mark.parametrize("dtype", ["float32", "bfloat16"])

@@ -41,7 +41,7 @@ _LONG_TEXT = Number(
 
 
 @dataclass(frozen=True)
-class Recipe:
+class Hyperparameters:
     """The settings that a method trains with when nothing else is asked for.
 
     Attributes:
@@ -81,7 +81,7 @@ class Recipe:
         """Name -> value and source, for JSON."""
         return {field.name: dict(vars(getattr(self, field.name))) for field in fields(self)}
 
-    def overridden(self, values: Mapping[str, Any], by: str) -> Recipe:
+    def overridden(self, values: Mapping[str, Any], by: str) -> Hyperparameters:
         """The recipe with some values replaced; None keeps the recipe's. The source becomes `by`."""
         given = {
             name: Number(value, f"{by}, in place of {getattr(self, name).value}")

@@ -11,8 +11,7 @@ import torch
 
 from sentcompress.encoding.linear import onednn_is_here, use_onednn
 from sentcompress.errors import UsageError
-from sentcompress.models.devices import dtype_candidates
-from sentcompress.models.dtype_trial import Speedup, measure
+from sentcompress.models.dtype_trial import choose_dtype
 from sentcompress.models.encoder import Encoder
 
 # Tokens of one batch. On a CPU, what its caches hold (1,024 to 4,096 measure alike for 384 dimensions; 8,192 is 15%
@@ -24,11 +23,11 @@ TRIAL_SHAPE = (16, 32)
 
 
 @dataclass(frozen=True)
-class Plan:
+class ComputePlan:
     """What changes the last digits of vectors without being asked for. A resumed run keeps the plan it began with.
 
     Attributes:
-        dtype: what the transformer computes in; pooling, dense layers and normalisation are always float32.
+        dtype: what the encoder's body computes in; pooling, dense layers and normalisation are always float32.
         reason: why that dtype.
         batch_tokens: the largest number of tokens in a batch.
     """
@@ -41,11 +40,13 @@ class Plan:
         return json.dumps({"plan": asdict(self)}) + "\n"
 
     @classmethod
-    def from_json(cls, text: str) -> Plan:
+    def from_json(cls, text: str) -> ComputePlan:
         return cls(**json.loads(text)["plan"])
 
 
-def make_plan(encoder: Encoder, device: torch.device, dtype: str = "auto", batch_tokens: int | None = None) -> Plan:
+def make_plan(
+    encoder: Encoder, device: torch.device, dtype: str = "auto", batch_tokens: int | None = None
+) -> ComputePlan:
     """Decide how to run `encoder` on `device`.
 
     Raises:
@@ -54,12 +55,9 @@ def make_plan(encoder: Encoder, device: torch.device, dtype: str = "auto", batch
     if batch_tokens is not None and batch_tokens < 1:
         raise UsageError(f"--batch-tokens must be at least 1, not {batch_tokens}")
     tokens = batch_tokens or (CPU_BATCH_TOKENS if device.type == "cpu" else GPU_BATCH_TOKENS)
-    candidates = dtype_candidates(dtype, device)
-    if len(candidates) == 1:
-        reason = f"default on {device.type}" if dtype == "auto" else "asked for"
-        return Plan(candidates[0], reason, tokens)
-    found = _measure(encoder, device)
-    return Plan(found.dtype, found.reason("encodes"), tokens)
+    with torch.inference_mode():
+        chosen, reason = choose_dtype(dtype, device, lambda name: _trial(encoder, device, name), "encodes")
+    return ComputePlan(chosen, reason, tokens)
 
 
 def prepared(encoder: Encoder, device: torch.device, dtype: str) -> Encoder:
@@ -70,24 +68,18 @@ def prepared(encoder: Encoder, device: torch.device, dtype: str) -> Encoder:
     with torch.no_grad():
         clone = copy.deepcopy(encoder, memo).eval()
         if not same:
-            # The layers after the transformer are small, and in float32 they round nothing away.
+            # The layers after the body are small, and in float32 they round nothing away.
             clone.to(device)
-            clone.transformer.to(getattr(torch, dtype))
+            clone.body.to(getattr(torch, dtype))
         if device.type == "cpu" and onednn_is_here():
-            use_onednn(clone.transformer)
+            use_onednn(clone.body)
     return clone
 
 
-def _measure(encoder: Encoder, device: torch.device) -> Speedup:
-    """Time a forward pass in both formats."""
-    vocabulary = int(getattr(encoder.config, "vocab_size", 1000))
+def _trial(encoder: Encoder, device: torch.device, dtype: str) -> Callable[[], object]:
+    """A forward pass in a number format, to be timed."""
     rows, width = TRIAL_SHAPE[0], min(TRIAL_SHAPE[1], encoder.text.max_length)
-    ids = torch.arange(rows * width, device=device).view(rows, width) * 7 % vocabulary
+    ids = torch.arange(rows * width, device=device).view(rows, width) * 7 % encoder.table_size
     ones = torch.ones_like(ids)
-
-    def forward(dtype: str) -> Callable[[], object]:
-        model = prepared(encoder, device, dtype)
-        return lambda: model.states(ids, ones)
-
-    with torch.inference_mode():
-        return measure(forward("float32"), forward("bfloat16"))
+    model = prepared(encoder, device, dtype)
+    return lambda: model.states(ids, ones)

@@ -9,7 +9,7 @@ import pytest
 from safetensors.numpy import load_file, save_file
 
 from sentcompress.errors import InputError, SentcompressError
-from sentcompress.models.projection import FILE, Projection
+from sentcompress.models.principal_axes import FILE, Projection
 
 
 def made() -> Projection:

@@ -1,17 +1,41 @@
-"""Checks of a loaded model: finite weights, matching widths and vocabulary, and the vector of a short text."""
+"""Checks of weights and of a loaded model: finite values, fitting widths and vocabulary, the vector of a short text."""
 
 from __future__ import annotations
 
-import torch
+from collections.abc import Mapping
 
-from sentcompress.errors import InputError
+import numpy as np
+import numpy.typing as npt
+import torch
+from torch import Tensor
+
+from sentcompress.errors import InputError, SentcompressError
 from sentcompress.models.encoder import Encoder
-from sentcompress.models.finite_tensors import unsound
 from sentcompress.models.library_errors import reading
 
+Tensors = Mapping[str, Tensor] | Mapping[str, npt.NDArray[np.floating]]
 # The text that a model is tried with.
 TRIAL = "a word"
 DAMAGED = "is the model damaged, or was its training unstable?"
+
+
+def unsound(tensors: Tensors) -> str | None:
+    """The first tensor with NaN or infinity, as `name (3 of 100 values)`; None if all values are finite."""
+    for name, tensor in tensors.items():
+        values = torch.as_tensor(tensor)
+        # If the sum is finite, all values are; this takes a third of the time. The sum itself can also overflow.
+        if values.sum().isfinite():
+            continue
+        bad = int(values.numel() - values.isfinite().sum())
+        if bad:
+            return f"{name} ({bad:,} of {values.numel():,} values)"
+    return None
+
+
+def require_sound(tensors: Tensors, what: str, hint: str) -> None:
+    """Raise SentcompressError, with the name of the tensor, if a tensor of `what` has NaN or infinity."""
+    if found := unsound(tensors):
+        raise SentcompressError(f"{what} has NaN or infinity in the tensor {found}", hint)
 
 
 def check_sound(encoder: Encoder, label: str) -> None:
@@ -55,9 +79,8 @@ def _check_widths(encoder: Encoder, label: str) -> None:
 
 
 def _check_tokens(encoder: Encoder, label: str) -> None:
-    rows = int(encoder.transformer.get_input_embeddings().num_embeddings)  # type: ignore[operator]
-    vocabulary = encoder.tokenizer.get_vocab()
-    numbers = [*vocabulary.values(), int(encoder.tokenizer.pad_token_id or 0), *encoder.tokenize([TRIAL])[0]]
+    rows, vocabulary = encoder.table_size, encoder.tokenizer.get_vocab()
+    numbers = [*vocabulary.values(), encoder.padding, *encoder.tokenize([TRIAL])[0]]
     if not 0 <= min(numbers) <= max(numbers) < rows:
         raise InputError(
             f"the tokenizer of {label} has the token id {max(numbers)}, but the model has only {rows} embeddings",

@@ -11,7 +11,7 @@ import pytest
 from sentcompress.errors import UsageError
 from sentcompress.methods import METHODS, OBJECTIVES, method_class, objective_class
 from sentcompress.methods.base import Method
-from sentcompress.methods.recipe import Number, Option, Recipe, parse_options
+from sentcompress.methods.hyperparameters import Hyperparameters, Number, Option, parse_options
 
 OPTIONS = {
     "tanh": Option(False, "", ""),
@@ -83,7 +83,7 @@ def test_every_method_says_what_it_is(method: type[Method]) -> None:
 @pytest.mark.parametrize("method", EVERY, ids=lambda method: method.__name__)
 def test_every_source_names_the_place_or_the_file(method: type[Method]) -> None:
     found = sources(method)
-    assert len(found) >= 4 * len(fields(Recipe))
+    assert len(found) >= 4 * len(fields(Hyperparameters))
     faults = {name: (source, unnamed(source)) for name, source in found.items() if unnamed(source)}
     assert not faults
 
@@ -154,11 +154,11 @@ def test_what_is_wrong_with_a_setting_is_said(setting: str, complaint: str | Non
 
 
 def test_a_number_that_is_overridden_says_so() -> None:
-    recipe = Recipe(Number(1e-4, "paper"), Number(3, "paper"), Number(256, "paper"), Number("linear", "code"))
+    recipe = Hyperparameters(Number(1e-4, "paper"), Number(3, "paper"), Number(256, "paper"), Number("linear", "code"))
     changed = recipe.overridden({"lr": 5e-4, "epochs": None}, "asked for")
     assert changed.lr == Number(5e-4, "asked for, in place of 0.0001")
     assert changed.epochs == recipe.epochs
-    assert {field.name for field in fields(Recipe)} == set(changed.values())
+    assert {field.name for field in fields(Hyperparameters)} == set(changed.values())
 
 
 @pytest.mark.parametrize(

@@ -11,9 +11,9 @@ import numpy.typing as npt
 import pytest
 from tiny_models import make_sentences
 
-from sentcompress.encoding import vector_memory
+from sentcompress.encoding import vector_cache
 from sentcompress.encoding.embedders import ModelEmbedder, find_embedder
-from sentcompress.encoding.vector_memory import VectorMemory
+from sentcompress.encoding.vector_cache import VectorCache
 from sentcompress.progress import SilentReporter
 from sentcompress.store import WorkDirectory
 from sentcompress.store.locking import locked
@@ -40,88 +40,88 @@ class Model:
 
 def test_every_text_is_computed_once_in_the_life_of_the_folder(tmp_path: Path) -> None:
     model = Model()
-    first = VectorMemory(tmp_path).encode(["b", "a", "b", "ccc"], model)
+    first = VectorCache(tmp_path).encode(["b", "a", "b", "ccc"], model)
     assert model.asked == ["b", "a", "ccc"]
     np.testing.assert_array_equal(first, Model()(["b", "a", "b", "ccc"]))
-    again = VectorMemory(tmp_path)
+    again = VectorCache(tmp_path)
     np.testing.assert_array_equal(again.encode(["ccc", "dd", "a"], model), Model()(["ccc", "dd", "a"]))
     assert model.asked == ["b", "a", "ccc", "dd"]
-    assert len(VectorMemory(tmp_path)) == 4
+    assert len(VectorCache(tmp_path)) == 4
     np.testing.assert_array_equal(again.encode(["dd", "b"], model), Model()(["dd", "b"]))
     assert len(model.asked) == 4
 
 
 def test_nothing_asked_for_has_the_model_s_width(tmp_path: Path) -> None:
-    assert VectorMemory(tmp_path).encode([], Model()).shape == (0, 2)
+    assert VectorCache(tmp_path).encode([], Model()).shape == (0, 2)
 
 
 def test_a_batch_that_was_not_finished_is_computed_again(tmp_path: Path) -> None:
-    VectorMemory(tmp_path).encode(["a", "b"], Model())
+    VectorCache(tmp_path).encode(["a", "b"], Model())
     for path in tmp_path.glob("*.keys.npy"):
         path.unlink()
     model = Model()
-    VectorMemory(tmp_path).encode(["a", "b"], model)
+    VectorCache(tmp_path).encode(["a", "b"], model)
     assert model.asked == ["a", "b"]
 
 
 @pytest.mark.parametrize("kind", ["keys", "vectors"])
 @pytest.mark.parametrize("damage", ["flipped", "cut", "empty"])
 def test_damage_is_counted_removed_and_computed_again(tmp_path: Path, kind: str, damage: str) -> None:
-    VectorMemory(tmp_path).encode(["a", "bb"], Model())
-    VectorMemory(tmp_path).encode(["whole"], Model())
+    VectorCache(tmp_path).encode(["a", "bb"], Model())
+    VectorCache(tmp_path).encode(["whole"], Model())
     path = sorted(tmp_path.glob(f"*.{kind}.npy"), key=lambda path: path.stat().st_size)[-1]
     content = bytearray(path.read_bytes())
     content[-1] ^= 0x80
     path.write_bytes({"flipped": bytes(content), "cut": bytes(content[:-8]), "empty": b""}[damage])
-    memory, model = VectorMemory(tmp_path), Model()
-    assert memory.damaged == 1
-    np.testing.assert_array_equal(memory.encode(["a", "bb", "whole"], model), Model()(["a", "bb", "whole"]))
+    cache, model = VectorCache(tmp_path), Model()
+    assert cache.damaged == 1
+    np.testing.assert_array_equal(cache.encode(["a", "bb", "whole"], model), Model()(["a", "bb", "whole"]))
     assert model.asked == ["a", "bb"]
-    assert VectorMemory(tmp_path).damaged == 0
-    assert len(VectorMemory(tmp_path)) == 3
+    assert VectorCache(tmp_path).damaged == 0
+    assert len(VectorCache(tmp_path)) == 3
 
 
 def test_keys_without_vectors_are_removed(tmp_path: Path) -> None:
-    VectorMemory(tmp_path).encode(["a"], Model())
+    VectorCache(tmp_path).encode(["a"], Model())
     next(tmp_path.glob("*.vectors.npy")).unlink()
-    assert VectorMemory(tmp_path).damaged == 1
+    assert VectorCache(tmp_path).damaged == 1
     assert [path.name for path in tmp_path.iterdir()] == [".lock"]
 
 
 def test_what_a_killed_process_left_is_removed_unless_another_one_writes(tmp_path: Path) -> None:
-    VectorMemory(tmp_path).encode(["a"], Model())
+    VectorCache(tmp_path).encode(["a"], Model())
     kept = {path.name for path in tmp_path.iterdir()}
     lonely = tmp_path / f"{'0' * 64}.vectors.npy"
     for leftover in (tmp_path / ".vectors.tmp", tmp_path / ".keys.tmp", lonely):
         leftover.write_bytes(b"half")
     with locked(tmp_path / ".lock", "another process"):
-        VectorMemory(tmp_path)
+        VectorCache(tmp_path)
         assert lonely.exists()
-    memory = VectorMemory(tmp_path)
+    cache = VectorCache(tmp_path)
     assert {path.name for path in tmp_path.iterdir()} == kept
-    assert memory.damaged == 0
+    assert cache.damaged == 0
 
 
 def test_files_of_others_are_left_alone(tmp_path: Path) -> None:
     names = (".vimrc.tmp", "a.keys.npy", "a.vectors.npy", "b.vectors.npy")
     for name in names:
         (tmp_path / name).write_bytes(b"precious")
-    memory = VectorMemory(tmp_path)
-    memory.encode(["a"], Model())
-    assert memory.damaged == 0
+    cache = VectorCache(tmp_path)
+    cache.encode(["a"], Model())
+    assert cache.damaged == 0
     assert all((tmp_path / name).read_bytes() == b"precious" for name in names)
 
 
 def test_a_linked_folder_is_neither_read_nor_written(tmp_path: Path) -> None:
     outside = tmp_path / "outside"
-    VectorMemory(outside).encode(["a"], Model())
+    VectorCache(outside).encode(["a"], Model())
     before = sorted(path.name for path in outside.iterdir())
     (outside / ".keys.tmp").touch()
     (tmp_path / "link").symlink_to(outside)
-    memory, model = VectorMemory(tmp_path / "link"), Model()
-    memory.encode(["a", "b"], model)
+    cache, model = VectorCache(tmp_path / "link"), Model()
+    cache.encode(["a", "b"], model)
     assert model.asked == ["a", "b"]
-    assert len(memory) == 2
+    assert len(cache) == 2
     assert sorted(path.name for path in outside.iterdir()) == sorted([*before, ".keys.tmp"])
 
 
@@ -131,19 +131,19 @@ def test_without_the_right_to_write_vectors_are_computed_all_the_same(
     def refuse(*_: object, **__: object) -> None:
         raise PermissionError(13, "Permission denied", str(tmp_path))
 
-    VectorMemory(tmp_path).encode(["a"], Model())
-    for place, name in ((vector_memory, "save_array"), (vector_memory, "locked")):
+    VectorCache(tmp_path).encode(["a"], Model())
+    for place, name in ((vector_cache, "save_array"), (vector_cache, "locked")):
         with monkeypatch.context() as patched:
             patched.setattr(place, name, refuse)
-            memory, model = VectorMemory(tmp_path), Model()
-            np.testing.assert_array_equal(memory.encode(["a", "bb"], model), Model()(["a", "bb"]))
+            cache, model = VectorCache(tmp_path), Model()
+            np.testing.assert_array_equal(cache.encode(["a", "bb"], model), Model()(["a", "bb"]))
             assert model.asked == ["bb"]
     with monkeypatch.context() as patched:
         patched.setattr(os, "access", lambda *_: False)
-        memory, model = VectorMemory(tmp_path), Model()
-        memory.encode(["a", "ccc"], model)
+        cache, model = VectorCache(tmp_path), Model()
+        cache.encode(["a", "ccc"], model)
     assert model.asked == ["ccc"]
-    assert len(VectorMemory(tmp_path)) == 1
+    assert len(VectorCache(tmp_path)) == 1
 
 
 def test_damage_is_told_where_the_model_is_opened(tmp_path: Path, tiny_model: Path) -> None:
@@ -160,12 +160,12 @@ def test_damage_is_told_where_the_model_is_opened(tmp_path: Path, tiny_model: Pa
 
 
 def test_a_full_memory_still_answers(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(vector_memory, "MOST", 3)
-    model, memory = Model(), VectorMemory(tmp_path)
-    memory.encode(["a", "b"], model)
-    np.testing.assert_array_equal(memory.encode(["c", "a", "d", "c"], model), Model()(["c", "a", "d", "c"]))
-    assert len(VectorMemory(tmp_path)) == 2
-    memory.encode(["c"], model)
+    monkeypatch.setattr(vector_cache, "MOST", 3)
+    model, cache = Model(), VectorCache(tmp_path)
+    cache.encode(["a", "b"], model)
+    np.testing.assert_array_equal(cache.encode(["c", "a", "d", "c"], model), Model()(["c", "a", "d", "c"]))
+    assert len(VectorCache(tmp_path)) == 2
+    cache.encode(["c"], model)
     assert model.asked == ["a", "b", "c", "d", "c"]
 
 

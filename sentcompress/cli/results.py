@@ -1,0 +1,119 @@
+"""The output of commands that make an artifact in one table: what is shown of it, and which command may come next."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+
+from sentcompress.cli import render
+from sentcompress.cli.line import Call
+from sentcompress.plain_text import shell_word
+from sentcompress.reporting.hints import measuring
+from sentcompress.store import Artifact
+
+DISTILL = (
+    *("teacher", "student", "parameters", "dimension", "dev", "dev_protocol", "best_step", "steps", "stopped"),
+    *("compute_dtype", "sentences_per_second"),
+)
+FINETUNE = (
+    *("started_from", "objective", "triplets", "parameters", "dimension", "dev_before_training", "dev"),
+    *("dev_protocol", "best_step", "steps", "stopped", "diagnosis", "compute_dtype", "sentences_per_second"),
+)
+MINE_NEGATIVES = ("mined_from", "model", "queries", "corpus", "triplets", "negatives", "mean_positive_score")
+TEACHER_EMBED = ("rows", "dimension", "teacher", "compute_dtype", "sentences_per_second")
+TRAIN_TEACHER = (
+    *("started_from", "objective", "pooling", "triplets", "parameters", "dimension", "dev_before_training", "dev"),
+    *("dev_protocol", "best_step", "steps", "stopped", "diagnosis", "compute_dtype", "sentences_per_second"),
+)
+
+
+def _augment(artifact: Artifact, call: Call) -> str:
+    """The table in numbers."""
+    facts = artifact.facts
+    skipped = {f"dropped: {why.replace('_', ' ')}": count for why, count in facts["skipped"].items()}
+    made = {source: count for source, count in facts["by_source"].items() if source != "original"}
+    by_source = {"original": facts["originals"], **made}
+    render.print_facts({"sentences": facts["rows"], **by_source, "triplets": facts["triplets"], **skipped})
+    return f"sentcompress teacher-embed --work {shell_word(call.work)}"
+
+
+def _average(artifact: Artifact, call: Call) -> str:
+    """The models, and the share of each."""
+    facts = artifact.facts
+    parts = [f"{share:.0%} {model}" for share, model in zip(facts["shares"], facts["models"], strict=True)]
+    shown = {"average of": ", ".join(parts), "parameters": facts["parameters"], "dimension": facts["dimension"]}
+    render.print_facts(shown, artifact.reference)
+    return measuring("sts", artifact.name, call.work)
+
+
+def _distill(artifact: Artifact, call: Call) -> str:
+    """What was trained, and how it went."""
+    render.print_facts({key: artifact.facts[key] for key in DISTILL}, artifact.reference)
+    return measuring("sts", artifact.name, call.work)
+
+
+def _finetune(artifact: Artifact, call: Call) -> str:
+    """What was trained, and how it went."""
+    render.print_facts({key: artifact.facts[key] for key in FINETUNE}, artifact.reference)
+    return measuring("sts", artifact.name, call.work)
+
+
+def _fit_pca(artifact: Artifact, call: Call) -> str:
+    """What the dimensions explain."""
+    facts = artifact.facts
+    render.print_chart(facts["explained_variance_ratio"], "explained variance by dimension")
+    kept = f"{facts['dimension']} of {facts['teacher_dimension']} dimensions"
+    render.print_facts({"kept": kept, "explained variance": f"{facts['explained_variance']:.2%}"})
+    return f"sentcompress distill --method hpd --projection {shell_word(artifact.name)} --work {shell_word(call.work)}"
+
+
+def _mine_negatives(artifact: Artifact, call: Call) -> str:
+    """How many negatives were found, and how near they are."""
+    facts = artifact.facts
+    shown = {key: facts[key] for key in (*MINE_NEGATIVES, "mean_negative_score")}
+    shown["positives among candidates"] = f"{facts['positives_among_candidates']:.1%}"
+    shown["candidates dropped"] = f"{facts['share_dropped']:.1%}"
+    render.print_facts(shown, artifact.reference)
+    return f"sentcompress finetune --sentences {shell_word(artifact.name)} --work {shell_word(call.work)}"
+
+
+def _teacher_embed(artifact: Artifact, call: Call) -> str:
+    """What was encoded, and how fast."""
+    render.print_facts({key: artifact.facts[key] for key in TEACHER_EMBED})
+    return f"sentcompress fit-pca --dim 128 --work {shell_word(call.work)}"
+
+
+def _train_teacher(artifact: Artifact, call: Call) -> str:
+    """What was trained, and how it went."""
+    render.print_facts({key: artifact.facts[key] for key in TRAIN_TEACHER}, artifact.reference)
+    return f"sentcompress teacher-embed --teacher {shell_word(artifact.name)} --work {shell_word(call.work)}"
+
+
+def _weigh_tokens(artifact: Artifact, call: Call) -> str:
+    """The weights in short."""
+    facts = artifact.facts
+    shown = {"mean weight": f"{facts['mean_weight']:.3f}", "lightest": " ".join(facts["lightest"])}
+    render.print_facts(shown, artifact.reference)
+    return measuring("sts", artifact.name, call.work)
+
+
+def _whiten(artifact: Artifact, call: Call) -> str:
+    """What the dimensions explain."""
+    facts = artifact.facts
+    kept = f"{facts['dimension']} of {facts['model_dimension']} dimensions"
+    shown = {"kept": kept, "explained variance": f"{facts['explained_variance']:.2%}", "sample": facts["sample"]}
+    render.print_facts(shown, artifact.reference)
+    return measuring("sts", artifact.name, call.work)
+
+
+SHOW: Mapping[str, Callable[[Artifact, Call], str]] = {
+    "augment": _augment,
+    "average": _average,
+    "distill": _distill,
+    "finetune": _finetune,
+    "fit-pca": _fit_pca,
+    "mine-negatives": _mine_negatives,
+    "teacher-embed": _teacher_embed,
+    "train-teacher": _train_teacher,
+    "weigh-tokens": _weigh_tokens,
+    "whiten": _whiten,
+}

@@ -1,0 +1,70 @@
+"""The form of a student that is cut from its teacher. Without torch: the command line reads it."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass, fields
+from typing import Any
+
+from sentcompress.errors import UsageError
+
+TEACHER_LAYERS = re.compile(r"teacher:(.*)")
+# What the narrow parts of `teacher:K` are made from: the teacher's weights alone, as published, or its hidden states on
+# sample sentences.
+WEIGHTS, SENTENCES = "weights", "sentences"
+STARTS = (WEIGHTS, SENTENCES)
+
+
+@dataclass(frozen=True)
+class Shape:
+    """What a student keeps of its teacher.
+
+    Attributes:
+        layers: K, the last layers that are kept; None for a student that is a checkpoint of its own.
+        token_dim: width of a factorised token table; None keeps the teacher's table.
+        vocabulary: tokens that are kept; None keeps all.
+        character_count: for a smaller vocabulary, how often the corpus must have a character for it to be kept; 0 keeps
+            all characters.
+        feed_forward: neurons of each feed-forward network; None keeps all.
+        passes: for a factorised table, how often the layers are applied (weight sharing, as in ALBERT).
+        start: one of STARTS, what a narrow table and narrow networks are initialised from.
+    """
+
+    layers: int | None = None
+    token_dim: int | None = None
+    vocabulary: int | None = None
+    character_count: int = 0
+    feed_forward: int | None = None
+    passes: int = 1
+    start: str = WEIGHTS
+
+    @property
+    def suffix(self) -> str:
+        """What the name of an artifact says of it, such as `-e128-v8000`; the layers are in the student's own name."""
+        letters = {"e": self.token_dim, "v": self.vocabulary, "c": self.character_count or None}
+        letters |= {"f": self.feed_forward, "p": None if self.passes == 1 else self.passes}
+        sizes = "".join(f"-{letter}{number}" for letter, number in letters.items() if number is not None)
+        return sizes if self.start == WEIGHTS else f"{sizes}-{self.start}"
+
+    def as_dict(self) -> dict[str, Any]:
+        """Name -> value, for a record; the layers are in the student's own name."""
+        return {field.name: getattr(self, field.name) for field in fields(self) if field.name != "layers"}
+
+    def changed(self) -> dict[str, Any]:
+        """As `as_dict`, without what is as it is by default."""
+        plain = Shape().as_dict()
+        return {name: value for name, value in self.as_dict().items() if value != plain[name]}
+
+
+def layer_count(name: str) -> int | None:
+    """K of `teacher:K`; None for any other name.
+
+    Raises:
+        UsageError: if K is not a whole number above zero.
+    """
+    match = TEACHER_LAYERS.fullmatch(name)
+    if match is None:
+        return None
+    if not match[1].isdecimal() or int(match[1]) == 0:
+        raise UsageError(f"{name!r}: the number of layers must be 1 or more", "for example --student teacher:3")
+    return int(match[1])

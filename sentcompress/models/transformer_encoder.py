@@ -1,0 +1,90 @@
+"""An encoder whose token states are those of a transformers model."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+
+from sentcompress.models.encoder import Encoder
+from sentcompress.models.families import readable_positions, table_projection
+
+# What the shapes of weights do not tell. ALBERT may go through its layers any number of times, and many attention heads
+# have the weights of few.
+TELLING = ("model_type", "num_attention_heads", "num_hidden_layers", "hidden_act")
+
+
+class TransformerEncoder(Encoder):
+    """tokens -> transformer -> (weights of tokens) -> pooling -> dense layers -> normalisation.
+
+    Args:
+        transformer: a transformers model whose output has `last_hidden_state`.
+        tokenizer: the tokenizer of that model.
+        parts: see `Encoder`.
+    """
+
+    def __init__(self, transformer: nn.Module, tokenizer: Any, **parts: Any) -> None:
+        super().__init__(tokenizer, **parts)
+        self.transformer = transformer
+
+    def parts(self) -> dict[str, Any]:
+        return {"transformer": self.transformer, **super().parts()}
+
+    @property
+    def config(self) -> Any:
+        """The configuration of the transformer."""
+        return self.transformer.config
+
+    @property
+    def body(self) -> nn.Module:
+        return self.transformer
+
+    @property
+    def architecture(self) -> str:
+        return str(self.config.model_type)
+
+    @property
+    def hidden_size(self) -> int:
+        return int(self.config.hidden_size)
+
+    @property
+    def depth(self) -> int:
+        return int(getattr(self.config, "num_hidden_layers", 0))
+
+    @property
+    def table_size(self) -> int:
+        return int(self.transformer.get_input_embeddings().num_embeddings)  # type: ignore[operator]
+
+    @property
+    def max_positions(self) -> int | None:
+        return readable_positions(self.transformer)
+
+    def make(self) -> tuple[object, ...]:
+        return tuple(getattr(self.config, name, None) for name in TELLING)
+
+    def hidden_states(
+        self, input_ids: Tensor, attention_mask: Tensor | None, *, every_layer: bool
+    ) -> tuple[Tensor, ...]:
+        asked = {"output_hidden_states": True} if every_layer else {}
+        output = self.transformer(input_ids=input_ids, attention_mask=attention_mask, **asked)
+        before = output.hidden_states[:-1] if every_layer else ()
+        return (*before, output.last_hidden_state)
+
+    def token_embeddings(self, input_ids: Tensor) -> Tensor:
+        transformer: Any = self.transformer
+        found: Tensor = transformer.embeddings(input_ids=input_ids)
+        project = table_projection(transformer)
+        return found if project is None else torch.as_tensor(project(found))
+
+    @contextmanager
+    def plain_attention(self) -> Iterator[None]:
+        # Not `set_attn_implementation`, which looks through all modules: this runs in every training step.
+        before = self.config._attn_implementation
+        self.config._attn_implementation = "eager"
+        try:
+            yield
+        finally:
+            self.config._attn_implementation = before
