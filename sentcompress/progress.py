@@ -1,14 +1,22 @@
 """What a stage tells while it runs, without knowing who listens.
 
-Stages call a `Reporter`; the command line passes one that draws bars on a terminal, tests and library
-users pass nothing and hear nothing.
+Stages call a `Reporter`. The command line passes one that draws bars on a terminal; by default, notes go to `logging`
+and warnings to `warnings`.
 """
 
 from __future__ import annotations
 
+import logging
+import sys
+import warnings
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
+from pathlib import Path
 from typing import Protocol
+
+from sentcompress.errors import SentcompressWarning
+
+PACKAGE = Path(__file__).parent
 
 
 class Task(Protocol):
@@ -65,3 +73,29 @@ class SilentReporter:
 
 
 SILENT: Reporter = SilentReporter()
+
+
+class LoggingReporter(SilentReporter):
+    """Logs notes as INFO and training numbers as DEBUG to the logger `sentcompress`; warns with SentcompressWarning."""
+
+    _logger = logging.getLogger("sentcompress")
+
+    def metrics(self, values: Mapping[str, float | int | str | None]) -> None:
+        self._logger.debug("%s", dict(values))
+
+    def note(self, message: str) -> None:
+        self._logger.info("%s", message)
+
+    def warn(self, message: str) -> None:
+        warnings.warn(message, SentcompressWarning, stacklevel=_frames_of_ours())
+
+
+LOGGED: Reporter = LoggingReporter()
+
+
+def _frames_of_ours() -> int:
+    """How far up the stack, counted from the caller, the first line of code outside this package is."""
+    frame, level = sys._getframe(1), 1
+    while frame.f_back is not None and Path(frame.f_code.co_filename).is_relative_to(PACKAGE):
+        frame, level = frame.f_back, level + 1
+    return level

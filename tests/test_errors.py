@@ -40,6 +40,14 @@ def test_faults_are_told_together() -> None:
     assert raised.value.message == "fit-pca: 2 faults\n  - one\n  - two"
 
 
+def test_faults_survive_other_words() -> None:
+    error = UsageError("distill: 2 faults", "run: x", ["one", "two"])
+    other = error.reworded("stage 3: distill: 2 faults", None)
+    assert type(other) is UsageError
+    assert (str(other), other.hint, other.faults) == ("stage 3: distill: 2 faults", None, ("one", "two"))
+    assert (error.message, error.hint) == ("distill: 2 faults", "run: x")
+
+
 def test_every_error_has_a_message_a_hint_and_an_exit_code() -> None:
     kinds = [kind for kind in vars(errors).values() if isinstance(kind, type) and issubclass(kind, SentcompressError)]
     assert len(kinds) > 5

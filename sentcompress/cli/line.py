@@ -13,9 +13,10 @@ from typing import Annotated, Any
 
 import typer
 
+from sentcompress.cli.terminal import print_json
 from sentcompress.commands import Command
 from sentcompress.commands.options import Key, Options, checked, keys_of
-from sentcompress.errors import UsageError
+from sentcompress.errors import SentcompressError, UsageError
 from sentcompress.store import Artifact, WorkDirectory
 
 METAVARS = {int: "INTEGER", float: "FLOAT", Path: "PATH", str: "TEXT"}
@@ -32,6 +33,14 @@ class Call:
 
     params: Any
     work: Path
+
+
+class ToldError(Exception):
+    """A failure whose JSON document has been printed already: that of the result."""
+
+    def __init__(self, error: SentcompressError) -> None:
+        super().__init__(error.message)
+        self.error = error
 
 
 def function_of(command: Command) -> Callable[..., None]:
@@ -97,19 +106,18 @@ def execute(command: Command, values: dict[str, Any], *, work: str, as_json: boo
     call = Call(options_of(command, values), Path(work))
     from sentcompress.cli import render
 
-    stage = importlib.import_module(f"sentcompress.stages.{_module(command)}")
     with render.reporting(quiet) as reporter:
-        outcome = stage.run(call.params, WorkDirectory(call.work), reporter)
+        outcome = command.run(call.params, WorkDirectory(call.work), reporter)
     view = _view(command)
     if as_json:
         document = getattr(view, "document", None)
-        render.print_json(document(outcome, call) if document else render.document_of(outcome))
+        print_json(document(outcome, call) if document else render.document_of(outcome))
     else:
-        next_command = view.show(outcome, call)
+        next_command = getattr(view, "show", _show_facts)(outcome, call)
         if isinstance(outcome, Artifact) and not quiet:
             render.finished(outcome, next_command)
     if failure := getattr(view, "failure", lambda *_: None)(outcome, call):
-        raise failure
+        raise ToldError(failure) if as_json else failure
 
 
 def options_of(command: Command, values: Mapping[str, Any]) -> Any:
@@ -123,18 +131,22 @@ def options_of(command: Command, values: Mapping[str, Any]) -> Any:
     return checked(command.params, given)
 
 
-def _module(command: Command) -> str:
-    return command.name.replace("-", "_")
-
-
 def _view(command: Command) -> Any:
     """What shows the command's result: a module of its own, a function of `cli.results`, or `cli.evaluations`."""
-    own = f"sentcompress.cli.{_module(command)}"
+    own = command.module or f"sentcompress.cli.{command.slug}"
     if importlib.util.find_spec(own):
         return importlib.import_module(own)
     from sentcompress.cli import evaluations, results
 
     return SimpleNamespace(show=results.SHOW.get(command.name, evaluations.show))
+
+
+def _show_facts(outcome: Any, call: Call) -> None:
+    """The figures of an evaluation of another package that does not show them itself."""
+    from sentcompress.cli import render
+
+    if isinstance(outcome, Artifact):
+        render.print_facts({name: value for name, value in outcome.facts.items() if not isinstance(value, dict | list)})
 
 
 def params_of(words: list[str], commands: dict[str, Command]) -> type[Options] | None:

@@ -9,7 +9,9 @@ import platform
 import signal
 import sys
 import traceback
+import warnings
 from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import Annotated, Any, NoReturn
 
 import typer
@@ -17,11 +19,11 @@ from typer.exceptions import Abort, TyperException
 
 from sentcompress import __version__
 from sentcompress.cli.failures import explain
-from sentcompress.cli.line import function_of, params_of
-from sentcompress.cli.terminal import say, say_page, tell
+from sentcompress.cli.line import ToldError, function_of, params_of
+from sentcompress.cli.terminal import print_json, say, say_page, tell, warn
 from sentcompress.commands import all_commands
 from sentcompress.commands.options import spelled
-from sentcompress.errors import SentcompressError, did_you_mean
+from sentcompress.errors import SentcompressError, SentcompressWarning, did_you_mean
 from sentcompress.signals import ENDS, GO_ON, StoppedError, Working
 
 app = typer.Typer(
@@ -55,7 +57,9 @@ def sentcompress(
     """
 
 
-COMMANDS = all_commands()
+with warnings.catch_warnings(record=True) as _of_plugins:
+    warnings.simplefilter("always", SentcompressWarning)
+    COMMANDS = all_commands()
 for _name, _command in COMMANDS.items():
     app.command(_name)(function_of(_command))
 
@@ -99,7 +103,19 @@ def main(arguments: Sequence[str] | None = None) -> NoReturn:
     sys.exit(_run(given))
 
 
+@dataclass(frozen=True)
+class Failure:
+    """What the user is told when a command fails."""
+
+    message: str
+    hint: str | None
+    code: int
+
+
 def _run(given: list[str]) -> int:
+    as_json = "--json" in given
+    for ignored in _of_plugins:
+        warn(str(ignored.message))
     try:
         with Working():
             # Not `app(given)`: typer would turn an interrupt and a closed pipe into exit codes of its own, silently.
@@ -110,25 +126,32 @@ def _run(given: list[str]) -> int:
         return 0
     except typer.Exit as ended:
         return ended.exit_code
+    except ToldError as told:
+        return _fail(_foreseen(told.error, given))
     except SentcompressError as error:
         if error.__cause__ is not None and os.environ.get("SENTCOMPRESS_DEBUG"):
             traceback.print_exc()  # the library error that was reported as a fault of a file
-        params = params_of(given, COMMANDS)
-        return _fail(spelled(error.message, params), error.hint and spelled(error.hint, params), error.exit_code)
+        return _fail(_foreseen(error, given), as_json)
     except TyperException as error:
         return _usage(error, given)
     except StoppedError:
-        return _ended(signal.SIGTERM)
+        return _fail(_ended(signal.SIGTERM), as_json)
     except (KeyboardInterrupt, Abort):
-        return _ended(signal.SIGINT)
+        return _fail(_ended(signal.SIGINT), as_json)
     except BrokenPipeError:
         # The reader of our output has gone (`| head`); there is nobody left to tell.
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        _drop_output()
         return 141
     except Exception as error:  # the boundary: a user sees two lines, a developer asks for the traceback
         if os.environ.get("SENTCOMPRESS_DEBUG"):
             traceback.print_exc()
-        return _fail(*explain(error), 1)
+        return _fail(Failure(*explain(error), 1), as_json)
+
+
+def _foreseen(error: SentcompressError, given: list[str]) -> Failure:
+    """One of our own errors, its options spelled as on the command line."""
+    params = params_of(given, COMMANDS)
+    return Failure(spelled(error.message, params), error.hint and spelled(error.hint, params), error.exit_code)
 
 
 def _usage(error: TyperException, given: list[str]) -> int:
@@ -142,20 +165,32 @@ def _usage(error: TyperException, given: list[str]) -> int:
     hint = f"run: {path} --help"
     if hasattr(error, "option_name") and context:
         known = [name for parameter in context.command.params for name in parameter.opts if len(name) > 2]
+        message, hint = f"no such option: {error.option_name}", f"{did_you_mean(error.option_name, known)} ({hint})"
         if context.parent is None and (word := next((word for word in given if word in COMMANDS), None)):
-            return _fail(f"{error.option_name} stands before the command", f"options follow it: {path} {word} ...", 2)
-        return _fail(f"no such option: {error.option_name}", f"{did_you_mean(error.option_name, known)} ({hint})", 2)
-    if message.startswith("No such command"):
+            message, hint = f"{error.option_name} stands before the command", f"options follow it: {path} {word} ..."
+    elif message.startswith("No such command"):
         word = message.split("'")[1]
-        return _fail(f"no such command: {word}", did_you_mean(word, COMMANDS), 2)
-    return _fail(message[:1].lower() + message[1:], hint, 2)
+        message, hint = f"no such command: {word}", did_you_mean(word, COMMANDS)
+    return _fail(Failure(message[:1].lower() + message[1:], hint, 2), "--json" in given)
 
 
-def _ended(number: signal.Signals) -> int:
+def _ended(number: signal.Signals) -> Failure:
     reason, code = ENDS[number]
-    return _fail(reason, GO_ON, code)
+    return Failure(reason, GO_ON, code)
 
 
-def _fail(message: str, hint: str | None, code: int) -> int:
-    tell(message, hint)
-    return code
+def _fail(failure: Failure, as_json: bool = False) -> int:
+    """Tell of a failure on standard error; with `as_json`, also as the document that standard output was to get."""
+    tell(failure.message, failure.hint)
+    if as_json:
+        try:
+            print_json({"error": failure.message, "help": failure.hint, "exit_code": failure.code})
+            sys.stdout.flush()
+        except OSError:
+            _drop_output()  # standard error has it
+    return failure.code
+
+
+def _drop_output() -> None:
+    """Let nothing more be written to a standard output that takes nothing more."""
+    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())

@@ -7,7 +7,6 @@ escapes control characters.
 from __future__ import annotations
 
 import itertools
-import json
 import math
 import re
 import sys
@@ -31,7 +30,6 @@ from rich.progress import Task as RichTask
 from rich.table import Table
 from rich.text import Text
 
-from sentcompress.documents import finite
 from sentcompress.evaluation.score import Score
 from sentcompress.evaluation.tables import table
 from sentcompress.numeric import NOT_DEFINED
@@ -176,15 +174,6 @@ def reporting(quiet: bool = False) -> Iterator[Reporter]:
 def stdout() -> Console:
     """Where results go. Wide when it is no terminal, so that tables in files and pipes are not cut."""
     return Console(highlight=False, width=None if sys.stdout.isatty() else 160)
-
-
-def print_json(document: Any) -> None:
-    """One JSON document on standard output; NaN and infinity become null, control characters are escaped."""
-    utf8 = (sys.stdout.encoding or "").lower().replace("-", "") == "utf8"
-    text = json.dumps(finite(document), indent=2, ensure_ascii=not utf8, allow_nan=False)
-    # JSON escapes only the first 32 characters, but U+009B also starts escape sequences.
-    hidden = {ord(c): json.dumps(c)[1:-1] for c in set(text) if c != "\n" and not c.isprintable()}
-    sys.stdout.write(text.translate(hidden) + "\n")
 
 
 def print_table(

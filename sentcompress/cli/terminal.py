@@ -2,8 +2,13 @@
 
 from __future__ import annotations
 
+import json
+import sys
+from typing import Any
+
 import typer
 
+from sentcompress.documents import finite
 from sentcompress.plain_text import printable, printable_lines, printable_message
 
 
@@ -22,3 +27,17 @@ def tell(message: str, hint: str | None) -> None:
     typer.echo(f"error: {printable_message(message)}", err=True)
     if hint:
         typer.echo(f"help:  {printable(hint)}", err=True)
+
+
+def warn(message: str) -> None:
+    """A warning on standard error."""
+    typer.echo(f"warning: {printable_message(message)}", err=True)
+
+
+def print_json(document: Any) -> None:
+    """One JSON document on standard output; NaN and infinity become null, control characters are escaped."""
+    utf8 = (sys.stdout.encoding or "").lower().replace("-", "") == "utf8"
+    text = json.dumps(finite(document), indent=2, ensure_ascii=not utf8, allow_nan=False)
+    # JSON escapes only the first 32 characters, but U+009B also starts escape sequences.
+    hidden = {ord(c): json.dumps(c)[1:-1] for c in set(text) if c != "\n" and not c.isprintable()}
+    sys.stdout.write(text.translate(hidden) + "\n")

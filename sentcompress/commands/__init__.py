@@ -2,17 +2,21 @@
 
 A command's file holds its `Params` and its `COMMAND`. What the command does is in `sentcompress.stages`, in the file of
 the same name, and how its result is shown in `sentcompress.cli`. Nothing here may import torch, NumPy or any other
-large library at module level, because `sentcompress --help` reads every declaration.
+large library at module level, because `sentcompress --help` reads every declaration. Other packages add evaluations
+(docs/plugins.md).
 """
 
 from __future__ import annotations
 
 import importlib
-from dataclasses import dataclass
+import warnings
+from dataclasses import dataclass, replace
 from functools import cache
+from typing import Any
 
 from sentcompress.commands.options import Options
-from sentcompress.errors import UsageError, did_you_mean
+from sentcompress.errors import InputError, SentcompressWarning, UsageError, did_you_mean
+from sentcompress.plugins import EVALUATIONS, Plugin, plugins
 
 # The order of `sentcompress --help`.
 NAMES = (
@@ -50,6 +54,7 @@ class Command:
         makes: the kind of artifact that it writes, if it writes one. Such a command can be a stage of a recipe.
         version: of what it computes. Raise it with every change of results, so that older artifacts turn stale.
         needs: kinds of artifacts that the work directory must hold, even if no option names one.
+        module: the module of another package that holds it, with its `run` and perhaps `show`.
     """
 
     params: type[Options]
@@ -57,11 +62,36 @@ class Command:
     makes: str | None = None
     version: int = 1
     needs: tuple[str, ...] = ()
+    module: str | None = None
 
     @property
     def name(self) -> str:
         """What to type after `sentcompress`."""
         return self.params.command
+
+    @property
+    def slug(self) -> str:
+        """Its name in Python."""
+        return self.name.replace("-", "_")
+
+    def run(self, params: Any, work: Any, reporter: Any) -> Any:
+        """Do what the command does.
+
+        Args:
+            params: its options, an instance of `self.params`.
+            work: the WorkDirectory.
+            reporter: a `progress.Reporter`.
+
+        Returns:
+            What the `run` of its stage returns: an Artifact, if the command makes one.
+        """
+        stage = importlib.import_module(self.module or f"sentcompress.stages.{self.slug}")
+        return stage.run(params, work, reporter)
+
+
+def names() -> tuple[str, ...]:
+    """The names of all commands, in the order of the help."""
+    return (*NAMES, *plugins(EVALUATIONS, taken=NAMES))
 
 
 @cache
@@ -70,16 +100,36 @@ def find_command(name: str) -> Command:
 
     Raises:
         UsageError: if there is none.
+        InputError: if it is of another package and cannot be loaded.
     """
-    if name not in NAMES:
-        raise UsageError(f"no such command: {name}", did_you_mean(name, NAMES))
-    module = importlib.import_module(f"sentcompress.commands.{name.replace('-', '_')}")
-    return module.COMMAND  # type: ignore[no-any-return]
+    if name in NAMES:
+        return importlib.import_module(f"sentcompress.commands.{name.replace('-', '_')}").COMMAND  # type: ignore[no-any-return]
+    added = plugins(EVALUATIONS, taken=NAMES)
+    if name not in added:
+        raise UsageError(f"no such command: {name}", did_you_mean(name, names()))
+    return _added_command(added[name])
+
+
+def _added_command(plugin: Plugin) -> Command:
+    command = getattr(plugin.load(), "COMMAND", None)
+    if not isinstance(command, Command) or command.name != plugin.name or command.makes not in (None, "evaluations"):
+        raise InputError(
+            f"{plugin.name} of the package {plugin.package} cannot be used: {plugin.place}.COMMAND must be a Command "
+            "of that name that makes evaluations, or nothing",
+            f"update or remove {plugin.package}",
+        )
+    return replace(command, module=plugin.place)
 
 
 def all_commands() -> dict[str, Command]:
-    """Every command by name, in the order of the help."""
-    return {name: find_command(name) for name in NAMES}
+    """Every command by name, in the order of the help; those of other packages that cannot be loaded are warned of."""
+    found = {}
+    for name in names():
+        try:
+            found[name] = find_command(name)
+        except InputError as error:
+            warnings.warn(error.message, SentcompressWarning, stacklevel=2)
+    return found
 
 
 def makers() -> dict[str, Command]:
@@ -88,5 +138,5 @@ def makers() -> dict[str, Command]:
 
 
 def version_of(name: str) -> int:
-    """The version of a command; 1 for a name that is no command of this version of sentcompress."""
-    return find_command(name).version if name in NAMES else 1
+    """The version of a command; 1 for a name that is no command here."""
+    return find_command(name).version if name in names() else 1

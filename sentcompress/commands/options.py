@@ -225,6 +225,33 @@ def checked(params: type[Options], given: Mapping[str, Any]) -> Any:
     return made
 
 
+def of_fields(params: type[Options], given: Mapping[str, Any]) -> Any:
+    """The Params that keyword arguments describe, by the names of the fields.
+
+    None stands for the default where that is None; a single value for a list of one.
+
+    Raises:
+        UsageError: that lists every fault.
+    """
+    keys = {key.field: key for key in keys_of(params).values()}
+    faults = [f"no option `{field}`; {did_you_mean(field, keys)}" for field in given if field not in keys]
+    values = {
+        keys[field].name: _texts_of_paths(value)
+        for field, value in given.items()
+        if field in keys and not (value is None and keys[field].default is None)
+    }
+    made, wrong = build(params, values)
+    hint = f"see help(sentcompress.Workspace.{params.command.replace('-', '_')})"
+    raise_faults([*faults, *wrong, *(made.all_faults() if made else [])], params.command, hint)
+    return made
+
+
+def _texts_of_paths(value: Any) -> Any:
+    if isinstance(value, list | tuple):
+        return [_texts_of_paths(one) for one in value]
+    return str(value) if isinstance(value, Path) else value
+
+
 def _read(key: Key, value: Any) -> Any:
     kind = key.item or key.types[0]
     if isinstance(value, list):

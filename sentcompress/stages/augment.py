@@ -21,7 +21,7 @@ from sentcompress.corpora.readers import ReadOptions
 from sentcompress.corpora.sentence_table import ORIGINAL
 from sentcompress.corpora.text_files import BadRecords
 from sentcompress.errors import InputError, SentcompressError
-from sentcompress.progress import SILENT, Reporter
+from sentcompress.progress import LOGGED, Reporter
 from sentcompress.store import SCAFFOLD, Artifact, Build, Request, WorkDirectory
 
 COMMAND = Params.command
@@ -31,7 +31,7 @@ DEFAULT_COPIES = 1
 _READ = f"{SCAFFOLD}/originals.json"
 
 
-def run(params: Params, work: WorkDirectory, reporter: Reporter = SILENT) -> Artifact:
+def run(params: Params, work: WorkDirectory, reporter: Reporter = LOGGED) -> Artifact:
     """Write the sentence table, and the triplets where the input has labels, as an artifact of kind `sentences`.
 
     Raises:

@@ -14,7 +14,7 @@ from sentcompress.models.averaging import average
 from sentcompress.models.catalog import MODEL_FOLDER, NamedModel, find_model, typed_name
 from sentcompress.models.layout import read_back, save_encoder
 from sentcompress.numeric import at_least
-from sentcompress.progress import SILENT, Reporter
+from sentcompress.progress import LOGGED, Reporter
 from sentcompress.store import Artifact, Request, WorkDirectory, taught_by
 
 COMMAND = Params.command
@@ -23,7 +23,7 @@ COMMAND = Params.command
 APART = 0.9
 
 
-def run(params: Params, work: WorkDirectory, reporter: Reporter = SILENT) -> Artifact:
+def run(params: Params, work: WorkDirectory, reporter: Reporter = LOGGED) -> Artifact:
     """Write the mean model as an artifact of kind `students`.
 
     Raises:

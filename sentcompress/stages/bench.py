@@ -18,7 +18,7 @@ from sentcompress.measuring.workload import SIMTDE_PAIRS, SIMTDE_ROUNDS, Workloa
 from sentcompress.models.catalog import NamedModel, find_model, typed_name
 from sentcompress.models.devices import pick_device
 from sentcompress.plain_text import shell_word
-from sentcompress.progress import SILENT, Reporter
+from sentcompress.progress import LOGGED, Reporter
 from sentcompress.store import Artifact, Request, WorkDirectory
 
 COMMAND = Params.command
@@ -27,7 +27,7 @@ TORCH_RUNTIMES = tuple(name for name in RUNTIMES if name not in FILES)
 MEMORY_TEXTS = 256
 
 
-def run(params: Params, work: WorkDirectory, reporter: Reporter = SILENT) -> Artifact:
+def run(params: Params, work: WorkDirectory, reporter: Reporter = LOGGED) -> Artifact:
     """Measure; the artifact's facts are the result.
 
     Raises:

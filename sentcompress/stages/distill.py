@@ -23,7 +23,7 @@ from sentcompress.models.principal_axes import Projection
 from sentcompress.models.shape import WEIGHTS, Shape, layer_count
 from sentcompress.models.students import InitialStudent, find_student
 from sentcompress.plain_text import shell_word
-from sentcompress.progress import SILENT, Reporter
+from sentcompress.progress import LOGGED, Reporter
 from sentcompress.store import Artifact, Build, Request, WorkDirectory, file_digest
 from sentcompress.training.batches import Batch, BatchPlan, Rows, collate
 from sentcompress.training.checkpoint import Checkpoints
@@ -42,7 +42,7 @@ WATCHED = 4000
 AGREEING = 3
 
 
-def run(params: Params, work: WorkDirectory, reporter: Reporter = SILENT) -> Artifact:
+def run(params: Params, work: WorkDirectory, reporter: Reporter = LOGGED) -> Artifact:
     """Train a student and write it as an artifact of kind `students`.
 
     Raises:

@@ -16,7 +16,7 @@ from sentcompress.encoding.vector_shards import writing_vectors
 from sentcompress.errors import InputError
 from sentcompress.models.catalog import find_model
 from sentcompress.models.devices import pick_device
-from sentcompress.progress import SILENT, Reporter
+from sentcompress.progress import LOGGED, Reporter
 from sentcompress.store import WorkDirectory
 from sentcompress.store.atomic import written
 
@@ -40,7 +40,7 @@ class Result:
     output: str
 
 
-def run(params: Params, work: WorkDirectory, reporter: Reporter = SILENT) -> Result:
+def run(params: Params, work: WorkDirectory, reporter: Reporter = LOGGED) -> Result:
     """Write [N, D] vectors, row i for line i (an empty line too); the file appears only when it is complete.
 
     Raises:

@@ -25,7 +25,7 @@ from sentcompress.evaluation.results import write_result
 from sentcompress.evaluation.score import COMPARE, MODEL, Recorder
 from sentcompress.models.catalog import typed_name
 from sentcompress.models.principal_axes import Projection
-from sentcompress.progress import SILENT, Reporter
+from sentcompress.progress import LOGGED, Reporter
 from sentcompress.store import (
     Artifact,
     Request,
@@ -41,7 +41,7 @@ from sentcompress.training.dev import hold_out
 COMMAND = Params.command
 
 
-def run(params: Params, work: WorkDirectory, reporter: Reporter = SILENT) -> Artifact:
+def run(params: Params, work: WorkDirectory, reporter: Reporter = LOGGED) -> Artifact:
     """Compare the two models; the artifact's facts are the result.
 
     Raises:

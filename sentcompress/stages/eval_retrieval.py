@@ -24,13 +24,13 @@ from sentcompress.evaluation.retrieval import DEPTHS, MAIN, Comparison, Searched
 from sentcompress.evaluation.score import COMPARE, MODEL, Recorder
 from sentcompress.evaluation.vector_rows import Vectors, in_file
 from sentcompress.models.catalog import typed_name
-from sentcompress.progress import SILENT, Reporter
+from sentcompress.progress import LOGGED, Reporter
 from sentcompress.store import SCAFFOLD, Artifact, Build, Request, WorkDirectory, file_digest, name_part
 
 COMMAND = Params.command
 
 
-def run(params: Params, work: WorkDirectory, reporter: Reporter = SILENT) -> Artifact:
+def run(params: Params, work: WorkDirectory, reporter: Reporter = LOGGED) -> Artifact:
     """Search with every index kind for every model; the artifact's facts are the result.
 
     Raises:
@@ -124,7 +124,7 @@ class Evaluation:
     collection: Collection
     depth: int
     build: Build
-    reporter: Reporter = SILENT
+    reporter: Reporter = LOGGED
     warned: set[str] = field(default_factory=set)
 
     def facts(self, roles: Mapping[str, Sides]) -> dict[str, Any]:

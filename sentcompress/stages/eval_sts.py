@@ -21,7 +21,7 @@ from sentcompress.evaluation.score import COMPARE, MODEL, Recorder
 from sentcompress.evaluation.stats import Estimate, Resampling, record
 from sentcompress.evaluation.sts import AGGREGATES, GradedSet, NoScoreError, compare_sets
 from sentcompress.models.catalog import typed_name
-from sentcompress.progress import SILENT, Reporter
+from sentcompress.progress import LOGGED, Reporter
 from sentcompress.store import Artifact, Request, WorkDirectory, file_digest
 
 COMMAND = Params.command
@@ -29,7 +29,7 @@ COMMAND = Params.command
 BENCHMARK = "STS-B"
 
 
-def run(params: Params, work: WorkDirectory, reporter: Reporter = SILENT) -> Artifact:
+def run(params: Params, work: WorkDirectory, reporter: Reporter = LOGGED) -> Artifact:
     """Score the model on every set found; the artifact's facts are the result.
 
     Raises:

@@ -31,7 +31,7 @@ from sentcompress.evaluation.transfer import (
     pair_features,
 )
 from sentcompress.models.catalog import typed_name
-from sentcompress.progress import SILENT, Reporter
+from sentcompress.progress import LOGGED, Reporter
 from sentcompress.store import Artifact, Request, WorkDirectory, file_digest
 
 COMMAND = Params.command
@@ -39,7 +39,7 @@ COMMAND = Params.command
 PARAPHRASE = "1"
 
 
-def run(params: Params, work: WorkDirectory, reporter: Reporter = SILENT) -> Artifact:
+def run(params: Params, work: WorkDirectory, reporter: Reporter = LOGGED) -> Artifact:
     """Score the model on every task found; the artifact's facts are the result.
 
     Raises:

@@ -25,7 +25,7 @@ from sentcompress.models.catalog import KINDS, NamedModel, find_model, typed_nam
 from sentcompress.models.encoder import Encoder
 from sentcompress.models.layout import save_encoder
 from sentcompress.numeric import at_least
-from sentcompress.progress import SILENT, Reporter, Task
+from sentcompress.progress import LOGGED, Reporter, Task
 from sentcompress.store import (
     REQUEST,
     Artifact,
@@ -44,7 +44,7 @@ SAMPLE = 200
 INT8_MEAN_COSINE = 0.95
 
 
-def run(params: Params, work: WorkDirectory, reporter: Reporter = SILENT) -> Artifact:
+def run(params: Params, work: WorkDirectory, reporter: Reporter = LOGGED) -> Artifact:
     """Export the model; the artifact's folder is the model's folder.
 
     Raises:
@@ -224,7 +224,7 @@ def _evaluations(
     An evaluation without a second model is put beside one of a teacher (by digest) by the same protocol on the same
     files, if there is one.
     """
-    every = [found for artifact in work.newest("evaluations") if (found := _read(artifact, SILENT))]
+    every = [found for artifact in work.newest("evaluations") if (found := _read(artifact, LOGGED))]
     of_teachers = [one for one in every if one.models[MODEL].get("digest") in teachers]
     evaluations = []
     for artifact in measured:

@@ -23,7 +23,7 @@ from sentcompress.models.encoder import Encoder
 from sentcompress.models.principal_axes import check_dimension, principal_axes
 from sentcompress.models.students import PRESETS
 from sentcompress.plain_text import shell_word
-from sentcompress.progress import SILENT, Reporter
+from sentcompress.progress import LOGGED, Reporter
 from sentcompress.store import Artifact, Build, Request, WorkDirectory, file_digest
 from sentcompress.training.dev import Dev, sts_dev
 from sentcompress.training.inputs import embedding
@@ -38,7 +38,7 @@ COMMAND = Params.command
 AXES_SAMPLE = 20_000
 
 
-def run(params: Params, work: WorkDirectory, reporter: Reporter = SILENT) -> Artifact:
+def run(params: Params, work: WorkDirectory, reporter: Reporter = LOGGED) -> Artifact:
     """Train a student further and write it as another artifact of kind `students`.
 
     Raises:

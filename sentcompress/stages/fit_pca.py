@@ -11,7 +11,7 @@ from sentcompress.commands.fit_pca import Params
 from sentcompress.encoding.vector_shards import VectorShards
 from sentcompress.errors import InputError
 from sentcompress.models.principal_axes import FILE, Floats, Projection, check_dimension, principal_axes
-from sentcompress.progress import SILENT, Reporter, Task
+from sentcompress.progress import LOGGED, Reporter, Task
 from sentcompress.store import Artifact, Request, WorkDirectory
 
 COMMAND = Params.command
@@ -19,7 +19,7 @@ COMMAND = Params.command
 PIECE = 10_000
 
 
-def run(params: Params, work: WorkDirectory, reporter: Reporter = SILENT) -> Artifact:
+def run(params: Params, work: WorkDirectory, reporter: Reporter = LOGGED) -> Artifact:
     """Fit the projection and write it as an artifact of kind `projections`.
 
     Raises:

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 from sentcompress.commands.methods import Params
 from sentcompress.errors import UsageError
 from sentcompress.methods import METHODS, OBJECTIVES, hint_for, method_class, objective_class
-from sentcompress.progress import SILENT, Reporter
+from sentcompress.progress import LOGGED, Reporter
 from sentcompress.store import WorkDirectory
 
 if TYPE_CHECKING:
@@ -38,7 +38,7 @@ SOURCES: Mapping[str, Source] = {
 }
 
 
-def run(params: Params, work: WorkDirectory, reporter: Reporter = SILENT) -> list[dict[str, Any]]:
+def run(params: Params, work: WorkDirectory, reporter: Reporter = LOGGED) -> list[dict[str, Any]]:
     """A description of each method asked for: two of a name that both `distill` and `finetune` know.
 
     Raises:

@@ -26,7 +26,7 @@ from sentcompress.mining.origins import Origin, file_digests, of_collection, of_
 from sentcompress.mining.table import Mined, write_mined
 from sentcompress.models.catalog import typed_name
 from sentcompress.numeric import at_most
-from sentcompress.progress import SILENT, Reporter
+from sentcompress.progress import LOGGED, Reporter
 from sentcompress.store import SCAFFOLD, Artifact, Build, Request, WorkDirectory
 
 COMMAND = Params.command
@@ -39,7 +39,7 @@ CORPUS, VECTORS = f"{SCAFFOLD}/corpus", f"{SCAFFOLD}/vectors.npy"
 LONGEST_VECTOR = 1e18
 
 
-def run(params: Params, work: WorkDirectory, reporter: Reporter = SILENT) -> Artifact:
+def run(params: Params, work: WorkDirectory, reporter: Reporter = LOGGED) -> Artifact:
     """Write queries, positives and mined negatives as an artifact of kind `sentences`, with their triplets.
 
     A killed run does not encode the corpus again.

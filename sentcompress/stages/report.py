@@ -11,7 +11,7 @@ from typing import Any
 from sentcompress.commands.report import Params
 from sentcompress.errors import InputError, MissingArtifactError, did_you_mean
 from sentcompress.evaluation.score import COMPARE, MODEL
-from sentcompress.progress import SILENT, Reporter
+from sentcompress.progress import LOGGED, Reporter
 from sentcompress.reporting import drawing
 from sentcompress.reporting.evidence import Evidence, gather
 from sentcompress.reporting.markdown import render_markdown
@@ -28,7 +28,7 @@ PAGE = "report.html"
 TEXT = "report.md"
 
 
-def run(params: Params, work: WorkDirectory, reporter: Reporter = SILENT) -> dict[str, Any]:
+def run(params: Params, work: WorkDirectory, reporter: Reporter = LOGGED) -> dict[str, Any]:
     """Write the page, its pictures and the same as Markdown; give what is on it, and a short table of one model.
 
     Raises:

@@ -6,18 +6,17 @@ have: Params with `check`, and `run`.
 
 from __future__ import annotations
 
-import importlib
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
-from sentcompress.commands import makers
+from sentcompress.commands import find_command, makers
 from sentcompress.commands.options import spelled
 from sentcompress.commands.run import Params
 from sentcompress.errors import SentcompressError, raise_faults
 from sentcompress.evaluation.results import headline_of
-from sentcompress.progress import SILENT, Reporter
+from sentcompress.progress import LOGGED, Reporter
 from sentcompress.recipes.document import read_recipe
 from sentcompress.recipes.plan import Asked, Known, Plan, Step, make_plan
 from sentcompress.store import Artifact, WorkDirectory
@@ -69,7 +68,7 @@ def plan(params: Params, work: WorkDirectory) -> Plan:
     return found
 
 
-def run(params: Params, work: WorkDirectory, reporter: Reporter = SILENT) -> Outcome:
+def run(params: Params, work: WorkDirectory, reporter: Reporter = LOGGED) -> Outcome:
     """Run the stages one after the other; those that are up to date are skipped, each by itself.
 
     With `dry_run`, nothing is run.
@@ -103,13 +102,9 @@ def headline(artifact: Artifact) -> dict[str, Any]:
 def _run(step: Step, recipe: Path, work: WorkDirectory, reporter: Reporter) -> Done:
     started = datetime.now(UTC).isoformat(timespec="microseconds")
     try:
-        artifact = _stage(step.command).run(step.params, work, reporter)
+        artifact = find_command(step.command).run(step.params, work, reporter)
     except SentcompressError as error:
         again = f"then run {recipe} again in the same way: finished stages are skipped"
         message, hint = (text and spelled(text, type(step.params)) for text in (error.message, error.hint))
-        raise type(error)(f"{step.label}: {message}", f"{hint}; {again}" if hint else again) from error
+        raise error.reworded(f"{step.label}: {message}", f"{hint}; {again}" if hint else again) from error
     return Done(step, artifact, fresh=str(artifact.manifest["finished"]) < started)
-
-
-def _stage(command: str) -> Any:
-    return importlib.import_module(f"sentcompress.stages.{command.replace('-', '_')}")

@@ -11,7 +11,7 @@ from sentcompress.commands.status import Params
 from sentcompress.errors import DamagedError, InputError
 from sentcompress.evaluation.results import headline_of
 from sentcompress.models.sources import EMBEDDED, locate
-from sentcompress.progress import SILENT, Reporter
+from sentcompress.progress import LOGGED, Reporter
 from sentcompress.store import (
     KINDS,
     Artifact,
@@ -58,7 +58,7 @@ class Row:
     from_the_future: bool = False
 
 
-def run(params: Params, work: WorkDirectory, reporter: Reporter = SILENT) -> list[dict[str, Any]]:
+def run(params: Params, work: WorkDirectory, reporter: Reporter = LOGGED) -> list[dict[str, Any]]:
     """The rows, in the order of the stages.
 
     Raises:

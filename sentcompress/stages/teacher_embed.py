@@ -26,7 +26,7 @@ from sentcompress.models.layout import load_encoder
 from sentcompress.models.sources import ModelSource, resolve
 from sentcompress.models.token_weights import function_tokens
 from sentcompress.models.vocabulary import token_occurrences
-from sentcompress.progress import SILENT, Reporter
+from sentcompress.progress import LOGGED, Reporter
 from sentcompress.store import Artifact, Build, Request, WorkDirectory
 from sentcompress.store.manifests import LOG
 
@@ -38,7 +38,7 @@ STORES = ("float32", "float16")
 FREQUENT = 0.004
 
 
-def run(params: Params, work: WorkDirectory, reporter: Reporter = SILENT) -> Artifact:
+def run(params: Params, work: WorkDirectory, reporter: Reporter = LOGGED) -> Artifact:
     """Write an artifact of kind `teacher-vectors`: a `.npy` shard beside every shard of the sentence table.
 
     A killed run goes on after its last whole shard, with the number format and batch size that it began with.

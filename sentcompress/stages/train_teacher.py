@@ -22,7 +22,7 @@ from sentcompress.models.encoder import Dense, Encoder
 from sentcompress.models.layout import hidden_width, load_encoder
 from sentcompress.models.sources import ModelSource, resolve
 from sentcompress.plain_text import shell_word
-from sentcompress.progress import SILENT, Reporter
+from sentcompress.progress import LOGGED, Reporter
 from sentcompress.store import Artifact, Build, Request, WorkDirectory, file_digest
 from sentcompress.training.dev import Dev, sts_dev
 from sentcompress.training.session import STATE, Session, finish_trained, tokenised
@@ -37,7 +37,7 @@ TABLE = f"{STATE}/table"
 READ = f"{TABLE}/read"
 
 
-def run(params: Params, work: WorkDirectory, reporter: Reporter = SILENT) -> Artifact:
+def run(params: Params, work: WorkDirectory, reporter: Reporter = LOGGED) -> Artifact:
     """Train a teacher and write it as an artifact of kind `teachers`.
 
     Raises:

@@ -15,7 +15,7 @@ from sentcompress.models.catalog import MODEL_FOLDER, NamedModel, find_model, ty
 from sentcompress.models.layout import read_back, save_encoder
 from sentcompress.models.token_weights import sif_weights
 from sentcompress.models.vocabulary import token_occurrences
-from sentcompress.progress import SILENT, Reporter
+from sentcompress.progress import LOGGED, Reporter
 from sentcompress.store import Artifact, Request, WorkDirectory, taught_by
 
 COMMAND = Params.command
@@ -23,7 +23,7 @@ COMMAND = Params.command
 NAMED = 12
 
 
-def run(params: Params, work: WorkDirectory, reporter: Reporter = SILENT) -> Artifact:
+def run(params: Params, work: WorkDirectory, reporter: Reporter = LOGGED) -> Artifact:
     """Write the model with a weight for each token as an artifact of kind `students`.
 
     Raises:

@@ -19,7 +19,7 @@ from sentcompress.models.encoder import Encoder
 from sentcompress.models.layout import read_back, save_encoder
 from sentcompress.models.principal_axes import PrincipalAxes, check_dimension, principal_axes, whitened
 from sentcompress.numeric import at_least, figure
-from sentcompress.progress import SILENT, Reporter
+from sentcompress.progress import LOGGED, Reporter
 from sentcompress.store import Artifact, Build, Request, WorkDirectory, ancestors, taught_by
 
 COMMAND = Params.command
@@ -27,7 +27,7 @@ COMMAND = Params.command
 CHECKED, LEAST_COSINE = 200, 0.999
 
 
-def run(params: Params, work: WorkDirectory, reporter: Reporter = SILENT) -> Artifact:
+def run(params: Params, work: WorkDirectory, reporter: Reporter = LOGGED) -> Artifact:
     """Write the whitened model as an artifact of kind `students`.
 
     Raises:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import errno
+import json
 import os
 import platform
 import resource
@@ -196,6 +197,44 @@ def test_unforeseen_errors_are_1_and_told_in_two_lines(
     assert (code, out) == (1, "")
     assert err.startswith(lines)
     assert len(err.splitlines()) <= 2
+
+
+@pytest.mark.parametrize(
+    ("error", "code"),
+    [(InputError("no such thing", "look elsewhere"), 1), (KeyboardInterrupt(), 130), (ValueError("a defect"), 1)],
+)
+def test_with_json_a_failure_is_a_document_too(
+    capsys: Captured, work: Path, monkeypatch: pytest.MonkeyPatch, error: BaseException, code: int
+) -> None:
+    failing(monkeypatch, error)
+    ended, out, err = outcome(capsys, ["status", "--json", "--work", str(work)])
+    document = json.loads(out)
+    assert ended == document["exit_code"] == code
+    assert err == f"error: {document['error']}\nhelp:  {document['help']}\n"
+
+
+def test_with_json_a_mistake_on_the_command_line_is_a_document_too(capsys: Captured) -> None:
+    code, out, _ = outcome(capsys, ["fit-pca", "--json", "--dimm", "3"])
+    assert (code, json.loads(out)) == (
+        2,
+        {
+            "error": "no such option: --dimm",
+            "help": "did you mean --dim? (run: sentcompress fit-pca --help)",
+            "exit_code": 2,
+        },
+    )
+
+
+def test_a_failure_after_the_result_adds_no_second_document(capsys: Captured, work: Path) -> None:
+    directory = WorkDirectory(work)
+    with directory.build(Request("sentences", "main", "augment", {})) as build:
+        with build.write("a.txt") as path:
+            path.write_text("one", encoding="utf-8")
+        made = build.finish({})
+    (made.path / "a.txt").write_text("two", encoding="utf-8")
+    code, out, err = outcome(capsys, ["status", "--verify", "--json", "--work", str(work)])
+    assert (code, [row["state"] for row in json.loads(out)["artifacts"]]) == (1, ["damaged"])
+    assert err.startswith("error: damaged: sentences/main")
 
 
 def test_a_developer_may_have_the_traceback(capsys: Captured, work: Path, monkeypatch: pytest.MonkeyPatch) -> None:

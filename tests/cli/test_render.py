@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 
 from sentcompress.cli import render
+from sentcompress.cli.terminal import print_json
 
 Captured = pytest.CaptureFixture[str]
 
@@ -33,7 +34,7 @@ def test_numbers_have_about_four_digits(value: Any, shown: str) -> None:
 
 
 def test_json_is_one_document_without_numbers_that_are_none(capsys: Captured) -> None:
-    render.print_json({"a": float("nan"), "b": [float("inf"), 1.5], "c": {"d": (float("-inf"), "ü")}})
+    print_json({"a": float("nan"), "b": [float("inf"), 1.5], "c": {"d": (float("-inf"), "ü")}})
     out = capsys.readouterr().out
     assert json.loads(out) == {"a": None, "b": [None, 1.5], "c": {"d": [None, "ü"]}}
     assert "ü" in out

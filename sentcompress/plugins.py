@@ -1,0 +1,72 @@
+"""What other packages add: methods, evaluations and export formats, declared as entry points (docs/plugins.md)."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass
+from functools import cache
+from importlib import metadata
+from typing import Any
+
+from sentcompress.errors import InputError, SentcompressWarning
+
+METHODS = "sentcompress.methods"
+OBJECTIVES = "sentcompress.objectives"
+EVALUATIONS = "sentcompress.evaluations"
+EXPORTERS = "sentcompress.exporters"
+
+
+@dataclass(frozen=True)
+class Plugin:
+    """Something that another package adds under a name.
+
+    Attributes:
+        name: what the user types.
+        place: where it is, `module` or `module:attribute`.
+        package: the package and its version, such as "tiny 0.1".
+    """
+
+    name: str
+    place: str
+    package: str
+
+    def load(self) -> Any:
+        """The module or attribute.
+
+        Raises:
+            InputError: if its import fails, whatever the reason.
+        """
+        try:
+            return metadata.EntryPoint(self.name, self.place, "").load()
+        except Exception as error:
+            reason = f"{type(error).__name__}: {error}".splitlines()[0]
+            raise InputError(
+                f"{self.name} of the package {self.package} cannot be loaded: {reason}",
+                f"update or remove {self.package}",
+            ) from error
+
+
+def plugins(group: str, taken: Collection[str] = ()) -> Mapping[str, Plugin]:
+    """What the installed packages add to a group, by name; nothing of it is imported.
+
+    A name in `taken`, or of another package, is left out with a warning.
+    """
+    found: dict[str, Plugin] = {}
+    for plugin in _declared(group):
+        if plugin.name in taken or plugin.name in found:
+            owner = "sentcompress" if plugin.name in taken else found[plugin.name].package
+            message = f"{plugin.name} of the package {plugin.package} is ignored: {owner} has one of that name"
+            warnings.warn(message, SentcompressWarning, stacklevel=2)
+        else:
+            found[plugin.name] = plugin
+    return found
+
+
+@cache
+def _declared(group: str) -> tuple[Plugin, ...]:
+    entries = sorted(metadata.entry_points(group=group), key=lambda entry: (entry.name, entry.value))
+    return tuple(
+        Plugin(entry.name, entry.value, f"{entry.dist.name} {entry.dist.version}" if entry.dist else "unknown")
+        for entry in entries
+    )

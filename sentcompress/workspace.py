@@ -1,0 +1,218 @@
+"""The library: a work directory with every command as a method, models that encode, scores as records."""
+
+from __future__ import annotations
+
+import inspect
+import os
+import re
+from collections.abc import Callable, Sequence
+from dataclasses import MISSING
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from sentcompress.commands import Command, all_commands
+from sentcompress.commands.options import Key, keys_of, of_fields
+from sentcompress.errors import UsageError, did_you_mean
+from sentcompress.progress import LOGGED, Reporter
+from sentcompress.store import Artifact, WorkDirectory
+
+if TYPE_CHECKING:
+    import numpy as np
+    import numpy.typing as npt
+
+    from sentcompress.encoding.engine import EncodeEngine
+
+WORK = "work"
+
+
+class Model:
+    """A model that turns texts into vectors, at the speed of `sentcompress encode`.
+
+    Attributes:
+        name: as tables show it.
+    """
+
+    def __init__(self, name: str, engine: EncodeEngine) -> None:
+        self.name = name
+        self._engine = engine
+
+    @property
+    def dimension(self) -> int:
+        """D, the length of a vector."""
+        return self._engine.dimension
+
+    def encode(self, texts: Sequence[str]) -> npt.NDArray[np.float32]:
+        """The vectors of N texts: [N, D] float32, in their order.
+
+        Raises:
+            UsageError: if `texts` is one text instead of a list of texts.
+        """
+        if isinstance(texts, str):
+            raise UsageError("`texts` must be a list of texts, not one text", "write encode([text])")
+        return self._engine.encode(list(texts))
+
+    def __repr__(self) -> str:
+        return f"<Model {self.name}: {self.dimension} dimensions, {self._engine.compute_dtype}>"
+
+
+class Scores(list[dict[str, Any]]):
+    """The scores of all evaluations of a work directory, one record each.
+
+    The keys of a record: `evaluation` (its name in the work directory), `command`, and the fields of
+    `sentcompress.evaluation.score.Score` that were measured: `model`, `role` (model or compare), `data`, `part`,
+    `metric`, `value`, `count`, `interval`, `kept`, `difference`, `difference_interval`. None is a value that is not
+    defined.
+    """
+
+    def to_dataframe(self) -> Any:
+        """The records as a pandas DataFrame, a row each.
+
+        Raises:
+            InputError: if pandas is not installed.
+        """
+        from sentcompress.extras import require
+
+        return require("pandas").DataFrame.from_records(list(self))
+
+
+class Workspace:
+    """A work directory, with every command as a method that takes the command's options as keyword arguments.
+
+    >>> work = Workspace("work")
+    >>> work.augment("sentences.txt")
+    >>> work.distill(method="ckd", lr=1e-3)
+
+    A method returns the artifact that the command made, or found up to date; its `facts` say what came out. `encode`,
+    `run`, `status`, `report` and `methods` return what they show. Where several values can be given, a single one can
+    be given without a list.
+
+    Args:
+        path: the folder; by default the environment variable SENTCOMPRESS_WORK, or `work`. It need not exist.
+        reporter: gets progress, notes and warnings. By default notes go to the logger `sentcompress`, and warnings are
+            given as SentcompressWarning.
+    """
+
+    def __init__(self, path: str | os.PathLike[str] | None = None, *, reporter: Reporter = LOGGED) -> None:
+        self.directory = _directory(path)
+        self.reporter = reporter
+
+    def load(
+        self,
+        name: str | None = None,
+        *,
+        device: str = "auto",
+        dtype: str = "auto",
+        revision: str | None = None,
+        trust_remote_code: bool = False,
+    ) -> Model:
+        """A model that encodes.
+
+        Args:
+            name: a student or export of this work directory, `teacher`, `embedded`, a folder, or a hub name; by default
+                the student finished last.
+            device: auto, cpu, cuda or mps.
+            dtype: auto, float32 or bfloat16; auto measures on a CPU and takes bfloat16 on CUDA.
+            revision: of a hub model.
+            trust_remote_code: allow Python code that comes with the model to run.
+
+        Raises:
+            MissingArtifactError: if the work directory has no student and no name was given.
+            InputError: if there is no such model, or it cannot be loaded.
+        """
+        from sentcompress.encoding.engine import EncodeEngine
+        from sentcompress.models.catalog import find_model
+
+        found = find_model(self.directory, name, revision=revision, trust_remote_code=trust_remote_code)
+        return Model(found.label, EncodeEngine(found.load(), device=device, dtype=dtype))
+
+    def scores(self) -> Scores:
+        """The scores of all evaluations, those finished last first."""
+        return Scores(
+            {"evaluation": found.name, "command": found.manifest["command"], **score}
+            for found in self.directory.newest("evaluations")
+            for score in found.facts.get("scores", [])
+        )
+
+    def __repr__(self) -> str:
+        return f"Workspace({str(self.directory.path)!r})"
+
+    def __getattr__(self, name: str) -> Callable[..., Any]:
+        if name.startswith("_"):
+            raise AttributeError(name)
+        commands = [command.slug for command in all_commands().values()]
+        raise AttributeError(f"no command {name}; {did_you_mean(name, commands)}")
+
+
+def load(
+    model: str | os.PathLike[str] | Artifact,
+    *,
+    work: str | os.PathLike[str] | None = None,
+    device: str = "auto",
+    dtype: str = "auto",
+    revision: str | None = None,
+    trust_remote_code: bool = False,
+) -> Model:
+    """A model that encodes.
+
+    >>> load("embedded").encode(["A sentence."]).shape
+    (1, 384)
+
+    Args:
+        model: an artifact that `distill`, `finetune`, `export`, ... returned, a folder, a hub name, `embedded`, or a
+            name in the work directory.
+        work: the work directory; see `Workspace`.
+        device, dtype, revision, trust_remote_code: see `Workspace.load`.
+
+    Raises:
+        InputError: if there is no such model, or it cannot be loaded.
+    """
+    name = str(model.path) if isinstance(model, Artifact) else os.fspath(model)
+    # The folder of an artifact is found by its kind and name, from the work directory that it is in.
+    place = model.path.parent.parent if isinstance(model, Artifact) else work
+    return Workspace(place).load(
+        name, device=device, dtype=dtype, revision=revision, trust_remote_code=trust_remote_code
+    )
+
+
+def _directory(path: str | os.PathLike[str] | None) -> WorkDirectory:
+    return WorkDirectory(Path(os.fspath(path or os.environ.get("SENTCOMPRESS_WORK") or WORK)))
+
+
+def _method_of(command: Command) -> Callable[..., Any]:
+    """The method of Workspace that runs a command; its signature and docstring are those of the options."""
+    keys = sorted(keys_of(command.params).values(), key=lambda key: not key.opt.positional)
+    positional = [key.field for key in keys if key.opt.positional]
+
+    def method(self: Workspace, *given: Any, **options: Any) -> Any:
+        if len(given) > len(positional):
+            raise UsageError(f"{command.name}: options are given by name", f"see help(Workspace.{command.slug})")
+        params = of_fields(command.params, dict(zip(positional, given, strict=False)) | options)
+        return command.run(params, self.directory, self.reporter)
+
+    method.__name__ = command.slug
+    method.__qualname__ = f"Workspace.{command.slug}"
+    method.__doc__ = _docstring(command, keys)
+    this = inspect.Parameter("self", inspect.Parameter.POSITIONAL_OR_KEYWORD)
+    method.__signature__ = inspect.Signature([this, *map(_parameter, keys)])  # type: ignore[attr-defined]
+    return method
+
+
+def _parameter(key: Key) -> inspect.Parameter:
+    positional = inspect.Parameter.POSITIONAL_OR_KEYWORD if key.opt.positional else inspect.Parameter.KEYWORD_ONLY
+    default = inspect.Parameter.empty if key.default is MISSING else key.default
+    return inspect.Parameter(key.field, positional, default=default, annotation=key.hint)
+
+
+def _docstring(command: Command, keys: Sequence[Key]) -> str:
+    lines = [
+        f"{key.field}: {key.opt.help}" + (f" Default: {key.opt.default}." if key.opt.default else "") for key in keys
+    ]
+    made = f"Returns:\n    The artifact, of kind {command.makes}.\n" if command.makes else ""
+    text = f"{command.summary}\n\nArgs:\n    " + "\n    ".join(lines) + f"\n\n{made}"
+    fields = {key.name: key.field for key in keys}
+    return re.sub(r"--([a-z-]+)", lambda flag: f"`{fields[flag[1]]}`" if flag[1] in fields else flag[0], text)
+
+
+for _command in all_commands().values():
+    if not hasattr(Workspace, _command.slug):
+        setattr(Workspace, _command.slug, _method_of(_command))
