@@ -60,14 +60,12 @@ SIDEWAYS = {
     ("training", "encoding"),
     ("training", "methods"),
     ("training", "evaluation"),
-    ("exporting", "encoding"),
     ("exporting", "evaluation"),
     ("measuring", "corpora"),
     ("measuring", "encoding"),
     ("measuring", "evaluation"),
     ("measuring", "exporting"),
     ("reporting", "evaluation"),
-    ("reporting", "exporting"),
     ("recipes", "corpora"),
 }
 
