@@ -67,6 +67,11 @@ class EmbedderSource:
     cache: Path | None = None
 
     @property
+    def name(self) -> str:
+        """What finds it again."""
+        return self.model.name if self.model else self.reference.removeprefix("file:")
+
+    @property
     def slug(self) -> str:
         """The label as a part of a file name."""
         # Files of vectors are often called alike, and it is their folder that says whose.

@@ -114,7 +114,7 @@ def _request(
     typed = {role: typed_name(getattr(params, role), model) for role, model in models.items()}
     suffix = f"-{params.preset}" if params.preset else ""
     name = params.name or f"bench-{models['model'].slug}{suffix}"
-    return Request.of(params, name, inputs, resolved, **typed)
+    return Request.of(params, name, inputs, resolved, **typed, runtimes=tuple(runtimes))
 
 
 def _memory(
