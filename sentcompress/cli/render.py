@@ -177,19 +177,37 @@ def stdout() -> Console:
 
 
 def print_table(
-    columns: Sequence[str], rows: Sequence[Sequence[Any]], title: str | None = None, *, whole: Sequence[str] = ()
+    columns: Sequence[str],
+    rows: Sequence[Sequence[Any]],
+    title: str | None = None,
+    *,
+    whole: Sequence[str] = (),
+    dense: bool = False,
 ) -> None:
-    """A table on standard output; columns of numbers are right-aligned, those in `whole` are never broken."""
+    """A table on standard output; columns of numbers are right-aligned, those in `whole` are never broken.
+
+    `dense` tables have a single blank between columns. Where there is no room for all of one, names and intervals are
+    broken before a number is.
+    """
     table = Table(
         title=None if title is None else _text(title),
         title_justify="left",
         box=None if not rows else _box(),
         header_style="bold",
+        collapse_padding=dense,
+        pad_edge=not dense,
     )
     for number, column in enumerate(columns):
         numeric = bool(rows) and all(_is_numeric(row[number]) for row in rows)
         justify: Literal["right", "left"] = "right" if numeric else "left"
-        table.add_column(_text(column), justify=justify, overflow="fold", no_wrap=column in whole)
+        plain = [len(row[number]) for row in rows if " to " not in row[number]] if dense and numeric else []
+        table.add_column(
+            _text(column),
+            justify=justify,
+            overflow="fold",
+            no_wrap=column in whole,
+            min_width=max(plain, default=None),
+        )
     for row in rows:
         table.add_row(*map(_cell, row))
     stdout().print(table)
@@ -211,7 +229,7 @@ def _box() -> Any:
 def print_scores(scores: Sequence[Score], labels: Mapping[str, str], what: str, title: str) -> None:
     """The table of an evaluation on standard output; see `evaluation.tables.table`."""
     columns, rows = table(scores, labels, what)
-    print_table(columns, rows, title, whole=columns[:1])
+    print_table(columns, rows, title, dense=True)
 
 
 def print_facts(facts: Mapping[str, Any], title: str | None = None) -> None:

@@ -104,7 +104,7 @@ def row_names(places: Sequence[Place], what: str) -> dict[Place, str]:
         data, part, metric = place
         title = f"mean of the {what}s" if data == MEAN else data
         shown = [title] if several_data or not (several_parts or several_metrics) else []
-        shown += [part] if part else []
+        shown += [part] if part and several_parts else []
         shown += [METRICS[metric].title] if several_metrics else []
         names[place] = ", ".join(shown) or title
     return names
