@@ -10,7 +10,7 @@ COPY requirements.lock pyproject.toml README.md LICENSE ./
 COPY sentcompress ./sentcompress
 # torch first and alone, as scripts/install.sh does
 RUN pip install --no-cache-dir "$(grep '^torch==' requirements.lock)" \
-    && pip install --no-cache-dir --constraint requirements.lock '.[embedded,onnx]'
+    && pip install --no-cache-dir --constraint requirements.lock '.[all]'
 
 WORKDIR /data
 ENTRYPOINT ["sentcompress"]

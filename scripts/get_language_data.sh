@@ -5,7 +5,7 @@ set -u
 python="${1:-python3}"
 
 have_wordnet() {
-    "$python" -c 'import sys; from sentcompress.augmentations.wordnet_data import find_wordnet as f; sys.exit(f() is None)'
+    "$python" -c 'import sys; from sentcompress.augmentations.wordnet import find_wordnet as f; sys.exit(f() is None)'
 }
 have_translator() {
     "$python" -c 'import sys; from sentcompress.augmentations.apertium import find_pivots as f; sys.exit(not f())'

@@ -43,5 +43,5 @@ echo "installing torch (a large download on a fresh machine)"
 "$venv/bin/pip" install --quiet --disable-pip-version-check "$(grep '^torch==' requirements.lock)"
 echo "installing sentcompress and what it needs"
 "$venv/bin/pip" install --quiet --disable-pip-version-check --constraint requirements.lock \
-    --editable '.[embedded,onnx,dev]'
+    --editable '.[dev]'
 touch "$venv/installed"

@@ -1,8 +1,9 @@
-"""Packages that only some commands need: what to install when one is missing."""
+"""Packages that only some commands need, and what installs them."""
 
 from __future__ import annotations
 
 import importlib
+import importlib.util
 from typing import Any
 
 from sentcompress.errors import InputError
@@ -22,30 +23,38 @@ EXTRAS: dict[str, str | None] = {
 }
 
 
-def require(module: str, instead: str | None = None) -> Any:
-    """Import an optional module, such as `faiss` or `onnxruntime.quantization`.
-
-    Args:
-        instead: what can be done without it, for the hint.
+def require(package: str) -> Any:
+    """Import an optional package.
 
     Raises:
-        InputError: if its package, or one that it needs, is not installed; the hint is the line that installs it.
+        InputError: if it is not installed; the hint is the line that installs it.
     """
-    package = module.partition(".")[0]
-    try:
-        return importlib.import_module(module)
-    except ModuleNotFoundError as error:
-        raise missing([error.name or package] if error.name in EXTRAS else [package], instead) from error
+    check_installed(package)
+    return importlib.import_module(package)
 
 
-def missing(packages: list[str], instead: str | None = None) -> InputError:
-    """The error for optional packages that are not installed, by their import names; see `require`."""
-    names = ", ".join(packages)
-    hint = f"run: {installing(packages[0])}" + (f" (or {instead})" if instead else "")
-    return InputError(f"{names} {'is' if len(packages) == 1 else 'are'} not installed", hint)
+def check_installed(*packages: str, otherwise: str | None = None) -> None:
+    """Check that optional packages of one extra are installed, without importing them.
+
+    Args:
+        packages: their import names, keys of EXTRAS.
+        otherwise: what can be done without them, for the hint.
+
+    Raises:
+        InputError: if one is not; the hint is the line that installs them.
+    """
+    absent = [package for package in packages if not is_installed(package)]
+    if absent:
+        hint = f"run: {installing(absent[0])}" + (f" (or {otherwise})" if otherwise else "")
+        raise InputError(f"{' and '.join(absent)} {'is' if len(absent) == 1 else 'are'} not installed", hint)
+
+
+def is_installed(package: str) -> bool:
+    """Whether a package can be imported; nothing is."""
+    return importlib.util.find_spec(package) is not None
 
 
 def installing(package: str) -> str:
-    """The command that installs an optional package."""
+    """The line that installs an optional package."""
     extra = EXTRAS[package]
     return f"pip install 'sentcompress[{extra}]'" if extra else f"pip install {package}"

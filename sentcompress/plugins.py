@@ -12,7 +12,6 @@ from typing import Any
 from sentcompress.errors import InputError, SentcompressWarning
 
 METHODS = "sentcompress.methods"
-OBJECTIVES = "sentcompress.objectives"
 EVALUATIONS = "sentcompress.evaluations"
 EXPORTERS = "sentcompress.exporters"
 

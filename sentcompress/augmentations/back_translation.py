@@ -9,6 +9,7 @@ from sentcompress.augmentations.base import AugmenterSpec
 from sentcompress.augmentations.neural_translation import DEFAULT_ROUTE, NeuralSpec, is_cached
 from sentcompress.corpora.delimited import counted
 from sentcompress.errors import InputError, UsageError
+from sentcompress.extras import check_installed
 
 AUTO = "auto"
 APERTIUM = "apertium"
@@ -51,6 +52,7 @@ def back_translation_spec(names: Sequence[str], copies: int) -> AugmenterSpec:
         if not all(is_cached(name) for name in DEFAULT_ROUTE):
             raise InputError("no translator is installed", INSTALL)
         wanted = [NLPAUG]
+    check_installed("nlpaug")
     routes = tuple(DEFAULT_ROUTE if name == NLPAUG else _route(name) for name in wanted)
     _check_routes(copies, len(routes), "model pair", "give --translator once for each copy")
     return NeuralSpec(tuple((route[0], route[1]) for route in routes[:copies]))

@@ -24,6 +24,7 @@ from typing import Any
 
 from sentcompress.augmentations.base import Augmenter
 from sentcompress.errors import InputError
+from sentcompress.extras import check_installed
 
 INSTALL_WORDNET = "install it: apt-get install wordnet-base, or: python -m nltk.downloader wordnet"
 # nltk's names of the parts of speech, and the names of their files.
@@ -158,11 +159,12 @@ def wordnet_spec(share: float, seed: int) -> WordNetSpec:
     """The specification with the data installed on this machine.
 
     Raises:
-        InputError: if WordNet is not installed.
+        InputError: if WordNet, nlpaug or nltk is not installed.
     """
     wordnet, tagger = find_wordnet(), find_tagger()
     if wordnet is None:
         raise InputError("WordNet is not installed", INSTALL_WORDNET)
+    check_installed("nlpaug", "nltk")
     return WordNetSpec(wordnet.path, tagger.path if tagger else None, share, seed)
 
 

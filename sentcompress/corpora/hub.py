@@ -11,6 +11,7 @@ from sentcompress.corpora.readers import ReadOptions, records_of
 from sentcompress.corpora.records import Record
 from sentcompress.corpora.text_files import BadRecords
 from sentcompress.errors import InputError
+from sentcompress.extras import check_installed, require
 
 OFFLINE_CHOICES = "without a network, give a file: jsonl, csv, tsv, parquet or text"
 
@@ -76,12 +77,12 @@ def hub_input(name: str, config: str | None, revision: str | None, options: Read
         ) from None
     except _network_errors() as error:
         raise _unreachable(name, error) from None
+    check_installed("datasets")
     return HubInput(name, config, str(found.sha), options)
 
 
 def _load(name: str, config: str | None, revision: str, split: str) -> Any:
-    from datasets import load_dataset
-
+    load_dataset = require("datasets").load_dataset
     try:
         return load_dataset(name, config, split=split, revision=revision, streaming=True)
     except (ValueError, RuntimeError) as error:

@@ -13,6 +13,7 @@ import numpy.typing as npt
 
 from sentcompress.evaluation.index_plan import Plan
 from sentcompress.evaluation.vector_rows import VectorRows, Vectors
+from sentcompress.extras import require
 from sentcompress.progress import Task
 
 Made = tuple[Any, tuple[Any, ...]]
@@ -71,8 +72,7 @@ def build_index(plan: Plan, vectors: VectorRows, task: Task | None = None) -> Bu
 
 def exact_search(vectors: VectorRows, queries: Vectors, k: int, task: Task | None = None) -> Found:
     """The k documents of the highest inner product, without an index: piece by piece, whatever the corpus's size."""
-    import faiss
-
+    faiss = require("faiss")
     best = faiss.ResultHeap(len(queries), k, keep_max=True)
     for start, piece in vectors.pieces():
         scores, documents = faiss.knn(queries, piece, k, metric=faiss.METRIC_INNER_PRODUCT)
@@ -85,23 +85,21 @@ def exact_search(vectors: VectorRows, queries: Vectors, k: int, task: Task | Non
 
 def serialised_bytes(handle: Any) -> int:
     """The length of an index as FAISS writes it; nothing is kept, so it costs no memory."""
-    import faiss
-
+    faiss = require("faiss")
     size = 0
 
     def count(block: bytes) -> None:
         nonlocal size
         size += len(block)
 
-    faiss.write_index(handle, faiss.PyCallbackIOWriter(count))  # type: ignore[attr-defined]
+    faiss.write_index(handle, faiss.PyCallbackIOWriter(count))
     return size
 
 
 @contextmanager
 def search_threads(count: int) -> Iterator[int]:
     """Let FAISS use `count` threads (0: all) for the time of a block; gives the number in use."""
-    import faiss
-
+    faiss = require("faiss")
     before = faiss.omp_get_max_threads()
     try:
         if count:
@@ -127,23 +125,20 @@ def _reserve(part: Any, vectors: VectorRows) -> None:
 
 
 def _flat(dimension: int, plan: Plan) -> Made:
-    import faiss
-
+    faiss = require("faiss")
     index = faiss.IndexFlatIP(dimension)
     return index, (index,)
 
 
 def _ivf(dimension: int, plan: Plan) -> Made:
-    import faiss
-
+    faiss = require("faiss")
     cells = plan.details["nlist"]
     index = faiss.IndexIVFFlat(faiss.IndexFlatIP(dimension), dimension, cells, faiss.METRIC_INNER_PRODUCT)
     return _inverted(index, plan)
 
 
 def _ivfpq(dimension: int, plan: Plan) -> Made:
-    import faiss
-
+    faiss = require("faiss")
     cells, segments, bits = (plan.details[name] for name in ("nlist", "segments", "bits"))
     quantizer = faiss.IndexFlatIP(dimension)
     index = faiss.IndexIVFPQ(quantizer, dimension, cells, segments, bits, faiss.METRIC_INNER_PRODUCT)
@@ -163,8 +158,7 @@ def _seed(clustering: Any, plan: Plan) -> None:
 
 
 def _hnsw(dimension: int, plan: Plan) -> Made:
-    import faiss
-
+    faiss = require("faiss")
     index = faiss.IndexHNSWFlat(dimension, plan.details["links"], faiss.METRIC_INNER_PRODUCT)
     index.hnsw.efConstruction = plan.details["ef_construction"]
     index.hnsw.efSearch = plan.details["ef_search"]
@@ -172,8 +166,7 @@ def _hnsw(dimension: int, plan: Plan) -> Made:
 
 
 def _scalar(dimension: int, number_format: str) -> Any:
-    import faiss
-
+    faiss = require("faiss")
     if number_format == "float32":
         return faiss.IndexFlatIP(dimension)
     code = faiss.ScalarQuantizer.QT_8bit if number_format == "int8" else faiss.ScalarQuantizer.QT_fp16
@@ -191,16 +184,14 @@ def _fp16(dimension: int, plan: Plan) -> Made:
 
 
 def _pq(dimension: int, plan: Plan) -> Made:
-    import faiss
-
+    faiss = require("faiss")
     index = faiss.IndexPQ(dimension, plan.details["segments"], plan.details["bits"], faiss.METRIC_INNER_PRODUCT)
     _seed(index.pq.cp, plan)
     return _rescored(index, dimension, plan)
 
 
 def _binary(dimension: int, plan: Plan) -> Made:
-    import faiss
-
+    faiss = require("faiss")
     index = faiss.IndexLSH(dimension, dimension, False, False)  # no rotation, no thresholds: the signs, by Hamming
     # Candidates come by Hamming distance whatever this says; it is the rescoring that has to know.
     index.metric_type = faiss.METRIC_INNER_PRODUCT
@@ -208,8 +199,7 @@ def _binary(dimension: int, plan: Plan) -> Made:
 
 
 def _rescored(codes: Any, dimension: int, plan: Plan) -> Made:
-    import faiss
-
+    faiss = require("faiss")
     refinement = _scalar(dimension, plan.rescore)
     return faiss.IndexRefine(codes, refinement), (codes, refinement)
 

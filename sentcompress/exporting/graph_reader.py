@@ -13,6 +13,7 @@ import numpy.typing as npt
 
 from sentcompress.documents import read_json
 from sentcompress.errors import InputError
+from sentcompress.extras import require
 from sentcompress.models.library_errors import reading
 from sentcompress.models.token_batches import padded
 from sentcompress.plain_text import printable
@@ -122,8 +123,7 @@ def _padding(tokenizer: Any, path: Path) -> int:
 
 
 def _open_session(path: Path, threads: int | None) -> Any:
-    import onnxruntime
-
+    onnxruntime = require("onnxruntime")
     if not path.is_file():
         raise InputError(f"{path} is missing", AGAIN)
     if _has_external_data(path):

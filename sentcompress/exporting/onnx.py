@@ -9,7 +9,6 @@ text-embeddings-inference expect token states [B, T, H], which they would pool o
 
 from __future__ import annotations
 
-import importlib.util
 import logging
 import tempfile
 import warnings
@@ -22,8 +21,9 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional
 
-from sentcompress.errors import InputError, SentcompressError
+from sentcompress.errors import SentcompressError
 from sentcompress.exporting.graph_reader import INPUTS as INPUTS
+from sentcompress.extras import check_installed
 from sentcompress.models.encoder import Encoder
 
 FLOAT32_FILE = "onnx/sentence_embedding.onnx"
@@ -52,12 +52,7 @@ class FusedGraph(nn.Module):
 
 def require_packages() -> None:
     """Raise InputError if the packages of the `onnx` extra are not installed."""
-    missing = [package for package in PACKAGES if importlib.util.find_spec(package) is None]
-    if missing:
-        raise InputError(
-            f"the ONNX graph needs {', '.join(missing)}, not installed here",
-            "run: pip install 'sentcompress[onnx]' (or export the folder alone with --no-onnx)",
-        )
+    check_installed(*PACKAGES, otherwise="export the folder alone with --no-onnx")
 
 
 def write_graph(encoder: Encoder, path: Path) -> None:

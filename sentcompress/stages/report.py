@@ -11,6 +11,7 @@ from typing import Any
 from sentcompress.commands.report import Params
 from sentcompress.errors import InputError, MissingArtifactError, did_you_mean
 from sentcompress.evaluation.score import COMPARE, MODEL
+from sentcompress.extras import check_installed
 from sentcompress.progress import LOGGED, Reporter
 from sentcompress.reporting import drawing
 from sentcompress.reporting.evidence import Evidence, gather
@@ -35,6 +36,7 @@ def run(params: Params, work: WorkDirectory, reporter: Reporter = LOGGED) -> dic
         MissingArtifactError: without a student or a model that was measured, or when nothing was measured of it.
     """
     params.check()
+    check_installed("matplotlib")
     evidence = gather(work)
     for reference, why in evidence.left_out.items():
         reporter.note(f"{reference} is left out: {why}")
