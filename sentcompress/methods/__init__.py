@@ -1,7 +1,7 @@
 """Registry of the training objectives. Each has its own file: equation, hyperparameters and the source of each value.
 
-A method sees tensors and never a model, a file or a command. Names can be listed and checked without torch. Other packages
-add methods of `distill` (docs/plugins.md).
+A method sees only tensors, never a model, a file or a command. Names can be listed and checked without torch. Other
+packages can add methods of `distill` (docs/plugins.md).
 """
 
 from __future__ import annotations

@@ -235,7 +235,7 @@ def test_a_head_that_is_wider_than_the_vectors_or_is_not_there(work: WorkDirecto
 
 def test_a_student_is_not_replaced_by_what_is_made_of_it(work: WorkDirectory, tiny_model: Path) -> None:
     first = finetune.run(params(tiny_model, name="one"), work)
-    with pytest.raises(UsageError, match="students/one cannot be made of itself"):
+    with pytest.raises(UsageError, match="students/one cannot be its own input"):
         finetune.run(params(tiny_model, model="one", name="one"), work)
     assert work.get("students", "one").digest == first.digest
 

@@ -109,7 +109,7 @@ def test_an_input_that_is_gone_or_damaged_makes_stale(work: WorkDirectory) -> No
     assert found["projections/pca-8"] == ("damaged", "data.txt is missing")
     assert found["students/small"] == ("stale", "projections/pca-8 is damaged")
     (made[2].path / "data.txt").write_text("longer")
-    assert states(work)["projections/pca-8"] == ("damaged", "data.txt has 6 bytes, not the 3 that were written")
+    assert states(work)["projections/pca-8"] == ("damaged", "data.txt has 6 bytes, expected 3")
     (made[2].path / MANIFEST).write_text("{")
     found = states(work)
     assert found["projections/pca-8"][0] == "damaged"
@@ -221,7 +221,7 @@ def test_verify_finds_what_was_added(work: WorkDirectory) -> None:
     (folder / "special_tokens_map.json").write_text("{}")
     assert states(work)["students/small"] == ("fresh", "")
     (row,) = run(Params(verify=True), work)
-    assert (row["state"], row["why"]) == ("damaged", "special_tokens_map.json was added after it was made")
+    assert (row["state"], row["why"]) == ("damaged", "special_tokens_map.json was added later")
 
 
 def test_a_date_that_is_still_to_come_is_told(work: WorkDirectory, capfd: pytest.CaptureFixture[str]) -> None:
