@@ -663,7 +663,7 @@ def test_damage_that_leaves_the_size_is_seen_when_contents_are_read(work: WorkDi
     assert work.get(KIND).damage(contents=True) == "a.txt was changed: its SHA-256 differs"
     with pytest.raises(DamagedError, match=r"a\.txt was changed") as raised:
         work.get(KIND).require_contents()
-    assert raised.value.hint == "run: sentcompress teacher-embed --force"
+    assert raised.value.hint == f"run: sentcompress teacher-embed --work {work.path} --force"
 
 
 def test_a_manifest_is_written_without_numbers_that_json_does_not_have(work: WorkDirectory) -> None:

@@ -37,7 +37,7 @@ def test_staleness_goes_down_the_line(work: WorkDirectory) -> None:
     student = make(work, "students/s", {table.reference: table.digest})
     export = make(work, "exports/s", {student.reference: student.digest})
     assert Freshness(work).state(export) == ("fresh", "")
-    make(work, "sentences/main", text="others")
+    make(work, "sentences/main", {"file:/corpus": "others"})
     assert Freshness(work).state(student) == ("stale", "sentences/main has changed")
     assert Freshness(work).state(export) == ("stale", "students/s is stale")
 
