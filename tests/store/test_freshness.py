@@ -16,7 +16,7 @@ def work(tmp_path: Path) -> WorkDirectory:
 
 def make(work: WorkDirectory, reference: str, inputs: dict[str, str] | None = None, text: str = "x") -> Artifact:
     kind, name = reference.split("/")
-    with work.build(Request(kind, name, "any", {"text": text}, inputs or {})) as build:
+    with work.build(Request(kind, name, "any", {}, {**(inputs or {}), "file:/text": text})) as build:
         with build.write("data") as path:
             path.write_text(text)
         return build.finish({})
@@ -37,7 +37,7 @@ def test_staleness_goes_down_the_line(work: WorkDirectory) -> None:
     student = make(work, "students/s", {table.reference: table.digest})
     export = make(work, "exports/s", {student.reference: student.digest})
     assert Freshness(work).state(export) == ("fresh", "")
-    make(work, "sentences/main", {"file:/corpus": "others"})
+    make(work, "sentences/main", text="others")
     assert Freshness(work).state(student) == ("stale", "sentences/main has changed")
     assert Freshness(work).state(export) == ("stale", "students/s is stale")
 
