@@ -1,4 +1,4 @@
-"""Where a student starts: a preset, the teacher's last layers, a folder, a hub name."""
+"""Where a student starts: the teacher's last layers, made smaller if asked, or another model."""
 
 from __future__ import annotations
 
@@ -11,26 +11,18 @@ from typing import Any, cast
 import torch
 from torch import nn
 
-from sentcompress.errors import InputError, UsageError, did_you_mean
+from sentcompress.errors import InputError, UsageError
 from sentcompress.models.encoder import Encoder
 from sentcompress.models.factorised import check_factorisable, check_holds_states, factorised
 from sentcompress.models.feed_forward import Activity, check_narrowable, measure_activity, narrow_feed_forward
 from sentcompress.models.layout import load_encoder
 from sentcompress.models.repeated import repeated
-from sentcompress.models.sources import EMBEDDED, Source, resolve
+from sentcompress.models.sources import Source
 from sentcompress.models.token_states import TokenStates, measure_token_states
 from sentcompress.models.vocabulary import count_tokens, trim_vocabulary
 from sentcompress.progress import SILENT, Reporter
 from sentcompress.store import name_part
 
-# The students of the papers.
-PRESETS = {
-    "tinybert": "nreimers/TinyBERT_L-4_H-312_v2",
-    "tinybert-huawei": "huawei-noah/TinyBERT_General_4L_312D",
-    "tinybert6": "huawei-noah/TinyBERT_General_6L_768D",
-    "minilm": "nreimers/MiniLM-L6-H384-uncased",
-    "bert-base": "bert-base-uncased",
-}
 TEACHER_LAYERS = re.compile(r"teacher:(.*)")
 # Where each architecture keeps its layers, and what its configuration calls their number.
 LAYERS = {
@@ -55,7 +47,7 @@ class Student:
     """A student that was found, not yet loaded.
 
     Attributes:
-        label: the name as given.
+        label: the name to show.
         source: the files that its weights come from: the teacher's for `teacher:K`.
         layers: for `teacher:K`, K.
         token_dim: for `teacher:K`, the width of a factorised token table; None keeps the teacher's table.
@@ -177,7 +169,7 @@ def layer_count(name: str) -> int | None:
     if match is None:
         return None
     if not match[1].isdecimal() or int(match[1]) == 0:
-        raise UsageError(f"{name!r}: the number of layers must be 1 or more", "for example --student teacher:3")
+        raise UsageError(f"{name!r}: the number of layers must be 1 or more", "for example `student` teacher:3")
     return int(match[1])
 
 
@@ -209,31 +201,6 @@ def teacher_layers(
         pooling=pooling,
         trust_remote_code=trust_remote_code,
     )
-
-
-def find_student(name: str, *, revision: str | None = None, trust_remote_code: bool = False) -> Student:
-    """Find the student called `name`: a preset, `embedded`, a folder, or a hub name.
-
-    Raises:
-        UsageError: if the name is nearly that of a preset.
-        InputError: if there is no such model.
-    """
-    if name not in PRESETS and name != EMBEDDED and "/" not in name and not Path(name).exists():
-        _refuse_near_miss(name)
-    source = resolve(PRESETS.get(name, name), revision=revision, trust_remote_code=trust_remote_code)
-    return Student(name, source, trust_remote_code=trust_remote_code)
-
-
-def _refuse_near_miss(name: str) -> None:
-    """A bare word is a slip of the finger far more often than one of the hub's few names without an owner."""
-    known = [*PRESETS, "teacher:3", EMBEDDED]
-    hint = did_you_mean(name, known)
-    if hint.startswith("did you mean"):
-        raise UsageError(f"no student {name!r}", f"{hint} ({_choices()})")
-
-
-def _choices() -> str:
-    return f"students: teacher:K, {', '.join(PRESETS)}, a model folder, a hub name"
 
 
 def last_layers(transformer: nn.Module, count: int, label: str) -> nn.ModuleList:

@@ -16,11 +16,13 @@ from sentcompress.corpora.sts import StsSubset, read_dev
 from sentcompress.errors import InputError, UsageError
 from sentcompress.methods import method_class
 from sentcompress.methods.base import Method, Shapes
-from sentcompress.models.catalog import find_model
+from sentcompress.models.catalog import NamedModel, find_model, typed_name
 from sentcompress.models.devices import pick_device
 from sentcompress.models.encoder import Encoder
+from sentcompress.models.names import PRESETS
 from sentcompress.models.projection import Projection
-from sentcompress.models.students import WEIGHTS, Student, find_student, layer_count, teacher_layers
+from sentcompress.models.sources import EMBEDDED, FetchError
+from sentcompress.models.students import WEIGHTS, Student, layer_count, teacher_layers
 from sentcompress.plain_text import shell_word
 from sentcompress.progress import SILENT, Reporter
 from sentcompress.store import Artifact, Build, Request, WorkDirectory, file_digest
@@ -40,6 +42,7 @@ COUNTED = 200_000
 WATCHED = 4000
 # Held-out sentences whose similarities say something.
 AGREEING = 3
+OFFLINE = "without a network, start from the teacher's layers (`student` teacher:3) or from a model folder"
 
 
 def run(params: Params, work: WorkDirectory, reporter: Reporter = SILENT) -> Artifact:
@@ -59,9 +62,9 @@ def run(params: Params, work: WorkDirectory, reporter: Reporter = SILENT) -> Art
         projection=params.projection or (f"pca-{params.dim}" if params.dim else None),
         needs_projection="pca" in needs,
     )
-    student = _find_student(params, work, inputs.vectors)
+    student, found = _find_student(params, work, inputs.vectors)
     pairs = read_dev(params.dev) if params.dev else None
-    request = _request(params, work, inputs, student)
+    request = _request(params, inputs, student, found)
     with work.build(request, force=params.force, reporter=reporter) as build:
         if build.fresh:
             return build.fresh
@@ -70,19 +73,16 @@ def run(params: Params, work: WorkDirectory, reporter: Reporter = SILENT) -> Art
         return _Distillation(params, inputs, student, pairs, build, reporter).run()
 
 
-def _find_student(params: Params, work: WorkDirectory, vectors: Artifact) -> Student:
-    if params.student in work.names("students"):
-        if params.name == params.student:
-            raise UsageError(f"--name {params.name} would replace the student it starts from", "choose another --name")
-        found = find_model(work, params.student, trust_remote_code=params.trust_remote_code)
-        return Student(params.student, found.source, trust_remote_code=params.trust_remote_code)
+def _find_student(params: Params, work: WorkDirectory, vectors: Artifact) -> tuple[Student, NamedModel | None]:
+    """The student, and the model that it is, unless it is made of the teacher's layers."""
     if layer_count(params.student) is None:
-        return find_student(params.student, revision=params.revision, trust_remote_code=params.trust_remote_code)
-    asked = vectors.parameters
+        found = _find_start(params, work)
+        label = params.student if params.student in (EMBEDDED, *PRESETS) else found.source.label
+        return Student(label, found.source, pooling=found.pooling, trust_remote_code=params.trust_remote_code), found
     return teacher_layers(
         params.student,
         find_teacher_of(vectors),
-        str(asked.get("pooling", "auto")),
+        str(vectors.parameters.get("pooling", "auto")),
         params.trust_remote_code,
         token_dim=params.token_dim,
         vocabulary=params.vocabulary,
@@ -90,17 +90,30 @@ def _find_student(params: Params, work: WorkDirectory, vectors: Artifact) -> Stu
         feed_forward=params.feed_forward,
         passes=params.passes,
         start=params.start,
-    )
+    ), None
 
 
-def _request(params: Params, work: WorkDirectory, inputs: Inputs, student: Student) -> Request:
+def _find_start(params: Params, work: WorkDirectory) -> NamedModel:
+    try:
+        found = find_model(
+            work, params.student, revision=params.revision, trust_remote_code=params.trust_remote_code, layers=True
+        )
+    except FetchError as error:
+        raise InputError(error.message, OFFLINE) from None
+    if found.reference == f"students/{params.name}":
+        raise UsageError(f"`name` {params.name} would replace the student it starts from", "choose another `name`")
+    return found
+
+
+def _request(params: Params, inputs: Inputs, student: Student, found: NamedModel | None) -> Request:
     used = [inputs.sentences, inputs.vectors, *([inputs.projection] if inputs.projection else [])]
-    trained_further = params.student in work.names("students")
-    if trained_further:
-        used.append(work.get("students", params.student))
     digests = {artifact.reference: artifact.digest for artifact in used}
-    if not trained_further:
+    chosen = {}
+    if found is None:
         digests[f"model:{student.source.label}"] = student.source.digest
+    else:
+        digests[found.reference] = found.digest
+        chosen["student"] = typed_name(params.student, found)
     if params.dev is not None:
         digests[f"file:{params.dev.resolve()}"] = file_digest(params.dev)
     resolved = {
@@ -112,12 +125,7 @@ def _request(params: Params, work: WorkDirectory, inputs: Inputs, student: Stude
     width = f"-{inputs.projection.facts['dimension']}" if inputs.projection else ""
     if inputs.projection:
         params = replace(params, dim=None, projection=inputs.projection.name)  # named in one way in the printed command
-    return Request.of(
-        params,
-        params.name or f"{params.method}-{student.slug}{width}",
-        digests,
-        resolved,
-    )
+    return Request.of(params, params.name or f"{params.method}-{student.slug}{width}", digests, resolved, **chosen)
 
 
 def _first(table: SentenceTable, count: int) -> Iterator[list[str]]:

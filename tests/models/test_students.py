@@ -13,7 +13,7 @@ from sentcompress.errors import InputError, UsageError
 from sentcompress.models.encoder import Encoder
 from sentcompress.models.layout import load_encoder, save_encoder
 from sentcompress.models.sources import resolve
-from sentcompress.models.students import LAYERS, PRESETS, find_student, keep_last_layers, layer_count, teacher_layers
+from sentcompress.models.students import LAYERS, Student, keep_last_layers, layer_count, teacher_layers
 
 IDS = torch.tensor([[2, 7, 8, 9, 3]])
 MASK = torch.ones_like(IDS)
@@ -92,18 +92,14 @@ def test_other_names_are_not_layers() -> None:
     assert layer_count("tinybert") is None
 
 
-@pytest.mark.parametrize(("slip", "meant"), [("tinybret", "tinybert"), ("minlm", "minilm"), ("bert-bse", "bert-base")])
-def test_a_slip_of_the_finger(slip: str, meant: str) -> None:
-    with pytest.raises(UsageError) as caught:
-        find_student(slip)
-    assert meant in str(caught.value.hint)
-    assert set(PRESETS) <= set(str(caught.value.hint).replace(",", " ").split())
+def given(folder: Path) -> Student:
+    return Student(str(folder), resolve(str(folder)))
 
 
 def test_a_plain_checkpoint_is_mean_pooled_and_its_vectors_are_normalised(tmp_path: Path) -> None:
     folder = make_tiny_model(tmp_path / "plain", normalize=False)
     (folder / "modules.json").unlink()
-    student = find_student(str(folder))
+    student = given(folder)
     encoder = student.load()
     assert (encoder.pooling, len(encoder.dense), encoder.normalize) == (("mean",), 0, True)
     assert student.slug == "plain"
@@ -115,10 +111,10 @@ def test_a_dense_layer_of_its_own_stays_part_of_the_pooled_vector(tmp_path: Path
     plain = load_encoder(resolve(str(make_tiny_model(tmp_path / "plain"))))
     dense = [Dense(32, 12, activation="Tanh")]
     save_encoder(Encoder(plain.transformer, plain.tokenizer, dense=dense, text=plain.text), tmp_path / "dense")
-    assert find_student(str(tmp_path / "dense")).load().dimension == 12
+    assert given(tmp_path / "dense").load().dimension == 12
 
 
 def test_slugs_are_names_of_artifacts(tmp_path: Path) -> None:
     source = resolve(str(make_tiny_model(tmp_path / "My Model")))
     assert teacher_layers("teacher:3", source, "auto", False).slug == "teacher-3"
-    assert find_student(str(tmp_path / "My Model")).slug == "my-model"
+    assert given(tmp_path / "My Model").slug == "my-model"

@@ -141,6 +141,24 @@ def test_models_from_elsewhere_are_no_faults() -> None:
         assert not plan(*chain)[1]
 
 
+def test_a_name_that_nothing_makes_is_refused_before_the_first_stage() -> None:
+    chain = [{"command": "distill", "name": "one"}]
+    told = "stage 2 (eval-sts): model = 'small' is made by no stage and is no known model; a model of the hub is named"
+    assert plan(*chain, {"command": "eval-sts", "sts": ["mteb"], "model": "small"})[1] == [
+        f"{told} owner/name or hub:small"
+    ]
+    for name in ("students/two", "exports/one", "teacher-vectors/none", "teacher:3"):
+        assert len(plan(*chain, {"command": "eval-sts", "sts": ["mteb"], "model": name})[1]) == 1, name
+    known = ("one", "students/one", "students/old", "teacher-vectors/old", "student", "teacher", "hub:small", "x.npy")
+    for name in (*known, "embedded", "roberta-large", "owner/name", "./later"):
+        assert not plan(*chain, {"command": "eval-sts", "sts": ["mteb"], "model": name})[1], name
+    # A stage without a name chooses one itself.
+    assert not plan({"command": "distill"}, {"command": "eval-sts", "sts": ["mteb"], "model": "lrn-kd-teacher-3"})[1]
+    assert not plan({"command": "bench", "model": "teacher", "compare": "none"})[1]
+    vectors = [{"command": "augment", "inputs": ["hub:a/b"]}, {"command": "teacher-embed"}]
+    assert "needs a student" in plan(*vectors, {"command": "whiten", "model": "student"}, known=EMPTY)[1][0]
+
+
 def test_two_stages_of_one_name_are_a_fault() -> None:
     _, faults = plan({"command": "distill", "name": "a"}, {"command": "whiten", "name": "a"})
     assert faults == ["stage 2 (whiten): name = 'a' would replace what stage 1 (distill) made"]
