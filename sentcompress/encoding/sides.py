@@ -16,7 +16,6 @@ from sentcompress.progress import SILENT, Reporter, Task
 from sentcompress.store import Artifact, WorkDirectory, line_of
 
 MADE_HERE = ("students", "exports")
-STUDENT = "student"
 # The command that turns and stretches a student's vectors: the teacher's projection does not lead there.
 WHITEN = "whiten"
 
@@ -110,17 +109,15 @@ def find_sides(
     revision: str | None = None,
     trust_remote_code: bool = False,
 ) -> Sides:
-    """Find both sides by name, as `find_embedder` does; `student` is the student finished last.
+    """Find both sides by name, as `find_embedder` does.
 
     Raises:
         MissingArtifactError, InputError: see `find_embedder` and `projection_between`.
     """
-
-    def find(name: str | None) -> EmbedderSource:
-        newest = name == STUDENT and STUDENT not in work.names("students")
-        return find_embedder(work, None if newest else name, revision=revision, trust_remote_code=trust_remote_code)
-
-    one, other = find(documents), find(queries)
+    one, other = (
+        find_embedder(work, name, revision=revision, trust_remote_code=trust_remote_code)
+        for name in (documents, queries)
+    )
     return Sides(one, other, None if one == other else projection_between(work, one, other))
 
 

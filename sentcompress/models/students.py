@@ -1,4 +1,4 @@
-"""Where a student starts: a preset, the teacher's last layers, a folder, a hub name."""
+"""Where a student starts: the teacher's last layers, made smaller if asked, or another model."""
 
 from __future__ import annotations
 
@@ -10,28 +10,20 @@ from typing import Any
 import torch
 from torch import nn
 
-from sentcompress.errors import InputError, UsageError, did_you_mean
+from sentcompress.errors import InputError
 from sentcompress.models.factorised import check_factorisable, check_holds_states, factorised
 from sentcompress.models.families import WITH_LAYERS, Family, find_family
 from sentcompress.models.feed_forward import Activity, check_narrowable, measure_activity, narrow_feed_forward
 from sentcompress.models.layout import load_encoder
 from sentcompress.models.repeated import repeated
 from sentcompress.models.shape import WEIGHTS, Shape
-from sentcompress.models.sources import EMBEDDED, ModelSource, resolve
+from sentcompress.models.sources import ModelSource
 from sentcompress.models.token_states import TokenStates, measure_token_states
 from sentcompress.models.transformer_encoder import TransformerEncoder
 from sentcompress.models.vocabulary import token_occurrences, trim_vocabulary
 from sentcompress.progress import SILENT, Reporter
 from sentcompress.store import name_part
 
-# The students of the papers.
-PRESETS = {
-    "tinybert": "nreimers/TinyBERT_L-4_H-312_v2",
-    "tinybert-huawei": "huawei-noah/TinyBERT_General_4L_312D",
-    "tinybert6": "huawei-noah/TinyBERT_General_6L_768D",
-    "minilm": "nreimers/MiniLM-L6-H384-uncased",
-    "bert-base": "bert-base-uncased",
-}
 # Sentences that tell how neurons vary; there are fewer neurons than tokens, so that fewer will do.
 ACTIVITY_TEXTS = 500
 
@@ -41,7 +33,7 @@ class InitialStudent:
     """A student before training: found, not yet loaded.
 
     Attributes:
-        label: the name as given.
+        label: the name to show.
         source: the files that its weights come from: the teacher's for `teacher:K`.
         shape: what it keeps of the teacher, for `teacher:K`.
         pooling: how a checkpoint without modules is pooled.
@@ -141,31 +133,6 @@ class InitialStudent:
             encoder.transformer = factorised(encoder.transformer, self.shape.token_dim, label, states)
         if self.shape.passes > 1:
             encoder.transformer = repeated(encoder.transformer, self.shape.passes)
-
-
-def find_student(name: str, *, revision: str | None = None, trust_remote_code: bool = False) -> InitialStudent:
-    """Find the student called `name`: a preset, `embedded`, a folder, or a hub name.
-
-    Raises:
-        UsageError: if the name is nearly that of a preset.
-        InputError: if there is no such model.
-    """
-    if name not in PRESETS and name != EMBEDDED and "/" not in name and not Path(name).exists():
-        _refuse_near_miss(name)
-    source = resolve(PRESETS.get(name, name), revision=revision, trust_remote_code=trust_remote_code)
-    return InitialStudent(name, source, trust_remote_code=trust_remote_code)
-
-
-def _refuse_near_miss(name: str) -> None:
-    """A bare word is a slip of the finger far more often than one of the hub's few names without an owner."""
-    known = [*PRESETS, "teacher:3", EMBEDDED]
-    hint = did_you_mean(name, known)
-    if hint.startswith("did you mean"):
-        raise UsageError(f"no student {name!r}", f"{hint} ({_choices()})")
-
-
-def _choices() -> str:
-    return f"students: teacher:K, {', '.join(PRESETS)}, a model folder, a hub name"
 
 
 def last_layers(transformer: nn.Module, count: int, label: str) -> nn.ModuleList:

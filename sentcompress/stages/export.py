@@ -21,9 +21,10 @@ from sentcompress.exporting import verification
 from sentcompress.exporting.card import Card
 from sentcompress.exporting.graph_reader import BATCH, GraphReader
 from sentcompress.exporting.onnx import FLOAT32_FILE, INT8_FILE, quantise, require_packages, write_graph
-from sentcompress.models.catalog import KINDS, NamedModel, find_model, typed_name
+from sentcompress.models.catalog import NamedModel, artifact_at, find_model, typed_name
 from sentcompress.models.encoder import Encoder
 from sentcompress.models.layout import save_encoder
+from sentcompress.models.names import KINDS
 from sentcompress.numeric import at_least
 from sentcompress.progress import LOGGED, Reporter, Task
 from sentcompress.store import (
@@ -209,7 +210,9 @@ def _card(
 ) -> Card:
     teachers = [artifact for artifact in lineage if artifact.reference.startswith("teacher-vectors/")]
     labels = [str(artifact.facts["teacher"]) for artifact in lineage if artifact.facts.get("teacher")]
-    digests = {d for artifact in teachers for r, d in artifact.inputs.items() if r.startswith("model:")}
+    models = {r: d for artifact in teachers for r, d in artifact.inputs.items() if r.startswith("model:")}
+    made_here = [artifact_at(work, reference.removeprefix("model:")) for reference in models]
+    digests = {*models.values(), *(artifact.digest for artifact in made_here if artifact)}
     outside = model.label if model.reference.startswith("model:") else None
     return Card(
         name, encoder, facts, lineage, labels[0] if labels else outside, _evaluations(work, measured, digests, reporter)
