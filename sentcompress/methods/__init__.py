@@ -1,7 +1,7 @@
 """The methods, by name: one file each, with its equation, its hyperparameters and the source of every number.
 
-A method sees tensors and never a model, a file or a command. Names can be listed and checked without torch. Other packages
-add methods of `distill` (docs/plugins.md).
+A method sees tensors and never a model, a file or a command. Names can be listed and checked without torch. Other
+packages add methods of `distill` (docs/plugins.md).
 """
 
 from __future__ import annotations

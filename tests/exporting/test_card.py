@@ -31,8 +31,9 @@ def card(tmp_path: Path, tiny_model: Path) -> str:
         "dimension": 32,
         "parameters": 10,
         "bytes": {EVIL: 3},
-        "checked": {"folder": cosines},
-        "sts": [{"set": EVIL, "pairs": 3, "float32": 1.0, "int8": 1.0, "int8_single": 1.0}],
+        "checked": {"folder": cosines, "onnx": cosines},
+        "formats": {"folder": {"title": "the folder", "files": []}, "onnx": {"title": EVIL, "files": [EVIL]}},
+        "sts": [{"set": EVIL, "pairs": 3, "onnx": 1.0}],
     }
     measured = [Table(EVIL, ["set", EVIL], [[EVIL, "1.00"]], f"sentcompress {EVIL}", [(EVIL, "spearman_cosine", 1.0)])]
     encoder = load_encoder(resolve(str(tiny_model)))
