@@ -56,5 +56,5 @@ def is_installed(package: str) -> bool:
 
 def installing(package: str) -> str:
     """The line that installs an optional package."""
-    extra = EXTRAS[package]
+    extra = EXTRAS.get(package)
     return f"pip install 'sentcompress[{extra}]'" if extra else f"pip install {package}"

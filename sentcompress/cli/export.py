@@ -17,24 +17,14 @@ def show(artifact: Artifact, call: Call) -> str:
 
 
 def _show(facts: dict[str, Any]) -> None:
+    from sentcompress.exporting.card import cosines_of, sts_table
+
     checked, sizes = facts["checked"], facts["bytes"]
-    weights = sum(size for name, size in sizes.items() if name.endswith(".safetensors"))
-    rows = [["sentence-transformers folder", weights, *_cosines(checked["folder"])]]
-    if "onnx" in facts:
-        int8 = checked["int8"]
-        size = sizes[facts["onnx"]["int8"]]
-        rows += [
-            ["ONNX float32", sizes[facts["onnx"]["float32"]], *_cosines(checked["float32"])],
-            ["ONNX int8, in batches", size, *_cosines(int8)],
-            ["ONNX int8, one at a time", size, f"{int8['single_min_cosine']:.6f}", f"{int8['single_mean_cosine']:.6f}"],
-        ]
+    rows = []
+    for name, one in facts["formats"].items():
+        size = sum(sizes.get(file, 0) for file in one["files"])
+        rows += [[title, size, *cosines] for title, *cosines in cosines_of(one["title"], checked[name])]
     title = f"checked on {checked['folder']['texts']} sentences: cosine to the model's own vectors"
     render.print_table(["file", "bytes", "smallest", "mean"], rows, title)
-    if facts.get("sts"):
-        columns = ["set", "pairs", "float32", "int8, in batches", "int8, one at a time"]
-        keys = ("set", "pairs", "float32", "int8", "int8_single")
-        render.print_table(columns, [[score[key] for key in keys] for score in facts["sts"]], "STS, Spearman x 100")
-
-
-def _cosines(found: dict[str, Any]) -> tuple[str, str]:
-    return f"{found['min_cosine']:.6f}", f"{found['mean_cosine']:.6f}"
+    if facts["sts"]:
+        render.print_table(*sts_table(facts), "STS, Spearman x 100")

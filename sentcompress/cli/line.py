@@ -92,7 +92,10 @@ def _default(key: Key) -> Any:
         return None
     if key.types[0] is bool:
         return key.default
-    return ",".join(map(str, key.default)) if isinstance(key.default, tuple) else str(key.default)
+    if isinstance(key.default, tuple):
+        texts = [str(one) for one in key.default]
+        return ",".join(texts) if key.opt.commas else texts
+    return str(key.default)
 
 
 def execute(command: Command, values: dict[str, Any], *, work: str, as_json: bool, quiet: bool) -> None:

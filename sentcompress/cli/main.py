@@ -96,6 +96,7 @@ def main(arguments: Sequence[str] | None = None) -> NoReturn:
     for variable, entries in KERNEL_CACHES.items():
         os.environ.setdefault(variable, entries)  # read when torch is loaded
     keep_freed_memory()
+    warnings.showwarning = _show_warning
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, io.TextIOWrapper):
             # A terminal or pipe that is not UTF-8 gets escapes for what it cannot show, not an error.
@@ -110,6 +111,17 @@ class Failure:
     message: str
     hint: str | None
     code: int
+
+
+_show_other_warning = warnings.showwarning
+
+
+def _show_warning(message: Warning | str, category: type[Warning], *place: Any, **more: Any) -> None:
+    """Our own warnings as a line each, without the place in the code."""
+    if issubclass(category, SentcompressWarning):
+        warn(str(message))
+    else:
+        _show_other_warning(message, category, *place, **more)
 
 
 def _run(given: list[str]) -> int:

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import importlib
 import warnings
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from functools import cache
 from typing import Any
@@ -89,9 +90,14 @@ class Command:
         return stage.run(params, work, reporter)
 
 
+@cache
+def _added() -> Mapping[str, Plugin]:
+    return plugins(EVALUATIONS, taken=NAMES)
+
+
 def names() -> tuple[str, ...]:
     """The names of all commands, in the order of the help."""
-    return (*NAMES, *plugins(EVALUATIONS, taken=NAMES))
+    return (*NAMES, *_added())
 
 
 @cache
@@ -104,10 +110,9 @@ def find_command(name: str) -> Command:
     """
     if name in NAMES:
         return importlib.import_module(f"sentcompress.commands.{name.replace('-', '_')}").COMMAND  # type: ignore[no-any-return]
-    added = plugins(EVALUATIONS, taken=NAMES)
-    if name not in added:
+    if name not in _added():
         raise UsageError(f"no such command: {name}", did_you_mean(name, names()))
-    return _added_command(added[name])
+    return _added_command(_added()[name])
 
 
 def _added_command(plugin: Plugin) -> Command:

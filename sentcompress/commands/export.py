@@ -15,15 +15,26 @@ class Params(Hub, Named):
     command: ClassVar[str] = "export"
 
     model: Model = None
-    onnx: Annotated[bool, Opt("Also write fused ONNX graphs, float32 and int8.")] = True
+    formats: Annotated[
+        tuple[str, ...],
+        Opt(
+            "What to write: folder (sentence-transformers; always), onnx (one fused graph), int8 (the graph in int8).",
+            flag="format",
+            metavar="NAME,...",
+            choices="sentcompress.exporting.formats:FORMATS",
+            commas=True,
+        ),
+    ] = ("folder", "onnx", "int8")
     sts: Annotated[
         tuple[str, ...],
         Opt("Graded pairs, as for eval-sts, to score the int8 graph; can be repeated.", affects="input"),
     ] = ()
 
     def faults(self) -> list[str]:
-        if self.sts and not self.onnx:
-            return ["`sts` scores the ONNX graphs: it needs `onnx`"]
+        if not self.formats:
+            return ["name at least one of the `formats`, such as folder"]
+        if self.sts and set(self.formats) <= {"folder"}:
+            return ["`sts` scores formats beside the folder, and `formats` names none"]
         return []
 
 

@@ -58,7 +58,7 @@ class Card:
     def _front_matter(self) -> Iterator[str]:
         lines = ["---", *UNKNOWN]
         lines += ["library_name: sentence-transformers", "pipeline_tag: sentence-similarity", "tags:"]
-        lines += [f"- {tag}" for tag in (*TAGS, *(["onnx"] if "onnx" in self.facts else []))]
+        lines += [f"- {tag}" for tag in (*TAGS, *(["onnx"] if "onnx" in self.facts["formats"] else []))]
         if self.teacher and HUB_NAME.fullmatch(self.teacher):
             lines += ["base_model:", f"- {_quoted(self.teacher)}"]
         results = [(found, score) for found in self.measured for score in _results(found)]
@@ -119,7 +119,7 @@ class Card:
                 "The vectors are not normalised. For a vector store that ranks by inner product, and after "
                 "`truncate_dim`, use `encode(..., normalize_embeddings=True)`."
             )
-        if "onnx" not in self.facts:
+        if "onnx" not in self.facts["formats"]:
             return
         yield (
             "Without PyTorch: the graphs take tokens and give the finished, normalised vectors; pooling, dense layers "
@@ -139,7 +139,8 @@ class Card:
                 'tokenizer = Tokenizer.from_file("tokenizer.json")',
                 f"tokenizer.enable_truncation({text.max_length})",
                 f"tokenizer.enable_padding({_padding(self.encoder.tokenizer)})",
-                f'session = onnxruntime.InferenceSession("{FLOAT32_FILE}")  # or {INT8_FILE}',
+                f'session = onnxruntime.InferenceSession("{FLOAT32_FILE}")'
+                + (f"  # or {INT8_FILE}" if "int8" in self.facts["formats"] else ""),
                 'texts = ["A man plays the guitar.", "Two dogs run."]',
                 f"encoded = tokenizer.encode_batch({given})",
                 "inputs = {",
@@ -172,22 +173,11 @@ class Card:
             f"On {checked['folder']['texts']} sentences, one of a single word and one longer than the model reads "
             "among them, smallest and mean cosine to the model's own vectors:"
         )
-        rows = [("this folder, sentence-transformers", *_cosines(checked["folder"]))]
-        if "onnx" in self.facts:
-            int8 = checked["int8"]
-            rows += [
-                ("ONNX float32", *_cosines(checked["float32"])),
-                ("ONNX int8, in batches", *_cosines(int8)),
-                ("ONNX int8, one at a time", *_cosines(int8, "single_")),
-            ]
+        rows = [row for name, one in self.facts["formats"].items() for row in cosines_of(one["title"], checked[name])]
         yield markdown_table(("", "smallest", "mean"), rows)
         if self.facts.get("sts"):
-            yield "STS, Spearman x 100, of the graphs:"
-            scores = [
-                (s["set"], f"{s['pairs']:,}", *(figure(s[k], ".2f") for k in ("float32", "int8", "int8_single")))
-                for s in self.facts["sts"]
-            ]
-            yield markdown_table(("set", "pairs", "float32", "int8, in batches", "int8, one at a time"), scores)
+            yield "STS, Spearman x 100, of the other formats:"
+            yield markdown_table(*sts_table(self.facts))
 
     def _lineage(self) -> Iterator[str]:
         if not self.lineage:
@@ -235,6 +225,25 @@ def _padding(tokenizer: Any) -> str:
     return (
         f"pad_id={tokenizer.pad_token_id}, pad_token={json.dumps(tokenizer.pad_token)}" if tokenizer.pad_token else ""
     )
+
+
+def cosines_of(title: str, found: Mapping[str, Any]) -> list[tuple[str, str, str]]:
+    """Table rows of what the check of a format found: title, smallest and mean cosine."""
+    both = "single_min_cosine" in found
+    rows = [(f"{title}, in batches" if both else title, *_cosines(found))]
+    return rows + ([(f"{title}, one at a time", *_cosines(found, "single_"))] if both else [])
+
+
+def sts_table(facts: Mapping[str, Any]) -> tuple[list[str], list[list[str]]]:
+    """The columns and rows of the STS scores of an export's formats."""
+    titles = {}
+    for name, one in facts["formats"].items():
+        both = f"{name}_single" in facts["sts"][0]
+        titles[name] = f"{one['title']}, in batches" if both else one["title"]
+        titles[f"{name}_single"] = f"{one['title']}, one at a time"
+    ways = [way for way in titles if way in facts["sts"][0]]
+    rows = [[s["set"], f"{s['pairs']:,}", *(figure(s[way], ".2f") for way in ways)] for s in facts["sts"]]
+    return ["set", "pairs", *(titles[way] for way in ways)], rows
 
 
 def _cosines(found: Mapping[str, Any], prefix: str = "") -> tuple[str, str]:

@@ -23,7 +23,7 @@ INPUTS = ("input_ids", "attention_mask")
 BATCH = 32
 # How protobuf encodes the key that names the external file of a tensor.
 EXTERNAL_DATA = b"\x08location\x12"
-AGAIN = "rebuild the folder with sentcompress export --force, or export without graphs (--no-onnx)"
+AGAIN = "rebuild the folder with sentcompress export --force, or export it without graphs: --format folder"
 LONGEST_REASON = 300
 
 

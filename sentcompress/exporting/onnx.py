@@ -52,7 +52,7 @@ class FusedGraph(nn.Module):
 
 def require_packages() -> None:
     """Raise InputError if the packages of the `onnx` extra are not installed."""
-    check_installed(*PACKAGES, otherwise="export the folder alone with --no-onnx")
+    check_installed(*PACKAGES, otherwise="export with `formats` folder")
 
 
 def write_graph(encoder: Encoder, path: Path) -> None:
@@ -69,13 +69,13 @@ def write_graph(encoder: Encoder, path: Path) -> None:
     size = sum(parameter.numel() * 4 for parameter in encoder.parameters())
     if size > LARGEST_BYTES:
         raise SentcompressError(
-            f"{size / 1e9:.1f} GB of weights do not fit into one ONNX file (2 GB)", "export with --no-onnx"
+            f"{size / 1e9:.1f} GB of weights do not fit into one ONNX file (2 GB)", "export with `formats` folder"
         )
     model = _trace(encoder)
     for given in model.graph.input:
         if any(axis.HasField("dim_value") for axis in given.type.tensor_type.shape.dim):
             raise SentcompressError(
-                f"the exporter fixed the batch or the length of {given.name}", "export the folder alone with --no-onnx"
+                f"the exporter fixed the batch or the length of {given.name}", "export with `formats` folder"
             )
     _strip(model)
     path.parent.mkdir(parents=True, exist_ok=True)
@@ -108,7 +108,7 @@ def _trace(encoder: Encoder) -> Any:
             reason = str(error.__cause__ or error).strip().splitlines()[0][:200]
             raise SentcompressError(
                 f"no ONNX graph can be made of a {encoder.architecture} model: {reason}",
-                "export the folder alone with --no-onnx",
+                "export with `formats` folder",
             ) from error
     assert program is not None  # it is None only where the exporter writes the file itself
     return program.model_proto

@@ -17,7 +17,7 @@ import numpy.typing as npt
 import torch
 
 from sentcompress.errors import SentcompressError
-from sentcompress.exporting.graph_reader import BATCH, GraphReader
+from sentcompress.exporting.formats import BATCH, Reader
 from sentcompress.models.encoder import Encoder
 from sentcompress.models.pretrained import hush_transformers
 from sentcompress.numeric import at_least, at_most
@@ -146,10 +146,10 @@ def _broken(vectors: Vectors) -> int:
     return int((~np.isfinite(vectors)).any(axis=1).sum())
 
 
-def check_int8(reader: GraphReader, texts: Sequence[str], expected: Vectors) -> dict[str, Any]:
-    """How near the int8 graph is to float32, in batches and one text at a time.
+def check_inexact(reader: Reader, texts: Sequence[str], expected: Vectors, title: str) -> dict[str, Any]:
+    """How near a quantised format is to float32, in batches and one text at a time.
 
-    Activations are quantised by the range of the batch that they are in, so a text's int8 vector depends on its
+    An int8 graph quantises activations by the range of the batch that they are in, so a text's vector depends on its
     neighbours; `batch_to_single_min_cosine` is how much.
 
     Raises:
@@ -162,7 +162,8 @@ def check_int8(reader: GraphReader, texts: Sequence[str], expected: Vectors) -> 
     for count, what in ((broken, "hold NaN or infinity"), (zeros, "are zero")):
         if count:
             raise SentcompressError(
-                f"the export failed its check: {count} int8 vectors {what}", "nothing was written; use --no-onnx"
+                f"the export failed its check: {count} {title} vectors {what}",
+                "nothing was written; leave it out of `formats`",
             )
     in_batch, alone = agreement(batched, expected), agreement(single, expected)
     return {

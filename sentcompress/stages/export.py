@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -19,11 +19,9 @@ from sentcompress.evaluation.score import COMPARE, MODEL
 from sentcompress.evaluation.sts import Graded, score_set
 from sentcompress.exporting import verification
 from sentcompress.exporting.card import Card
-from sentcompress.exporting.graph_reader import BATCH, GraphReader
-from sentcompress.exporting.onnx import FLOAT32_FILE, INT8_FILE, quantise, require_packages, write_graph
+from sentcompress.exporting.formats import FOLDER, Format, Reader, find_formats, packages_of
 from sentcompress.models.catalog import NamedModel, artifact_at, find_model, typed_name
 from sentcompress.models.encoder import Encoder
-from sentcompress.models.layout import save_encoder
 from sentcompress.models.names import KINDS
 from sentcompress.numeric import at_least
 from sentcompress.progress import LOGGED, Reporter, Task
@@ -41,8 +39,8 @@ from sentcompress.store import (
 COMMAND = Params.command
 CARD = "README.md"
 SAMPLE = 200
-# Below this an int8 graph has lost more than the rounding of its weights explains.
-INT8_MEAN_COSINE = 0.95
+# Below this a quantised format has lost more than the rounding of its weights explains.
+LEAST_MEAN_COSINE = 0.95
 
 
 def run(params: Params, work: WorkDirectory, reporter: Reporter = LOGGED) -> Artifact:
@@ -50,11 +48,10 @@ def run(params: Params, work: WorkDirectory, reporter: Reporter = LOGGED) -> Art
 
     Raises:
         SentcompressError: if what was written does not give the model's vectors; nothing is kept then.
-        InputError: if a package of the `onnx` extra is missing.
+        InputError: if a package that a format needs is missing.
     """
     params.check()
-    if params.onnx:
-        require_packages()
+    formats = find_formats(params.formats)
     model = find_model(work, params.model, revision=params.revision, trust_remote_code=params.trust_remote_code)
     if model.reference.partition("/")[0] in KINDS:
         work.get(*model.reference.split("/", 1)).require_contents()
@@ -67,7 +64,7 @@ def run(params: Params, work: WorkDirectory, reporter: Reporter = LOGGED) -> Art
         if build.fresh:
             return build.fresh
         _clear(build)  # of a killed run; made again sooner than checked
-        with _nothing_half_done(build), reporter.track("exporting", total=4, unit="steps") as task:
+        with _nothing_half_done(build), reporter.track("exporting", total=len(formats) + 1, unit="steps") as task:
             encoder = model.load()
             if encoder.token_weights is not None:
                 reporter.warn(
@@ -75,8 +72,13 @@ def run(params: Params, work: WorkDirectory, reporter: Reporter = LOGGED) -> Art
                     "graphs contain, but which not every server knows: see docs/weigh-tokens.md"
                 )
             texts = verification.with_extremes(_sample(sentences), encoder)
-            facts = _write(build, encoder, params, task)
-            facts |= _verify(build.path, encoder, texts, sets, params, reporter)
+            facts = _write(build, encoder, formats, task)
+            readers = {
+                name: one.open(encoder, build.path, trust_remote_code=params.trust_remote_code)
+                for name, one in formats.items()
+            }
+            facts["checked"] = _verify(encoder, texts, formats, readers, reporter)
+            facts["sts"] = [_score(found, formats, readers) for found in sets]
             task.advance()
             card = _card(work, request.name, encoder, facts, lineage, measured, model, reporter)
             with build.write(CARD) as path:
@@ -88,7 +90,7 @@ def _request(params: Params, model: NamedModel, sets: Sequence[StsSet], used: Se
     inputs = {model.reference: model.digest} | {artifact.reference: artifact.digest for artifact in used}
     files = {path.resolve() for found in sets for subset in found.subsets for path in subset.files}
     inputs |= {f"file:{path}": file_digest(path) for path in sorted(files)}
-    resolved = {"model": model.reference, "sets": [found.name for found in sets]}
+    resolved = {"model": model.reference, "sets": [found.name for found in sets], **packages_of(params.formats)}
     return Request.of(params, params.name or model.slug, inputs, resolved, model=typed_name(params.model, model))
 
 
@@ -129,60 +131,69 @@ def _nothing_half_done(build: Build) -> Iterator[None]:
         raise
 
 
-def _write(build: Build, encoder: Encoder, params: Params, task: Task) -> dict[str, Any]:
-    save_encoder(encoder, build.path)
-    task.advance()
-    facts: dict[str, Any] = {"dimension": encoder.dimension, "parameters": encoder.count_parameters()}
-    if params.onnx:
-        write_graph(encoder, build.path / FLOAT32_FILE)
+def _write(build: Build, encoder: Encoder, formats: Mapping[str, Format], task: Task) -> dict[str, Any]:
+    """Write every format, and note which files each of them wrote."""
+    written: dict[str, list[str]] = {}
+    for name, one in formats.items():
+        before = set(_files(build.path))
+        one.write(encoder, build.path)
+        written[name] = [file for file in _files(build.path) if file not in before]
         task.advance()
-        quantise(build.path / FLOAT32_FILE, build.path / INT8_FILE)
-        task.advance()
-        facts["onnx"] = {"float32": FLOAT32_FILE, "int8": INT8_FILE}
-    weights = [path for path in build.path.rglob("*") if path.suffix in (".safetensors", ".onnx")]
-    facts["bytes"] = {path.relative_to(build.path).as_posix(): path.stat().st_size for path in sorted(weights)}
-    return facts
+    # Of the folder only the weights are worth a line in a table.
+    shown = [file for name in formats for file in written[name] if name != FOLDER or file.endswith(".safetensors")]
+    return {
+        "dimension": encoder.dimension,
+        "parameters": encoder.count_parameters(),
+        "formats": {name: {"title": one.title, "files": written[name]} for name, one in formats.items()},
+        "bytes": {file: (build.path / file).stat().st_size for file in sorted(shown)},
+    }
+
+
+def _files(folder: Path) -> list[str]:
+    paths = (path for path in folder.rglob("*") if path.is_file() and path.name != REQUEST)
+    return sorted(path.relative_to(folder).as_posix() for path in paths)
 
 
 def _verify(
-    folder: Path,
     encoder: Encoder,
     texts: Sequence[str],
-    sets: Sequence[StsSet],
-    params: Params,
+    formats: Mapping[str, Format],
+    readers: Mapping[str, Reader],
     reporter: Reporter,
-) -> dict[str, Any]:
-    expected = verification.encoder_vectors(encoder, texts)
-    found = verification.folder_vectors(folder, texts, trust_remote_code=params.trust_remote_code)
-    checked = {"folder": verification.require_agreement(found, expected, "the exported folder").as_dict()}
-    if not params.onnx:
-        return {"checked": checked}
-    text = encoder.text
-    float32, int8 = (
-        GraphReader(folder, file, prepare=text.prepare, max_length=text.max_length)
-        for file in (FLOAT32_FILE, INT8_FILE)
-    )
-    for batch in (BATCH, 1):
-        found = float32.vectors(texts, batch)
-        agreed = verification.require_agreement(found, verification.unit(expected), "the ONNX graph")
-        if batch > 1:
-            checked["float32"] = agreed.as_dict()
-    checked["int8"] = verification.check_int8(int8, texts, expected)
-    if not at_least(checked["int8"]["mean_cosine"], INT8_MEAN_COSINE):
-        reporter.warn(
-            f"int8 vectors have a mean cosine of {checked['int8']['mean_cosine']:.3f} to the model's own; "
-            "score them with --sts before using them"
-        )
-    return {"checked": checked, "sts": [_score(found, float32, int8) for found in sets]}
+) -> dict[str, dict[str, Any]]:
+    """How near the vectors of each format are to the model's own, by name.
+
+    Raises:
+        SentcompressError: if an exact format is not as near as float32 must be.
+    """
+    vectors = verification.encoder_vectors(encoder, texts)
+    checked: dict[str, dict[str, Any]] = {}
+    for name, one in formats.items():
+        expected = verification.unit(vectors) if one.unit_length else vectors
+        if one.exact:
+            what = f"the {one.title}"
+            for batch in reversed(one.batches):
+                agreed = verification.require_agreement(readers[name].vectors(texts, batch), expected, what)
+            checked[name] = agreed.as_dict()
+            continue
+        checked[name] = found = verification.check_inexact(readers[name], texts, expected, one.title)
+        if not at_least(found["mean_cosine"], LEAST_MEAN_COSINE):
+            reporter.warn(
+                f"{one.title} vectors have a mean cosine of {found['mean_cosine']:.3f} to the model's own; "
+                "score them with `sts` before using them"
+            )
+    return checked
 
 
-def _score(found: StsSet, float32: GraphReader, int8: GraphReader) -> dict[str, Any]:
-    """Spearman x 100 of one STS set with each graph; int8 also one text at a time, as single queries come."""
+def _score(found: StsSet, formats: Mapping[str, Format], readers: Mapping[str, Reader]) -> dict[str, Any]:
+    """Spearman x 100 of one STS set with each format; inexact ones also one text at a time, as single queries come."""
     texts = sorted({text for subset in found.subsets for text in (*subset.first, *subset.second)})
     texts.sort(key=len)  # neighbours of like length share a batch, always the same ones
     rows = {text: row for row, text in enumerate(texts)}
     scores: dict[str, Any] = {"set": found.name, "pairs": len(found)}
-    ways = {"float32": float32.vectors(texts), "int8": int8.vectors(texts), "int8_single": int8.vectors(texts, 1)}
+    beside = [name for name in formats if name != FOLDER]
+    ways = {name: readers[name].vectors(texts) for name in beside}
+    ways |= {f"{name}_single": readers[name].vectors(texts, 1) for name in beside if not formats[name].exact}
     for way, vectors in ways.items():
         graded = [
             Graded(
@@ -194,7 +205,7 @@ def _score(found: StsSet, float32: GraphReader, int8: GraphReader) -> dict[str, 
         try:
             scores[way] = score_set(graded).spearman
         except UndefinedError as error:
-            raise InputError(f"{found.name} has no score with the {way} graph: {error}") from None
+            raise InputError(f"{found.name} has no score with the format {way}: {error}") from None
     return scores
 
 

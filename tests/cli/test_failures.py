@@ -124,7 +124,7 @@ def test_an_earlier_permission_error_is_not_reported() -> None:
         (["augment", "lines.txt", "--wordnet", "0", "--name", "other"], 400),
         (["teacher-embed", "--teacher", "MODEL", "--name", "other"], 4_000),
         (["average", "MODEL", "MODEL", "--name", "a"], 20_000),
-        (["export", "--model", "MODEL", "--no-onnx"], 20_000),
+        (["export", "--model", "MODEL", "--format", "folder"], 20_000),
         (["encode", "lines.txt", "--model", "MODEL", "-o", "new/x.npy"], 4_000),
     ],
     ids=lambda value: value[0] if isinstance(value, list) else str(value),

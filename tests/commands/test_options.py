@@ -135,7 +135,7 @@ def test_the_printed_words_mean_the_same_options(command: str) -> None:
 
 
 EXAMPLE_OF = {int: 7, float: 0.25, str: "x", Path: "x y.tsv", bool: True}
-EXAMPLES = {"onnx": False, "memory": False}
+EXAMPLES = {"memory": False}
 
 
 def choice(key: Key, value: Any) -> Any:

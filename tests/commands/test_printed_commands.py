@@ -23,7 +23,7 @@ TEXTS = make_sentences(150)
 SHORT = "--epochs 1 --max-steps 2 --batch-size 8 --dtype float32 --eval-every 1"
 STUDENT = "hpd-teacher-1-e8-f16-8"
 # Once there are graphs, `bench` has more runtimes to choose from.
-EXPORT = "export" if find_spec("onnxruntime") else "export --no-onnx"
+EXPORT = "export" if find_spec("onnxruntime") else "export --format folder"
 # Every artifact and what makes it: as few names as possible, and options that are not default. {name} is a file.
 MADE = {
     "sentences/main": "augment {nli} --wordnet 0 --back-translate 0 --limit 120 --min-length 2",

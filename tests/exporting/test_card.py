@@ -45,8 +45,9 @@ def card(tmp_path: Path, tiny_model: Path) -> str:
         "dimension": 32,
         "parameters": 10,
         "bytes": {EVIL: 3},
-        "checked": {"folder": COSINES},
-        "sts": [{"set": EVIL, "pairs": 3, "float32": 1.0, "int8": 1.0, "int8_single": 1.0}],
+        "checked": {"folder": COSINES, "onnx": COSINES},
+        "formats": {"folder": {"title": "the folder", "files": []}, "onnx": {"title": EVIL, "files": [EVIL]}},
+        "sts": [{"set": EVIL, "pairs": 3, "onnx": 1.0}],
     }
     measured = [evaluation(work, student)]
     encoder = load_encoder(resolve(str(tiny_model)))

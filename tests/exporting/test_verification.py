@@ -149,12 +149,12 @@ def test_int8_vectors_of_zeros_fail_even_when_batches_are_fine() -> None:
     single = expected.copy()
     single[3, 5] = np.nan
     with pytest.raises(SentcompressError, match="1 int8 vectors hold NaN or infinity"):
-        verification.check_int8(FixedReader(expected, single), ["x"] * 5, expected)  # type: ignore[arg-type]
+        verification.check_inexact(FixedReader(expected, single), ["x"] * 5, expected, "int8")
     single = expected.copy()
     single[3] = 0
     with pytest.raises(SentcompressError, match="1 int8 vectors are zero"):
-        verification.check_int8(FixedReader(expected, single), ["x"] * 5, expected)  # type: ignore[arg-type]
-    found = verification.check_int8(FixedReader(expected, -expected), ["x"] * 5, expected)  # type: ignore[arg-type]
+        verification.check_inexact(FixedReader(expected, single), ["x"] * 5, expected, "int8")
+    found = verification.check_inexact(FixedReader(expected, -expected), ["x"] * 5, expected, "int8")
     assert found["min_cosine"] == pytest.approx(1)
     assert found["single_min_cosine"] == pytest.approx(-1)
     assert found["batch_to_single_min_cosine"] == pytest.approx(-1)

@@ -142,7 +142,7 @@ PLAIN = (
         "--runtimes float32 --no-memory --device cpu --name b".split(),
         "evaluations/b",
     ),
-    Stage("export", "export --no-onnx --model s --name s".split(), "exports/s", MEASURED),
+    Stage("export", "export --format folder --model s --name s".split(), "exports/s", MEASURED),
     Stage("export-onnx", "export --model s --name s".split(), "exports/s", MEASURED, slow=True),
     Stage("encode", "encode lines.txt --model model --dtype float32 -o box/out/vectors.npy".split()),
     Stage("report", ["report"], "", MEASURED),

@@ -32,7 +32,7 @@ STAGES: tuple[dict[str, Any], ...] = (
     {"command": "eval-retrieval", "pairs": "q.tsv", "index": "flat,ivf", "model": "main"},
     {"command": "average", "inputs": ["main", "tuned"], "weights": [1, 2], "name": "c"},
     {"command": "mine-negatives", "pairs": "q.tsv", "negatives": 3, "name": "mined"},
-    {"command": "export", "model": "main", "onnx": False, "name": "out"},
+    {"command": "export", "model": "main", "format": "folder", "name": "out"},
     {"command": "bench", "model": "main", "runtimes": ["float32"], "name": "speed"},
 )
 ODD = (

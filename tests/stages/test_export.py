@@ -19,6 +19,7 @@ from sentcompress.corpora.sentence_table import SCHEMA, SHARD_PATTERN
 from sentcompress.errors import DamagedError, InputError, MissingArtifactError, SentcompressError, UsageError
 from sentcompress.evaluation.measures import SPEARMAN
 from sentcompress.evaluation.score import Recorder
+from sentcompress.exporting import graph_formats
 from sentcompress.exporting.verification import encoder_vectors
 from sentcompress.models.encoder import Dense, Encoder
 from sentcompress.models.layout import load_encoder, save_encoder
@@ -141,11 +142,11 @@ def test_facts_hold_sizes_and_the_check(exported: Artifact, encoder: Encoder) ->
     assert len(facts["bytes"]) == 4
     checked = facts["checked"]
     assert checked["folder"]["min_cosine"] > 0.99999
-    assert checked["float32"]["min_cosine"] > 0.99999
+    assert checked["onnx"]["min_cosine"] > 0.99999
     assert 0.9 < checked["int8"]["min_cosine"] <= checked["int8"]["mean_cosine"] <= 1
     assert {"single_min_cosine", "batch_to_single_min_cosine"} < checked["int8"].keys()
     (scored,) = facts["sts"]
-    assert scored.keys() == {"set", "pairs", "float32", "int8", "int8_single"}
+    assert scored.keys() == {"set", "pairs", "onnx", "int8", "int8_single"}
 
 
 def test_the_request_is_tied_to_everything_the_card_tells(exported: Artifact) -> None:
@@ -201,18 +202,18 @@ def test_again_is_fresh_and_forced_gives_the_same_bytes(exported: Artifact) -> N
 
 
 def test_a_new_score_makes_a_new_card(work: WorkDirectory) -> None:
-    before = run(Params(onnx=False), work)
+    before = run(Params(formats=("folder",)), work)
     student = work.get("students", STUDENT)
     model = {"reference": student.reference, "digest": student.digest, "label": STUDENT}
     make_evaluation(work, "sts-more", model, 77.0)
-    after = run(Params(onnx=False), work)
+    after = run(Params(formats=("folder",)), work)
     assert after.fingerprint != before.fingerprint
     assert "77.00" in (after.path / "README.md").read_text(encoding="utf-8")
 
 
 def test_without_onnx(work: WorkDirectory, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(export, "require_packages", lambda: pytest.fail("needs no packages"))
-    artifact = run(Params(onnx=False, name="plain"), work)
+    monkeypatch.setattr(graph_formats, "require_packages", lambda: pytest.fail("needs no packages"))
+    artifact = run(Params(formats=("folder",), name="plain"), work)
     assert artifact.reference == "exports/plain"
     assert not list(artifact.path.rglob("*.onnx"))
     card = (artifact.path / "README.md").read_text(encoding="utf-8")
@@ -242,9 +243,9 @@ def test_an_export_that_loses_a_module_fails_and_leaves_nothing(
         modules = json.loads((folder / "modules.json").read_text())
         (folder / "modules.json").write_text(json.dumps([m for m in modules if not m["type"].endswith(kind)]))
 
-    monkeypatch.setattr(export, "save_encoder", lossy)
+    monkeypatch.setattr("sentcompress.exporting.folder.save_encoder", lossy)
     with pytest.raises(SentcompressError, match="failed its check"):
-        run(Params(onnx=False), work)
+        run(Params(formats=("folder",)), work)
     assert left(work) == []
 
 
@@ -252,16 +253,16 @@ def test_a_graph_that_loses_the_dense_layer_fails_and_keeps_the_older_export(
     work: WorkDirectory, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     pytest.importorskip("onnxruntime", reason="the onnx extra is not installed")
-    older = run(Params(onnx=False), work)
-    real = export.write_graph
+    older = run(Params(formats=("folder",)), work)
+    real = graph_formats.write_graph
 
     def lossy(encoder: Encoder, path: Path) -> None:
         dropped = TransformerEncoder(encoder.transformer, encoder.tokenizer, text=encoder.text)
         real(dropped.eval(), path)
 
-    monkeypatch.setattr(export, "write_graph", lossy)
+    monkeypatch.setattr(graph_formats, "write_graph", lossy)
     with pytest.raises(SentcompressError, match="32 dimensions instead of 8"):
-        run(Params(), work)
+        run(Params(force=True), work)
     assert left(work) == [STUDENT]
     assert work.get("exports", STUDENT).digest == older.digest
 
@@ -271,20 +272,20 @@ def test_a_student_with_a_flipped_bit_is_not_exported(work: WorkDirectory) -> No
     whole = path.read_bytes()
     path.write_bytes(whole[:-1] + bytes([whole[-1] ^ 1]))
     with pytest.raises(DamagedError, match=r"model\.safetensors was changed"):
-        run(Params(model=STUDENT, onnx=False, name="flipped"), work)
+        run(Params(model=STUDENT, formats=("folder",), name="flipped"), work)
     assert work.find("exports", "flipped") is None
 
 
 def test_a_killed_run_leaves_nothing_in_the_next(work: WorkDirectory, monkeypatch: pytest.MonkeyPatch) -> None:
     # A kill runs no handlers, so what it leaves is put there by hand.
-    wanted = run(Params(onnx=False), work)
+    wanted = run(Params(formats=("folder",)), work)
     partial = work.path / "exports" / f".{STUDENT}.partial"
     shutil.copytree(wanted.path, partial)
     (partial / "manifest.json").unlink()
     (partial / "2_Dense" / "model.safetensors").write_bytes(b"half")
     (partial / "stray.bin").write_bytes(b"x")
     shutil.rmtree(wanted.path)
-    again = run(Params(onnx=False), work)
+    again = run(Params(formats=("folder",)), work)
     assert again.digest == wanted.digest
     assert not (again.path / "stray.bin").exists()
 
@@ -296,48 +297,48 @@ def test_poor_int8_vectors_are_warned_of(
         path.parent.mkdir(exist_ok=True)
         shutil.copy(exported.path / "onnx" / path.name, path)
 
-    monkeypatch.setattr(export, "write_graph", copied)
-    monkeypatch.setattr(export, "quantise", copied)
-    monkeypatch.setattr(export, "INT8_MEAN_COSINE", 1.1)
+    monkeypatch.setattr(graph_formats, "write_graph", copied)
+    monkeypatch.setattr(graph_formats, "quantise", copied)
+    monkeypatch.setattr(export, "LEAST_MEAN_COSINE", 1.1)
     remarks = Remarks()
     run(Params(), work, remarks)
-    assert ["score them with --sts" in warning for warning in remarks.warnings] == [True]
+    assert ["score them with `sts`" in warning for warning in remarks.warnings] == [True]
 
 
 def test_any_folder_can_be_exported_from_an_empty_work_directory(tiny_model: Path, tmp_path: Path) -> None:
-    artifact = run(Params(model=str(tiny_model), onnx=False), WorkDirectory(tmp_path / "work"))
+    artifact = run(Params(model=str(tiny_model), formats=("folder",)), WorkDirectory(tmp_path / "work"))
     assert artifact.name == "tiny-model"
     assert artifact.facts["checked"]["folder"]["min_cosine"] > 0.9999
     assert list(artifact.inputs) == [f"model:{tiny_model}"]
-    again = run(Params(model=str(artifact.path), onnx=False, name="copy"), WorkDirectory(tmp_path / "work"))
+    again = run(Params(model=str(artifact.path), formats=("folder",), name="copy"), WorkDirectory(tmp_path / "work"))
     assert again.facts["parameters"] == artifact.facts["parameters"]
 
 
 def test_the_default_is_the_student_finished_last(work: WorkDirectory, encoder: Encoder) -> None:
     make_student(work, {}, encoder, "another")
-    assert run(Params(onnx=False), work).name == "another"
+    assert run(Params(formats=("folder",)), work).name == "another"
 
 
 def test_without_a_student_the_command_is_named(tmp_path: Path) -> None:
     with pytest.raises(MissingArtifactError) as caught:
-        run(Params(onnx=False), WorkDirectory(tmp_path))
+        run(Params(formats=("folder",)), WorkDirectory(tmp_path))
     assert "sentcompress distill" in str(caught.value.hint)
 
 
 def test_scores_need_the_graphs() -> None:
-    with pytest.raises(UsageError, match="it needs `onnx`"):
-        run(Params(onnx=False, sts=(Path("x.tsv"),)), WorkDirectory("nowhere"))
+    with pytest.raises(UsageError, match="`formats` names none"):
+        run(Params(formats=("folder",), sts=(Path("x.tsv"),)), WorkDirectory("nowhere"))
 
 
 def test_the_command_prints_one_document(work: WorkDirectory, capsys: pytest.CaptureFixture[str]) -> None:
-    assert _run(["export", "--no-onnx", "--json", "--work", str(work.path)]) == 0
+    assert _run(["export", "--format", "folder", "--json", "--work", str(work.path)]) == 0
     document = json.loads(capsys.readouterr().out)
     assert document["facts"]["checked"]["folder"]["texts"] > 100
     assert document["path"] == str(work.path / "exports" / STUDENT)
 
 
 def test_the_command_shows_the_check(work: WorkDirectory, capsys: pytest.CaptureFixture[str]) -> None:
-    assert _run(["export", "--no-onnx", "--work", str(work.path)]) == 0
+    assert _run(["export", "--format", "folder", "--work", str(work.path)]) == 0
     printed = capsys.readouterr()
     assert "sentence-transformers folder" in printed.out
     assert "sentcompress encode" in printed.err
@@ -348,7 +349,7 @@ def test_a_model_with_nan_in_its_weights_is_not_exported(
     tmp_path: Path, tiny_model: Path, token: str | None, capsys: pytest.CaptureFixture[str]
 ) -> None:
     broken = break_weights(shutil.copytree(tiny_model, tmp_path / "broken"), token=token)
-    words = ["export", "--model", str(broken), "--no-onnx", "--name", "x", "--work", str(tmp_path / "work")]
+    words = ["export", "--model", str(broken), "--format", "folder", "--name", "x", "--work", str(tmp_path / "work")]
     assert _run(words) == 1
     assert "defect" not in capsys.readouterr().err
     work = WorkDirectory(tmp_path / "work")

@@ -80,7 +80,7 @@ def run_encode(work: WorkDirectory, model: str, other: Path, trusted: bool) -> N
 
 
 def run_export(work: WorkDirectory, model: str, other: Path, trusted: bool) -> None:
-    export.run(export.Params(model=model, onnx=False, trust_remote_code=trusted, name="made"), work)
+    export.run(export.Params(model=model, formats=("folder",), trust_remote_code=trusted, name="made"), work)
 
 
 def run_train_teacher(work: WorkDirectory, model: str, other: Path, trusted: bool) -> None:

@@ -137,7 +137,7 @@ def test_a_weighed_teacher_teaches_and_its_student_is_exported(tmp_path: Path) -
     assert student.token_weights is not None
     assert teacher.token_weights is not None
     np.testing.assert_array_equal(student.token_weights.detach(), teacher.token_weights.detach())
-    made = export.run(export.Params(model=trained.name, onnx=True), work)
+    made = export.run(export.Params(model=trained.name, formats=("folder", "onnx", "int8")), work)
     assert made.facts["checked"]["folder"]["min_cosine"] > 0.9999
     assert made.facts["checked"]["float32"]["min_cosine"] > 0.9999
     assert "mean, weighted by token" in (made.path / "README.md").read_text()

@@ -213,7 +213,7 @@ def test_a_student_is_whitened_on_what_it_was_trained_on_and_exported_with_its_l
     assert artifact.facts["teacher"] == tiny_model.name
     found = {made.reference for made in ancestors(work, artifact.reference, artifact.digest)}
     assert found == {"students/first-whiten-8", "students/first", "sentences/main"}
-    exported = export.run(export.Params(onnx=False), work)
+    exported = export.run(export.Params(formats=("folder",)), work)
     card = (exported.path / "README.md").read_text(encoding="utf-8")
     assert f"made from {tiny_model.name} by whiten, then whiten" in card
     assert "sentcompress whiten --dim 8 --model first" in card
