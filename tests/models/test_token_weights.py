@@ -168,7 +168,7 @@ def test_what_cannot_be_read_is_refused(plain: Encoder, tmp_path: Path) -> None:
         loaded(tmp_path)
     (module / "model.safetensors").unlink()
     (module / "config.json").write_text('{"vocab": 3}')
-    with pytest.raises(InputError, match="weights of 0 tokens"):
+    with pytest.raises(InputError, match="weights for 0 tokens"):
         loaded(tmp_path)
     (module / "model.safetensors").write_bytes(whole)
     modules.write_text(json.dumps([listed[0], listed[2], listed[1], listed[3]]))
