@@ -1,4 +1,4 @@
-"""Comparisons that NaN and infinity never pass, and text for figures that are not defined."""
+"""Comparisons that are false for NaN and infinity, and text for undefined values."""
 
 from __future__ import annotations
 
@@ -10,17 +10,17 @@ NOT_DEFINED = "not defined"
 
 
 def at_least(value: float, least: float) -> bool:
-    """Whether the value is finite and not below `least`. With NaN, `value < least` would be false."""
+    """Whether the value is finite and at least `least`."""
     return math.isfinite(value) and value >= least
 
 
 def at_most(value: float, most: float) -> bool:
-    """Whether the value is finite and not above `most`."""
+    """Whether the value is finite and at most `most`."""
     return math.isfinite(value) and value <= most
 
 
 def measured(value: Value | None) -> Value | str:
-    """The value of a measurement as it is shown: NOT_DEFINED for None and for an empty text."""
+    """The value of a measurement for display: NOT_DEFINED for None and for an empty text."""
     return NOT_DEFINED if value is None or value == "" else value
 
 

@@ -48,7 +48,7 @@ class Command:
         params: its options.
         summary: what it does, for `--help`.
         makes: the kind of artifact that it writes, if it writes one. Such a command can be a stage of a recipe.
-        version: of what it computes. Raise it with every change of results, so that older artifacts turn stale.
+        version: increased with every change of results, so that older artifacts become stale.
         needs: kinds of artifacts that the work directory must hold, even if no option names one.
     """
 
@@ -66,7 +66,7 @@ class Command:
 
 @cache
 def find_command(name: str) -> Command:
-    """The command of that name.
+    """Return the command of that name.
 
     Raises:
         UsageError: if there is none.
@@ -78,7 +78,7 @@ def find_command(name: str) -> Command:
 
 
 def all_commands() -> dict[str, Command]:
-    """Every command by name, in the order of the help."""
+    """All commands by name, in the order of the help."""
     return {name: find_command(name) for name in NAMES}
 
 
@@ -88,5 +88,5 @@ def makers() -> dict[str, Command]:
 
 
 def version_of(name: str) -> int:
-    """The version of a command; 1 for a name that is no command of this version of sentcompress."""
+    """The version of a command; 1 for an unknown command."""
     return find_command(name).version if name in NAMES else 1

@@ -23,10 +23,10 @@ class Params(Hub, Named):
 
     def faults(self) -> list[str]:
         if self.sts and not self.onnx:
-            return ["`sts` scores the ONNX graphs, which `onnx` leaves out"]
+            return ["`sts` scores the ONNX graphs, so it needs `onnx`"]
         return []
 
 
 COMMAND = Command(
-    Params, "Export a model: sentence-transformers folder, ONNX, model card, all of it checked.", makes="exports"
+    Params, "Export a model: sentence-transformers folder, ONNX, model card; all are verified.", makes="exports"
 )
