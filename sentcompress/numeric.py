@@ -1,4 +1,4 @@
-"""Comparisons that are false for NaN and infinity, and text for undefined values."""
+"""Comparisons that NaN and infinity never pass, and text for figures that are not defined."""
 
 from __future__ import annotations
 

@@ -112,7 +112,7 @@ def _run(given: list[str]) -> int:
         return ended.exit_code
     except SentcompressError as error:
         if error.__cause__ is not None and os.environ.get("SENTCOMPRESS_DEBUG"):
-            traceback.print_exc()  # the library's error, which was reported as an error of a file
+            traceback.print_exc()  # the library error that was reported as a fault of a file
         params = params_of(given, COMMANDS)
         return _fail(spelled(error.message, params), error.hint and spelled(error.hint, params), error.exit_code)
     except TyperException as error:
@@ -122,7 +122,7 @@ def _run(given: list[str]) -> int:
     except (KeyboardInterrupt, Abort):
         return _ended(signal.SIGINT)
     except BrokenPipeError:
-        # The reader of our output is gone (`| head`), so there is nowhere to report it.
+        # The reader of our output has gone (`| head`); there is nobody left to tell.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return 141
     except Exception as error:  # the boundary: two lines for the user, a traceback on request
@@ -143,7 +143,7 @@ def _usage(error: TyperException, given: list[str]) -> int:
     if hasattr(error, "option_name") and context:
         known = [name for parameter in context.command.params for name in parameter.opts if len(name) > 2]
         if context.parent is None and (word := next((word for word in given if word in COMMANDS), None)):
-            return _fail(f"{error.option_name} is before the command", f"put options after it: {path} {word} ...", 2)
+            return _fail(f"{error.option_name} stands before the command", f"options follow it: {path} {word} ...", 2)
         return _fail(f"no such option: {error.option_name}", f"{did_you_mean(error.option_name, known)} ({hint})", 2)
     if message.startswith("No such command"):
         word = message.split("'")[1]

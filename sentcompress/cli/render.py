@@ -36,7 +36,7 @@ from sentcompress.progress import Reporter
 from sentcompress.progress import Task as ProgressTask
 from sentcompress.store import Artifact
 
-# An artifact finished before this time was not made by this command.
+# What was finished before is not what this command has made.
 STARTED = datetime.now(UTC)
 
 
@@ -173,7 +173,7 @@ def stdout() -> Console:
 
 
 def print_json(document: Any) -> None:
-    """Print a JSON document; NaN and infinity become null, control characters are escaped."""
+    """One JSON document on standard output; NaN and infinity become null, control characters are escaped."""
     utf8 = (sys.stdout.encoding or "").lower().replace("-", "") == "utf8"
     text = json.dumps(finite(document), indent=2, ensure_ascii=not utf8, allow_nan=False)
     # JSON escapes only the first 32 characters, but U+009B also starts escape sequences.
@@ -184,7 +184,7 @@ def print_json(document: Any) -> None:
 def print_table(
     columns: Sequence[str], rows: Sequence[Sequence[Any]], title: str | None = None, *, whole: Sequence[str] = ()
 ) -> None:
-    """Print a table; columns of numbers are right-aligned, and lines in the columns `whole` are never wrapped."""
+    """A table on standard output; columns of numbers are right-aligned, those in `whole` are never broken."""
     table = Table(
         title=None if title is None else _text(title),
         title_justify="left",

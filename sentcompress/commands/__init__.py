@@ -78,7 +78,7 @@ def find_command(name: str) -> Command:
 
 
 def all_commands() -> dict[str, Command]:
-    """All commands by name, in the order of the help."""
+    """Every command by name, in the order of the help."""
     return {name: find_command(name) for name in NAMES}
 
 
@@ -88,5 +88,5 @@ def makers() -> dict[str, Command]:
 
 
 def version_of(name: str) -> int:
-    """The version of a command; 1 for an unknown command."""
+    """The version of a command; 1 for a name that is no command of this version of sentcompress."""
     return find_command(name).version if name in NAMES else 1

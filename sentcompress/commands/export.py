@@ -23,7 +23,7 @@ class Params(Hub, Named):
 
     def faults(self) -> list[str]:
         if self.sts and not self.onnx:
-            return ["`sts` scores the ONNX graphs, so it needs `onnx`"]
+            return ["`sts` scores the ONNX graphs, which `onnx` leaves out"]
         return []
 
 

@@ -16,7 +16,7 @@ class Params(Training):
     command: ClassVar[str] = "train-teacher"
 
     model: Annotated[
-        str, Opt("Starting model: a folder, a hub name such as roberta-large, embedded.", affects="input", names=MODEL)
+        str, Opt("Start: a folder, a hub name such as roberta-large, embedded.", affects="input", names=MODEL)
     ]
     triplets: Annotated[
         tuple[str, ...],

@@ -23,7 +23,7 @@ class Params(Hub, Named):
 
     def faults(self) -> list[str]:
         if self.smoothing == 0 and self.punctuation == 1:
-            return ["`smoothing` 0 with `punctuation` 1 would weight all tokens equally"]
+            return ["`smoothing` 0 with `punctuation` 1 would weigh all tokens equally"]
         return []
 
 

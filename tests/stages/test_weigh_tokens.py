@@ -121,7 +121,7 @@ def test_all_faults_are_told_at_once(work: WorkDirectory) -> None:
         run(Params(smoothing=-1, punctuation=2), work)
     assert "--smoothing" in str(caught.value)
     assert "--punctuation" in str(caught.value)
-    with pytest.raises(UsageError, match="weight all tokens equally"):
+    with pytest.raises(UsageError, match="weigh all tokens alike"):
         run(Params(smoothing=0, punctuation=1), work)
 
 
