@@ -14,7 +14,7 @@ STARTS = ("weights", "sentences")
 
 @dataclass(frozen=True, kw_only=True)
 class Params(Training):
-    """What to train, and on which vectors."""
+    """The student, the method, and the data."""
 
     command: ClassVar[str] = "distill"
 
@@ -32,16 +32,16 @@ class Params(Training):
     ] = None
     token_dim: Annotated[
         int | None,
-        Opt(f"{FOR_TEACHER_LAYERS} factorise the token table to this width (as SimTDE).", minimum=1),
+        Opt(f"{FOR_TEACHER_LAYERS} factorise the token table to this width (as in SimTDE).", minimum=1),
     ] = None
     vocabulary: Annotated[
-        int | None, Opt(f"{FOR_TEACHER_LAYERS} keep the N most used tokens (WordPiece).", minimum=1)
+        int | None, Opt(f"{FOR_TEACHER_LAYERS} keep the N most frequent tokens (WordPiece).", minimum=1)
     ] = None
     character_count: Annotated[
-        int, Opt("With --vocabulary: keep characters that occur this often; 0 keeps all.", minimum=0)
+        int, Opt("With --vocabulary: keep characters with at least N occurrences; 0 keeps all.", minimum=0)
     ] = 0
     feed_forward: Annotated[
-        int | None, Opt(f"{FOR_TEACHER_LAYERS} keep N neurons of every feed-forward network.", minimum=1)
+        int | None, Opt(f"{FOR_TEACHER_LAYERS} keep N neurons in each feed-forward network.", minimum=1)
     ] = None
     passes: Annotated[
         int, Opt("With --token-dim: reuse the layers N times (weight sharing, as in ALBERT).", minimum=1)
@@ -99,14 +99,14 @@ class Params(Training):
         return faults
 
     def settings(self) -> Any:
-        """The method's hyperparameters with those that were asked for in their place: a `Settings`."""
+        """The method's hyperparameters, overridden by the options, as a `Settings`."""
         from sentcompress.methods import method_class
         from sentcompress.training.settings import Settings
 
         return Settings.of(method_class(self.method).recipe, self)
 
     def method_options(self) -> dict[str, Any]:
-        """All options of the method, with what `options` says."""
+        """The values of all options of the method."""
         from sentcompress.methods import method_class
         from sentcompress.methods.hyperparameters import parse_options
 

@@ -12,16 +12,16 @@ OBJECTIVE = Opt("simcse or ibkd: see `sentcompress methods`.")
 
 @dataclass(frozen=True, kw_only=True)
 class Params(Training):
-    """What to train on, and from which model. `dim` and `keep` are the objective's options of that name."""
+    """The model and the data. `dim` and `keep` are the objective's options of the same names."""
 
     command: ClassVar[str] = "finetune"
 
     objective: Annotated[str, OBJECTIVE] = "simcse"
     model: Model = None
     dim: Annotated[int | None, Opt("Add a linear head with this many dimensions.")] = None
-    keep: Annotated[float | None, Opt("Weight of a distillation term on ordinary sentences with teacher vectors.")] = (
-        None
-    )
+    keep: Annotated[
+        float | None, Opt("Weight of a distillation term on unlabelled sentences with teacher vectors.")
+    ] = None
     sentences: Annotated[
         str | None,
         Opt("Sentence table.", affects="input", names="sentences", default="the newest with triplets"),
@@ -33,14 +33,14 @@ class Params(Training):
         return (*self.options, *own)
 
     def settings(self) -> Any:
-        """The objective's hyperparameters with those that were asked for in their place: a `Settings`."""
+        """The objective's hyperparameters, overridden by the options, as a `Settings`."""
         from sentcompress.methods import objective_class
         from sentcompress.training.settings import Settings
 
         return Settings.of(objective_class(self.objective).recipe, self)
 
     def objective_options(self) -> dict[str, Any]:
-        """All options of the objective, with what `options`, `dim` and `keep` say."""
+        """The values of all options of the objective, including `dim` and `keep`."""
         from sentcompress.methods import objective_class
         from sentcompress.methods.hyperparameters import parse_options
 
@@ -60,5 +60,7 @@ class Params(Training):
 
 
 COMMAND = Command(
-    Params, "Stage 2: train a student on triplets with hard negatives (of augment or mine-negatives).", makes="students"
+    Params,
+    "Stage 2: train a student on triplets with hard negatives, from augment or mine-negatives.",
+    makes="students",
 )

@@ -7,7 +7,7 @@ from typing import Annotated
 from sentcompress.commands.options import MODEL, Opt, Options
 
 DTYPES = ("auto", "float32", "bfloat16", "float16")
-# float16 would need its loss scaled.
+# Without float16, which would need loss scaling.
 TRAINING_DTYPES = ("auto", "float32", "bfloat16")
 STORES = ("float32", "float16")
 SCHEDULES = ("cosine", "linear", "constant")
@@ -45,7 +45,7 @@ class Hub(Options):
 
 @dataclass(frozen=True, kw_only=True)
 class Evaluation(Hub, Named):
-    """Options of evaluations. The dtype is float32 by default because published scores are."""
+    """Options of evaluations. The default dtype is float32, as in published scores."""
 
     model: Model = None
     compare: Compare = None
@@ -61,22 +61,22 @@ DEFAULT = "the method's"
 
 @dataclass(frozen=True, kw_only=True)
 class Training(Hub, Named):
-    """Options of commands that train: hyperparameters in place of the method's own, which are the defaults."""
+    """Options of commands that train; the defaults of the hyperparameters are the method's."""
 
     lr: Annotated[float | None, Opt("Peak learning rate.", above=0, default=DEFAULT)] = None
     epochs: Annotated[int | None, Opt("Passes over the data.", minimum=1, maximum=1_000_000, default=DEFAULT)] = None
     batch_size: Annotated[int | None, Opt("Sentences or triplets per batch.", minimum=1, default=DEFAULT)] = None
     batch_tokens: Annotated[
-        int | None, Opt("Most tokens in a batch, padding included.", minimum=1, default="64 per text")
+        int | None, Opt("Maximum tokens of a batch, padding included.", minimum=1, default="64 per text")
     ] = None
     grad_accum: Annotated[
-        int, Opt("Batches per step; a contrastive method uses the rows of all as negatives.", minimum=1)
+        int, Opt("Batches per step; contrastive methods use negatives from all of them.", minimum=1)
     ] = 1
     warmup_steps: Annotated[
         int | None, Opt("Warm-up steps, at most a tenth of all steps.", minimum=0, default=DEFAULT)
     ] = None
     warmup_ratio: Annotated[
-        float | None, Opt("Warm-up as a share of all steps, without that limit.", minimum=0, maximum=1)
+        float | None, Opt("Warm-up as a share of all steps, without a limit.", minimum=0, maximum=1)
     ] = None
     schedule: Annotated[
         str | None,
@@ -137,10 +137,12 @@ class Index(Options):
     links: Annotated[int, Opt("Neighbours per node of HNSW (M).", minimum=2)] = 32
     ef_construction: Annotated[int, Opt("Candidates HNSW keeps while building.", minimum=1)] = 100
     ef_search: Annotated[int, Opt("Candidates HNSW keeps while searching.", minimum=1)] = 64
-    candidates: Annotated[int, Opt("Documents that binary and pq find for rescoring; at least --depth.", minimum=1)] = (
-        100
-    )
+    candidates: Annotated[
+        int, Opt("Documents that binary and pq retrieve for rescoring; at least --depth.", minimum=1)
+    ] = 100
     rescore: Annotated[
         str,
-        Opt("What binary and pq rescore with: int8, float16 or float32.", choices=("int8", "float16", "float32")),
+        Opt(
+            "Format for rescoring with binary and pq: int8, float16 or float32.", choices=("int8", "float16", "float32")
+        ),
     ] = "int8"

@@ -11,7 +11,7 @@ from sentcompress.commands.shared import SkipBad, Training
 
 @dataclass(frozen=True, kw_only=True)
 class Params(Training):
-    """What to train, and on which triplets."""
+    """The starting model and the triplets."""
 
     command: ClassVar[str] = "train-teacher"
 
@@ -34,21 +34,21 @@ class Params(Training):
     skip_bad: SkipBad = False
 
     def hyperparameters(self, hidden: int) -> Any:
-        """The objective's hyperparameters for teachers of hidden width `hidden`, with what was asked for."""
+        """The objective's hyperparameters for teachers of hidden width `hidden`, overridden by the options."""
         from sentcompress.methods import objective_class
         from sentcompress.training.settings import in_place
 
         return in_place(objective_class(self.objective).teacher_recipe(hidden), self)
 
     def settings(self, hidden: int = 0) -> Any:
-        """The same as a `Settings`."""
+        """The same, as a `Settings`."""
         from sentcompress.methods import objective_class
         from sentcompress.training.settings import Settings
 
         return Settings.of(objective_class(self.objective).teacher_recipe(hidden), self)
 
     def objective_options(self) -> dict[str, Any]:
-        """All options of the objective, with what `options` says."""
+        """The values of all options of the objective."""
         from sentcompress.methods import objective_class
         from sentcompress.methods.hyperparameters import parse_options
 
@@ -65,9 +65,9 @@ class Params(Training):
             faults += parse_options(objective_class(self.objective).options, self.options)[1]
             options = self.objective_options()
             if options["keep"]:
-                faults.append("keep needs a teacher's vectors: it is for finetune")
+                faults.append("keep needs teacher vectors; it is for finetune only")
             if options["dim_start"] != "random":
-                faults.append("dim_start needs a model with useful vectors: it is for finetune")
+                faults.append("dim_start needs a model with useful vectors; it is for finetune only")
         if not self.triplets:
             faults.append("`triplets`: name at least one file")
         if self.dev is not None and not self.dev.is_file():

@@ -136,7 +136,7 @@ def test_models_that_differ_in_more_than_weights_are_refused(
 
 
 def test_what_is_asked_is_checked(tmp_path: Path) -> None:
-    with pytest.raises(UsageError, match="two models or more, not 1"):
+    with pytest.raises(UsageError, match="at least two models, not 1"):
         Params(inputs=("a",)).check()
     with pytest.raises(UsageError) as caught:
         Params(inputs=("a", "b"), weights=(1.0, 0.0, float("nan"))).check()
