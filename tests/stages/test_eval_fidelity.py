@@ -218,7 +218,14 @@ def test_command_prints_a_verdict_or_one_json_document(
     words += ["--work", str(tmp_path / "work")]
     assert _run(words) == 0
     shown = capsys.readouterr().out
-    parts = ("nearest neighbours", "neighbours kept", "effective rank", "disagree most", "By rule of thumb", "Caution:")
+    parts = (
+        "nearest neighbours",
+        "neighbours kept",
+        "effective rank",
+        "disagree most",
+        "As a rule of thumb",
+        "Caution:",
+    )
     assert all(part in shown for part in parts)
     assert _run([*words, "--json"]) == 0
     document = json.loads(capsys.readouterr().out)["facts"]

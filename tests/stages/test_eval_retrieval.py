@@ -217,8 +217,7 @@ def test_cells_are_lowered_with_a_warning_that_says_the_rule(tmp_path: Path, pai
     cells = facts["documents"] // 39
     assert [entry["settings"]["model"] for entry in facts["indexes"]] == [{}, {"nlist": cells, "nprobe": 5}]
     assert listener.warnings == [
-        f"nlist lowered from 1024 to {cells}: FAISS wants 39 documents for each cell, "
-        f"the corpus has {facts['documents']}"
+        f"nlist lowered from 1024 to {cells}: FAISS needs 39 documents per cell, the corpus has {facts['documents']}"
     ]
 
 
@@ -315,7 +314,7 @@ def test_a_corpus_too_small_to_train_is_refused_before_anything_is_encoded(
     tmp_path: Path, pairs: Path, tiny_model: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(stage.Evaluation, "_spool", None)
-    with pytest.raises(InputError, match="too small to train ivfpq: it needs at least 624"):
+    with pytest.raises(InputError, match="too small to train ivfpq, which needs at least 624"):
         run(Params(pairs=pairs, model=str(tiny_model), index=("flat", "ivfpq")), WorkDirectory(tmp_path / "work"))
 
 
