@@ -89,7 +89,8 @@ def test_a_student_before_and_after_stage_2(tmp_path: Path, tiny_model: Path, se
     made_of = {artifact.reference for artifact in ancestors(work, mean.reference, mean.digest)}
     assert {"students/before", "students/after", "sentences/main"} <= made_of
     assert run(asked, work).manifest["finished"] == mean.manifest["finished"]
-    assert run(Params(inputs=("before", "after"), weights=(3.0, 1.0)), work).facts["shares"] == [0.75, 0.25]
+    weighted = run(Params(inputs=("before", "after"), weights=(3.0, 1.0), name="weighted"), work)
+    assert weighted.facts["shares"] == [0.75, 0.25]
     # What was averaged is a student like any other: it can be trained further.
     further = distill.run(distill.Params(method="mse", student="before-average", **numbers, name="further"), work)
     assert further.inputs["students/before-average"] == work.get("students", "before-average").digest
