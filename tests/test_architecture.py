@@ -55,6 +55,7 @@ SIDEWAYS = {
     ("mining", "corpora"),
     ("mining", "evaluation"),
     ("encoding", "corpora"),
+    ("training", "corpora"),
     ("training", "encoding"),
     ("training", "methods"),
     ("training", "evaluation"),

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Annotated, Any, ClassVar
+from typing import Annotated, ClassVar
 
 from sentcompress.commands import Command
 from sentcompress.commands.options import MODEL, Opt
@@ -19,8 +19,9 @@ class Params(Training):
     """What to train, and on which vectors."""
 
     command: ClassVar[str] = "distill"
+    names_method: ClassVar[str] = "method"
 
-    method: Annotated[str, Opt("Training objective: see `sentcompress methods`.")] = "hpd"
+    method: Annotated[str, Opt("Training objective: see `sentcompress methods`.")] = "lrn-kd"
     student: Annotated[
         str,
         Opt(
@@ -62,22 +63,14 @@ class Params(Training):
     ] = None
 
     def faults(self) -> list[str]:
-        from sentcompress.methods import METHODS, hint_for, method_class
-        from sentcompress.methods.recipe import parse_options
+        from sentcompress.methods import METHODS
 
-        faults = []
-        if self.method not in METHODS:
-            faults.append(f"no method {self.method!r}; {hint_for(self.method, METHODS)}")
-        else:
-            method = method_class(self.method)
-            faults += parse_options(method.options, self.options)[1]
-            if "pca" not in method.needs:
-                given = [f"`{name}`" for name in ("dim", "projection") if getattr(self, name)]
-                faults += [f"{name} is for methods that learn a projection; {self.method} has none" for name in given]
+        faults = super().faults()
+        if self.method in METHODS and "pca" not in self.find_method().needs:
+            given = [f"`{name}`" for name in ("dim", "projection") if getattr(self, name)]
+            faults += [f"{name} is for methods that learn a projection; {self.method} has none" for name in given]
         if self.dim is not None and self.projection is not None:
             faults.append("`dim` and `projection` both choose the projection; give one of them")
-        if self.dev is not None and not self.dev.is_file():
-            faults.append(f"`dev` {self.dev}: no such file")
         return faults + self._faults_of_student()
 
     def _faults_of_student(self) -> list[str]:
@@ -99,20 +92,6 @@ class Params(Training):
         if self.start != "weights" and not {"token_dim", "feed_forward"} & set(narrowed):
             faults.append(f"`start` {self.start} is for narrowed parts: `token_dim` or `feed_forward`")
         return faults
-
-    def settings(self) -> Any:
-        """The method's hyperparameters with those that were asked for in their place: a `Settings`."""
-        from sentcompress.methods import method_class
-        from sentcompress.training.settings import Settings
-
-        return Settings.of(method_class(self.method).recipe, self)
-
-    def method_options(self) -> dict[str, Any]:
-        """All options of the method, with what `options` says."""
-        from sentcompress.methods import method_class
-        from sentcompress.methods.recipe import parse_options
-
-        return parse_options(method_class(self.method).options, self.options)[0]
 
 
 COMMAND = Command(

@@ -127,7 +127,7 @@ def settings_of(step: Step) -> Mapping[str, Any]:
     found = {field.name: getattr(params, field.name) for field in fields(params)}
     found |= vars(params.rules) | {"negatives": params.rules.count} if step.command == "mine-negatives" else {}
     if step.command in TRAINING:
-        options = params.method_options() if step.command == "distill" else params.objective_options()
+        options = params.method_options()
         # A recipe's number or a switch; what they stand in place of has the same name.
         found |= {**vars(params.settings()), **options}
     return found
