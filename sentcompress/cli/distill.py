@@ -8,12 +8,12 @@ from sentcompress.reporting.hints import measuring
 from sentcompress.store import Artifact
 
 SHOWN = (
-    *("teacher", "student", "parameters", "dimension", "dev", "dev_protocol", "best_step", "steps", "stopped"),
-    *("compute_dtype", "sentences_per_second"),
+    *("teacher", "student", "method", "parameters", "dimension", "dev_before_training", "dev", "dev_protocol"),
+    *("best_step", "steps", "stopped", "diagnosis", "compute_dtype", "sentences_per_second"),
 )
 
 
 def show(artifact: Artifact, call: Call) -> str:
     """What was trained, and how it went."""
     render.print_facts({key: artifact.facts[key] for key in SHOWN}, artifact.reference)
-    return measuring("sts", artifact.name, call.work)
+    return measuring("fidelity", artifact.name, call.work)
