@@ -11,8 +11,8 @@ from sentcompress.reporting.scored import measuring
 from sentcompress.store import Artifact
 
 DISTILL = (
-    *("teacher", "student", "parameters", "dimension", "dev", "dev_protocol", "best_step", "steps", "stopped"),
-    *("compute_dtype", "sentences_per_second"),
+    *("teacher", "student", "method", "parameters", "dimension", "dev_before_training", "dev", "dev_protocol"),
+    *("best_step", "steps", "stopped", "diagnosis", "compute_dtype", "sentences_per_second"),
 )
 FINETUNE = (
     *("started_from", "objective", "triplets", "parameters", "dimension", "dev_before_training", "dev"),
@@ -48,7 +48,7 @@ def _average(artifact: Artifact, call: Call) -> str:
 def _distill(artifact: Artifact, call: Call) -> str:
     """Show the training summary."""
     render.print_facts({key: artifact.facts[key] for key in DISTILL}, artifact.reference)
-    return measuring("sts", artifact.name, call.work)
+    return measuring("fidelity", artifact.name, call.work)
 
 
 def _finetune(artifact: Artifact, call: Call) -> str:

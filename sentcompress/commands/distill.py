@@ -1,7 +1,7 @@
 """The options of `sentcompress distill`."""
 
 from dataclasses import dataclass
-from typing import Annotated, Any, ClassVar
+from typing import Annotated, ClassVar
 
 from sentcompress.commands import Command
 from sentcompress.commands.options import MODEL, Opt
@@ -17,8 +17,9 @@ class Params(Training):
     """The student, the method, and the data."""
 
     command: ClassVar[str] = "distill"
+    names_method: ClassVar[str] = "method"
 
-    method: Annotated[str, Opt("Training objective: see `sentcompress methods`.")] = "hpd"
+    method: Annotated[str, Opt("Training objective: see `sentcompress methods`.")] = "lrn-kd"
     student: Annotated[
         str,
         Opt(
@@ -60,22 +61,14 @@ class Params(Training):
     ] = None
 
     def faults(self) -> list[str]:
-        from sentcompress.methods import METHODS, hint_for, method_class
-        from sentcompress.methods.hyperparameters import parse_options
+        from sentcompress.methods import METHODS
 
-        faults = []
-        if self.method not in METHODS:
-            faults.append(f"no method {self.method!r}; {hint_for(self.method, METHODS)}")
-        else:
-            method = method_class(self.method)
-            faults += parse_options(method.options, self.options)[1]
-            if "pca" not in method.needs:
-                given = [f"`{name}`" for name in ("dim", "projection") if getattr(self, name)]
-                faults += [f"{name} is for methods that learn a projection; {self.method} has none" for name in given]
+        faults = super().faults()
+        if self.method in METHODS and "pca" not in self.find_method().needs:
+            given = [f"`{name}`" for name in ("dim", "projection") if getattr(self, name)]
+            faults += [f"{name} is for methods that learn a projection; {self.method} has none" for name in given]
         if self.dim is not None and self.projection is not None:
             faults.append("`dim` and `projection` both choose the projection; give one of them")
-        if self.dev is not None and not self.dev.is_file():
-            faults.append(f"`dev` {self.dev}: no such file")
         return faults + self._faults_of_student()
 
     def _faults_of_student(self) -> list[str]:
@@ -97,20 +90,6 @@ class Params(Training):
         if self.start != "weights" and not {"token_dim", "feed_forward"} & set(narrowed):
             faults.append(f"`start` {self.start} is for narrowed parts: `token_dim` or `feed_forward`")
         return faults
-
-    def settings(self) -> Any:
-        """The method's hyperparameters, overridden by the options, as a `Settings`."""
-        from sentcompress.methods import method_class
-        from sentcompress.training.settings import Settings
-
-        return Settings.of(method_class(self.method).recipe, self)
-
-    def method_options(self) -> dict[str, Any]:
-        """The values of all options of the method."""
-        from sentcompress.methods import method_class
-        from sentcompress.methods.hyperparameters import parse_options
-
-        return parse_options(method_class(self.method).options, self.options)[0]
 
 
 COMMAND = Command(

@@ -1,13 +1,11 @@
 """The options of `sentcompress finetune`."""
 
 from dataclasses import dataclass
-from typing import Annotated, Any, ClassVar
+from typing import Annotated, ClassVar
 
 from sentcompress.commands import Command
 from sentcompress.commands.options import Opt
-from sentcompress.commands.shared import Model, TeacherVectors, Training
-
-OBJECTIVE = Opt("simcse or ibkd: see `sentcompress methods`.")
+from sentcompress.commands.shared import Model, Objective, TeacherVectors, Training
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -16,7 +14,7 @@ class Params(Training):
 
     command: ClassVar[str] = "finetune"
 
-    objective: Annotated[str, OBJECTIVE] = "simcse"
+    objective: Objective = "simcse"
     model: Model = None
     dim: Annotated[int | None, Opt("Add a linear head with this many dimensions.")] = None
     keep: Annotated[
@@ -28,35 +26,9 @@ class Params(Training):
     ] = None
     teacher_vectors: TeacherVectors = None
 
-    def _given(self) -> tuple[str, ...]:
+    def given_options(self) -> tuple[str, ...]:
         own = [f"{name}={value}" for name in ("dim", "keep") if (value := getattr(self, name)) is not None]
         return (*self.options, *own)
-
-    def settings(self) -> Any:
-        """The objective's hyperparameters, overridden by the options, as a `Settings`."""
-        from sentcompress.methods import objective_class
-        from sentcompress.training.settings import Settings
-
-        return Settings.of(objective_class(self.objective).recipe, self)
-
-    def objective_options(self) -> dict[str, Any]:
-        """The values of all options of the objective, including `dim` and `keep`."""
-        from sentcompress.methods import objective_class
-        from sentcompress.methods.hyperparameters import parse_options
-
-        return parse_options(objective_class(self.objective).options, self._given())[0]
-
-    def faults(self) -> list[str]:
-        from sentcompress.methods import OBJECTIVES, hint_for, objective_class
-        from sentcompress.methods.hyperparameters import parse_options
-
-        if self.objective in OBJECTIVES:
-            faults = parse_options(objective_class(self.objective).options, self._given())[1]
-        else:
-            faults = [f"no objective {self.objective!r}; {hint_for(self.objective, OBJECTIVES)}"]
-        if self.dev is not None and not self.dev.is_file():
-            faults.append(f"`dev` {self.dev}: no such file")
-        return faults
 
 
 COMMAND = Command(

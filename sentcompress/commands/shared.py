@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any, ClassVar
 
 from sentcompress.commands.options import MODEL, Opt, Options
 
@@ -22,6 +22,7 @@ Seed = Annotated[int, Opt("Random seed.", minimum=0, maximum=2**63 - 1)]
 Bootstrap = Annotated[int, Opt("Bootstrap samples for the 95% intervals; 0 for none.", minimum=0)]
 SkipBad = Annotated[bool, Opt("Skip and count lines that cannot be read.")]
 Sentences = Annotated[str | None, Opt("Sentence table.", affects="input", names="sentences", default="the newest")]
+Objective = Annotated[str, Opt("simcse or ibkd: see `sentcompress methods`.")]
 TeacherVectors = Annotated[
     str | None, Opt("Teacher vectors.", affects="input", names="teacher-vectors", default="the newest")
 ]
@@ -125,6 +126,63 @@ class Training(Hub, Named):
     checkpoint_seconds: Annotated[
         float, Opt("Seconds between checkpoints.", flag="checkpoint-every", minimum=0, affects="run")
     ] = 60.0
+
+    # The option that names the method: `method` of distill, `objective` of the others.
+    names_method: ClassVar[str] = "objective"
+
+    @property
+    def method_name(self) -> str:
+        """The method, or objective, that was asked for."""
+        return str(getattr(self, self.names_method))
+
+    def find_method(self) -> Any:
+        """Its class, a `Method`.
+
+        Raises:
+            UsageError: if there is none of that name.
+        """
+        from sentcompress.methods import method_class, objective_class
+
+        return (method_class if self.names_method == "method" else objective_class)(self.method_name)
+
+    def method_options(self) -> dict[str, Any]:
+        """All options of the method, with what was asked for."""
+        from sentcompress.methods.hyperparameters import parse_options
+
+        return parse_options(self.find_method().options, self.given_options())[0]
+
+    def given_options(self) -> tuple[str, ...]:
+        """Those that were asked for, each as `name=value`."""
+        return self.options
+
+    def recipe(self, hidden: int = 0) -> Any:
+        """The method's own hyperparameters, for a model of hidden width `hidden` (0: not known)."""
+        return self.find_method().recipe
+
+    def hyperparameters(self, hidden: int = 0) -> Any:
+        """These with what was asked for in their place."""
+        from sentcompress.training.settings import in_place
+
+        return in_place(self.recipe(hidden), self)
+
+    def settings(self, hidden: int = 0) -> Any:
+        """The same as a `Settings`."""
+        from sentcompress.training.settings import Settings
+
+        return Settings.of(self.recipe(hidden), self)
+
+    def faults(self) -> list[str]:
+        from sentcompress.methods import METHODS, OBJECTIVES, hint_for
+        from sentcompress.methods.hyperparameters import parse_options
+
+        known = METHODS if self.names_method == "method" else OBJECTIVES
+        if self.method_name in known:
+            faults = parse_options(self.find_method().options, self.given_options())[1]
+        else:
+            faults = [f"no {self.names_method} {self.method_name!r}; {hint_for(self.method_name, known)}"]
+        if self.dev is not None and not self.dev.is_file():
+            faults.append(f"`dev` {self.dev}: no such file")
+        return faults
 
 
 @dataclass(frozen=True, kw_only=True)
