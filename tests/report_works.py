@@ -49,7 +49,9 @@ def make(
     **parameters: Any,
 ) -> Artifact:
     """An artifact with these facts and files."""
-    request = Request(kind, name, command, {**parameters, "facts": json.dumps(facts)}, inputs or {})
+    request = Request(
+        kind, name, command, {**parameters, "facts": json.dumps(facts)}, inputs or {}, (command, "--name", name)
+    )
     with work.build(request, force=True) as build:
         for file, text in (files or {"data.txt": json.dumps(facts)}).items():
             (build.path / file).parent.mkdir(exist_ok=True)

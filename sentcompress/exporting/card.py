@@ -162,7 +162,7 @@ class Card:
             yield markdown_table(columns, rows)
             if isinstance(verdict := found.facts.get("verdict"), Mapping):
                 yield markdown(str(verdict.get("text")))
-            yield markdown_command(found.artifact.command_line())
+            yield markdown_command(found.artifact.command_line(with_work=False))
 
     def _check(self) -> Iterator[str]:
         checked = self.facts["checked"]
@@ -186,7 +186,7 @@ class Card:
         yield "What it was made of, nearest first; the digest is SHA-256 over the files."
         yield markdown_table(
             ("artifact", "made by", "digest"),
-            [(Code(a.reference), Code(a.command_line()), Code(a.digest[:16])) for a in self.lineage],
+            [(Code(a.reference), Code(a.command_line(with_work=False)), Code(a.digest[:16])) for a in self.lineage],
         )
         outside = {(r, d) for a in self.lineage for r, d in a.inputs.items() if r.startswith(("model:", "file:"))}
         if outside:

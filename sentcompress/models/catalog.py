@@ -32,7 +32,6 @@ class NamedModel:
         trust_remote_code: whether the user allows the model to run its own code.
         max_length: tokens that are read of a text; None leaves the model's own limit.
         normalize: scale its vectors to length one, whatever the model itself does.
-        again: what finds it again, if its reference does not.
     """
 
     source: ModelSource
@@ -45,12 +44,11 @@ class NamedModel:
     trust_remote_code: bool = False
     max_length: int | None = None
     normalize: bool = False
-    again: str | None = None
 
     @property
     def name(self) -> str:
         """A name that finds the same model later, when there is a newer student or another teacher."""
-        return self.again or self.reference.removeprefix("model:")
+        return self.reference.removeprefix("model:")
 
     @property
     def slug(self) -> str:

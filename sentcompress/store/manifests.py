@@ -180,10 +180,14 @@ class Artifact:
         names = [reference.split("/", 1)[1] for reference in self.inputs if reference.startswith(f"{kind}/")]
         return names[0] if names else None
 
-    def command_line(self) -> str:
-        """The command that made it, to be copied into a shell. Run again, it finds the artifact up to date."""
+    def command_line(self, *, with_work: bool = True) -> str:
+        """The command that made it, to be copied into a shell. Run again, it finds the artifact up to date.
+
+        Args:
+            with_work: name the work directory, unless it is the default one.
+        """
         work = str(self.path.parents[1])
-        place = [] if work == DEFAULT_WORK else ["--work", work]
+        place = ["--work", work] if with_work and work != DEFAULT_WORK else []
         line = self.manifest["line"] or [self.manifest["command"]]
         return shell_line(["sentcompress", *line, *place])
 

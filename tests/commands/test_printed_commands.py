@@ -27,10 +27,10 @@ EXPORT = "export" if find_spec("onnxruntime") else "export --format folder"
 # Every artifact and what makes it: as few names as possible, and options that are not default. {name} is a file.
 MADE = {
     "sentences/main": "augment {nli} --wordnet 0 --back-translate 0 --limit 120 --min-length 2",
-    "teachers/small-simcse": f"train-teacher --model {{small}} --triplets {{nli}} {SHORT} --lr 0.00123 --set dim=16",
+    "students/small-simcse": f"train-teacher --model {{small}} --triplets {{nli}} {SHORT} --lr 0.00123 --set dim=16",
     "teacher-vectors/main": "teacher-embed --teacher {teacher} --max-length 20 --normalize --layers 1,2",
     "projections/pca-8": "fit-pca --dim 8 --sample 50 --seed 2",
-    f"students/{STUDENT}": f"distill --student teacher:1 --token-dim 8 --feed-forward 16 {SHORT} --warmup-ratio 0.1 "
+    f"students/{STUDENT}": f"distill --method hpd --student teacher:1 --token-dim 8 --feed-forward 16 {SHORT} --warmup-ratio 0.1 "
     "--clip 0 --set centre=false --set reduction=mean",
     f"students/{STUDENT}-simcse-4": f"finetune {SHORT} --dim 4 --dev {{dev}} --ema 0.9",
     f"students/{STUDENT}-simcse-4-whiten-3": "whiten --dim 3 --sample 60",
@@ -58,7 +58,7 @@ NEWER = (
     "augment {more} --wordnet 0 --back-translate 0 --name newer",
     "teacher-embed --teacher {other}",
     "fit-pca --dim 6",
-    f"distill --student teacher:1 {SHORT} --name newer",
+    f"distill --method hpd --projection pca-6 --student teacher:1 {SHORT} --name newer",
 )
 Manifests = dict[str, Mapping[str, Any]]
 

@@ -63,7 +63,9 @@ def make_evaluation(work: WorkDirectory, name: str, model: dict[str, str], score
     asked = {"model": model["reference"], "aggregate": "all"}
     recorder = Recorder({"model": model["reference"]})
     recorder.add("STS-B", SPEARMAN, {"model": score}, count=1379)
-    with work.build(Request("evaluations", name, "eval-sts", asked, inputs)) as build:
+    with work.build(
+        Request("evaluations", name, "eval-sts", asked, inputs, ("eval-sts", "--sts", "test.tsv", "--model", STUDENT))
+    ) as build:
         (build.path / "result.json").write_text("{}")
         result = {
             "evaluation": "sts",

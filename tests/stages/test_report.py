@@ -98,7 +98,7 @@ def test_every_figure_and_table_names_its_sources_and_each_stands_once(page: str
     known = {f"{kind}/{n}" for kind in ("evaluations", "students", "projections") for n in measured.names(kind)}
     assert sorted(references) == sorted(known)
     assert all(re.match(r"sentcompress [a-z-]+", command) for command in commands)
-    assert words(root.find("body")).count("eval-retrieval --collection") == 1  # type: ignore[arg-type]
+    assert words(root.find("body")).count("eval-retrieval --name retrieval-small ") == 1  # type: ignore[arg-type]
     ids = {item.attrib["id"] for item in listed}
     for figure in figures:
         links = [link.attrib["href"] for link in figure.findall(".//div[@class='sources']/a")]
@@ -106,11 +106,9 @@ def test_every_figure_and_table_names_its_sources_and_each_stands_once(page: str
         assert {link.removeprefix("#") for link in links} <= ids
         assert (measured.path / "report" / f"{figure.attrib['id'].removeprefix('figure-')}.png").is_file()
     made = dict(zip(references, commands, strict=True))
-    assert (
-        made["evaluations/retrieval-small"]
-        == "sentcompress eval-retrieval --collection scifact --split dev --index flat,ivf --model small"
-    )
-    assert made["projections/pca-4"] == "sentcompress fit-pca --dim 4"
+    work = f"--work {measured.path}"
+    assert made["evaluations/retrieval-small"] == f"sentcompress eval-retrieval --name retrieval-small {work}"
+    assert made["projections/pca-4"] == f"sentcompress fit-pca --name pca-4 {work}"
 
 
 def test_the_first_screen_says_what_became_of_which_model(page: str) -> None:

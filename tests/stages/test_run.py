@@ -133,12 +133,16 @@ def test_the_whole_chain_and_again(params: Params, tmp_path: Path) -> None:
 def test_a_setting_redoes_what_depends_on_it(params: Params, tmp_path: Path) -> None:
     work = WorkDirectory(tmp_path / "work")
     run_all(params, work)
-    again = run_all(replace(params, settings=("distill.max-steps=4", "distill.set.queue=20")), work)
+    settings = ("distill.max-steps=4", "distill.set.queue=20")
+    with pytest.raises(UsageError, match="already exists with different options") as raised:
+        run_all(replace(params, settings=settings), work)
+    assert "use --set 3.force=true to replace it" in str(raised.value.hint)
+    again = run_all(replace(params, settings=(*settings, "distill.force=true")), work)
     assert [done.fresh for done in again] == [True, True, False, False]
     assert work.get("students", "student").parameters["options"]["queue"] == 20
     # The embedded student of the second run has other weights, and so another score.
     assert work.get("students", "student").facts["steps"] == 4
-    forced = run_all(replace(params, settings=("distill.max-steps=4", "distill.set.queue=20"), force=True), work)
+    forced = run_all(replace(params, settings=settings, force=True), work)
     assert not any(done.fresh for done in forced)
 
 
@@ -150,7 +154,7 @@ def test_faults_are_told_before_anything_is_made(params: Params, tmp_path: Path)
     assert raised.value.faults == (
         "input 'dev' is missing: graded pairs (--input dev=...)",
         "stage 2 (teacher-embed): --pooling maen: did you mean mean?",
-        "stage 3 (distill): lr must be a number, not 'fast'",
+        "stage 3 (distill): --lr must be a number, not 'fast'",
     )
     assert not work.path.exists()
 
