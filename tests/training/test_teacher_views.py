@@ -86,5 +86,5 @@ def test_the_command_that_pkd_asks_for_is_the_one_it_needs(tmp_path: Path, sente
     assert found is not None
     assert found.groups() == ("3,6", "main", "main")
     layers = tuple(map(int, found[1].split(",")))
-    teacher_embed.run(teacher_embed.Params(teacher=str(teacher), dtype="float32", layers=layers), work)
+    teacher_embed.run(teacher_embed.Params(teacher=str(teacher), dtype="float32", layers=layers, force=True), work)
     assert distill.run(asked, work).facts["steps"] == 1
