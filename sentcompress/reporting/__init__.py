@@ -1,5 +1,5 @@
-"""The report of a work directory: what was measured of all models, as a page, as Markdown and as a short table.
+"""The report of a work directory: all results of all models as an HTML page, as Markdown and as a short table.
 
-Here live what counts as evidence, the sections, and the two renderings. Nothing is measured or computed anew here:
-every figure has an artifact behind it. Files are written by the stage, not here.
+Evidence gathering, the sections, and the HTML and Markdown renderers live here. Nothing is measured here: every value
+comes from an artifact. Files are written by the stage.
 """

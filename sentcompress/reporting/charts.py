@@ -1,4 +1,4 @@
-"""The kinds of figures: numbers in, a picture out. The sections know what the numbers mean."""
+"""Chart types: numbers in, a matplotlib figure out. The sections know what the numbers mean."""
 
 from __future__ import annotations
 
@@ -18,12 +18,12 @@ DASHES = (0, (4, 3))
 
 @dataclass(frozen=True)
 class Point:
-    """A model, or a model in an index, somewhere in a plane.
+    """A point of a scatter plot: a model, or a model with an index.
 
     Attributes:
-        colour: a name of `drawing.COLOURS`.
-        x_interval, y_interval: drawn as bars.
-        legend: what the legend calls it; None for what is named by another point already.
+        colour: a key of `drawing.COLOURS`.
+        x_interval, y_interval: drawn as error bars.
+        legend: the legend entry; None if another point has it already.
     """
 
     x: float
@@ -37,7 +37,7 @@ class Point:
 
 @dataclass(frozen=True)
 class Line:
-    """A curve; `dashed` for what is there to be compared with."""
+    """A curve; `dashed` for a reference."""
 
     legend: str
     x: Sequence[float]
@@ -49,7 +49,7 @@ class Line:
 
 @dataclass(frozen=True)
 class Outline:
-    """A histogram without its inside: a value for each bin."""
+    """The outline of a histogram: a value for each bin."""
 
     legend: str
     values: Sequence[float]
@@ -59,7 +59,7 @@ class Outline:
 
 @dataclass(frozen=True)
 class Level:
-    """A horizontal line over the whole width."""
+    """A horizontal line across the whole chart."""
 
     legend: str
     y: float
@@ -76,15 +76,15 @@ def scatter(
     keys: Sequence[tuple[str, str]] = (),
     frontier: bool = False,
 ) -> Figure:
-    """Points in a plane.
+    """A scatter plot.
 
     Args:
-        points: what to draw.
-        x, y: labels of the axes.
-        log_x: how the ticks of a logarithmic x axis are written; None for a linear one.
+        points: the points.
+        x, y: axis labels.
+        log_x: tick formatter of a logarithmic x axis; None for a linear axis.
         levels: horizontal lines.
-        keys: markers that stand for something in all colours, and what for.
-        frontier: join the points that no other point beats both ways: further left and higher.
+        keys: (marker, meaning) legend entries that apply to all colours.
+        frontier: draw the Pareto front (lower x and higher y are better).
     """
     rows = len({point.legend for point in points if point.legend}) + len(levels) + len(keys)
     figure, axes = new_axes(x, y, height=2.9 + 0.2 * (rows / 2))
@@ -107,13 +107,13 @@ def scatter(
 
 
 def dots(labels: Sequence[str], points: Sequence[Point], *, x: str, level: float) -> Figure:
-    """A row for each label, top down, with a point for each model in it.
+    """A dot plot: a row for each label, top down, with a point for each model.
 
     Args:
-        labels: names of the rows.
-        points: their `y` is about the number of the row, from 0.
-        x: label of the axis.
-        level: where a vertical line is drawn.
+        labels: row names.
+        points: their `y` is close to the row number, starting at 0.
+        x: axis label.
+        level: position of a vertical line.
     """
     figure, axes = new_axes(x, "", height=1.3 + 0.36 * len(labels))
     axes.axvline(level, color=colour("teacher"), linestyle=DASHES, linewidth=1.1)
@@ -127,7 +127,7 @@ def dots(labels: Sequence[str], points: Sequence[Point], *, x: str, level: float
 
 
 def _draw(axes: Any, point: Point) -> None:
-    """The point, and its intervals as bars."""
+    """Draw a point with error bars."""
     axes.scatter(
         [point.x],
         [point.y],
@@ -145,7 +145,7 @@ def _draw(axes: Any, point: Point) -> None:
 
 
 def _unbeaten(points: Sequence[Point]) -> list[Point]:
-    """The points for which there is none further left (or as far) that is higher, from left to right."""
+    """The Pareto front from left to right: no other point has a lower or equal x and a higher y."""
     best: list[Point] = []
     for point in sorted(points, key=lambda p: (p.x, -p.y)):
         if not best or point.y > best[-1].y:
@@ -154,7 +154,7 @@ def _unbeaten(points: Sequence[Point]) -> list[Point]:
 
 
 def curves(lines: Sequence[Line], *, x: str, y: str, log_y: Callable[[float], str] | None = None) -> Figure:
-    """Lines over a common axis of whole numbers: steps, dimensions."""
+    """Lines over a common integer axis, such as steps or dimensions."""
     figure, axes = new_axes(x, y, height=2.9 + 0.1 * len(lines))
     for line in lines:
         axes.plot(
@@ -162,7 +162,7 @@ def curves(lines: Sequence[Line], *, x: str, y: str, log_y: Callable[[float], st
             line.y,
             color=colour(line.colour),
             linestyle=DASHES if line.dashed else "-",
-            # A curve of a single look would not be seen without a marker.
+            # A single point would be invisible without a marker.
             marker=line.marker or ("o" if len(line.x) < 2 else ""),
             markersize=4,
             label=line.legend,
@@ -176,13 +176,13 @@ def curves(lines: Sequence[Line], *, x: str, y: str, log_y: Callable[[float], st
 
 
 def heat_maps(matrices: Sequence[tuple[str, Sequence[Sequence[float | None]]]]) -> Figure:
-    """Square matrices side by side, each in a scale of its own that is even around zero; None is left blank."""
+    """Square matrices side by side, each with its own colour scale symmetric around zero; None is blank."""
     figure = new_figure(height=2.95)
     panels = figure.subplots(1, len(matrices), squeeze=False)[0]
     for axes, (title, matrix) in zip(panels, matrices, strict=True):
         filled = [[float("nan") if value is None else value for value in row] for row in matrix]
         limit = max((abs(value) for row in matrix for value in row if value is not None), default=0.0) or 1.0
-        # Edges of the same colour: without them a browser lets the page shine through between the areas.
+        # Edges of the same colour: without them, browsers show gaps between the cells.
         drawn = axes.pcolormesh(filled, cmap="RdBu_r", vmin=-limit, vmax=limit, edgecolors="face", linewidth=0.4)
         axes.invert_yaxis()
         axes.set(aspect="equal", xticks=[], yticks=[])
@@ -192,14 +192,14 @@ def heat_maps(matrices: Sequence[tuple[str, Sequence[Sequence[float | None]]]]) 
         bar: Any = figure.colorbar(drawn, ax=axes, orientation="horizontal", shrink=0.8, ticks=[-limit, 0, limit])
         bar.ax.set_xticklabels([f"{-limit:.2g}", "0", f"{limit:.2g}"])
         bar.ax.tick_params(labelsize=8)
-        # Areas like those above rather than an embedded bitmap.
+        # Vector areas like those above instead of an embedded bitmap.
         bar.solids.set(rasterized=False, edgecolor="face", linewidth=0.4)
         bar.outline.set_visible(False)
     return figure
 
 
 def histograms(edges: Sequence[float], outlines: Sequence[Outline], *, x: str, y: str) -> Figure:
-    """Outlines over the same bins; bins at either end that are empty in all of them are left out."""
+    """Histogram outlines over the same bins, cropped to the bins that are not empty in all of them."""
     figure, axes = new_axes(x, y, height=2.9 + 0.1 * len(outlines))
     filled = [n for n in range(len(edges) - 1) if any(outline.values[n] > 0 for outline in outlines)]
     first, last = (filled[0], filled[-1] + 1) if filled else (0, len(edges) - 1)

@@ -1,7 +1,7 @@
-"""How figures look, and how they become SVG for a page and PNG for everything else. The only module with matplotlib.
+"""The style of figures, and their conversion to SVG and PNG. The only module that sets up matplotlib.
 
-A figure is drawn once, in the colours of a light page. In the SVG each of them is then replaced by a variable of the
-page's style sheet, so that the same picture follows a dark page; and text stays text, in the reader's own font.
+A figure is drawn once, in the colours of the light theme. In the SVG, each colour is then replaced by a CSS variable
+of the page, so that the figure follows the dark theme; text stays text, in the reader's font.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from matplotlib.axis import Axis
     from matplotlib.figure import Figure
 
-# Variable -> its colour on a light page, on a dark one. No two on the light page may be the same.
+# CSS variable -> its colours in the light and the dark theme. Light colours must be distinct.
 COLOURS = {
     "paper": ("#fdfdfc", "#14171c"),
     "ink": ("#1c2127", "#e6e9ee"),
@@ -35,19 +35,19 @@ COLOURS = {
 }
 SERIES = [name for name in COLOURS if name.startswith("series")]
 MARKERS = ("o", "s", "^", "D", "v", "P", "X", "<", ">", "h")
-# Inches. Narrow on purpose: on a telephone the picture is shown at about its own size, so that its text stays legible.
+# Inches. Narrow, so that text stays legible on a phone, which shows the figure at about this size.
 WIDTH, HEIGHT = 4.5, 3.2
 DOTS_PER_INCH = 200
 
 
 def colour(name: str) -> str:
-    """The colour to draw with."""
+    """The colour to draw with: that of the light theme."""
     return COLOURS[name][0]
 
 
 @contextmanager
 def house_style(salt: str) -> Iterator[None]:
-    """matplotlib's settings for the time of a block; with the same salt, the same figure gives the same bytes."""
+    """Apply the matplotlib settings within a block; with the same salt, the same figure gives the same bytes."""
     import matplotlib
 
     settings: dict[str, Any] = {
@@ -83,14 +83,14 @@ def house_style(salt: str) -> Iterator[None]:
 
 
 def new_figure(width: float = WIDTH, height: float = HEIGHT) -> Figure:
-    """An empty figure of so many inches, laid out so that nothing is cut off. No window, no global state."""
+    """An empty figure of the given size in inches, with constrained layout; without a window or global state."""
     from matplotlib.figure import Figure
 
     return Figure(figsize=(width, height), layout="constrained")
 
 
 def new_axes(x: str, y: str, height: float = HEIGHT) -> tuple[Figure, Axes]:
-    """A figure with one pair of axes, labelled."""
+    """A figure with one pair of labelled axes."""
     figure = new_figure(height=height)
     axes = figure.subplots()
     axes.set_xlabel(x)
@@ -99,7 +99,7 @@ def new_axes(x: str, y: str, height: float = HEIGHT) -> tuple[Figure, Axes]:
 
 
 def legend_below(figure: Figure) -> None:
-    """One legend for all axes, under them, where it covers no data."""
+    """Add one legend for all axes, below them."""
     found: dict[str, Any] = {}
     for axes in figure.axes:
         handles, labels = axes.get_legend_handles_labels()
@@ -110,7 +110,7 @@ def legend_below(figure: Figure) -> None:
 
 
 def logarithmic(axis: Any, shown: Callable[[float], str]) -> None:
-    """Make an axis logarithmic, with ticks at 1, 2 and 5 of every power of ten, written as `shown` writes them."""
+    """Make an axis logarithmic, with ticks at 1, 2 and 5 times powers of ten, formatted by `shown`."""
     from matplotlib.ticker import LogLocator, NullFormatter
 
     axis.axes.set(**{f"{axis.axis_name}scale": "log"})
@@ -121,21 +121,21 @@ def logarithmic(axis: Any, shown: Callable[[float], str]) -> None:
 
 
 def whole_numbers(axis: Axis) -> None:
-    """Ticks at whole numbers only: there is no step 2.5."""
+    """Place ticks at whole numbers only."""
     from matplotlib.ticker import MaxNLocator
 
     axis.set_major_locator(MaxNLocator(nbins=7, integer=True))
 
 
 def as_png(figure: Figure) -> bytes:
-    """The figure on light paper."""
+    """The figure as PNG, in the light theme."""
     stream = io.BytesIO()
     figure.savefig(stream, format="png", dpi=DOTS_PER_INCH, facecolor=colour("paper"), metadata={"Software": None})
     return stream.getvalue()
 
 
 def as_svg(figure: Figure, name: str, title: str) -> str:
-    """An `<svg>` element for a page: colours from its style sheet, ids that begin with `name`, nothing to load."""
+    """The figure as a self-contained `<svg>` element, with colours as CSS variables and ids prefixed with `name`."""
     stream = io.StringIO()
     figure.savefig(stream, format="svg", metadata={"Date": None, "Creator": None, "Format": None, "Type": None})
     text = stream.getvalue()

@@ -1,4 +1,4 @@
-"""What a work directory knows: its students, what was measured of them, and what is too old to count."""
+"""The evidence of a report: a work directory's students and evaluations, without damaged and outdated ones."""
 
 from __future__ import annotations
 
@@ -15,13 +15,13 @@ from sentcompress.reporting.drawing import MARKERS, SERIES
 from sentcompress.store import CHANGED, LOG, Artifact, WorkDirectory, change_of, damaged
 
 Found = TypeVar("Found")
-# Its models are what students are compared with, unless one is asked for.
+# Models made by this command are teachers: students are compared with them.
 TEACHING = "train-teacher"
 
 
 @dataclass(frozen=True)
 class Source:
-    """Where something that is shown comes from: an artifact, and the command that made it."""
+    """The source of a table or figure: an artifact, and the command that made it."""
 
     reference: str
     command: str
@@ -36,7 +36,7 @@ class Student:
     """A trained student.
 
     Attributes:
-        log: what training wrote down, a mapping a line.
+        log: the training log, one mapping per line.
     """
 
     artifact: Artifact
@@ -49,18 +49,16 @@ class Student:
 
 @dataclass(frozen=True)
 class Evidence:
-    """Everything that a report is made of.
+    """The contents of a report.
 
     Attributes:
-        students: in the order in which they were finished.
-        evaluations: likewise.
-        projections: likewise.
-        left_out: what does not count, with the reason.
-        work: the folder, as it was named.
-        names: reference of a model -> the name to show; what models are held against first, then students, then other
-            models from outside that were held against it, then exports.
-        guests: the references of those others, such as a model that somebody else made small.
-        teachers: the references of teachers that were trained here.
+        students, evaluations, projections: in the order in which they were finished.
+        left_out: reference of an omitted artifact -> the reason.
+        work: the work directory as the user named it.
+        names: model reference -> display name; reference models first, then students, then guests, then exports.
+        guests: references of models from outside that were compared with a reference model, such as another
+            compressed model.
+        teachers: references of teachers trained in the work directory.
     """
 
     students: Sequence[Student]
@@ -76,20 +74,20 @@ class Evidence:
         return [evaluation for evaluation in self.evaluations if evaluation.name == kind]
 
     def shown(self, model: Mapping[str, Any]) -> str:
-        """The name of a model, also of one that only took part beside another."""
+        """The display name of a model, also of one without a score of its own."""
         return self.names.get(str(model["reference"]), short(str(model["label"])))
 
     def colour(self, reference: str) -> str:
-        """The colour of a model, the same in every figure: a name of `drawing.COLOURS`."""
+        """The colour of a model in every figure: a key of `drawing.COLOURS`."""
         ours = [name for name in self.names if self.compared(name)]
         return SERIES[ours.index(reference) % len(SERIES)] if reference in ours else "teacher"
 
     def compared(self, reference: str) -> bool:
-        """Whether a model is one that the report is about, rather than what those are held against."""
+        """Whether the report is about this model, rather than it being a reference for others."""
         return (_made_here(reference) and reference not in self.teachers) or reference in self.guests
 
     def marker(self, reference: str) -> str:
-        """Its marker, which tells models apart where colours do not."""
+        """The marker of a model, which distinguishes models with the same colour."""
         return MARKERS[list(self.names).index(reference) % len(MARKERS)]
 
 
@@ -99,7 +97,7 @@ def _made_here(reference: str) -> bool:
 
 
 def gather(work: WorkDirectory) -> Evidence:
-    """Read a work directory. Damaged artifacts are left out, and listed with the reason."""
+    """Read a work directory. Damaged and outdated artifacts go to `left_out` with the reason."""
     left_out: dict[str, str] = {}
     models = list(_read(work, "students", _student, left_out))
     students = [model for model in models if model.artifact.manifest["command"] != TEACHING]
@@ -144,11 +142,11 @@ def _student(artifact: Artifact) -> Student:
 
 
 def _stale(work: WorkDirectory, evaluation: Evaluation) -> str | None:
-    """Why an evaluation no longer counts: a model of it has been made anew, or is gone."""
+    """Why an evaluation is outdated (one of its models was rebuilt or removed); None if it is not."""
     for model in evaluation.models.values():
         reference = str(model["reference"])
         if not _made_here(reference):
-            continue  # from outside the work directory: there is nothing here but other evaluations to compare it with
+            continue  # from outside the work directory: only other evaluations know its digest
         change = change_of(work, reference, model.get("digest"))
         if change:
             return (
@@ -160,7 +158,7 @@ def _stale(work: WorkDirectory, evaluation: Evaluation) -> str | None:
 
 
 def _newest_digests(evaluations: Sequence[Evaluation]) -> dict[str, str | None]:
-    """What every model from outside was when it was measured last: its folder may hold another one by now."""
+    """The digest of every model from outside when it was last measured; its folder may have changed in between."""
     return {
         str(model["reference"]): model.get("digest")
         for evaluation in evaluations
@@ -170,7 +168,7 @@ def _newest_digests(evaluations: Sequence[Evaluation]) -> dict[str, str | None]:
 
 
 def _guests(evaluations: Sequence[Evaluation]) -> frozenset[str]:
-    """Models from outside that were held against another one, and that nothing was held against."""
+    """Models from outside that were compared with another one, and that no model was compared with."""
     asked, others = set(), set()
     for evaluation in evaluations:
         found = {role: str(model["reference"]) for role, model in evaluation.models.items()}
@@ -185,7 +183,7 @@ def _names(students: Sequence[Student], evaluations: Sequence[Evaluation], guest
     labels: dict[str, str] = {}
     for evaluation in evaluations:
         for model in evaluation.models.values():
-            # A label may be a hub's name or a folder: its last part tells models apart well enough.
+            # A label can be a hub name or a folder; the last part usually identifies the model.
             labels.setdefault(str(model["reference"]), short(str(model["label"])))
     for student in students:
         labels.setdefault(student.artifact.reference, student.name)
@@ -196,7 +194,7 @@ def _names(students: Sequence[Student], evaluations: Sequence[Evaluation], guest
 
 
 def _place(reference: str, finished: Sequence[str], guests: frozenset[str]) -> tuple[int, str]:
-    """What models are held against comes first, then students as they were finished, then guests, then exports."""
+    """Sort key: reference models, then students in the order they were finished, then guests, then exports."""
     if reference in finished:
         return finished.index(reference) + 1, reference
     behind = len(finished) + 1

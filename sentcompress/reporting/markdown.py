@@ -1,4 +1,4 @@
-"""The report as Markdown, for a README: the same tables, and pictures as links to their files."""
+"""The report as Markdown, for a README: the same tables, with links to the figures."""
 
 from __future__ import annotations
 
@@ -10,16 +10,16 @@ from sentcompress.plain_text import Code, markdown, markdown_command, markdown_t
 from sentcompress.reporting.evidence import Source
 from sentcompress.reporting.parts import Report, Section, Table
 
-# The number of each source in the list of them.
+# Source -> its number in the list of sources.
 Numbers = Mapping[Source, int]
 
 
 def render_markdown(report: Report, folder: str = "") -> str:
-    """The whole report.
+    """The whole report as Markdown.
 
     Args:
-        report: what is in it.
-        folder: where the PNG files are, seen from where the text will stand; with its slash.
+        report: the report.
+        folder: path from the Markdown file to the PNG files, with a trailing slash.
     """
     numbers = {source: number for number, source in enumerate(report.sources(), start=1)}
     parts = [

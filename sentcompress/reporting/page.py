@@ -1,4 +1,4 @@
-"""One HTML page with everything in it: style, pictures, tables. It loads nothing, from nowhere."""
+"""The report as one self-contained HTML page: style, figures and tables inline, no external resources."""
 
 from __future__ import annotations
 
@@ -10,11 +10,11 @@ from sentcompress.reporting.drawing import COLOURS
 from sentcompress.reporting.evidence import Source
 from sentcompress.reporting.parts import Chart, Report, Section, Table
 
-# The number of each source in the list of them.
+# Source -> its number in the list of sources.
 Numbers = Mapping[Source, int]
-# Characters of a word that is kept on one line.
+# Words shorter than this many characters are not broken.
 SHORT = 30
-# In cells, blanks at which a line is not broken.
+# Spaces in cells at which a line is not broken.
 KEPT_TOGETHER = re.compile(r" (?=to |[+-]?\d|[kMG]?B\b)")
 
 STYLE = """
@@ -53,7 +53,7 @@ details { max-width: 60rem; margin: .35rem 0; }
 @media (max-width: 46rem) {
   body { padding: 1rem .9rem 3rem; }
   h1 { font-size: 1.4rem; }
-  /* A row becomes a card: no table is wider than the screen. */
+  /* Each row becomes a card, so that no table is wider than the screen. */
   table, tbody, tr, td { display: block; }
   thead { position: absolute; clip-path: inset(50%); height: 1px; width: 1px; overflow: hidden; white-space: nowrap; }
   tr { border-bottom: 1px solid var(--soft); padding: .45rem 0; }
@@ -68,11 +68,11 @@ details { max-width: 60rem; margin: .35rem 0; }
 
 
 def render_page(report: Report, pictures: Mapping[str, str]) -> str:
-    """The page, which is well-formed XML too.
+    """The HTML page, which is also well-formed XML.
 
     Args:
-        report: what is on it.
-        pictures: name of a chart -> its `<svg>` element.
+        report: the report.
+        pictures: chart name -> its `<svg>` element.
     """
     evidence = report.evidence
     about = [name for reference, name in evidence.names.items() if evidence.compared(reference)]
@@ -122,7 +122,7 @@ def _section(section: Section, pictures: Mapping[str, str], numbers: Numbers) ->
     yield f"<p>{escape(section.text)}</p>"
     tables = [part for table in section.tables for part in _table(table, numbers)]
     charts = [part for chart in section.charts for part in _figure(chart, pictures[chart.name], numbers)]
-    # The overview is read from its table; elsewhere a picture says more.
+    # Tables come first in the overview, figures elsewhere.
     figures = ['<div class="charts">', *charts, "</div>"] if charts else []
     yield from [*tables, *figures] if section.name == "overview" else [*figures, *tables]
     for quote in section.quotes:
@@ -141,7 +141,7 @@ def _section(section: Section, pictures: Mapping[str, str], numbers: Numbers) ->
 
 
 def _command(command: str) -> str:
-    """A command that is broken between its words only, as far as they are short enough for a line of a telephone."""
+    """A command that is broken only between words, except for words too long for a phone's line."""
     words = (escape(word) for word in command.split(" "))
     return f"<code>{' '.join(f'<span>{word}</span>' if len(word) < SHORT else word for word in words)}</code>"
 
@@ -155,7 +155,7 @@ def _figure(chart: Chart, picture: str, numbers: Numbers) -> Iterator[str]:
 
 
 def _sources(sources: Sequence[Source], numbers: Numbers) -> Iterator[str]:
-    """The numbers of the artifacts that something comes from, as links to the list of them."""
+    """The numbers of the sources as links to the list of sources."""
     used = sorted(numbers[source] for source in sources)
     links = ", ".join(f'<a href="#source-{number}">{number}</a>' for number in used)
     if links:
@@ -163,11 +163,11 @@ def _sources(sources: Sequence[Source], numbers: Numbers) -> Iterator[str]:
 
 
 def _all_sources(numbers: Numbers) -> Iterator[str]:
-    """Every artifact that something on the page comes from, with the command that made it, once."""
+    """The list of sources: each artifact once, with the command that made it."""
     if not numbers:
         return
     yield '<section id="sources"><h2>Sources</h2>'
-    yield "<details><summary>The artifacts behind the figures, and the commands that made them</summary>"
+    yield "<details><summary>Artifacts used in this report, and the commands that made them</summary>"
     items = "".join(
         f'<li id="source-{number}"><code>{escape(source.reference)}</code><br />{_command(source.command)}</li>'
         for source, number in numbers.items()
@@ -194,7 +194,7 @@ def _table(table: Table, numbers: Numbers) -> Iterator[str]:
 
 
 def _cell(text: str) -> str:
-    """A cell whose numbers stay with their units, and intervals with their ends."""
+    """Escaped text in which numbers stay with their units, and intervals are not broken."""
     return KEPT_TOGETHER.sub("\u00a0", escape(text))
 
 

@@ -1,4 +1,4 @@
-"""What a report consists of: sections with figures and tables, each of which names its sources."""
+"""The parts of a report: sections with charts and tables, each with its sources."""
 
 from __future__ import annotations
 
@@ -18,9 +18,9 @@ class Chart:
     """A figure that can be drawn.
 
     Attributes:
-        name: of its PNG file, and of its place in the page.
-        caption: what is seen and how to read it.
-        draw: gives the picture; called within `drawing.house_style`.
+        name: name of the PNG file, and anchor in the page.
+        caption: what the figure shows, and how to read it.
+        draw: draws the figure; called within `drawing.house_style`.
     """
 
     name: str
@@ -32,11 +32,11 @@ class Chart:
 
 @dataclass(frozen=True)
 class Table:
-    """Cells of text under heads.
+    """A table of text cells.
 
     Attributes:
-        heads: so many columns from the left name a row, the others hold its figures.
-        folded: whether a page shows it only when it is asked for, since another table says the most of it.
+        heads: number of columns on the left that name the row.
+        folded: whether the page shows it collapsed, because another table has the main values.
     """
 
     title: str
@@ -49,7 +49,7 @@ class Table:
 
 @dataclass(frozen=True)
 class Quotes:
-    """Sentences that are shown as they are, a few lines each."""
+    """Quoted texts of a few lines each."""
 
     title: str
     texts: Sequence[Sequence[str]]
@@ -61,9 +61,9 @@ class Section:
     """A part of the report.
 
     Attributes:
-        name: its anchor.
-        protocols: how its figures were measured.
-        missing: what was not measured, as commands to type.
+        name: anchor in the page.
+        protocols: protocol statements.
+        missing: commands that would measure what is missing.
     """
 
     name: str
@@ -78,13 +78,13 @@ class Section:
 
 @dataclass(frozen=True)
 class Report:
-    """What is put on a page.
+    """A composed report.
 
     Attributes:
-        title: of the document: the model that it is about first.
-        heading: what is compared with what.
-        verdict: what the models keep and gain, a sentence each.
-        made: when.
+        title: document title, starting with the model that the report is about.
+        heading: which models are compared.
+        verdict: sentences on what the model keeps and gains.
+        made: time of creation.
     """
 
     title: str
@@ -95,7 +95,7 @@ class Report:
     evidence: Evidence
 
     def sources(self) -> list[Source]:
-        """Every artifact that something shown comes from, once, in the order of the sections."""
+        """The sources of all parts without duplicates, in the order of the sections."""
         used: dict[Source, None] = {}
         for section in self.sections:
             parts: list[Chart | Table | Quotes] = [*section.tables, *section.charts, *section.quotes]

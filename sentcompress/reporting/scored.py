@@ -1,4 +1,4 @@
-"""What every evaluation shows without knowing more of itself than its scores: tables, protocols, what is missing."""
+"""The generic section of an evaluation, built from its scores alone: tables, protocols, missing measurements."""
 
 from __future__ import annotations
 
@@ -31,8 +31,8 @@ def score_section(
     """The section of all evaluations of one name.
 
     Args:
-        tables: in place of the tables that every evaluation has.
-        protocols: in place of the statements of their protocols.
+        tables: replace the generic tables.
+        protocols: replace the protocol statements of the evaluations.
     """
     found = evidence.of_kind(name)
     kind = EVALUATIONS.get(name) or found[0].kind
@@ -50,7 +50,7 @@ def score_section(
 
 
 def score_tables(evidence: Evidence, found: Sequence[Evaluation], title: str | None = None) -> list[Table]:
-    """A table of the headlines for each protocol, data and metric: the compared model first, then the others."""
+    """A table of headline scores for each protocol, data set and metric, compared models first."""
     groups: dict[tuple[Any, ...], list[Evaluation]] = {}
     for evaluation in found:
         places = tuple(dict.fromkeys(score.place for score in evaluation.headlines()))
@@ -74,18 +74,18 @@ def _tables(evidence: Evidence, group: Sequence[Evaluation], title: str | None) 
 
 
 def sources(found: Sequence[Evaluation]) -> list[Source]:
-    """The artifacts behind evaluations."""
+    """The artifacts of evaluations as sources."""
     return [Source.of(evaluation.artifact) for evaluation in found]
 
 
 def measuring(name: str, model: str, work: Path | str | None) -> str:
-    """The command for an evaluation of this name; `work=None` stands for the default work directory."""
+    """The command that runs this evaluation for a model; `work=None` stands for the default work directory."""
     place = "" if work is None else f" --work {shell_word(work)}"
     return f"sentcompress {EVALUATIONS[name].command.format(model=shell_word(model))}{place}"
 
 
 def missing(evidence: Evidence, name: str) -> list[str]:
-    """A command for each student, or other model that the report is about, without an evaluation of this name."""
+    """A command for each student or guest that lacks this evaluation."""
     seen = {model["reference"] for evaluation in evidence.of_kind(name) for model in evaluation.models.values()}
     work = None if evidence.work == DEFAULT_WORK else evidence.work
     about = [student.artifact.reference for student in evidence.students] + sorted(evidence.guests)

@@ -1,4 +1,4 @@
-"""What is known of every model: the figures by which models are told apart at a glance, and a line for each of them."""
+"""Summaries of models for the overview, and the short table of one model."""
 
 from __future__ import annotations
 
@@ -21,12 +21,12 @@ Measured = tuple[str, str, str]
 
 @dataclass
 class Summary:
-    """What is known of one model.
+    """All results of one model.
 
     Attributes:
-        compared: whether it is one that the report is about, rather than what those are compared with.
-        sizes: of the metrics PARAMETERS, WEIGHT_BYTES and VECTOR_BYTES.
-        scores: headlines of its evaluations, without their means; of several of a kind, the newest has the say.
+        compared: whether the report is about this model; see `Evidence.compared`.
+        sizes: values of PARAMETERS, WEIGHT_BYTES and VECTOR_BYTES.
+        scores: headline scores of its evaluations, without means; the newest of each kind.
     """
 
     reference: str
@@ -35,29 +35,29 @@ class Summary:
     scores: dict[Measured, Score] = field(default_factory=dict)
 
     def values(self, name: str, metric: str) -> dict[str, float]:
-        """Data set -> value, of one metric of one evaluation."""
+        """Data set -> value, for one metric of one evaluation."""
         return {data: s.value for (of, data, by), s in self.scores.items() if (of, by) == (name, metric)}
 
     @property
     def speed(self) -> Score | None:
-        """Of encoding."""
+        """The encoding speed."""
         return next((score for score in self.scores.values() if score.metric == SPEED), None)
 
     @property
     def times_faster(self) -> float | None:
-        """How many times the speed of the model that took turns with it."""
+        """Encoding speed relative to the compared model in the same run."""
         return ratio(self.speed) if self.speed else None
 
 
 @dataclass(frozen=True)
 class Line:
-    """One measured thing of one model, beside the compared one.
+    """One row of the short table: a value of the model and of the compared model.
 
     Attributes:
-        student, teacher: the values; None where there is no second model.
-        ratio: "kept" in percent, "smaller" or "faster" as a factor, as `better` says.
-        shown: the three of them as texts.
-        source: the artifact that the values are from; the model's own for sizes.
+        student, teacher: the values; `teacher` is None without a compared model.
+        ratio: percent if `better` is "kept", a factor if it is "smaller" or "faster".
+        shown: student, teacher and ratio as text.
+        source: the artifact with the values; for sizes, the model's own.
     """
 
     measure: str
@@ -70,7 +70,7 @@ class Line:
 
 
 def order(evidence: Evidence) -> list[str]:
-    """The names of the evaluations that there are, known ones first and in their order."""
+    """The names of the evaluations present, registered ones first and in registration order."""
     there = dict.fromkeys(evaluation.name for evaluation in evidence.evaluations)
     return [name for name in EVALUATIONS if name in there] + [name for name in there if name not in EVALUATIONS]
 
@@ -85,9 +85,9 @@ def summaries(evidence: Evidence) -> dict[str, Summary]:
             scores, key = found[score.model].scores, (evaluation.name, score.data, score.metric)
             before = scores.get(key)
             if before and evaluation.facts["protocol"].get("preset"):
-                continue  # a published protocol, beside the speed of the user's own sentences
+                continue  # the speed on the user's sentences takes precedence over a published protocol
             if before and score.kept is None and before.value == score.value:
-                score = replace(score, kept=before.kept)  # measured again without another model
+                score = replace(score, kept=before.kept)  # measured again without a compared model
             scores[key] = score
     for student in evidence.students:
         summary = found[student.artifact.reference]
@@ -96,27 +96,27 @@ def summaries(evidence: Evidence) -> dict[str, Summary]:
 
 
 def common(scores: Sequence[Mapping[str, float]]) -> list[str]:
-    """The sets, or tasks, that every model with any score was scored on, in the order of the first."""
+    """The data sets that every model with scores was evaluated on, in the order of the first model."""
     scored = [of_model for of_model in scores if of_model]
     return [name for name in scored[0] if all(name in other for other in scored)] if scored else []
 
 
 def mean_over(scores: Mapping[str, float], names: Sequence[str]) -> float | None:
-    """The mean over these of scores rounded to two decimals, as papers print it; None where one is missing."""
+    """The mean of scores rounded to two decimals, as in papers; None if a data set is missing."""
     if not names or any(name not in scores for name in names):
         return None
     return sum(round(scores[name], 2) for name in names) / len(names)
 
 
 def evaluations_of(evidence: Evidence, reference: str) -> list[Evaluation]:
-    """The evaluations in which this is the model that was asked about, in the order of `order`."""
+    """The evaluations with this model in the role `model`, in the order of `order`."""
     names = order(evidence)
     found = [one for one in evidence.evaluations if one.models[MODEL]["reference"] == reference]
     return sorted(found, key=lambda one: names.index(one.name))
 
 
 def lines_of(evidence: Evidence, reference: str) -> list[Line]:
-    """Everything that was measured of a model: sizes, then its evaluations; none without evaluations."""
+    """The short table of a model: sizes, then evaluations; empty without evaluations."""
     about = evaluations_of(evidence, reference)
     return [*_size_lines(evidence, about), *(line for one in about for line in _lines(one))] if about else []
 
@@ -142,7 +142,7 @@ def _in_words(score: Score) -> str:
 
 
 def _size_lines(evidence: Evidence, about: Sequence[Evaluation]) -> Iterator[Line]:
-    """Sizes of the model, beside those of the model that it was compared with, if it was."""
+    """Sizes of the model and of the model it was last compared with, if any."""
     known = summaries(evidence)
     chosen = next((one for one in reversed(about) if COMPARE in one.models), about[-1])
     references = {role: str(model["reference"]) for role, model in chosen.models.items()}
@@ -154,7 +154,7 @@ def _size_lines(evidence: Evidence, about: Sequence[Evaluation]) -> Iterator[Lin
 
 
 def _counting(evaluation: Evaluation) -> Iterator[Score]:
-    """The headlines that stand for a model: not of another split than the test split, nor of half a model."""
+    """Headline scores that represent a model: test split only, and both sides encoded by the model itself."""
     if evaluation.facts["protocol"].get("split", TEST) != TEST:
         return
     for score in evaluation.headlines():
@@ -169,11 +169,11 @@ def _sizes_of_student(student: Student) -> dict[str, int]:
 
 
 def share_of_only(score: float | None, others: Sequence[float | None]) -> float | None:
-    """A score in percent of the only one among others; None where there is none, or several."""
+    """A score in percent of the single known score among `others`; None if there is not exactly one."""
     known = [value for value in others if value is not None]
     return share_kept(score, known[0]) if score is not None and len(known) == 1 and known[0] > 0 else None
 
 
 def shown_share(kept: float | None) -> str:
-    """A share in brackets behind a score."""
+    """A percentage in brackets, to follow a score; empty for None."""
     return f" ({share(kept)})" if kept is not None else ""

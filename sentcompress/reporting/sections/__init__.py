@@ -1,4 +1,7 @@
-"""The sections of a report, in their order. An evaluation without a module here has a section of its scores alone."""
+"""The sections of a report, one module each, and their order. Sections select what to show; they read no files.
+
+An evaluation without a module here gets the generic section of `reporting.scored`.
+"""
 
 from __future__ import annotations
 
@@ -12,7 +15,7 @@ from sentcompress.reporting.scored import score_section
 from sentcompress.reporting.sections import fidelity, overview, retrieval, speed, sts, training
 from sentcompress.reporting.summary import order
 
-# Evaluations of which more is known than their scores.
+# Evaluations with a section of their own.
 DETAILED: Mapping[str, Callable[[Evidence], Section]] = {
     "sts": sts.section,
     "retrieval": retrieval.section,
@@ -22,10 +25,10 @@ DETAILED: Mapping[str, Callable[[Evidence], Section]] = {
 
 
 def compose(evidence: Evidence, made: datetime, about: str) -> Report:
-    """Put the sections together; nothing is drawn yet.
+    """Compose the sections; nothing is drawn yet.
 
     Args:
-        about: the reference of the model that the report is asked for.
+        about: reference of the model that the report is about.
     """
     names = list(dict.fromkeys([*EVALUATIONS, *order(evidence)]))
     measured = [DETAILED[name](evidence) if name in DETAILED else score_section(evidence, name) for name in names]

@@ -1,4 +1,4 @@
-"""Fidelity without labels: neighbours and similarities kept, the shape of the vectors, where models disagree."""
+"""Fidelity section: shared neighbours, similarities, geometry of the vectors, and disagreements."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from sentcompress.reporting.parts import Chart, Quotes, Section, Table
 from sentcompress.reporting.scored import score_section, sources
 
 ROLES = (COMPARE, MODEL)
-# Of the pairs that an evaluation names, so many are shown.
+# Number of disagreements shown.
 SHOWN = 5
 
 
@@ -42,14 +42,14 @@ def _name(evidence: Evidence, facts: Mapping[str, Any], role: str) -> str:
 def _kept(evidence: Evidence, found: Sequence[Evaluation]) -> Table:
     columns = (
         "model",
-        "beside",
+        "compared with",
         "sentences",
         "neighbours shared",
         "95% interval, %",
         "by chance",
         "Spearman of similarities x 100",
         "mean cosine",
-        "5% are below",
+        "5th percentile",
     )
     rows = []
     for evaluation in found:
@@ -69,11 +69,19 @@ def _kept(evidence: Evidence, found: Sequence[Evaluation]) -> Table:
                 number(cosine.get("percentile_5"), 3),
             ]
         )
-    return Table("What is kept", columns, rows, sources(found))
+    return Table("Agreement", columns, rows, sources(found))
 
 
 def _shapes(evidence: Evidence, found: Sequence[Evaluation]) -> Table:
-    columns = ("model", "dimensions", "effective rank", "anisotropy", "mean |correlation|", "cut off", "unknown tokens")
+    columns = (
+        "model",
+        "dimensions",
+        "effective rank",
+        "anisotropy",
+        "mean |correlation|",
+        "truncated",
+        "unknown tokens",
+    )
     rows: dict[str, list[str]] = {}
     for facts in (evaluation.facts for evaluation in found):
         for role in ROLES:
@@ -89,11 +97,11 @@ def _shapes(evidence: Evidence, found: Sequence[Evaluation]) -> Table:
                 share(None if cut is None else 100 * cut),
                 share(None if unknown is None else 100 * unknown),
             ]
-    return Table("The shape of the vectors", columns, list(rows.values()), sources(found))
+    return Table("Geometry of the vectors", columns, list(rows.values()), sources(found))
 
 
 def _histograms(evidence: Evidence, found: Sequence[Evaluation]) -> list[Chart]:
-    """A figure for each set of sentences: all students, and dashed what they were held against."""
+    """A figure for each set of sentences, with the compared models dashed."""
     groups: dict[tuple[Any, ...], list[Evaluation]] = {}
     for evaluation in found:
         groups.setdefault((evaluation.statement, evaluation.data), []).append(evaluation)
@@ -108,9 +116,9 @@ def _histograms(evidence: Evidence, found: Sequence[Evaluation]) -> list[Chart]:
                 outlines[reference] = Outline(evidence.names[reference], shares, colour, dashed=role == "compare")
         edges = group[0].facts["histogram"]["edges"]
         draw = partial(histograms, edges, list(outlines.values()), x="cosine of two sentences", y="% of all pairs")
-        caption = "All pairs of a sample of the sentences. A curve that moved to the right, or grew narrow, tells less."
+        caption = "All pairs of a sample of the sentences. A curve further right or narrower separates texts less."
         name = f"similarities-{place + 1}" if place else "similarities"
-        charts.append(Chart(name, "Similarities of pairs", caption, draw, sources(group)))
+        charts.append(Chart(name, "Pairwise similarities", caption, draw, sources(group)))
     return charts
 
 
@@ -121,8 +129,8 @@ def _heat_maps(evidence: Evidence, evaluation: Evaluation) -> Chart:
     return Chart(
         f"covariance-{re.sub(r'[^A-Za-z0-9]+', '-', evaluation.artifact.name).strip('-')}",
         f"Covariance of the first {shown} dimensions: {_name(evidence, facts, 'model')}",
-        f"Over {model['sentences_of_covariance']:,} sentences, vectors of length one. Colour beside the diagonal is "
-        "information that dimensions share.",
+        f"Over {model['sentences_of_covariance']:,} sentences, unit vectors. Off-diagonal colour means that dimensions "
+        "are redundant.",
         partial(heat_maps, panels),
         [Source.of(evaluation.artifact)],
     )
@@ -135,7 +143,7 @@ def _quotes(evidence: Evidence, evaluation: Evaluation) -> list[Quotes]:
     if "verdict" in facts:
         verdict = facts["verdict"]
         texts = [[verdict["text"], *_searched(evidence, evaluation)], *([[c] for c in verdict["cautions"]])]
-        found.append(Quotes(f"{ours} in a word: {verdict['level']}", texts, source))
+        found.append(Quotes(f"Verdict on {ours}: {verdict['level']}", texts, source))
     pairs = [
         [pair["first"], pair["second"], f"cosine {pair['model']:.2f} with {ours}, {pair['compare']:.2f} with {other}"]
         for pair in facts["disagreements"][:SHOWN]
@@ -144,5 +152,5 @@ def _quotes(evidence: Evidence, evaluation: Evaluation) -> list[Quotes]:
 
 
 def _searched(evidence: Evidence, evaluation: Evaluation) -> list[str]:
-    """What retrieval measured of the same two models: it says more than a rule of thumb."""
+    """Retrieval results of the same two models, which are more reliable than the rule of thumb."""
     return retrieval_of_the_same(evaluation.artifact, [one.artifact for one in evidence.of_kind("retrieval")])

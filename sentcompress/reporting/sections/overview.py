@@ -1,4 +1,4 @@
-"""The first page: what every model kept and gained, in sentences and in tables, and where it stands among others."""
+"""Overview section: verdict, tables of quality, size and speed, and trade-off charts."""
 
 from __future__ import annotations
 
@@ -26,37 +26,36 @@ from sentcompress.reporting.summary import (
 
 Value = Callable[[Summary], float | None]
 Cell = Callable[[Summary], str]
-# How much of the height of a row its points take.
+# Fraction of a row's height over which its points are spread.
 ROW_SPREAD = 0.7
-# Two points make no frontier.
+# A Pareto front is not drawn for fewer points.
 FEWEST_POINTS = 3
 
 
 def section(evidence: Evidence) -> Section:
-    """The tables of all models, what they kept of everything, and the frontier of size, speed and quality."""
+    """The tables of all models, the scores kept, and quality against size and speed."""
     found = list(summaries(evidence).values())
     return Section(
         "overview",
         "Overview",
-        "In brackets: percent of the compared model's score. Speed is relative to the model that took turns with it in "
-        "the same run.",
+        "In brackets: percent of the compared model's score. Speed is relative to the compared model in the same run.",
         charts=[*_kept_chart(evidence, found), *_frontiers(evidence, found)],
         tables=[*_quality_table(evidence, found), *_gain_table(evidence, found)],
     )
 
 
 def heading(evidence: Evidence, about: str) -> str:
-    """What is compared with what."""
+    """The heading of the report: which models are compared."""
     ours = [reference for reference in evidence.names if evidence.compared(reference)]
     others = [reference for reference in evidence.names if not evidence.compared(reference)]
     name = evidence.names[about]
     more = f" and {len(ours) - 1} more" if about in ours and len(ours) > 1 else ""
     beside = f" compared with {evidence.names[others[0]]}" if len(others) == 1 and others[0] != about else ""
-    return f"{name}{more}{beside}" if beside or more else f"What was measured of {name}"
+    return f"{name}{more}{beside}" if beside or more else f"Results of {name}"
 
 
 def verdict(evidence: Evidence, about: str) -> list[str]:
-    """What a model keeps and gains: from which model to which, the scores it keeps, its sizes and its speed."""
+    """The verdict in sentences: sizes before and after, scores kept, and speed; empty without a compared model."""
     known = summaries(evidence)
     ours = known[about]
     compared = [one for one in evaluations_of(evidence, about) if COMPARE in one.models]
@@ -72,7 +71,7 @@ def verdict(evidence: Evidence, about: str) -> list[str]:
 
 
 def _heads(evaluation: Evaluation) -> list[str]:
-    """What says most of an evaluation: the mean if there is one, else its main metric on each data set."""
+    """The main result of an evaluation: the mean if there is one, else the main metric on each data set."""
     scores = evaluation.headlines()
     main = [s for s in scores if s.role == MODEL and s.metric == scores[0].metric and s.kept is not None]
     mean = [score for score in main if score.data == MEAN]
@@ -104,10 +103,10 @@ def _gain_table(evidence: Evidence, found: Sequence[Summary]) -> list[Table]:
     columns: list[tuple[str, Cell]] = [
         ("parameters", lambda s: amount(s.sizes.get(PARAMETERS))),
         ("dimensions", lambda s: number(s.sizes[VECTOR_BYTES] // 4) if VECTOR_BYTES in s.sizes else ""),
-        ("bytes of a vector", lambda s: size(s.sizes.get(VECTOR_BYTES))),
+        ("bytes per vector", lambda s: size(s.sizes.get(VECTOR_BYTES))),
         ("weights on disk", lambda s: size(s.sizes.get(WEIGHT_BYTES))),
-        # Not sentences a second: those of two runs do not compare.
-        ("encoding, times as fast", lambda s: times(s.times_faster)),
+        # Not sentences per second, which are not comparable between runs.
+        ("encoding speedup", lambda s: times(s.times_faster)),
     ]
     return _table(evidence, found, "Size and speed", columns, order(evidence))
 
@@ -115,7 +114,7 @@ def _gain_table(evidence: Evidence, found: Sequence[Summary]) -> list[Table]:
 def _table(
     evidence: Evidence, found: Sequence[Summary], title: str, columns: Sequence[tuple[str, Cell]], names: Sequence[str]
 ) -> list[Table]:
-    """The columns that say something, if there are any."""
+    """A table of the non-empty columns, if there are any."""
     filled = [(head, cell) for head, cell in columns if any(cell(summary) for summary in found)]
     rows = [[evidence.names[s.reference], *(cell(s) for _, cell in filled)] for s in found]
     return [Table(title, ["model", *(head for head, _ in filled)], rows, _used(evidence, names))] if filled else []
@@ -126,7 +125,7 @@ def _used(evidence: Evidence, names: Sequence[str]) -> list[Source]:
 
 
 def _columns(name: str, found: Sequence[Summary]) -> Iterator[tuple[str, Cell]]:
-    """The columns of one evaluation: its mean where it is one of several alike, else a column for each data set."""
+    """The columns of one evaluation: the mean if it is averaged, else one per data set."""
     for label, value, kept in _measures(name, found):
         yield label, partial(_cell, value, kept)
 
@@ -136,7 +135,7 @@ def _cell(value: Value, kept: Value, summary: Summary) -> str:
 
 
 def _measures(name: str, found: Sequence[Summary]) -> Iterator[tuple[str, Value, Value]]:
-    """Label, value and share kept of what is shown of one evaluation: scores, and of each its main metric only."""
+    """Label, value and percentage kept for the main metric of one evaluation; nothing if it is not a score."""
     metric = _main(name, found)
     if metric is None:
         return
@@ -153,7 +152,7 @@ def _measures(name: str, found: Sequence[Summary]) -> Iterator[tuple[str, Value,
 
 
 def _main(name: str, found: Sequence[Summary]) -> str | None:
-    """The main metric of an evaluation, where it is a score."""
+    """The main metric of an evaluation; None if it is not a score."""
     metrics = [metric for summary in found for of, _, metric in summary.scores if of == name]
     return metrics[0] if metrics and not METRICS[metrics[0]].gain else None
 
@@ -171,7 +170,7 @@ def _kept(key: tuple[str, str, str], summary: Summary) -> float | None:
 
 
 def _share(found: Sequence[Summary], value: Value, summary: Summary) -> float | None:
-    """In percent of the score of the one model that others are compared with and that has one."""
+    """Percent of the reference model's score; None if several reference models have one."""
     return share_of_only(value(summary), [value(other) for other in found if not other.compared])
 
 
@@ -180,7 +179,7 @@ def _listed(names: Sequence[str], what: str = "sets") -> str:
 
 
 def _kept_chart(evidence: Evidence, found: Sequence[Summary]) -> list[Chart]:
-    """Every score as a share of the other model's: what one measure hides, another shows."""
+    """All scores in percent of the compared model's, one row per data set."""
     rows = {label: shares for label, shares in _shares_kept(evidence, found).items() if shares}
     if len(rows) < 2:
         return []
@@ -191,18 +190,18 @@ def _kept_chart(evidence: Evidence, found: Sequence[Summary]) -> list[Chart]:
         for summary, kept in shares:
             reference = summary.reference
             legend = None if reference in named else evidence.names[reference]
-            # A little above and below the row's middle, so that equal shares do not hide one another.
+            # Spread around the row's centre, so that equal values do not overlap.
             y = row + ROW_SPREAD * ((models.index(reference) + 0.5) / len(models) - 0.5)
             points.append(Point(kept, y, evidence.colour(reference), evidence.marker(reference), legend))
             named.add(reference)
     used = _used(evidence, [name for name in order(evidence) if _main(name, found)])
-    caption = "Each score in percent of the compared model's, the dashed line; retrieval by exact search."
+    caption = "Scores in percent of the compared model's (dashed line); retrieval with exact search."
     draw = partial(dots, list(rows), points, x="kept, %", level=100.0)
-    return [Chart("kept", "What was kept, measure by measure", caption, draw, used)]
+    return [Chart("kept", "Scores kept, by data set", caption, draw, used)]
 
 
 def _shares_kept(evidence: Evidence, found: Sequence[Summary]) -> dict[str, list[tuple[Summary, float]]]:
-    """A row for each STS set, each retrieval data set, and so on, of the models that were compared."""
+    """Row label -> (model, percentage kept) pairs, with a row for each data set of each evaluation."""
     rows: dict[str, list[tuple[Summary, float]]] = {}
     for name in order(evidence):
         metric = _main(name, found)
@@ -227,9 +226,16 @@ def _frontiers(evidence: Evidence, found: Sequence[Summary]) -> list[Chart]:
         return []
     label, value, name = quality
     axes: list[tuple[str, str, str, Value, Callable[[float], str] | None, str]] = [
-        ("size", "Size and quality", "parameters", lambda s: s.sizes.get(PARAMETERS), amount, ""),
-        ("vector", "Vector and quality", "bytes of a vector (float32)", lambda s: s.sizes.get(VECTOR_BYTES), size, ""),
-        ("speed", "Speed and quality", "time to encode, % of the teacher's", _relative_time, None, "bench"),
+        ("size", "Quality against size", "parameters", lambda s: s.sizes.get(PARAMETERS), amount, ""),
+        (
+            "vector",
+            "Quality against vector size",
+            "bytes per vector (float32)",
+            lambda s: s.sizes.get(VECTOR_BYTES),
+            size,
+            "",
+        ),
+        ("speed", "Quality against speed", "encoding time, % of the teacher's", _relative_time, None, "bench"),
     ]
     charts = []
     for chart, title, x, across, log_x, needs in axes:
@@ -237,14 +243,14 @@ def _frontiers(evidence: Evidence, found: Sequence[Summary]) -> list[Chart]:
         drawn = [point for point in points if point is not None]
         if len(drawn) < FEWEST_POINTS:
             continue
-        caption = "Up and to the left is better. The dotted line is the Pareto front."
+        caption = "Better is up and to the left. The dotted line is the Pareto front."
         draw = partial(scatter, drawn, x=x, y=label, log_x=log_x, frontier=True)
         charts.append(Chart(f"frontier-{chart}", title, caption, draw, _used(evidence, (name, needs))))
     return charts
 
 
 def _quality(evidence: Evidence, found: Sequence[Summary]) -> tuple[str, Value, str] | None:
-    """What stands for quality: the first measure of the first evaluation that has one."""
+    """The quality axis: the first measure of the first evaluation that has one."""
     for name in order(evidence):
         metric = _main(name, found)
         for label, value, _ in _measures(name, found):

@@ -1,4 +1,4 @@
-"""Retrieval: what the model loses, what the index loses, and what either costs."""
+"""Retrieval section: loss of the model, loss of the index, and cost of each index."""
 
 from __future__ import annotations
 
@@ -19,11 +19,11 @@ from sentcompress.reporting.evidence import Evidence, Source
 from sentcompress.reporting.parts import Chart, Section, Table
 from sentcompress.reporting.scored import score_section, score_tables, sources
 
-COLUMNS = ("index", "model", "{metric}", "95% interval", "kept", "lost by the index", "size", "ms, 1,000 queries")
+COLUMNS = ("index", "model", "{metric}", "95% interval", "kept", "lost by the index", "size", "ms per 1,000 queries")
 
 
 def section(evidence: Evidence) -> Section:
-    """All retrieval evaluations, a figure for each data set."""
+    """All retrieval evaluations, with a figure for each data set."""
     found = evidence.of_kind("retrieval")
     by_data: dict[tuple[str, frozenset[str]], list[Evaluation]] = {}
     for evaluation in found:
@@ -39,19 +39,19 @@ def section(evidence: Evidence) -> Section:
 
 
 def _distinct(names: Sequence[str]) -> list[str]:
-    """The same names, numbered where different data have the same one."""
+    """The names, numbered where different data sets share one."""
     return [n if names.count(n) == 1 else f"{n} ({names[:place].count(n) + 1})" for place, n in enumerate(names)]
 
 
 def model_name(evidence: Evidence, model: Mapping[str, Any]) -> str:
-    """A model, and whose vectors the documents have where they are another's."""
+    """The name of a model, with the model that encoded the documents if it is another one."""
     name = evidence.names[str(model["reference"])]
     by = model.get("documents_by")
     return f"{name} (documents: {evidence.shown(by)})" if by else name
 
 
 def _tables(evidence: Evidence, name: str, found: list[Evaluation]) -> list[Table]:
-    """Exact search of all models in one table, then what each evaluation found of its indexes."""
+    """A table of exact search for all models, then a table of indexes for each evaluation."""
     main = METRICS[found[0].scores[0].metric]
     together = [table for table in score_tables(evidence, found, name) if main.title in table.columns]
     return [*together, *(_table(evidence, one) for one in found)]
@@ -83,19 +83,19 @@ def _row(evidence: Evidence, evaluation: Evaluation, score: Score) -> list[str]:
 
 
 def _settings(evaluation: Evaluation, score: Score) -> Mapping[str, Any]:
-    """Of the index that a score is of; exact search has none."""
+    """The settings of a score's index; empty for exact search."""
     found = (entry["settings"][score.role] for entry in evaluation.facts["indexes"] if entry["index"] == score.part)
     settings: Mapping[str, Any] = next(found, {})
     return settings
 
 
 def _kinds(found: Sequence[Evaluation]) -> list[str]:
-    """The kinds of index; with a single one there is nothing to choose, and no figure."""
+    """The distinct index kinds of the evaluations."""
     return list(dict.fromkeys(str(entry["index"]) for of in found for entry in of.facts["indexes"]))
 
 
 def _chart(evidence: Evidence, name: str, found: list[Evaluation]) -> Chart:
-    """Quality against bytes: a colour a model, a marker an index, a dashed line exact search."""
+    """Quality against index size, with exact search as dashed lines."""
     metric = found[0].scores[0].metric
     kinds = _kinds(found)
     points: dict[tuple[str, str, str], Point] = {}
@@ -114,13 +114,12 @@ def _chart(evidence: Evidence, name: str, found: list[Evaluation]) -> Chart:
     label = METRICS[metric].label
     return Chart(
         f"retrieval-{re.sub(r'[^a-z0-9]+', '-', name.lower()).strip('-')}",
-        f"{label} against the bytes of the index: {name}",
-        "A colour for each model, a marker for each kind of index, a dashed line for exact search with that model. "
-        "Up and to the left is better.",
+        f"{label} against index size: {name}",
+        "Colours are models, markers are kinds of index, dashed lines are exact search. Better is up and to the left.",
         partial(
             scatter,
             list(points.values()),
-            x="bytes of the index",
+            x="index size",
             y=f"{label} x 100",
             log_x=size,
             levels=list(levels.values()),

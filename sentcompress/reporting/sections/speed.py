@@ -1,4 +1,4 @@
-"""Speed, size and memory, in every runtime."""
+"""Speed section: speed, size and memory in every runtime."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Semantic textual similarity: scores with intervals, alignment against uniformity."""
+"""STS section: scores with intervals, and alignment against uniformity."""
 
 from __future__ import annotations
 
@@ -43,8 +43,8 @@ def _alignment_chart(evidence: Evidence, found: list[Evaluation]) -> list[Chart]
         Chart(
             "alignment-uniformity",
             "Alignment against uniformity",
-            "How near sentences of one meaning lie (alignment, pairs of STS-B graded above 4), and how evenly all "
-            "sentences are spread (uniformity). Both are better when smaller: down and to the left.",
+            "Alignment: how close sentences with the same meaning are (pairs of STS-B scored above 4). Uniformity: how "
+            "evenly all sentences are spread. Lower is better for both: down and to the left.",
             partial(scatter, points, x="uniformity", y="alignment"),
             sources(measured),
         )

@@ -1,4 +1,4 @@
-"""How the students were made: loss and dev curves, and the projection that their targets went through."""
+"""Training section: loss and dev curves, and the variance explained by projections."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from sentcompress.reporting.charts import Line, curves
 from sentcompress.reporting.evidence import Evidence, Source, Student
 from sentcompress.reporting.parts import Chart, Section, Table
 
-# In a line of the log, the terms of the loss stand between these two.
+# In a line of the log, the loss terms are between these two keys.
 BEFORE_TERMS, BEHIND_TERMS = "epoch", "sentences_per_second"
 
 
@@ -20,8 +20,8 @@ def section(evidence: Evidence) -> Section:
     """All students and projections."""
     return Section(
         "training",
-        "How they were made",
-        "Losses of different methods are sums of different terms and do not compare; their course does.",
+        "Training",
+        "Losses of different methods consist of different terms: compare the shape of the curves, not the values.",
         charts=[*_loss(evidence), *_dev(evidence), *_variance(evidence)],
         tables=[_table(evidence)] if evidence.students else [],
         missing=[] if evidence.projections else ["sentcompress fit-pca"],
@@ -29,7 +29,7 @@ def section(evidence: Evidence) -> Section:
 
 
 def loss_of(line: Mapping[str, Any]) -> float | None:
-    """The sum of the loss terms of a line of the log; None for a line without any."""
+    """The sum of the loss terms in a line of the log; None if there are none."""
     if BEHIND_TERMS not in line:
         return None
     names = list(line)
@@ -43,15 +43,15 @@ def _loss(evidence: Evidence) -> list[Chart]:
         if points:
             lines.append(_line(evidence, student, points))
             used.append(student)
-    # A loss may be below zero (a logarithm of a kernel), and an axis of magnitudes shows a fall over several of them.
+    # The axis is logarithmic unless a loss is negative, as the logarithm of a kernel can be.
     positive = all(value > 0 for line in lines for value in line.y)
-    caption = "The loss as it is trained on, averaged over the steps between two looks."
+    caption = "Training loss, averaged over the steps between two log entries."
     draw = partial(curves, lines, x="step", y="loss", log_y=_plain if positive else None)
     return [Chart("loss", "Loss", caption, draw, _sources(used))] if lines else []
 
 
 def _dev(evidence: Evidence) -> list[Chart]:
-    """A figure for each dev protocol, since scores by different ones have no common axis."""
+    """A figure for each dev protocol, because scores of different protocols are not comparable."""
     by_protocol: dict[str, list[Student]] = {}
     for student in evidence.students:
         if any("dev" in line for line in student.log):
@@ -61,9 +61,7 @@ def _dev(evidence: Evidence) -> list[Chart]:
         lines = [_line(evidence, s, [(line["step"], line["dev"]) for line in s.log if "dev" in line]) for s in students]
         name = f"dev-{number_ + 1}" if number_ else "dev"
         draw = partial(curves, lines, x="step", y="dev score")
-        charts.append(
-            Chart(name, "Dev score", f"What chose the best checkpoint: {protocol}.", draw, _sources(students))
-        )
+        charts.append(Chart(name, "Dev score", f"Used for checkpoint selection: {protocol}.", draw, _sources(students)))
     return charts
 
 
@@ -81,10 +79,10 @@ def _variance(evidence: Evidence) -> list[Chart]:
     return [
         Chart(
             "pca-variance",
-            "Variance that a projection keeps",
-            f"Share of the variance of the teacher's vectors ({dimension} dimensions) that the first so many principal "
-            "directions hold.",
-            partial(curves, [line for _, line in lines], x="dimensions", y="variance kept, %"),
+            "Explained variance",
+            f"Percentage of the variance of the teacher's vectors ({dimension} dimensions) that the first n principal "
+            "components explain.",
+            partial(curves, [line for _, line in lines], x="components", y="explained variance, %"),
             [Source.of(projection) for projection, _ in lines],
         )
     ]
