@@ -20,6 +20,10 @@ from typing import Any
 from real_corpus import as_simcse, gather
 from running import machine, sentcompress
 
+from sentcompress.evaluation.measures import NDCG, SPEARMAN
+from sentcompress.evaluation.retrieval import EXACT
+from sentcompress.evaluation.score import MEAN, read_scores, select, value_of
+
 RESULTS = Path(__file__).parent / "results"
 SENTENCES = 200_000
 SAME = (
@@ -67,13 +71,15 @@ def measure(name: str, command: str, data: Path, work: Path, jobs: int) -> tuple
     """Train and score: the row of the method, and the one of its teacher."""
     dev = data / "sts" / "stsb" / "dev.tsv"
     facts = sentcompress(f"{command} --name {name} --dev {dev}", work, jobs)["facts"]
-    sts = sentcompress(f"eval-sts --sts {data / 'sts'} --model {name} --compare teacher", work, jobs)["sets"]
+    sts = sentcompress(f"eval-sts --sts {data / 'sts'} --model {name} --compare teacher", work, jobs)
     searched = f"eval-retrieval --collection {data / 'retrieval' / 'msmarco_5k'} --index flat"
-    found = sentcompress(f"{searched} --model {name} --compare teacher", work, jobs)["exact"]
+    found = sentcompress(f"{searched} --model {name} --compare teacher", work, jobs)
 
     def scores(role: str) -> dict[str, float]:
-        spearman = {entry["name"]: entry[role]["spearman_cosine"] for entry in sts}
-        return {key: round(value, 2) for key, value in {**spearman, SEARCHED: found[role]["ndcg_at_10"]}.items()}
+        sets = select(read_scores(sts), SPEARMAN, part="", role=role)
+        values = {score.data: score.value for score in sets if score.data != MEAN}
+        values[SEARCHED] = value_of(read_scores(found), NDCG, part=EXACT, role=role)
+        return {key: round(value, 2) for key, value in values.items()}
 
     row = {
         "method": name,

@@ -32,6 +32,18 @@ from sentcompress.corpora.collections import Collection, Corpus, DataSet, Docume
 from sentcompress.encoding.embedders import EmbedderSource
 from sentcompress.encoding.sides import Sides
 from sentcompress.evaluation.index_plan import IndexSettings
+from sentcompress.evaluation.measures import (
+    BUILD_SECONDS,
+    INDEX_BYTES,
+    MRR,
+    OVERLAP,
+    SEARCH_P50,
+    SEARCH_P95,
+    SEARCH_TIME,
+)
+from sentcompress.evaluation.retrieval import EXACT
+from sentcompress.evaluation.score import read_scores, select
+from sentcompress.progress import SILENT, Reporter
 from sentcompress.stages.eval_retrieval import COMMAND, Evaluation, Params
 from sentcompress.store import Request, WorkDirectory
 
@@ -88,7 +100,7 @@ class SyntheticSource(EmbedderSource):
 
     dimension: int = 128
 
-    def open(self, *, device: str = "auto", dtype: str = "float32") -> Synthetic:
+    def open(self, *, device: str = "auto", dtype: str = "float32", reporter: Reporter = SILENT) -> Synthetic:
         return Synthetic(self.dimension)
 
 
@@ -123,14 +135,14 @@ def run_one(kind: str, options: argparse.Namespace) -> dict[str, Any]:
             facts = build.finish(evaluation.facts({"model": Sides(source, source)})).facts
     # Linux counts in kibibytes, macOS in bytes.
     peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * (1 if sys.platform == "darwin" else 1024)
-    entry = facts["indexes"][0]
+    scores = read_scores(facts)
     return {
         "index": kind,
-        "settings": entry["model"]["settings"],
+        "settings": facts["indexes"][0]["settings"]["model"],
         "peak_bytes": peak,
         "seconds": round(time.perf_counter() - started, 1),
-        "exact": facts["exact"]["model"],
-        **entry["model"],
+        "exact": {score.metric: score.value for score in select(scores, part=EXACT)},
+        **{score.metric: score.value for score in select(scores, part=kind)},
     }
 
 
@@ -148,10 +160,10 @@ def table(document: dict[str, Any]) -> str:
     for row in document["indexes"]:
         settings = ", ".join(f"{key} {value}" for key, value in row["settings"].items())
         lines.append(
-            f"| {row['index']} | {settings} | {row['peak_bytes'] / 1e9:.2f} GB | {row['index_bytes']:,} | "
-            f"{row['build_seconds']:,.0f} s | {row['milliseconds_per_1000_queries']:,.0f} | "
-            f"{row['milliseconds_p50']:.2f} / {row['milliseconds_p95']:.2f} ms | "
-            f"{row['mrr_at_10']:.2f} ({row['exact']['mrr_at_10']:.2f}) | {row['overlap_at_10']:.1f}% |"
+            f"| {row['index']} | {settings} | {row['peak_bytes'] / 1e9:.2f} GB | {row[INDEX_BYTES]:,} | "
+            f"{row[BUILD_SECONDS]:,.0f} s | {row[SEARCH_TIME]:,.0f} | "
+            f"{row[SEARCH_P50]:.2f} / {row[SEARCH_P95]:.2f} ms | "
+            f"{row[MRR]:.2f} ({row['exact'][MRR]:.2f}) | {row[OVERLAP]:.1f}% |"
         )
     return "\n".join(lines) + "\n"
 

@@ -59,9 +59,9 @@ def commands(step: str, model: str, data: Path, text: Path) -> Iterator[str]:
     elif step == "fidelity":
         yield f"eval-fidelity --text {text} {compared}"
     elif step == "bench":
-        yield f"bench --text {text} --model {model} --against teacher"
+        yield f"bench --text {text} --model {model} --compare teacher"
     elif step == "simtde":
-        yield f"bench --preset simtde --sts {data / 'sts' / 'stsb' / 'test.tsv'} --model {model} --against teacher"
+        yield f"bench --preset simtde --sts {data / 'sts' / 'stsb' / 'test.tsv'} --model {model} --compare teacher"
 
 
 def unseen_sentences(data: Path, work: WorkDirectory, target: Path) -> None:

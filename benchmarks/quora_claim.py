@@ -18,9 +18,12 @@ from typing import Any
 
 from running import machine, sentcompress
 
+from sentcompress.evaluation.measures import INDEX_BYTES, MRR, SEARCH_TIME
+from sentcompress.evaluation.retrieval import EXACT
+from sentcompress.evaluation.score import read_scores, select, value_of
+
 RESULTS = Path(__file__).parent / "results"
-METRIC = "mrr_at_10"
-TIME = "milliseconds_per_1000_queries"
+METRIC, TIME = MRR, SEARCH_TIME
 PAPER = "--nlist 1024 --nprobe 5"
 TOGETHER = "flat,ivf,hnsw,sq8,fp16,pq,ivfpq,binary"
 # Name of a run -> what it searches with, student alone. Codes find candidates, which the int8 vectors then rank.
@@ -38,32 +41,34 @@ MOST_LOST = 1.0
 
 def rows(run: str, words: str, result: dict[str, Any]) -> Iterator[dict[str, Any]]:
     """A row for each index and model of a run; what the index lost is in percent of exact search with its vectors."""
+    scores = read_scores(result)
     for entry in result["indexes"]:
-        for role in ("model", "compare"):
-            if role not in entry:
-                continue
-            found, exact = entry[role], result["exact"][role][METRIC]
+        for role, settings in entry["settings"].items():
+            index = entry["index"]
+            (score,) = select(scores, METRIC, part=index, role=role)
+            exact = value_of(scores, METRIC, part=EXACT, role=role)
+            size, time = (value_of(scores, metric, part=index, role=role) for metric in (INDEX_BYTES, TIME))
             yield {
                 "run": run,
                 "command": words,
                 "model": result[role]["label"],
                 "dimension": result[role]["dimension"],
-                "index": entry["index"],
-                "settings": found["settings"],
+                "index": index,
+                "settings": settings,
                 "raw_vector_bytes": result[role]["raw_vector_bytes"],
-                "index_bytes": found["index_bytes"],
-                TIME: found[TIME],
-                METRIC: found[METRIC],
-                "interval": found["interval"],
+                INDEX_BYTES: size,
+                TIME: time,
+                METRIC: score.value,
+                "interval": score.interval,
                 "exact": exact,
-                "lost_percent": 100 * (exact - found[METRIC]) / exact,
+                "lost_percent": 100 * (exact - score.value) / exact,
             }
 
 
 def best(found: Sequence[dict[str, Any]], student: str) -> dict[str, Any]:
     """The smallest index of the student that loses less than 1%."""
     kept = [row for row in found if row["model"] == student and row["lost_percent"] < MOST_LOST]
-    return min(kept, key=lambda row: (row["index_bytes"], row[TIME]))
+    return min(kept, key=lambda row: (row[INDEX_BYTES], row[TIME]))
 
 
 def named(row: dict[str, Any]) -> str:
@@ -80,7 +85,7 @@ def markdown(found: Sequence[dict[str, Any]], student: str) -> str:
         low, high = row["interval"]
         cells = [
             *(row["model"], named(row), row["run"], str(row["dimension"])),
-            *(f"{row['index_bytes'] / 1e6:.2f}", f"{row[TIME]:.1f}", f"{row[METRIC]:.2f}"),
+            *(f"{row[INDEX_BYTES] / 1e6:.2f}", f"{row[TIME]:.1f}", f"{row[METRIC]:.2f}"),
             *(f"{low:.2f} to {high:.2f}", f"{row['lost_percent']:.2f}%"),
         ]
         lines.append(f"| {' | '.join(cells)} |")
@@ -94,7 +99,7 @@ def claim(found: Sequence[dict[str, Any]], student: str) -> str:
         ours = next(row for row in both if row["model"] == student)
         theirs = next(row for row in both if row["model"] != student)
         parts.append(
-            f"{kind}: {theirs['index_bytes'] / ours['index_bytes']:.2f} times smaller, "
+            f"{kind}: {theirs[INDEX_BYTES] / ours[INDEX_BYTES]:.2f} times smaller, "
             f"{theirs[TIME] / ours[TIME]:.2f} times faster, {100 * ours[METRIC] / theirs[METRIC]:.1f}% of the MRR@10"
         )
     return f"{student} beside the full-width teacher, in one run: {'; '.join(parts)}."
@@ -103,10 +108,10 @@ def claim(found: Sequence[dict[str, Any]], student: str) -> str:
 def best_point(found: Sequence[dict[str, Any]], student: str) -> str:
     chosen = best(found, student)
     teacher = next(row for row in found if row["index"] == "flat" and row["model"] != student)
-    smaller, kept = teacher["index_bytes"] / chosen["index_bytes"], 100 * chosen[METRIC] / teacher[METRIC]
+    smaller, kept = teacher[INDEX_BYTES] / chosen[INDEX_BYTES], 100 * chosen[METRIC] / teacher[METRIC]
     return (
         f"The smallest index that loses less than {MOST_LOST:g}% of the student's exact MRR@10: {named(chosen)}, "
-        f"{chosen['index_bytes'] / 1e6:.2f} MB, {chosen[TIME]:.1f} ms per 1,000 queries, MRR@10 {chosen[METRIC]:.2f} "
+        f"{chosen[INDEX_BYTES] / 1e6:.2f} MB, {chosen[TIME]:.1f} ms per 1,000 queries, MRR@10 {chosen[METRIC]:.2f} "
         f"({chosen['lost_percent']:.2f}% lost): {smaller:.1f} times smaller than exact search over the teacher's "
         f"vectors, with {kept:.1f}% of its MRR@10."
     )

@@ -69,6 +69,9 @@ import wide_corpus
 from proof import INDEXES, commands
 from running import machine, sentcompress
 
+from sentcompress.evaluation.measures import MRR, NDCG, SPEARMAN
+from sentcompress.evaluation.retrieval import EXACT
+from sentcompress.evaluation.score import MEAN, read_scores, select, value_of
 from sentcompress.models.catalog import find_model
 from sentcompress.store import WorkDirectory
 
@@ -307,9 +310,11 @@ def measure(name: str, data: Path, work: Path) -> dict[str, Any]:
 def figures(name: str, found: dict[str, Any], role: str) -> dict[str, Any]:
     """One row of the table; `role` is "model", or "compare" for the teacher."""
     row: dict[str, Any] = {"model": name}
-    row |= {entry["name"]: entry[role]["spearman_cosine"] for entry in found["sts"]["sets"]}
-    row |= {f"{key} nDCG@10": found[key]["exact"][role]["ndcg_at_10"] for key in COLLECTIONS}
-    row["Quora MRR@10"] = found["Quora"]["exact"][role]["mrr_at_10"]
+    sts = select(read_scores(found["sts"]), SPEARMAN, part="", role=role)
+    row |= {score.data: score.value for score in sts if score.data != MEAN}
+    searched = {key: read_scores(found[key]) for key in COLLECTIONS}
+    row |= {f"{key} nDCG@10": value_of(of, NDCG, part=EXACT, role=role) for key, of in searched.items()}
+    row["Quora MRR@10"] = value_of(searched["Quora"], MRR, part=EXACT, role=role)
     return row
 
 

@@ -17,7 +17,7 @@ run sentcompress distill --method lrn-kd --student teacher:3 --set normalise=tru
 run sentcompress eval-fidelity --text data/quora.tsv
 run sentcompress eval-sts --sts data/sts --compare teacher
 run sentcompress eval-retrieval --pairs data/quora.tsv --compare teacher
-run sentcompress bench --against teacher --runtimes float32 --count 300 --rounds 2
+run sentcompress bench --compare teacher --runtimes float32 --count 300 --rounds 2
 run sentcompress export --sts data/sts
 run sentcompress report
 cat <<'END'

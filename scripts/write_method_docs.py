@@ -2,7 +2,7 @@
 
 python scripts/write_method_docs.py
 
-A generated part stands between `<!-- generated: NAME -->` and `<!-- end -->`. NAME is `overview`, `defaults`, or the
+A generated part is between `<!-- generated: NAME -->` and `<!-- end -->`. NAME is `overview`, `defaults`, or the
 command and the name of a method, such as `distill hpd`. All other text of the page is written by hand.
 """
 
@@ -13,8 +13,10 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from sentcompress.methods.recipe import Number, Recipe
+from sentcompress.methods.hyperparameters import Hyperparameters, Number
 from sentcompress.stages import methods as stage
+from sentcompress.store import WorkDirectory
+from sentcompress.store.manifests import DEFAULT_WORK
 
 TARGET = Path(__file__).resolve().parents[1] / "docs" / "methods.md"
 PART = re.compile(r"(?<=<!-- generated: )([^>]*)( -->\n).*?(?=<!-- end -->)", re.DOTALL)
@@ -26,7 +28,7 @@ LABELS = {
     "eval_every": "steps between dev scores",
     "patience": "patience, epochs",
 }
-DEFAULTS = Recipe(*[Number(None, "")] * 4).as_dict()
+DEFAULTS = Hyperparameters(*[Number(None, "")] * 4).as_dict()
 
 
 def page(written: str) -> str:
@@ -37,7 +39,7 @@ def page(written: str) -> str:
 
 def generated() -> dict[str, str]:
     """Name of a part -> its Markdown."""
-    found = stage.run(stage.Params())
+    found = stage.run(stage.Params(), WorkDirectory(DEFAULT_WORK))
     parts = {"overview": _overview(found), "defaults": _defaults()}
     return parts | {_name(method): _method(method, found[:place]) for place, method in enumerate(found)}
 

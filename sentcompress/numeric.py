@@ -1,12 +1,16 @@
-"""Comparisons that NaN and infinity never pass, and text for figures that are not defined."""
+"""Comparisons that NaN and infinity never pass, and numbers as tables and pages write them."""
 
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from typing import TypeVar
 
 Value = TypeVar("Value")
 NOT_DEFINED = "not defined"
+NOTHING = ""
+# A ratio that is nearer to 1 says nothing: sizes and times of two equal models differ as much.
+SMALLEST_GAIN = 1.05
 
 
 def at_least(value: float, least: float) -> bool:
@@ -31,3 +35,69 @@ def figure(value: float | None, form: str) -> str:
     ('1.23', 'not defined')
     """
     return NOT_DEFINED if value is None or not math.isfinite(value) else format(value, form)
+
+
+def number(value: float | int | None, digits: int = 2) -> str:
+    """With so many digits behind the point; whole numbers with none, thousands apart. Nothing for None."""
+    if value is None:
+        return NOTHING
+    return f"{value:,}" if isinstance(value, int) else figure(value, f",.{digits}f")
+
+
+def between(interval: Sequence[float] | None, digits: int = 2, signed: bool = False) -> str:
+    """An interval: `79.81 to 84.05`."""
+    if interval is None:
+        return NOTHING
+    if not all(map(math.isfinite, interval)):
+        return NOT_DEFINED
+    low, high = (f"{value:{'+' if signed else ''}.{digits}f}" for value in interval)
+    return f"{low} to {high}"
+
+
+def signed(value: float | None, digits: int = 2) -> str:
+    """A difference: `-0.81`."""
+    return NOTHING if value is None else figure(value, f"+.{digits}f")
+
+
+def share(value: float | None) -> str:
+    """A percentage: `98.8%`."""
+    return NOTHING if value is None else _with_unit(value, ".1f", "%")
+
+
+def times(value: float | None) -> str:
+    """A ratio: `2.5x`."""
+    return NOTHING if value is None else _with_unit(value, ".3g", "x")
+
+
+def gain(ratio: float | None, better: str, worse: str) -> str:
+    """A ratio in words: `2.5x smaller`, `1.2x larger`; nothing for one that is within 5% of 1."""
+    if ratio is None:
+        return NOTHING
+    if not (math.isfinite(ratio) and ratio > 0):
+        return NOT_DEFINED
+    if 1 / SMALLEST_GAIN < ratio < SMALLEST_GAIN:
+        return NOTHING
+    return f"{ratio:.2f}x {better}" if ratio > 1 else f"{1 / ratio:.2f}x {worse}"
+
+
+def amount(count: float | None) -> str:
+    """Parameters: `22.7M`."""
+    return NOTHING if count is None else _scaled(count, ((1e9, "B"), (1e6, "M"), (1e3, "k")), "")
+
+
+def size(count: float | None) -> str:
+    """Bytes, in powers of ten: `69.7 MB`."""
+    return NOTHING if count is None else _scaled(count, ((1e9, " GB"), (1e6, " MB"), (1e3, " kB")), " B")
+
+
+def _with_unit(value: float, form: str, unit: str) -> str:
+    return f"{value:{form}}{unit}" if math.isfinite(value) else NOT_DEFINED
+
+
+def _scaled(count: float, units: Sequence[tuple[float, str]], plain: str) -> str:
+    if not math.isfinite(count):
+        return NOT_DEFINED
+    for unit, name in units:
+        if count >= unit:
+            return f"{count / unit:.3g}{name}" if count < 1000 * unit else f"{count / unit:,.0f}{name}"
+    return f"{count:g}{plain}"

@@ -8,6 +8,30 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
+from sentcompress.evaluation.measures import (
+    ACCURACY,
+    ALIGNMENT,
+    DISK_BYTES,
+    INDEX_BYTES,
+    INDEX_LOSS,
+    LATENCY_P50,
+    LATENCY_P95,
+    LATENCY_P99,
+    MODEL_MEMORY,
+    MRR,
+    NDCG,
+    NEAREST,
+    NEIGHBOURS,
+    PEAK_MEMORY,
+    SEARCH_TIME,
+    SIMILARITIES,
+    SPEARMAN,
+    SPEED,
+    SPEED_SINGLE,
+    UNIFORMITY,
+)
+from sentcompress.evaluation.retrieval import EXACT
+from sentcompress.evaluation.score import MEAN, Difference, Interval, Recorder
 from sentcompress.store import LOG, Artifact, Request, WorkDirectory
 
 TEACHER = {"label": "owner/big", "reference": "model:owner/big", "digest": "7" * 64, "dimension": 6}
@@ -28,6 +52,7 @@ def make(
     request = Request(kind, name, command, {**parameters, "facts": json.dumps(facts)}, inputs or {})
     with work.build(request) as build:
         for file, text in (files or {"data.txt": json.dumps(facts)}).items():
+            (build.path / file).parent.mkdir(exist_ok=True)
             with build.write(file) as path:
                 path.write_text(text)
         return build.finish(facts)
@@ -50,7 +75,11 @@ def student(work: WorkDirectory, name: str, method: str = "hpd", dimension: int 
         "best_step": 9,
         "training_seconds": 90.0,
     }
-    files = {LOG: "".join(json.dumps(line) + "\n" for line in log), "weights.txt": f"{name} {method}"}
+    files = {
+        LOG: "".join(json.dumps(line) + "\n" for line in log),
+        "weights.txt": name,
+        "model/model.safetensors": f"{name} {method}",
+    }
     return make(work, "students", name, "distill", facts, files=files, method=method, student="teacher:2")
 
 
@@ -60,27 +89,33 @@ def described(artifact: Artifact, **more: Any) -> dict[str, Any]:
     return {**known, "dimension": artifact.facts["dimension"], "parameters": artifact.facts["parameters"], **more}
 
 
+def document(name: str, models: Mapping[str, Mapping[str, Any]], recorder: Recorder, **more: Any) -> dict[str, Any]:
+    """The document of an evaluation."""
+    return {"evaluation": name, "protocol": {"statement": name}, **models, "scores": recorder.as_dicts(), **more}
+
+
+def recorder_of(models: Mapping[str, Mapping[str, Any]]) -> Recorder:
+    return Recorder({role: str(model["reference"]) for role, model in models.items()})
+
+
+def around(values: Mapping[str, float], width: float) -> dict[str, Interval | None]:
+    return {role: Interval(value - width, value + width) for role, value in values.items()}
+
+
 def sts(work: WorkDirectory, of: Artifact, score: float = 81.0) -> Artifact:
     """Two sets beside the teacher, with intervals."""
-
-    def entry(name: str, ours: float, theirs: float) -> dict[str, Any]:
-        scores = {
-            role: {"spearman_cosine": value, "spearman_cosine_interval": [value - 2, value + 2]}
-            for role, value in (("model", ours), ("compare", theirs))
-        }
-        difference = {"spearman_cosine": ours - theirs, "spearman_cosine_interval": [ours - theirs - 1, 0.5]}
-        return {"name": name, "pairs": 9, **scores, "share_kept": 100 * ours / theirs, "difference": difference}
-
-    spread = {"alignment": 0.2, "alignment_interval": [0.1, 0.3], "uniformity": -2.0, "uniformity_interval": None}
-    facts = {
-        "evaluation": "sts",
-        "protocol": {"statement": "the papers' protocol", "split": "test", "aggregate": "all"},
-        "model": described(of),
-        "compare": TEACHER,
-        "sets": [entry("STS-B", score, 82.0), entry("STS13", score - 1, 80.0)],
-        "mean": {"model": score - 0.5, "compare": 81.0, "share_kept": 100 * (score - 0.5) / 81, "intervals": {}},
-        "alignment_uniformity": {"set": "STS-B", "model": spread, "compare": {**spread, "alignment": 0.1}},
-    }
+    models = {"model": described(of), "compare": TEACHER}
+    recorder = recorder_of(models)
+    for name, ours, theirs in (("STS-B", score, 82.0), ("STS13", score - 1, 80.0), (MEAN, score - 0.5, 81.0)):
+        values = {"model": ours, "compare": theirs}
+        difference = Difference(ours - theirs, Interval(ours - theirs - 1, 0.5))
+        intervals = around(values, 2)
+        recorder.add(name, SPEARMAN, values, count=9, intervals=intervals, difference=difference)
+    near = {"model": Interval(0.1, 0.3)}
+    recorder.add("STS-B", ALIGNMENT, {"model": 0.2, "compare": 0.1}, intervals=near, shared=False)
+    recorder.add("STS-B", UNIFORMITY, {"model": -2.0, "compare": -2.0}, shared=False)
+    protocol = {"statement": "the papers' protocol", "split": "test", "aggregate": "all"}
+    facts = document("sts", models, recorder, protocol=protocol)
     files = {"file:/data/sts/test.tsv": "1" * 64, of.reference: of.digest}
     asked = {"model": of.reference, "compare": TEACHER["reference"]}
     return make(work, "evaluations", f"sts-{of.name}", "eval-sts", facts, files, **asked)
@@ -88,33 +123,27 @@ def sts(work: WorkDirectory, of: Artifact, score: float = 81.0) -> Artifact:
 
 def retrieval(work: WorkDirectory, of: Artifact) -> Artifact:
     """A collection, exact and with two kinds of index."""
-
-    def scores(value: float, size: int | None) -> dict[str, Any]:
-        found: dict[str, Any] = {"ndcg_at_10": value, "mrr_at_10": value + 1, "interval": [value - 3, value + 3]}
+    models = {"model": described(of), "compare": TEACHER}
+    recorder = recorder_of(models)
+    for part, value, size in ((EXACT, 57.0, 0), ("flat", 56.5, 90_000), ("ivf", 56.5, 95_000)):
+        values = {"model": value, "compare": value + 3}
+        recorder.add("scifact dev", NDCG, values, part=part, count=9, intervals=around(values, 3))
+        recorder.add("scifact dev", MRR, {role: of_role + 1 for role, of_role in values.items()}, part=part)
         if size:
-            found |= {"index_bytes": size, "milliseconds_per_1000_queries": size / 7, "index_loss": {"ndcg_at_10": 0.5}}
-        return found
-
-    kept = {"shares_kept": {"ndcg_at_10": 95.0}, "share_kept": 95.5}
-    facts = {
-        "evaluation": "retrieval",
-        "protocol": {"statement": "BEIR's protocol", "main_score": "ndcg_at_10"},
-        "dataset": {"protocol": "collection", "name": "scifact", "split": "dev"},
-        "documents": 50,
-        "judged_queries": 9,
-        "model": described(of),
-        "compare": TEACHER,
-        "exact": {"model": scores(57.0, None), "compare": scores(60.0, None), **kept},
-        "indexes": [
-            {
-                "index": kind,
-                "model": scores(56.5, size) | {"settings": more},
-                "compare": scores(59.5, 3 * size) | {"settings": more},
-                **kept,
-            }
-            for kind, size, more in (("flat", 90_000, {}), ("ivf", 95_000, {"nlist": 8, "nprobe": 2}))
-        ],
-    }
+            sizes = {"model": size, "compare": 3 * size}
+            recorder.add("scifact dev", INDEX_LOSS, {"model": 0.5, "compare": 0.5}, part=part, shared=False)
+            recorder.add("scifact dev", INDEX_BYTES, sizes, part=part)
+            recorder.add("scifact dev", SEARCH_TIME, {role: bytes_ / 7 for role, bytes_ in sizes.items()}, part=part)
+    settings = {"flat": {}, "ivf": {"nlist": 8, "nprobe": 2}}
+    facts = document(
+        "retrieval",
+        models,
+        recorder,
+        dataset={"protocol": "collection", "name": "scifact", "split": "dev"},
+        documents=50,
+        judged_queries=9,
+        indexes=[{"index": kind, "settings": {"model": of, "compare": of}} for kind, of in settings.items()],
+    )
     asked = {
         "model": of.reference,
         "protocol": "collection",
@@ -127,17 +156,11 @@ def retrieval(work: WorkDirectory, of: Artifact) -> Artifact:
 
 def transfer(work: WorkDirectory, of: Artifact) -> Artifact:
     """Two tasks without a second model."""
-    tasks = [
-        {"name": n, "model": {"accuracy": a, "accuracy_interval": [a - 1, a + 1]}}
-        for n, a in (("MR", 75.0), ("TREC", 85.0))
-    ]
-    facts = {
-        "evaluation": "transfer",
-        "protocol": {"statement": "SentEval's configuration"},
-        "model": described(of),
-        "tasks": tasks,
-        "mean": {"model": 80.0, "intervals": {"model": [79.0, 81.0]}},
-    }
+    models = {"model": described(of)}
+    recorder = recorder_of(models)
+    for name, accuracy in (("MR", 75.0), ("TREC", 85.0), (MEAN, 80.0)):
+        recorder.add(name, ACCURACY, {"model": accuracy}, intervals=around({"model": accuracy}, 1))
+    facts = document("transfer", models, recorder)
     return make(work, "evaluations", f"transfer-{of.name}", "eval-transfer", facts, {"file:/data/MR/all.tsv": "2" * 64})
 
 
@@ -153,46 +176,66 @@ def fidelity(work: WorkDirectory, of: Artifact) -> Artifact:
         "mean_absolute_correlation": 0.05,
         "covariance": matrix,
     }
-    facts = {
-        "evaluation": "fidelity",
-        "protocol": {"statement": "the user's sentences"},
-        "model": described(of, **shape),
-        "compare": {**TEACHER, **shape, "tokens": None},
-        "sentences": 30,
-        "cosine_to_compared": None,
-        "cosine_is_to": "not comparable: 4 dimensions against 6",
-        "neighbours": {"k": 10, "overlap": 0.7, "interval": [0.6, 0.8], "by_chance": 0.1},
-        "spearman_of_similarities": 0.9,
-        "histogram": {"edges": [-1, -0.5, 0, 0.5, 1], "model": [0, 2, 6, 2], "compare": [0, 5, 5, 0]},
-        "disagreements": [{"first": HOSTILE, "second": "Another.", "model": 0.1, "compare": 0.9, "gap": -3.0}],
-        "verdict": {"level": "good", "text": f"{of.name} keeps 70%.", "cautions": ["30 sentences are few"]},
-    }
+    models = {"model": described(of, **shape), "compare": {**TEACHER, **shape, "tokens": None}}
+    recorder = recorder_of(models)
+    shared = {"model": 70.0, "compare": 100.0}
+    intervals = {"model": Interval(60.0, 80.0)}
+    recorder.add("mine.txt", NEIGHBOURS, shared, part="10 nearest", count=30, intervals=intervals)
+    recorder.add("mine.txt", NEAREST, {"model": 88.0, "compare": 100.0}, part="10 nearest", count=30)
+    recorder.add("mine.txt", SIMILARITIES, {"model": 90.0, "compare": 100.0}, count=30)
+    facts = document(
+        "fidelity",
+        models,
+        recorder,
+        sentences=30,
+        cosine_to_compared=None,
+        cosine_is_to="not comparable: 4 dimensions against 6",
+        neighbours={"k": 10, "by_chance": 0.1},
+        histogram={"edges": [-1, -0.5, 0, 0.5, 1], "model": [0, 2, 6, 2], "compare": [0, 5, 5, 0]},
+        disagreements=[{"first": HOSTILE, "second": "Another.", "model": 0.1, "compare": 0.9, "gap": -3.0}],
+        verdict={"level": "good", "text": f"{of.name} keeps 70%.", "cautions": ["30 sentences are few"]},
+    )
     return make(work, "evaluations", f"fidelity-{of.name}", "eval-fidelity", facts, {"file:/data/mine.txt": "3" * 64})
 
 
 def bench(work: WorkDirectory, of: Artifact) -> Artifact:
     """Two runtimes, the second of which the teacher has no graph for."""
-
-    def figures(speed: float, size: int) -> dict[str, Any]:
-        times = {f"latency_p{share}_milliseconds": 1000 / speed for share in (50, 95, 99)}
-        memory = {"peak_memory_bytes": 9 * size, "model_memory_bytes": size}
-        return (
-            {"sentences_per_second": speed, "sentences_per_second_batch_1": speed / 2, "disk_bytes": size}
-            | times
-            | memory
-        )
-
-    small, large = figures(300.0, 4000), figures(100.0, 9000)
-    sizes = {"weight_bytes": 4000, "vector_bytes": 16}
-    facts = {
-        "evaluation": "bench",
-        "protocol": {"statement": "all in turn", "preset": None},
-        "model": {**described(of), **sizes, **small},
-        "against": {**TEACHER, "parameters": 9000, "weight_bytes": 9000, "vector_bytes": 24, **large},
-        "runtimes": [{"runtime": "float32", "model": small, "against": large}, {"runtime": "onnx", "model": small}],
+    models = {
+        "model": described(of, weight_bytes=4000),
+        "compare": {**TEACHER, "parameters": 9000, "weight_bytes": 9000},
     }
-    asked = {"model": of.reference, "against": TEACHER["reference"], "runtimes": ["float32", "onnx"]}
+    recorder = recorder_of(models)
+    for runtime, roles in (("float32", ("model", "compare")), ("onnx", ("model",))):
+        speeds = {role: {"model": 300.0, "compare": 100.0}[role] for role in roles}
+        sizes = {role: {"model": 4000, "compare": 9000}[role] for role in roles}
+        recorder.add("", SPEED, speeds, part=runtime)
+        recorder.add("", SPEED_SINGLE, {role: speed / 2 for role, speed in speeds.items()}, part=runtime)
+        for metric in (LATENCY_P50, LATENCY_P95, LATENCY_P99):
+            recorder.add("", metric, {role: 1000 / speed for role, speed in speeds.items()}, part=runtime)
+        recorder.add("", DISK_BYTES, sizes, part=runtime)
+        recorder.add("", PEAK_MEMORY, {role: 9 * size for role, size in sizes.items()}, part=runtime)
+        recorder.add("", MODEL_MEMORY, sizes, part=runtime)
+    protocol = {"statement": "all in turn", "preset": None}
+    runtimes = [{"runtime": "float32", "what": "torch"}, {"runtime": "onnx", "what": "onnxruntime"}]
+    facts = document("bench", models, recorder, protocol=protocol, runtimes=runtimes)
+    asked = {"model": of.reference, "compare": TEACHER["reference"], "runtimes": ["float32", "onnx"]}
     return make(work, "evaluations", f"bench-{of.name}", "bench", facts, **asked)
+
+
+def nothing_measured(model: Mapping[str, Any], other: Mapping[str, Any]) -> dict[str, Any]:
+    """A bench run of two models, with a single figure."""
+    models = {"model": model, "compare": other}
+    recorder = recorder_of(models)
+    recorder.add("", SPEED, {"model": 3.0, "compare": 1.0}, part="float32")
+    return document("bench", models, recorder, runtimes=[])
+
+
+def with_model(facts: Mapping[str, Any], model: Mapping[str, Any]) -> dict[str, Any]:
+    """The same document of another model."""
+    scores = [
+        {**score, "model": model["reference"]} if score["role"] == "model" else score for score in facts["scores"]
+    ]
+    return {**facts, "model": model, "scores": scores}
 
 
 def guest(work: WorkDirectory, place: Path, score: float = 79.0, digest: str = "6" * 64) -> Artifact:
@@ -204,7 +247,7 @@ def guest(work: WorkDirectory, place: Path, score: float = 79.0, digest: str = "
     files = {"file:/data/sts/test.tsv": "1" * 64, model["reference"]: digest}
     asked = {"model": model["reference"], "compare": TEACHER["reference"]}
     return make(
-        work, "evaluations", f"sts-{place.name}-{digest[0]}", "eval-sts", {**facts, "model": model}, files, **asked
+        work, "evaluations", f"sts-{place.name}-{digest[0]}", "eval-sts", with_model(facts, model), files, **asked
     )
 
 

@@ -60,11 +60,12 @@ SIDEWAYS = {
     ("training", "encoding"),
     ("training", "methods"),
     ("training", "evaluation"),
+    ("exporting", "evaluation"),
     ("measuring", "corpora"),
     ("measuring", "encoding"),
     ("measuring", "evaluation"),
     ("measuring", "exporting"),
-    ("reporting", "exporting"),
+    ("reporting", "evaluation"),
     ("recipes", "corpora"),
 }
 
@@ -214,7 +215,7 @@ UNQUOTED = {
     "place",
     "named",
     "','.join(spread)",
-    "COMMANDS[kind].format(model=shell_word(model))",
+    "EVALUATIONS[name].command.format(model=shell_word(model))",
 }
 
 

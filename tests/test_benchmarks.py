@@ -25,6 +25,9 @@ from sentcompress.cli.line import options_of
 from sentcompress.cli.main import app
 from sentcompress.commands import find_command
 from sentcompress.encoding.engine import EncodeEngine
+from sentcompress.evaluation.measures import INDEX_BYTES, MRR, SEARCH_TIME
+from sentcompress.evaluation.retrieval import EXACT
+from sentcompress.evaluation.score import Recorder
 from sentcompress.models.layout import load_encoder
 from sentcompress.models.sources import resolve
 
@@ -70,12 +73,13 @@ def test_every_command_of_the_proof_parses() -> None:
 def test_the_proof_collects_what_the_report_shows(tmp_path: Path) -> None:
     proof = load("proof")
     work = works.full_work(tmp_path / "work")
+    gone = works.student(work, "gone")
     works.make(
         work,
         "evaluations",
         "of-old",
         "eval-sts",
-        {"evaluation": "sts", "model": works.described(works.student(work, "gone")) | {"digest": "0" * 64}},
+        works.with_model(works.sts(work, gone).facts, works.described(gone) | {"digest": "0" * 64}),
         files={"result.json": "{}"},
     )
     for name in work.names("evaluations"):
@@ -92,19 +96,24 @@ def test_the_best_point_is_the_smallest_that_loses_less_than_a_hundredth() -> No
     for words in claim.SEARCHES.values():
         assert parse(f"eval-retrieval --pairs quora.tsv --model small {words}")["model"] == "small"
 
-    def entry(kind: str, ours: float, size: int) -> dict[str, Any]:
-        def of(score: float, bytes_: int) -> dict[str, Any]:
-            times = {"milliseconds_per_1000_queries": bytes_ / 10, "interval": [score - 1, score + 1]}
-            return {"mrr_at_10": score, "index_bytes": bytes_, "settings": {}} | times
+    recorder = Recorder({"model": "small", "compare": "big"})
 
-        return {"index": kind, "model": of(ours, size), "compare": of(80.0, 3 * size)}
+    def record(part: str, ours: float, size: int) -> None:
+        values = {"model": ours, "compare": 80.0}
+        recorder.add("quora", MRR, values, part=part, intervals=works.around(values, 1))
+        sizes = {"model": size, "compare": 3 * size}
+        recorder.add("quora", INDEX_BYTES, sizes, part=part)
+        recorder.add("quora", SEARCH_TIME, {role: bytes_ / 10 for role, bytes_ in sizes.items()}, part=part)
 
+    found_by = {EXACT: (75.0, 0), "flat": (75.0, 900), "ivf": (74.0, 950), "sq8": (74.5, 300), "pq": (70.0, 100)}
+    for part, (ours, size) in found_by.items():
+        record(part, ours, size)
     described = {"dimension": 4, "raw_vector_bytes": 9}
     result = {
         "model": {"label": "small", **described},
         "compare": {"label": "big", **described},
-        "exact": {"model": {"mrr_at_10": 75.0}, "compare": {"mrr_at_10": 80.0}},
-        "indexes": [entry("flat", 75.0, 900), entry("ivf", 74.0, 950), entry("sq8", 74.5, 300), entry("pq", 70.0, 100)],
+        "scores": recorder.as_dicts(),
+        "indexes": [{"index": kind, "settings": {"model": {}, "compare": {}}} for kind in found_by if kind != EXACT],
     }
     found = list(claim.rows("together", "command", result))
     chosen = claim.best(found, "small")

@@ -3,10 +3,24 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 
 import pytest
 
-from sentcompress.numeric import at_least, at_most, figure, measured
+from sentcompress.numeric import (
+    amount,
+    at_least,
+    at_most,
+    between,
+    figure,
+    gain,
+    measured,
+    number,
+    share,
+    signed,
+    size,
+    times,
+)
 
 
 @pytest.mark.parametrize("value", [math.nan, math.inf, -math.inf])
@@ -29,3 +43,50 @@ def test_what_was_measured_without_a_value_is_not_left_blank() -> None:
     assert measured(None) == measured("") == "not defined"
     assert measured(0.0) == 0.0
     assert measured("1.5") == "1.5"
+
+
+FORMATS: list[Callable[[float | None], str]] = [number, signed, share, times, amount, size]
+
+
+@pytest.mark.parametrize("form", FORMATS)
+def test_missing_values_are_empty_and_nan_is_not_defined(
+    form: Callable[[float | None], str],
+) -> None:
+    assert form(None) == ""
+    assert [form(value) for value in (math.nan, math.inf, -math.inf)] == ["not defined"] * 3
+
+
+def test_an_interval_has_two_ends() -> None:
+    assert between([1.0, 2.345]) == "1.00 to 2.35"
+    assert between([-1.0, 2.0], 1, signed=True) == "-1.0 to +2.0"
+    assert between(None) == ""
+    assert between([math.nan, 2.0]) == "not defined"
+
+
+def test_a_ratio_near_one_is_no_gain() -> None:
+    assert [gain(ratio, "smaller", "larger") for ratio in (3.0, 0.5, 1.05, 1 / 1.05)] == [
+        "3.00x smaller",
+        "2.00x larger",
+        "1.05x smaller",
+        "1.05x larger",
+    ]
+    assert [gain(ratio, "smaller", "larger") for ratio in (1.03, 0.97, 1.0, None)] == [""] * 4
+    assert [gain(ratio, "smaller", "larger") for ratio in (0.0, math.nan, math.inf)] == ["not defined"] * 3
+
+
+@pytest.mark.parametrize(
+    ("written", "expected"),
+    [
+        (size(1536), "1.54 kB"),
+        (size(96), "96 B"),
+        (size(90_868_376), "90.9 MB"),
+        (size(4_505_600_000_000), "4,506 GB"),
+        (amount(22_565_376), "22.6M"),
+        (between([-1.234, 0.5], signed=True), "-1.23 to +0.50"),
+        (between(None), ""),
+        (share(98.76), "98.8%"),
+        (size(None), ""),
+    ],
+)
+def test_numbers_as_they_are_written(written: str, expected: str) -> None:
+    assert written == expected

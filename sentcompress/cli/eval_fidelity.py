@@ -2,58 +2,64 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from typing import Any
 
 from sentcompress.cli import render
-from sentcompress.cli.intervals import short, shown
+from sentcompress.cli.evaluations import closing
 from sentcompress.cli.line import Call
 from sentcompress.numeric import measured
-from sentcompress.store import Artifact
+from sentcompress.store import Artifact, WorkDirectory
 
+# Characters of a sentence that a table shows.
 SHOWN = 60
 
 
 def show(artifact: Artifact, call: Call) -> None:
-    """The scores, with intervals where they were asked for."""
-    result = artifact.facts
-    ours, other = result["model"], result["compare"]
-    heads = [short(ours["label"]), short(other["label"])]
-    render.print_facts(_agreement(result), f"{heads[0]} held against {heads[1]}, {result['sentences']:,} sentences")
+    """Show what is kept, by length, the shape of both models' vectors, disagreements and the verdict."""
+    from sentcompress.evaluation.results import read_evaluation
+    from sentcompress.evaluation.tables import short
+
+    result, evaluation = artifact.facts, read_evaluation(artifact)
+    labels = evaluation.labels
+    heads = [short(label) for label in labels.values()]
+    title = f"{heads[0]} compared with {heads[1]}, {result['sentences']:,} sentences"
+    render.print_scores(evaluation.scores, labels, evaluation.kind.what, title)
+    render.print_facts(_agreement(result))
     render.print_table(
         [f"length in {result['unit_of_length']}", "sentences", "neighbours kept, %"],
         [_bucket(bucket) for bucket in result["neighbours"]["by_length"]],
     )
-    render.print_table(["each on its own", *heads], _shapes(ours, other))
+    render.print_table(["each on its own", *heads], _shapes(result["model"], result["compare"]))
     if result["disagreements"]:
         render.print_table(
             ["where they disagree most", "", *heads],
             [_disagreement(pair) for pair in result["disagreements"]],
         )
-    render.print_facts({"protocol": result["protocol"]["statement"]})
     verdict = result["verdict"]
-    render.print_text("\n".join([verdict["text"], *(f"Mind: {caution}." for caution in verdict["cautions"])]))
+    cautions = [f"Caution: {caution}." for caution in verdict["cautions"]]
+    closing(artifact, remarks=[verdict["text"], *_searched(artifact), *cautions])
+
+
+def _searched(artifact: Artifact) -> list[str]:
+    """What retrieval measured of the same two models in this work directory."""
+    from sentcompress.evaluation.fidelity_verdict import retrieval_of_the_same
+
+    work = WorkDirectory(artifact.path.parents[1])
+    return retrieval_of_the_same(artifact, work.newest("evaluations"))
 
 
 def _agreement(result: Mapping[str, Any]) -> dict[str, Any]:
     near, cosine = result["neighbours"], result["cosine_to_compared"]
     facts = {
-        f"shared of {near['k']} nearest neighbours": _share(near["overlap"], near["interval"])
-        + f"; by chance {100 * near['by_chance']:.1f}%",
-        f"its nearest among the {near['k']} nearest": _share(near["nearest_found"], near["nearest_found_interval"]),
-        "Spearman of all similarities": measured(result["spearman_of_similarities"]),
+        "shared by chance": f"{100 * near['by_chance']:.1f}%",
         "cosine of each sentence": result["cosine_is_to"],
     }
     if cosine:
         facts["cosine of each sentence"] = (
-            f"{cosine['mean']:.4f} in the mean, 5% are below {cosine['percentile_5']:.4f} (to {result['cosine_is_to']})"
+            f"mean {cosine['mean']:.4f}, 5th percentile {cosine['percentile_5']:.4f} (to {result['cosine_is_to']})"
         )
     return facts
-
-
-def _share(share: float, interval: Sequence[float] | None) -> str:
-    bounds = shown(interval and [100 * bound for bound in interval], digits=1)
-    return f"{100 * share:.1f}%" + (f" (95%: {bounds})" if bounds else "")
 
 
 def _bucket(bucket: Mapping[str, Any]) -> list[Any]:

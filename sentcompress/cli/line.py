@@ -135,13 +135,13 @@ def options_of(command: Command, values: Mapping[str, Any]) -> Any:
 
 
 def _view(command: Command) -> Any:
-    """What shows the command's result: a module of its own, or a function of `cli.results`."""
+    """What shows the command's result: a module of its own, a function of `cli.results`, or `cli.evaluations`."""
     own = command.module or f"sentcompress.cli.{command.slug}"
     if importlib.util.find_spec(own):
         return importlib.import_module(own)
-    from sentcompress.cli import results
+    from sentcompress.cli import evaluations, results
 
-    return SimpleNamespace(show=results.SHOW[command.name])
+    return SimpleNamespace(show=results.SHOW.get(command.name, evaluations.show))
 
 
 def _show_facts(outcome: Any, call: Call) -> None:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import itertools
 import math
+import re
 import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -16,6 +17,7 @@ from typing import Any, Literal
 
 from rich.console import Console, Group
 from rich.live import Live
+from rich.padding import Padding
 from rich.progress import (
     BarColumn,
     Progress,
@@ -28,12 +30,16 @@ from rich.progress import Task as RichTask
 from rich.table import Table
 from rich.text import Text
 
+from sentcompress.evaluation.score import Score
+from sentcompress.evaluation.tables import table
 from sentcompress.numeric import NOT_DEFINED
 from sentcompress.plain_text import printable, printable_lines, printable_message
 from sentcompress.progress import Reporter
 from sentcompress.progress import Task as ProgressTask
 from sentcompress.store import Artifact
 
+# A cell that is right-aligned: a number, with its unit, its sign or its interval.
+NUMERIC = re.compile(rf"({NOT_DEFINED}|[+-]?\d[\d,.]*( to [+-]?[\d,.]+|%|x|[kMB]| [kMG]?B)?|)")
 # What was finished before is not what this command has made.
 STARTED = datetime.now(UTC)
 
@@ -171,26 +177,47 @@ def stdout() -> Console:
 
 
 def print_table(
-    columns: Sequence[str], rows: Sequence[Sequence[Any]], title: str | None = None, *, whole: Sequence[str] = ()
+    columns: Sequence[str],
+    rows: Sequence[Sequence[Any]],
+    title: str | None = None,
+    *,
+    whole: Sequence[str] = (),
+    dense: bool = False,
 ) -> None:
-    """A table on standard output; columns of numbers are right-aligned, those in `whole` are never broken."""
+    """A table on standard output; columns of numbers are right-aligned, those in `whole` are never broken.
+
+    `dense` tables have a single blank between columns. Where there is no room for all of one, names and intervals are
+    broken before a number is.
+    """
     table = Table(
         title=None if title is None else _text(title),
         title_justify="left",
         box=None if not rows else _box(),
         header_style="bold",
+        collapse_padding=dense,
+        pad_edge=not dense,
     )
     for number, column in enumerate(columns):
         numeric = bool(rows) and all(_is_numeric(row[number]) for row in rows)
         justify: Literal["right", "left"] = "right" if numeric else "left"
-        table.add_column(_text(column), justify=justify, overflow="fold", no_wrap=column in whole)
+        plain = [len(row[number]) for row in rows if " to " not in row[number]] if dense and numeric else []
+        table.add_column(
+            _text(column),
+            justify=justify,
+            overflow="fold",
+            no_wrap=column in whole,
+            min_width=max(plain, default=None),
+        )
     for row in rows:
         table.add_row(*map(_cell, row))
     stdout().print(table)
 
 
 def _is_numeric(value: Any) -> bool:
-    return isinstance(value, int | float | None) or value == NOT_DEFINED
+    """Whether a cell is right-aligned: a number, or the text of one with its unit, its sign or its interval."""
+    if isinstance(value, str):
+        return bool(NUMERIC.fullmatch(value))
+    return isinstance(value, int | float | None)
 
 
 def _box() -> Any:
@@ -199,15 +226,41 @@ def _box() -> Any:
     return box.SIMPLE_HEAD
 
 
+def print_scores(scores: Sequence[Score], labels: Mapping[str, str], what: str, title: str) -> None:
+    """The table of an evaluation on standard output; see `evaluation.tables.table`."""
+    columns, rows = table(scores, labels, what)
+    print_table(columns, rows, title, dense=True)
+
+
 def print_facts(facts: Mapping[str, Any], title: str | None = None) -> None:
     """Names and values, a line each, on standard output."""
     grid = Table.grid(padding=(0, 2))
+    grid.add_column(_text(""))
+    grid.add_column(_text(""), overflow="fold")
     for key, value in facts.items():
         grid.add_row(_text(key.replace("_", " "), "dim"), _cell(value))
     console = stdout()
     if title:
         console.print(_text(title, "bold"))
     console.print(grid)
+
+
+def print_entries(columns: Sequence[str], entries: Sequence[tuple[Sequence[str], Sequence[str]]]) -> None:
+    """Rows of texts on standard output, each with lines of its own below it, indented and as wide as the terminal."""
+    widths = [max(len(row[n]) for row in (columns, *(cells for cells, _ in entries))) for n in range(len(columns))]
+    console = stdout()
+    for number, (cells, lines) in enumerate([(columns, ()), *entries]):
+        shown = "  ".join(cell.ljust(width) for cell, width in zip(cells, widths, strict=True)).rstrip()
+        console.print(_text(shown, "bold" if number == 0 else ""), soft_wrap=True)
+        for line in lines:
+            console.print(Padding(_text(line), (0, 0, 0, 4)))
+
+
+def print_paths(paths: Mapping[str, str]) -> None:
+    """Names and paths on standard output, a line each that is never broken, so that a path can be copied."""
+    width = max(map(len, paths), default=0)
+    for name, path in paths.items():
+        stdout().print(_text(f"{name.ljust(width)}  {path}"), soft_wrap=True)
 
 
 def print_text(text: str) -> None:

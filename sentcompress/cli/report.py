@@ -16,20 +16,13 @@ def document(result: Mapping[str, Any], call: Call) -> dict[str, Any]:
 
 
 def show(result: Mapping[str, Any], call: Call) -> None:
-    """The table of one student, or the whole report as Markdown."""
+    """The verdict and a line for each measured thing, then where everything is; or the report as Markdown."""
     if call.params.markdown:
         say_page(result["markdown"])
         return
-    rows = [
-        [line["measure"], line["student"], line["teacher"], _gain(line["ratio"], line["better"])]
-        for line in result["lines"]
-    ]
+    if result["verdict"]:
+        render.print_text("\n".join(result["verdict"]))
     other = ", ".join(result["compared_with"]) or "teacher"
+    rows = [[line["measure"], *line["shown"]] for line in result["lines"]]
     render.print_table(["measure", result["student"], other, "kept or gained"], rows)
-    render.print_facts(result["paths"])
-
-
-def _gain(ratio: float | None, better: str) -> str:
-    if ratio is None:
-        return ""
-    return f"{ratio:.1f}% kept" if better == "kept" else f"{ratio:.2f}x {better}"
+    render.print_paths(result["paths"])

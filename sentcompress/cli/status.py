@@ -36,11 +36,11 @@ def failure(rows: list[dict[str, Any]], call: Call) -> DamagedError | None:
 
 
 def _print_table(rows: list[dict[str, Any]]) -> None:
-    columns = ["artifact", "state", "MB", "what, and why"]
-    shown = [
-        [f"{row['kind']}/{row['name']}", row["state"], round(row["bytes"] / 1e6, 1), list(_lines(row))] for row in rows
+    entries = [
+        ([f"{row['kind']}/{row['name']}", row["state"], f"{row['bytes'] / 1e6:,.1f}"], list(_lines(row)))
+        for row in rows
     ]
-    render.print_table(columns, shown, whole=columns[:3])
+    render.print_entries(["artifact", "state", "MB"], entries)
 
 
 def _lines(row: Mapping[str, Any]) -> Iterator[str]:

@@ -6,7 +6,7 @@ from typing import Annotated, ClassVar
 
 from sentcompress.commands import Command
 from sentcompress.commands.options import MODEL, Opt
-from sentcompress.commands.shared import DTYPES, Compare, Device, Hub, Index, Model, Named, Seed
+from sentcompress.commands.shared import DTYPES, Bootstrap, Compare, Device, Hub, Index, Model, Named, Seed
 
 # The smallest depth: metrics are cut off at 10.
 CUTOFF = 10
@@ -50,6 +50,7 @@ class Params(Index, Hub, Named):
     ] = None
     threads: Annotated[int, Opt("FAISS threads; 0 for all.", minimum=0)] = 1
     rounds: Annotated[int, Opt("Timed searches; their median is reported.", minimum=1)] = 5
+    bootstrap: Bootstrap = 1000
     seed: Seed = 0
     device: Device = "auto"
     dtype: Annotated[str, Opt("auto, float32, bfloat16 or float16 (GPU).", choices=DTYPES)] = "float32"

@@ -74,7 +74,7 @@ class Params(Index, Hub, Named):
             faults.append("give `columns` twice, for the query and for the positive of `pairs`")
         if self.split is not None and self.collection is None:
             faults.append("`split` is for `collection`")
-        if self.depth < self.negatives:
+        if 1 <= self.depth < self.negatives:
             faults.append(f"`depth` must be at least `negatives`, {self.negatives}, not {self.depth}")
         return faults
 

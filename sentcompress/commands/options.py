@@ -367,7 +367,7 @@ def _flag_words(key: Key, value: Any) -> list[str]:
 
 
 def _number(value: Any) -> str:
-    return f"{value:g}" if isinstance(value, float) else str(value)
+    return f"{value:g}" if isinstance(value, float) and float(f"{value:g}") == value else str(value)
 
 
 def spelled(message: str, params: type[Options] | None) -> str:

@@ -60,9 +60,7 @@ def embed_texts(
     if zeros:
         reporter.warn(f"{source.label}: {zeros} texts have a vector of zeros; {of_zeros}")
     described = {
-        "label": source.label,
-        "reference": source.reference,
-        "digest": source.digest,
+        **source.described,
         **embedder.described(),
         "sentences": len(rows),
         "zero_vectors": zeros,

@@ -17,6 +17,7 @@ from sentcompress.encoding.token_counts import TokenCounts, count_tokens
 from sentcompress.encoding.vector_cache import WINDOW_CHARACTERS, WINDOW_TEXTS, VectorCache
 from sentcompress.models.catalog import NamedModel, find_model
 from sentcompress.models.encoder import Encoder
+from sentcompress.models.model_files import weight_bytes
 from sentcompress.progress import SILENT, Reporter, Task
 from sentcompress.store import WorkDirectory, file_digest, name_part
 
@@ -66,6 +67,11 @@ class EmbedderSource:
     cache: Path | None = None
 
     @property
+    def name(self) -> str:
+        """What finds it again."""
+        return self.model.name if self.model else self.reference.removeprefix("file:")
+
+    @property
     def slug(self) -> str:
         """The label as a part of a file name."""
         # Files of vectors are often called alike, and it is their folder that says whose.
@@ -76,6 +82,12 @@ class EmbedderSource:
     def inputs(self) -> Mapping[str, str]:
         """What a request records: reference -> digest."""
         return {self.reference: self.digest}
+
+    @property
+    def described(self) -> dict[str, Any]:
+        """What an evaluation records of it, whatever it is used for; the bytes of a model's weights among it."""
+        found = {"label": self.label, "reference": self.reference, "digest": self.digest}
+        return found if self.model is None else {**found, "weight_bytes": weight_bytes(self.model.source.path)}
 
     def open(self, *, device: str = "auto", dtype: str = "float32", reporter: Reporter = SILENT) -> Embedder:
         """Load the model, or open the file. Damaged vectors in the cache are reported to `reporter`.

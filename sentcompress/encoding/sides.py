@@ -13,7 +13,7 @@ from sentcompress.encoding.token_counts import TokenCounts
 from sentcompress.errors import InputError
 from sentcompress.models.principal_axes import Projection
 from sentcompress.progress import SILENT, Reporter, Task
-from sentcompress.store import Artifact, WorkDirectory
+from sentcompress.store import Artifact, WorkDirectory, line_of
 
 MADE_HERE = ("students", "exports")
 STUDENT = "student"
@@ -177,19 +177,12 @@ def projection_between(
 
 def _taught_by_projection(work: WorkDirectory, source: EmbedderSource) -> Artifact | None:
     """The student itself, or the nearest one that it was made from, that was trained on projected vectors."""
-    waiting = [(source.reference, source.digest)]
-    while waiting:
-        reference, digest = waiting.pop(0)
-        kind, _, name = reference.partition("/")
-        found = work.find(kind, name) if kind in MADE_HERE else None
-        if found is None or found.digest != digest:
-            continue
-        if found.manifest["command"] == WHITEN:
-            continue
-        if found.input_of_kind("projections"):
-            return found
-        waiting += found.inputs.items()
-    return None
+
+    def taught(student: Artifact) -> bool:
+        return str(student.manifest["command"]) != WHITEN
+
+    line = line_of(work, source.reference, source.digest, MADE_HERE, taught)
+    return next((found for found in line if taught(found) and found.input_of_kind("projections")), None)
 
 
 def _unchanged(work: WorkDirectory, user: Artifact, kind: str, name: str) -> Artifact:

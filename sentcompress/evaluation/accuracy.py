@@ -6,34 +6,30 @@ in the positive class or not. These counts are multinomial, so they are drawn th
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
-from typing import Any
+from collections.abc import Mapping
 
 import numpy as np
 import numpy.typing as npt
 
-from sentcompress.evaluation.correlation_bootstrap import Resampling, interval
-from sentcompress.evaluation.sts import mean_of_sets, share_kept
+from sentcompress.evaluation.measures import ACCURACY, F1
+from sentcompress.evaluation.score import MODEL, Recorder
+from sentcompress.evaluation.stats import Estimate, Resampling, record
 
 Labels = npt.NDArray[np.int64]
 Counts = npt.NDArray[np.int64]
 Values = npt.NDArray[np.float64]
-MODEL, COMPARE = "model", "compare"
-
-
-@dataclass(frozen=True)
-class Compared:
-    """The row of one task, and the draws of each model's accuracy x 100, [rounds]."""
-
-    row: dict[str, Any]
-    draws: Mapping[str, Values]
+Estimates = Mapping[str, Estimate]
 
 
 def compare_predictions(
-    name: str, truth: Labels, predicted: Mapping[str, Labels], resampling: Resampling, positive: int | None = None
-) -> Compared:
-    """Scores x 100 of each model, their intervals, the paired difference, and the share of the accuracy kept.
+    recorder: Recorder,
+    name: str,
+    truth: Labels,
+    predicted: Mapping[str, Labels],
+    resampling: Resampling,
+    positive: int | None = None,
+) -> Estimates:
+    """Record the scores x 100 of each model on one task; gives the accuracies.
 
     Args:
         name: of the task; with the seed it decides the draws.
@@ -49,27 +45,10 @@ def compare_predictions(
         {role: _scores(c, kinds, number, positive is not None) for number, role in enumerate(predicted, start=1)}
         for c in (counts, drawn)
     )
-    row: dict[str, Any] = {role: _entry(of, draws[role]) for role, of in values.items()}
-    row["share_kept"] = None
-    if COMPARE in row:
-        row["share_kept"] = share_kept(row[MODEL]["accuracy"], row[COMPARE]["accuracy"])
-        row["difference"] = _entry(_less(values), _less(draws))
-    return Compared(row, {role: of["accuracy"] for role, of in draws.items()})
-
-
-def mean_of_tasks(compared: Sequence[Compared]) -> dict[str, Any]:
-    """The mean of the accuracies, rounded to two decimals before and after as papers print them, with intervals."""
-    roles = [role for role in (MODEL, COMPARE) if role in compared[0].row]
-    mean: dict[str, Any] = {role: mean_of_sets([of.row[role]["accuracy"] for of in compared]) for role in roles}
-    draws = {role: np.mean([of.draws[role] for of in compared], axis=0) for role in roles}
-    row = {**mean, "share_kept": None, "intervals": {role: interval(values) for role, values in draws.items()}}
-    if COMPARE in mean:
-        row["share_kept"] = share_kept(mean[MODEL], mean[COMPARE])
-        row["difference"] = {
-            "accuracy": round(mean[MODEL] - mean[COMPARE], 2),
-            "accuracy_interval": interval(draws[MODEL] - draws[COMPARE]),
-        }
-    return row
+    for metric in values[MODEL]:
+        estimates = {role: Estimate(float(of[metric]), draws[role][metric]) for role, of in values.items()}
+        record(recorder, name, metric, estimates, count=len(truth))
+    return {role: Estimate(float(of[ACCURACY]), draws[role][ACCURACY]) for role, of in values.items()}
 
 
 def majority(truth: Labels) -> float:
@@ -85,21 +64,10 @@ def _scores(counts: Counts, kinds: npt.NDArray[np.bool_], number: int, with_f1: 
         number: the column of the model.
     """
     positive, right = kinds[:, 0], kinds[:, number]
-    scores = {"accuracy": np.asarray(100 * (counts @ right) / counts.sum(axis=-1))}
+    scores = {ACCURACY: np.asarray(100 * (counts @ right) / counts.sum(axis=-1))}
     if with_f1:
         hits, wrong = counts @ (positive & right), counts @ ~right
         among = np.asarray(2 * hits + wrong)
         # Nothing positive, neither in truth nor predicted: 0, as scikit-learn has it.
-        scores["f1"] = np.divide(200.0 * hits, among, out=np.zeros(among.shape), where=among > 0)
+        scores[F1] = np.divide(200.0 * hits, among, out=np.zeros(among.shape), where=among > 0)
     return scores
-
-
-def _entry(values: Mapping[str, Values], draws: Mapping[str, Values]) -> dict[str, Any]:
-    entry: dict[str, Any] = {}
-    for score, value in values.items():
-        entry |= {score: float(value), f"{score}_interval": interval(draws[score])}
-    return entry
-
-
-def _less(of: Mapping[str, Mapping[str, Values]]) -> dict[str, Values]:
-    return {score: value - of[COMPARE][score] for score, value in of[MODEL].items()}

@@ -8,14 +8,12 @@ sentences. Both are better when smaller.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
-from sentcompress.evaluation.correlation_bootstrap import NO_RESAMPLING, Resampling, draw_counts, interval
 from sentcompress.evaluation.metrics import Floats, UndefinedError
+from sentcompress.evaluation.stats import NO_RESAMPLING, Estimate, Resampling, draw_counts
 
 Values = npt.NDArray[np.float64]
 POSITIVE_ABOVE = 4.0
@@ -25,45 +23,7 @@ BLOCK = 512
 MOST_RESAMPLED = 10_000
 
 
-@dataclass(frozen=True)
-class Measured:
-    """A value and what it is in each draw of the pairs, [rounds]."""
-
-    value: float
-    draws: Values
-
-    def less(self, other: Measured) -> Measured:
-        """The difference, paired by draw."""
-        return Measured(self.value - other.value, self.draws - other.draws)
-
-
-@dataclass(frozen=True)
-class Spread:
-    """Both measures of one model on one set of pairs."""
-
-    alignment: Measured
-    uniformity: Measured
-
-    @classmethod
-    def of(cls, first: Floats, second: Floats, gold: Floats, resampling: Resampling) -> Spread:
-        """Measure both; see `alignment` and `uniformity`."""
-        return cls(alignment(first, second, gold, resampling), uniformity(first, second, resampling))
-
-    def less(self, other: Spread) -> Spread:
-        """The differences to another model on the same pairs and draws."""
-        return Spread(self.alignment.less(other.alignment), self.uniformity.less(other.uniformity))
-
-    def as_dict(self) -> dict[str, Any]:
-        """Values and 95% intervals, for the record."""
-        return {
-            "alignment": self.alignment.value,
-            "alignment_interval": interval(self.alignment.draws),
-            "uniformity": self.uniformity.value,
-            "uniformity_interval": interval(self.uniformity.draws),
-        }
-
-
-def alignment(first: Floats, second: Floats, gold: Floats, resampling: Resampling = NO_RESAMPLING) -> Measured:
+def alignment(first: Floats, second: Floats, gold: Floats, resampling: Resampling = NO_RESAMPLING) -> Estimate:
     """Mean |x - y|^2 over the pairs whose gold score is above 4.
 
     Args:
@@ -78,10 +38,10 @@ def alignment(first: Floats, second: Floats, gold: Floats, resampling: Resamplin
         raise UndefinedError(f"no pair is scored above {POSITIVE_ABOVE:g}")
     apart = np.square(first[positive].astype(np.float64) - second[positive].astype(np.float64)).sum(axis=1)
     counts = draw_counts(len(apart), resampling.rounds, resampling.generator("alignment"))
-    return Measured(float(apart.mean()), apart @ counts / len(apart))
+    return Estimate(float(apart.mean()), apart @ counts / len(apart))
 
 
-def uniformity(first: Floats, second: Floats, resampling: Resampling = NO_RESAMPLING) -> Measured:
+def uniformity(first: Floats, second: Floats, resampling: Resampling = NO_RESAMPLING) -> Estimate:
     """log of the mean of exp(-2 |x - y|^2) over all pairs of different places among the 2N sentences.
 
     A sentence that stands in several pairs counts each time. In a draw, a pair is never held against its own copies.
@@ -101,12 +61,12 @@ def uniformity(first: Floats, second: Floats, resampling: Resampling = NO_RESAMP
     total, places = between + 2 * float(inner.sum()), 2 * count
     value = float(np.log(total / (places * (places - 1))))
     if not keep:
-        return Measured(value, np.full(resampling.rounds, np.nan))
+        return Estimate(value, np.full(resampling.rounds, np.nan))
     drawn = draw_counts(count, resampling.rounds, resampling.generator("uniformity"))
     whole = np.concatenate(kernels)
     sums = np.einsum("nr,nr->r", drawn, whole @ drawn.astype(np.float32)) + 2 * inner @ drawn
     compared = 4 * (count**2 - np.square(drawn).sum(axis=0)) + 2 * count
-    return Measured(value, np.log(sums / compared))
+    return Estimate(value, np.log(sums / compared))
 
 
 def _kernel(x: Floats, y: Floats) -> Values:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -9,7 +10,6 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from sentcompress.evaluation.bootstrap import mean_interval
 from sentcompress.evaluation.fidelity import (
     Spread,
     bin_edges,
@@ -21,9 +21,11 @@ from sentcompress.evaluation.fidelity import (
     shared_neighbours,
 )
 from sentcompress.evaluation.geometry import anisotropy, correlation, covariance, effective_rank, mean_off_diagonal
+from sentcompress.evaluation.measures import NEAREST, NEIGHBOURS, SIMILARITIES
 from sentcompress.evaluation.metrics import Floats, UndefinedError, cosine_of_pairs, spearman
+from sentcompress.evaluation.score import COMPARE, MODEL, Recorder
+from sentcompress.evaluation.stats import Resampling, mean_interval
 
-MODEL, COMPARE = "model", "compare"
 # IBKD's figure 4 shows the covariance of so many dimensions over so many sentences.
 SHOWN_DIMENSIONS = 16
 MOST_SENTENCES = 10_000
@@ -40,6 +42,11 @@ class Measuring:
     show: int = 10
     bootstrap: int = 1000
     seed: int = 0
+
+    @property
+    def resampling(self) -> Resampling:
+        """How the intervals are made."""
+        return Resampling(self.bootstrap, self.seed)
 
 
 def shape_of(vectors: Floats) -> dict[str, Any]:
@@ -75,11 +82,19 @@ def cosine_to(student: Floats, target: Floats) -> dict[str, float]:
 
 
 def agreement(
-    vectors: Mapping[str, Floats], texts: Sequence[str], lengths: npt.NDArray[np.int64], measuring: Measuring
+    recorder: Recorder,
+    data: str,
+    vectors: Mapping[str, Floats],
+    texts: Sequence[str],
+    lengths: npt.NDArray[np.int64],
+    measuring: Measuring,
 ) -> dict[str, Any]:
-    """Everything that two models' vectors of the same sentences tell about each other.
+    """Record what a model keeps of another one on the same sentences; gives the details.
+
+    The other model keeps everything of itself, which is what its scores of 100 say.
 
     Args:
+        data: the name of the sentences.
         vectors: "model" and "compare" -> [N, D], rows of length one.
         texts: the N sentences.
         lengths: [N], in whatever unit the buckets are to be made.
@@ -92,7 +107,16 @@ def agreement(
     try:
         order = spearman(similar[COMPARE], similar[MODEL])
     except UndefinedError:
-        order = None
+        order = math.nan
+    for metric, part, value, of in (
+        (NEIGHBOURS, f"{measuring.k} nearest", float(shared.mean()), shared),
+        (NEAREST, f"{measuring.k} nearest", float(found_first.mean()), found_first),
+        (SIMILARITIES, "", order, None),
+    ):
+        intervals = {} if of is None else {MODEL: mean_interval(of, measuring.resampling, 100)}
+        values = {MODEL: 100 * value, COMPARE: 100.0}
+        count = len(some) if of is None else len(texts)
+        recorder.add(data, metric, values, part=part, count=count, intervals=intervals)
     edges = bin_edges()
     spreads = {role: Spread.of(of) for role, of in similar.items()}
     found = disagreements(
@@ -105,14 +129,9 @@ def agreement(
     return {
         "neighbours": {
             "k": measuring.k,
-            "overlap": float(shared.mean()),
-            "interval": _interval(shared, measuring),
-            "nearest_found": float(found_first.mean()),
-            "nearest_found_interval": _interval(found_first, measuring),
             "by_chance": measuring.k / (len(texts) - 1),
             "by_length": _by_length(shared, lengths),
         },
-        "spearman_of_similarities": order,
         "sentences_of_similarities": len(some),
         "histogram": {
             "edges": [round(float(edge), 4) for edge in edges],
@@ -129,10 +148,6 @@ def agreement(
             for pair in found
         ],
     }
-
-
-def _interval(values: npt.NDArray[np.float64], measuring: Measuring) -> list[float] | None:
-    return list(mean_interval(values, measuring.seed, measuring.bootstrap)) if measuring.bootstrap else None
 
 
 def _by_length(shared: npt.NDArray[np.float64], lengths: npt.NDArray[np.int64]) -> list[dict[str, Any]]:

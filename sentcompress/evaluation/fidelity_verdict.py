@@ -10,9 +10,16 @@ documentation and in every result.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
+
+from sentcompress.errors import DamagedError
+from sentcompress.evaluation.measures import NEAREST, NEIGHBOURS
+from sentcompress.evaluation.results import read_evaluation
+from sentcompress.evaluation.score import COMPARE, MODEL, Score, select
+from sentcompress.numeric import share
+from sentcompress.store import Artifact
 
 # The least share of shared neighbours, a word for it, and what to expect.
 LEVELS: Sequence[tuple[float, str, str]] = (
@@ -49,17 +56,45 @@ class Verdict:
         return {"level": self.level, "text": self.text, "cautions": list(self.cautions), "rules_of_thumb": thresholds}
 
 
-def judge(result: Mapping[str, Any]) -> Verdict:
-    """The verdict on the document of an `eval-fidelity`."""
-    ours, other, neighbours = result["model"], result["compare"], result["neighbours"]
-    overlap = neighbours["overlap"]
+def judge(result: Mapping[str, Any], scores: Sequence[Score]) -> Verdict:
+    """The verdict on the document of an `eval-fidelity` and its scores."""
+    ours, other, k = result["model"], result["compare"], result["neighbours"]["k"]
+    shared, found = (select(scores, metric, role=MODEL)[0].value for metric in (NEIGHBOURS, NEAREST))
+    overlap = shared / 100
     level, expectation = next((word, what) for least, word, what in LEVELS if overlap >= least)
     text = (
-        f"{ours['label']} keeps {100 * overlap:.0f}% of the {neighbours['k']} nearest neighbours of {other['label']} "
-        f"among {result['sentences']:,} sentences, and finds its very nearest {100 * neighbours['nearest_found']:.0f}% "
+        f"{ours['label']} keeps {shared:.0f}% of the {k} nearest neighbours of {other['label']} "
+        f"among {result['sentences']:,} sentences, and finds its very nearest {found:.0f}% "
         f"of the time. By rule of thumb, for text like this: {expectation}."
     )
     return Verdict(level, text, list(_cautions(result)))
+
+
+def retrieval_of_the_same(fidelity: Artifact, others: Iterable[Artifact]) -> list[str]:
+    """A sentence for each `eval-retrieval` of the same two models as they were; damaged artifacts are left out."""
+    found = {}
+    for artifact in others:
+        try:
+            one = read_evaluation(artifact)
+        except DamagedError:
+            continue
+        if one.name == "retrieval" and _digests(one.artifact) == _digests(fidelity):
+            found[one.scores[0].data] = measured_retrieval(one.headlines())
+    return list(found.values())
+
+
+def _digests(artifact: Artifact) -> list[Any]:
+    """Of both models."""
+    return [artifact.facts.get(role, {}).get("digest") for role in (MODEL, COMPARE)]
+
+
+def measured_retrieval(scores: Sequence[Score]) -> str:
+    """A sentence on the search quality that an `eval-retrieval` with a second model found."""
+    score = scores[0]
+    return (
+        f"Measured on {score.data}: {share(score.kept)} of the {score.of.label} is kept, by {score.part}. A measured "
+        "value counts for more than the rule of thumb."
+    )
 
 
 def _cautions(result: Mapping[str, Any]) -> list[str]:

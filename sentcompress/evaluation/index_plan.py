@@ -13,7 +13,6 @@ POINTS_PER_CELL = 39
 MOST_POINTS_PER_CELL = 256
 # Bits of a code of product quantisation; fewer than 4 say next to nothing.
 BITS, FEWEST_BITS = 8, 4
-RESCORING = ("int8", "float16", "float32")
 KINDS = ("flat", "ivf", "ivfpq", "pq", "hnsw", "sq8", "fp16", "binary")
 CELLS, QUANTISED, RESCORED = ("ivf", "ivfpq"), ("ivfpq", "pq"), ("pq", "binary")
 
@@ -41,20 +40,6 @@ class IndexSettings:
     candidates: int = 100
     rescore: str = "int8"
     seed: int = 0
-
-    def faults(self) -> list[str]:
-        """What is wrong with them, in the words of the command line."""
-        least = {"nlist": 1, "nprobe": 1, "links": 2, "ef_construction": 1, "ef_search": 1, "candidates": 1}
-        found = [
-            f"--{name.replace('_', '-')} must be at least {value}, not {getattr(self, name)}"
-            for name, value in least.items()
-            if getattr(self, name) < value
-        ]
-        if self.segments is not None and self.segments < 1:
-            found.append(f"--segments must be at least 1, not {self.segments}")
-        if self.rescore not in RESCORING:
-            found.append(f"--rescore {self.rescore}: choose one of {', '.join(RESCORING)}")
-        return found
 
 
 @dataclass(frozen=True)

@@ -1,14 +1,83 @@
-"""The document that an evaluation leaves in its artifact: written once, shown again as long as it is fresh."""
+"""The documents that evaluations leave in their artifacts: written once, read by everything that shows results.
+
+A document says which `evaluation` it is, by which `protocol`, of which models (`model`, and `compare` beside it), and
+has the list of `scores`; the rest of it is for the one section of the report that knows more.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
 from typing import Any
 
 from sentcompress.documents import finite, to_json
-from sentcompress.store import Artifact, Build
+from sentcompress.errors import DamagedError
+from sentcompress.evaluation.kinds import EVALUATIONS, EvaluationKind
+from sentcompress.evaluation.score import COMPARE, MEAN, MODEL, Score, read_scores, share_kept
+from sentcompress.evaluation.tables import Table, table
+from sentcompress.store import Artifact, Build, damaged, is_data
 
 FILE = "result.json"
+ROLES = (MODEL, COMPARE)
+
+
+@dataclass(frozen=True)
+class Evaluation:
+    """An evaluation that was read and found well-formed.
+
+    Attributes:
+        scores: in the order in which they were written, those of the main metric first.
+    """
+
+    artifact: Artifact
+    scores: Sequence[Score]
+
+    @property
+    def facts(self) -> dict[str, Any]:
+        """The whole document."""
+        return self.artifact.facts
+
+    @property
+    def name(self) -> str:
+        """Of the evaluation: sts, retrieval, ..."""
+        return str(self.facts["evaluation"])
+
+    @property
+    def kind(self) -> EvaluationKind:
+        """What is known of evaluations of this name."""
+        return EVALUATIONS.get(self.name) or EvaluationKind(self.name, str(self.artifact.manifest["command"]))
+
+    @property
+    def statement(self) -> str:
+        """How it was measured, in words."""
+        return str(self.facts["protocol"]["statement"])
+
+    @property
+    def models(self) -> dict[str, Mapping[str, Any]]:
+        """Role -> what was recorded of the model: label, reference, digest, dimension and more."""
+        return {role: self.facts[role] for role in ROLES if role in self.facts}
+
+    @property
+    def labels(self) -> dict[str, str]:
+        """Role -> the name to show."""
+        return {role: str(model["label"]) for role, model in self.models.items()}
+
+    @property
+    def data(self) -> frozenset[str]:
+        """Digests of the data that it was made on: two evaluations with the same ones had the same data."""
+        return frozenset(digest for reference, digest in self.artifact.inputs.items() if is_data(reference))
+
+    def headlines(self) -> list[Score]:
+        """What is worth a line of its own: the main metric and what its kind adds, of each data set the first part."""
+        wanted = {*(score.metric for score in self.scores[:1]), *self.kind.beside}
+        first: dict[tuple[str, str], str] = {}
+        for score in self.scores:
+            first.setdefault((score.data, score.metric), score.part)
+        return [s for s in self.scores if s.metric in wanted and s.part == first[s.data, s.metric]]
+
+    def table(self) -> Table:
+        """The headlines as a table."""
+        return table(self.headlines(), self.labels, self.kind.what)
 
 
 def write_result(build: Build, result: Mapping[str, Any]) -> Artifact:
@@ -20,3 +89,68 @@ def write_result(build: Build, result: Mapping[str, Any]) -> Artifact:
     with build.write(FILE) as path:
         path.write_text(to_json(document) + "\n", encoding="utf-8")
     return build.finish(document)
+
+
+def read_evaluation(artifact: Artifact) -> Evaluation:
+    """Check that an evaluation says what it measured, how, and of which models.
+
+    Raises:
+        DamagedError: if it does not.
+    """
+    facts = artifact.facts
+    roles = [facts.get(role) for role in ROLES if role == MODEL or role in facts]
+    named = all(isinstance(role, Mapping) and _is_named(role) for role in roles)
+    protocol = facts.get("protocol")
+    stated = isinstance(protocol, Mapping) and isinstance(protocol.get("statement"), str)
+    if not named or not stated or not isinstance(facts.get("evaluation"), str):
+        raise damaged(artifact, "its manifest does not say what was measured, and of which model")
+    try:
+        scores = read_scores(facts)
+    except ValueError as error:
+        raise damaged(artifact, str(error)) from None
+    if any(score.role not in ROLES or score.role not in facts for score in scores):
+        raise damaged(artifact, "it has the score of a model that it does not name")
+    return Evaluation(artifact, scores)
+
+
+def _is_named(model: Mapping[str, Any]) -> bool:
+    return all(isinstance(model.get(key), str) for key in ("reference", "label"))
+
+
+def headline_of(artifact: Artifact) -> dict[str, float]:
+    """The one value that says most of an evaluation, by what it is of: the mean, or the first score.
+
+    A damaged evaluation has none.
+
+    >>> headline_of(artifact)
+    {'Spearman x 100 (mean of the sets)': 81.5}
+    """
+    try:
+        evaluation = read_evaluation(artifact)
+        scores = [score for score in evaluation.headlines() if score.role == MODEL]
+    except DamagedError:
+        return {}
+    main = [score for score in scores if score.metric == scores[0].metric]
+    chosen = next((score for score in main if score.data == MEAN), main[0] if main else None)
+    if chosen is None:
+        return {}
+    data = f"mean of the {evaluation.kind.what}s" if chosen.data == MEAN else chosen.data
+    where = ", ".join(filter(None, (data, chosen.part)))
+    return {f"{chosen.of.title} ({where})" if where else chosen.of.title: chosen.value}
+
+
+def with_compared(evaluation: Evaluation, other: Evaluation) -> Evaluation:
+    """An evaluation that had no second model, beside one of another model by the same protocol on the same data."""
+    theirs = {score.place: score for score in other.scores if score.role == MODEL}
+    scores = []
+    for score in evaluation.scores:
+        beside = theirs.get(score.place)
+        if beside is None:
+            scores.append(score)
+            continue
+        difference = score.value - beside.value
+        scores.append(replace(score, kept=share_kept(score.value, beside.value), difference=difference))
+        scores.append(replace(beside, role=COMPARE))
+    manifest = dict(evaluation.artifact.manifest)
+    manifest["facts"] = {**evaluation.facts, COMPARE: other.facts[MODEL]}
+    return Evaluation(replace(evaluation.artifact, manifest=manifest), scores)

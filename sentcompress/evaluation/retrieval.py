@@ -1,92 +1,259 @@
-"""Scores of ranked documents, one for each query, as trec_eval computes them.
-
-MRR@10, Recall@k and nDCG@10 with linear gain and the logarithm of rank + 1; documents of equal score stand in the
-falling order of their ids, relevant documents that a corpus lacks count as not found, and a query without results
-scores 0. Checked against pytrec_eval in a test.
-"""
+"""Retrieval: index kinds beside exact search on the same vectors, and one model beside another."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+import statistics
+import time
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from functools import partial
+from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
-from sentcompress.evaluation.index import Found
+from sentcompress.evaluation.index import BuiltIndex, build_index, exact_search
+from sentcompress.evaluation.index_plan import IndexSettings, Plan, plan_index
+from sentcompress.evaluation.measures import (
+    BUILD_SECONDS,
+    BYTES_PER_DOCUMENT,
+    INDEX_BYTES,
+    INDEX_LOSS,
+    MRR,
+    NDCG,
+    OVERLAP,
+    SEARCH_P50,
+    SEARCH_P95,
+    SEARCH_TIME,
+    recall_at,
+)
+from sentcompress.evaluation.ranking import (
+    CUTOFF,
+    RECALLS,
+    Floats,
+    Grades,
+    in_order,
+    overlap,
+    recall_cutoffs,
+    scores_of_queries,
+)
+from sentcompress.evaluation.score import COMPARE, MODEL, Difference, Recorder
+from sentcompress.evaluation.stats import Resampling, mean_interval, paired_mean_interval
+from sentcompress.evaluation.timing import alternate, percentiles
+from sentcompress.evaluation.vector_rows import VectorRows, Vectors
+from sentcompress.progress import SILENT, Reporter
 
-CUTOFF = 10
-RECALLS = (1, 10, 100, 1000)
-Grades = Sequence[Mapping[int, int]]
-Floats = npt.NDArray[np.float64]
+# The batch that is timed; the time is stated for so many queries. Those that are also timed one by one.
+TIMED_QUERIES = 1000
+SINGLE_QUERIES = 200
+# The part of the scores that search without an index gives.
+EXACT = "exact search"
+MAIN = {"pairs": MRR, "collection": NDCG, "entities": recall_at(1)}
+DEPTHS = {"pairs": CUTOFF, "collection": max(RECALLS), "entities": CUTOFF}
+STATEMENTS = {
+    "pairs": "question pairs: corpus of the distinct question2, queries the distinct question1, relevant every "
+    "question2 marked as a duplicate; queries without one are timed and not scored",
+    "collection": "collection with judgements: a document is its title, a blank and its text, stripped; relevant what "
+    "is judged above zero; the queries of the split that have such a document",
+    "entities": "entity resolution: a catalogue of the distinct entities, queries with a pair of label 1, relevant "
+    "every entity of such a pair",
+}
 
 
-def in_order(found: Found, name_of: Callable[[int], bytes]) -> npt.NDArray[np.int64]:
-    """[Q, k] documents by falling score, and among equal scores by falling id, as trec_eval sorts a run.
+@dataclass(frozen=True)
+class Searched:
+    """Normalised vectors of one model: documents [N, D] and queries [Q, D]."""
+
+    documents: VectorRows
+    queries: Vectors
+
+
+@dataclass(frozen=True)
+class Task:
+    """What is looked for, and how it is measured.
+
+    Attributes:
+        grades: of each query, document -> grade above zero.
+        name_of: the id of a document, which decides between equal scores.
+        main: the metric that intervals are given for.
+        depth: documents that every search returns.
+        rounds: timed searches of the batch; their median counts.
+        bootstrap: draws of the intervals, 0 for none.
+    """
+
+    grades: Grades
+    name_of: Callable[[int], bytes]
+    main: str
+    depth: int
+    rounds: int = 5
+    seed: int = 0
+    bootstrap: int = 1000
+
+    @property
+    def resampling(self) -> Resampling:
+        """How the intervals are made."""
+        return Resampling(self.bootstrap, self.seed)
+
+    @property
+    def timed(self) -> list[int]:
+        """The queries of the timed batch, drawn from all of them, those with nothing to find included."""
+        count = min(TIMED_QUERIES, len(self.grades))
+        drawn = np.random.default_rng(self.seed).choice(len(self.grades), size=count, replace=False)
+        return [int(query) for query in np.sort(drawn)]
+
+
+@dataclass
+class Comparison:
+    """Searches of one model, `model`, or of two, `model` and `compare`. All scores that it records are x 100.
+
+    Attributes:
+        data: the name of the data set.
+        recorder: takes the scores.
+    """
+
+    searched: Mapping[str, Searched]
+    task: Task
+    data: str
+    recorder: Recorder
+    reporter: Reporter = SILENT
+    _ranked: dict[str, Any] = field(default_factory=dict)
+    _exact: dict[str, Mapping[str, Floats]] = field(default_factory=dict)
+
+    def exact(self) -> None:
+        """Record the scores of search without an index: what is lost here is lost by the model."""
+        for role, of in self.searched.items():
+            with self.reporter.track("exact search", total=len(of.documents), unit="documents") as bar:
+                found = exact_search(of.documents, of.queries, self.task.depth, bar)
+            self._ranked[role] = in_order(found, self.task.name_of)
+            self._exact[role] = scores_of_queries(self._ranked[role], self.task.grades)
+        self._record(EXACT, self._exact)
+
+    def index(self, kind: str, settings: IndexSettings) -> dict[str, Any]:
+        """One kind for all models: built, searched for the score, then timed in turn. `exact` comes first.
+
+        Returns:
+            The kind, and for each role the settings that it was built with: they follow from the dimensions.
+        """
+        plans = {
+            role: plan_index(kind, settings, *of.documents.shape, self.task.depth) for role, of in self.searched.items()
+        }
+        built: dict[str, BuiltIndex] = {}
+        scores: dict[str, Mapping[str, Floats]] = {}
+        overlaps: dict[str, float] = {}
+        for role, of in self.searched.items():
+            built[role] = self._build(plans[role], of.documents)
+            with self.reporter.track(f"{kind}: searching", total=len(of.queries), unit="queries") as bar:
+                ranked = in_order(built[role].search(of.queries, self.task.depth), self.task.name_of)
+                bar.advance(len(of.queries))
+            scores[role] = scores_of_queries(ranked, self.task.grades)
+            overlaps[role] = 100 * overlap(ranked, self._ranked[role])
+        self._record(kind, scores)
+        main = self.task.main
+        losses = {r: 100 * float(self._exact[r][main].mean() - of[main].mean()) for r, of in scores.items()}
+        self.recorder.add(self.data, INDEX_LOSS, losses, part=kind, shared=False)
+        self.recorder.add(self.data, OVERLAP, overlaps, part=kind)
+        self._record_costs(kind, built)
+        return {"index": kind, "settings": {role: plan.settings for role, plan in plans.items()}}
+
+    def _build(self, plan: Plan, documents: VectorRows) -> BuiltIndex:
+        with self.reporter.track(f"{plan.kind}: building", total=len(documents), unit="documents") as bar:
+            return build_index(plan, documents, bar)
+
+    def _record(self, part: str, scores: Mapping[str, Mapping[str, Floats]]) -> None:
+        """All metrics, the main one first and with intervals."""
+        main = self.task.main
+        queries = len(scores[MODEL][main])
+        for name in (main, *(name for name in scores[MODEL] if name != main)):
+            of = {role: found[name] for role, found in scores.items()}
+            values = {role: 100 * float(each.mean()) for role, each in of.items()}
+            if name != main:
+                self.recorder.add(self.data, name, values, part=part, count=queries)
+                continue
+            intervals = {role: mean_interval(each, self.task.resampling, 100) for role, each in of.items()}
+            difference = None
+            if COMPARE in of:
+                paired = paired_mean_interval(of[MODEL], of[COMPARE], self.task.resampling, 100)
+                difference = Difference(100 * float(of[MODEL].mean() - of[COMPARE].mean()), paired)
+            self.recorder.add(
+                self.data, name, values, part=part, count=queries, intervals=intervals, difference=difference
+            )
+
+    def _record_costs(self, kind: str, built: Mapping[str, BuiltIndex]) -> None:
+        costs: dict[str, dict[str, float]] = {
+            INDEX_BYTES: {role: index.size for role, index in built.items()},
+            BYTES_PER_DOCUMENT: {
+                role: round(index.size / len(self.searched[role].documents), 2) for role, index in built.items()
+            },
+            BUILD_SECONDS: {role: round(index.seconds, 3) for role, index in built.items()},
+            **self._times(built),
+        }
+        for name, values in costs.items():
+            self.recorder.add(self.data, name, values, part=kind)
+
+    def _times(self, built: Mapping[str, BuiltIndex]) -> dict[str, dict[str, float]]:
+        timed, depth = self.task.timed, self.task.depth
+        queries = {role: of.queries[timed] for role, of in self.searched.items()}
+        calls = {role: partial(index.search, queries[role], depth) for role, index in built.items()}
+        batched = alternate(calls, self.task.rounds)
+        single = _one_by_one(built, queries, depth)
+        times: dict[str, dict[str, float]] = {SEARCH_TIME: {}, SEARCH_P50: {}, SEARCH_P95: {}}
+        for role in built:
+            per_thousand = 1000 * statistics.median(batched[role]) * TIMED_QUERIES / len(timed)
+            tail = percentiles(single[role])
+            times[SEARCH_TIME][role] = round(per_thousand, 3)
+            times[SEARCH_P50][role] = round(tail["p50"], 4)
+            times[SEARCH_P95][role] = round(tail["p95"], 4)
+        return times
+
+
+def _one_by_one(built: Mapping[str, BuiltIndex], queries: Mapping[str, Vectors], depth: int) -> dict[str, list[float]]:
+    """Seconds of single searches; the models take turns, and who goes first changes."""
+    seconds: dict[str, list[float]] = {role: [] for role in built}
+    roles = list(built)
+    for number in range(min(SINGLE_QUERIES, len(queries[roles[0]]))):
+        for role in roles if number % 2 == 0 else reversed(roles):
+            query = queries[role][number : number + 1]
+            start = time.perf_counter()
+            built[role].search(query, depth)
+            seconds[role].append(time.perf_counter() - start)
+    return seconds
+
+
+def protocol(kind: str, split: str | None, task: Task, threads: int) -> dict[str, Any]:
+    """The protocol as a statement, and its numbers one by one.
 
     Args:
-        found: as an index gives it.
-        name_of: the id of a document.
+        kind: pairs, collection or entities.
+        split: the part of the data set, where it has parts.
+        task: what was measured.
+        threads: FAISS's while it was.
     """
-    documents = found.documents.copy()
-    scores = np.where(documents < 0, -np.inf, found.scores)
-    tied = (scores[:, 1:] == scores[:, :-1]) & (documents[:, 1:] >= 0)
-    unsorted = (scores[:, 1:] > scores[:, :-1]).any(axis=1)
-    for query in np.flatnonzero(tied.any(axis=1) | unsorted).tolist():
-        there = np.flatnonzero(documents[query] >= 0)
-        row = documents[query, there].tolist()
-        keys = [(score, name_of(document)) for score, document in zip(scores[query, there].tolist(), row, strict=True)]
-        order = sorted(range(len(row)), key=keys.__getitem__, reverse=True)
-        documents[query] = -1
-        documents[query, : len(row)] = [row[place] for place in order]
-    return documents
+    facts = {
+        "main_score": task.main,
+        "scale": 100,
+        "depth": task.depth,
+        "threads": threads,
+        "rounds": task.rounds,
+        "timed_queries": len(task.timed),
+        "single_queries": min(SINGLE_QUERIES, len(task.timed)),
+        "seed": task.seed,
+        "bootstrap": task.bootstrap,
+    }
+    named = f"{STATEMENTS[kind]} (split {split})" if split else STATEMENTS[kind]
+    return {"statement": f"{named}; {_how(facts)}", **facts}
 
 
-def recall_cutoffs(depth: int) -> tuple[int, ...]:
-    """The cut-offs at which Recall is defined when `depth` documents are looked at."""
-    return tuple(cutoff for cutoff in RECALLS if cutoff <= depth)
-
-
-def scores_of_queries(ranked: npt.NDArray[np.int64], grades: Grades) -> dict[str, Floats]:
-    """All metrics, by mteb's names, for each query that has a relevant document: [J], 0 to 1.
-
-    Args:
-        ranked: [Q, k] documents, best first; -1 where there is nothing more. No Recall beyond k.
-        grades: of each of the Q queries, document -> grade above zero.
-
-    Returns:
-        mrr_at_10, ndcg_at_10 and recall_at_{1, 10, 100, 1000}; J queries, in their order.
-    """
-    judged = [query for query, wanted in enumerate(grades) if wanted]
-    cutoffs = recall_cutoffs(ranked.shape[1])
-    scores = {name: np.zeros(len(judged)) for name in ("mrr_at_10", "ndcg_at_10")}
-    scores |= {f"recall_at_{cutoff}": np.zeros(len(judged)) for cutoff in cutoffs}
-    for place, query in enumerate(judged):
-        wanted = grades[query]
-        ranks = np.flatnonzero(np.isin(ranked[query], list(wanted)))
-        top = ranks[ranks < CUTOFF]
-        if len(top):
-            scores["mrr_at_10"][place] = 1 / (top[0] + 1)
-            gains = np.array([wanted[document] for document in ranked[query, top].tolist()])
-            scores["ndcg_at_10"][place] = _discounted(gains, top) / _ideal(wanted)
-        for cutoff in cutoffs:
-            scores[f"recall_at_{cutoff}"][place] = np.count_nonzero(ranks < cutoff) / len(wanted)
-    return scores
-
-
-def overlap(found: npt.NDArray[np.int64], exact: npt.NDArray[np.int64], cutoff: int = CUTOFF) -> float:
-    """The mean share of the exact first `cutoff` documents that an index finds among its own, 0 to 1."""
-    shares = []
-    for row, best in zip(found[:, :cutoff].tolist(), exact[:, :cutoff].tolist(), strict=True):
-        wanted = set(best) - {-1}
-        shares.append(len(wanted & set(row)) / len(wanted))
-    return float(np.mean(shares))
-
-
-def _discounted(gains: npt.NDArray[np.int64], ranks: npt.NDArray[np.int64]) -> float:
-    """Ranks begin with 0."""
-    return float((gains / np.log2(ranks + 2)).sum())
-
-
-def _ideal(wanted: Mapping[int, int]) -> float:
-    best = np.sort(np.array(list(wanted.values())))[::-1][:CUTOFF]
-    return _discounted(best, np.arange(len(best)))
+def _how(facts: Mapping[str, Any]) -> str:
+    depth, threads = facts["depth"], facts["threads"]
+    recalls = ", ".join(f"Recall@{cutoff}" for cutoff in recall_cutoffs(depth))
+    intervals = (
+        f"intervals: 95%, bootstrap over the queries ({facts['bootstrap']} rounds), of the same queries for differences"
+        if facts["bootstrap"]
+        else "no intervals"
+    )
+    return (
+        f"MRR@10, nDCG@10 (linear gain), {recalls}, x 100, as trec_eval computes them on the first {depth} documents; "
+        f"FAISS, inner product on normalised vectors, trained on the corpus, seed {facts['seed']}; exact search of the "
+        f"same vectors beside every index; time: {facts['timed_queries']} queries in one batched search for the first "
+        f"{depth}, stated for {TIMED_QUERIES}, median of {facts['rounds']}, and {facts['single_queries']} one by one, "
+        f"{threads} thread{'s' * (threads != 1)}, models in turn; bytes: the index as FAISS serialises it; {intervals}"
+    )

@@ -1,4 +1,4 @@
-"""Semantic textual similarity: scores of a set from the similarities of its pairs.
+"""Semantic textual similarity: scores of sets from the similarities of their pairs, with intervals and differences.
 
 The papers report Spearman x 100. For sets of several subsets, SimCSE, HPD, IBKD and DistilCSE concatenate them
 and take one correlation (`all`); SentEval averages over the subsets (`mean`), or weights them by size (`wmean`).
@@ -7,13 +7,16 @@ and take one correlation (`all`); SentEval averages over the subsets (`mean`), o
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
 import numpy.typing as npt
 
+from sentcompress.evaluation.measures import PEARSON, SPEARMAN
 from sentcompress.evaluation.metrics import Floats, UndefinedError, pearson, spearman
+from sentcompress.evaluation.score import Recorder
+from sentcompress.evaluation.stats import Draws, Estimate, Resampling, SetDraws, draw_set, record, record_mean
 
 AGGREGATES = {
     "all": "one correlation over all pairs of a set",
@@ -32,11 +35,11 @@ class Graded:
 
 @dataclass(frozen=True)
 class StsScore:
-    """Correlations x 100, named as sentence-transformers and mteb name them."""
+    """Correlations x 100."""
 
     pairs: int
-    spearman_cosine: float
-    pearson_cosine: float
+    spearman: float
+    pearson: float
 
 
 def score_pairs(pairs: Graded) -> StsScore:
@@ -67,22 +70,98 @@ def score_set(subsets: Sequence[Graded], aggregate: str = "all") -> StsScore:
     weights = np.array([score.pairs if aggregate == "wmean" else 1.0 for score in scores])
     return StsScore(
         sum(score.pairs for score in scores),
-        _weighted(lambda score: score.spearman_cosine, scores, weights),
-        _weighted(lambda score: score.pearson_cosine, scores, weights),
+        _weighted(lambda score: score.spearman, scores, weights),
+        _weighted(lambda score: score.pearson, scores, weights),
     )
 
 
-def mean_of_sets(scores: Sequence[float]) -> float:
-    """The mean that papers print: of scores already rounded to two decimals, rounded itself."""
-    if not scores:
-        raise UndefinedError("no set has a score")
-    return round(sum(round(score, 2) for score in scores) / len(scores), 2)
+class NoScoreError(UndefinedError):
+    """A set has no score with a model: `set_name`, `role`, and why."""
+
+    def __init__(self, set_name: str, role: str, why: str) -> None:
+        super().__init__(why)
+        self.set_name = set_name
+        self.role = role
 
 
-def share_kept(score: float, reference: float) -> float | None:
-    """A score in percent of the reference's; None where that means nothing (a reference of zero or less)."""
-    share = 100 * score / reference if reference > 0 else math.nan
-    return share if math.isfinite(share) else None
+@dataclass(frozen=True)
+class GradedSet:
+    """A set's gold scores and the similarities of one or two models.
+
+    Attributes:
+        subsets: their names.
+        gold: the gold scores of each subset, [n] each.
+        predicted: role ("model", "compare") -> similarities, by subset as `gold`.
+    """
+
+    name: str
+    subsets: Sequence[str]
+    gold: Sequence[Floats]
+    predicted: Mapping[str, Sequence[Floats]]
+
+    def of(self, role: str) -> list[Graded]:
+        """The subsets as one model sees them."""
+        return [Graded(gold, similar) for gold, similar in zip(self.gold, self.predicted[role], strict=True)]
+
+
+def compare_sets(
+    recorder: Recorder,
+    sets: Sequence[GradedSet],
+    aggregate: str,
+    resampling: Resampling,
+    unscored: Callable[[str, str, str], None] = lambda name, role, why: None,
+) -> None:
+    """Record the scores of every set, of its subsets, and their mean.
+
+    Args:
+        unscored: told of every subset that has no score of its own: its name, the model's role, why.
+
+    Raises:
+        NoScoreError: a set that has no score.
+    """
+    of_sets: list[dict[str, Estimate]] = []
+    for graded in sets:
+        scores = {role: _score(graded, role, aggregate) for role in graded.predicted}
+        draws = draw_set(graded.name, graded.gold, graded.predicted, aggregate, resampling)
+        pairs = sum(map(len, graded.gold))
+        of_sets.append(_record(recorder, graded.name, "", pairs, scores, {r: draws[r].whole for r in scores}))
+        if len(graded.subsets) > 1:
+            _record_subsets(recorder, graded, draws, unscored)
+    if len(sets) > 1:
+        record_mean(recorder, SPEARMAN, of_sets, sum(len(gold) for graded in sets for gold in graded.gold))
+
+
+def _score(graded: GradedSet, role: str, aggregate: str) -> StsScore:
+    try:
+        return score_set(graded.of(role), aggregate)
+    except UndefinedError as error:
+        raise NoScoreError(graded.name, role, str(error)) from None
+
+
+def _record_subsets(
+    recorder: Recorder, graded: GradedSet, draws: Mapping[str, SetDraws], unscored: Callable[[str, str, str], None]
+) -> None:
+    for number, name in enumerate(graded.subsets):
+        pairs = len(graded.gold[number])
+        scores: dict[str, StsScore] = {}
+        for role in graded.predicted:
+            try:
+                scores[role] = score_pairs(graded.of(role)[number])
+            except UndefinedError as error:
+                scores[role] = StsScore(pairs, math.nan, math.nan)
+                unscored(f"{graded.name} {name}", role, str(error))
+        _record(recorder, graded.name, name, pairs, scores, {r: draws[r].subsets[number] for r in scores})
+
+
+def _record(
+    recorder: Recorder, name: str, subset: str, pairs: int, scores: Mapping[str, StsScore], draws: Mapping[str, Draws]
+) -> dict[str, Estimate]:
+    """Both correlations of a set or subset; gives Spearman's."""
+    ranked = {role: Estimate(score.spearman, draws[role].spearman) for role, score in scores.items()}
+    linear = {role: Estimate(score.pearson, draws[role].pearson) for role, score in scores.items()}
+    record(recorder, name, SPEARMAN, ranked, part=subset, count=pairs)
+    record(recorder, name, PEARSON, linear, part=subset, count=pairs)
+    return ranked
 
 
 def _weighted(

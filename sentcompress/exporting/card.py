@@ -9,14 +9,17 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from sentcompress.exporting.lineage import Table, command_line
+from sentcompress.evaluation.results import Evaluation
+from sentcompress.evaluation.score import MEAN, MODEL, Score
 from sentcompress.exporting.onnx import FLOAT32_FILE, INT8_FILE
 from sentcompress.models.encoder import Encoder
 from sentcompress.numeric import figure
 from sentcompress.plain_text import Code, markdown, markdown_command, markdown_table, printable
-from sentcompress.store import Artifact
+from sentcompress.store import Artifact, name_part
 
 HUB_NAME = re.compile(r"[A-Za-z0-9][\w.-]*/[\w.-]+")
+# What only a person can say of a model, and nothing here can know.
+UNKNOWN = ("# license: not stated; add one, for example apache-2.0", "# language: not stated; add it, for example en")
 TAGS = ("sentence-transformers", "sentence-similarity", "feature-extraction", "sentcompress")
 
 
@@ -37,7 +40,7 @@ class Card:
     facts: Mapping[str, Any]
     lineage: Sequence[Artifact]
     teacher: str | None
-    measured: Sequence[Table]
+    measured: Sequence[Evaluation]
 
     def render(self) -> str:
         """The whole README.md; the same facts give the same text."""
@@ -53,23 +56,25 @@ class Card:
         return "\n\n".join(parts) + "\n"
 
     def _front_matter(self) -> Iterator[str]:
-        lines = ["---", "library_name: sentence-transformers", "pipeline_tag: sentence-similarity", "tags:"]
+        lines = ["---", *UNKNOWN]
+        lines += ["library_name: sentence-transformers", "pipeline_tag: sentence-similarity", "tags:"]
         lines += [f"- {tag}" for tag in (*TAGS, *(["onnx"] if "onnx" in self.facts["formats"] else []))]
         if self.teacher and HUB_NAME.fullmatch(self.teacher):
             lines += ["base_model:", f"- {_quoted(self.teacher)}"]
-        scores = [score for table in self.measured for score in table.scores if math.isfinite(score[2])]
-        if scores:
+        results = [(found, score) for found in self.measured for score in _results(found)]
+        if results:
             lines += ["model-index:", f"- name: {_quoted(self.name)}", "  results:"]
-        for data, metric, value in scores:
+        for found, score in results:
             lines += [
                 "  - task:",
-                "      type: sentence-similarity",
+                f"      type: {found.kind.task}",
                 "    dataset:",
-                f"      name: {_quoted(data)}",
-                f"      type: {_quoted(data)}",
+                f"      name: {_quoted(score.data)}",
+                f"      type: {_quoted(name_part(score.data) or 'unnamed')}",
                 "    metrics:",
-                f"    - type: {metric}",
-                f"      value: {value}",
+                f"    - type: {score.metric}",
+                f"      name: {_quoted(score.of.title)}",
+                f"      value: {round(score.value, score.of.decimals)}",
             ]
         yield "\n".join([*lines, "---"])
 
@@ -103,6 +108,17 @@ class Card:
                 "```",
             ]
         )
+        if self.encoder.normalize:
+            yield (
+                "With `truncate_dim` the vectors are cut after they were normalised, so their length is no longer 1. "
+                "Cosine similarity does not mind; for a vector store that ranks by inner product, normalise them again "
+                "(`encode(..., normalize_embeddings=True)`)."
+            )
+        else:
+            yield (
+                "The vectors are not normalised. For a vector store that ranks by inner product, and after "
+                "`truncate_dim`, use `encode(..., normalize_embeddings=True)`."
+            )
         if "onnx" not in self.facts["formats"]:
             return
         yield (
@@ -140,10 +156,13 @@ class Card:
         if not self.measured:
             return
         yield "## Measured"
-        for table in self.measured:
-            yield f"{markdown(table.title)}:"
-            yield markdown_table(table.columns, table.rows)
-            yield markdown_command(table.command)
+        for found in self.measured:
+            columns, rows = found.table()
+            yield f"{markdown(found.kind.title)}:"
+            yield markdown_table(columns, rows)
+            if isinstance(verdict := found.facts.get("verdict"), Mapping):
+                yield markdown(str(verdict.get("text")))
+            yield markdown_command(found.artifact.command_line())
 
     def _check(self) -> Iterator[str]:
         checked = self.facts["checked"]
@@ -167,7 +186,7 @@ class Card:
         yield "What it was made of, nearest first; the digest is SHA-256 over the files."
         yield markdown_table(
             ("artifact", "made by", "digest"),
-            [(Code(a.reference), Code(command_line(a)), Code(a.digest[:16])) for a in self.lineage],
+            [(Code(a.reference), Code(a.command_line()), Code(a.digest[:16])) for a in self.lineage],
         )
         outside = {(r, d) for a in self.lineage for r, d in a.inputs.items() if r.startswith(("model:", "file:"))}
         if outside:
@@ -178,6 +197,14 @@ class Card:
             if isinstance(recipe, Mapping) and recipe:
                 yield f"Recipe of {markdown(Code(artifact.reference))} ({markdown(str(artifact.facts.get('method')))}):"
                 yield markdown_table(("setting", "value", "source"), [_setting(*item) for item in recipe.items()])
+
+
+def _results(evaluation: Evaluation) -> Iterator[Score]:
+    """The scores that a hub lists: of each data set the main metric."""
+    for score in evaluation.headlines() if evaluation.kind.task else ():
+        main = score.metric == evaluation.scores[0].metric and score.role == MODEL and score.data != MEAN
+        if main and math.isfinite(score.value):
+            yield score
 
 
 def _method(lineage: Sequence[Artifact]) -> str:

@@ -9,6 +9,15 @@ from dataclasses import dataclass, field
 from functools import partial
 from typing import Any
 
+from sentcompress.evaluation.measures import (
+    DISK_BYTES,
+    LATENCY_P50,
+    LATENCY_P95,
+    LATENCY_P99,
+    PASS_SECONDS,
+    SPEED,
+    SPEED_SINGLE,
+)
 from sentcompress.evaluation.timing import alternate, percentiles
 from sentcompress.measuring.runtimes import Engine, Job
 from sentcompress.progress import Task
@@ -25,7 +34,7 @@ class Contender:
     """A loaded model and the seconds of its calls.
 
     Attributes:
-        role: `model` or `against`.
+        role: `model` or `compare`.
         runtime: one of RUNTIMES.
         disk_bytes: of the weights, or of the graph, that it is loaded from.
         whole: seconds of each timed pass over all sentences, in batches.
@@ -66,20 +75,22 @@ class Contender:
     def figures(self, texts: Sequence[str]) -> dict[str, Any]:
         """What the passes came to; `texts` are those of a whole pass."""
         each = [seconds for turn in self.single for seconds in turn]
-        latency = {f"latency_{of}_milliseconds": round(value, 3) for of, value in percentiles(each).items()}
+        latency = percentiles(each)
         return {
-            "sentences_per_second": round(len(texts) / statistics.median(self.whole), 1),
+            SPEED: round(len(texts) / statistics.median(self.whole), 1),
             "best_batch_tokens": self.engine.batch_tokens,
-            "sentences_per_second_batch_1": round(1 / statistics.mean(each), 1),
-            **latency,
-            "disk_bytes": self.disk_bytes,
+            SPEED_SINGLE: round(1 / statistics.mean(each), 1),
+            LATENCY_P50: round(latency["p50"], 3),
+            LATENCY_P95: round(latency["p95"], 3),
+            LATENCY_P99: round(latency["p99"], 3),
+            DISK_BYTES: self.disk_bytes,
             "device": self.job.device,
         }
 
     def seconds_of_a_pass(self) -> dict[str, Any]:
         """The mean over passes of single sentences of their seconds, and each of them."""
         passes = [sum(seconds) for seconds in self.single]
-        return {"pass_seconds": round(statistics.mean(passes), 3), "passes": [round(one, 3) for one in passes]}
+        return {PASS_SECONDS: round(statistics.mean(passes), 3), "passes": [round(one, 3) for one in passes]}
 
 
 class _Pass:

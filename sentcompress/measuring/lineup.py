@@ -9,12 +9,14 @@ from typing import Any
 
 import torch
 
+from sentcompress.evaluation.measures import WEIGHT_BYTES
 from sentcompress.exporting.onnx import FLOAT32_FILE, INT8_FILE
 from sentcompress.extras import is_installed
 from sentcompress.measuring.contender import Contender
 from sentcompress.measuring.runtimes import GraphJob, TorchJob
 from sentcompress.models.catalog import NamedModel
 from sentcompress.models.encoder import Encoder
+from sentcompress.models.model_files import weight_bytes
 from sentcompress.plain_text import shell_word
 from sentcompress.store import WorkDirectory, file_digest
 
@@ -101,13 +103,6 @@ def described(model: NamedModel, encoder: Encoder) -> dict[str, Any]:
         "reference": model.reference,
         "digest": model.digest,
         "parameters": encoder.count_parameters(),
-        "weight_bytes": weight_bytes(model.source.path),
+        WEIGHT_BYTES: weight_bytes(model.source.path),
         "dimension": encoder.dimension,
-        "vector_bytes": 4 * encoder.dimension,
     }
-
-
-def weight_bytes(folder: Path) -> int:
-    """Bytes of all weights: the transformer's and those of Dense layers; `.bin` only where nothing else is there."""
-    found = [path for path in folder.rglob("*.safetensors") if "onnx" not in path.parts]
-    return sum(path.stat().st_size for path in found or folder.rglob("pytorch_model*.bin"))

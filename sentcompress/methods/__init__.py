@@ -1,7 +1,7 @@
-"""The methods, by name: one file each, with its equation, its hyperparameters and the source of every number.
+"""Registry of the training objectives. Each has its own file: equation, hyperparameters and the source of each value.
 
-A method sees tensors and never a model, a file or a command. Names can be listed and checked without torch. Other
-packages add methods of `distill` (docs/plugins.md).
+A method sees only tensors, never a model, a file or a command. Names can be listed and checked without torch. Other
+packages can add methods of `distill` (docs/plugins.md).
 """
 
 from __future__ import annotations
@@ -16,7 +16,8 @@ from sentcompress.errors import InputError, UsageError, did_you_mean
 if TYPE_CHECKING:
     from sentcompress.methods.base import Method
 
-# Text, so that names can be listed and checked without importing torch. What `distill` offers:
+# Import paths as text, so that names can be listed and checked without importing torch.
+# The methods of `distill`:
 METHODS: dict[str, str] = {
     "hpd": "sentcompress.methods.hpd:HPD",
     "mse": "sentcompress.methods.mse:MSE",
@@ -31,32 +32,32 @@ METHODS: dict[str, str] = {
 }
 ADDED = plugins.plugins(plugins.METHODS, taken=METHODS)
 METHODS |= {name: plugin.place for name, plugin in ADDED.items()}
-# What `finetune` and `train-teacher` offer:
+# The objectives of `finetune` and `train-teacher`:
 OBJECTIVES: dict[str, str] = {
     "simcse": "sentcompress.methods.simcse:SimCSE",
     "ibkd": "sentcompress.methods.ibkd:IBKDFinetune",
 }
 
-# What papers call a method otherwise, and what is no method.
+# Names that papers use, and names of commands.
 OTHER_NAMES: dict[str, str] = {
-    "kd": "it is mse here",
-    "distilcse": "it is ckd, and finetune after it",
+    "kd": "here it is called mse",
+    "distilcse": "it is ckd, followed by the finetune command",
     "whiten": "it is a command, for any model: sentcompress whiten",
     "whitening": "it is a command, for any model: sentcompress whiten",
 }
 
 
 def hint_for(name: str, known: Iterable[str]) -> str:
-    """What was meant by a name that is no method's."""
+    """A suggestion for an unknown method name."""
     return OTHER_NAMES.get(name.lower()) or did_you_mean(name, known)
 
 
 def method_class(name: str) -> type[Method]:
-    """The class of a method of `distill`.
+    """Return the class of a method of `distill`.
 
     Raises:
-        UsageError: if there is none of that name.
-        InputError: if it is of another package and cannot be loaded, or is not a Method of `distill`.
+        UsageError: if no method has that name.
+        InputError: if it is from another package and cannot be loaded, or is not a Method of `distill`.
     """
     return _added_class(ADDED[name]) if name in ADDED else _find(name, METHODS, "method")
 
@@ -67,10 +68,10 @@ def package_of(name: str) -> dict[str, str]:
 
 
 def objective_class(name: str) -> type[Method]:
-    """The class of an objective of `finetune` and `train-teacher`.
+    """Return the class of an objective of `finetune` and `train-teacher`.
 
     Raises:
-        UsageError: if there is none of that name.
+        UsageError: if no objective has that name.
     """
     return _find(name, OBJECTIVES, "objective")
 

@@ -1,4 +1,4 @@
-"""What every method is: an objective over tensors, with the recipe and the switches that belong to it."""
+"""Base class of the training objectives: a loss over tensors, with its hyperparameters and options."""
 
 from __future__ import annotations
 
@@ -15,19 +15,19 @@ from sentcompress.methods.hyperparameters import Hyperparameters, Option
 
 @dataclass(frozen=True)
 class Shapes:
-    """What a method is built from. A width that a method does not need stays 0.
+    """The tensor sizes that a method is built with. A width that the method does not need is 0.
 
     Attributes:
         student: D_s, the width of the student's pooled vector.
         teacher: D_t, the width of the cached teacher vectors.
-        tensors: what else it `needs`, by name: `pca_weight` [d, D_t] and `pca_mean` [D_t] for "pca", `prototypes`
-            [n, D_t] for "domains".
+        tensors: fixed tensors that the method `needs`, by name: `pca_weight` [d, D_t] and `pca_mean` [D_t] for "pca",
+            `prototypes` [n, D_t] for "domains".
         hidden: H_s, the width of the student's hidden states.
         teacher_hidden: H_t, the width of the teacher's hidden states.
-        layers: L, how many pairs of layers are matched.
+        layers: L, the number of matched layer pairs.
         teacher_layer_width: D_l, the width of the cached pooled states of teacher layers.
-        hard_negatives: N, how many of them each anchor has.
-        student_layer_width: D_p, the width of the student's pooled states: D_s, but for a student with Dense layers.
+        hard_negatives: N, the number of hard negatives per anchor.
+        student_layer_width: D_p, the width of the student's pooled states; equals D_s unless it has Dense layers.
     """
 
     student: int
@@ -43,7 +43,7 @@ class Shapes:
 
 @dataclass(frozen=True)
 class DeployedHead:
-    """The linear layer that goes into the student's folder: activation(weight x + bias)."""
+    """The linear layer that is saved with the student: activation(weight x + bias)."""
 
     weight: Tensor
     bias: Tensor | None
@@ -51,11 +51,12 @@ class DeployedHead:
 
 
 class Method(nn.Module):
-    """A way to teach a student. Heads and queues are parameters and buffers, so they train and are saved with it.
+    """A training objective. Heads and queues are parameters and buffers, so that checkpoints include them.
 
-    A method sees tensors and never the model. The loop hands the tensors of a step, the views, to `objective` and,
-    once the step is done, to `update`, each under its name. Every view can be concatenated along its first
-    dimension, so that a batch may be put together from several smaller ones. B sentences, M real (unpadded) tokens:
+    A method sees only tensors, never the model. In each step the training loop passes the tensors, called views, by
+    name to `objective` and, after the optimizer step, to `update`. All views can be concatenated along their first
+    dimension, so that a batch can be assembled from smaller ones. The entries of `needs` and the views they add, for
+    B sentences with M real (unpadded) tokens:
 
     - always, when distilling: `student` [B, D_s]
     - "teacher": `teacher` [B, D_t], cached; "pca" adds no view, but a projection in `Shapes.tensors`
@@ -63,25 +64,25 @@ class Method(nn.Module):
     - "tokens": `student_tokens` [M, H_s] and `teacher_tokens` [M, H_t], outputs of the embedding layers
     - "teacher-layers": `student_layers` [B, L, D_p] and `teacher_layers` [B, L, D_l], pooled states of matched layers
     - "states": `student_states` [M, L, H_s] and `teacher_states` [M, L, H_t], hidden states of matched layers
-    - "last-states": `student_last` [M, H_s] and `teacher_last` [M, H_t], the hidden states that are pooled
-    - "domains": `domains` [B], the number of each sentence's domain
+    - "last-states": `student_last` [M, H_s] and `teacher_last` [M, H_t], the hidden states before pooling
+    - "domains": `domains` [B], the index of each sentence's domain
     - "triplets": `anchor` [B, D_s], `positive` [B, D_s] and `negatives` [B N, D_s], where row i N + j is the j-th hard
-      negative of anchor i. With "inputs" too, `inputs` are those of the anchors, `positive_inputs` and
-      `negative_inputs` those of the others. `student` [B', D_s] and `teacher` [B', D_t] are then the vectors of
-      ordinary sentences where a distillation term is kept (option `keep`), and left out elsewhere.
+      negative of anchor i. With "inputs", `inputs` belong to the anchors, `positive_inputs` and `negative_inputs` to
+      the others. With option `keep`, `student` [B', D_s] and `teacher` [B', D_t] are the vectors of unlabelled
+      sentences for the distillation term; otherwise they are absent.
     """
 
     title: ClassVar[str]
     paper: ClassVar[str]
     link: ClassVar[str]
     equation: ClassVar[str]
-    # In words: which vector is the embedding once training is over.
+    # Which vector is the embedding after training, in words.
     deployed: ClassVar[str]
-    # The command that it belongs to: distill, or finetune (and train-teacher).
+    # Its command: distill, or finetune (which stands for train-teacher too).
     stage: ClassVar[str]
     needs: ClassVar[frozenset[str]]
-    # Whether the loss depends on which rows share a batch, so that none may be cut in parts that are summed up. Where
-    # options decide it, the instance says so.
+    # Whether the loss compares rows of a batch with each other, so that a batch cannot be split and the parts added
+    # up. Set per instance if it depends on options.
     contrastive: bool
     recipe: ClassVar[Hyperparameters]
     options: ClassVar[Mapping[str, Option]] = {}
@@ -93,49 +94,49 @@ class Method(nn.Module):
 
     @classmethod
     def teacher_recipe(cls, hidden: int) -> Hyperparameters:
-        """What `train-teacher` goes by, for a model whose hidden states are `hidden` wide (0: not known)."""
+        """Hyperparameters for `train-teacher`, given the width of the model's hidden states (0: unknown)."""
         return cls.recipe
 
     @classmethod
     def needs_with(cls, options: Mapping[str, Any]) -> frozenset[str]:
-        """What it needs with all its options given: `needs`, but where an option adds to it or takes from it."""
+        """What the method needs with these options; `options` holds a value for each of them."""
         return cls.needs
 
-    # `*args: Any` beside `**views: Any` is what lets a type checker accept the named views of each method instead.
+    # With both `*args: Any` and `**views: Any`, type checkers accept the named views of each subclass.
     def objective(self, *args: Any, **views: Any) -> dict[str, Tensor]:
-        """The weighted terms of the loss, by name; their sum is what is minimised. Changes nothing."""
+        """The weighted loss terms by name; training minimises their sum. Has no side effects."""
         raise NotImplementedError
 
     def update(self, *args: Any, **views: Any) -> None:
-        """What remains to be done with a batch after its step, such as filling a queue."""
+        """Called with the batch's views after the optimizer step, for example to fill a queue."""
 
     def predict(self, student: Tensor) -> Tensor:
-        """The student's side of the comparison that is trained: [B, D_s] -> [B, K]."""
+        """The student's side of the training loss: [B, D_s] -> [B, K]."""
         return self.deploy(student)
 
     def target(self, teacher: Tensor) -> Tensor:
-        """The teacher's side of it: [B, D_t] -> [B, K]."""
+        """The teacher's side of the training loss: [B, D_t] -> [B, K]."""
         return teacher
 
     def deploy(self, student: Tensor) -> Tensor:
-        """The embedding that will be used: [B, D_s] -> [B, D]."""
+        """The embedding of the trained model: [B, D_s] -> [B, D]."""
         return student
 
     def has_target(self) -> bool:
-        """Whether `deploy` of a sentence is to equal its `target`, not only what a head that is thrown away makes."""
+        """Whether `deploy` of a sentence should equal its `target`; false if only a discarded head's output should."""
         return True
 
     def deployed_head(self) -> DeployedHead | None:
-        """The layer that makes `deploy` of the pooled vector; None when that vector itself is deployed."""
+        """The layer from the pooled vector to the embedding; None if the pooled vector is the embedding."""
         return None
 
     def watched(self) -> dict[str, float]:
-        """Numbers worth showing beside the loss."""
+        """Values to log next to the loss."""
         return {}
 
 
 def row_errors(prediction: Tensor, target: Tensor, reduction: str) -> Tensor:
-    """Squared distance of each row: the `sum` of squares over the dimensions or their `mean`.
+    """Squared error of each row: the `sum` of squares over the dimensions, or their `mean`.
 
     Args:
         prediction: [B, K].
@@ -149,12 +150,12 @@ def row_errors(prediction: Tensor, target: Tensor, reduction: str) -> Tensor:
 
 
 def squared_error(prediction: Tensor, target: Tensor, reduction: str) -> Tensor:
-    """The mean of `row_errors` over the batch: a number."""
+    """The mean of `row_errors` over the batch, a scalar."""
     return row_errors(prediction, target, reduction).mean()
 
 
 def linear_head(inputs: int, outputs: int, start: str) -> nn.Linear:
-    """A linear layer with bias, from torch's random start or (`identity`) from the unit matrix and zero."""
+    """A linear layer with bias, initialised by torch or (`identity`) with the identity matrix and zero bias."""
     head = nn.Linear(inputs, outputs)
     if start == "identity":
         with torch.no_grad():
@@ -164,5 +165,5 @@ def linear_head(inputs: int, outputs: int, start: str) -> nn.Linear:
 
 
 def unit(vectors: Tensor) -> Tensor:
-    """Vectors scaled to length one: [..., D] -> [..., D]."""
+    """Scale vectors to length one: [..., D] -> [..., D]."""
     return functional.normalize(vectors, dim=-1)

@@ -1,4 +1,4 @@
-"""IBKD's second term: what the student's vector shares with its input is to be small."""
+"""IBKD's bottleneck term: penalises the dependence between the student's vector and its input."""
 
 from __future__ import annotations
 
@@ -17,32 +17,28 @@ MODELS = f"{CODE}, simcse/models_unsup.py and simcse/models_sup.py"
 
 
 def bottleneck_options(beta: float, beta_source: str, gamma_source: str, layer_source: str) -> dict[str, Option]:
-    """The switches of the term; stage 1 and stage 2 differ in the numbers."""
+    """Options of the bottleneck term. Stage 1 and stage 2 differ in the defaults and their sources."""
     return {
         "beta": Option(beta, "weight of the HSIC term", beta_source, minimum=0),
-        "kernel": Option(
-            "rbf", "the kernel of both sides of HSIC", f"{HSIC}: all three; {MODELS}: rbf", choices=KERNELS
-        ),
-        "gamma": Option(0.5, "width of the rbf kernel, or offset of imq; above 0", gamma_source),
+        "kernel": Option("rbf", "kernel for both sides of HSIC", f"{HSIC}: all three; {MODELS}: rbf", choices=KERNELS),
+        "gamma": Option(0.5, "gamma of the rbf kernel, or offset of imq; above 0", gamma_source),
         "layer": Option(
             0,
-            "which of the student's hidden states X is the mean of; 0: the embedding layer, -2: last but one",
+            "the student's hidden states whose mean is X; 0: the embedding layer, -2: last but one",
             layer_source,
         ),
-        "detach": Option(False, "take X as given: no gradient through it", f"{MODELS}: false"),
+        "detach": Option(False, "no gradient through X", f"{MODELS}: false"),
         "normalise": Option(
             False,
-            "scale X and S to length one inside HSIC, which keeps rbf from vanishing on long vectors",
-            f"{HSIC}, and {MODELS}: false (in the linear kernel of the first: true); elsewhere true is {OURS}",
+            "scale X and S to length one inside HSIC, so that rbf does not vanish on long vectors",
+            f"{HSIC}, and {MODELS}: false (true in the linear kernel of the former); elsewhere true is {OURS}",
         ),
-        "divisor": Option(
-            "n-1", "HSIC is divided by the square of it", f"{MODELS}: n-1; {HSIC}: n", choices=("n-1", "n")
-        ),
+        "divisor": Option("n-1", "HSIC is divided by its square", f"{MODELS}: n-1; {HSIC}: n", choices=("n-1", "n")),
     }
 
 
 class Bottleneck(nn.Module):
-    """beta HSIC(X, S), and the kernels' means for the log."""
+    """beta HSIC(X, S), and the mean kernel values for the log."""
 
     def __init__(self, settings: Mapping[str, Any]) -> None:
         super().__init__()
@@ -52,15 +48,15 @@ class Bottleneck(nn.Module):
         self._means: dict[str, Tensor] = {}
 
     def forward(self, inputs: Tensor, states: Tensor) -> Tensor:
-        """[n, H], [n, D] -> a number."""
+        """[n, H], [n, D] -> scalar."""
         inputs = inputs.detach() if self.settings["detach"] else inputs
         beta = float(self.settings["beta"])
         return beta * hsic(self._kernel(inputs), self._kernel(states), self.settings["divisor"])
 
     @torch.no_grad()
     def look(self, inputs: Tensor, states: Tensor) -> None:
-        """Note the kernels' mean values on this batch."""
-        # A linear kernel's means are of another kind: no gamma moves them, and 0 or 80 is nothing to worry about.
+        """Record the mean kernel values of this batch."""
+        # A separate name for the linear kernel: its means have another scale, and 0 or 80 is no cause for concern.
         name = "linear" if self.settings["kernel"] == "linear" else "kernel"
         for side, vectors in (("x", inputs), ("s", states)):
             mean = mean_off_diagonal(self._kernel(vectors))
@@ -68,7 +64,7 @@ class Bottleneck(nn.Module):
                 self._means[f"{name}_{side}"] = mean
 
     def watched(self) -> dict[str, float]:
-        """The last noted means: `kernel_x` and `kernel_s`, or `linear_x` and `linear_s` with kernel=linear."""
+        """The last recorded means: `kernel_x` and `kernel_s`, or `linear_x` and `linear_s` with kernel=linear."""
         return {name: float(mean) for name, mean in self._means.items()}
 
     def _kernel(self, vectors: Tensor) -> Tensor:

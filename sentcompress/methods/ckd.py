@@ -16,33 +16,33 @@ DETAILS = f"{PAPER}, training details"
 RUN = f"{CODE}, ckd_contrastive_run.sh"
 SCRIPT = f"{CODE}, ckd_contrastive.py"
 
-# Of the queue: at 1,024 dimensions it would take 40 GB.
+# Maximum queue length: 40 GB at 1,024 dimensions.
 LARGEST = 10_000_000
 
 
 class CKD(Method):
-    """Pick one's own teacher vector among many (Gao et al. 2021, DistilCSE, stage 1).
+    """Contrastive distillation: find a sentence's teacher vector among many (Gao et al. 2021, DistilCSE, stage 1).
 
     q_i = unit(M s_i), keys = [unit(t_1) .. unit(t_B) ; queue of Q earlier ones], loss = mean over i of
     -log( exp(scale q_i k_i) / sum_j exp(scale q_i k_j) ): B - 1 + Q negatives. The queue holds the last 65,536
-    normalised teacher vectors, first in first out, is empty at the start, and takes the batch in after its loss.
-    M: Linear(D_s -> D_t, bias) is thrown away: the student's own pooled vector is the embedding.
+    normalised teacher vectors, first in first out. It starts empty, and a batch is added after its loss is computed.
+    M: Linear(D_s -> D_t, bias) is discarded: the student's own pooled vector is the embedding.
 
-    Where paper and code differ: the paper gives no temperature; the code learns scale = exp(p) from p = 1, a
-    temperature of 0.37 at the start. `temperature=0.05` fixes it instead. In the code the queue is per GPU and the
-    teacher keeps its dropout while training, which is a bug: cached vectors have none.
+    Differences between paper and code: the paper gives no temperature; the code learns scale = exp(p) from p = 1, an
+    initial temperature of 0.37. `temperature=0.05` fixes it instead. In the code each GPU has its own queue, and the
+    teacher's dropout stays on during training, which is a bug; cached vectors are computed without dropout.
     """
 
     title = "Contrastive knowledge distillation, stage 1"
     paper = "Gao et al. 2021, DistilCSE: Effective Knowledge Distillation For Contrastive Sentence Embeddings"
     link = "https://arxiv.org/abs/2112.05638"
     equation = "-log exp(scale q k+) / sum_j exp(scale q k_j), q = unit(M s), keys = [batch ; queue] of unit(t)"
-    deployed = "the student's own pooled vector; the head M is thrown away"
+    deployed = "the student's own pooled vector; the head M is discarded"
     stage = "distill"
     needs = frozenset({"teacher"})
     contrastive = True
     recipe = Hyperparameters(
-        lr=Number(2e-4, f"{RUN}, for 110M parameters; 3e-4 for 52M and 14M, which no script has"),
+        lr=Number(2e-4, f"{RUN}, for 110M parameters; 3e-4 for 52M and 14M, for which there is no script"),
         epochs=Number(20, RUN),
         batch_size=Number(512, f"{DETAILS}; {RUN}: 512 on each of 8 GPUs"),
         schedule=Number("cosine", SCRIPT),
@@ -56,21 +56,21 @@ class CKD(Method):
     options: ClassVar[Mapping[str, Option]] = {
         "queue": Option(
             65_536,
-            "teacher vectors that are kept as negatives; 0 is the batch alone",
+            "teacher vectors kept as negatives; 0 uses only the batch",
             f"{DETAILS}, and {RUN}",
             minimum=0,
             maximum=LARGEST,
         ),
         "temperature": Option(
             0.0,
-            "a fixed temperature; 0 learns it, as scale = exp(p) from p = 1",
-            f"{SCRIPT}: learnt; not named in the paper",
+            "fixed temperature; 0 learns it, as scale = exp(p) from p = 1",
+            f"{SCRIPT}: learnt; not stated in the paper",
             minimum=1e-6,
             or_zero=True,
         ),
         "head_start": Option(
             "random",
-            "where M starts: torch's random values or the unit matrix",
+            "initial M: torch's random values, or the identity matrix",
             f"{SCRIPT}: random; identity is {OURS}",
             choices=("random", "identity"),
         ),
@@ -83,7 +83,7 @@ class CKD(Method):
         self.head = linear_head(shapes.student, shapes.teacher, self.settings["head_start"])
         self.log_scale = nn.Parameter(torch.tensor(1.0)) if not self.settings["temperature"] else None
         self.register_buffer("queue", torch.zeros(self.settings["queue"], shapes.teacher))
-        # Teacher vectors that were ever put in; the place of the next is this modulo the queue's length.
+        # Number of vectors added so far; the next goes to this index modulo the queue length.
         self.enqueued = 0
 
     def get_extra_state(self) -> dict[str, int]:
@@ -94,7 +94,7 @@ class CKD(Method):
 
     @property
     def filled(self) -> Tensor:
-        """The queue without its places that are still empty: [<= Q, D_t], in no order."""
+        """The filled part of the queue: [<= Q, D_t], in no particular order."""
         return self.queue[: min(self.enqueued, len(self.queue))]
 
     @property
@@ -105,7 +105,7 @@ class CKD(Method):
     def objective(self, student: Tensor, teacher: Tensor) -> dict[str, Tensor]:
         query, keys = unit(self.predict(student)) * self.scale, self.target(teacher)
         in_batch = query @ keys.T  # [B, B]
-        # Batch and queue apart: joining them would copy the whole queue in every step.
+        # Batch and queue are handled apart: concatenating them would copy the whole queue in every step.
         total = in_batch.logsumexp(dim=1)
         if len(self.filled):
             total = torch.logaddexp(total, queue_logsumexp(query, self.filled))
@@ -113,7 +113,7 @@ class CKD(Method):
 
     @torch.no_grad()
     def update(self, student: Tensor, teacher: Tensor) -> None:
-        """Put the batch's teacher vectors in, over the oldest ones."""
+        """Replace the oldest vectors in the queue with the batch's teacher vectors."""
         size = len(self.queue)
         self.enqueued += len(teacher)
         if size:

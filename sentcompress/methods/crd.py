@@ -1,4 +1,4 @@
-"""CRD: contrastive representation distillation, with noise-contrastive estimation against a memory."""
+"""CRD: contrastive representation distillation, noise-contrastive estimation with a memory of negatives."""
 
 from __future__ import annotations
 
@@ -16,42 +16,42 @@ from sentcompress.methods.ibkd import SETUP, UNSUP
 
 TRAIN = f"{CODE}, train_student.py"
 
-# Pairs of random unit vectors that the normaliser is averaged over: a standard error of about 0.2%.
+# The normaliser is averaged over the pairs of this many random unit vectors: a standard error of about 0.2%.
 PROBES = 1024
 
-# Of the memory, of either side.
+# Maximum memory size, per side.
 LARGEST = 10_000_000
 
 
 class CRD(Method):
-    """Tell the pair of one sentence from pairs of two, yes or no (Tian, Krishnan and Isola 2019).
+    """Classify whether a student and a teacher vector belong to the same sentence (Tian, Krishnan and Isola 2019).
 
-    u = unit(A s), v = unit(B t), both in 128 dimensions. h(u, v) = e / (e + K z), e = exp(u v / tau), is taken for the
+    u = unit(A s), v = unit(B t), both in 128 dimensions. h(u, v) = e / (e + K z), e = exp(u v / tau), is the modelled
     probability that u and v belong to one sentence; loss = mean over the batch of -log h(u, v) - sum over K memorised
-    v' of log(1 - h(u, v')), and the same with u and v exchanged and K memorised u'. In each half only the vector that
-    asks is trained, as in the released code: u in the first, v in the second. A and B are thrown away.
+    v' of log(1 - h(u, v')), and the same with u and v exchanged and K memorised u'. As in the released code, only the
+    query gets a gradient: u in the first half, v in the second. A and B are discarded.
 
-    The normaliser z: the paper has h = e / (e + K / M) with M the number of training sentences (`normaliser` 1 / M);
-    its code divides e by M times the mean of e in the first batch, which makes z that mean, whatever M is. Its memory
-    is random at that time, so the mean is the one over pairs of random directions: z is taken from these, once.
+    The normaliser z: the paper has h = e / (e + K / M) with M the number of training sentences (`normaliser` 1 / M).
+    Its code divides e by M times the mean of e in the first batch, which makes z that mean, whatever M is. The memory
+    is still random then, so z is estimated here as the mean over random directions, once.
 
-    Where ours differs: the code's memory has a place for each sentence, draws K of them and mixes new with old values
-    half and half; here it is the last K vectors of each side, first in first out, random at the start. A batch is
-    entered after its step. So a sentence is none of its own negatives until K others have passed, and the memory
-    does not grow with the data. The code adds 1e-7 to the denominators; sums of logarithms do not need it.
+    Differences from the released code: its memory has one entry per sentence, samples K of them, and updates entries
+    as the mean of old and new value. Here it holds the last K vectors of each side, first in first out, random at the
+    start; a batch is added after its step. So a sentence is not its own negative until K others have passed, and the
+    memory does not grow with the data. The code adds 1e-7 to the denominators; sums of logarithms do not need it.
     """
 
     title = "Contrastive representation distillation"
     paper = "Tian, Krishnan and Isola 2019; baseline of Zhang et al. 2023, IBKD"
     link = "https://arxiv.org/abs/1910.10699"
     equation = "-log h(u, v) - sum_K log(1 - h(u, v')) + the same from v, h(u, v) = 1 / (1 + K z exp(-u v / tau))"
-    deployed = "the student's own pooled vector; the heads A and B are thrown away"
+    deployed = "the student's own pooled vector; the heads A and B are discarded"
     stage = "distill"
     needs = frozenset({"teacher"})
-    # The negatives come from the memory alone.
+    # The negatives come only from the memory.
     contrastive = False
     recipe = Hyperparameters(
-        lr=Number(1e-4, f"as ibkd, whose tables it is in: {SETUP}"),
+        lr=Number(1e-4, f"as ibkd, whose tables include it: {SETUP}"),
         epochs=Number(10, f"as ibkd: {SETUP}"),
         batch_size=Number(256, f"as ibkd: {SETUP}"),
         schedule=Number("linear", f"as ibkd: {UNSUP}: {TRAINER}"),
@@ -60,12 +60,12 @@ class CRD(Method):
         eval_every=Number(2000, f"as ibkd: {UNSUP}"),
     )
     options: ClassVar[Mapping[str, Option]] = {
-        "dim": Option(128, "dimensions in which the two are compared", TRAIN, minimum=1),
-        "memory": Option(16_384, "K, the negatives of each side", TRAIN, minimum=1, maximum=LARGEST),
+        "dim": Option(128, "output dimension of the heads A and B", TRAIN, minimum=1),
+        "memory": Option(16_384, "K, negatives per side", TRAIN, minimum=1, maximum=LARGEST),
         "temperature": Option(0.07, "tau", TRAIN, minimum=1e-6),
         "normaliser": Option(
             0.0,
-            "z; 0 takes the mean of exp(u v / tau) over random directions",
+            "z; 0 uses the mean of exp(u v / tau) over random directions",
             f"{CODE}, crd/memory.py: its mean in the first batch; {PAPER}, definition of h: 1 / training sentences",
             minimum=0,
         ),
@@ -84,7 +84,7 @@ class CRD(Method):
         self.register_buffer("teacher_memory", unit(torch.randn(size, dim)))
         given = self.settings["normaliser"]
         self.register_buffer("log_normaliser", torch.tensor(math.log(given)) if given else self._log_random_mean())
-        # Vectors that were ever put in; the place of the next is this modulo the memory's length.
+        # Number of vectors added so far; the next goes to this index modulo the memory size.
         self.entered = 0
 
     def get_extra_state(self) -> dict[str, int]:
@@ -95,7 +95,7 @@ class CRD(Method):
 
     @property
     def normaliser(self) -> float:
-        """z."""
+        """z of the loss."""
         return float(self.log_normaliser.exp())
 
     def objective(self, student: Tensor, teacher: Tensor) -> dict[str, Tensor]:
@@ -107,7 +107,7 @@ class CRD(Method):
 
     @torch.no_grad()
     def update(self, student: Tensor, teacher: Tensor) -> None:
-        """Put the batch in, over the oldest vectors."""
+        """Replace the oldest vectors in both memories with those of the batch."""
         size = len(self.student_memory)
         self.entered += len(student)
         newest_student, newest_teacher = self.predict(student[-size:]), self.target(teacher[-size:])
@@ -120,7 +120,7 @@ class CRD(Method):
         return unit(self.student_head(student))
 
     def target(self, teacher: Tensor) -> Tensor:
-        """[B, D_t] -> [B, dim], rows of length one; it changes while the teacher's head is trained."""
+        """[B, D_t] -> [B, dim], rows of length one; changes during training, because the teacher's head is trained."""
         return unit(self.teacher_head(teacher))
 
     def deploy(self, student: Tensor) -> Tensor:
@@ -142,7 +142,7 @@ class CRD(Method):
 
     def _log_random_mean(self) -> Tensor:
         first, second = (unit(torch.randn(PROBES, self.settings["dim"])) for _ in range(2))
-        # As a logarithm: exp(1 / tau) of a small tau is beyond float32.
+        # As a logarithm: exp(1 / tau) overflows float32 when tau is small.
         scores = (first @ second.T / self.settings["temperature"]).flatten()
         mean: Tensor = scores.logsumexp(dim=0) - math.log(len(scores))
         return mean

@@ -1,4 +1,4 @@
-"""A linear layer between the student's vector and what it is compared with, thrown away or deployed."""
+"""Linear heads on the student's vector, either deployed with the student or discarded after training."""
 
 from __future__ import annotations
 
@@ -9,15 +9,15 @@ from sentcompress.methods.hyperparameters import OURS, Option
 
 HEAD = Option(
     "auto",
-    "a linear layer after the student: none where its vectors are as wide as the teacher's, else kept (auto); kept:"
-    " learnt and deployed, vectors as wide as the teacher's; thrown: learnt and thrown away",
-    f"{OURS}: vectors stay as wide as the teacher's",
+    "linear layer on the student, to the teacher's width; kept: deployed with the student; thrown: discarded after"
+    " training; auto: none if the widths are equal, else kept",
+    f"{OURS}: vectors keep the teacher's width",
     choices=("auto", "kept", "thrown"),
 )
 
 
 class ProjectionHead(nn.Module):
-    """Nothing, or Linear(D -> K, bias), with the knowledge of whether it is part of the deployed student."""
+    """The identity or Linear(D -> K, bias); `kept` says whether it is deployed with the student."""
 
     def __init__(self, linear: nn.Linear | None, *, kept: bool) -> None:
         super().__init__()
@@ -30,14 +30,14 @@ class ProjectionHead(nn.Module):
 
 
 def choose_head(student: int, teacher: int, choice: str) -> ProjectionHead:
-    """The head that option `head` asks for between vectors of these widths."""
+    """The head from width `student` to width `teacher` that option `head` selects."""
     if choice == "auto" and student == teacher:
         return ProjectionHead(None, kept=False)
     return ProjectionHead(linear_head(student, teacher, "random"), kept=choice != "thrown")
 
 
 class HeadedMethod(Method):
-    """A method that compares the output of `head`, which its __init__ has to set."""
+    """A method whose loss compares the output of `head`. Subclasses set it in __init__."""
 
     head: ProjectionHead
 
@@ -46,7 +46,7 @@ class HeadedMethod(Method):
         return self.head(student)  # type: ignore[no-any-return]
 
     def deploy(self, student: Tensor) -> Tensor:
-        """[B, D_s] -> [B, K] with a head that is kept, [B, D_s] without."""
+        """[B, D_s] -> [B, K] if the head is kept, else [B, D_s]."""
         return self.predict(student) if self.head.kept else student
 
     def has_target(self) -> bool:

@@ -1,4 +1,4 @@
-"""HPD: the student learns the teacher's principal components."""
+"""HPD: the student learns the teacher's vectors projected onto their principal components."""
 
 from __future__ import annotations
 
@@ -19,18 +19,18 @@ FIT = "the default of sentence-transformers"
 
 
 class HPD(Method):
-    """Match the PCA-projected teacher with a linear head on the student (Zhao et al. 2022).
+    """Match the teacher's PCA-projected vectors with a linear head on the student (Zhao et al. 2022).
 
     h = f(A s + a), y = W (t - m), loss = mean over the batch of |h - y|^2, where W [d, D_t] and m [D_t] are the
-    components and the mean of the PCA, and f is nothing (paper) or Tanh (released code). The head stays: it is the
+    components and the mean of the PCA, and f is the identity (paper) or Tanh (released code). The head becomes the
     student's Dense layer.
 
-    Where paper and code differ: the paper centres the target, has no Tanh and sums the squares of a row; the code
-    projects without centring, has a Tanh and averages over the dimensions too. The defaults are the paper's. What comes
-    before differs too: the code scales SimCSE's vectors to length one (`teacher-embed --normalize`), fits the PCA on
-    the first 40,000 of them (`fit-pca --sample 40000` draws at random), and leaves out sentences of more than 256
-    characters (`augment --max-length 256`). It chooses by the squared error on 5,000 held-out sentences and the paper
-    on STS-B's test set; here it is the cosine to the target on held-out sentences, or graded pairs of your own.
+    Differences between paper and code: the paper centres the target, has no Tanh and sums the squares of a row; the
+    code projects without centring, has a Tanh and averages over the dimensions too. The defaults are the paper's. The
+    preparation differs too: the code scales SimCSE's vectors to length one (`teacher-embed --normalize`), fits the PCA
+    on the first 40,000 of them (`fit-pca --sample 40000` samples at random), and drops sentences of more than 256
+    characters (`augment --max-length 256`). Checkpoint selection: the code uses the squared error on 5,000 held-out
+    sentences, the paper STS-B's test set; here it is the cosine to the target on held-out sentences, or `--dev`.
     """
 
     title = "Homomorphic projective distillation"
@@ -49,14 +49,14 @@ class HPD(Method):
         warmup_steps=Number(1000, f"{TRAIN}; at most a tenth of all steps, which is {OURS}"),
         weight_decay=Number(0.01, f"{TRAIN}: {FIT}"),
         clip=Number(1.0, f"{TRAIN}: {FIT}"),
-        dropout=Number(0.0, f"{OURS}: the target of a sentence is one fixed vector, and noise only blurs it"),
+        dropout=Number(0.0, f"{OURS}: each sentence has one fixed target vector, and dropout only adds noise"),
     )
     options: ClassVar[Mapping[str, Option]] = {
         "centre": Option(True, "subtract the teacher's mean first", f"{LOSS}: true; {CODE}, teacher_emb.py: false"),
         "tanh": Option(False, "a Tanh after the head", f"{LOSS}: none; {TRAIN}: true"),
         "reduction": Option(
             "sum",
-            "sum or mean over the dimensions; over the batch it is always the mean",
+            "sum or mean over the dimensions; always the mean over the batch",
             f"{LOSS}: sum; {TRAIN}: mean",
             choices=("sum", "mean"),
         ),
@@ -69,7 +69,7 @@ class HPD(Method):
         super().__init__(shapes, options)
         weight, mean = shapes.tensors["pca_weight"].float(), shapes.tensors["pca_mean"].float()
         bias = -weight @ mean if self.settings["centre"] else torch.zeros(len(weight))
-        # They come from the projection's file and never change: no part of a checkpoint.
+        # Fixed, and read from the projection's file: not part of a checkpoint.
         self.register_buffer("pca_weight", weight, persistent=False)
         self.register_buffer("pca_bias", bias, persistent=False)
         self.head = linear_head(shapes.student, len(weight), "random")

@@ -1,4 +1,4 @@
-"""The Hilbert-Schmidt independence criterion: a kernel's measure of how much two vectors of a sentence share."""
+"""The Hilbert-Schmidt independence criterion (HSIC), a kernel measure of dependence between two vectors."""
 
 from __future__ import annotations
 
@@ -9,15 +9,15 @@ KERNELS = ("rbf", "imq", "linear")
 
 
 def kernel(vectors: Tensor, name: str, gamma: float) -> Tensor:
-    """The kernel's value of every pair of rows, in float32 or better, under autocast too.
+    """The kernel values of all pairs of rows, in float32 or better even under autocast.
 
-    rbf: exp(-gamma |a - b|^2) (minus and square are missing from IBKD's formula, and are in its code);
-    imq: 1 / sqrt(gamma + |a - b|^2); linear: a b. Half precision has too few digits for differences of squares.
+    rbf: exp(-gamma |a - b|^2) (IBKD's formula lacks the minus and the square; its code has them);
+    imq: 1 / sqrt(gamma + |a - b|^2); linear: a b. Half precision is too coarse for differences of squares.
 
     Args:
         vectors: [B, D].
         name: one of KERNELS.
-        gamma: above 0; not used by `linear`.
+        gamma: above 0; ignored by `linear`.
 
     Returns:
         [B, B].
@@ -31,21 +31,21 @@ def kernel(vectors: Tensor, name: str, gamma: float) -> Tensor:
 
 
 def squared_distances(vectors: Tensor) -> Tensor:
-    """|a - b|^2 of every pair of rows: [B, D] -> [B, B], never below 0."""
-    # Distances do not depend on the mean, but the digits that are lost in the difference do.
+    """|a - b|^2 of all pairs of rows: [B, D] -> [B, B], at least 0."""
+    # Centring leaves the distances as they are and reduces the rounding error of the difference below.
     centred = vectors - vectors.mean(dim=0)
     squares = centred.square().sum(dim=1)
     return (squares.unsqueeze(1) + squares.unsqueeze(0) - 2 * centred @ centred.T).clamp(min=0)
 
 
 def hsic(first: Tensor, second: Tensor, divisor: str = "n-1") -> Tensor:
-    """tr(K H L H) / (n - 1)^2, or / n^2 with the divisor `n`, where H takes the mean away; 0 for one row.
+    """tr(K H L H) / (n - 1)^2, or / n^2 with divisor `n`, where H is the centring matrix; 0 for one row.
 
     Args:
         first, second: [n, n] kernel values K and L of the same n sentences.
 
     Returns:
-        A number, at least 0.
+        A scalar, at least 0.
     """
     count = len(first)
     below = max(count - 1, 1) if divisor == "n-1" else count
@@ -54,19 +54,19 @@ def hsic(first: Tensor, second: Tensor, divisor: str = "n-1") -> Tensor:
 
 
 def centre(values: Tensor) -> Tensor:
-    """H K H: the mean of every row and every column becomes 0."""
+    """H K H: subtract the means, so that every row and every column has mean 0."""
     rows = values - values.mean(dim=1, keepdim=True)
     return rows - rows.mean(dim=0, keepdim=True)
 
 
 def mean_off_diagonal(values: Tensor) -> Tensor | None:
-    """The mean kernel value of two different sentences: near 0, the kernel sees no likeness and teaches nothing.
+    """The mean kernel value of two different sentences; near 0 the kernel gives no gradient.
 
     Args:
         values: [n, n].
 
     Returns:
-        A number; None for a single sentence.
+        A scalar; None for a single sentence.
     """
     count = len(values)
     return (values.sum() - values.diagonal().sum()) / (count * (count - 1)) if count > 1 else None

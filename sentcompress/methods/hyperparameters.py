@@ -1,7 +1,4 @@
-"""What a method says about itself besides its equation: numbers with their sources, and switches.
-
-Nothing here imports torch.
-"""
+"""Hyperparameters and options of a method, each with the source of its default. Does not import torch."""
 
 from __future__ import annotations
 
@@ -12,11 +9,11 @@ from typing import Any
 
 from sentcompress.errors import did_you_mean
 
-# How a source begins: the first goes on with the place in the paper, the second with the file, the third with a reason.
+# How a source begins; followed by the place in the paper, the file, or the reason.
 PAPER = "paper"
 CODE = "released code"
 OURS = "ours"
-# What a script leaves to its library.
+# For what a script does not set itself.
 TRAINER = "the default of transformers' Trainer"
 TRUE = ("true", "yes", "on", "1")
 FALSE = ("false", "no", "off", "0")
@@ -24,39 +21,39 @@ FALSE = ("false", "no", "off", "0")
 
 @dataclass(frozen=True)
 class Number:
-    """One value of a recipe and where it is from."""
+    """A hyperparameter's value and its source."""
 
     value: float | int | str | None
     source: str
 
 
-# What holds for every method that does not say otherwise.
+# Defaults for every method.
 _ADAMW_BETAS = Number("0.9 0.999", "AdamW's own defaults")
-_NO_WARMUP = Number(0, "not named")
+_NO_WARMUP = Number(0, "not stated")
 _LONG_TEXT = Number(
     256,
-    f"{OURS}: batches are of one length, so long text costs only what it is, and a student that never saw any"
-    " loses retrieval (the scripts of the papers cut at 32 to 128 tokens)",
+    f"{OURS}: batches hold texts of similar length, so long texts cost little, and without them retrieval gets worse"
+    " (the scripts of the papers cut at 32 to 128 tokens)",
 )
 
 
 @dataclass(frozen=True)
 class Hyperparameters:
-    """The settings that a method trains with when nothing else is asked for.
+    """A method's default hyperparameters.
 
     Attributes:
         lr: peak learning rate.
         epochs: passes over the training rows.
-        batch_size: sentences a step.
-        schedule: `cosine` or `linear` (both to zero) or `constant`.
-        warmup_steps, warmup_epochs: linear warm-up, in steps or in epochs; the longer of the two.
-        weight_decay: AdamW's, on matrices only.
-        clip: largest norm of all gradients together; 0 is off.
-        betas: AdamW's two, separated by a space.
-        max_length: tokens that are read of a sentence while training.
-        dropout: None leaves what the student's checkpoint says.
-        eval_every: steps between dev scores; None is four times an epoch.
-        patience: stop after so many epochs without a better dev score; None is never.
+        batch_size: sentences per step.
+        schedule: `cosine` or `linear` (both decay to zero), or `constant`.
+        warmup_steps, warmup_epochs: linear warm-up in steps or in epochs; the longer one applies.
+        weight_decay: AdamW's weight decay, on matrices only.
+        clip: clip the global gradient norm to this; 0 disables clipping.
+        betas: AdamW's two betas, separated by a space.
+        max_length: tokens read per sentence in training.
+        dropout: None keeps the value of the student's checkpoint.
+        eval_every: steps between dev scores; None: four times per epoch.
+        patience: stop after this many epochs without a better dev score; None: never.
     """
 
     lr: Number
@@ -65,24 +62,24 @@ class Hyperparameters:
     schedule: Number
     warmup_steps: Number = _NO_WARMUP
     warmup_epochs: Number = _NO_WARMUP
-    weight_decay: Number = Number(0.01, "AdamW's usual value; not named")
-    clip: Number = Number(1.0, f"{OURS}: the usual bound; not named")
+    weight_decay: Number = Number(0.01, "AdamW's usual value; not stated")
+    clip: Number = Number(1.0, f"{OURS}: the usual value; not stated")
     betas: Number = _ADAMW_BETAS
     max_length: Number = _LONG_TEXT
-    dropout: Number = Number(None, "the checkpoint's own; not named")
-    eval_every: Number = Number(None, f"{OURS}: four times an epoch")
-    patience: Number = Number(None, "never; not named")
+    dropout: Number = Number(None, "the checkpoint's own; not stated")
+    eval_every: Number = Number(None, f"{OURS}: four times per epoch")
+    patience: Number = Number(None, "never; not stated")
 
     def values(self) -> dict[str, Any]:
-        """Name -> value."""
+        """Values by name."""
         return {field.name: getattr(self, field.name).value for field in fields(self)}
 
     def as_dict(self) -> dict[str, dict[str, Any]]:
-        """Name -> value and source, for JSON."""
+        """Values and sources by name, for JSON."""
         return {field.name: dict(vars(getattr(self, field.name))) for field in fields(self)}
 
     def overridden(self, values: Mapping[str, Any], by: str) -> Hyperparameters:
-        """The recipe with some values replaced; None keeps the recipe's. The source becomes `by`."""
+        """A copy with some values replaced; None keeps a value. `by` becomes the source of the new ones."""
         given = {
             name: Number(value, f"{by}, in place of {getattr(self, name).value}")
             for name, value in values.items()
@@ -93,15 +90,15 @@ class Hyperparameters:
 
 @dataclass(frozen=True)
 class Option:
-    """A switch of a method, set with `--set name=value`.
+    """An option of a method, set with `--set name=value`.
 
     Attributes:
-        default: its type is the type of the option.
+        default: also determines the option's type.
         help: what it does.
-        source: where the default is from, and which reading the other values are.
-        choices: the values allowed for a text option.
-        minimum, maximum: the smallest and the largest number allowed.
-        or_zero: whether 0 is allowed too, which is no number of that range but a word for something else.
+        source: where the default comes from, and who uses other values.
+        choices: the allowed values of a text option.
+        minimum, maximum: the allowed range of a number.
+        or_zero: whether 0 is also allowed, as a sentinel outside the range.
     """
 
     default: bool | int | float | str
@@ -117,10 +114,10 @@ class Option:
         return "|".join(self.choices) if self.choices else type(self.default).__name__
 
     def parse(self, text: str) -> bool | int | float | str:
-        """The value that `text` stands for.
+        """Parse and check a value.
 
         Raises:
-            ValueError: with a message for the user.
+            ValueError: if it is invalid; the message is meant for the user.
         """
         value = self._typed(text.strip())
         if self.choices and value not in self.choices:
@@ -150,7 +147,7 @@ class Option:
 
 
 def parse_options(options: Mapping[str, Option], given: Iterable[str]) -> tuple[dict[str, Any], list[str]]:
-    """Values of all options after `name=value` settings, and what is wrong with those."""
+    """Apply `name=value` settings to the defaults; returns the values of all options and the errors found."""
     values: dict[str, Any] = {name: option.default for name, option in options.items()}
     faults = []
     for setting in given:

@@ -23,24 +23,24 @@ SUP_MODEL = f"{CODE}, simcse/models_sup.py"
 
 
 class IBKD(HeadedMethod):
-    """Find one's own teacher vector, and forget what else is in the input (Zhang et al. 2023), stage 1.
+    """Contrastive distillation with an information bottleneck, stage 1 (Zhang et al. 2023).
 
     loss = InfoNCE(M s, t) with cosines / tau and the batch's other teacher vectors as negatives, + beta HSIC(X, S).
     X: the mean over the real tokens of a low layer of the student, S = s: the student's own pooled vector, not
     normalised. HSIC = tr(K_X H K_S H) / (n - 1)^2. M: Linear(D_s -> D_t, bias).
 
-    Where paper and code differ: HSIC is divided by n^2 in the paper (`divisor=n`); the paper's RBF lacks minus and
-    square; the code's scripts have tau 1.0, beta 0.2, gamma 1.0; its linear kernel is one of unit vectors
-    (`kernel=linear normalise=true`); its evaluation drops M, and while training scores M s: here the two agree, on s
-    as a rule and on M s with `head=kept`. Watch `kernel_x` and `kernel_s`: near 0 the kernels see no two sentences as
-    alike, and the term has no gradient; a smaller gamma, `kernel=imq` or `normalise=true` helps.
+    Differences between paper and code: the paper divides HSIC by n^2 (`divisor=n`); the paper's RBF lacks the minus
+    and the square; the code's scripts have tau 1.0, beta 0.2, gamma 1.0; its linear kernel is on unit vectors
+    (`kernel=linear normalise=true`); its evaluation drops M, but its dev scores during training use M s. Here both use
+    s, or M s with `head=kept`. Watch `kernel_x` and `kernel_s`: if they are near 0, all sentences look unrelated to
+    the kernel and the term has no gradient; a smaller gamma, `kernel=imq` or `normalise=true` helps.
     """
 
     title = "Information bottleneck distillation, stage 1"
     paper = "Zhang et al. 2023, Text Representation Distillation via Information Bottleneck Principle"
     link = "https://arxiv.org/abs/2311.05472"
     equation = "-log exp(cos(M s, t) / tau) / sum_j exp(cos(M s, t_j) / tau) + beta tr(K_X H K_S H) / (n - 1)^2"
-    deployed = "the student's own pooled vector; the head M is thrown away, or deployed with head=kept"
+    deployed = "the student's own pooled vector; the head M is discarded, or deployed with head=kept"
     stage = "distill"
     needs = frozenset({"teacher", "inputs"})
     contrastive = True
@@ -56,7 +56,7 @@ class IBKD(HeadedMethod):
     options: ClassVar[Mapping[str, Option]] = {
         "temperature": Option(0.1, "tau", f"{SETUP}; {UNSUP}: 1.0", minimum=1e-6),
         **bottleneck_options(1.0, f"{SETUP}; {UNSUP}: 0.2", f"{SETUP}; {UNSUP}: 1.0", UNSUP),
-        "head": replace(HEAD, default="thrown", source=f"{CODE}, evaluation.py: dropped from what is evaluated"),
+        "head": replace(HEAD, default="thrown", source=f"{CODE}, evaluation.py: the evaluated model has no head"),
     }
 
     def __init__(self, shapes: Shapes, options: Mapping[str, Any]) -> None:
@@ -78,20 +78,21 @@ class IBKD(HeadedMethod):
         return self.bottleneck.watched()
 
 
-# The views of stage 2 that make X, and those that make S.
+# The views of stage 2 that form X, and those that form S.
 SIDES = (("inputs", "anchor"), ("positive_inputs", "positive"), ("negative_inputs", "negatives"))
 
 
 class IBKDFinetune(TripletMethod):
-    """SimCSE's loss with hard negatives, and the bottleneck (Zhang et al. 2023), stage 2.
+    """Supervised SimCSE with hard negatives and an information bottleneck, stage 2 (Zhang et al. 2023).
 
-    loss = SimCSE's on z = unit(s), or unit(P s) with `dim`, + beta HSIC(X, S). S = s, before P. X and S are those of
-    the anchors, positives and negatives together (of the anchors, where nothing else is handed in). The linear head
-    P (`dim=128`: the IBKD-128 rows) is deployed.
+    loss = SimCSE's on z = unit(s), or unit(P s) with `dim`, + beta HSIC(X, S). S = s, before P. X and S cover the
+    anchors, positives and negatives together (only the anchors if the other inputs are absent). The linear head P
+    (`dim=128`: the IBKD-128 rows) is deployed.
 
-    Where paper and code differ: the code's script has lr 1e-6, batch 128, beta 1.0; its gamma is fixed at 0.1, its X
-    is the last layer but one (`layer=-2`), and P is always there. Its evaluation drops P; here P is always saved and
-    scored. Dense retrieval: lr 1e-5, batch 128, 3 epochs, 8 hard negatives that the teacher found (mine-negatives).
+    Differences between paper and code: the code's script has lr 1e-6, batch 128, beta 1.0; its gamma is fixed at 0.1,
+    its X is the last layer but one (`layer=-2`), and it always has P. Its evaluation drops P; here P is always saved
+    and scored. Dense retrieval: lr 1e-5, batch 128, 3 epochs, 8 hard negatives mined with the teacher
+    (mine-negatives).
     """
 
     title = "Information bottleneck distillation, stage 2"
@@ -148,6 +149,6 @@ class IBKDFinetune(TripletMethod):
 
 
 def _joined(sides: Iterable[tuple[Tensor | None, Tensor]]) -> tuple[Tensor, Tensor]:
-    """X and S of all the sides whose X there is."""
+    """X and S, concatenated over the sides that have inputs."""
     given = [(x, s) for x, s in sides if x is not None]
     return torch.cat([x for x, _ in given]), torch.cat([s for _, s in given])

@@ -1,4 +1,4 @@
-"""LMX-KD: a narrow student of full depth learns every hidden state through learnable matrices."""
+"""LMX-KD: a narrow student of full depth learns the hidden states of every layer through learnable matrices."""
 
 from __future__ import annotations
 
@@ -16,29 +16,29 @@ from sentcompress.methods.simtde import NORMALISE, REDUCTION, SIMTDE_RECIPE
 
 
 class LMXKD(HeadedMethod):
-    """Match every hidden state of the teacher, each through a matrix of its own (baseline of Xie et al. 2023).
+    """Match the teacher's hidden states in every layer, with one matrix per layer (baseline of Xie et al. 2023).
 
     loss = alpha mean over layers l and real tokens of |h_l W_l - g_l|^2 + (1 - alpha) MSE(s, t), with h_l [M, H_s] and
-    g_l [M, H_t] the states of matched layers and W_l [H_s, H_t] learnt and thrown away. The paper describes the
-    baseline in words; the form, alpha and the orthogonal start of W are ours. The teacher runs beside the student
-    while training, as its states of every token are too many to keep.
+    g_l [M, H_t] the states of matched layers and W_l [H_s, H_t] learnt and discarded. The paper describes the baseline
+    in words; the form, alpha and the orthogonal initialisation of W are ours. The teacher runs alongside the student
+    during training, because the states of every token are too large to cache.
     """
 
     title = "Hidden states of every layer through learnable matrices"
     paper = "baseline of Xie et al. 2023, SimTDE"
     link = "https://openreview.net/forum?id=Rnb4T-02AH"
     equation = "alpha mean_layers mean_tokens |h W - g|^2 + (1 - alpha) mean_B |s - t|^2"
-    deployed = "the student's own pooled vector; the matrices and the head are thrown away (head=kept: head deployed)"
+    deployed = "the student's own pooled vector; the matrices and the head are discarded (head=kept: head deployed)"
     stage = "distill"
     needs = frozenset({"teacher", "states"})
     contrastive = False
     recipe = SIMTDE_RECIPE
     options: ClassVar[Mapping[str, Option]] = {
-        "alpha": Option(0.5, "share of the hidden states' term, from 0 to 1", f"{OURS}: as simtde", minimum=0),
+        "alpha": Option(0.5, "share of the hidden-state term, from 0 to 1", f"{OURS}: as simtde", minimum=0),
         "normalise": NORMALISE,
         "reduction": replace(REDUCTION, source=f"{OURS}: as simtde"),
         "head": replace(
-            HEAD, default="thrown", source=f"{PAPER}, the baseline in words: a narrow student; the rest is {OURS}"
+            HEAD, default="thrown", source=f"{PAPER}, description of the baseline: a narrow student; the rest is {OURS}"
         ),
     }
 

@@ -1,4 +1,4 @@
-"""LRN-KD: the teacher's last layers learn its sentence vectors, and nothing else."""
+"""LRN-KD: the teacher's last layers learn its sentence vectors, without a token term."""
 
 from __future__ import annotations
 
@@ -15,12 +15,11 @@ from sentcompress.methods.simtde import NORMALISE, REDUCTION, SIMTDE_RECIPE
 class LRNKD(Method):
     """Match the teacher's sentence vector with its own last K layers (baseline of Xie et al. 2023).
 
-    loss = MSE(s, t). The student is `teacher:K`, at the teacher's full width and with its token table, so that s and t
-    are of one width and no head is needed. `simtde` with a narrow table and its token term is what the paper sets
-    against it.
+    loss = MSE(s, t). The student is `teacher:K`, with the teacher's width and token table, so s and t have the same
+    width and need no head. The paper compares it with `simtde`, which has a narrow table and a token term.
     """
 
-    title = "Last layers of the teacher, sentence term alone"
+    title = "Last layers of the teacher, sentence term only"
     paper = "baseline of Xie et al. 2023, SimTDE"
     link = "https://openreview.net/forum?id=Rnb4T-02AH"
     equation = "mean_B |s - t|^2"
@@ -35,8 +34,8 @@ class LRNKD(Method):
         super().__init__(shapes, options)
         if shapes.student != shapes.teacher:
             raise ValueError(
-                f"the student has to be as wide as the teacher, as teacher:3 is, not {shapes.student} for"
-                f" {shapes.teacher}"
+                f"the student must be as wide as the teacher (teacher:3, for example), not {shapes.student} for"
+                f" {shapes.teacher} dimensions"
             )
 
     def objective(self, student: Tensor, teacher: Tensor) -> dict[str, Tensor]:

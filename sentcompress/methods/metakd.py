@@ -1,4 +1,4 @@
-"""MetaKD: distillation that listens more where a sentence is typical of its domain."""
+"""MetaKD: distillation that gives more weight to sentences typical of their domain."""
 
 from __future__ import annotations
 
@@ -14,43 +14,41 @@ from sentcompress.methods.regression import BASELINE_RECIPE, REGRESSION_OPTIONS,
 
 
 class MetaKD(Regression):
-    """Weigh each sentence by its closeness to its domain's prototype (after Pan et al. 2021, Meta-KD).
+    """Weight each sentence by its similarity to its domain's prototype (after Pan et al. 2021, Meta-KD).
 
     loss = mean over the batch of w_i |M s_i - t_i|^2, w_i = ((1 + cos(t_i, p_d)) / 2)^sharpness, where p_d is the
     prototype of the sentence's domain d: the mean teacher vector of that domain's sentences. A table without domains
-    is one domain.
+    counts as one domain.
 
-    DistilCSE's tables have a MetaKD row for sentence embeddings, without its formula: this form is ours. Of the
-    original it keeps the weights by prototypes, and leaves out the meta-teacher, which is trained on labels of every
-    domain, and the adversary that is to make domains alike.
+    DistilCSE's tables have a MetaKD row for sentence embeddings, but no formula: this form is ours. It keeps the
+    prototype weights of the original, and omits the meta-teacher, which is trained on labels of every domain, and the
+    adversarial term for domain-invariant features.
     """
 
     title = "Distillation weighted by domain prototypes"
     paper = "Pan et al. 2021, Meta-KD; baseline of Gao et al. 2021, DistilCSE"
     link = "https://arxiv.org/abs/2012.01266"
     equation = "mean_B w |M s - t|^2, w = ((1 + cos(t, p_domain)) / 2)^sharpness"
-    deployed = "the student's own pooled vector; the head M is thrown away"
+    deployed = "the student's own pooled vector; the head M is discarded"
     stage = "distill"
     needs = frozenset({"teacher", "domains"})
     contrastive = False
     recipe = BASELINE_RECIPE
     options: ClassVar[Mapping[str, Option]] = {
         **REGRESSION_OPTIONS,
-        "sharpness": Option(
-            1.0, "how fast the weight falls with the distance; 0 is mse", f"{OURS}: the weight as it is", minimum=0
-        ),
+        "sharpness": Option(1.0, "exponent of the weight; 0 gives mse", f"{OURS}: the weight unchanged", minimum=0),
     }
 
     prototypes: Tensor
 
     def __init__(self, shapes: Shapes, options: Mapping[str, Any]) -> None:
         super().__init__(shapes, options)
-        # They come from the teacher's vectors and never change: no part of a checkpoint.
+        # Fixed, and computed from the teacher's vectors: not part of a checkpoint.
         self.register_buffer("prototypes", unit(shapes.tensors["prototypes"].float()), persistent=False)
         self._mean_weight: Tensor | None = None
 
     def weights(self, teacher: Tensor, domains: Tensor) -> Tensor:
-        """From 0 to 1, for each sentence: [B, D_t], [B] -> [B]."""
+        """The weight of each sentence, from 0 to 1: [B, D_t], [B] -> [B]."""
         cosines = (unit(teacher) * self.prototypes[domains.long()]).sum(dim=1)
         return ((1.0 + cosines) / 2.0).clamp(min=0.0, max=1.0) ** float(self.settings["sharpness"])
 

@@ -8,18 +8,18 @@ from sentcompress.methods.regression import BASELINE_RECIPE, REGRESSION_OPTIONS,
 
 
 class MSE(Regression):
-    """Match the teacher's vector itself (the KD row of DistilCSE's tables, in the frame of `ckd`).
+    """Regression on the teacher's vector (the KD row of DistilCSE's tables, with the hyperparameters of `ckd`).
 
-    loss = mean over the batch of |M s - t|^2 with M: Linear(D_s -> D_t, bias), which is thrown away: the student's
-    own pooled vector is the embedding, and dev scores that one. The papers give no formula beyond "MSE". Ours to
-    add: `head=none` compares s and t directly, where the widths agree; `normalise=true` compares their directions.
+    loss = mean over the batch of |M s - t|^2 with M: Linear(D_s -> D_t, bias), which is discarded: the student's own
+    pooled vector is the embedding, and the one that dev scores. The papers give no formula beyond "MSE". Our
+    additions: `head=none` compares s and t directly, if the widths are equal; `normalise=true` compares directions.
     """
 
     title = "Mean squared error to the teacher (KD)"
     paper = "baseline of Gao et al. 2021, DistilCSE, and of Zhao et al. 2022"
     link = "https://arxiv.org/abs/2112.05638"
     equation = "mean_B |M s - t|^2"
-    deployed = "the student's own pooled vector; the head M is thrown away"
+    deployed = "the student's own pooled vector; the head M is discarded"
     stage = "distill"
     needs = frozenset({"teacher"})
     contrastive = False

@@ -1,4 +1,4 @@
-"""PKD: patient distillation, the pooled states of matched layers beside the sentence vector."""
+"""PKD: patient distillation, which matches the pooled states of layers in addition to the sentence vector."""
 
 from __future__ import annotations
 
@@ -14,23 +14,23 @@ from sentcompress.methods.regression import BASELINE_RECIPE, REGRESSION_OPTIONS,
 
 
 class PKD(Regression):
-    """Learn from the teacher's lower layers too (after Sun et al. 2019, Patient Knowledge Distillation).
+    """Match the teacher's lower layers too (after Sun et al. 2019, Patient Knowledge Distillation).
 
     loss = mean |M s - t|^2 + beta mean over matched layers l and the batch of |unit(N_l s_l) - unit(t_l)|^2, where s_l
-    and t_l are the pooled states of student layer l and of the teacher layer it is matched with ("skip": 2, 4, 6 to
-    1, 2, 3; the choice is that of `teacher-embed --layers`). N_l: Linear(D_p -> D_l) where the widths differ, which the
-    original does not foresee; thrown away, as M is.
+    and t_l are the pooled states of student layer l and of its teacher layer ("skip": teacher layers 2, 4, 6 for
+    student layers 1, 2, 3; chosen with `teacher-embed --layers`). N_l: Linear(D_p -> D_l) if the widths differ, a case
+    that the original does not have; discarded, like M.
 
-    DistilCSE's tables have a PKD row for sentence embeddings, without its formula: this form, with `mse`'s sentence
-    term in place of the original's cross entropy, is ours. The original takes the [CLS] state, here it is the pooled
-    one; it averages the squares over the dimensions and tries beta from 10 to 1000, here they are summed.
+    DistilCSE's tables have a PKD row for sentence embeddings, but no formula: this form, with `mse`'s sentence term
+    instead of the original's cross entropy, is ours. The original uses the [CLS] state, we use the pooled one; it
+    averages the squares over the dimensions and tries beta from 10 to 1000, we sum them.
     """
 
     title = "Patient distillation from the teacher's layers"
     paper = "Sun et al. 2019, Patient Knowledge Distillation for BERT; baseline of Gao et al. 2021, DistilCSE"
     link = "https://arxiv.org/abs/1908.09355"
     equation = "mean_B |M s - t|^2 + beta mean_layers mean_B |unit(N_l s_l) - unit(t_l)|^2"
-    deployed = "the student's own pooled vector; the heads M and N_l are thrown away"
+    deployed = "the student's own pooled vector; the heads M and N_l are discarded"
     stage = "distill"
     needs = frozenset({"teacher", "teacher-layers"})
     contrastive = False
@@ -39,8 +39,8 @@ class PKD(Regression):
         **REGRESSION_OPTIONS,
         "beta": Option(
             1.0,
-            "weight of the layers' term",
-            f"{OURS}: the original tries 10 to 1000 on a mean over 768 dimensions, 0.01 to 1.3 here"
+            "weight of the layer term",
+            f"{OURS}: the original tries 10 to 1000 on a mean over 768 dimensions, which is 0.01 to 1.3 here"
             f" ({PAPER}, section 4.2, and {CODE}, scripts/run_student_patience.py)",
             minimum=0,
         ),

@@ -1,4 +1,4 @@
-"""The frame of DistilCSE's baselines: M s is to equal t, row by row, and M is thrown away."""
+"""Base of DistilCSE's baselines: regression of M s on t, where M is discarded after training."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from torch import Tensor, nn
 from sentcompress.methods.base import Method, Shapes, linear_head, row_errors, unit
 from sentcompress.methods.hyperparameters import CODE, OURS, PAPER, Hyperparameters, Number, Option
 
-# What makes the KD row of DistilCSE's tables; `distinllation` is how the file is spelt.
+# The scripts for the KD row of DistilCSE's tables; `distinllation` is the file's own spelling.
 RUN = f"DistilCSE's {CODE}, kd_distinllation_run.sh"
 SCRIPT = f"DistilCSE's {CODE}, kd_distillation.py"
 
@@ -25,33 +25,33 @@ BASELINE_RECIPE = Hyperparameters(
     betas=Number("0.9 0.98", SCRIPT),
     eval_every=Number(125, RUN),
     patience=Number(3, f"{RUN}: stops after 3 epochs without a better dev score"),
-    dropout=Number(0.0, f"{OURS}: the target of a sentence is one fixed vector, and noise only blurs it"),
+    dropout=Number(0.0, f"{OURS}: each sentence has one fixed target vector, and dropout only adds noise"),
 )
 REGRESSION_OPTIONS: Mapping[str, Option] = {
     "head": Option(
         "linear",
-        "compare M s, or s itself (none; needs a student as wide as the teacher)",
+        "linear: compare M s; none: compare s itself, which must be as wide as the teacher's vector",
         f"{SCRIPT}: linear; none is {OURS}",
         choices=("linear", "none"),
     ),
     "normalise": Option(False, "scale both vectors to length one first", f"{SCRIPT}: false; true is {OURS}"),
     "head_start": Option(
         "random",
-        "where M starts: torch's random values or the unit matrix",
+        "initial M: torch's random values, or the identity matrix",
         f"{SCRIPT}: random; identity is {OURS}",
         choices=("random", "identity"),
     ),
     "reduction": Option(
         "sum",
-        "sum or mean over the dimensions; over the batch it is always the mean",
-        f"{OURS}: the squared distance itself, as in hpd; {SCRIPT}: mean",
+        "sum or mean over the dimensions; always the mean over the batch",
+        f"{OURS}: the squared distance, as in hpd; {SCRIPT}: mean",
         choices=("sum", "mean"),
     ),
 }
 
 
 class Regression(Method):
-    """What `mse`, `pkd` and `metakd` share: the head M and the squared distance of each row."""
+    """Base of `mse`, `pkd` and `metakd`: the head M and the squared error of each row."""
 
     def __init__(self, shapes: Shapes, options: Mapping[str, Any]) -> None:
         super().__init__(shapes, options)

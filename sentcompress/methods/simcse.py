@@ -1,4 +1,4 @@
-"""SimCSE, supervised: training of teachers and baseline students, and DistilCSE's stage 2."""
+"""Supervised SimCSE: trains teachers and baseline students, and is DistilCSE's stage 2."""
 
 from __future__ import annotations
 
@@ -18,16 +18,17 @@ LARGE = 1024
 
 
 class SimCSE(TripletMethod):
-    """Pick one's own positive among all positives and hard negatives of the batch (Gao, Yao and Chen 2021).
+    """Contrastive learning with in-batch positives and hard negatives (Gao, Yao and Chen 2021).
 
     loss = mean over i of -log( exp(cos(z_i, z+_i) / tau) / sum_j [exp(cos(z_i, z+_j) / tau) + sum over the N hard
-    negatives of j of exp(cos(z_i, z-_jn) / tau)] ): the denominator has B + B N entries, the hard negatives of the
-    other anchors among them. z = s, or P s with `dim`: the linear head P stays ("+Projection-128").
+    negatives of j of exp(cos(z_i, z-_jn) / tau)] ): the denominator has B + B N entries, including the hard negatives
+    of the other anchors. z = s, or P s with `dim`: the linear head P is deployed ("+Projection-128").
 
-    The recipe is DistilCSE's stage 2, a student that was distilled before, with SimCSE's fixed temperature; its code
-    learns the scale from 20 (`temperature=0`), and takes 1e-5 for 52M parameters. `train-teacher` goes by SimCSE's
-    paper and script instead: batch 512, 3 epochs, 32 tokens, learning rate 5e-5 or, for models 1,024 wide and more
-    (large), 1e-5, linear decay. HPD's baseline students: batch 256, 3 epochs, learning rate 1e-3, which looks high.
+    The hyperparameters are those of DistilCSE's stage 2, for a student already distilled, with SimCSE's fixed
+    temperature. DistilCSE's code learns the scale, starting at 20 (`temperature=0`), and uses 1e-5 for 52M parameters.
+    `train-teacher` follows SimCSE's paper and script instead: batch 512, 3 epochs, 32 tokens, learning rate 5e-5 or,
+    for models 1,024 wide and more (large), 1e-5, linear decay. HPD's baseline students: batch 256, 3 epochs, learning
+    rate 1e-3, which looks high.
     """
 
     title = "Supervised contrastive learning on triplets"
@@ -39,7 +40,7 @@ class SimCSE(TripletMethod):
     needs = frozenset({"triplets"})
     contrastive = True
     recipe = Hyperparameters(
-        lr=Number(5e-5, f"{NLI_RUN} (1e-5 for 52M, which no script has); {TABLE}: 5e-5 base, 1e-5 large"),
+        lr=Number(5e-5, f"{NLI_RUN} (1e-5 for 52M, for which there is no script); {TABLE}: 5e-5 base, 1e-5 large"),
         epochs=Number(5, f"{NLI}; {APPENDIX}: 3"),
         batch_size=Number(128, f"{NLI_RUN}, on each of 4 GPUs; {TABLE}: 512"),
         schedule=Number("linear", f"{RUN}: {TRAINER}; {NLI}: cosine"),
@@ -50,8 +51,7 @@ class SimCSE(TripletMethod):
         eval_every=Number(125, f"{NLI_RUN}, and {RUN}"),
         max_length=Number(
             256,
-            f"{OURS}: long text costs only what it is, and a student that stops reading it loses retrieval; 32"
-            f" in {RUN}",
+            f"{OURS}: long texts cost little, and without them retrieval gets worse; 32 in {RUN}",
         ),
     )
     options = TRIPLET_OPTIONS

@@ -1,4 +1,4 @@
-"""Comparisons of a batch with another, or of its rows with each other: what contrastive terms are made of."""
+"""Losses over the cosines between two batches or within a batch."""
 
 from __future__ import annotations
 
@@ -12,27 +12,27 @@ def contrast(queries: Tensor, keys: Tensor, scale: Tensor | float) -> Tensor:
 
     Args:
         queries: [B, K].
-        keys: [B + R, K]; row i belongs to query i, the R rows beyond are negatives for everybody.
+        keys: [B + R, K]; row i is the positive of query i, the last R rows are negatives for all queries.
         scale: 1 / temperature.
 
     Returns:
-        A number.
+        A scalar.
     """
     logits = (unit(queries) @ unit(keys).T) * scale
     return (logits.logsumexp(dim=1) - logits.diagonal()).mean()
 
 
 def relation_error(first: Tensor, second: Tensor) -> Tensor:
-    """How far two sets of vectors of the same sentences differ in their cosines; their widths need not agree.
+    """Mean squared difference between the cosine matrices of two sets of vectors for the same sentences.
 
-    mean over i != j of (cos(a_i, a_j) - cos(b_i, b_j))^2; 0 for a single sentence, which relates to nothing.
+    mean over i != j of (cos(a_i, a_j) - cos(b_i, b_j))^2; 0 for a single sentence. The widths may differ.
 
     Args:
         first: [B, D_1].
         second: [B, D_2].
 
     Returns:
-        A number.
+        A scalar.
     """
     a, b = unit(first), unit(second)
     squares = (a @ a.T - b @ b.T).square()

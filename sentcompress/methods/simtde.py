@@ -1,4 +1,4 @@
-"""SimTDE: a narrow token table and the teacher's last layers learn its tokens and its sentences."""
+"""SimTDE: a student with a factorised token table learns the teacher's token and sentence embeddings."""
 
 from __future__ import annotations
 
@@ -14,66 +14,64 @@ from sentcompress.methods.hyperparameters import OURS, PAPER, Hyperparameters, N
 from sentcompress.methods.similarity import contrast, relation_error
 
 LOSS = f"{PAPER}, definition of the loss"
-UNNAMED = f"{OURS}: the paper names AdamW, and no number"
+UNNAMED = f"{OURS}: the paper names AdamW, but no value"
 OFF = f"{OURS}: off, as it is not in the paper"
 
-# One frame for the three methods of the SimTDE paper.
+# Shared by the three methods of the SimTDE paper.
 SIMTDE_RECIPE = Hyperparameters(
     lr=Number(5e-4, UNNAMED),
     epochs=Number(3, UNNAMED),
     batch_size=Number(128, UNNAMED),
     schedule=Number("cosine", UNNAMED),
     warmup_steps=Number(300, UNNAMED),
-    dropout=Number(0.0, f"{OURS}: the target of a sentence is one fixed vector, and noise only blurs it"),
+    dropout=Number(0.0, f"{OURS}: each sentence has one fixed target vector, and dropout only adds noise"),
 )
 REDUCTION = Option(
     "mean",
-    "sum or mean over the dimensions, of every squared distance; over sentences and tokens it is always the mean",
+    "sum or mean of squares over the dimensions; always the mean over sentences and tokens",
     f"{LOSS}: mean squared error; sum is {OURS}",
     choices=("sum", "mean"),
 )
-NORMALISE = Option(
-    False, "scale both sentence vectors to length one first", f"{LOSS}: the vectors as they are; true is {OURS}"
-)
+NORMALISE = Option(False, "scale both sentence vectors to length one first", f"{LOSS}: false; true is {OURS}")
 
 
 class SimTDE(HeadedMethod):
     """Match the teacher's token embeddings and its sentence vector (Xie et al. 2023).
 
     loss = alpha MSE(E_s, E_t) + (1 - alpha) MSE(s, t). E_s [M, H_s]: the student's token embeddings after the
-    projection to its hidden width, E_t [M, H_t] the teacher's, for the M real tokens of the batch: padding is left
-    out. Where H_s and H_t differ, a linear layer that is thrown away goes between; so does one between s and t
-    (option `head`), which is deployed by default, so that vectors stay as wide as the teacher's.
+    projection to its hidden width, E_t [M, H_t] the teacher's, for the M real tokens of the batch, without padding. If
+    H_s and H_t differ, a linear layer maps between them and is discarded. If the widths of s and t differ, another one
+    does (option `head`); it is deployed by default, so that vectors keep the teacher's width.
 
-    The paper leaves learning rate, batch, and epochs open. Ours to add, all off by default: `normalise` compares the
-    directions of s and t; `token_weight` w makes it w MSE(E_s, E_t) + MSE(s, t); `contrast` adds InfoNCE of s against
-    the t of its batch, and `relation` the mean squared difference of the cosines within the batch. Both of these look
-    at how sentences lie to one another, which is what retrieval needs. `states` adds MSE(H_s, H_t) of the last hidden
-    states [M, H] of each token, which are what is pooled: hundreds of targets a text instead of one. They are too many
-    to cache, so that the teacher then runs beside the student.
+    The paper does not state learning rate, batch size and epochs. Our additions, all off by default: `normalise`
+    compares the directions of s and t; `token_weight` w changes the loss to w MSE(E_s, E_t) + MSE(s, t); `contrast`
+    adds InfoNCE of s against the t of its batch, and `relation` the mean squared difference of the cosines within the
+    batch. Both train the relations between sentences, which matter for retrieval. `states` adds MSE(H_s, H_t) of the
+    last hidden states [M, H] of each token, before pooling: hundreds of targets per text instead of one. They are too
+    large to cache, so the teacher then runs alongside the student.
     """
 
     title = "Token and sentence distillation into factorised embeddings"
     paper = "Xie et al. 2023, SimTDE: Simple Transformer Distillation for Sentence Embeddings"
     link = "https://openreview.net/forum?id=Rnb4T-02AH"
     equation = "alpha mean_tokens |E_s - E_t|^2 + (1 - alpha) mean_B |s - t|^2"
-    deployed = "the student's own pooled vector, as wide as the teacher's; else the head's output (head=thrown: not)"
+    deployed = "the student's own pooled vector if as wide as the teacher's or head=thrown; else the head's output"
     stage = "distill"
     needs = frozenset({"teacher", "tokens"})
     contrastive = False
     recipe = SIMTDE_RECIPE
     options: ClassVar[Mapping[str, Option]] = {
-        "alpha": Option(0.5, "share of the token term, from 0 to 1; 0 leaves it out", LOSS, minimum=0),
+        "alpha": Option(0.5, "share of the token term, from 0 to 1; 0 disables it", LOSS, minimum=0),
         "token_weight": Option(
-            0.0, "weight of the token term beside a sentence term of weight 1; 0 goes by alpha", OFF, minimum=0
+            0.0, "weight of the token term, with a sentence term of weight 1; 0 uses alpha", OFF, minimum=0
         ),
         "normalise": NORMALISE,
         "reduction": REDUCTION,
         "contrast": Option(0.0, "weight of InfoNCE against the batch's teacher vectors", OFF, minimum=0),
         "temperature": Option(0.05, "temperature of that term", f"{OURS}: as SimCSE's", minimum=1e-6),
-        "relation": Option(0.0, "weight of the difference of the batch's cosines, squared", OFF, minimum=0),
+        "relation": Option(0.0, "weight of the squared difference of the batch's cosines", OFF, minimum=0),
         "states": Option(
-            0.0, "weight of the last hidden states' term; the teacher then runs beside the student", OFF, minimum=0
+            0.0, "weight of the hidden-state term; the teacher then runs alongside the student", OFF, minimum=0
         ),
         "head": replace(HEAD, source=f"{PAPER}, table 2: students as wide as the teacher; the rest is {OURS}"),
     }
@@ -94,7 +92,7 @@ class SimTDE(HeadedMethod):
         return frozenset({"teacher"} | tokens | states)
 
     def _map(self, need: str) -> nn.Module:
-        """From the student's hidden width to the teacher's, for what is compared and no longer needed afterwards."""
+        """A layer from the student's hidden width to the teacher's, used only in training."""
         shapes = self.shapes
         if need not in self.needs_with(self.settings) or shapes.hidden == shapes.teacher_hidden:
             return nn.Identity()
@@ -102,7 +100,7 @@ class SimTDE(HeadedMethod):
 
     @property
     def weights(self) -> tuple[float, float]:
-        """Of the token term and of the sentence term."""
+        """The weights of the token term and of the sentence term."""
         token_weight, alpha = float(self.settings["token_weight"]), float(self.settings["alpha"])
         return (token_weight, 1.0) if token_weight else (alpha, 1.0 - alpha)
 

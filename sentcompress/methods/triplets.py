@@ -1,4 +1,4 @@
-"""The frame of stage 2: triplets, an optional projection that stays, an optional term that keeps the teacher near."""
+"""Base of the stage 2 objectives: triplets, an optional deployed projection, an optional distillation term."""
 
 from __future__ import annotations
 
@@ -21,50 +21,50 @@ NLI = f"DistilCSE's {CODE}, my_finetune_nli/nli_finetune.py"
 TRIPLET_OPTIONS: Mapping[str, Option] = {
     "temperature": Option(
         0.05,
-        "a fixed temperature; 0 learns it, as scale = exp(p), beginning at `scale_start`",
+        "fixed temperature; 0 learns it, as scale = exp(p), starting at `scale_start`",
         f"SimCSE's {PAPER}, table D.1, and IBKD's {PAPER}, experimental setup: 0.05; {NLI}: learnt, as scale = p",
         minimum=1e-6,
         or_zero=True,
     ),
-    "scale_start": Option(20.0, "1 / temperature at the start, where it is learnt", NLI_RUN, minimum=1e-6),
+    "scale_start": Option(20.0, "initial 1 / temperature, if it is learnt", NLI_RUN, minimum=1e-6),
     "dim": Option(
         0,
-        "a linear head to so many dimensions, deployed with the model; 0 is none",
+        "output dimension of a linear head that is deployed with the model; 0: no head",
         f"HPD's {PAPER}, +Projection-128 rows, and IBKD's {PAPER}, IBKD-128 rows: 128; none elsewhere",
         minimum=0,
     ),
     "dim_start": Option(
         "random",
-        "where that head starts: torch's random values, or the principal axes of the student's own vectors",
+        "initial head: torch's random values, or the principal axes of the student's own vectors",
         f"IBKD's {CODE}, simcse/models_sup.py: random; pca is {OURS}",
         choices=("random", "pca"),
     ),
     "keep": Option(
         0.0,
-        "weight of a distillation term on ordinary sentences with teacher vectors, beside the triplets",
-        f"{OURS}: triplets alone take a student away from what it had learnt",
+        "weight of a distillation term on unlabelled sentences with teacher vectors",
+        f"{OURS}: with triplets alone, a student forgets what it has learnt",
         minimum=0,
     ),
 }
 
 
 class TripletMethod(HeadedMethod):
-    """What the objectives of stage 2 share.
+    """Base of the stage 2 objectives.
 
-    `triplet_terms` is SimCSE's supervised loss on z = unit(P s), with P the head of option `dim` or nothing, and,
-    with `keep` = w > 0, w times a distillation term (ours): mean |unit(P s) - unit(t)|^2 where both are of one
-    width, and elsewhere the mean squared difference of the cosines within the batch.
+    `triplet_terms` is SimCSE's supervised loss on z = unit(P s), with P the head of option `dim` or the identity. With
+    `keep` = w > 0 it adds w times a distillation term (ours): mean |unit(P s) - unit(t)|^2 if both have the same
+    width, otherwise the mean squared difference of the cosines within the batch.
     """
 
     def __init__(self, shapes: Shapes, options: Mapping[str, Any]) -> None:
         super().__init__(shapes, options)
         if self.settings["keep"] and not shapes.teacher:
-            raise ValueError("keep needs the teacher's vectors of ordinary sentences")
+            raise ValueError("keep needs teacher vectors of sentences")
         dim = self.settings["dim"]
         if dim > shapes.student:
-            raise ValueError(f"dim={dim} is more than the {shapes.student} dimensions that there are")
+            raise ValueError(f"dim={dim} exceeds the student's {shapes.student} dimensions")
         if self.settings["dim_start"] != "random" and not dim:
-            raise ValueError("dim_start is about the head of dim, and dim is 0")
+            raise ValueError("dim_start initialises the head of dim, but dim is 0")
         self.head = ProjectionHead(linear_head(shapes.student, dim, "random") if dim else None, kept=bool(dim))
         learnt = not self.settings["temperature"]
         start = torch.tensor(math.log(self.settings["scale_start"]))
@@ -72,10 +72,10 @@ class TripletMethod(HeadedMethod):
 
     @torch.no_grad()
     def start_head(self, weight: Tensor, bias: Tensor) -> None:
-        """Begin with a head that is known: weight [dim, D_s], bias [dim]."""
+        """Initialise the head: weight [dim, D_s], bias [dim]."""
         linear = self.head.linear
         if linear is None:
-            raise ValueError("there is no head to start: dim is 0")
+            raise ValueError("there is no head to initialise: dim is 0")
         linear.weight.copy_(weight)
         linear.bias.copy_(bias)
 
@@ -87,7 +87,7 @@ class TripletMethod(HeadedMethod):
     def triplet_terms(
         self, anchor: Tensor, positive: Tensor, negatives: Tensor, student: Tensor | None, teacher: Tensor | None
     ) -> dict[str, Tensor]:
-        """The terms of the loss but those of a subclass."""
+        """The loss terms that all stage 2 objectives share."""
         keys = self.predict(torch.cat([positive, negatives]))  # [B + B N, K]
         terms = {"contrastive": contrast(self.predict(anchor), keys, self.scale)}
         if self.settings["keep"]:

@@ -18,7 +18,6 @@ Scores = npt.NDArray[np.float32]
 QUERIES = 8192
 # Random texts that are tried for each missing negative.
 DRAWS = 16
-STRATEGIES = ("random", "top")
 
 
 @dataclass(frozen=True)
@@ -39,21 +38,6 @@ class Rules:
     depth: int = 100
     max_score: float | None = 0.95
     strategy: str = "random"
-
-    def faults(self) -> list[str]:
-        """What is wrong with the rules, by the names of the command line options."""
-        found = []
-        if self.count < 1:
-            found.append(f"--negatives must be at least 1, not {self.count}")
-        if self.skip < 0:
-            found.append(f"--skip must be at least 0, not {self.skip}")
-        if self.depth < self.count:
-            found.append(f"--depth must be at least --negatives, {self.count}, not {self.depth}")
-        if self.max_score is not None and not 0 < self.max_score <= 1:
-            found.append(f"--max-score must be above 0 and at most 1, or 0 for no limit, not {self.max_score}")
-        if self.strategy not in STRATEGIES:
-            found.append(f"--strategy {self.strategy}: choose one of {', '.join(STRATEGIES)}")
-        return found
 
     def limit(self, positive_score: float) -> float:
         """The highest score of a negative.

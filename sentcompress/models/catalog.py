@@ -13,6 +13,8 @@ from sentcompress.models.sources import EMBEDDED, ModelSource, resolve
 from sentcompress.store import Artifact, WorkDirectory, name_part
 
 TEACHER = "teacher"
+# `teacher-vectors/<name>` is the model that made those vectors, as it made them.
+VECTORS = "teacher-vectors"
 STUDENT = "student"
 MODEL_FOLDER = "model"
 KINDS = ("students", "exports", "teachers")
@@ -32,6 +34,7 @@ class NamedModel:
         trust_remote_code: whether the user allows the model to run its own code.
         max_length: tokens that are read of a text; None leaves the model's own limit.
         normalize: scale its vectors to length one, whatever the model itself does.
+        again: what finds it again, if its reference does not.
     """
 
     source: ModelSource
@@ -42,6 +45,12 @@ class NamedModel:
     trust_remote_code: bool = False
     max_length: int | None = None
     normalize: bool = False
+    again: str | None = None
+
+    @property
+    def name(self) -> str:
+        """A name that finds the same model later, when there is a newer student or another teacher."""
+        return self.again or self.reference.removeprefix("model:")
 
     @property
     def slug(self) -> str:
@@ -80,6 +89,8 @@ def find_model(
         return _of_artifact(_newest_student(work, besides), trust_remote_code)
     if name == TEACHER:
         return find_teacher(work, trust_remote_code=trust_remote_code)
+    if name.startswith(f"{VECTORS}/"):
+        return _of_vectors(work, name.removeprefix(f"{VECTORS}/"), trust_remote_code)
     for kind in KINDS:
         if "/" not in name and name in work.names(kind):
             return _of_artifact(work.get(kind, name), trust_remote_code)
@@ -107,13 +118,13 @@ class Named(Protocol):
     """What was found by a name."""
 
     @property
-    def reference(self) -> str:
-        """How a request names it as an input."""
+    def name(self) -> str:
+        """What finds it again."""
 
 
 def typed_name(name: str | None, found: Named) -> str:
-    """A name that means the same model later, when there is a newer student or another teacher."""
-    return name if name not in (None, TEACHER, STUDENT) else found.reference.removeprefix("model:")
+    """The name that was given, or one that still means the same model when there is a newer one."""
+    return name if name not in (None, TEACHER, STUDENT) else found.name
 
 
 def find_teacher(work: WorkDirectory, *, trust_remote_code: bool) -> NamedModel:
@@ -126,10 +137,12 @@ def find_teacher(work: WorkDirectory, *, trust_remote_code: bool) -> NamedModel:
     Raises:
         InputError: if it no longer exists, or wants to run its own code and is not trusted.
     """
-    names = work.names("teacher-vectors")
-    if not names:
-        return find_model(work, EMBEDDED)
-    vectors = work.get("teacher-vectors", names[-1])
+    names = work.names(VECTORS)
+    return _of_vectors(work, names[-1], trust_remote_code) if names else find_model(work, EMBEDDED)
+
+
+def _of_vectors(work: WorkDirectory, name: str, trust_remote_code: bool) -> NamedModel:
+    vectors = work.get(VECTORS, name)
     asked = vectors.parameters
     max_length, pooling = asked.get("max_length"), asked.get("pooling", "auto")
     # A second reading is of the vectors alone; what it leaves here is that they have length one.
@@ -147,6 +160,8 @@ def find_teacher(work: WorkDirectory, *, trust_remote_code: bool) -> NamedModel:
         trust_remote_code,
         max_length,
         normalize,
+        # By the name of its folder, a model of this work directory is an artifact, which is recorded in another way.
+        again=vectors.reference if _inside(work, asked["teacher"]) else None,
     )
 
 

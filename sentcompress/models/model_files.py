@@ -103,6 +103,12 @@ def weight_files(folder: Path) -> list[Path]:
     return []
 
 
+def weight_bytes(folder: Path) -> int:
+    """Bytes of all weights: the transformer's and those of Dense layers; `.bin` only where nothing else is there."""
+    found = [path for path in folder.rglob("*.safetensors") if "onnx" not in path.parts]
+    return sum(path.stat().st_size for path in found or folder.rglob("pytorch_model*.bin"))
+
+
 def check_fetched(path: Path) -> None:
     """Raise InputError if a file is only a git-lfs pointer."""
     with path.open("rb") as stream:

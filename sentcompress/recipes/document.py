@@ -1,4 +1,4 @@
-"""A recipe: a TOML file that names a published row, the inputs it wants, and the stages that lead there."""
+"""Recipes: TOML files with the published result they reproduce, the inputs they need, and their stages."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from sentcompress.errors import InputError, did_you_mean
 TOP_KEYS = ("title", "paper", "row", "inputs", "stage")
 ROW_KEYS = ("table", "model", "parameters", "metric", "score", "note")
 INPUT_KEYS = ("about", "optional")
-# Files of that form which lie beside recipes.
+# TOML files that are not recipes.
 NO_RECIPES = ("pyproject.toml",)
 LARGEST_RECIPE = 2**16
 # Characters of a value that an error shows.
@@ -23,7 +23,7 @@ SHOWN = 80
 
 @dataclass(frozen=True)
 class Slot:
-    """Something that the user brings, `${name}` in the stages; without an optional one its stages are left out."""
+    """An input that the user provides, `${name}` in the stages. Stages without their optional input are skipped."""
 
     about: str
     optional: bool = False
@@ -31,7 +31,7 @@ class Slot:
 
 @dataclass(frozen=True)
 class Stage:
-    """One `[[stage]]`, as it stands in the file: `values` are the command's options by their long names."""
+    """One `[[stage]]` as written in the file; `values` are the command's options by their long names."""
 
     number: int
     command: str
@@ -44,14 +44,14 @@ class Stage:
 
 @dataclass(frozen=True)
 class Recipe:
-    """A chain of stages.
+    """A sequence of stages.
 
     Attributes:
         path: the file.
-        title: what comes of it.
-        paper: whose it is.
-        row: the published figure that it aims for: `table`, `model`, `parameters`, `metric`, `score`, `note`.
-        inputs: what the user brings.
+        title: what it produces.
+        paper: the paper that it reproduces.
+        row: the published result to reach: `table`, `model`, `parameters`, `metric`, `score`, `note`.
+        inputs: the inputs that the user provides.
         stages: in the order in which they run.
     """
 
@@ -64,7 +64,7 @@ class Recipe:
 
 
 def read_recipe(path: Path) -> tuple[Recipe, list[str]]:
-    """The recipe in a file, and what is wrong with its form; what is wrong is left out of the recipe.
+    """Read a recipe; returns it without its invalid parts, and the errors in its form.
 
     Raises:
         InputError: if there is no such file, or it is not TOML.
@@ -118,7 +118,7 @@ def _unknown(table: Iterable[str], known: tuple[str, ...], where: str) -> list[s
 def _text(document: Mapping[str, Any], key: str, faults: list[str]) -> str:
     value = document.get(key, "")
     if key == "title" and key not in document:
-        faults.append("it has no title")
+        faults.append("title is missing")
         return ""
     if not isinstance(value, str) or (key == "title" and not value):
         faults.append(f"{key} must be a text")
@@ -139,7 +139,7 @@ def _inputs(table: Any, faults: list[str]) -> dict[str, Slot]:
         faults += _unknown(entry, INPUT_KEYS, f"inputs: {name}: ")
         about, optional = entry.get("about", ""), entry.get("optional", False)
         if not isinstance(about, str) or not isinstance(optional, bool):
-            faults.append(f"inputs: {name}: about is a text, optional is true or false")
+            faults.append(f"inputs: {name}: about must be a text, optional true or false")
             continue
         slots[name] = Slot(about, optional)
     return slots
@@ -147,15 +147,15 @@ def _inputs(table: Any, faults: list[str]) -> dict[str, Slot]:
 
 def _stages(tables: Any, faults: list[str]) -> tuple[Stage, ...]:
     if not isinstance(tables, list) or not tables or not all(isinstance(table, dict) for table in tables):
-        faults.append("there are no stages: write at least one [[stage]]")
+        faults.append("there are no stages; write at least one [[stage]]")
         return ()
     stages = []
     for number, table in enumerate(tables, start=1):
         command = table.get("command")
         if not isinstance(command, str):
-            faults.append(f'stage {number}: it names no command: command = "distill"')
+            faults.append(f'stage {number}: no command; write, for example, command = "distill"')
             continue
-        # An option may be written as Python spells it.
+        # Options may be written with underscores.
         values = {key.replace("_", "-"): value for key, value in table.items() if key != "command"}
         stages.append(Stage(number, command, values))
     return tuple(stages)

@@ -1,4 +1,4 @@
-"""What the user adds to a recipe: the inputs that stand for its placeholders, and settings in place of its own."""
+"""What the user adds to a recipe: the inputs for its placeholders, and overrides of its options."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ SWITCHES = "set"
 
 
 class FromUser(str):
-    """A value of `--set`: text, whose type is the option's, and which holds no placeholders."""
+    """A value of `--set`: text to be converted to the option's type, without placeholders."""
 
 
 def named_values(given: Sequence[str], flag: str, faults: list[str], form: str = "name=value") -> dict[str, list[str]]:
@@ -35,7 +35,7 @@ def named_values(given: Sequence[str], flag: str, faults: list[str], form: str =
 
 
 def overridden(recipe: Recipe, given: Sequence[str], faults: list[str]) -> Recipe:
-    """The recipe with what `--set STAGE.OPTION=VALUE` says; STAGE is a number, a command, or `all`."""
+    """The recipe with the overrides of `--set STAGE.OPTION=VALUE`; STAGE is a number, a command, or `all`."""
     stages = list(recipe.stages)
     for name, values in named_values(given, "--set", faults, "STAGE.OPTION=VALUE").items():
         where, dot, option = name.partition(".")
@@ -52,7 +52,7 @@ def overridden(recipe: Recipe, given: Sequence[str], faults: list[str]) -> Recip
 
 
 def for_every_stage(given: Sequence[str]) -> dict[str, str]:
-    """The options of `--set all.OPTION=VALUE`, which go to every stage that has them."""
+    """The options of `--set all.OPTION=VALUE`, which apply to every stage that has them."""
     found = named_values(given, "--set", [])
     return {name.partition(".")[2]: values[-1] for name, values in found.items() if name.startswith(f"{EVERY_STAGE}.")}
 
@@ -68,7 +68,7 @@ def _with(stage: Stage, option: str, values: Sequence[str]) -> Stage:
 
 
 def _as_table(switches: Any) -> dict[str, Any]:
-    """Switches of a method by name, however they are written."""
+    """Options of a method by name, from either of the two notations."""
     if isinstance(switches, Mapping):
         return dict(switches)
     written = switches if isinstance(switches, list) else [switches]
@@ -76,7 +76,7 @@ def _as_table(switches: Any) -> dict[str, Any]:
 
 
 def placeholders(value: Any) -> Iterator[str]:
-    """The names of the inputs that a value stands for."""
+    """The names of the inputs that a value contains as placeholders."""
     if isinstance(value, str) and not isinstance(value, FromUser):
         yield from PLACEHOLDER.findall(value)
     elif isinstance(value, list | dict):
@@ -85,10 +85,10 @@ def placeholders(value: Any) -> Iterator[str]:
 
 
 def filled(value: Any, given: Mapping[str, Sequence[str]]) -> Any:
-    """The value with inputs in the place of their names; those that are not given keep theirs.
+    """The value with its placeholders replaced by the given inputs; other placeholders remain.
 
     Raises:
-        ValueError: if there is one place for an input that was given several times.
+        ValueError: if an input was given several times where only one value is possible.
     """
     if isinstance(value, list):
         return [part for one in value for part in _spread(one, given)]
@@ -107,16 +107,16 @@ def _spread(value: Any, given: Mapping[str, Sequence[str]]) -> list[Any]:
 def _single(match: re.Match[str], given: Mapping[str, Sequence[str]]) -> str:
     values = given.get(match[1], [match[0]])
     if len(values) > 1:
-        raise ValueError(f"{match[0]} can be one thing only, and was given {len(values)} times")
+        raise ValueError(f"{match[0]} takes one value, but was given {len(values)} times")
     return values[0]
 
 
 def faults_of_inputs(recipe: Recipe, given: Mapping[str, Sequence[str]], used: set[str]) -> tuple[list[str], list[str]]:
-    """What is wrong with the inputs, and the texts that stand for those that are missing or cannot be found."""
+    """Errors in the inputs, and the texts that represent missing inputs and files in other errors."""
     faults, bad = [], []
     for name in given:
         if name not in recipe.inputs:
-            hint = did_you_mean(name, recipe.inputs) if recipe.inputs else "it takes none"
+            hint = did_you_mean(name, recipe.inputs) if recipe.inputs else "it has no inputs"
             faults.append(f"--input {name}: the recipe has no such input; {hint}")
     for name, slot in recipe.inputs.items():
         if name in used and name not in given and not slot.optional:

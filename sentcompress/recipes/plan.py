@@ -1,4 +1,4 @@
-"""Everything that can be known of a recipe before its first stage starts: its steps, or all of its faults."""
+"""Checks a recipe completely before its first stage starts: returns its steps, or all of its errors."""
 
 from __future__ import annotations
 
@@ -23,8 +23,7 @@ from sentcompress.recipes.inputs import (
 )
 
 MODEL_KINDS = ("students", "teachers", "exports")
-# How like the name of an earlier stage a model's name is before it is taken for a slip; `minilm` is no slip of
-# `mse-minilm`.
+# Similarity from which a model's name counts as a misspelling of an earlier stage's; `minilm` is none of `mse-minilm`.
 ALIKE = 0.85
 
 
@@ -37,10 +36,10 @@ class Step:
     """One stage, ready to run.
 
     Attributes:
-        number: its place in the recipe, from 1.
-        command: which stage it is.
-        params: an instance of that stage's Params.
-        words: what one would type after `sentcompress`.
+        number: its position in the recipe, from 1.
+        command: the command to run.
+        params: an instance of the command's Params.
+        words: the words of the command line after `sentcompress`.
     """
 
     number: int
@@ -55,7 +54,7 @@ class Step:
 
 @dataclass(frozen=True)
 class Plan:
-    """The steps of a recipe, and the stages without one, each with the optional input that was not given."""
+    """The steps of a recipe, and messages for the stages skipped because an optional input is missing."""
 
     recipe: Recipe
     steps: tuple[Step, ...]
@@ -64,7 +63,7 @@ class Plan:
 
 @dataclass(frozen=True)
 class Asked:
-    """What the user adds: `name=value` of `--input`, `STAGE.OPTION=VALUE` of `--set`."""
+    """What the user adds to the recipe: `name=value` of `--input`, `STAGE.OPTION=VALUE` of `--set`."""
 
     inputs: Sequence[str] = ()
     settings: Sequence[str] = ()
@@ -76,15 +75,15 @@ class Known:
     """What a recipe may refer to.
 
     Attributes:
-        commands: those that it may have as stages, by name.
-        exists: whether the work directory has an artifact of that kind and name; of None, any of that kind.
+        commands: the commands allowed as stages, by name.
+        exists: whether the work directory has an artifact of that kind and name; with None, any of that kind.
     """
 
     commands: Mapping[str, Command]
     exists: Callable[[str, str | None], bool]
 
     def keys(self, command: str) -> Mapping[str, Key]:
-        """The options of a command; none of a command that it does not know."""
+        """The options of a command; empty for an unknown command."""
         return keys_of(self.commands[command].params) if command in self.commands else {}
 
     def makes(self, command: str) -> str | None:
@@ -97,7 +96,7 @@ class Known:
 
 
 def make_plan(recipe: Recipe, asked: Asked, known: Known) -> tuple[Plan, list[str]]:
-    """The plan of a recipe and what is wrong with it; only a plan without faults is whole."""
+    """The plan of a recipe and its errors; the plan is complete only if there are none."""
     faults: list[str] = []
     recipe = overridden(recipe, asked.settings, faults)
     given = named_values(asked.inputs, "--input", faults)
@@ -109,7 +108,7 @@ def make_plan(recipe: Recipe, asked: Asked, known: Known) -> tuple[Plan, list[st
     steps = []
     for stage in stages:
         step, found = _step(stage, given, known, asked.force)
-        # What is wrong with an input was told already.
+        # Errors in an input were reported already.
         faults += [f"{stage.label}: {fault}" for fault in found if not any(text in fault for text in bad)]
         steps += [step] if step else []
     faults += _faults_of_trust(stages)
@@ -122,17 +121,17 @@ def make_plan(recipe: Recipe, asked: Asked, known: Known) -> tuple[Plan, list[st
 def _without_optional(
     recipe: Recipe, given: Mapping[str, Sequence[str]], faults: list[str]
 ) -> tuple[list[Stage], tuple[str, ...]]:
-    """The stages whose inputs are given or have to be; the others in words."""
+    """The stages to run, and messages for those skipped because an optional input is missing."""
     stages, left_out = [], []
     for stage in recipe.stages:
         names = list(dict.fromkeys(placeholders(dict(stage.values))))
         for name in (name for name in names if name not in recipe.inputs):
-            hint = did_you_mean(name, recipe.inputs) if recipe.inputs else "it declares none: [inputs]"
-            faults.append(f"{stage.label}: ${{{name}}} is no input of the recipe; {hint}")
+            hint = did_you_mean(name, recipe.inputs) if recipe.inputs else "declare it under [inputs]"
+            faults.append(f"{stage.label}: ${{{name}}} is not an input of the recipe; {hint}")
         slots = {name: recipe.inputs[name] for name in names if name in recipe.inputs and name not in given}
         absent = [f"--input {name} ({slot.about})" for name, slot in slots.items() if slot.optional]
         if absent:
-            left_out.append(f"{stage.label} is left out: it wants {absent[0]}")
+            left_out.append(f"{stage.label} is skipped: needs {absent[0]}")
         else:
             stages.append(stage)
     return stages, tuple(left_out)
@@ -173,16 +172,16 @@ def _step(stage: Stage, given: Mapping[str, Sequence[str]], known: Known, force:
 
 
 def _faults_of_trust(stages: Sequence[Stage]) -> list[str]:
-    """Faults for recipes that set TRUST: a recipe may come from a stranger, so only the user can trust code."""
+    """Errors for recipes that set TRUST: a recipe may come from a stranger, so only the user can allow code."""
     return [
-        f"{stage.label}: a recipe cannot set {TRUST}; read the model's code, then give --set all.{TRUST}=true"
+        f"{stage.label}: a recipe cannot set {TRUST}; read the model's code, then use --set all.{TRUST}=true"
         for stage in stages
         if not isinstance(stage.values.get(TRUST, False), FromUser) and stage.values.get(TRUST, False) is not False
     ]
 
 
 def _taken_away(keys: Mapping[str, Key], name: str, value: Any) -> bool:
-    """Whether `none` stands for an option that is not given at all."""
+    """Whether `none` means that the option is not given."""
     return value == "none" and name in keys and keys[name].default is None
 
 
@@ -200,7 +199,7 @@ def _faults_of_params(params: Options) -> list[str]:
 
 
 def _faults_of_references(stages: Sequence[Stage], known: Known) -> list[str]:
-    """Names that no earlier stage makes and that the work directory does not have."""
+    """Errors for artifacts that no earlier stage makes and that are not in the work directory."""
     faults = []
     for place, stage in enumerate(stages):
         for option, key in known.keys(stage.command).items():
@@ -209,21 +208,21 @@ def _faults_of_references(stages: Sequence[Stage], known: Known) -> list[str]:
                 continue
             makers = known.makers(kind)
             earlier = [before.values.get("name") for before in stages[:place] if before.command in makers]
-            # A stage without a name chooses one itself.
+            # A stage without a name chooses its own, so any reference may be right.
             if isinstance(name, str) and name not in earlier and None not in earlier and not known.exists(kind, name):
-                made = ", ".join(repr(one) for one in earlier) or f"no stage before it makes {kind}"
-                faults.append(f"{stage.label}: {option} = {name!r} is made by no stage before it ({made})")
+                made = ", ".join(repr(one) for one in earlier) or "none"
+                faults.append(f"{stage.label}: no earlier stage makes {option} = {name!r}; {kind} made before: {made}")
     return faults
 
 
 def _faults_of_models(stages: Sequence[Stage], known: Known) -> list[str]:
-    """Models that a later stage makes, or that are called nearly as one of an earlier stage."""
+    """Errors for models that only a later stage makes, or that are misspelt."""
     faults = []
     for place, stage in enumerate(stages):
         made = {known.makes(before.command) for before in stages[:place]}
         for kind in known.commands[stage.command].needs if stage.command in known.commands else ():
             if kind not in made and not known.exists(kind, None):
-                faults.append(f"{stage.label}: no stage before it makes {kind}, and the work directory has none")
+                faults.append(f"{stage.label}: no earlier stage makes {kind}, and the work directory has none")
         earlier, later = ([n for n, _ in _models(part, known)] for part in (stages[:place], stages[place:]))
         for option, name in _named_models(stage, known):
             if name in earlier or any(known.exists(kind, name) for kind in MODEL_KINDS):
@@ -231,14 +230,14 @@ def _faults_of_models(stages: Sequence[Stage], known: Known) -> list[str]:
             slip = difflib.get_close_matches(name, earlier, n=1, cutoff=ALIKE)
             if name in later:
                 maker = next(stage for made, stage in _models(stages[place:], known) if made == name)
-                faults.append(f"{stage.label}: {option} = {name!r} is made by no stage before it, but by {maker.label}")
+                faults.append(f"{stage.label}: {option} = {name!r} is made later, by {maker.label}")
             elif slip and not Path(name).exists():
-                faults.append(f"{stage.label}: {option} = {name!r} is made by no stage; did you mean {slip[0]}?")
+                faults.append(f"{stage.label}: no stage makes {option} = {name!r}; did you mean {slip[0]}?")
     return faults
 
 
 def _named_models(stage: Stage, known: Known) -> list[tuple[str, str]]:
-    """The options of a stage that name a model, and the names; `average` names several in one."""
+    """The options of a stage that name a model, with the names; `average` names several in one option."""
     options = [option for option, key in known.keys(stage.command).items() if key.opt.names == MODEL]
     named = [(option, stage.values.get(option)) for option in options]
     flat = [(option, one) for option, given in named for one in (given if isinstance(given, list) else [given])]
@@ -246,13 +245,13 @@ def _named_models(stage: Stage, known: Known) -> list[tuple[str, str]]:
 
 
 def _models(stages: Sequence[Stage], known: Known) -> list[tuple[str, Stage]]:
-    """The names that stages give to models of theirs."""
+    """The names of the models that stages make, with the stages."""
     named = [(stage.values.get("name"), stage) for stage in stages if known.makes(stage.command) in MODEL_KINDS]
     return [(name, stage) for name, stage in named if isinstance(name, str)]
 
 
 def _faults_of_names(stages: Sequence[Stage], known: Known) -> list[str]:
-    """Stages that would replace what another one made."""
+    """Errors for stages that would replace the result of another one."""
     faults: list[str] = []
     makers: dict[tuple[str, str], Stage] = {}
     for stage in stages:
@@ -260,6 +259,6 @@ def _faults_of_names(stages: Sequence[Stage], known: Known) -> list[str]:
         if kind is None or not isinstance(name, str):
             continue
         if first := makers.get((kind, name)):
-            faults.append(f"{stage.label}: name = {name!r} would replace what {first.label} made")
+            faults.append(f"{stage.label}: name = {name!r} would replace the result of {first.label}")
         makers.setdefault((kind, name), stage)
     return faults

@@ -1,4 +1,4 @@
-"""The kinds of figures: numbers in, a picture out. What the numbers mean is `figures.py`'s business."""
+"""The kinds of figures: numbers in, a picture out. The sections know what the numbers mean."""
 
 from __future__ import annotations
 

@@ -8,14 +8,13 @@ from typing import Any, TypeVar
 
 from sentcompress.documents import parse_json
 from sentcompress.errors import DamagedError, InputError
-from sentcompress.exporting.lineage import command_line, is_data
+from sentcompress.evaluation.results import Evaluation, read_evaluation
+from sentcompress.evaluation.score import MODEL
+from sentcompress.evaluation.tables import short
 from sentcompress.reporting.drawing import MARKERS, SERIES
-from sentcompress.store import LOG, Artifact, WorkDirectory
-from sentcompress.store.manifests import damaged
+from sentcompress.store import CHANGED, LOG, Artifact, WorkDirectory, change_of, damaged
 
 Found = TypeVar("Found")
-
-ROLES = ("model", "compare", "against")
 
 
 @dataclass(frozen=True)
@@ -27,7 +26,7 @@ class Source:
 
     @classmethod
     def of(cls, artifact: Artifact) -> Source:
-        return cls(artifact.reference, command_line(artifact))
+        return cls(artifact.reference, artifact.command_line())
 
 
 @dataclass(frozen=True)
@@ -44,33 +43,6 @@ class Student:
     @property
     def name(self) -> str:
         return self.artifact.name
-
-
-@dataclass(frozen=True)
-class Evaluation:
-    """An evaluation whose models are the ones that the work directory has now."""
-
-    artifact: Artifact
-
-    @property
-    def facts(self) -> dict[str, Any]:
-        return self.artifact.facts
-
-    @property
-    def kind(self) -> str:
-        return str(self.facts["evaluation"])
-
-    @property
-    def data(self) -> frozenset[str]:
-        """Digests of the data that it was made on: two evaluations with the same ones had the same data."""
-        inputs = self.artifact.inputs.items()
-        return frozenset(digest for reference, digest in inputs if is_data(reference))
-
-    def roles(self) -> Iterator[tuple[str, Mapping[str, Any]]]:
-        """The models that were measured, each with its role: `model`, and `compare` or `against`."""
-        for role in ROLES:
-            if role in self.facts:
-                yield role, self.facts[role]
 
 
 @dataclass(frozen=True)
@@ -97,11 +69,11 @@ class Evidence:
     guests: frozenset[str] = frozenset()
 
     def of_kind(self, kind: str) -> list[Evaluation]:
-        return [evaluation for evaluation in self.evaluations if evaluation.kind == kind]
+        return [evaluation for evaluation in self.evaluations if evaluation.name == kind]
 
     def shown(self, model: Mapping[str, Any]) -> str:
         """The name of a model, also of one that only took part beside another."""
-        return self.names.get(str(model["reference"]), _short(str(model["label"])))
+        return self.names.get(str(model["reference"]), short(str(model["label"])))
 
     def colour(self, reference: str) -> str:
         """The colour of a model, the same in every figure: a name of `drawing.COLOURS`."""
@@ -127,15 +99,14 @@ def gather(work: WorkDirectory) -> Evidence:
     left_out: dict[str, str] = {}
     students = list(_read(work, "students", _student, left_out))
     evaluations = []
-    for artifact in _read(work, "evaluations", _evaluation, left_out):
-        stale = _stale(work, artifact)
-        if stale:
-            left_out[artifact.reference] = stale
+    for evaluation in _read(work, "evaluations", read_evaluation, left_out):
+        if stale := _stale(work, evaluation):
+            left_out[evaluation.artifact.reference] = stale
         else:
-            evaluations.append(Evaluation(artifact))
+            evaluations.append(evaluation)
     for reference, digest in _newest_digests(evaluations).items():
         for evaluation in evaluations[:]:
-            if any(m["reference"] == reference and m.get("digest") != digest for _, m in evaluation.roles()):
+            if any(m["reference"] == reference and m.get("digest") != digest for m in evaluation.models.values()):
                 evaluations.remove(evaluation)
                 left_out[evaluation.artifact.reference] = f"it measured an earlier {reference.removeprefix('model:')}"
     projections = list(_read(work, "projections", lambda artifact: artifact, left_out))
@@ -156,15 +127,6 @@ def _read(
             left_out[f"{kind}/{name}"] = error.message
 
 
-def _evaluation(artifact: Artifact) -> Artifact:
-    """Check that an evaluation says what it measured, and of which models."""
-    roles = [artifact.facts.get(role) for role in ROLES if role in artifact.facts]
-    named = all(isinstance(role, dict) and {"reference", "label"} <= role.keys() for role in roles)
-    if not named or not isinstance(artifact.facts.get("evaluation"), str):
-        raise damaged(artifact, "its manifest does not say what was measured, and of which model")
-    return artifact
-
-
 def _student(artifact: Artifact) -> Student:
     path = artifact.path / LOG
     lines = path.read_bytes().splitlines() if path.is_file() else []
@@ -175,21 +137,19 @@ def _student(artifact: Artifact) -> Student:
     return Student(artifact, log)
 
 
-def _stale(work: WorkDirectory, artifact: Artifact) -> str | None:
+def _stale(work: WorkDirectory, evaluation: Evaluation) -> str | None:
     """Why an evaluation no longer counts: a model of it has been made anew, or is gone."""
-    for _, model in Evaluation(artifact).roles():
-        reference = str(model.get("reference"))
-        kind, _, name = reference.partition("/")
+    for model in evaluation.models.values():
+        reference = str(model["reference"])
         if not _made_here(reference):
-            continue  # from outside the work directory: there is nothing here but other evaluations to hold it against
-        try:
-            current = work.find(kind, name)
-        except DamagedError:
-            return f"it measured {reference}, which is damaged"
-        if current is None:
-            return f"it measured {reference}, which is gone"
-        if current.digest != model.get("digest"):
-            return f"it measured an earlier {reference}"
+            continue  # from outside the work directory: there is nothing here but other evaluations to compare it with
+        change = change_of(work, reference, model.get("digest"))
+        if change:
+            return (
+                f"it measured an earlier {reference}"
+                if change == CHANGED
+                else f"it measured {reference}, which is {change}"
+            )
     return None
 
 
@@ -198,7 +158,7 @@ def _newest_digests(evaluations: Sequence[Evaluation]) -> dict[str, str | None]:
     return {
         str(model["reference"]): model.get("digest")
         for evaluation in evaluations
-        for _, model in evaluation.roles()
+        for model in evaluation.models.values()
         if not _made_here(str(model["reference"]))
     }
 
@@ -207,8 +167,8 @@ def _guests(evaluations: Sequence[Evaluation]) -> frozenset[str]:
     """Models from outside that were held against another one, and that nothing was held against."""
     asked, others = set(), set()
     for evaluation in evaluations:
-        found = {role: str(model["reference"]) for role, model in evaluation.roles()}
-        model = found.pop("model", "")
+        found = {role: str(model["reference"]) for role, model in evaluation.models.items()}
+        model = found.pop(MODEL, "")
         others |= set(found.values())
         if any(not _made_here(reference) for reference in found.values()):
             asked.add(model)
@@ -218,19 +178,15 @@ def _guests(evaluations: Sequence[Evaluation]) -> frozenset[str]:
 def _names(students: Sequence[Student], evaluations: Sequence[Evaluation], guests: frozenset[str]) -> dict[str, str]:
     labels: dict[str, str] = {}
     for evaluation in evaluations:
-        for _, model in evaluation.roles():
+        for model in evaluation.models.values():
             # A label may be a hub's name or a folder: its last part tells models apart well enough.
-            labels.setdefault(str(model["reference"]), _short(str(model["label"])))
+            labels.setdefault(str(model["reference"]), short(str(model["label"])))
     for student in students:
         labels.setdefault(student.artifact.reference, student.name)
     finished = [student.artifact.reference for student in students]
     ordered = sorted(labels, key=lambda reference: _place(reference, finished, guests))
     shown = list(labels.values())
     return {r: labels[r] if shown.count(labels[r]) == 1 else r.removeprefix("model:") for r in ordered}
-
-
-def _short(label: str) -> str:
-    return label.rstrip("/").rpartition("/")[2]
 
 
 def _place(reference: str, finished: Sequence[str], guests: frozenset[str]) -> tuple[int, str]:

@@ -8,11 +8,10 @@ from html import escape
 
 from sentcompress.reporting.drawing import COLOURS
 from sentcompress.reporting.evidence import Source
-from sentcompress.reporting.parts import Chart, Section, Table
-from sentcompress.reporting.report import Report
+from sentcompress.reporting.parts import Chart, Report, Section, Table
 
-# Sources beyond which a list of them is folded away.
-FEW = 3
+# The number of each source in the list of them.
+Numbers = Mapping[Source, int]
 # Characters of a word that is kept on one line.
 SHORT = 30
 # In cells, blanks at which a line is not broken.
@@ -38,8 +37,9 @@ figure { margin: 0; max-width: 32rem; min-width: 0; }
 figure svg { display: block; width: 100%; height: auto; }
 figure svg text { font-family: inherit !important; }
 figcaption strong { color: var(--ink); font-size: 1rem; display: block; }
-.sources { list-style: none; margin: .35rem 0 0; padding: 0; font-size: .85rem; color: var(--soft); }
-.sources li { margin: .15rem 0; padding-left: .75rem; border-left: 2px solid var(--grid); }
+.verdict { font-size: 1.1rem; }
+.sources { margin: .35rem 0 0; font-size: .85rem; color: var(--soft); }
+ol.sources li { margin: .3rem 0; }
 table { border-collapse: collapse; width: 100%; font-size: .92rem; font-variant-numeric: tabular-nums; }
 th, td { padding: .3rem .6rem .3rem 0; text-align: right; vertical-align: top; border-bottom: 1px solid var(--grid); }
 th { font-weight: 600; color: var(--soft); vertical-align: bottom; }
@@ -90,16 +90,17 @@ def render_page(report: Report, pictures: Mapping[str, str]) -> str:
         "</head>",
         "<body>",
         "<header>",
-        f"<h1>{escape(report.title)}</h1>",
-        f"<p>{', '.join(escape(name) for name in about)}</p>",
+        f"<h1>{escape(report.heading)}</h1>",
+        *(f'<p class="verdict">{_cell(line)}</p>' for line in report.verdict),
         f'<p class="soft">{summary} in '
         f"<code>{escape(evidence.work)}</code>; made by <code>sentcompress report</code> on "
         f"{report.made:%Y-%m-%d %H:%M} UTC.</p>",
         f"<nav>{''.join(_link(section) for section in report.sections)}</nav>",
         "</header>",
     ]
-    body = [part for section in report.sections for part in _section(section, pictures)]
-    return "\n".join([*head, *body, *_left_out(report), "</body>", "</html>"]) + "\n"
+    numbers = {source: number for number, source in enumerate(report.sources(), start=1)}
+    body = [part for section in report.sections for part in _section(section, pictures, numbers)]
+    return "\n".join([*head, *body, *_all_sources(numbers), *_left_out(report), "</body>", "</html>"]) + "\n"
 
 
 def _variables() -> str:
@@ -115,19 +116,19 @@ def _link(section: Section) -> str:
     return f'<a href="#{section.name}">{escape(section.title)}</a>'
 
 
-def _section(section: Section, pictures: Mapping[str, str]) -> Iterator[str]:
+def _section(section: Section, pictures: Mapping[str, str], numbers: Numbers) -> Iterator[str]:
     yield f'<section id="{section.name}">'
     yield f"<h2>{escape(section.title)}</h2>"
     yield f"<p>{escape(section.text)}</p>"
-    tables = [part for table in section.tables for part in _table(table)]
-    charts = [part for chart in section.charts for part in _figure(chart, pictures[chart.name])]
+    tables = [part for table in section.tables for part in _table(table, numbers)]
+    charts = [part for chart in section.charts for part in _figure(chart, pictures[chart.name], numbers)]
     # The overview is read from its table; elsewhere a picture says more.
     figures = ['<div class="charts">', *charts, "</div>"] if charts else []
     yield from [*tables, *figures] if section.name == "overview" else [*figures, *tables]
     for quote in section.quotes:
         yield f"<h3>{escape(quote.title)}</h3>"
         yield from (f"<blockquote>{'<br />'.join(map(escape, text))}</blockquote>" for text in quote.texts)
-        yield from _sources(quote.sources)
+        yield from _sources(quote.sources, numbers)
     if section.protocols:
         yield "<details><summary>How it was measured</summary>"
         yield from (f"<p>{escape(protocol)}</p>" for protocol in section.protocols)
@@ -145,25 +146,36 @@ def _command(command: str) -> str:
     return f"<code>{' '.join(f'<span>{word}</span>' if len(word) < SHORT else word for word in words)}</code>"
 
 
-def _figure(chart: Chart, picture: str) -> Iterator[str]:
+def _figure(chart: Chart, picture: str, numbers: Numbers) -> Iterator[str]:
     yield f'<figure id="figure-{chart.name}">'
     yield picture
     yield f"<figcaption><strong>{escape(chart.title)}</strong>{escape(chart.caption)}"
-    yield from _sources(chart.sources)
+    yield from _sources(chart.sources, numbers)
     yield "</figcaption></figure>"
 
 
-def _sources(sources: Sequence[Source]) -> Iterator[str]:
-    """The artifacts that something comes from, and the commands that made them."""
-    items = [f"<li><code>{escape(source.reference)}</code><br />{_command(source.command)}</li>" for source in sources]
-    listed = f'<ul class="sources">{"".join(items)}</ul>'
-    if len(sources) <= FEW:
-        yield listed
+def _sources(sources: Sequence[Source], numbers: Numbers) -> Iterator[str]:
+    """The numbers of the artifacts that something comes from, as links to the list of them."""
+    used = sorted(numbers[source] for source in sources)
+    links = ", ".join(f'<a href="#source-{number}">{number}</a>' for number in used)
+    if links:
+        yield f'<div class="sources">Sources: {links}</div>'
+
+
+def _all_sources(numbers: Numbers) -> Iterator[str]:
+    """Every artifact that something on the page comes from, with the command that made it, once."""
+    if not numbers:
         return
-    yield f"<details><summary>from {len(sources)} artifacts, with their commands</summary>{listed}</details>"
+    yield '<section id="sources"><h2>Sources</h2>'
+    yield "<details><summary>The artifacts behind the figures, and the commands that made them</summary>"
+    items = "".join(
+        f'<li id="source-{number}"><code>{escape(source.reference)}</code><br />{_command(source.command)}</li>'
+        for source, number in numbers.items()
+    )
+    yield f'<ol class="sources">{items}</ol></details></section>'
 
 
-def _table(table: Table) -> Iterator[str]:
+def _table(table: Table, numbers: Numbers) -> Iterator[str]:
     title, closing = f"<h3>{escape(table.title)}</h3>", ""
     if table.folded:
         title, closing = f"<details><summary>{escape(table.title)}</summary>", "</details>"
@@ -177,7 +189,7 @@ def _table(table: Table) -> Iterator[str]:
         ]
         yield f"<tr>{''.join(cells)}</tr>"
     yield "</tbody></table></div>"
-    yield from _sources(table.sources)
+    yield from _sources(table.sources, numbers)
     yield closing
 
 

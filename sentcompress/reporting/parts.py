@@ -1,12 +1,13 @@
-"""What a report consists of: sections with figures and tables, each of which says where it comes from."""
+"""What a report consists of: sections with figures and tables, each of which names its sources."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from datetime import datetime
 from typing import TYPE_CHECKING
 
-from sentcompress.reporting.evidence import Source
+from sentcompress.reporting.evidence import Evidence, Source
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -73,3 +74,30 @@ class Section:
     quotes: Sequence[Quotes] = ()
     protocols: Sequence[str] = ()
     missing: Sequence[str] = ()
+
+
+@dataclass(frozen=True)
+class Report:
+    """What is put on a page.
+
+    Attributes:
+        title: of the document: the model that it is about first.
+        heading: what is compared with what.
+        verdict: what the models keep and gain, a sentence each.
+        made: when.
+    """
+
+    title: str
+    heading: str
+    verdict: Sequence[str]
+    made: datetime
+    sections: Sequence[Section]
+    evidence: Evidence
+
+    def sources(self) -> list[Source]:
+        """Every artifact that something shown comes from, once, in the order of the sections."""
+        used: dict[Source, None] = {}
+        for section in self.sections:
+            parts: list[Chart | Table | Quotes] = [*section.tables, *section.charts, *section.quotes]
+            used |= dict.fromkeys(source for part in parts for source in part.sources)
+        return list(used)

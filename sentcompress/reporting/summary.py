@@ -1,64 +1,97 @@
-"""The few figures by which models are told apart at a glance, one set of them a model."""
+"""What is known of every model: the figures by which models are told apart at a glance, and a line for each of them."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
-from typing import Any
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 
-from sentcompress.reporting.evidence import Evaluation, Evidence
-from sentcompress.reporting.sections.retrieval import data_name, main_score
+from sentcompress.evaluation.kinds import EVALUATIONS
+from sentcompress.evaluation.measures import SPEED, WEIGHT_BYTES
+from sentcompress.evaluation.results import Evaluation
+from sentcompress.evaluation.score import COMPARE, MEAN, MODEL, Score, share_kept, size_scores, sizes_of
+from sentcompress.evaluation.tables import kept_or_gained, ratio
+from sentcompress.numeric import share
+from sentcompress.reporting.evidence import Evidence, Student
 
 TEST = "test"
+KEPT = "kept"
+# Evaluation, data set, metric.
+Measured = tuple[str, str, str]
 
 
 @dataclass
 class Summary:
-    """What is known of one model; None, or no entry, where it was not measured.
+    """What is known of one model.
 
     Attributes:
-        compared: whether it is one that the report is about, rather than what those are held against.
-        sts: Spearman x 100 by set, of the test split.
-        retrieval: by data set, exact search where it was made: metric, score x 100, share kept of the other's.
-        transfer: accuracy x 100 by task.
-        neighbours: share of the nearest neighbours that it shares with the model beside it, in percent.
-        sentences_per_second, times_faster: speed, and how many times that of the model beside it, in the same runtime.
+        compared: whether it is one that the report is about, rather than what those are compared with.
+        sizes: of the metrics PARAMETERS, WEIGHT_BYTES and VECTOR_BYTES.
+        scores: headlines of its evaluations, without their means; of several of a kind, the newest has the say.
     """
 
     reference: str
     compared: bool
-    parameters: int | None = None
-    dimension: int | None = None
-    weight_bytes: int | None = None
-    sts: dict[str, float] = field(default_factory=dict)
-    retrieval: dict[str, tuple[str, float, float | None]] = field(default_factory=dict)
-    transfer: dict[str, float] = field(default_factory=dict)
-    neighbours: float | None = None
-    sentences_per_second: float | None = None
-    times_faster: float | None = None
+    sizes: dict[str, int] = field(default_factory=dict)
+    scores: dict[Measured, Score] = field(default_factory=dict)
+
+    def values(self, name: str, metric: str) -> dict[str, float]:
+        """Data set -> value, of one metric of one evaluation."""
+        return {data: s.value for (of, data, by), s in self.scores.items() if (of, by) == (name, metric)}
+
+    @property
+    def speed(self) -> Score | None:
+        """Of encoding."""
+        return next((score for score in self.scores.values() if score.metric == SPEED), None)
+
+    @property
+    def times_faster(self) -> float | None:
+        """How many times the speed of the model that took turns with it."""
+        return ratio(self.speed) if self.speed else None
+
+
+@dataclass(frozen=True)
+class Line:
+    """One measured thing of one model, beside the compared one.
+
+    Attributes:
+        student, teacher: the values; None where there is no second model.
+        ratio: "kept" in percent, "smaller" or "faster" as a factor, as `better` says.
+        shown: the three of them as texts.
+        source: the artifact that the values are from; the model's own for sizes.
+    """
+
+    measure: str
+    student: float
+    teacher: float | None
+    ratio: float | None
+    better: str
+    source: str
+    shown: tuple[str, str, str]
+
+
+def order(evidence: Evidence) -> list[str]:
+    """The names of the evaluations that there are, known ones first and in their order."""
+    there = dict.fromkeys(evaluation.name for evaluation in evidence.evaluations)
+    return [name for name in EVALUATIONS if name in there] + [name for name in there if name not in EVALUATIONS]
 
 
 def summaries(evidence: Evidence) -> dict[str, Summary]:
-    """A summary for each model; of several evaluations of a kind, the newest has the say."""
+    """A summary for each model."""
     found = {reference: Summary(reference, evidence.compared(reference)) for reference in evidence.names}
     for evaluation in evidence.evaluations:
-        for role, model in evaluation.roles():
-            summary = found[str(model["reference"])]
-            summary.parameters = model.get("parameters") or summary.parameters
-            summary.dimension = model.get("dimension") or summary.dimension
-            reader = {
-                "sts": _sts,
-                "retrieval": _retrieval,
-                "transfer": _transfer,
-                "fidelity": _fidelity,
-                "bench": _bench,
-            }
-            if evaluation.kind in reader:
-                reader[evaluation.kind](summary, role, evaluation)
+        for model in evaluation.models.values():
+            found[str(model["reference"])].sizes |= sizes_of(model)
+        for score in _counting(evaluation):
+            scores, key = found[score.model].scores, (evaluation.name, score.data, score.metric)
+            before = scores.get(key)
+            if before and evaluation.facts["protocol"].get("preset"):
+                continue  # a published protocol, beside the speed of the user's own sentences
+            if before and score.kept is None and before.value == score.value:
+                score = replace(score, kept=before.kept)  # measured again without another model
+            scores[key] = score
     for student in evidence.students:
-        summary, facts = found[student.artifact.reference], student.artifact.facts
-        summary.parameters = summary.parameters or facts.get("parameters")
-        summary.dimension = summary.dimension or facts.get("dimension")
+        summary = found[student.artifact.reference]
+        summary.sizes = _sizes_of_student(student) | summary.sizes
     return found
 
 
@@ -75,45 +108,72 @@ def mean_over(scores: Mapping[str, float], names: Sequence[str]) -> float | None
     return sum(round(scores[name], 2) for name in names) / len(names)
 
 
-def _sts(summary: Summary, role: str, evaluation: Evaluation) -> None:
-    facts = evaluation.facts
-    if facts.get("protocol", {}).get("split", TEST) == TEST:
-        summary.sts |= {entry["name"]: entry[role]["spearman_cosine"] for entry in facts["sets"] if entry.get(role)}
+def evaluations_of(evidence: Evidence, reference: str) -> list[Evaluation]:
+    """The evaluations in which this is the model that was asked about, in the order of `order`."""
+    names = order(evidence)
+    found = [one for one in evidence.evaluations if one.models[MODEL]["reference"] == reference]
+    return sorted(found, key=lambda one: names.index(one.name))
 
 
-def _retrieval(summary: Summary, role: str, evaluation: Evaluation) -> None:
-    facts, metric = evaluation.facts, main_score(evaluation.facts)
-    if facts[role].get("documents_by"):
-        return  # half of it is another model's
-    entry = facts.get("exact") or next((e for e in facts["indexes"] if e["index"] == "flat"), None)
-    if entry is not None:
-        kept = entry.get("shares_kept", {}).get(metric, entry.get("share_kept")) if role == "model" else None
-        score, name = entry[role][metric], data_name(facts)
-        before = summary.retrieval.get(name)
-        if kept is None and before is not None and before[:2] == (metric, score):
-            kept = before[2]  # the same search, measured again without another model
-        summary.retrieval[name] = (metric, score, kept)
+def lines_of(evidence: Evidence, reference: str) -> list[Line]:
+    """Everything that was measured of a model: sizes, then its evaluations; none without evaluations."""
+    about = evaluations_of(evidence, reference)
+    return [*_size_lines(evidence, about), *(line for one in about for line in _lines(one))] if about else []
 
 
-def _transfer(summary: Summary, role: str, evaluation: Evaluation) -> None:
-    summary.transfer |= {task["name"]: task[role]["accuracy"] for task in evaluation.facts["tasks"]}
+def _lines(evaluation: Evaluation) -> Iterator[Line]:
+    scores = [score for score in evaluation.headlines() if score.data != MEAN]
+    theirs = {score.place: score for score in scores if score.role == COMPARE}
+    for score in scores:
+        if score.role == MODEL:
+            yield _line(score, theirs.get(score.place), evaluation.artifact.reference)
 
 
-def _fidelity(summary: Summary, role: str, evaluation: Evaluation) -> None:
-    if role == "model":
-        summary.neighbours = 100 * evaluation.facts["neighbours"]["overlap"]
+def _line(score: Score, other: Score | None, source: str) -> Line:
+    metric = score.of
+    shown = (metric.show(score.value), metric.show(other.value) if other else "", _in_words(score))
+    found = ratio(score) if metric.gain else score.kept
+    return Line(score.title, score.value, other.value if other else None, found, metric.gain or KEPT, source, shown)
 
 
-def _bench(summary: Summary, role: str, evaluation: Evaluation) -> None:
-    facts = evaluation.facts
-    summary.weight_bytes = facts[role].get("weight_bytes", summary.weight_bytes)
-    speed: float | None = facts[role].get("sentences_per_second")
-    if speed is None or (facts.get("protocol", {}).get("preset") and summary.sentences_per_second):
+def _in_words(score: Score) -> str:
+    said = kept_or_gained(score)
+    return f"{said} kept" if said.endswith("%") else said
+
+
+def _size_lines(evidence: Evidence, about: Sequence[Evaluation]) -> Iterator[Line]:
+    """Sizes of the model, beside those of the model that it was compared with, if it was."""
+    known = summaries(evidence)
+    chosen = next((one for one in reversed(about) if COMPARE in one.models), about[-1])
+    references = {role: str(model["reference"]) for role, model in chosen.models.items()}
+    scores = size_scores(references, {role: known[of].sizes for role, of in references.items()})
+    theirs = {score.place: score for score in scores if score.role == COMPARE}
+    for score in scores:
+        if score.role == MODEL:
+            yield _line(score, theirs.get(score.place), references[MODEL])
+
+
+def _counting(evaluation: Evaluation) -> Iterator[Score]:
+    """The headlines that stand for a model: not of another split than the test split, nor of half a model."""
+    if evaluation.facts["protocol"].get("split", TEST) != TEST:
         return
-    summary.sentences_per_second = speed
-    if role == "model":
-        summary.times_faster = _ratio(speed, facts.get("against", {}))
+    for score in evaluation.headlines():
+        if score.data != MEAN and not evaluation.models[score.role].get("documents_by"):
+            yield score
 
 
-def _ratio(speed: float, other: Mapping[str, Any]) -> float | None:
-    return speed / other["sentences_per_second"] if other.get("sentences_per_second") else None
+def _sizes_of_student(student: Student) -> dict[str, int]:
+    files = student.artifact.manifest["files"].items()
+    weights = sum(entry["bytes"] for name, entry in files if name.endswith(".safetensors"))
+    return sizes_of(student.artifact.facts) | ({WEIGHT_BYTES: weights} if weights else {})
+
+
+def share_of_only(score: float | None, others: Sequence[float | None]) -> float | None:
+    """A score in percent of the only one among others; None where there is none, or several."""
+    known = [value for value in others if value is not None]
+    return share_kept(score, known[0]) if score is not None and len(known) == 1 and known[0] > 0 else None
+
+
+def shown_share(kept: float | None) -> str:
+    """A share in brackets behind a score."""
+    return f" ({share(kept)})" if kept is not None else ""

@@ -10,13 +10,12 @@ from dataclasses import replace
 from typing import Any
 
 from sentcompress.commands.average import Params
-from sentcompress.exporting.lineage import taught_by
 from sentcompress.models.averaging import average
 from sentcompress.models.catalog import MODEL_FOLDER, NamedModel, find_model, typed_name
 from sentcompress.models.layout import read_back, save_encoder
 from sentcompress.numeric import at_least
 from sentcompress.progress import LOGGED, Reporter
-from sentcompress.store import Artifact, Request, WorkDirectory
+from sentcompress.store import Artifact, Request, WorkDirectory, taught_by
 
 COMMAND = Params.command
 # Below this cosine between their weights, models hardly come from one start: a student and what a long second training

@@ -7,7 +7,9 @@ from typing import Any
 
 from sentcompress.commands.bench import Params
 from sentcompress.errors import InputError, MissingArtifactError
+from sentcompress.evaluation.measures import METRICS
 from sentcompress.evaluation.results import write_result
+from sentcompress.evaluation.score import COMPARE, MODEL, Recorder
 from sentcompress.extras import check_installed
 from sentcompress.measuring.contender import BATCH_TOKENS, Contender, take_turns, work_of
 from sentcompress.measuring.lineup import FILES, Graphs, described, find_graphs, graphs_can_run, line_up
@@ -36,12 +38,12 @@ def run(params: Params, work: WorkDirectory, reporter: Reporter = LOGGED) -> Art
     params.check()
     workload = _workload(params, work, reporter)
     models = {
-        "model": find_model(work, params.model, revision=params.revision, trust_remote_code=params.trust_remote_code)
+        MODEL: find_model(work, params.model, revision=params.revision, trust_remote_code=params.trust_remote_code)
     }
     if params.compare:
-        models["compare"] = find_model(work, params.compare, trust_remote_code=params.trust_remote_code)
+        models[COMPARE] = find_model(work, params.compare, trust_remote_code=params.trust_remote_code)
     graphs = {role: found for role, model in models.items() if (found := find_graphs(work, model))}
-    runtimes = _runtimes(params, models["model"], "model" in graphs)
+    runtimes = _runtimes(params, models[MODEL], MODEL in graphs)
     request = _request(params, workload, models, graphs, runtimes)
     with work.build(request, force=params.force, reporter=reporter) as build:
         if build.fresh:
@@ -57,8 +59,17 @@ def run(params: Params, work: WorkDirectory, reporter: Reporter = LOGGED) -> Art
             take_turns(contenders, workload.batched, workload.single, rounds, task)
         memory = _memory(params, contenders, workload, reporter)
         roles = {role: described(models[role], encoder) for role, encoder in encoders.items()}
-        figures = _figures(contenders, workload, memory)
-        return write_result(build, _result(_protocol(params, workload, rounds), roles, figures, missing))
+        recorder = Recorder({role: model.reference for role, model in models.items()})
+        details = _record(recorder, contenders, workload, memory)
+        result = {
+            "evaluation": "bench",
+            "protocol": _protocol(params, workload, rounds),
+            **roles,
+            "runtimes": details,
+            "missing": missing,
+            "scores": recorder.as_dicts(),
+        }
+        return write_result(build, result)
 
 
 def _workload(params: Params, work: WorkDirectory, reporter: Reporter) -> Workload:
@@ -104,7 +115,7 @@ def _request(
     typed = {role: typed_name(getattr(params, role), model) for role, model in models.items()}
     suffix = f"-{params.preset}" if params.preset else ""
     name = params.name or f"bench-{models['model'].slug}{suffix}"
-    return Request.of(params, name, inputs, resolved, **typed)
+    return Request.of(params, name, inputs, resolved, **typed, runtimes=tuple(runtimes))
 
 
 def _memory(
@@ -121,36 +132,32 @@ def _memory(
     return found
 
 
-def _figures(
-    contenders: Sequence[Contender], workload: Workload, memory: Mapping[str, Mapping[str, int | None]]
+def _record(
+    recorder: Recorder,
+    contenders: Sequence[Contender],
+    workload: Workload,
+    memory: Mapping[str, Mapping[str, int | None]],
 ) -> list[dict[str, Any]]:
-    """One entry a runtime, with the figures of each role that ran in it."""
-    entries: dict[str, dict[str, Any]] = {}
+    """Record the figures of every runtime, those in which all models ran first; gives what else there is to say."""
+    found: dict[str, dict[str, Mapping[str, Any]]] = {}
     for one in contenders:
         figures = one.figures(workload.batched) | dict(memory.get(one.key, {}))
         if workload.pairs is not None:
             figures |= one.seconds_of_a_pass()
-        entries.setdefault(one.runtime, {"runtime": one.runtime, "what": RUNTIMES[one.runtime]})[one.role] = figures
-    return list(entries.values())
-
-
-def _result(
-    protocol: Mapping[str, Any],
-    roles: Mapping[str, Mapping[str, Any]],
-    figures: Sequence[Mapping[str, Any]],
-    missing: Mapping[str, str],
-) -> dict[str, Any]:
-    """The document. Each role carries the figures of the first runtime in which all of them ran."""
-    shared = [entry for entry in figures if all(role in entry for role in roles)]
-    shown = (shared or figures)[0]
-    document = {role: {**of, **shown.get(role, {}), "dtype": shown["runtime"]} for role, of in roles.items()}
-    return {
-        "evaluation": "bench",
-        "protocol": protocol,
-        **document,
-        "runtimes": list(figures),
-        "missing": dict(missing),
-    }
+        found.setdefault(one.runtime, {})[one.role] = figures
+    for runtime in sorted(found, key=lambda name: len(found[name]) < len(recorder.models)):
+        of = found[runtime]
+        for metric in METRICS:
+            values = {role: figures[metric] for role, figures in of.items() if figures.get(metric) is not None}
+            recorder.add("", metric, values, part=runtime)
+    return [
+        {
+            "runtime": runtime,
+            "what": RUNTIMES[runtime],
+            **{role: {key: value for key, value in of.items() if key not in METRICS} for role, of in roles.items()},
+        }
+        for runtime, roles in found.items()
+    ]
 
 
 def _protocol(params: Params, workload: Workload, rounds: int) -> dict[str, Any]:

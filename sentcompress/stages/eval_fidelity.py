@@ -18,15 +18,24 @@ from sentcompress.encoding.embedded_texts import EmbeddedTexts, embed_texts
 from sentcompress.encoding.embedders import EmbedderSource, find_embedder
 from sentcompress.encoding.token_counts import TokenCounts
 from sentcompress.errors import InputError, MissingArtifactError
-from sentcompress.evaluation.fidelity_result import COMPARE, MODEL, Measuring, agreement, cosine_to, shape_of
+from sentcompress.evaluation.fidelity_result import Measuring, agreement, cosine_to, shape_of
 from sentcompress.evaluation.fidelity_verdict import judge
 from sentcompress.evaluation.metrics import Floats, normalized
 from sentcompress.evaluation.results import write_result
-from sentcompress.exporting.training_line import chose_by_graded_pairs, learnt_projection, students_of
+from sentcompress.evaluation.score import COMPARE, MODEL, Recorder
 from sentcompress.models.catalog import typed_name
 from sentcompress.models.principal_axes import Projection
 from sentcompress.progress import LOGGED, Reporter
-from sentcompress.store import Artifact, Request, WorkDirectory, file_digest, name_part
+from sentcompress.store import (
+    Artifact,
+    Request,
+    WorkDirectory,
+    chose_by_graded_pairs,
+    file_digest,
+    learnt_projection,
+    name_part,
+    students_of,
+)
 from sentcompress.training.dev import hold_out
 
 COMMAND = Params.command
@@ -67,10 +76,12 @@ class _Source:
     """Where sentences come from.
 
     Attributes:
+        name: what the scores call them.
         kind: what they are, for the protocol.
         seen: whether the student was trained on them.
     """
 
+    name: str
     kind: str
     inputs: dict[str, str]
     files: Sequence[Path] = ()
@@ -96,7 +107,8 @@ def _name(params: Params, model: str) -> str:
 
 def _of_files(params: Params) -> _Source:
     files = find_text_files(params.text)
-    return _Source("the user's sentences", {f"file:{f.resolve()}": file_digest(f) for f in files}, files)
+    name = ", ".join(path.resolve().name for path in params.text)
+    return _Source(name, "the user's sentences", {f"file:{f.resolve()}": file_digest(f) for f in files}, files)
 
 
 def _of_table(params: Params, work: WorkDirectory, model: EmbedderSource) -> _Source:
@@ -115,8 +127,14 @@ def _of_table(params: Params, work: WorkDirectory, model: EmbedderSource) -> _So
         else:
             rows = np.intersect1d(rows, hold_out(parents, int(student.parameters.get("seed", 0)))[1])
     if trained and not seen:
-        return _Source(f"sentences of {table.reference} that the training held out", inputs, table=table, rows=rows)
-    return _Source(f"originals of {table.reference}", inputs, table=table, rows=rows, seen=seen)
+        return _Source(
+            table.reference,
+            f"sentences of {table.reference} that the training held out",
+            inputs,
+            table=table,
+            rows=rows,
+        )
+    return _Source(table.reference, f"originals of {table.reference}", inputs, table=table, rows=rows, seen=seen)
 
 
 def _cosine(projection: Artifact | None, student: Floats, teacher: Floats) -> tuple[dict[str, float] | None, str]:
@@ -155,6 +173,8 @@ def _evaluate(
     unit: dict[str, Floats] = {role: normalized(vectors)[0] for role, vectors in raw.items()}
     counted = tokens[COMPARE] or tokens[MODEL]
     lengths = counted.lengths[usable] if counted else np.array([len(text.split()) for text in texts])
+    recorder = Recorder({role: str(of.described["reference"]) for role, of in embedded.items()})
+    details = agreement(recorder, source.name, unit, texts, lengths, _measuring(params))
     cosine, of_cosine = _cosine(projection, raw[MODEL], raw[COMPARE])
     result: dict[str, Any] = {
         "evaluation": "fidelity",
@@ -168,9 +188,10 @@ def _evaluate(
         "cosine_to_compared": cosine,
         "cosine_is_to": of_cosine,
         "unit_of_length": "tokens" if counted else "words",
-        **agreement(unit, texts, lengths, _measuring(params)),
+        **details,
+        "scores": recorder.as_dicts(),
     }
-    return {**result, "verdict": judge(result).as_dict()}
+    return {**result, "verdict": judge(result, recorder.scores).as_dict()}
 
 
 def _embed(
@@ -216,4 +237,5 @@ def _protocol(params: Params, source: _Source, sample: TextSample, used: int) ->
         "complete": sample.complete,
         "seed": params.seed,
         "neighbours": params.neighbours,
+        "bootstrap": params.bootstrap,
     }

@@ -18,10 +18,10 @@ from sentcompress.errors import InputError
 from sentcompress.evaluation.index import search_threads
 from sentcompress.evaluation.index_plan import IndexSettings, plan_index
 from sentcompress.evaluation.metrics import UndefinedError, normalized
+from sentcompress.evaluation.ranking import recall_cutoffs
 from sentcompress.evaluation.results import write_result
-from sentcompress.evaluation.retrieval import recall_cutoffs
-from sentcompress.evaluation.retrieval_comparison import Comparison, Searched, Task
-from sentcompress.evaluation.retrieval_protocol import DEPTHS, MAIN, protocol
+from sentcompress.evaluation.retrieval import DEPTHS, MAIN, Comparison, Searched, Task, protocol
+from sentcompress.evaluation.score import COMPARE, MODEL, Recorder
 from sentcompress.evaluation.vector_rows import Vectors, in_file
 from sentcompress.extras import check_installed
 from sentcompress.models.catalog import typed_name
@@ -68,9 +68,9 @@ def _data_set(params: Params) -> DataSet:
 def _roles(params: Params, work: WorkDirectory) -> dict[str, Sides]:
     find = partial(find_sides, work, trust_remote_code=params.trust_remote_code)
     documents, queries = (name or params.model for name in (params.documents, params.queries))
-    roles = {"model": find(documents, queries, revision=params.revision)}
+    roles = {MODEL: find(documents, queries, revision=params.revision)}
     if params.compare is not None:
-        roles["compare"] = find(params.compare, params.compare)
+        roles[COMPARE] = find(params.compare, params.compare)
     return roles
 
 
@@ -140,7 +140,8 @@ class Evaluation:
                 searched[name], described[name] = searched[same], described[same]
             else:
                 searched[name], described[name] = self._encode(name, role)
-        measured = self._measure(searched)
+        recorder = Recorder({name: str(of["reference"]) for name, of in described.items()})
+        measured = self._measure(searched, recorder)
         return {
             "evaluation": "retrieval",
             "dataset": {"protocol": self.data.protocol, "name": self.data.name, "split": self.data.split},
@@ -149,18 +150,20 @@ class Evaluation:
             "judged_queries": self.collection.judged,
             **described,
             **measured,
+            "scores": recorder.as_dicts(),
         }
 
-    def _measure(self, searched: Mapping[str, Searched]) -> dict[str, Any]:
+    def _measure(self, searched: Mapping[str, Searched], recorder: Recorder) -> dict[str, Any]:
         params, kind = self.params, self.data.protocol
         name_of = self.collection.corpus.ids.__getitem__
         grades, seed = self.collection.grades, params.seed
-        task = Task(grades, name_of, MAIN[kind], self.depth, params.rounds, seed)
-        comparison = Comparison(searched, task, self.reporter)
+        task = Task(grades, name_of, MAIN[kind], self.depth, params.rounds, seed, params.bootstrap)
+        data = " ".join(filter(None, (self.data.name, self.data.split)))
+        comparison = Comparison(searched, task, data, recorder, self.reporter)
         with search_threads(params.threads) as threads:
-            exact = comparison.exact()
+            comparison.exact()
             indexes = [comparison.index(kind, params.part(IndexSettings)) for kind in params.index]
-        return {"protocol": protocol(kind, self.data.split, task, threads), "exact": exact, "indexes": indexes}
+        return {"protocol": protocol(kind, self.data.split, task, threads), "indexes": indexes}
 
     def _encode(self, name: str, role: Sides) -> tuple[Searched, dict[str, Any]]:
         """Vectors of both sides, those of the documents in a file, and what there is to say about the models."""
@@ -170,17 +173,14 @@ class Evaluation:
         vectors = self._encode_queries(queries, role.queries.label)
         described = {
             **queries.described(),
+            **role.queries.described,
             "label": role.label,
-            "reference": role.queries.reference,
-            "digest": role.queries.digest,
             "raw_vector_bytes": len(self.collection.corpus) * documents.dimension * 4,
         }
         if not role.symmetric:
             described["documents_by"] = {
                 **documents.described(),
-                "label": role.documents.label,
-                "reference": role.documents.reference,
-                "digest": role.documents.digest,
+                **role.documents.described,
                 "projection": role.projection.artifact.reference if role.projection else None,
             }
         return Searched(in_file(self.build.path / _file(name)), vectors), described

@@ -13,12 +13,13 @@ from sentcompress.corpora.text_files import BadRecords
 from sentcompress.encoding.embedded_texts import EmbeddedTexts, embed_texts
 from sentcompress.encoding.embedders import EmbedderSource, find_embedder
 from sentcompress.errors import InputError
-from sentcompress.evaluation.alignment import Spread
-from sentcompress.evaluation.correlation_bootstrap import Resampling
+from sentcompress.evaluation.alignment import alignment, uniformity
+from sentcompress.evaluation.measures import ALIGNMENT, SPEARMAN, UNIFORMITY
 from sentcompress.evaluation.metrics import Floats, UndefinedError, cosine_of_pairs, normalized
 from sentcompress.evaluation.results import write_result
-from sentcompress.evaluation.sts import AGGREGATES
-from sentcompress.evaluation.sts_comparison import COMPARE, MODEL, GradedSet, NoScoreError, compare_sets
+from sentcompress.evaluation.score import COMPARE, MODEL, Recorder
+from sentcompress.evaluation.stats import Estimate, Resampling, record
+from sentcompress.evaluation.sts import AGGREGATES, GradedSet, NoScoreError, compare_sets
 from sentcompress.models.catalog import typed_name
 from sentcompress.progress import LOGGED, Reporter
 from sentcompress.store import Artifact, Request, WorkDirectory, file_digest
@@ -113,24 +114,24 @@ def _result(
         for found in sets
     ]
     resampling = Resampling(params.bootstrap, params.seed)
+    recorder = Recorder({role: str(of.described["reference"]) for role, of in seen.items()})
 
     def unscored(name: str, role: str, why: str) -> None:
         reporter.warn(f"{name} alone has no score{'' if role == MODEL else f' with {seen[role].label}'}: {why}")
 
     try:
-        rows, mean = compare_sets(graded, params.aggregate, resampling, unscored)
+        compare_sets(recorder, graded, params.aggregate, resampling, unscored)
     except NoScoreError as error:
         raise InputError(
             f"{error.set_name} has no score with {seen[error.role].label}: {error}",
             "a correlation needs two or more pairs whose gold scores and whose similarities differ",
         ) from None
+    _record_alignment(recorder, sets, seen, resampling, reporter)
     return {
         "evaluation": "sts",
         "protocol": _protocol(params),
         **{role: of.described for role, of in seen.items()},
-        "sets": rows,
-        "mean": mean,
-        "alignment_uniformity": _alignment_uniformity(sets, seen, params, reporter),
+        "scores": recorder.as_dicts(),
         "dropped": {
             found.name: {
                 "without_gold_score": sum(subset.dropped for subset in found.subsets),
@@ -142,26 +143,31 @@ def _result(
     }
 
 
-def _alignment_uniformity(
-    sets: Sequence[StsSet], seen: Mapping[str, EmbeddedTexts], params: Params, reporter: Reporter
-) -> dict[str, Any] | None:
-    """Both measures of each model on the benchmark; None where the benchmark is not among the sets."""
+def _record_alignment(
+    recorder: Recorder,
+    sets: Sequence[StsSet],
+    seen: Mapping[str, EmbeddedTexts],
+    resampling: Resampling,
+    reporter: Reporter,
+) -> None:
+    """Alignment and uniformity of each model on the benchmark, where that is among the sets."""
     pairs = [subset for found in sets if found.name == BENCHMARK for subset in found.subsets]
     if not pairs:
-        return None
+        return
     gold = np.concatenate([subset.scores for subset in pairs])
-    resampling = Resampling(params.bootstrap, params.seed)
-    spreads = {}
+    near: dict[str, Estimate] = {}
+    spread: dict[str, Estimate] = {}
     for role, embedded in seen.items():
         first = normalized(embedded.of([text for subset in pairs for text in subset.first]))[0]
         second = normalized(embedded.of([text for subset in pairs for text in subset.second]))[0]
         try:
-            spreads[role] = Spread.of(first, second, gold, resampling)
+            near[role] = alignment(first, second, gold, resampling)
         except UndefinedError as error:
             reporter.warn(f"{BENCHMARK} has no alignment: {error}")
-            return None
-    found = {"set": BENCHMARK, "split": params.split, **{role: of.as_dict() for role, of in spreads.items()}}
-    return found | ({"difference": spreads[MODEL].less(spreads[COMPARE]).as_dict()} if COMPARE in spreads else {})
+            return
+        spread[role] = uniformity(first, second, resampling)
+    record(recorder, BENCHMARK, ALIGNMENT, near, count=len(gold), shared=False)
+    record(recorder, BENCHMARK, UNIFORMITY, spread, count=len(gold), shared=False)
 
 
 def _protocol(params: Params) -> dict[str, Any]:
@@ -176,7 +182,7 @@ def _protocol(params: Params) -> dict[str, Any]:
         f"{params.aggregate}: {AGGREGATES[params.aggregate]}; pairs without a gold score dropped, STS13 without "
         f"SMT; the mean over sets is of scores rounded to two decimals; {intervals}",
         "similarity": "cosine",
-        "main_score": "spearman_cosine",
+        "main_score": SPEARMAN,
         "scale": 100,
         "aggregate": params.aggregate,
         "split": params.split,

@@ -13,10 +13,12 @@ from sentcompress.corpora.transfer import ALL, DEV, PAIRS, TASKS, TEST, TRAIN, S
 from sentcompress.encoding.embedded_texts import EmbeddedTexts, embed_texts
 from sentcompress.encoding.embedders import EmbedderSource, find_embedder
 from sentcompress.errors import InputError
-from sentcompress.evaluation.accuracy import COMPARE, MODEL, Compared, compare_predictions, majority, mean_of_tasks
-from sentcompress.evaluation.correlation_bootstrap import Resampling
+from sentcompress.evaluation.accuracy import Estimates, compare_predictions, majority
+from sentcompress.evaluation.measures import ACCURACY
 from sentcompress.evaluation.metrics import Floats, UndefinedError
 from sentcompress.evaluation.results import write_result
+from sentcompress.evaluation.score import COMPARE, MODEL, Recorder
+from sentcompress.evaluation.stats import Resampling, record_mean
 from sentcompress.evaluation.transfer import (
     MAX_ITERATIONS,
     SOLVER,
@@ -101,16 +103,17 @@ def _evaluate(
         embedded[role] = embed_texts(model, opened, texts, reporter, "a classifier learns nothing from them")
         predictions[role] = [_predict(task, embedded[role], params, reporter) for task in tasks]
     resampling = Resampling(params.bootstrap, params.seed)
-    compared = [
-        _compare(task, {role: of[number] for role, of in predictions.items()}, resampling)
-        for number, task in enumerate(tasks)
-    ]
+    recorder = Recorder({role: str(of.described["reference"]) for role, of in embedded.items()})
+    by_task = [{role: of[number] for role, of in predictions.items()} for number in range(len(tasks))]
+    accuracies = [_record(recorder, task, of, resampling) for task, of in zip(tasks, by_task, strict=True)]
+    if len(tasks) > 1:
+        record_mean(recorder, ACCURACY, accuracies)
     return {
         "evaluation": "transfer",
         "protocol": _protocol(params),
         **{role: of.described for role, of in embedded.items()},
-        "tasks": [of.row for of in compared],
-        "mean": mean_of_tasks(compared),
+        "tasks": [_described(task, of) for task, of in zip(tasks, by_task, strict=True)],
+        "scores": recorder.as_dicts(),
     }
 
 
@@ -157,23 +160,31 @@ def _numbers(task: TransferTask, split: Split) -> Labels:
     return np.array([classes.index(label) for label in split.labels], dtype=np.int64)
 
 
-def _compare(task: TransferTask, predictions: Mapping[str, Prediction], resampling: Resampling) -> Compared:
-    classes, tested = _classes(task), task.splits.get(TEST) or task.splits[ALL]
-    truth = _numbers(task, tested)
+def _tested(task: TransferTask) -> Split:
+    return task.splits.get(TEST) or task.splits[ALL]
+
+
+def _record(
+    recorder: Recorder, task: TransferTask, predictions: Mapping[str, Prediction], resampling: Resampling
+) -> Estimates:
+    classes = _classes(task)
     positive = classes.index(PARAPHRASE) if task.name in PAIRS and PARAPHRASE in classes else None
     predicted = {role: of.predicted for role, of in predictions.items()}
-    compared = compare_predictions(task.name, truth, predicted, resampling, positive)
-    for role, of in predictions.items():
-        compared.row[role] |= {"c": list(of.chosen)}
-    head = {
+    truth = _numbers(task, _tested(task))
+    return compare_predictions(recorder, task.name, truth, predicted, resampling, positive)
+
+
+def _described(task: TransferTask, predictions: Mapping[str, Prediction]) -> dict[str, Any]:
+    """What there is to say of a task beside its scores; `c` is the C that was chosen for each model and fold."""
+    return {
         "name": task.name,
         "examples": {name: len(split) for name, split in task.splits.items()},
-        "classes": len(classes),
-        "majority": majority(truth),
+        "classes": len(_classes(task)),
+        "majority": majority(_numbers(task, _tested(task))),
         "without_text": sum(split.empty for split in task.splits.values()),
         "unreadable": sum(split.bad for split in task.splits.values()),
+        "c": {role: list(of.chosen) for role, of in predictions.items()},
     }
-    return Compared(head | compared.row, compared.draws)
 
 
 def _protocol(params: Params) -> dict[str, Any]:
@@ -191,7 +202,7 @@ def _protocol(params: Params) -> dict[str, Any]:
         "MRPC on |u - v| and u * v; accuracy x 100. The solver is scikit-learn "
         f"{sklearn.__version__}'s {SOLVER} (L2) in place of SentEval's PyTorch loop, which moves a score by a few "
         f"tenths; {intervals}",
-        "main_score": "accuracy",
+        "main_score": ACCURACY,
         "scale": 100,
         "solver": f"scikit-learn {SOLVER}",
         "folds": params.folds,

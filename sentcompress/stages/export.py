@@ -12,18 +12,28 @@ import numpy as np
 from sentcompress.commands.export import Params
 from sentcompress.corpora.sentence_table import SentenceTable
 from sentcompress.corpora.sts import StsSet, read_sts
-from sentcompress.errors import InputError
+from sentcompress.errors import DamagedError, InputError
 from sentcompress.evaluation.metrics import UndefinedError, cosine_of_pairs
+from sentcompress.evaluation.results import Evaluation, read_evaluation, with_compared
+from sentcompress.evaluation.score import COMPARE, MODEL
 from sentcompress.evaluation.sts import Graded, score_set
 from sentcompress.exporting import verification
 from sentcompress.exporting.card import Card
 from sentcompress.exporting.formats import FOLDER, Format, Reader, find_formats, packages_of
-from sentcompress.exporting.lineage import ancestors, measurements, tables
 from sentcompress.models.catalog import KINDS, NamedModel, find_model, typed_name
 from sentcompress.models.encoder import Encoder
 from sentcompress.numeric import at_least
 from sentcompress.progress import LOGGED, Reporter, Task
-from sentcompress.store import REQUEST, Artifact, Build, Request, WorkDirectory, file_digest
+from sentcompress.store import (
+    REQUEST,
+    Artifact,
+    Build,
+    Request,
+    WorkDirectory,
+    ancestors,
+    file_digest,
+    measurements,
+)
 
 COMMAND = Params.command
 CARD = "README.md"
@@ -69,7 +79,7 @@ def run(params: Params, work: WorkDirectory, reporter: Reporter = LOGGED) -> Art
             facts["checked"] = _verify(encoder, texts, formats, readers, reporter)
             facts["sts"] = [_score(found, formats, readers) for found in sets]
             task.advance()
-            card = _card(work, request.name, encoder, facts, lineage, measured, model)
+            card = _card(work, request.name, encoder, facts, lineage, measured, model, reporter)
             with build.write(CARD) as path:
                 path.write_text(card.render(), encoding="utf-8")
         return build.finish({**facts, "teacher": card.teacher, "model": model.label})
@@ -192,7 +202,7 @@ def _score(found: StsSet, formats: Mapping[str, Format], readers: Mapping[str, R
             for subset in found.subsets
         ]
         try:
-            scores[way] = score_set(graded).spearman_cosine
+            scores[way] = score_set(graded).spearman
         except UndefinedError as error:
             raise InputError(f"{found.name} has no score with the format {way}: {error}") from None
     return scores
@@ -206,9 +216,45 @@ def _card(
     lineage: Sequence[Artifact],
     measured: Sequence[Artifact],
     model: NamedModel,
+    reporter: Reporter,
 ) -> Card:
     teachers = [artifact for artifact in lineage if artifact.reference.startswith("teacher-vectors/")]
     labels = [str(artifact.facts["teacher"]) for artifact in lineage if artifact.facts.get("teacher")]
     digests = {d for artifact in teachers for r, d in artifact.inputs.items() if r.startswith("model:")}
     outside = model.label if model.reference.startswith("model:") else None
-    return Card(name, encoder, facts, lineage, labels[0] if labels else outside, tables(work, measured, digests))
+    return Card(
+        name, encoder, facts, lineage, labels[0] if labels else outside, _evaluations(work, measured, digests, reporter)
+    )
+
+
+def _evaluations(
+    work: WorkDirectory, measured: Sequence[Artifact], teachers: set[str], reporter: Reporter
+) -> list[Evaluation]:
+    """What was measured of the model, those that can be read.
+
+    An evaluation without a second model is put beside one of a teacher (by digest) by the same protocol on the same
+    files, if there is one.
+    """
+    every = [found for artifact in work.newest("evaluations") if (found := _read(artifact, LOGGED))]
+    of_teachers = [one for one in every if one.models[MODEL].get("digest") in teachers]
+    evaluations = []
+    for artifact in measured:
+        found = _read(artifact, reporter)
+        if found is None:
+            continue
+        beside = next((one for one in of_teachers if _is_alike(one, found)), None)
+        alone = COMPARE not in found.models
+        evaluations.append(with_compared(found, beside) if alone and beside else found)
+    return evaluations
+
+
+def _read(artifact: Artifact, reporter: Reporter) -> Evaluation | None:
+    try:
+        return read_evaluation(artifact)
+    except DamagedError as error:
+        reporter.warn(f"{error.message}; the card leaves it out")
+        return None
+
+
+def _is_alike(one: Evaluation, other: Evaluation) -> bool:
+    return (one.name, one.data, one.facts["protocol"]) == (other.name, other.data, other.facts["protocol"])

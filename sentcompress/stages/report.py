@@ -10,16 +10,17 @@ from typing import Any
 
 from sentcompress.commands.report import Params
 from sentcompress.errors import InputError, MissingArtifactError, did_you_mean
+from sentcompress.evaluation.score import COMPARE, MODEL
 from sentcompress.extras import check_installed
 from sentcompress.progress import LOGGED, Reporter
 from sentcompress.reporting import drawing
 from sentcompress.reporting.evidence import Evidence, gather
-from sentcompress.reporting.hints import measuring
-from sentcompress.reporting.lines import evaluations_of, lines_of, other_of
 from sentcompress.reporting.markdown import render_markdown
 from sentcompress.reporting.page import render_page
-from sentcompress.reporting.parts import Chart, Table
-from sentcompress.reporting.report import Report, compose
+from sentcompress.reporting.parts import Chart, Report, Table
+from sentcompress.reporting.scored import measuring
+from sentcompress.reporting.sections import compose
+from sentcompress.reporting.summary import evaluations_of, lines_of
 from sentcompress.store import WorkDirectory, atomic
 
 COMMAND = Params.command
@@ -49,15 +50,16 @@ def run(params: Params, work: WorkDirectory, reporter: Reporter = LOGGED) -> dic
         )
     if any(line.teacher is None for line in lines):
         reporter.note("for a second column, run the evaluations with --compare teacher")
-    report = compose(evidence, datetime.now(UTC))
+    report = compose(evidence, datetime.now(UTC), chosen)
     if params.output is None and (work.path / FOLDER).is_symlink():
         raise InputError(f"{work.path / FOLDER} is a symbolic link", "remove it, or name the page with --output")
     page = params.output or work.path / FOLDER / PAGE
     pictures = _write(report, page, reporter)
-    others = {other["label"] for one in evaluations_of(evidence, chosen) if (other := other_of(one.facts))}
+    others = {one.labels[COMPARE] for one in evaluations_of(evidence, chosen) if COMPARE in one.models}
     return {
         "student": name,
         "compared_with": sorted(others),
+        "verdict": list(report.verdict),
         "lines": [asdict(line) for line in lines],
         "paths": {**_paths(work, chosen), "report": str(page)},
         "markdown": render_markdown(report, f"{page.parent.as_posix()}/"),
@@ -89,7 +91,7 @@ def _named(work: WorkDirectory, evidence: Evidence, name: str) -> str:
 
 def _asked(evidence: Evidence) -> list[str]:
     """The models that were measured, other than beside another, in the order in which they were."""
-    asked = (str(evaluation.facts["model"]["reference"]) for evaluation in evidence.evaluations)
+    asked = (str(evaluation.models[MODEL]["reference"]) for evaluation in evidence.evaluations)
     return list(dict.fromkeys(reversed(list(asked))))[::-1]
 
 

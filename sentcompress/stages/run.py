@@ -15,6 +15,7 @@ from sentcompress.commands import find_command, makers
 from sentcompress.commands.options import spelled
 from sentcompress.commands.run import Params
 from sentcompress.errors import SentcompressError, raise_faults
+from sentcompress.evaluation.results import headline_of
 from sentcompress.progress import LOGGED, Reporter
 from sentcompress.recipes.document import read_recipe
 from sentcompress.recipes.plan import Asked, Known, Plan, Step, make_plan
@@ -92,9 +93,9 @@ def run(params: Params, work: WorkDirectory, reporter: Reporter = LOGGED) -> Out
 
 def headline(artifact: Artifact) -> dict[str, Any]:
     """The one number that tells most about a result."""
+    if artifact.manifest["kind"] == "evaluations":
+        return headline_of(artifact)
     facts = artifact.facts
-    if "sets" in facts and "mean" in facts:
-        return {"spearman_cosine": facts["mean"]["model"], "sets": len(facts["sets"])}
     return next(({key: facts[key]} for key in ("dev", "explained_variance", "rows") if key in facts), {})
 
 

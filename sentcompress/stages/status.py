@@ -7,23 +7,21 @@ from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
 
-from sentcompress.commands import version_of
 from sentcompress.commands.status import Params
 from sentcompress.errors import DamagedError, InputError
+from sentcompress.evaluation.results import headline_of
 from sentcompress.models.sources import EMBEDDED, locate
 from sentcompress.progress import LOGGED, Reporter
 from sentcompress.store import (
     KINDS,
     Artifact,
+    Freshness,
     WorkDirectory,
-    file_digest,
     installed_libraries,
     is_being_written,
     read_request,
 )
 
-# Inputs that are no artifacts. Standard input and data sets of a hub cannot be looked at again.
-OUTSIDE = ("file:", "model:", "stdin:", "hub:")
 # What of an artifact's facts is worth showing, by kind: the name to show and where it is.
 TELLING: Mapping[str, Mapping[str, str]] = {
     "sentences": {"rows": "rows", "triplets": "triplets"},
@@ -31,7 +29,7 @@ TELLING: Mapping[str, Mapping[str, str]] = {
     "projections": {"dimension": "dimension", "explained_variance": "explained_variance"},
     "teachers": {"objective": "objective", "parameters": "parameters", "dimension": "dimension", "dev": "dev"},
     "students": {"method": "method", "parameters": "parameters", "dimension": "dimension", "dev": "dev"},
-    "evaluations": {"model": "model.label", "compared_with": "compare.label", "spearman": "mean.model"},
+    "evaluations": {"model": "model.label", "compared_with": "compare.label"},
     "exports": {"model": "model", "dimension": "dimension"},
 }
 
@@ -68,7 +66,7 @@ def run(params: Params, work: WorkDirectory, reporter: Reporter = LOGGED) -> lis
     """
     if not work.path.exists():
         raise InputError(f"there is no work directory {work.path}", "run: sentcompress augment FILE, or use --work")
-    freshness = Freshness(work, verify=params.verify)
+    freshness = Freshness(work, _model_digest, params.verify)
     rows: list[Row] = []
     for kind in KINDS:
         rows += [_finished_row(artifact, freshness) for name in work.names(kind) if (artifact := work.find(kind, name))]
@@ -77,72 +75,10 @@ def run(params: Params, work: WorkDirectory, reporter: Reporter = LOGGED) -> lis
     return [asdict(row) for row in rows]
 
 
-class Freshness:
-    """Tells what is wrong with an artifact; looks at every file, model and artifact once."""
-
-    def __init__(self, work: WorkDirectory, check_models: bool = True, verify: bool = False) -> None:
-        self._work = work
-        self._check_models = check_models
-        self._verify = verify
-        self._digests: dict[str, str | None] = {}
-        self._judged: dict[str, tuple[str, str]] = {}
-
-    def state(self, artifact: Artifact) -> tuple[str, str]:
-        """Its state, and why it is not fresh."""
-        if artifact.reference not in self._judged:
-            self._judged[artifact.reference] = ("fresh", "")  # an end for references that go in a circle
-            try:
-                self._judged[artifact.reference] = self._judge(artifact)
-            except PermissionError as error:
-                self._judged[artifact.reference] = ("unknown", f"no permission to read {error.filename}")
-        return self._judged[artifact.reference]
-
-    def _judge(self, artifact: Artifact) -> tuple[str, str]:
-        if damage := artifact.damage(contents=self._verify):
-            return "damaged", damage
-        made_by, now = artifact.manifest["version"], version_of(str(artifact.manifest["command"]))
-        if made_by != now:
-            return "stale", f"made by version {made_by} of {artifact.manifest['command']}, now {now}"
-        unreadable = ""
-        for reference, digest in artifact.inputs.items():
-            try:
-                if fault := self._change_of_input(reference, digest):
-                    return "stale", fault
-            except PermissionError as error:
-                unreadable = f"no permission to read {error.filename}"  # another input may still turn out to be stale
-        # Only then what is stale itself: the change that is nearest explains most.
-        for reference in artifact.inputs:
-            found = None if reference.startswith(OUTSIDE) else self._work.find(*reference.split("/", 1))
-            if found and (state := self.state(found)[0]) not in ("fresh", "unknown"):
-                return "stale", f"{reference} is {state}"
-        return ("unknown", unreadable) if unreadable else ("fresh", "")
-
-    def _change_of_input(self, reference: str, digest: str) -> str:
-        if reference.startswith(OUTSIDE):
-            now = self._digest_outside(reference)
-            return f"{reference.split(':', 1)[1]} has changed" if now not in (None, digest) else ""
-        try:
-            found = self._work.find(*reference.split("/", 1)) if "/" in reference else None
-        except DamagedError:
-            return f"{reference} is damaged"
-        if found is None:
-            return f"{reference} is gone"
-        return f"{reference} has changed" if found.digest != digest else ""
-
-    def _digest_outside(self, reference: str) -> str | None:
-        """The digest that an input has now; None where that cannot be told (gone, on a hub, from a pipe)."""
-        if reference not in self._digests:
-            kind, name = reference.split(":", 1)
-            digest = None
-            if kind == "file" and Path(name).is_file():
-                digest = file_digest(Path(name))
-            elif kind == "model" and self._check_models and (name == EMBEDDED or Path(name).is_dir()):
-                digest = _model_digest(name)
-            self._digests[reference] = digest
-        return self._digests[reference]
-
-
 def _model_digest(name: str) -> str | None:
+    """The digest of a model's files now; None for one of a hub, and one that cannot be read."""
+    if name != EMBEDDED and not Path(name).is_dir():
+        return None
     try:
         return locate(name).digest
     except InputError:
@@ -158,13 +94,20 @@ def _finished_row(artifact: Artifact, freshness: Freshness) -> Row:
         artifact.name,
         state,
         why,
-        facts={name: value for name, path in TELLING[kind].items() if (value := _at(artifact.facts, path)) is not None},
+        facts=_facts(artifact),
         bytes=sum(entry["bytes"] for entry in artifact.manifest["files"].values()),
         finished=str(artifact.manifest["finished"]),
         gone=[reference.split(":", 1)[1] for reference in artifact.inputs if _is_gone(reference)],
         drift={name: f"{old} -> {now[name]}" for name, old in then.items() if name in now and now[name] != old},
         from_the_future=artifact.from_the_future,
     )
+
+
+def _facts(artifact: Artifact) -> dict[str, Any]:
+    """What of an artifact's facts is worth showing; of an evaluation its main score too."""
+    kind = str(artifact.manifest["kind"])
+    found = {name: value for name, path in TELLING[kind].items() if (value := _at(artifact.facts, path)) is not None}
+    return found | (headline_of(artifact) if kind == "evaluations" else {})
 
 
 def _at(facts: Mapping[str, Any], path: str) -> Any:

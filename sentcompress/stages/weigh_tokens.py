@@ -11,13 +11,12 @@ from torch import Tensor, nn
 from sentcompress.commands.weigh_tokens import Params
 from sentcompress.corpora.sentence_table import SentenceTable
 from sentcompress.errors import InputError
-from sentcompress.exporting.lineage import taught_by
 from sentcompress.models.catalog import MODEL_FOLDER, NamedModel, find_model, typed_name
 from sentcompress.models.layout import read_back, save_encoder
 from sentcompress.models.token_weights import sif_weights
 from sentcompress.models.vocabulary import token_occurrences
 from sentcompress.progress import LOGGED, Reporter
-from sentcompress.store import Artifact, Request, WorkDirectory
+from sentcompress.store import Artifact, Request, WorkDirectory, taught_by
 
 COMMAND = Params.command
 # How many of the lightest tokens are named.

@@ -1,16 +1,27 @@
-"""The artifact store: the named results of stages, built atomically, resumed, and checked for freshness.
+"""The artifact store: named results of commands, written atomically, resumable, and checked for freshness.
 
     WORK/<kind>/<name>/            data files, request.json (written first), manifest.json (written last)
-    WORK/<kind>/.<name>.partial/   the same while it is being built
+    WORK/<kind>/.<name>.partial/   the unfinished build
     WORK/<kind>/.<name>.lock       held by the process that builds it
 
-Two hashes. The *fingerprint* is what was asked for: command, stage version, parameters, digests of the
-inputs. The *digest* is what came out: SHA-256 over the data files. An artifact is fresh when its fingerprint
-is the one that would be asked for now; what comes downstream is tied to digests.
+There are two hashes. The *fingerprint* covers the request: command, its version, parameters, digests of the inputs.
+The *digest* covers the result: SHA-256 over the data files. An artifact is fresh if its fingerprint is the one that
+its command would request now. Later artifacts record the digests of their inputs.
 """
 
 from sentcompress.store.artifacts import Build, WorkDirectory, check_name, is_being_written, name_part, read_request
 from sentcompress.store.atomic import MANIFEST, SCAFFOLD
+from sentcompress.store.freshness import CHANGED, Freshness, change_of
+from sentcompress.store.lineage import (
+    ancestors,
+    chose_by_graded_pairs,
+    is_data,
+    learnt_projection,
+    line_of,
+    measurements,
+    students_of,
+    taught_by,
+)
 from sentcompress.store.manifests import (
     KINDS,
     LOG,
@@ -18,12 +29,14 @@ from sentcompress.store.manifests import (
     Artifact,
     Kind,
     Request,
+    damaged,
     file_digest,
     installed_libraries,
     tree_digest,
 )
 
 __all__ = [
+    "CHANGED",
     "KINDS",
     "LOG",
     "MANIFEST",
@@ -31,14 +44,25 @@ __all__ = [
     "SCAFFOLD",
     "Artifact",
     "Build",
+    "Freshness",
     "Kind",
     "Request",
     "WorkDirectory",
+    "ancestors",
+    "change_of",
     "check_name",
+    "chose_by_graded_pairs",
+    "damaged",
     "file_digest",
     "installed_libraries",
     "is_being_written",
+    "is_data",
+    "learnt_projection",
+    "line_of",
+    "measurements",
     "name_part",
     "read_request",
+    "students_of",
+    "taught_by",
     "tree_digest",
 ]

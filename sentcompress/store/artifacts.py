@@ -35,12 +35,12 @@ from sentcompress.store.manifests import (
 
 # How long a reader waits for a living writer that is between the two renames of a swap.
 SWAP_SECONDS = 5.0
-# Differences between two requests that an error shows, and the characters of each value.
+# Differences between two requests that an error shows, and characters of each value.
 SHOWN_CHANGES, SHOWN_TEXT = 3, 60
 
 
 class Build:
-    """An artifact in the making; see `WorkDirectory.build`."""
+    """An artifact that is being built; see `WorkDirectory.build`."""
 
     def __init__(self, request: Request, target: Path, partial: Path, fresh: Artifact | None, resumed: bool) -> None:
         self.request = request
@@ -51,22 +51,22 @@ class Build:
         self._started = time.monotonic()
 
     def has(self, name: str) -> bool:
-        """Whether a file of this name was completed, by this run or by the one that is resumed."""
+        """Whether a file of this name is complete, written by this run or by the run that it resumes."""
         return (self.path / name).exists()
 
     def write(self, name: str) -> AbstractContextManager[Path]:
-        """A path to write a file or folder to; it gets its name only when the block ends without an error.
+        """A path to write a file or folder to; it gets its final name when the block ends without an error.
 
-        Files that are needed only during the build go into the folder SCAFFOLD, which is removed when it finishes.
+        Files that are needed only during the build go into the folder SCAFFOLD, which `finish` removes.
         """
         return atomic.written(self.path / name)
 
     def remove(self, name: str) -> None:
-        """Drop a file or folder that an interrupted run wrote."""
+        """Remove a file or folder that an interrupted run wrote."""
         atomic.remove(self.path / name)
 
     def finish(self, facts: Mapping[str, Any]) -> Artifact:
-        """Write the manifest and put the artifact in its place, replacing an older one."""
+        """Write the manifest and move the artifact into place, replacing an older one."""
         _remove_leftovers(self.path)
         files: dict[str, dict[str, Any]] = {
             path.relative_to(self.path).as_posix(): {"sha256": file_digest(path), "bytes": path.stat().st_size}
@@ -92,7 +92,7 @@ class Build:
         return read_artifact(self.target, self.target)
 
     def _is_lasting(self, path: Path) -> bool:
-        """Whether a file of the unfinished build belongs to the finished artifact, and so to its digest."""
+        """Whether a file of the build belongs to the finished artifact and its digest."""
         name = path.relative_to(self.path)
         return name.parts[0] != SCAFFOLD and str(name) not in (MANIFEST, REQUEST)
 
@@ -107,17 +107,17 @@ class WorkDirectory:
         return self.path / kind / name
 
     def find(self, kind: str, name: str) -> Artifact | None:
-        """The finished artifact of that name, or None. A swap that was interrupted is finished first.
+        """The finished artifact of that name, or None. Completes an interrupted swap first.
 
         Raises:
-            DamagedError: if there is one that cannot be read.
+            DamagedError: if it cannot be read.
         """
         self._check()
         if _fault_of_name(name):
             return None
         target = self._target(kind, name)
         self._finish_swap(target)
-        for _ in range(3):  # a writer may swap between our look and our reading
+        for _ in range(3):  # a writer may swap the folders between the two calls
             try:
                 if where := atomic.where_complete(target):
                     return read_artifact(where, target)
@@ -129,14 +129,14 @@ class WorkDirectory:
         deadline = time.monotonic() + SWAP_SECONDS
         while not (target / MANIFEST).exists() and atomic.interrupted(target):
             if not os.access(target.parent, os.W_OK) or time.monotonic() > deadline:
-                return  # a colleague's folder, a read-only disk: it is read as it stands
+                return  # a colleague's folder or a read-only disk: leave it as it is
             try:
                 with locked(beside(target, "lock"), str(target), patience=0):
                     atomic.recover(target)
             except BusyError:
-                time.sleep(PAUSE_SECONDS)  # its writer lives, and is between two renames
+                time.sleep(PAUSE_SECONDS)  # the writer is alive, between the two renames
             except (InputError, PermissionError):
-                return  # no lock is possible here; a reader treats that like a read-only disk
+                return  # no locks here: treat it like a read-only disk
 
     def _names_by_state(self, kind: str) -> tuple[list[Artifact], dict[str, str]]:
         self._check()
@@ -151,33 +151,33 @@ class WorkDirectory:
                 damaged[name] = f"no permission to read {error.filename}"
             else:
                 found += [artifact] if artifact else []
-        # A date in the future is wrong. Such an artifact counts as the oldest, so that it does not stay the newest.
+        # A date in the future is wrong: count it as the oldest, or it would remain the newest.
         return sorted(found, key=lambda a: (not a.from_the_future, a.finished)), damaged
 
     def names(self, kind: str) -> list[str]:
-        """Names of the finished artifacts of a kind, the newest last; damaged ones are left out."""
+        """Names of the undamaged finished artifacts of a kind, the newest last."""
         return [artifact.name for artifact in self._names_by_state(kind)[0]]
 
     def newest(self, kind: str) -> Iterator[Artifact]:
-        """The undamaged artifacts of a kind, the newest first."""
+        """The undamaged artifacts of a kind, newest first."""
         for artifact in reversed(self._names_by_state(kind)[0]):
             if artifact.damage() is None:
                 yield artifact
 
     def damaged(self, kind: str) -> dict[str, str]:
-        """Names of the artifacts of a kind that cannot be read, and what is wrong with them."""
+        """Names of the artifacts of a kind that cannot be read, with the reason."""
         return self._names_by_state(kind)[1]
 
     def unfinished(self, kind: str) -> list[str]:
-        """Names that have a partial build, running or interrupted."""
+        """Names with an unfinished build, running or interrupted."""
         folder = self.path / kind
         return sorted(p.name[1:-8] for p in folder.glob(".*.partial")) if folder.is_dir() else []
 
     def get(self, kind: str, name: str | None = None) -> Artifact:
-        """The artifact of that name; without a name, the one finished last.
+        """The artifact of that name; without a name, the newest.
 
         Raises:
-            MissingArtifactError: if there is none; its hint is the command that makes one.
+            MissingArtifactError: if there is none; the hint is the command that makes one.
             DamagedError: if one of its files is missing or has a different size.
         """
         names = self.names(kind)
@@ -198,20 +198,19 @@ class WorkDirectory:
 
     @contextmanager
     def build(self, request: Request, *, force: bool = False, reporter: Reporter = SILENT) -> Iterator[Build]:
-        """Build the artifact that `request` asks for, alone, and going on where a killed run stopped.
+        """Build the artifact of `request` under a lock, resuming an interrupted build.
 
-        `build.fresh` is the finished artifact when the same request was carried out before (and `force` is
-        not given): there is nothing to do then. `force` rebuilds it; if that is interrupted, forcing the same request
-        again resumes it.
+        `build.fresh` is the finished artifact if the same request was completed before and `force` is not given; then
+        there is nothing to do. `force` rebuilds it; if interrupted, the same request with `force` resumes.
 
         Raises:
-            BusyError: if another process builds the same artifact.
-            UsageError: if the artifact would take the place of one that it is made of, or, without `force`, of one
-                that was asked for with other options, finished or not.
+            BusyError: if another process is building the same artifact.
+            UsageError: if the artifact would replace one of its own inputs, or, without `force`, a finished or
+                unfinished artifact that was requested with different options.
         """
         check_name(request.name)
         if (own := f"{request.kind}/{request.name}") in request.inputs:
-            raise UsageError(f"{own} cannot be made of itself", "give the new one another --name")
+            raise UsageError(f"{own} cannot be its own input", "choose another `name`")
         target = self._target(request.kind, request.name)
         self._make_folder(target.parent)
         if not os.access(target.parent, os.W_OK) and not force and (done := self._fresh(request, reporter)):
@@ -229,14 +228,14 @@ class WorkDirectory:
             try:
                 yield Build(request, target, partial, None, resumed)
             except UsageError:
-                atomic.remove(partial)  # what cannot be done as asked will not go on when it is asked again
+                atomic.remove(partial)  # a wrong request fails again, so there is nothing to resume
                 raise
             finally:
                 if partial.is_dir() and [path.name for path in partial.iterdir()] == [REQUEST]:
-                    atomic.remove(partial)  # nothing was made, so there is nothing to go on with
+                    atomic.remove(partial)  # nothing was written, so there is nothing to resume
 
     def _fresh(self, request: Request, reporter: Reporter) -> Artifact | None:
-        """The finished artifact of this very request, if it is whole."""
+        """The finished, undamaged artifact of the same request, or None."""
         try:
             current = self.find(request.kind, request.name)
         except DamagedError as error:
@@ -247,13 +246,13 @@ class WorkDirectory:
         if damage := current.damage():
             reporter.warn(f"{current.reference} is damaged ({damage}); it will be rebuilt")
             return None
-        reporter.note(f"{request.command}: {current.reference} is fresh, skipped (--force to redo)")
+        reporter.note(f"{request.command}: {current.reference} is up to date, skipped (--force to rerun)")
         return current
 
     def _keep_what_is_there(self, request: Request, target: Path) -> None:
-        """Refuse to replace an artifact, or to drop an unfinished one, that was asked for with other options.
+        """Refuse to replace a finished or unfinished artifact that was requested with different options.
 
-        One whose inputs have changed, or that an older version of the command made, is rebuilt.
+        It is rebuilt if only its inputs have changed, or if an older version of the command made it.
         """
         try:
             finished = self.find(request.kind, request.name)
@@ -265,9 +264,9 @@ class WorkDirectory:
                 continue
             if changes := _changes(said, request):
                 raise UsageError(
-                    f"{request.command}: {what}{request.kind}/{request.name} is there already, made with other options "
+                    f"{request.command}: {what}{request.kind}/{request.name} already exists with different options "
                     f"({changes})",
-                    "give the new one another `name`, or use `force` to replace the old one",
+                    "choose another `name`, or use `force` to replace it",
                 )
 
     def _check(self) -> None:
@@ -279,14 +278,16 @@ class WorkDirectory:
         try:
             atomic.make_folder(folder)
         except (FileExistsError, NotADirectoryError):
-            raise InputError(f"{folder} is in the way or below a file", "name another folder with --work") from None
+            raise InputError(
+                f"cannot create {folder}: a file is in the way", "name another folder with --work"
+            ) from None
 
 
 def _changes(said: Mapping[str, Any], request: Request) -> str:
-    """What a request asks for in another way than an earlier one, in words; empty if nothing.
+    """The differences between a request and an earlier one, in words; empty if there are none.
 
     Args:
-        said: the manifest or the request of the earlier one; empty if there is none.
+        said: the manifest or the request of the earlier artifact; empty if there is none.
     """
     if not said:
         return ""
@@ -310,18 +311,18 @@ def _fault_of_name(name: str) -> str | None:
     if not name or name.startswith(".") or any(c in name for c in "/\\"):
         return "use letters, digits, dots and dashes"
     if not name.isprintable():
-        return "leave out what cannot be printed"
-    # The file system counts bytes, and hidden neighbours carry a longer name.
+        return "remove the unprintable characters"
+    # File systems count bytes, and the hidden folders next to it have longer names.
     return "use a shorter one" if len(name.encode("utf-8")) > 200 else None
 
 
 def name_part(text: str, most: int = 120) -> str:
-    """A label as a part of an artifact's name, of at most so many characters; empty if nothing of it can stay."""
+    """A label turned into part of an artifact's name, at most `most` characters long; may be empty."""
     return re.sub(r"[^\w.-]+", "-", text)[:most].strip("-.")
 
 
 def check_name(name: str) -> None:
-    """Raise InputError for a name that cannot be a folder's."""
+    """Raise InputError if an artifact cannot have this name."""
     if fault := _fault_of_name(name):
         raise InputError(f"{name!r} cannot be the name of an artifact", fault)
 
@@ -332,7 +333,7 @@ def is_being_written(target: Path) -> bool:
 
 
 def _name_of(path: Path) -> str:
-    """The artifact that a folder, or a hidden neighbour of one, belongs to."""
+    """The name of the artifact that a folder, or the hidden folder next to it, belongs to."""
     hidden = path.name.startswith(".") and path.suffix in (".partial", ".old")
     return path.name[1:].removesuffix(path.suffix) if hidden else path.name
 
@@ -342,10 +343,10 @@ def _open_partial(request: Request, target: Path, force: bool, reporter: Reporte
     asked = partial / REQUEST
     if partial.exists() or partial.is_symlink():
         if (why := _why_not_resumed(partial, request, force)) is None:
-            reporter.note(f"{request.command}: going on with the unfinished {request.kind}/{request.name}")
+            reporter.note(f"{request.command}: resuming the unfinished {request.kind}/{request.name}")
             _remove_leftovers(partial)
             return partial, True
-        reporter.note(f"{request.command}: an unfinished {request.kind}/{request.name} is dropped ({why})")
+        reporter.note(f"{request.command}: discarding the unfinished {request.kind}/{request.name} ({why})")
         atomic.drop(partial, first=REQUEST)
     partial.mkdir()
     atomic.fsync(partial.parent)
@@ -361,13 +362,13 @@ def _open_partial(request: Request, target: Path, force: bool, reporter: Reporte
 
 
 def _is_plain(path: Path) -> bool:
-    """Whether this is a folder, or a file that exists nowhere else."""
+    """Whether this is a folder, or a regular file without further hard links."""
     found = path.lstat()
     return stat.S_ISDIR(found.st_mode) or (stat.S_ISREG(found.st_mode) and found.st_nlink == 1)
 
 
 def _remove_leftovers(partial: Path) -> None:
-    """Remove the temporary files of a killed process: our `.name.tmp`, and `.tmpXXXXXX` of safetensors."""
+    """Remove the temporary files of a killed process: our `.name.tmp` and safetensors' `.tmpXXXXXX`."""
     for pattern in (".*.tmp", ".tmp*"):
         for leftover in list(partial.rglob(pattern)):
             atomic.remove(leftover)
@@ -376,20 +377,20 @@ def _remove_leftovers(partial: Path) -> None:
 def _why_not_resumed(partial: Path, request: Request, force: bool) -> str | None:
     """Why a partial build cannot be resumed, or None."""
     if partial.is_symlink() or not all(_is_plain(path) for path in partial.rglob("*")):
-        return "it contains links or special files, which no build creates"
+        return "it contains links or special files"
     said = read_request(partial)
     if said.get("fingerprint") != request.fingerprint:
-        return "it was asked for other parameters or inputs"
-    # --force starts a rebuild once; after an interruption, the same command resumes that rebuild.
+        return "its parameters or inputs differ"
+    # --force starts over once: after an interruption, the same command resumes that rebuild.
     return "--force" if force and not said.get("forced") else None
 
 
 def _drop_superseded(request: Request, target: Path, reporter: Reporter) -> None:
-    """Remove what an interrupted --force left, when the finished artifact is used as it is."""
+    """Remove the unfinished rebuild of an interrupted --force, if the finished artifact is used."""
     partial = beside(target, "partial")
     said = read_request(partial)
     if partial.is_dir() and (not said or said.get("fingerprint") == request.fingerprint):
-        reporter.note(f"{request.command}: removed what an interrupted --force left behind")
+        reporter.note(f"{request.command}: removed the unfinished rebuild of an interrupted --force")
         atomic.drop(partial, first=REQUEST)
 
 

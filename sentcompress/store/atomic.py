@@ -1,9 +1,8 @@
-"""Files and folders that appear whole or not at all: written beside their place, made durable, moved in.
+"""Atomic writes of files and folders: written under a temporary name, synced to disk, then renamed.
 
-A folder `name` is built as `.name.partial`; the last file written is the manifest. The build is complete then: the
-folder SCAFFOLD, which is needed only during the build, is removed, and the rest is moved into place. That takes two
-renames (the older folder to `.name.old`, the new one to `name`). If the process is killed in between, `recover`
-finishes the move.
+A folder `name` is built as `.name.partial`; its last file is the manifest. Then the folder SCAFFOLD, which is needed
+only during the build, is removed, and the rest is moved into place with two renames: the older folder to `.name.old`,
+the new one to `name`. If the process is killed in between, `recover` finishes the move.
 """
 
 from __future__ import annotations
@@ -18,19 +17,19 @@ from pathlib import Path
 from sentcompress.errors import InputError
 
 MANIFEST = "manifest.json"
-# Holds files that are needed only during the build (checkpoints, token caches). It is removed after the manifest is
-# written: otherwise a process killed in between could neither resume nor finish.
+# Holds files needed only during the build (checkpoints, token caches). Removed after the manifest is written:
+# otherwise a process killed in between could neither resume nor finish.
 SCAFFOLD = ".scaffold"
 
 
 def _umask() -> int:
-    # The umask can be read only by setting it. The value set is strict, in case another thread opens a file now.
+    # The umask can be read only by setting it; the value is strict in case another thread opens a file now.
     umask = os.umask(0o077)
     os.umask(umask)
     return umask
 
 
-# Read once, before there are other threads.
+# Read at import, before there are other threads.
 UMASK = _umask()
 
 
@@ -41,7 +40,7 @@ def beside(target: Path, suffix: str) -> Path:
 
 @contextmanager
 def written(final: Path) -> Iterator[Path]:
-    """A path to write a file or folder to; it becomes `final` only when the block ends without an error."""
+    """A path to write a file or folder to; it is renamed to `final` when the block ends without an error."""
     _refuse_special(final)
     make_folder(final.parent)
     unfinished = beside(final, "tmp")
@@ -53,13 +52,13 @@ def written(final: Path) -> Iterator[Path]:
             remove(final)
         unfinished.replace(final)
     except BaseException:
-        remove(unfinished)  # on a full disk its space is needed
+        remove(unfinished)  # frees its space on a full disk
         raise
     fsync(final.parent)
 
 
 def _refuse_special(final: Path) -> None:
-    """Moving a file to `/dev/null` or to a named pipe would replace it by the file."""
+    """Raise InputError for a device or a named pipe, which the rename would replace."""
     with suppress(FileNotFoundError, NotADirectoryError):
         mode = final.lstat().st_mode
         if not (stat.S_ISREG(mode) or stat.S_ISDIR(mode) or stat.S_ISLNK(mode)):
@@ -67,7 +66,7 @@ def _refuse_special(final: Path) -> None:
 
 
 def make_folder(folder: Path) -> None:
-    """Make a folder and its parents durably: a file survives a power cut only if its folders do."""
+    """Create a folder and its parents, and sync them: a file survives a power failure only if its folders do."""
     if folder.is_dir():
         return
     make_folder(folder.parent)
@@ -76,9 +75,9 @@ def make_folder(folder: Path) -> None:
 
 
 def swap(partial: Path, target: Path) -> None:
-    """Put a complete folder in the place of an older one."""
+    """Replace an older folder with a complete new one."""
     remove(partial / SCAFFOLD)
-    fsync(partial)  # otherwise a power cut could bring it back after the move, and nothing would remove it
+    fsync(partial)  # otherwise it could reappear after a power failure, and nothing would remove it
     old = beside(target, "old")
     remove(old)
     if os.path.lexists(target):
@@ -89,12 +88,12 @@ def swap(partial: Path, target: Path) -> None:
 
 
 def interrupted(target: Path) -> bool:
-    """Whether a swap was begun and not ended."""
+    """Whether a swap was started but not finished."""
     return _is_complete(beside(target, "partial")) or _is_folder(beside(target, "old"))
 
 
 def recover(target: Path) -> None:
-    """Finish, or take back, a swap that a killed process left half done. The caller holds the lock."""
+    """Finish or undo a swap that a killed process did not complete. The caller holds the lock."""
     partial, old = beside(target, "partial"), beside(target, "old")
     if _is_complete(partial):
         swap(partial, target)
@@ -106,14 +105,14 @@ def recover(target: Path) -> None:
 
 
 def where_complete(target: Path) -> Path | None:
-    """Where the complete folder is now; for readers that may not move it. The newer one, after a swap half done."""
+    """Where the complete folder is, for readers that cannot move it; in an unfinished swap, the newer one."""
     if (target / MANIFEST).exists():
         return target
     return next((folder for folder in (beside(target, "partial"), beside(target, "old")) if _is_complete(folder)), None)
 
 
 def _is_folder(path: Path) -> bool:
-    # A link to a folder elsewhere is none of ours: a swap makes folders only.
+    # A swap creates only folders, so a link is not ours.
     return path.is_dir() and not path.is_symlink()
 
 
@@ -122,7 +121,7 @@ def _is_complete(folder: Path) -> bool:
 
 
 def drop(folder: Path, first: str) -> None:
-    """Remove a folder, the file `first` before the others, so that what a kill leaves is not taken for whole."""
+    """Remove a folder, starting with the file `first`, so that a partly removed one does not count as complete."""
     if folder.is_dir() and not folder.is_symlink():
         (folder / first).unlink(missing_ok=True)
         fsync(folder)
@@ -130,7 +129,7 @@ def drop(folder: Path, first: str) -> None:
 
 
 def remove(path: Path) -> None:
-    """Remove a file or a folder, if it is there."""
+    """Remove a file or a folder if it exists."""
     if path.is_dir() and not path.is_symlink():
         shutil.rmtree(path)
     else:
@@ -138,7 +137,7 @@ def remove(path: Path) -> None:
 
 
 def fsync_tree(path: Path) -> None:
-    """Make a file, or a folder with everything in it, durable, with the permissions that the umask allows."""
+    """Sync a file, or a folder with everything in it, to disk, with the permissions that the umask allows."""
     for each in (*path.rglob("*"), path) if path.is_dir() else (path,):
         open_to_umask(each)
         fsync(each)
@@ -147,17 +146,17 @@ def fsync_tree(path: Path) -> None:
 def open_to_umask(path: Path) -> None:
     """Add the permissions that `open` or `mkdir` would have given a file or folder; none are removed.
 
-    Some libraries (safetensors) write a temporary file that only its owner can read, and move it into place.
+    Some libraries (safetensors) create files that only their owner can read.
     """
     mode = stat.S_IMODE(path.stat().st_mode)
     wanted = mode | ((0o777 if path.is_dir() else 0o666) & ~UMASK)
     if mode != wanted:
-        with suppress(PermissionError):  # a file of another user; leave it as it is
+        with suppress(PermissionError):  # another user's file
             path.chmod(wanted)
 
 
 def fsync(path: Path) -> None:
-    """Make one file's bytes, or one folder's names, durable."""
+    """Sync one file's content, or one folder's entries, to disk."""
     descriptor = os.open(path, os.O_RDONLY)
     try:
         os.fsync(descriptor)

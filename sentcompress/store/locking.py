@@ -1,4 +1,4 @@
-"""One writer at a time: a lock file that the kernel frees when its holder dies, however it dies."""
+"""Lock files for one writer at a time; the kernel releases them when the process ends, for whatever reason."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from pathlib import Path
 
 from sentcompress.errors import BusyError, InputError
 
-# Readers hold a lock for an instant (to look, or to finish a swap); a writer outwaits them.
+# Readers hold a lock only briefly, to check it or to finish a swap; a writer waits for them.
 PATIENCE_SECONDS = 2.0
 PAUSE_SECONDS = 0.02
 
@@ -24,7 +24,7 @@ _held: set[int] = set()
 
 
 def _forget() -> None:
-    # A worker process that outlives its killed parent must not keep the parent's lock alive.
+    # A worker process that outlives its killed parent must not keep the parent's lock.
     for descriptor in _held:
         os.close(descriptor)
     _held.clear()
@@ -35,14 +35,14 @@ os.register_at_fork(after_in_child=_forget)
 
 @contextmanager
 def locked(path: Path, what: str, patience: float = PATIENCE_SECONDS) -> Iterator[None]:
-    """Hold the lock file at `path`, which is made when it is not there and stays.
+    """Hold the lock file at `path`; it is created if needed and never removed.
 
     Args:
-        what: what the lock stands for, for the error.
+        what: what the lock protects, for the error.
         patience: seconds to wait for another holder.
 
     Raises:
-        BusyError: if a living process holds it; says which.
+        BusyError: if another process holds it; the message names the process.
         InputError: if the file system has no locks, or `path` is not a lock file.
     """
     descriptor = _open(path)
@@ -60,7 +60,7 @@ def locked(path: Path, what: str, patience: float = PATIENCE_SECONDS) -> Iterato
 
 
 def is_locked(path: Path) -> bool:
-    """Whether a living process holds the lock file at `path`."""
+    """Whether a process holds the lock file at `path`."""
     try:
         descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC | os.O_NOFOLLOW | os.O_NONBLOCK)
     except OSError:

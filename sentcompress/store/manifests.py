@@ -1,4 +1,4 @@
-"""What is written down about an artifact: its kind, the request for it, its manifest, its digests."""
+"""The metadata of an artifact: kind, request, manifest, digests."""
 
 from __future__ import annotations
 
@@ -19,13 +19,13 @@ from sentcompress.errors import DamagedError, InputError
 from sentcompress.plain_text import shell_line
 from sentcompress.store.atomic import MANIFEST, SCAFFOLD
 
-# Holds timings, which differ between two runs that are otherwise equal; it is no part of the digest.
+# Contains timings, which differ between identical runs, so it is not part of the digest.
 LOG = "log.jsonl"
 
 
 @dataclass(frozen=True)
 class Kind:
-    """One kind of artifact, and the command that usually makes it."""
+    """A kind of artifact, with the command that usually makes it."""
 
     command: str
     arguments: str = ""
@@ -65,7 +65,7 @@ FIELDS: Mapping[str, type] = {
 }
 REQUEST = "request.json"
 DEFAULT_WORK = "work"
-# Bytes of a name: file systems allow no more.
+# Bytes of a file name: the limit of common file systems.
 LONGEST_NAME = 255
 # How far the clocks of two machines may differ before a date counts as wrong.
 CLOCK_TOLERANCE = timedelta(hours=1)
@@ -74,13 +74,12 @@ LIBRARIES = ("torch", "transformers", "sentence-transformers", "scikit-learn", "
 
 @dataclass(frozen=True)
 class Request:
-    """What a stage was asked to make.
+    """A request for an artifact.
 
     Attributes:
-        parameters: what the result depends on, besides its inputs.
-        inputs: reference -> digest. A reference is `<kind>/<name>` of this work directory, `file:<absolute path>`, or
-            `model:<name>`.
-        line: the words of the command, after `sentcompress`. The same command run again finds the result fresh.
+        parameters: everything that the result depends on, except the inputs.
+        inputs: digests by reference: `<kind>/<name>` in this work directory, `file:<absolute path>` or `model:<name>`.
+        line: the words of the command after `sentcompress`. Running it again finds the result fresh.
     """
 
     kind: str
@@ -99,13 +98,13 @@ class Request:
         resolved: Mapping[str, Any] | None = None,
         **chosen: Any,
     ) -> Request:
-        """The request of a command.
+        """Make the request of a command.
 
         Args:
             params: its options.
-            resolved: parameters that the stage found out itself; see `commands.options.asked`.
-            chosen: options that the stage chose itself, for the printed command. Those that name an artifact are found
-                among the inputs.
+            resolved: parameters that the stage determined; see `commands.options.asked`.
+            chosen: options that the stage chose, for the printed command. Options that name an artifact are taken from
+                the inputs.
         """
         kind = find_command(params.command).makes
         assert kind is not None, f"{params.command} makes no artifact"
@@ -130,20 +129,20 @@ class Request:
 
     @property
     def fingerprint(self) -> str:
-        """SHA-256 of the request without its name: the same work under two names is the same work."""
+        """SHA-256 of the request without its name."""
         asked = {key: value for key, value in self.as_dict().items() if key != "name"}
         return hashlib.sha256(json.dumps(asked, sort_keys=True).encode()).hexdigest()
 
 
 def _only(inputs: Mapping[str, str], kind: str | None) -> str | None:
-    """The name of the one input of a kind; None if there is none, or more than one."""
+    """The name of the only input of a kind; None if there is none or more than one."""
     names = [reference.partition("/")[2] for reference in inputs if reference.partition("/")[0] == kind]
     return names[0] if len(names) == 1 else None
 
 
 @dataclass(frozen=True)
 class Artifact:
-    """A finished result: a folder and what its manifest says."""
+    """A finished artifact: its folder and its manifest."""
 
     path: Path
     manifest: Mapping[str, Any]
@@ -174,7 +173,7 @@ class Artifact:
 
     @property
     def facts(self) -> dict[str, Any]:
-        """What the stage found out and wrote down: rows, dimensions, scores."""
+        """What the command recorded: row counts, dimensions, scores."""
         return dict(self.manifest["facts"])
 
     def input_of_kind(self, kind: str) -> str | None:
@@ -182,31 +181,28 @@ class Artifact:
         names = [reference.split("/", 1)[1] for reference in self.inputs if reference.startswith(f"{kind}/")]
         return names[0] if names else None
 
-    def command_line(self, work: Path | str | None = None) -> str:
-        """The command that made it, to be copied into a shell.
-
-        Args:
-            work: the work directory to name in it; None, and the default one, are left out.
-        """
-        place = [] if work is None or str(work) == DEFAULT_WORK else ["--work", str(work)]
+    def command_line(self) -> str:
+        """The command that made it, to be copied into a shell. Run again, it finds the artifact up to date."""
+        work = str(self.path.parents[1])
+        place = [] if work == DEFAULT_WORK else ["--work", work]
         line = self.manifest["line"] or [self.manifest["command"]]
         return shell_line(["sentcompress", *line, *place])
 
     @property
     def finished(self) -> datetime:
-        """When it was finished, according to the clock of the machine that made it."""
+        """When it was finished, by the clock of the machine that made it."""
         return datetime.fromisoformat(self.manifest["finished"])
 
     @property
     def from_the_future(self) -> bool:
-        """Whether its date is in the future, which means that the clock was wrong."""
+        """Whether its date is in the future, because a clock was wrong."""
         return self.finished > datetime.now(UTC) + CLOCK_TOLERANCE
 
     def damage(self, *, contents: bool = False) -> str | None:
         """What is wrong with its files; None if they are unchanged.
 
         Args:
-            contents: compare the SHA-256 of every file. By default only sizes are compared, which reads no file.
+            contents: also compare the SHA-256 of every file. By default only sizes are compared.
         """
         for name, entry in self.manifest["files"].items():
             path = self.path / name
@@ -214,7 +210,7 @@ class Artifact:
                 if not path.is_file():
                     return f"{name} is missing"
                 if path.stat().st_size != entry["bytes"]:
-                    return f"{name} has {path.stat().st_size:,} bytes, not the {entry['bytes']:,} that were written"
+                    return f"{name} has {path.stat().st_size:,} bytes, expected {entry['bytes']:,}"
                 if contents and file_digest(path) != entry["sha256"]:
                     return f"{name} was changed: its SHA-256 differs"
             except PermissionError:
@@ -222,12 +218,12 @@ class Artifact:
         return self._added_file() if contents else None
 
     def _added_file(self) -> str | None:
-        """A file that the manifest does not list: in a model's folder it can change what the model does."""
+        """A file that the manifest does not list; in a model's folder it could change how the model behaves."""
         listed = {*self.manifest["files"], MANIFEST, REQUEST}
         for path in sorted(self.path.rglob("*")):
             name = path.relative_to(self.path).as_posix()
             if path.is_file() and name not in listed and path.relative_to(self.path).parts[0] != SCAFFOLD:
-                return f"{name} was added after it was made"
+                return f"{name} was added later"
         return None
 
     def require_contents(self) -> None:
@@ -241,7 +237,7 @@ class Artifact:
 
 
 def damaged(artifact: Artifact, what: str) -> DamagedError:
-    """The error for an artifact that cannot be used as it is."""
+    """The error for an artifact with damaged files."""
     return DamagedError(
         f"{artifact.reference} is damaged: {what}",
         f"run: {artifact.command_line()} --force",
@@ -249,11 +245,11 @@ def damaged(artifact: Artifact, what: str) -> DamagedError:
 
 
 def read_artifact(folder: Path, target: Path) -> Artifact:
-    """The artifact in `folder`, named after its place: renaming or copying the folder changes the name.
+    """Read the artifact in `folder`. Kind and name come from `target`, so a renamed or copied folder has a new name.
 
     Raises:
         DamagedError: if its manifest cannot be read or was changed.
-        FileNotFoundError: if there is no manifest, or no longer one.
+        FileNotFoundError: if there is no manifest.
     """
     path = folder / MANIFEST
     try:
@@ -274,7 +270,7 @@ def _damaged_manifest(path: Path, target: Path, what: str) -> DamagedError:
 
 
 def _fault_of(manifest: Any) -> str | None:
-    """What is wrong with a manifest that was read, or None."""
+    """What is wrong with a parsed manifest, or None."""
     if not isinstance(manifest, dict):
         return "it is not a JSON object"
     for name, kind in FIELDS.items():
@@ -288,12 +284,12 @@ def _fault_of(manifest: Any) -> str | None:
     try:
         json.dumps(manifest, ensure_ascii=False).encode()
     except UnicodeEncodeError:
-        return "it contains half a character (a lone surrogate)"
+        return "it contains a lone surrogate"
     for reference in manifest["inputs"]:
         if ":" not in reference.partition("/")[0] and reference.partition("/")[0] not in KINDS:
-            return f"its input {reference!r} is of no known kind"
+            return f"its input {reference!r} is of an unknown kind"
         if "\0" in reference or any(len(part.encode()) > LONGEST_NAME for part in reference.split("/")):
-            return "the name of an input is too long, or has a NUL"
+            return "the name of an input is too long or contains NUL"
     texts = (*manifest["inputs"].values(), *manifest["libraries"].values(), *manifest["line"])
     if not all(isinstance(text, str) for text in texts):
         return "an input, a library or a word of the command is of the wrong type"
@@ -314,30 +310,30 @@ def _is_file_entry(name: str, entry: Any) -> bool:
 
 
 def seal(manifest: Mapping[str, Any]) -> str:
-    """SHA-256 of a manifest without the seal itself. It reveals flipped bits and edits."""
+    """SHA-256 of a manifest without its seal, to detect flipped bits and edits."""
     said = {key: value for key, value in manifest.items() if key != "seal"}
     return hashlib.sha256(to_json(said, indent=None).encode()).hexdigest()
 
 
 def sealed(manifest: Mapping[str, Any]) -> dict[str, Any]:
-    """The manifest with its seal, ready to be written; NaN and infinity become null."""
+    """The manifest with its seal; NaN and infinity become null."""
     said = finite(manifest)
     return {**said, "seal": seal(said)}
 
 
 def file_digest(path: Path) -> str:
-    """SHA-256 of a file's bytes, as 64 hex digits."""
+    """SHA-256 of a file, as 64 hex digits."""
     with path.open("rb") as stream:
         return hashlib.file_digest(stream, "sha256").hexdigest()
 
 
 def tree_digest(paths: Mapping[str, Path]) -> str:
-    """One SHA-256 over several named files."""
+    """SHA-256 over several named files."""
     return combined_digest({name: file_digest(path) for name, path in paths.items()})
 
 
 def installed_libraries() -> dict[str, str]:
-    """Versions of the libraries that have a say in results, as far as they are installed."""
+    """Versions of the installed libraries that can affect results."""
     versions = {}
     for library in LIBRARIES:
         try:
@@ -348,6 +344,6 @@ def installed_libraries() -> dict[str, str]:
 
 
 def combined_digest(digests: Mapping[str, str]) -> str:
-    """One digest over named ones."""
+    """One SHA-256 over named digests."""
     lines = "".join(f"{digest}  {name}\n" for name, digest in sorted(digests.items()))
     return hashlib.sha256(lines.encode()).hexdigest()

@@ -6,8 +6,10 @@ import numpy as np
 import pytest
 from sklearn.metrics import accuracy_score, f1_score
 
-from sentcompress.evaluation.accuracy import compare_predictions, majority, mean_of_tasks
-from sentcompress.evaluation.correlation_bootstrap import Resampling
+from sentcompress.evaluation.accuracy import compare_predictions, majority
+from sentcompress.evaluation.measures import ACCURACY, F1
+from sentcompress.evaluation.score import MEAN, Recorder, Score, select
+from sentcompress.evaluation.stats import Resampling, record_mean
 
 
 def noisy(truth: np.ndarray, share: float, seed: int) -> np.ndarray:
@@ -25,52 +27,65 @@ def truth() -> np.ndarray:
     return np.random.default_rng(0).integers(0, 2, size=400)
 
 
+def compared(
+    name: str, truth: np.ndarray, predicted: dict[str, np.ndarray], rounds: int, positive: int | None = None
+) -> dict[tuple[str, str], Score]:
+    """Metric and role -> score."""
+    recorder = Recorder(dict.fromkeys(predicted, "x"))
+    compare_predictions(recorder, name, truth, predicted, Resampling(rounds), positive)
+    return {(score.metric, score.role): score for score in recorder.scores}
+
+
 def test_scores_equal_scikit_learn(truth: np.ndarray) -> None:
     ours, other = noisy(truth, 0.2, 1), noisy(truth, 0.1, 2)
-    row = compare_predictions("MRPC", truth, {"model": ours, "compare": other}, Resampling(100), positive=1).row
+    found = compared("MRPC", truth, {"model": ours, "compare": other}, 100, positive=1)
     for role, predicted in (("model", ours), ("compare", other)):
-        assert row[role]["accuracy"] == pytest.approx(100 * accuracy_score(truth, predicted))
-        assert row[role]["f1"] == pytest.approx(100 * f1_score(truth, predicted))
-    assert row["share_kept"] == pytest.approx(100 * accuracy_score(truth, ours) / accuracy_score(truth, other))
-    assert row["difference"]["f1"] == pytest.approx(100 * (f1_score(truth, ours) - f1_score(truth, other)))
+        assert found[ACCURACY, role].value == pytest.approx(100 * accuracy_score(truth, predicted))
+        assert found[F1, role].value == pytest.approx(100 * f1_score(truth, predicted))
+    kept = 100 * accuracy_score(truth, ours) / accuracy_score(truth, other)
+    assert found[ACCURACY, "model"].kept == pytest.approx(kept)
+    assert found[F1, "model"].difference == pytest.approx(100 * (f1_score(truth, ours) - f1_score(truth, other)))
 
 
 def test_intervals_are_those_of_drawing_examples(truth: np.ndarray) -> None:
     ours, other = noisy(truth, 0.3, 1), noisy(truth, 0.25, 2)
-    row = compare_predictions("MRPC", truth, {"model": ours, "compare": other}, Resampling(4000), positive=1).row
+    found = compared("MRPC", truth, {"model": ours, "compare": other}, 4000, positive=1)
     generator = np.random.default_rng(9)
     drawn = generator.integers(0, 400, size=(4000, 400))
     expected = {
-        "accuracy": 100 * ((truth == ours)[drawn].mean(axis=1) - (truth == other)[drawn].mean(axis=1)),
-        "f1": plain_f1(truth[drawn], ours[drawn]) - plain_f1(truth[drawn], other[drawn]),
+        ACCURACY: 100 * ((truth == ours)[drawn].mean(axis=1) - (truth == other)[drawn].mean(axis=1)),
+        F1: plain_f1(truth[drawn], ours[drawn]) - plain_f1(truth[drawn], other[drawn]),
     }
-    for score, values in expected.items():
-        np.testing.assert_allclose(row["difference"][f"{score}_interval"], np.percentile(values, [2.5, 97.5]), atol=0.6)
+    for metric, values in expected.items():
+        interval = found[metric, "model"].difference_interval
+        np.testing.assert_allclose(interval, np.percentile(values, [2.5, 97.5]), atol=0.6)
 
 
 def test_more_than_two_classes_and_no_comparison() -> None:
     truth = np.array([0, 1, 2, 2])
-    row = compare_predictions("TREC", truth, {"model": np.array([0, 1, 2, 0])}, Resampling(0)).row
-    assert row == {"model": {"accuracy": 75.0, "accuracy_interval": None}, "share_kept": None}
+    found = compared("TREC", truth, {"model": np.array([0, 1, 2, 0])}, 0)
+    assert found == {(ACCURACY, "model"): Score("x", "model", "TREC", ACCURACY, 75.0, count=4)}
     assert majority(truth) == 50
 
 
 def test_no_positive_example_anywhere_gives_an_f1_of_zero() -> None:
-    row = compare_predictions("MRPC", np.zeros(3, int), {"model": np.zeros(3, int)}, Resampling(10), positive=1).row
-    assert (row["model"]["accuracy"], row["model"]["f1"]) == (100, 0)
+    found = compared("MRPC", np.zeros(3, int), {"model": np.zeros(3, int)}, 10, positive=1)
+    assert (found[ACCURACY, "model"].value, found[F1, "model"].value) == (100, 0)
 
 
 def test_mean_of_tasks_is_of_rounded_scores(truth: np.ndarray) -> None:
-    tasks = [
-        compare_predictions(name, truth, {"model": noisy(truth, 0.1, s), "compare": truth}, Resampling(300))
+    recorder = Recorder({"model": "x", "compare": "y"})
+    estimates = [
+        compare_predictions(recorder, name, truth, {"model": noisy(truth, 0.1, s), "compare": truth}, Resampling(300))
         for s, name in enumerate(("MR", "CR", "SUBJ"))
     ]
-    mean = mean_of_tasks(tasks)
-    scores = [round(task.row["model"]["accuracy"], 2) for task in tasks]
-    assert mean["model"] == round(sum(scores) / 3, 2)
-    assert mean["compare"] == 100
-    assert mean["difference"]["accuracy"] == pytest.approx(mean["model"] - 100)
-    low, high = mean["intervals"]["model"]
-    assert low < mean["model"] < high
-    one_low, one_high = tasks[0].row["model"]["accuracy_interval"]
-    assert high - low < one_high - one_low
+    first = recorder.scores[0]
+    record_mean(recorder, ACCURACY, estimates)
+    ours, theirs = select(recorder.scores, ACCURACY, MEAN)
+    assert ours.value == round(sum(round(of["model"].value, 2) for of in estimates) / 3, 2)
+    assert theirs.value == 100
+    assert ours.difference == pytest.approx(ours.value - 100)
+    assert ours.interval is not None
+    assert first.interval is not None
+    assert ours.interval.low < ours.value < ours.interval.high
+    assert ours.interval.high - ours.interval.low < first.interval.high - first.interval.low

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 import numpy.typing as npt
 import pytest
@@ -20,6 +22,8 @@ from sentcompress.evaluation.fidelity import (
 )
 from sentcompress.evaluation.fidelity_result import Measuring, agreement, cosine_to, shape_of
 from sentcompress.evaluation.fidelity_verdict import judge
+from sentcompress.evaluation.measures import NEAREST, NEIGHBOURS, SIMILARITIES
+from sentcompress.evaluation.score import Recorder, Score, select, value_of
 
 Vectors = npt.NDArray[np.float32]
 
@@ -81,13 +85,23 @@ def test_disagreements_find_what_was_moved() -> None:
     assert disagreements(teacher, teacher, (nearest(teacher, 5),) * 2, (spreads[1],) * 2, 3) == []
 
 
+def agreed(
+    vectors: dict[str, Vectors], texts: list[str], lengths: npt.NDArray[np.int64], measuring: Measuring
+) -> tuple[dict[str, Any], list[Score]]:
+    recorder = Recorder(dict.fromkeys(vectors, "x"))
+    return agreement(recorder, "lines", vectors, texts, lengths, measuring), recorder.scores
+
+
 def test_agreement_of_a_model_with_itself_is_perfect() -> None:
     vectors, texts = unit(80, 8, 4), [f"text {n}" for n in range(80)]
-    found = agreement({"model": vectors, "compare": vectors}, texts, np.arange(80), Measuring(k=5, pairwise=40))
-    assert found["neighbours"]["overlap"] == 1
-    assert found["neighbours"]["interval"] == [1, 1]
-    assert found["neighbours"]["nearest_found"] == 1
-    assert found["spearman_of_similarities"] == pytest.approx(1)
+    found, scores = agreed({"model": vectors, "compare": vectors}, texts, np.arange(80), Measuring(k=5, pairwise=40))
+    shared, nearest_one, alike = select(scores, role="model")
+    assert (shared.metric, shared.part, shared.data) == (NEIGHBOURS, "5 nearest", "lines")
+    assert (shared.value, shared.interval, shared.count) == (100, (100, 100), 80)
+    assert (nearest_one.metric, nearest_one.value) == (NEAREST, 100)
+    assert (alike.metric, alike.count) == (SIMILARITIES, 40)
+    assert alike.value == pytest.approx(100)
+    assert {score.value for score in select(scores, role="compare")} == {100}
     assert found["disagreements"] == []
     assert found["histogram"]["model"] == found["histogram"]["compare"]
     assert sum(found["histogram"]["model"]) == 40 * 39 / 2
@@ -96,26 +110,27 @@ def test_agreement_of_a_model_with_itself_is_perfect() -> None:
 def test_agreement_of_unrelated_models_is_chance() -> None:
     texts = [f"text {n}" for n in range(300)]
     vectors = {"model": unit(300, 8, 5), "compare": unit(300, 12, 6)}
-    found = agreement(vectors, texts, np.arange(300), Measuring(k=10, pairwise=300, show=4))
-    assert found["neighbours"]["overlap"] == pytest.approx(found["neighbours"]["by_chance"], abs=0.02)
+    found, scores = agreed(vectors, texts, np.arange(300), Measuring(k=10, pairwise=300, show=4))
+    (shared,) = select(scores, NEIGHBOURS, role="model")
+    assert shared.value == pytest.approx(100 * found["neighbours"]["by_chance"], abs=2)
     expected = stats.spearmanr(pairwise(vectors["model"]), pairwise(vectors["compare"])).statistic
     # the sentences are shuffled, the pairs are the same
-    assert found["spearman_of_similarities"] == pytest.approx(expected, abs=1e-6)
+    assert value_of(scores, SIMILARITIES) == pytest.approx(100 * expected, abs=1e-4)
     assert len(found["disagreements"]) == 4
 
 
 def test_overlap_by_length() -> None:
     teacher, texts = unit(90, 8, 7), [f"text {n}" for n in range(90)]
     lengths = np.repeat([5, 10, 30], 30)
-    found = agreement({"model": near(teacher, 0.1, 1), "compare": teacher}, texts, lengths, Measuring(k=5))
+    found, scores = agreed({"model": near(teacher, 0.1, 1), "compare": teacher}, texts, lengths, Measuring(k=5))
     rows = found["neighbours"]["by_length"]
     assert [(row["name"], row["sentences"], row["shortest"], row["longest"]) for row in rows] == [
         ("short", 30, 5, 5),
         ("medium", 30, 10, 10),
         ("long", 30, 30, 30),
     ]
-    assert np.mean([row["overlap"] for row in rows]) == pytest.approx(found["neighbours"]["overlap"])
-    alike = agreement({"model": teacher, "compare": teacher}, texts, np.full(90, 7), Measuring(k=5))
+    assert np.mean([row["overlap"] for row in rows]) == pytest.approx(scores[0].value / 100)
+    alike, _ = agreed({"model": teacher, "compare": teacher}, texts, np.full(90, 7), Measuring(k=5))
     assert [row["name"] for row in alike["neighbours"]["by_length"]] == ["short"]
 
 
@@ -137,7 +152,14 @@ def test_shape_and_cosine() -> None:
     assert summary["percentile_5"] == pytest.approx(np.percentile(cosines, 5), abs=1e-6)
 
 
-def document(overlap: float, **changes: object) -> dict[str, object]:
+def scores_of(overlap: float) -> list[Score]:
+    recorder = Recorder({"model": "student", "compare": "teacher"})
+    recorder.add("lines", NEIGHBOURS, {"model": 100 * overlap, "compare": 100})
+    recorder.add("lines", NEAREST, {"model": 90, "compare": 100})
+    return recorder.scores
+
+
+def document(**changes: object) -> dict[str, object]:
     tokens = {"limit": 64, "truncated_share": 0.0, "unknown_share": 0.0}
     return {
         "model": {"label": "student", "tokens": tokens},
@@ -145,8 +167,7 @@ def document(overlap: float, **changes: object) -> dict[str, object]:
         "sentences": 5000,
         "seen_in_training": False,
         "unit_of_length": "tokens",
-        "spearman_of_similarities": 0.9,
-        "neighbours": {"k": 10, "overlap": overlap, "nearest_found": 0.9, "by_length": []},
+        "neighbours": {"k": 10, "by_length": []},
         **changes,
     }
 
@@ -156,7 +177,7 @@ def document(overlap: float, **changes: object) -> dict[str, object]:
     [(1.0, "same"), (0.85, "close"), (0.7, "close"), (0.5, "good"), (0.3, "rough"), (0.1, "poor"), (0.0, "poor")],
 )
 def test_verdict_has_a_level_for_every_overlap(overlap: float, level: str) -> None:
-    verdict = judge(document(overlap))
+    verdict = judge(document(), scores_of(overlap))
     assert verdict.level == level
     assert f"student keeps {100 * overlap:.0f}% of the 10 nearest neighbours of teacher" in verdict.text
     assert "By rule of thumb" in verdict.text
@@ -171,12 +192,12 @@ def test_verdict_names_what_to_mind() -> None:
     tokens = {"limit": 64, "truncated_share": 0.2, "unknown_share": 0.05}
     cautions = judge(
         document(
-            0.7,
-            neighbours={"k": 10, "overlap": 0.7, "nearest_found": 0.9, "by_length": buckets},
+            neighbours={"k": 10, "by_length": buckets},
             model={"label": "student", "tokens": tokens},
             sentences=200,
             seen_in_training=True,
-        )
+        ),
+        scores_of(0.7),
     ).cautions
     words = (
         "long sentences lose more",
@@ -187,9 +208,6 @@ def test_verdict_names_what_to_mind() -> None:
         "trained",
     )
     assert all(any(word in caution for caution in cautions) for word in words)
-    assert judge(document(0.7)).cautions == []
+    assert judge(document(), scores_of(0.7)).cautions == []
     long = [{"name": "long", "overlap": 0.7, "shortest": 200, "longest": 400}]
-    assert (
-        judge(document(0.7, neighbours={"k": 10, "overlap": 0.7, "nearest_found": 0.9, "by_length": long})).cautions
-        == []
-    )
+    assert judge(document(neighbours={"k": 10, "by_length": long}), scores_of(0.7)).cautions == []

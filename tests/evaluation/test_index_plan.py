@@ -53,9 +53,3 @@ def test_training_takes_no_more_than_faiss_would_use() -> None:
     assert needed["flat"] == needed["hnsw"] == needed["fp16"] == 0
     assert needed["ivf"] == needed["ivfpq"] == 256 * 1024
     assert plan_index("ivf", SETTINGS, 5000, 128).training == 5000
-
-
-def test_faults_are_listed_in_the_words_of_the_command_line() -> None:
-    wrong = IndexSettings(nlist=0, segments=0, ef_search=0, rescore="int4")
-    assert [fault.split()[0] for fault in wrong.faults()] == ["--nlist", "--ef-search", "--segments", "--rescore"]
-    assert not SETTINGS.faults()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 from typing import Any
 
@@ -9,13 +10,27 @@ import pytest
 import report_works
 from markdown_it import MarkdownIt
 
+from sentcompress.evaluation.measures import ACCURACY, NDCG, NEIGHBOURS, SPEARMAN
+from sentcompress.evaluation.results import Evaluation, read_evaluation
+from sentcompress.evaluation.score import Interval, Recorder
 from sentcompress.exporting.card import Card
-from sentcompress.exporting.lineage import Table
 from sentcompress.models.layout import load_encoder
 from sentcompress.models.sources import resolve
-from sentcompress.store import WorkDirectory
+from sentcompress.store import Artifact, WorkDirectory, measurements
 
+COSINES = {"texts": 3, "min_cosine": 1.0, "mean_cosine": 1.0}
 EVIL = "<img src=x onerror=alert(1)>|`a`\n\n# [head](javascript:x)\n---\n\x1b[2J*b*"
+
+
+def evaluation(work: WorkDirectory, of: Artifact) -> Evaluation:
+    """A similarity evaluation of hostile names; Spearman 81.234, and an interval."""
+    model = {"label": EVIL, "reference": of.reference, "digest": of.digest}
+    recorder = Recorder({"model": of.reference, "compare": "model:t"})
+    intervals = {"model": Interval(80.0, 82.5)}
+    recorder.add(EVIL, SPEARMAN, {"model": 81.234, "compare": 90.0}, count=1379, intervals=intervals)
+    other = {"label": f"t {EVIL}", "reference": "model:t"}
+    facts = report_works.document("sts", {"model": model, "compare": other}, recorder)
+    return read_evaluation(report_works.make(work, "evaluations", "e", "eval-sts", facts, model=EVIL))
 
 
 @pytest.fixture
@@ -26,16 +41,15 @@ def card(tmp_path: Path, tiny_model: Path) -> str:
     inputs = {f"file:/data/{EVIL}": "1" * 64, f"model:{EVIL}": "2" * 64}
     name = EVIL.split("\n")[0]
     student = report_works.make(work, "students", name, "distill", facts, inputs, method=EVIL, student=EVIL)
-    cosines = {"texts": 3, "min_cosine": 1.0, "mean_cosine": 1.0}
     facts_of_export: dict[str, Any] = {
         "dimension": 32,
         "parameters": 10,
         "bytes": {EVIL: 3},
-        "checked": {"folder": cosines, "onnx": cosines},
+        "checked": {"folder": COSINES, "onnx": COSINES},
         "formats": {"folder": {"title": "the folder", "files": []}, "onnx": {"title": EVIL, "files": [EVIL]}},
         "sts": [{"set": EVIL, "pairs": 3, "onnx": 1.0}],
     }
-    measured = [Table(EVIL, ["set", EVIL], [[EVIL, "1.00"]], f"sentcompress {EVIL}", [(EVIL, "spearman_cosine", 1.0)])]
+    measured = [evaluation(work, student)]
     encoder = load_encoder(resolve(str(tiny_model)))
     return Card(name, encoder, facts_of_export, [student], EVIL, measured).render()
 
@@ -66,4 +80,51 @@ def test_the_front_matter_is_yaml_that_gives_the_names_back(card: str) -> None:
     front = yaml.safe_load(card[4:].split("\n---\n")[0])
     (result,) = front["model-index"][0]["results"]
     assert result["dataset"]["name"] == EVIL
+    assert re.fullmatch(r"[\w.-]+", result["dataset"]["type"])
+    assert result["task"] == {"type": "semantic-similarity"}
+    assert result["metrics"] == [{"type": SPEARMAN, "name": "Spearman x 100", "value": 81.23}]
     assert front["model-index"][0]["name"] == EVIL.split("\n")[0]
+
+
+def test_the_hub_reads_the_front_matter(card: str) -> None:
+    hub = pytest.importorskip("huggingface_hub")
+    data = hub.ModelCard(card).data
+    assert data.license is None
+    assert data.language is None
+    (result,) = data.eval_results
+    assert (result.task_type, result.metric_type, result.metric_value) == ("semantic-similarity", SPEARMAN, 81.23)
+
+
+def test_what_nobody_said_is_not_invented(card: str) -> None:
+    front = card.split("\n---\n")[0]
+    assert "# license: not stated" in front
+    assert "# language: not stated" in front
+
+
+def test_who_cuts_vectors_for_inner_products_is_told_to_normalise_them(card: str) -> None:
+    assert "truncate_dim" in card
+    assert "normalize_embeddings=True" in card
+
+
+def test_results_of_every_kind_stand_on_the_card_under_their_own_task(tmp_path: Path, tiny_model: Path) -> None:
+    yaml = pytest.importorskip("yaml")
+    work = report_works.full_work(tmp_path / "work")
+    student = work.get("students", "small")
+    measured = [read_evaluation(artifact) for artifact in measurements(work, student.reference, student.digest)]
+    facts: dict[str, Any] = {"dimension": 32, "parameters": 10, "bytes": {}, "checked": {"folder": COSINES}}
+    facts["formats"] = {"folder": {"title": "the folder", "files": []}}
+    shown = Card("small", load_encoder(resolve(str(tiny_model))), facts, [student], None, measured).render()
+    front = yaml.safe_load(shown[4:].split("\n---\n")[0])
+    found = {
+        (r["task"]["type"], r["dataset"]["type"], r["metrics"][0]["type"]) for r in front["model-index"][0]["results"]
+    }
+    assert found == {
+        ("semantic-similarity", "STS-B", SPEARMAN),
+        ("semantic-similarity", "STS13", SPEARMAN),
+        ("information-retrieval", "scifact-dev", NDCG),
+        ("text-classification", "MR", ACCURACY),
+        ("text-classification", "TREC", ACCURACY),
+        ("sentence-similarity", "mine.txt", NEIGHBOURS),
+    }
+    for part in ("small keeps 70%", "10 nearest", "Fidelity on your own sentences", "Speed, size and memory", "98.8%"):
+        assert part in shown.replace("\\", "")

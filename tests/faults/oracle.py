@@ -12,6 +12,7 @@ import numpy as np
 
 from sentcompress.encoding.vector_cache import KEYS, VECTORS, VectorCache
 from sentcompress.errors import SentcompressError
+from sentcompress.evaluation.measures import METRICS
 from sentcompress.store import LOG, MANIFEST, REQUEST, Artifact, WorkDirectory
 from sentcompress.store.manifests import combined_digest
 
@@ -21,6 +22,8 @@ MEASURED = re.compile(
     r"(.*_)?seconds|finished|sentences_per_second.*|.*milliseconds.*|times_faster|peak_memory_bytes|best_batch_tokens"
     r"|seal|forced"
 )
+# Scores whose values are times, speeds or memory.
+TIMED_METRICS = {name for name, metric in METRICS.items() if metric.gain == "faster" or "memory" in name}
 # Files whose digests a manifest cannot repeat, since they hold such figures; and the stages whose whole result does.
 TIMED_FILES = (LOG, "result.json", "README.md")
 DATES = re.compile(rb"\d{4}-\d\d-\d\d([T ]\d\d:\d\d(:\d\d)?)?( UTC)?|\d+(\.\d+)? ?(s|seconds|minutes|ms)\b")
@@ -146,8 +149,10 @@ def _masked_manifest(manifest: dict[str, Any]) -> bytes:
 
 
 def _lasting(value: Any) -> Any:
-    """The value without the figures that differ from run to run."""
+    """The value without the figures that differ from run to run; of a score of one of them, what it is of."""
     if isinstance(value, dict):
+        if value.get("metric") in TIMED_METRICS:
+            return {key: value[key] for key in ("model", "role", "data", "part", "metric") if key in value}
         return {key: _lasting(inner) for key, inner in value.items() if not MEASURED.fullmatch(key)}
     return [_lasting(inner) for inner in value] if isinstance(value, list) else value
 

@@ -138,7 +138,7 @@ PLAIN = (
     ),
     Stage(
         "bench",
-        "bench --model model --against none --text lines.txt --count 4 --single 2 --rounds 1 "
+        "bench --model model --compare none --text lines.txt --count 4 --single 2 --rounds 1 "
         "--runtimes float32 --no-memory --device cpu --name b".split(),
         "evaluations/b",
     ),

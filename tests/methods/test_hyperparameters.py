@@ -29,7 +29,7 @@ EVERY = [*map(method_class, METHODS), *map(objective_class, OBJECTIVES)]
 FILE = r"released code, [\w/]+\.(?:sh|py|md)\b"
 FORM = re.compile(
     rf"(?:as \w+[^:]*: )?(?:\w+'s )?(?:paper, \S|{FILE}|ours: \S)"
-    r"|AdamW's |(?:(?:never|the checkpoint's own); )?not named$"
+    r"|AdamW's |(?:(?:never|the checkpoint's own); )?not stated$"
 )
 # What each word has to stand with, wherever it stands. `the paper` speaks of a paper; it is no source.
 COMPLETE = (
@@ -94,7 +94,7 @@ def test_every_source_names_the_place_or_the_file(method: type[Method]) -> None:
         ("paper", ["the form", "paper"]),
         ("released code", ["the form", "released code"]),
         ("ours", ["the form", "ours"]),
-        ("ours; not named", ["the form", "ours"]),
+        ("ours; not stated", ["the form", "ours"]),
         ("paper (released code: 5)", ["the form", "released code", "paper"]),
         ("paper, table 1; released code: 1.0", ["released code"]),
         ("released code, train.sh: random; paper: zero", ["paper"]),
@@ -105,8 +105,8 @@ def test_every_source_names_the_place_or_the_file(method: type[Method]) -> None:
         ("as ckd: DistilCSE's paper, training details; DistilCSE's released code, run.sh: 5", []),
         ("ours: the paper names none", []),
         ("AdamW's own defaults", []),
-        ("never; not named", []),
-        ("not named", []),
+        ("never; not stated", []),
+        ("not stated", []),
     ],
 )
 def test_a_source_without_a_place_is_found(source: str, missing: list[str]) -> None:
@@ -162,7 +162,7 @@ def test_a_number_that_is_overridden_says_so() -> None:
 
 
 @pytest.mark.parametrize(
-    ("name", "hint"), [("KD", "it is mse here"), ("distilcse", "it is ckd"), ("whiten", "sentcompress whiten")]
+    ("name", "hint"), [("KD", "here it is called mse"), ("distilcse", "it is ckd"), ("whiten", "sentcompress whiten")]
 )
 def test_other_names_of_a_method_lead_to_it(name: str, hint: str) -> None:
     with pytest.raises(UsageError) as caught:

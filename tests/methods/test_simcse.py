@@ -153,7 +153,7 @@ def test_of_a_teacher_of_another_width_the_cosines_are_kept(width: int, dim: int
 
 
 def test_keeping_needs_a_teacher_and_its_views() -> None:
-    with pytest.raises(ValueError, match="teacher's vectors"):
+    with pytest.raises(ValueError, match="needs teacher vectors"):
         SimCSE(Shapes(WIDTH, 0), {"keep": 0.1})
     with pytest.raises(ValueError, match="views student and teacher"):
         SimCSE(Shapes(WIDTH, WIDTH), {"keep": 0.1}).objective(**tensors(triplets()))

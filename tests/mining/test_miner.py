@@ -81,8 +81,3 @@ def test_random_rows_are_distinct_and_allowed(corpus: int) -> None:
 
 def test_fewer_rows_than_requested_in_a_small_corpus() -> None:
     assert sorted(draw(9, 4, np.array([2]), np.random.default_rng(0)).tolist()) == [0, 1, 3]
-
-
-def test_all_faults_are_listed() -> None:
-    faults = Rules(count=0, skip=-1, depth=-1, max_score=1.5, strategy="best").faults()
-    assert [fault.split()[0] for fault in faults] == ["--negatives", "--skip", "--depth", "--max-score", "--strategy"]

@@ -14,7 +14,9 @@ from properties.contract import kept
 from properties.mutations import EXTREMES, mutated
 from properties.test_text_readers import write
 
-from sentcompress.cli.run import _print_commands
+from sentcompress.cli import render
+from sentcompress.cli import run as view
+from sentcompress.cli.line import Call
 from sentcompress.stages import run as stage
 from sentcompress.store import WorkDirectory
 
@@ -84,13 +86,13 @@ def with_odd_values(draw: st.DrawFn) -> bytes:
 def dry_run(path: Path) -> str:
     """What `sentcompress run --dry-run --json` prints."""
     work = path.parent / "work"
-    params = stage.Params(recipe=path, inputs=(f"text={path}",))
-    plan = stage.plan(params, WorkDirectory(work))
+    call = Call(stage.Params(recipe=path, inputs=(f"text={path}",), dry_run=True), work)
+    outcome = stage.run(call.params, WorkDirectory(work))
     printed = io.StringIO()
     with contextlib.redirect_stdout(printed):
-        _print_commands(plan, work, True)
+        render.print_json(view.document(outcome, call))
         assert "NaN" not in printed.getvalue()
-        _print_commands(plan, work, False)
+        view.show(outcome, call)
     assert not work.exists()
     return printed.getvalue()
 

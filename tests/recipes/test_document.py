@@ -64,9 +64,9 @@ command = "distill"
 """
     recipe, faults = read_recipe(write(tmp_path, text))
     told = "\n".join(faults)
-    for words in ("'titel'; did you mean title?", "it has no title", "row: no key 'scor'; did you mean score?"):
+    for words in ("'titel'; did you mean title?", "title is missing", "row: no key 'scor'; did you mean score?"):
         assert words in told
-    for words in ("nli must be a text or a table", "dev: no key 'abuot'; did you mean about?", "stage 1: it names no"):
+    for words in ("nli must be a text or a table", "dev: no key 'abuot'; did you mean about?", "stage 1: no command"):
         assert words in told
     assert len(faults) == 6
     assert [stage.number for stage in recipe.stages] == [2]

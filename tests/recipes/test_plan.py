@@ -56,7 +56,7 @@ def test_every_fault_is_told_with_its_stage() -> None:
     )
     told = "\n".join(faults)
     for words in (
-        "stage 1 (augment): ${nil} is no input of the recipe; did you mean nli?",
+        "stage 1 (augment): ${nil} is not an input of the recipe; did you mean nli?",
         "--set all.warmth: no stage has that option",
         "stage 2 (distil): no such command; did you mean distill?",
         "stage 3 (distill): no method 'hdp'; did you mean hpd?",
@@ -81,7 +81,7 @@ def test_stages_without_their_optional_input_are_left_out() -> None:
     found, faults = plan(*stages, sts=sts)
     assert not faults
     assert [step.command for step in found.steps] == ["distill"]
-    assert found.left_out == ("stage 2 (eval-sts) is left out: it wants --input sts (the STS sets)",)
+    assert found.left_out == ("stage 2 (eval-sts) is skipped: needs --input sts (the STS sets)",)
     given, _ = plan(*stages, asked=Asked(["sts=mteb"]), sts=sts)
     assert given.steps[1].params.sts == ("mteb",)
 
@@ -97,8 +97,8 @@ def test_a_setting_takes_the_place_of_an_input() -> None:
 def test_names_have_to_be_made_before() -> None:
     embed = {"command": "teacher-embed", "sentences": "nli", "name": "vectors"}
     _, faults = plan(embed, {"command": "distill", "method": "ckd", "teacher-vectors": "vektors"})
-    assert "stage 1 (teacher-embed): sentences = 'nli' is made by no stage before it" in faults[0]
-    assert "stage 2 (distill): teacher-vectors = 'vektors'" in faults[1]
+    assert "stage 1 (teacher-embed): no earlier stage makes sentences = 'nli'" in faults[0]
+    assert "stage 2 (distill): no earlier stage makes teacher-vectors = 'vektors'" in faults[1]
     assert "'vectors'" in faults[1]
     # In the work directory already, or made by a stage that chooses the name itself:
     assert not plan({**embed, "sentences": "old"})[1]
@@ -113,9 +113,9 @@ def test_models_have_to_be_made_before() -> None:
         {"command": "eval-sts", "sts": ["mteb"], "model": "finn", "compare": "white"},
     )
     assert faults == [
-        "stage 1 (whiten): model = 'fin' is made by no stage before it, but by stage 3 (finetune)",
-        "stage 2 (distill): student = 'three' is made by no stage before it, but by stage 2 (distill)",
-        "stage 4 (eval-sts): model = 'finn' is made by no stage; did you mean fin?",
+        "stage 1 (whiten): model = 'fin' is made later, by stage 3 (finetune)",
+        "stage 2 (distill): student = 'three' is made later, by stage 2 (distill)",
+        "stage 4 (eval-sts): no stage makes model = 'finn'; did you mean fin?",
     ]
 
 
@@ -128,8 +128,8 @@ def test_the_models_of_an_average_are_models_too() -> None:
     assert found.steps[2].words == ("average", "before", "after", "--weights", "1,2.5", "--name", "mean")
     _, faults = plan(stages[0], {**mean, "inputs": ["befor", "after"]}, stages[1])
     assert faults == [
-        "stage 2 (average): inputs = 'befor' is made by no stage; did you mean before?",
-        "stage 2 (average): inputs = 'after' is made by no stage before it, but by stage 3 (finetune)",
+        "stage 2 (average): no stage makes inputs = 'befor'; did you mean before?",
+        "stage 2 (average): inputs = 'after' is made later, by stage 3 (finetune)",
     ]
     assert "weights must be numbers, separated by commas" in plan(*stages, {**mean, "weights": "1,x"})[1][0]
 
@@ -143,7 +143,7 @@ def test_models_from_elsewhere_are_no_faults() -> None:
 
 def test_two_stages_of_one_name_are_a_fault() -> None:
     _, faults = plan({"command": "distill", "name": "a"}, {"command": "whiten", "name": "a"})
-    assert faults == ["stage 2 (whiten): name = 'a' would replace what stage 1 (distill) made"]
+    assert faults == ["stage 2 (whiten): name = 'a' would replace the result of stage 1 (distill)"]
     assert not plan(
         {"command": "augment", "inputs": ["hub:a/b"], "name": "a"}, {"command": "teacher-embed", "name": "a"}
     )[1]
@@ -153,7 +153,7 @@ def test_what_a_stage_cannot_do_without_has_to_be_made_or_be_there() -> None:
     chain = [{"command": "teacher-embed"}, {"command": "distill"}]
     assert not plan(*chain)[1]
     assert plan(*chain, known=EMPTY)[1] == [
-        "stage 1 (teacher-embed): no stage before it makes sentences, and the work directory has none"
+        "stage 1 (teacher-embed): no earlier stage makes sentences, and the work directory has none"
     ]
     assert not plan({"command": "augment", "inputs": ["hub:a/b"]}, *chain, known=EMPTY)[1]
     assert "makes teacher-vectors" in plan({"command": "fit-pca"}, known=EMPTY)[1][0]
@@ -169,7 +169,7 @@ def test_only_the_user_can_trust_the_code_of_a_model() -> None:
     stage = {"command": "teacher-embed", "teacher": "owner/model"}
     for value in (True, "true", "${trust}", 1):
         _, faults = plan({**stage, "trust-remote-code": value}, asked=Asked(["trust=true"]), trust=Slot("consent"))
-        told = "stage 1 (teacher-embed): a recipe cannot set trust-remote-code; read the model's code, then give --set"
+        told = "stage 1 (teacher-embed): a recipe cannot set trust-remote-code; read the model's code, then use --set"
         assert any(fault.startswith(told) for fault in faults), value
     found, faults = plan({**stage, "trust-remote-code": False}, asked=Asked([], ["all.trust-remote-code=true"]))
     assert not faults

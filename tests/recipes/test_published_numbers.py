@@ -125,7 +125,6 @@ def settings_of(step: Step) -> Mapping[str, Any]:
     """Everything that a step goes by: its flags, recipe and flags put together, the switches of its method."""
     params = step.params
     found = {field.name: getattr(params, field.name) for field in fields(params)}
-    found |= vars(params.rules) | {"negatives": params.rules.count} if step.command == "mine-negatives" else {}
     if step.command in TRAINING:
         options = params.method_options() if step.command == "distill" else params.objective_options()
         # A recipe's number or a switch; what they stand in place of has the same name.

@@ -15,7 +15,8 @@ from markdown_it import MarkdownIt
 from sentcompress.reporting.evidence import gather
 from sentcompress.reporting.markdown import render_markdown
 from sentcompress.reporting.page import render_page
-from sentcompress.reporting.report import Report, compose
+from sentcompress.reporting.parts import Report
+from sentcompress.reporting.sections import compose
 from sentcompress.store import WorkDirectory
 
 EVIL = "<img src=x onerror=alert(1)>|`a`\n\n# [head](javascript:x)\n\x1b[2J*b*"
@@ -32,7 +33,7 @@ def report(tmp_path: Path) -> Report:
         inputs = {student.reference: student.digest, f"file:/{EVIL}": "4" * 64}
         name = f"{facts['evaluation']}-evil"
         report_works.make(work, "evaluations", name, str(evaluation.manifest["command"]), facts, inputs)
-    return compose(gather(work), datetime(2026, 1, 1, tzinfo=UTC))
+    return compose(gather(work), datetime(2026, 1, 1, tzinfo=UTC), student.reference)
 
 
 def test_no_name_is_html_or_markup(report: Report) -> None:
@@ -43,7 +44,7 @@ def test_no_name_is_html_or_markup(report: Report) -> None:
     assert html.count("onerror=alert(1)&gt;") > 20
     assert "<a " not in html
     assert "\x1b" not in text
-    titles = 1 + len(report.sections) + sum(len(s.tables) + len(s.quotes) for s in report.sections)
+    titles = 2 + len(report.sections) + sum(len(s.tables) + len(s.quotes) for s in report.sections)
     assert sum(line.startswith("<h") and line[2].isdecimal() for line in html.splitlines()) == titles
 
 

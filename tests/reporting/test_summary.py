@@ -7,33 +7,54 @@ from pathlib import Path
 import pytest
 import report_works as works
 
+from sentcompress.evaluation.measures import (
+    ACCURACY,
+    NDCG,
+    NEIGHBOURS,
+    PARAMETERS,
+    SPEARMAN,
+    VECTOR_BYTES,
+    WEIGHT_BYTES,
+)
 from sentcompress.reporting.evidence import gather
-from sentcompress.reporting.formats import amount, between, share, size
-from sentcompress.reporting.hints import missing
+from sentcompress.reporting.scored import missing
 from sentcompress.reporting.sections import overview, sts
 from sentcompress.reporting.sections.training import loss_of
 from sentcompress.reporting.summary import common, mean_over, summaries
 from sentcompress.store import WorkDirectory
+
+WEIGHTS = "model/model.safetensors"
 
 
 def test_every_model_has_its_figures(tmp_path: Path) -> None:
     evidence = gather(works.full_work(tmp_path / "work"))
     assert list(evidence.names.values()) == ["big", "small", "tiny"]
     found = {evidence.names[reference]: summary for reference, summary in summaries(evidence).items()}
-    assert found["small"].retrieval == {"scifact dev": ("ndcg_at_10", 57.0, 95.0)}
-    assert found["big"].retrieval == {"scifact dev": ("ndcg_at_10", 60.0, None)}
-    assert found["small"].transfer == {"MR": 75.0, "TREC": 85.0}
-    assert found["small"].times_faster == 3
-    assert found["big"].sentences_per_second == 100
-    assert found["tiny"].sentences_per_second is None
-    assert found["tiny"].sts == {"STS-B": 75.0, "STS13": 74.0}
+    searched = "retrieval", "scifact dev", NDCG
+    assert (found["small"].scores[searched].value, found["small"].scores[searched].kept) == (57.0, 95.0)
+    assert (found["big"].scores[searched].value, found["big"].scores[searched].kept) == (60.0, None)
+    assert found["small"].values("transfer", ACCURACY) == {"MR": 75.0, "TREC": 85.0}
+    assert found["small"].times_faster == pytest.approx(3)
+    assert found["big"].speed is not None
+    assert found["big"].speed.value == 100
+    assert found["tiny"].speed is None
+    assert found["tiny"].values("sts", SPEARMAN) == {"STS-B": 75.0, "STS13": 74.0}
+    assert found["big"].values("fidelity", NEIGHBOURS) == {"mine.txt": 100.0}
+
+
+def test_sizes_are_known_without_a_bench(tmp_path: Path) -> None:
+    work = WorkDirectory(tmp_path / "work")
+    small = works.student(work, "small")
+    works.sts(work, small)
+    sizes = summaries(gather(work))[small.reference].sizes
+    assert sizes == {PARAMETERS: 4000, VECTOR_BYTES: 16, WEIGHT_BYTES: small.manifest["files"][WEIGHTS]["bytes"]}
 
 
 def test_an_evaluation_beside_a_student_that_is_gone_does_not_count(tmp_path: Path) -> None:
     work = WorkDirectory(tmp_path / "work")
     small = works.student(work, "small")
     gone = {"label": "gone", "reference": "students/gone", "digest": "9" * 64}
-    facts = {"evaluation": "bench", "model": works.described(small), "against": gone}
+    facts = works.nothing_measured(works.described(small), gone)
     works.make(work, "evaluations", "bench-small", "bench", facts)
     evidence = gather(work)
     assert evidence.evaluations == []
@@ -44,7 +65,7 @@ def test_models_of_one_name_are_told_apart(tmp_path: Path) -> None:
     work = WorkDirectory(tmp_path / "work")
     small = works.student(work, "small")
     other = {"label": "elsewhere/small", "reference": "model:elsewhere/small", "digest": "8" * 64}
-    facts = {"evaluation": "bench", "model": works.described(small), "against": other}
+    facts = works.nothing_measured(works.described(small), other)
     works.make(work, "evaluations", "bench-small", "bench", facts)
     assert gather(work).names == {"model:elsewhere/small": "elsewhere/small", "students/small": "students/small"}
 
@@ -67,7 +88,7 @@ def test_a_model_from_outside_beside_another_is_one_that_the_report_is_about(tmp
     ]
     (rows,) = (table.rows for table in sts.section(evidence).tables)
     assert {row[1] for row in rows} == {"big", "small", "short"}
-    assert f"sentcompress bench --model {tmp_path / 'short'} --against teacher --work {work.path}" in missing(
+    assert f"sentcompress bench --model {tmp_path / 'short'} --compare teacher --work {work.path}" in missing(
         evidence, "bench"
     )
 
@@ -75,7 +96,7 @@ def test_a_model_from_outside_beside_another_is_one_that_the_report_is_about(tmp
 def test_what_others_are_held_against_is_not_a_guest(tmp_path: Path) -> None:
     work = WorkDirectory(tmp_path / "work")
     works.guest(work, tmp_path / "short")
-    facts = {"evaluation": "bench", "model": works.TEACHER, "against": {**works.TEACHER, "reference": "model:larger"}}
+    facts = works.nothing_measured(works.TEACHER, {**works.TEACHER, "reference": "model:larger"})
     works.make(work, "evaluations", "bench-big", "bench", facts)
     assert gather(work).guests == {f"model:{tmp_path / 'short'}"}
 
@@ -113,21 +134,3 @@ def test_the_loss_is_the_sum_of_its_terms() -> None:
     line = {"step": 3, "epoch": 0.1, "mse": 2.0, "pkd": 0.5, "sentences_per_second": 9.0, "lr": 1e-3, "queue": 7}
     assert loss_of(line) == 2.5
     assert loss_of({"step": 0, "epoch": 0.0, "dev": 50.0}) is None
-
-
-@pytest.mark.parametrize(
-    ("written", "expected"),
-    [
-        (size(1536), "1.54 kB"),
-        (size(96), "96 B"),
-        (size(90_868_376), "90.9 MB"),
-        (size(4_505_600_000_000), "4,506 GB"),
-        (amount(22_565_376), "22.6M"),
-        (between([-1.234, 0.5], signed=True), "-1.23 to +0.50"),
-        (between(None), ""),
-        (share(98.76), "98.8%"),
-        (size(None), ""),
-    ],
-)
-def test_numbers_as_they_are_written(written: str, expected: str) -> None:
-    assert written == expected

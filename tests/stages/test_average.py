@@ -14,7 +14,6 @@ from tiny_models import break_weights, make_tiny_model
 
 from sentcompress.cli.main import _run
 from sentcompress.errors import InputError, UsageError
-from sentcompress.exporting.lineage import ancestors
 from sentcompress.models.averaging import average
 from sentcompress.models.encoder import Dense, Encoder
 from sentcompress.models.layout import load_encoder, save_encoder
@@ -25,7 +24,7 @@ from sentcompress.models.transformer_encoder import TransformerEncoder
 from sentcompress.progress import Reporter
 from sentcompress.stages import distill
 from sentcompress.stages.average import Params, run
-from sentcompress.store import WorkDirectory
+from sentcompress.store import WorkDirectory, ancestors
 
 
 def loaded(folder: Path) -> Encoder:

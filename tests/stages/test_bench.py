@@ -10,6 +10,18 @@ import pytest
 from tiny_models import make_tiny_model
 
 from sentcompress.errors import InputError, MissingArtifactError, UsageError
+from sentcompress.evaluation.measures import (
+    DISK_BYTES,
+    LATENCY_P50,
+    LATENCY_P95,
+    LATENCY_P99,
+    MODEL_MEMORY,
+    PASS_SECONDS,
+    PEAK_MEMORY,
+    SPEED,
+)
+from sentcompress.evaluation.score import read_scores, select, value_of
+from sentcompress.evaluation.tables import ratio
 from sentcompress.exporting.onnx import FLOAT32_FILE, INT8_FILE, quantise, write_graph
 from sentcompress.models.catalog import NamedModel, find_model
 from sentcompress.models.layout import save_encoder
@@ -38,23 +50,24 @@ def pairs(tmp_path: Path, sentences: list[str]) -> Path:
 def test_both_models_are_measured(tmp_path: Path, text: Path, tiny_model: Path) -> None:
     other = make_tiny_model(tmp_path / "other", layers=4, width=64)
     params = Params(
-        model=str(tiny_model), against=str(other), text=text, count=50, single=10, rounds=2, device="cpu", memory=False
+        model=str(tiny_model), compare=str(other), text=text, count=50, single=10, rounds=2, device="cpu", memory=False
     )
     facts = run(params, WorkDirectory(tmp_path / "work")).facts
     assert facts["protocol"]["sentences"] == 50
     assert [entry["runtime"] for entry in facts["runtimes"]] == ["float32", "bfloat16"]
-    for role, folder, width in (("model", tiny_model, 32), ("against", other, 64)):
-        measured = facts[role]
-        assert measured["label"] == folder.name
-        assert measured["vector_bytes"] == 4 * width
-        assert measured["weight_bytes"] == (folder / "model.safetensors").stat().st_size
-        assert measured["dtype"] == "float32"
-        for figures in (measured, *(entry[role] for entry in facts["runtimes"])):
-            assert figures["sentences_per_second"] > 0
-            assert figures["best_batch_tokens"] in (1024, 4096, 16384)
-            latency = [figures[f"latency_p{of}_milliseconds"] for of in (50, 95, 99)]
-            assert 0 < latency[0] <= latency[1] <= latency[2]
-    assert facts["against"]["parameters"] > facts["model"]["parameters"]
+    scores = read_scores(facts)
+    for role, folder, width in (("model", tiny_model, 32), ("compare", other, 64)):
+        assert facts[role]["label"] == folder.name
+        assert facts[role]["dimension"] == width
+        assert facts[role]["weight_bytes"] == (folder / "model.safetensors").stat().st_size
+        for entry in facts["runtimes"]:
+            assert entry[role]["best_batch_tokens"] in (1024, 4096, 16384)
+            figures = {score.metric: score.value for score in select(scores, part=entry["runtime"], role=role)}
+            assert figures[SPEED] > 0
+            assert 0 < figures[LATENCY_P50] <= figures[LATENCY_P95] <= figures[LATENCY_P99]
+    assert facts["compare"]["parameters"] > facts["model"]["parameters"]
+    (speed,) = select(scores, SPEED, part="float32", role="model")
+    assert ratio(speed) == pytest.approx(speed.value / value_of(scores, SPEED, part="float32", role="compare"))
 
 
 def export(work: WorkDirectory, model: NamedModel) -> Artifact:
@@ -72,18 +85,20 @@ def test_graphs_are_found_in_the_export_of_a_model(tmp_path: Path, text: Path, t
     pytest.importorskip("onnxruntime", reason="the onnx extra is not installed")
     work = WorkDirectory(tmp_path / "work")
     exported = export(work, find_model(work, str(tiny_model)))
-    facts = run(Params(model=str(tiny_model), against=None, text=text, **QUICK), work).facts
+    facts = run(Params(model=str(tiny_model), compare=None, text=text, **QUICK), work).facts
     assert [entry["runtime"] for entry in facts["runtimes"]] == ["float32", "bfloat16", "onnx", "onnx-int8"]
-    sizes = {entry["runtime"]: entry["model"]["disk_bytes"] for entry in facts["runtimes"]}
+    sizes = {score.part: score.value for score in select(read_scores(facts), DISK_BYTES)}
     assert sizes["onnx"] == (exported.path / FLOAT32_FILE).stat().st_size
     assert sizes["onnx-int8"] < sizes["onnx"]
     # The export itself has the graphs; the other model has none and is left out with a remark.
     other = make_tiny_model(tmp_path / "other", seed=1)
-    params = Params(model=exported.name, against=str(other), text=text, runtimes=("onnx", "float32"), **QUICK)
+    params = Params(model=exported.name, compare=str(other), text=text, runtimes=("onnx", "float32"), **QUICK)
     facts = run(params, work).facts
-    assert "against" not in facts["runtimes"][0]
+    assert "compare" not in facts["runtimes"][0]
     assert "other has no ONNX graphs" in facts["missing"]["onnx"]
-    assert facts["model"]["dtype"] == facts["against"]["dtype"] == "float32"
+    assert [entry["runtime"] for entry in facts["runtimes"]] == ["onnx", "float32"]
+    # What both ran in comes first: it is what is told where there is room for one runtime.
+    assert [score.part for score in select(read_scores(facts), SPEED, role="model")] == ["float32", "onnx"]
 
 
 def test_a_runtime_that_cannot_be_had_is_told_with_the_command_that_makes_it(
@@ -92,7 +107,7 @@ def test_a_runtime_that_cannot_be_had_is_told_with_the_command_that_makes_it(
     pytest.importorskip("onnxruntime", reason="the onnx extra is not installed")
     with pytest.raises(InputError, match="no ONNX graphs") as caught:
         run(
-            Params(model=str(tiny_model), against=None, text=text, runtimes=("onnx",)), WorkDirectory(tmp_path / "work")
+            Params(model=str(tiny_model), compare=None, text=text, runtimes=("onnx",)), WorkDirectory(tmp_path / "work")
         )
     assert f"sentcompress export --model {tiny_model}" in str(caught.value.hint)
 
@@ -100,7 +115,7 @@ def test_a_runtime_that_cannot_be_had_is_told_with_the_command_that_makes_it(
 def test_simtde_is_a_pass_over_all_pairs_repeats_included(tmp_path: Path, pairs: Path, tiny_model: Path) -> None:
     params = Params(
         model=str(tiny_model),
-        against=None,
+        compare=None,
         runtimes=("float32",),
         preset="simtde",
         sts=[pairs.parents[1]],
@@ -109,15 +124,16 @@ def test_simtde_is_a_pass_over_all_pairs_repeats_included(tmp_path: Path, pairs:
     facts = run(params, WorkDirectory(tmp_path / "work")).facts
     assert facts["protocol"]["single"] == 24
     assert facts["protocol"]["sentences"] == 13
-    passes = facts["model"]["passes"]
+    scores, passes = read_scores(facts), facts["runtimes"][0]["model"]["passes"]
     assert len(passes) == 3
-    assert facts["model"]["pass_seconds"] == pytest.approx(sum(passes) / 3, abs=0.001)
-    assert facts["model"]["pass_seconds"] >= 24 * facts["model"]["latency_p50_milliseconds"] / 1000 / 4
+    seconds = value_of(scores, PASS_SECONDS, part="float32")
+    assert seconds == pytest.approx(sum(passes) / 3, abs=0.001)
+    assert seconds >= 24 * value_of(scores, LATENCY_P50, part="float32") / 1000 / 4
 
 
 def test_without_text_and_without_sentences_the_hint_names_both(tmp_path: Path, tiny_model: Path) -> None:
     with pytest.raises(MissingArtifactError) as caught:
-        run(Params(model=str(tiny_model), against=str(tiny_model)), WorkDirectory(tmp_path / "work"))
+        run(Params(model=str(tiny_model), compare=str(tiny_model)), WorkDirectory(tmp_path / "work"))
     assert "augment" in str(caught.value.hint)
     assert "--text" in str(caught.value.hint)
 
@@ -127,15 +143,15 @@ def test_bad_requests(tmp_path: Path, pairs: Path, tiny_model: Path) -> None:
     blank.write_text("\n \n")
     work = WorkDirectory(tmp_path / "work")
     with pytest.raises(InputError, match="no line with text"):
-        run(Params(model=str(tiny_model), against=None, text=blank), work)
+        run(Params(model=str(tiny_model), compare=None, text=blank), work)
     with pytest.raises(UsageError, match="2 faults"):
-        run(Params(model=str(tiny_model), against=None, text=blank, count=0, rounds=0), work)
+        run(Params(model=str(tiny_model), compare=None, text=blank, count=0, rounds=0), work)
     with pytest.raises(UsageError, match="3 faults") as caught:
-        run(Params(model=str(tiny_model), against=None, text=blank, runtimes=("flaot32",), preset="simtde"), work)
+        run(Params(model=str(tiny_model), compare=None, text=blank, runtimes=("flaot32",), preset="simtde"), work)
     assert "did you mean float32" in caught.value.message
     pairs.parent.rename(pairs.parents[1] / "other")
     with pytest.raises(InputError, match="no STS-B test pairs"):
-        run(Params(model=str(tiny_model), against=None, preset="simtde", sts=[pairs.parents[1]]), work)
+        run(Params(model=str(tiny_model), compare=None, preset="simtde", sts=[pairs.parents[1]]), work)
 
 
 def test_command_prints_tables_and_says_when_times_are_old(
@@ -143,14 +159,15 @@ def test_command_prints_tables_and_says_when_times_are_old(
 ) -> None:
     from sentcompress.cli.main import _run
 
-    words = ["bench", "--model", str(tiny_model), "--against", "none", "--text", str(text), "--count", "20"]
+    words = ["bench", "--model", str(tiny_model), "--compare", "none", "--text", str(text), "--count", "20"]
     words += ["--single", "5", "--rounds", "1", "--runtimes", "float32", "--work", str(tmp_path / "work")]
     assert _run(words) == 0
     table = capsys.readouterr().out
-    assert all(word in table for word in ("latency p99, ms", "parameters", "20 distinct sentences", "peak memory"))
+    assert all(word in table for word in ("latency p99 (ms)", "parameters", "20 distinct sentences", "peak memory"))
     assert _run([*words, "--json"]) == 0
     captured = capsys.readouterr()
-    document = json.loads(captured.out)
+    document = json.loads(captured.out)["facts"]
     assert document["evaluation"] == "bench"
-    assert document["model"]["peak_memory_bytes"] > document["model"]["model_memory_bytes"] > 0
+    peak, own = (value_of(read_scores(document), of, part="float32") for of in (PEAK_MEMORY, MODEL_MEMORY))
+    assert peak > own > 0
     assert "times as measured on" in captured.err

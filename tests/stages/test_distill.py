@@ -65,8 +65,7 @@ def dev(tmp_path: Path) -> Path:
 
 
 def params(method: str = "hpd", **changes: Any) -> Params:
-    numbers = changes.pop("numbers", SHORT)
-    return Params(method=method, student=changes.pop("student", "teacher:1"), **numbers, **changes)
+    return Params(**{"method": method, "student": "teacher:1", **SHORT, **changes})
 
 
 def test_hpd_makes_a_student_with_the_projection_in_it(work: WorkDirectory) -> None:
@@ -90,7 +89,7 @@ def test_hpd_makes_a_student_with_the_projection_in_it(work: WorkDirectory) -> N
 
 
 def test_the_student_learns_the_projected_teacher(work: WorkDirectory) -> None:
-    numbers = replace(SHORT, epochs=20, lr=5e-3)
+    numbers = dict(SHORT, epochs=20, lr=5e-3)
     artifact = stage.run(params(student="teacher:2", **numbers), work)
     encoder = load_encoder(resolve(str(artifact.path / "model")))
     projection = Projection.load(work.get("projections").path)
@@ -118,7 +117,7 @@ def test_methods_whose_head_is_thrown_away(work: WorkDirectory, dev: Path, metho
 def test_the_best_checkpoint_is_kept_and_not_the_last(work: WorkDirectory, dev: Path) -> None:
     listener = Listener()
     # A learning rate that grows too high: later is worse.
-    numbers = replace(SHORT, epochs=4, lr=0.3, eval_every=4, warmup_ratio=1.0, schedule="constant")
+    numbers = dict(SHORT, epochs=4, lr=0.3, eval_every=4, warmup_ratio=1.0, schedule="constant")
     artifact = stage.run(params(dev=dev, **numbers), work, listener)
     scores = {told["step"]: told["dev"] for told in listener.told if told["dev"] is not None}
     assert artifact.facts["dev"] == max(scores.values())
@@ -127,24 +126,24 @@ def test_the_best_checkpoint_is_kept_and_not_the_last(work: WorkDirectory, dev: 
 
 
 def test_patience_ends_the_training(work: WorkDirectory, dev: Path) -> None:
-    numbers = replace(SHORT, epochs=50, lr=1e-9, eval_every=4, patience=1)
+    numbers = dict(SHORT, epochs=50, lr=1e-9, eval_every=4, patience=1)
     artifact = stage.run(params("mse", options=("head=none",), dev=dev, **numbers), work)
     assert artifact.facts["stopped"] == "no better dev score in 1 epochs"
     assert artifact.facts["steps"] < 100
 
 
 def test_a_running_mean_is_saved_as_the_student(work: WorkDirectory) -> None:
-    plain = stage.run(params("lrn-kd", numbers=replace(SHORT, epochs=3)), work)
-    mean = stage.run(replace(params("lrn-kd", numbers=replace(SHORT, epochs=3, ema=0.8)), name="mean"), work)
+    plain = stage.run(params("lrn-kd", epochs=3), work)
+    mean = stage.run(replace(params("lrn-kd", epochs=3, ema=0.8), name="mean"), work)
     assert plain.facts["best_step"]
     assert mean.facts["best_step"]
     assert mean.facts["dev_of_saved_model"] == mean.facts["dev"] != plain.facts["dev"]
-    assert stage.run(replace(params("lrn-kd", numbers=replace(SHORT, epochs=3, ema=0.8)), name="mean"), work) == mean
+    assert stage.run(replace(params("lrn-kd", epochs=3, ema=0.8), name="mean"), work) == mean
 
 
 def test_max_steps_ends_it_with_the_schedule(work: WorkDirectory) -> None:
     listener = Listener()
-    artifact = stage.run(params(numbers=replace(SHORT, max_steps=7)), work, listener)
+    artifact = stage.run(params(max_steps=7), work, listener)
     assert artifact.facts["steps"] == 7
     assert listener.told[-1]["lr"] < 0.5 * 2e-3
 
@@ -167,9 +166,9 @@ def test_a_student_of_the_work_directory_is_trained_further(work: WorkDirectory)
 
 def test_a_second_run_is_fresh_and_other_numbers_are_not(work: WorkDirectory) -> None:
     first = stage.run(params(), work)
-    same = replace(SHORT, checkpoint_seconds=0, device="cpu")
+    same = dict(SHORT, checkpoint_seconds=0, device="cpu")
     assert stage.run(params(**same), work).manifest == first.manifest
-    assert stage.run(params(numbers=replace(SHORT, seed=1)), work).digest != first.digest
+    assert stage.run(params(seed=1), work).digest != first.digest
 
 
 def test_the_same_request_gives_the_same_weights(work: WorkDirectory) -> None:
@@ -178,13 +177,13 @@ def test_the_same_request_gives_the_same_weights(work: WorkDirectory) -> None:
 
 
 def test_bfloat16_trains_too(work: WorkDirectory) -> None:
-    artifact = stage.run(params(numbers=replace(SHORT, dtype="bfloat16")), work)
+    artifact = stage.run(params(dtype="bfloat16"), work)
     assert artifact.facts["compute_dtype"] == "bfloat16"
     assert artifact.facts["dev"] == pytest.approx(artifact.facts["dev_of_saved_model"], abs=1e-9)
 
 
 def test_auto_measures_and_says_what_it_picked(work: WorkDirectory) -> None:
-    artifact = stage.run(params(numbers=replace(SHORT, dtype="auto", max_steps=1)), work)
+    artifact = stage.run(params(dtype="auto", max_steps=1), work)
     assert artifact.facts["compute_dtype"] in ("float32", "bfloat16")
     assert "times as fast" in artifact.facts["compute_dtype_reason"] or artifact.facts["device"] != "cpu"
 
@@ -196,7 +195,7 @@ def test_all_faults_are_told_at_once(work: WorkDirectory) -> None:
     )
     with pytest.raises(UsageError) as caught:
         stage.run(wrong, work)
-    for part in ("6 faults", "--lr", "--epochs", "--dim", "did you mean normalise?", "teacher:0", "none.tsv"):
+    for part in ("6 faults", "`lr`", "`epochs`", "`dim`", "did you mean normalise?", "teacher:0", "none.tsv"):
         assert part in caught.value.message
 
 
@@ -282,7 +281,7 @@ def test_a_loss_that_is_no_number_keeps_the_best(work: WorkDirectory, dev: Path,
 
     monkeypatch.setattr(HPD, "objective", broken)
     with pytest.raises(TrainingError) as caught:
-        stage.run(params(dev=dev, numbers=replace(SHORT, eval_every=5, checkpoint_seconds=0)), work)
+        stage.run(params(dev=dev, eval_every=5, checkpoint_seconds=0), work)
     assert re.search(r"\(step 1\d to 14\); the best weights so far \(step (0|5|10)\) are kept", caught.value.message)
     assert "--lr" in str(caught.value.hint)
     assert "float32" not in str(caught.value.hint)  # it is already
@@ -304,7 +303,7 @@ def test_a_student_that_collapses_is_said_to_have(work: WorkDirectory, dev: Path
 
     monkeypatch.setattr(MSE, "objective", together)
     listener = Listener()
-    numbers = replace(SHORT, lr=3e-2, eval_every=4)
+    numbers = dict(SHORT, lr=3e-2, eval_every=4)
     artifact = stage.run(params("mse", dev=dev, **numbers), work, listener)
     told = [warning for warning in listener.warned if "collapsed" in warning]
     assert len(told) == 1  # and not again at every look while it lasts
@@ -321,7 +320,7 @@ def test_a_student_that_collapses_is_said_to_have(work: WorkDirectory, dev: Path
 
 def test_a_student_that_learns_has_no_diagnosis(work: WorkDirectory, dev: Path) -> None:
     listener = Listener()
-    artifact = stage.run(params(dev=dev, numbers=replace(SHORT, max_steps=4)), work, listener)
+    artifact = stage.run(params(dev=dev, max_steps=4), work, listener)
     assert artifact.facts["diagnosis"] == "none"
     assert not [warning for warning in listener.warned if "step" in warning]
 
@@ -338,7 +337,7 @@ def test_killed_at_random_moments_it_ends_with_the_same_weights(tmp_path: Path, 
     for name in ("whole", "killed"):
         make_work(tmp_path / name, teacher, TEXTS)
     # Dropout, a queue, a learnt temperature, several epochs: everything that a checkpoint has to bring back.
-    numbers = replace(SHORT, epochs=8, dropout=0.1, eval_every=10, checkpoint_seconds=0.02)
+    numbers = dict(SHORT, epochs=8, dropout=0.1, eval_every=10, checkpoint_seconds=0.02)
     asked = params("ckd", options=("queue=100",), dev=dev, **numbers)
     # A server that has loaded the libraries and forks: each run begins at once, in a clean process.
     context = multiprocessing.get_context("forkserver")
@@ -432,7 +431,7 @@ def test_a_log_goes_on_with_the_means_of_all_steps(
     work: WorkDirectory, dev: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Checkpoints are written at any time, the log every ten steps."""
-    numbers = replace(SHORT, eval_every=10, checkpoint_seconds=0.0)
+    numbers = dict(SHORT, eval_every=10, checkpoint_seconds=0.0)
     asked = params("mse", options=("head=none",), dev=dev, **numbers)
     whole = without_timings(stage.run(asked, work).path / "log.jsonl")
     shutil.rmtree(work.path / "students" / "mse-teacher-1")
@@ -464,7 +463,7 @@ def test_a_run_that_goes_on_does_not_watch_the_teacher_again(
     """The checkpoint brings the weights, whatever the student started from."""
     teacher = make_tiny_model(tmp_path / "teacher")
     whole, stopped = (make_work(tmp_path / name, teacher, TEXTS) for name in ("whole", "stopped"))
-    numbers = replace(SHORT, epochs=1, checkpoint_seconds=0.0)
+    numbers = dict(SHORT, epochs=1, checkpoint_seconds=0.0)
     asked = params("simtde", token_dim=8, start="sentences", options=("alpha=0",), dev=dev, **numbers)
     save = Checkpoints.save
 

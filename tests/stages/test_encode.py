@@ -32,6 +32,7 @@ def write(path: Path, lines: list[str]) -> str:
 
 def test_row_i_is_line_i(work: WorkDirectory, tmp_path: Path, tiny_model: Path, sentences: list[str]) -> None:
     lines = [*sentences[:40], "", sentences[0], "last"]
+    (tmp_path / "new").mkdir()
     result = stage.run(
         Params(
             lines=write(tmp_path / "a.txt", lines),
@@ -85,6 +86,12 @@ def test_bad_text_is_refused_and_nothing_is_written(
 def test_a_folder_cannot_be_the_output(work: WorkDirectory, tmp_path: Path, tiny_model: Path) -> None:
     with pytest.raises(InputError, match="is a folder"):
         stage.run(Params(lines=write(tmp_path / "a.txt", ["a"]), output=tmp_path, model=str(tiny_model)), work)
+
+
+@pytest.mark.parametrize(("name", "message"), [("gone/a.npy", "no folder"), ("a.txt", "name it .*a.npy")])
+def test_the_output_is_an_npy_file_in_a_folder_that_exists(tmp_path: Path, name: str, message: str) -> None:
+    with pytest.raises(UsageError, match=f"`output` .*{message}"):
+        Params(lines="-", output=tmp_path / name).check()
 
 
 def test_an_interrupted_run_leaves_the_older_file(

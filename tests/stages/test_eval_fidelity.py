@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 from pathlib import Path
 from typing import Any
 
@@ -12,6 +13,8 @@ from distilling import make_work, write_dev
 from tiny_models import make_sentences, make_tiny_model
 
 from sentcompress.errors import InputError, MissingArtifactError, UsageError
+from sentcompress.evaluation.measures import NEIGHBOURS, SIMILARITIES
+from sentcompress.evaluation.score import read_scores, value_of
 from sentcompress.progress import SilentReporter
 from sentcompress.stages.eval_fidelity import Params, run
 from sentcompress.store import WorkDirectory
@@ -47,9 +50,10 @@ def test_a_model_is_the_same_as_itself(tmp_path: Path, text: Path, tiny_model: P
     assert made.name == f"fidelity-{text.stem}-{tiny_model.name}"
     assert json.loads((made.path / "result.json").read_text()) == facts
     assert facts["sentences"] == 300  # the repeated ones counted once
-    assert facts["neighbours"]["overlap"] == 1
-    assert facts["neighbours"]["nearest_found"] == 1
-    assert facts["spearman_of_similarities"] == pytest.approx(1)
+    scores = read_scores(facts)
+    assert [(score.metric, score.role) for score in scores[:2]] == [(NEIGHBOURS, "model"), (NEIGHBOURS, "compare")]
+    assert {score.data for score in scores} == {text.name}
+    assert [score.value for score in scores] == pytest.approx([100] * 6)
     assert facts["cosine_to_compared"]["percentile_5"] == pytest.approx(1)
     assert facts["disagreements"] == []
     assert facts["verdict"]["level"] == "same"
@@ -90,7 +94,7 @@ def test_everything_about_two_models(tmp_path: Path, text: Path, tiny_model: Pat
         assert facts[role]["tokens"]["unknown_share"] == 0
         assert sum(facts["histogram"][role]) == 100 * 99 / 2
     shared = [len(set(a) & set(b)) / 5 for a, b in zip(nearest["model"], nearest["compare"], strict=True)]
-    assert facts["neighbours"]["overlap"] == pytest.approx(np.mean(shared), abs=0.01)
+    assert read_scores(facts)[0].value == pytest.approx(100 * np.mean(shared), abs=1)
     assert facts["cosine_to_compared"] is None
     assert facts["cosine_is_to"].startswith("not comparable: 16 dimensions against 32")
     assert len(facts["disagreements"]) == 3
@@ -134,7 +138,7 @@ def test_vectors_from_files(tmp_path: Path, text: Path, sentences: list[str], ti
     (tmp_path / "v.txt").write_text("\n".join(sentences) + "\n", encoding="utf-8")
     params = Params(text=[text], model=str(tmp_path / "v.npy"), compare=str(tiny_model), device="cpu")
     facts = run(params, WorkDirectory(tmp_path / "work")).facts
-    assert facts["neighbours"]["overlap"] > 0.99
+    assert read_scores(facts)[0].value > 99
     assert facts["model"]["tokens"] is None
     vectors[7] = 0
     np.save(tmp_path / "v.npy", vectors)
@@ -150,7 +154,7 @@ def test_a_collapsed_model_has_no_nan(tmp_path: Path, text: Path, sentences: lis
     (tmp_path / "same.txt").write_text("\n".join(sentences) + "\n", encoding="utf-8")
     params = Params(text=[text], model=str(tmp_path / "same.npy"), compare=str(tiny_model), device="cpu")
     facts = run(params, WorkDirectory(tmp_path / "work")).facts
-    assert facts["spearman_of_similarities"] is None
+    assert math.isnan(value_of(read_scores(facts), SIMILARITIES))
     assert facts["model"]["effective_rank"] is None
     assert facts["model"]["mean_absolute_correlation"] is None
     assert facts["model"]["anisotropy"] == pytest.approx(1)
@@ -201,7 +205,7 @@ def test_what_cannot_be_compared(tmp_path: Path, tiny_model: Path) -> None:
     assert "--text" in str(caught.value.hint)
     with pytest.raises(UsageError) as refused:
         run(Params(text=[path], sentences="main", sample=1, neighbours=0), work)
-    faults = ("--sample must be", "--neighbours must be", "--text and --sentences")
+    faults = ("`sample` must be", "`neighbours` must be", "`text` and `sentences`")
     assert all(fault in refused.value.message for fault in faults)
 
 
@@ -214,9 +218,9 @@ def test_command_prints_a_verdict_or_one_json_document(
     words += ["--work", str(tmp_path / "work")]
     assert _run(words) == 0
     shown = capsys.readouterr().out
-    parts = ("nearest neighbours", "neighbours kept", "effective rank", "disagree most", "By rule of thumb", "Mind:")
+    parts = ("nearest neighbours", "neighbours kept", "effective rank", "disagree most", "By rule of thumb", "Caution:")
     assert all(part in shown for part in parts)
     assert _run([*words, "--json"]) == 0
-    document = json.loads(capsys.readouterr().out)
+    document = json.loads(capsys.readouterr().out)["facts"]
     assert document["verdict"]["rules_of_thumb"]["close"] == 0.7
     assert len(document["model"]["covariance"]) == 16

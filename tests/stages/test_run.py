@@ -126,7 +126,7 @@ def test_the_whole_chain_and_again(params: Params, tmp_path: Path) -> None:
     again = run_all(params, work, listener)  # type: ignore[arg-type]
     assert all(done.fresh for done in again)
     assert [done.artifact.digest for done in again] == [done.artifact.digest for done in first]
-    assert sum("is fresh, skipped" in note for note in listener.notes) == 4
+    assert sum("is up to date, skipped" in note for note in listener.notes) == 4
     assert "stage 3 of 4: sentcompress distill" in listener.notes
 
 
@@ -202,7 +202,7 @@ def test_killed_in_the_middle_of_a_stage_it_goes_on(params: Params, tmp_path: Pa
     listener = Listener()
     killed = run_all(asked, WorkDirectory(tmp_path / "killed"), listener)  # type: ignore[arg-type]
     assert [done.fresh for done in killed] == [True, True, False, False]
-    assert "distill: going on with the unfinished students/student" in listener.notes
+    assert "distill: resuming the unfinished students/student" in listener.notes
     whole = run_all(asked, WorkDirectory(tmp_path / "whole"))
     assert killed[2].artifact.digest == whole[2].artifact.digest
 
@@ -253,13 +253,13 @@ def test_a_dry_run_names_what_is_left_out(params: Params, capsys: pytest.Capture
     lines = capsys.readouterr().out.splitlines()
     assert lines[0].startswith("sentcompress augment ")
     assert all(line.endswith("--work 'a b'") for line in lines[:3])
-    assert lines[3:] == ["# stage 4 (eval-sts) is left out: it wants --input sts (graded pairs to be scored on)"]
+    assert lines[3:] == ["# stage 4 (eval-sts) is skipped: needs --input sts (graded pairs to be scored on)"]
 
 
 def test_the_table_of_a_run(params: Params, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     asked = ("--set", "distill.max-steps=2", "--work", str(tmp_path / "work"), "--quiet")
     assert _run(words(params, *asked)) == 0
     shown = capsys.readouterr().out
-    for part in ("A short chain", "students/student", "evaluations/sts-student", "spearman cosine", "made"):
+    for part in ("A short chain", "students/student", "evaluations/sts-student", "Spearman x 100", "made"):
         assert part in shown
     assert "81.5, Spearman x 100, results" in shown

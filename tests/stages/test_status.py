@@ -8,8 +8,12 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+import report_works
+from rich.console import Console
 
+from sentcompress.cli import render
 from sentcompress.cli.main import _run
+from sentcompress.commands import version_of
 from sentcompress.errors import InputError
 from sentcompress.models.sources import resolve
 from sentcompress.stages import status
@@ -19,11 +23,11 @@ from sentcompress.store import (
     MANIFEST,
     REQUEST,
     Artifact,
-    Kind,
     Request,
     WorkDirectory,
     artifacts,
     file_digest,
+    freshness,
     manifests,
 )
 
@@ -105,7 +109,7 @@ def test_an_input_that_is_gone_or_damaged_makes_stale(work: WorkDirectory) -> No
     assert found["projections/pca-8"] == ("damaged", "data.txt is missing")
     assert found["students/small"] == ("stale", "projections/pca-8 is damaged")
     (made[2].path / "data.txt").write_text("longer")
-    assert states(work)["projections/pca-8"] == ("damaged", "data.txt has 6 bytes, not the 3 that were written")
+    assert states(work)["projections/pca-8"] == ("damaged", "data.txt has 6 bytes, expected 3")
     (made[2].path / MANIFEST).write_text("{")
     found = states(work)
     assert found["projections/pca-8"][0] == "damaged"
@@ -135,18 +139,15 @@ def test_a_teacher_whose_files_changed_makes_stale(work: WorkDirectory, tmp_path
     assert states(work)["teacher-vectors/main"] == ("fresh", "")
     (folder / "model.safetensors").write_bytes(b"others!")
     assert states(work)["teacher-vectors/main"] == ("stale", f"{folder} has changed")
-    assert run(Params(check_models=False), work)[0]["state"] == "fresh"
     (folder / "config.json").unlink()  # no model any more: nothing can be told, and nothing fails
     assert states(work)["teacher-vectors/main"] == ("fresh", "")
 
 
 def test_an_artifact_of_an_older_stage_is_stale(work: WorkDirectory, monkeypatch: pytest.MonkeyPatch) -> None:
     chain(work)
-    newer = {**KINDS, "students": Kind("distill", version=3)}
-    monkeypatch.setattr(status, "KINDS", newer)
-    monkeypatch.setattr(manifests, "KINDS", newer)
+    monkeypatch.setattr(status, "version_of", lambda command: version_of(command) + (command == "distill"))
     found = states(work)
-    assert found["students/small"] == ("stale", "made by version 2 of distill, now 3")
+    assert found["students/small"] == ("stale", "made by version 1 of distill, now 2")
     assert found["exports/small"] == ("stale", "students/small is stale")
     assert found["projections/pca-8"] == ("fresh", "")
 
@@ -220,7 +221,7 @@ def test_verify_finds_what_was_added(work: WorkDirectory) -> None:
     (folder / "special_tokens_map.json").write_text("{}")
     assert states(work)["students/small"] == ("fresh", "")
     (row,) = run(Params(verify=True), work)
-    assert (row["state"], row["why"]) == ("damaged", "special_tokens_map.json was added after it was made")
+    assert (row["state"], row["why"]) == ("damaged", "special_tokens_map.json was added later")
 
 
 def test_a_date_that_is_still_to_come_is_told(work: WorkDirectory, capfd: pytest.CaptureFixture[str]) -> None:
@@ -236,10 +237,27 @@ def test_a_date_that_is_still_to_come_is_told(work: WorkDirectory, capfd: pytest
 
 def test_the_telling_facts_are_shown(work: WorkDirectory) -> None:
     make(work, "teacher-vectors", facts={"teacher": "t", "rows": 5, "dimension": 8, "other": 1})
-    make(work, "evaluations", facts={"model": {"label": "small"}, "mean": {"model": 81.5}})
+    make(work, "evaluations", facts={"model": {"label": "small"}})
+    report_works.sts(work, report_works.student(work, "tiny"), 81.5)
     rows = run(Params(), work)
     assert rows[0]["facts"] == {"teacher": "t", "rows": 5, "dimension": 8}
-    assert rows[1]["facts"] == {"model": "small", "spearman": 81.5}
+    found = {row["name"]: row["facts"] for row in rows if row["kind"] == "evaluations"}
+    # One without scores, as no evaluation writes it, has nothing else to tell.
+    assert found["main"] == {"model": "small"}
+    tiny = {"model": "tiny", "compared_with": "owner/big", "Spearman x 100 (mean of the sets)": 81.0}
+    assert found["sts-tiny"] == tiny
+
+
+def test_a_narrow_terminal_breaks_no_words(
+    work: WorkDirectory, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
+) -> None:
+    report_works.sts(work, report_works.student(work, "a-student-with-a-long-name"), 81.5)
+    monkeypatch.setattr(render, "stdout", lambda: Console(width=80, highlight=False))
+    assert _run(["status", "--work", str(work.path)]) == 0
+    lines = capfd.readouterr().out.splitlines()
+    assert max(map(len, lines)) <= 80
+    assert any(line.startswith("evaluations/sts-a-student-with-a-long-name  fresh") for line in lines)
+    assert any("compared with big" in line for line in lines)
 
 
 def test_every_kind_has_its_telling_facts() -> None:
@@ -298,7 +316,7 @@ def test_what_may_not_be_read_is_told_in_its_row(
             refuse(folder)
         return manifests.read_artifact(folder, target)
 
-    monkeypatch.setattr(status, "file_digest", refuse)
+    monkeypatch.setattr(freshness, "file_digest", refuse)
     monkeypatch.setattr(status, "locate", refuse)
     monkeypatch.setattr(artifacts, "read_artifact", read)
     assert states(work) == {

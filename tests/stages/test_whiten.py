@@ -16,7 +16,6 @@ from tiny_models import break_weights
 
 from sentcompress.cli.main import _run
 from sentcompress.errors import InputError, MissingArtifactError, SentcompressError, UsageError
-from sentcompress.exporting.lineage import ancestors
 from sentcompress.models import layout
 from sentcompress.models.encoder import Dense, Encoder
 from sentcompress.models.layout import load_encoder, save_encoder
@@ -25,7 +24,7 @@ from sentcompress.models.transformer_encoder import TransformerEncoder
 from sentcompress.stages import export, status
 from sentcompress.stages import whiten as stage
 from sentcompress.stages.whiten import Params, run
-from sentcompress.store import Artifact, WorkDirectory
+from sentcompress.store import Artifact, WorkDirectory, ancestors
 
 Floats = npt.NDArray[np.float64]
 

@@ -124,7 +124,7 @@ def test_the_same_request_is_fresh_and_force_does_it_again(work: WorkDirectory) 
     hearing = Hearing()
     again = make(work, text="two", reporter=hearing)
     assert again.digest == first.digest
-    assert hearing.heard == [f"teacher-embed: {KIND}/main is fresh, skipped (--force to redo)"]
+    assert hearing.heard == [f"teacher-embed: {KIND}/main is up to date, skipped (--force to rerun)"]
     forced = make(work, text="two", force=True)
     assert content(forced) == {"two"}
     assert forced.fingerprint == first.fingerprint
@@ -139,7 +139,7 @@ def test_other_inputs_replace_the_artifact(work: WorkDirectory) -> None:
 
 def test_other_options_replace_nothing_without_force(work: WorkDirectory) -> None:
     made = make(work, lr=1e-4, text="one")
-    with pytest.raises(UsageError, match=r"is there already, made with other options \(lr: 0.0001, now 0.0003\)"):
+    with pytest.raises(UsageError, match=r"already exists with different options \(lr: 0.0001, now 0.0003\)"):
         make(work, lr=3e-4)
     with pytest.raises(UsageError, match=r"lr: 0\.0001, now not given; seed: not given, now 0"):
         make(work)
@@ -150,9 +150,7 @@ def test_other_options_replace_nothing_without_force(work: WorkDirectory) -> Non
 
 def test_an_unfinished_build_with_other_options_is_kept_without_force(work: WorkDirectory) -> None:
     interrupt(work, text="hours of training", lr=1e-4)
-    with pytest.raises(
-        UsageError, match="an unfinished teacher-vectors/main is there already, made with other options"
-    ):
+    with pytest.raises(UsageError, match="an unfinished teacher-vectors/main already exists with different options"):
         make(work, lr=3e-4)
     assert content(make(work, text="more", lr=1e-4)) == {"hours of training", "more"}
 
@@ -242,19 +240,19 @@ def test_an_unfinished_build_is_resumed_for_the_same_request_only(work: WorkDire
     hearing = Hearing()
     artifact = make(work, text="second", reporter=hearing, data=0)
     assert content(artifact) == {"from the first run", "second"}
-    assert "going on with the unfinished" in hearing.heard[0]
+    assert "resuming the unfinished" in hearing.heard[0]
 
     shutil.rmtree(artifact.path)
     stop()
     hearing = Hearing()
     assert content(make(work, text="second", reporter=hearing, data=1)) == {"second"}
-    assert "dropped (it was asked for other parameters or inputs)" in hearing.heard[0]
+    assert "main (its parameters or inputs differ)" in hearing.heard[0]
 
     stop_forced = Hearing()
     shutil.rmtree(artifact.path)
     stop()
     assert content(make(work, text="second", force=True, reporter=stop_forced, data=0)) == {"second"}
-    assert "dropped (--force)" in stop_forced.heard[0]
+    assert "main (--force)" in stop_forced.heard[0]
 
 
 def interrupt_forced(work: WorkDirectory) -> None:
@@ -273,7 +271,7 @@ def test_a_forced_build_that_was_interrupted_goes_on_when_it_is_forced_again(wor
     interrupt_forced(work)
     hearing = Hearing()
     assert content(make(work, text="two", force=True, reporter=hearing)) == {"forced", "two"}
-    assert "going on with the unfinished" in hearing.heard[0]
+    assert "resuming the unfinished" in hearing.heard[0]
 
 
 def test_what_an_interrupted_force_left_is_dropped_where_the_finished_one_is_taken(work: WorkDirectory) -> None:
@@ -281,7 +279,7 @@ def test_what_an_interrupted_force_left_is_dropped_where_the_finished_one_is_tak
     interrupt_forced(work)
     hearing = Hearing()
     assert content(make(work, reporter=hearing)) == {"one"}
-    assert [line for line in hearing.heard if "removed what an interrupted --force left behind" in line]
+    assert [line for line in hearing.heard if "removed the unfinished rebuild of an interrupted --force" in line]
     assert sorted(p.name for p in (work.path / KIND).iterdir()) == [".main.lock", "main"]
 
 
@@ -651,7 +649,7 @@ def test_an_artifact_that_lost_a_file_is_refused_and_made_anew(work: WorkDirecto
         work.get(KIND)
     assert content(make(work)) == {"one"}
     (artifact.path / "a.txt").write_text("longer than it was")
-    with pytest.raises(DamagedError, match=r"a\.txt has 18 bytes, not the 3 that were written"):
+    with pytest.raises(DamagedError, match=r"a\.txt has 18 bytes, expected 3"):
         work.get(KIND)
     hearing = Hearing()
     assert content(make(work, reporter=hearing)) == {"one"}
@@ -665,7 +663,7 @@ def test_damage_that_leaves_the_size_is_seen_when_contents_are_read(work: WorkDi
     assert work.get(KIND).damage(contents=True) == "a.txt was changed: its SHA-256 differs"
     with pytest.raises(DamagedError, match=r"a\.txt was changed") as raised:
         work.get(KIND).require_contents()
-    assert raised.value.hint == "run: sentcompress teacher-embed --force"
+    assert raised.value.hint == f"run: sentcompress teacher-embed --work {work.path} --force"
 
 
 def test_a_manifest_is_written_without_numbers_that_json_does_not_have(work: WorkDirectory) -> None:
@@ -913,7 +911,7 @@ def test_a_work_directory_that_is_a_file_is_refused(tmp_path: Path) -> None:
     for use in (lambda work: make(work), lambda work: work.get(KIND), lambda work: work.names(KIND)):
         with pytest.raises(InputError, match="is a file"):
             use(WorkDirectory(path))
-    with pytest.raises(InputError, match="below a file"):
+    with pytest.raises(InputError, match="a file is in the way"):
         make(WorkDirectory(path / "deeper"))
     assert path.read_text() == "notes"
 
@@ -986,9 +984,9 @@ def test_a_request_is_plain_json(work: WorkDirectory) -> None:
 def test_nothing_is_made_of_itself(work: WorkDirectory) -> None:
     made = make(work)
     again = Request(KIND, made.name, "teacher-embed", {}, {made.reference: made.digest})
-    with pytest.raises(UsageError, match="cannot be made of itself") as caught, work.build(again):
+    with pytest.raises(UsageError, match="cannot be its own input") as caught, work.build(again):
         pass
-    assert "--name" in str(caught.value.hint)
+    assert "`name`" in str(caught.value.hint)
     assert work.get(KIND, made.name).digest == made.digest
 
 

@@ -7,14 +7,17 @@ from collections.abc import Mapping, Sequence
 from functools import partial
 from typing import Any
 
-from sentcompress.numeric import measured
+from sentcompress.evaluation.fidelity_verdict import retrieval_of_the_same
+from sentcompress.evaluation.measures import NEIGHBOURS, SIMILARITIES
+from sentcompress.evaluation.results import Evaluation
+from sentcompress.evaluation.score import COMPARE, MODEL, select
+from sentcompress.numeric import between, measured, number, share
 from sentcompress.reporting.charts import Outline, heat_maps, histograms
-from sentcompress.reporting.evidence import Evaluation, Evidence, Source
-from sentcompress.reporting.formats import between, number, share
-from sentcompress.reporting.hints import missing
+from sentcompress.reporting.evidence import Evidence, Source
 from sentcompress.reporting.parts import Chart, Quotes, Section, Table
+from sentcompress.reporting.scored import score_section, sources
 
-ROLES = ("compare", "model")
+ROLES = (COMPARE, MODEL)
 # Of the pairs that an evaluation names, so many are shown.
 SHOWN = 5
 
@@ -22,22 +25,14 @@ SHOWN = 5
 def section(evidence: Evidence) -> Section:
     """All fidelity evaluations."""
     found = evidence.of_kind("fidelity")
-    protocols = [f"{one.facts['protocol']['statement']}; cosine: to {one.facts['cosine_is_to']}" for one in found]
-    return Section(
+    return score_section(
+        evidence,
         "fidelity",
-        "Fidelity on your own sentences",
-        "Without labels: how many nearest neighbours the student shares with its teacher, whether it orders pairs of "
-        "sentences alike, and whether its vectors still use their dimensions.",
         charts=[*_histograms(evidence, found), *(_heat_maps(evidence, evaluation) for evaluation in found)],
         tables=[_kept(evidence, found), _shapes(evidence, found)] if found else [],
         quotes=[quotes for evaluation in found for quotes in _quotes(evidence, evaluation)],
-        protocols=list(dict.fromkeys(protocols)),
-        missing=missing(evidence, "fidelity"),
+        protocols=[f"{one.statement}; cosine: to {one.facts['cosine_is_to']}" for one in found],
     )
-
-
-def _sources(found: Sequence[Evaluation]) -> list[Source]:
-    return [Source.of(evaluation.artifact) for evaluation in found]
 
 
 def _name(evidence: Evidence, facts: Mapping[str, Any], role: str) -> str:
@@ -52,27 +47,29 @@ def _kept(evidence: Evidence, found: Sequence[Evaluation]) -> Table:
         "neighbours shared",
         "95% interval, %",
         "by chance",
-        "Spearman of similarities",
+        "Spearman of similarities x 100",
         "mean cosine",
         "5% are below",
     )
     rows = []
-    for facts in (evaluation.facts for evaluation in found):
-        near, cosine = facts["neighbours"], facts["cosine_to_compared"] or {}
-        interval = near["interval"]
+    for evaluation in found:
+        facts = evaluation.facts
+        (shared,) = select(evaluation.scores, NEIGHBOURS, role=MODEL)
+        (alike,) = select(evaluation.scores, SIMILARITIES, role=MODEL)
+        cosine = facts["cosine_to_compared"] or {}
         rows.append(
             [
-                *(_name(evidence, facts, role) for role in ("model", "compare")),
+                *(_name(evidence, facts, role) for role in (MODEL, COMPARE)),
                 number(facts["sentences"]),
-                share(100 * near["overlap"]),
-                between(interval and [100 * end for end in interval], 1),
-                share(100 * near["by_chance"]),
-                measured(number(facts["spearman_of_similarities"], 3)),
+                share(shared.value),
+                between(shared.interval, 1),
+                share(100 * facts["neighbours"]["by_chance"]),
+                number(alike.value),
                 number(cosine.get("mean"), 3),
                 number(cosine.get("percentile_5"), 3),
             ]
         )
-    return Table("What is kept", columns, rows, _sources(found))
+    return Table("What is kept", columns, rows, sources(found))
 
 
 def _shapes(evidence: Evidence, found: Sequence[Evaluation]) -> Table:
@@ -92,14 +89,14 @@ def _shapes(evidence: Evidence, found: Sequence[Evaluation]) -> Table:
                 share(None if cut is None else 100 * cut),
                 share(None if unknown is None else 100 * unknown),
             ]
-    return Table("The shape of the vectors", columns, list(rows.values()), _sources(found))
+    return Table("The shape of the vectors", columns, list(rows.values()), sources(found))
 
 
 def _histograms(evidence: Evidence, found: Sequence[Evaluation]) -> list[Chart]:
     """A figure for each set of sentences: all students, and dashed what they were held against."""
     groups: dict[tuple[Any, ...], list[Evaluation]] = {}
     for evaluation in found:
-        groups.setdefault((evaluation.facts["protocol"]["statement"], evaluation.data), []).append(evaluation)
+        groups.setdefault((evaluation.statement, evaluation.data), []).append(evaluation)
     charts = []
     for place, group in enumerate(groups.values()):
         outlines: dict[str, Outline] = {}
@@ -113,7 +110,7 @@ def _histograms(evidence: Evidence, found: Sequence[Evaluation]) -> list[Chart]:
         draw = partial(histograms, edges, list(outlines.values()), x="cosine of two sentences", y="% of all pairs")
         caption = "All pairs of a sample of the sentences. A curve that moved to the right, or grew narrow, tells less."
         name = f"similarities-{place + 1}" if place else "similarities"
-        charts.append(Chart(name, "Similarities of pairs", caption, draw, _sources(group)))
+        charts.append(Chart(name, "Similarities of pairs", caption, draw, sources(group)))
     return charts
 
 
@@ -137,10 +134,15 @@ def _quotes(evidence: Evidence, evaluation: Evaluation) -> list[Quotes]:
     found = []
     if "verdict" in facts:
         verdict = facts["verdict"]
-        texts = [[verdict["text"]], *([[caution] for caution in verdict["cautions"]])]
+        texts = [[verdict["text"], *_searched(evidence, evaluation)], *([[c] for c in verdict["cautions"]])]
         found.append(Quotes(f"{ours} in a word: {verdict['level']}", texts, source))
     pairs = [
         [pair["first"], pair["second"], f"cosine {pair['model']:.2f} with {ours}, {pair['compare']:.2f} with {other}"]
         for pair in facts["disagreements"][:SHOWN]
     ]
     return [*found, Quotes(f"Where {ours} and {other} disagree most", pairs, source)] if pairs else found
+
+
+def _searched(evidence: Evidence, evaluation: Evaluation) -> list[str]:
+    """What retrieval measured of the same two models: it says more than a rule of thumb."""
+    return retrieval_of_the_same(evaluation.artifact, [one.artifact for one in evidence.of_kind("retrieval")])

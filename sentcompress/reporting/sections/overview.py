@@ -1,102 +1,178 @@
-"""The first page: what every student kept and gained, and where it stands among the others."""
+"""The first page: what every model kept and gained, in sentences and in tables, and where it stands among others."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from functools import partial
 
+from sentcompress.evaluation.kinds import EVALUATIONS
+from sentcompress.evaluation.measures import METRICS, PARAMETERS, VECTOR_BYTES, WEIGHT_BYTES
+from sentcompress.evaluation.results import Evaluation
+from sentcompress.evaluation.score import COMPARE, MEAN, MODEL
+from sentcompress.numeric import amount, gain, number, share, size, times
 from sentcompress.reporting.charts import Point, dots, scatter
 from sentcompress.reporting.evidence import Evidence, Source
-from sentcompress.reporting.formats import amount, number, share, size, times
 from sentcompress.reporting.parts import Chart, Section, Table
-from sentcompress.reporting.sections.retrieval import METRICS
-from sentcompress.reporting.summary import Summary, common, mean_over, summaries
+from sentcompress.reporting.summary import (
+    Summary,
+    common,
+    evaluations_of,
+    mean_over,
+    order,
+    share_of_only,
+    shown_share,
+    summaries,
+)
 
-Quality = Callable[[Summary], float | None]
+Value = Callable[[Summary], float | None]
 Cell = Callable[[Summary], str]
-# Every kind of evaluation tells how large a model is.
-KINDS = ("sts", "retrieval", "transfer", "fidelity", "bench")
-
 # How much of the height of a row its points take.
 ROW_SPREAD = 0.7
+# Two points make no frontier.
+FEWEST_POINTS = 3
 
 
 def section(evidence: Evidence) -> Section:
-    """The table of all models, what they kept of everything, and the frontier of size, speed and quality."""
+    """The tables of all models, what they kept of everything, and the frontier of size, speed and quality."""
     found = list(summaries(evidence).values())
     return Section(
         "overview",
-        "What was kept, what was gained",
-        "In brackets: the share kept of the score that the model beside it reached. Speed is relative to the model "
-        "that took turns with it in the same run.",
-        charts=[*_kept_chart(evidence, found), *_charts(evidence, found)],
+        "Overview",
+        "In brackets: percent of the compared model's score. Speed is relative to the model that took turns with it in "
+        "the same run.",
+        charts=[*_kept_chart(evidence, found), *_frontiers(evidence, found)],
         tables=[*_quality_table(evidence, found), *_gain_table(evidence, found)],
     )
 
 
-def _quality_table(evidence: Evidence, found: Sequence[Summary]) -> list[Table]:
-    data = list(dict.fromkeys(name for summary in found for name in summary.retrieval))
-    columns: list[tuple[str, Cell]] = [
-        _mean_column("STS", "sets", found, lambda s: s.sts),
-        *((_head(found, name), partial(_retrieval, name)) for name in data),
-        _mean_column("transfer", "tasks", found, lambda s: s.transfer),
-        ("neighbours shared", lambda s: share(s.neighbours)),
+def heading(evidence: Evidence, about: str) -> str:
+    """What is compared with what."""
+    ours = [reference for reference in evidence.names if evidence.compared(reference)]
+    others = [reference for reference in evidence.names if not evidence.compared(reference)]
+    name = evidence.names[about]
+    more = f" and {len(ours) - 1} more" if about in ours and len(ours) > 1 else ""
+    beside = f" compared with {evidence.names[others[0]]}" if len(others) == 1 and others[0] != about else ""
+    return f"{name}{more}{beside}" if beside or more else f"What was measured of {name}"
+
+
+def verdict(evidence: Evidence, about: str) -> list[str]:
+    """What a model keeps and gains: from which model to which, the scores it keeps, its sizes and its speed."""
+    known = summaries(evidence)
+    ours = known[about]
+    compared = [one for one in evaluations_of(evidence, about) if COMPARE in one.models]
+    if not compared:
+        return []
+    other = known[str(compared[-1].models[COMPARE]["reference"])]
+    said = [f"{evidence.names[other.reference]} \u2192 {evidence.names[about]}: {_sizes(ours, other)}"]
+    kept = dict.fromkeys(line for evaluation in compared for line in _heads(evaluation))
+    if kept:
+        said.append(f"Kept: {', '.join(kept)}.")
+    quick = gain(ours.times_faster, "faster", "slower")
+    return [*said, *([f"Encodes {quick}."] if quick else [])]
+
+
+def _heads(evaluation: Evaluation) -> list[str]:
+    """What says most of an evaluation: the mean if there is one, else its main metric on each data set."""
+    scores = evaluation.headlines()
+    main = [s for s in scores if s.role == MODEL and s.metric == scores[0].metric and s.kept is not None]
+    mean = [score for score in main if score.data == MEAN]
+    where = {MEAN: f"mean of the {evaluation.kind.what}s"}
+    return [
+        f"{score.of.label} {share(score.kept)} ({where.get(score.data, score.data)})"
+        for score in mean or main
+        if not score.of.gain
     ]
-    return _table(evidence, found, "Quality", columns, ("sts", "retrieval", "transfer", "fidelity"))
+
+
+def _sizes(ours: Summary, other: Summary) -> str:
+    shown = {PARAMETERS: "parameters", WEIGHT_BYTES: "weights", VECTOR_BYTES: "per vector"}
+    found = [
+        f"{METRICS[metric].show(other.sizes[metric])} to {METRICS[metric].show(ours.sizes[metric])} {word}"
+        for metric, word in shown.items()
+        if metric in ours.sizes and metric in other.sizes
+    ]
+    return f"{', '.join(found)}." if found else "sizes not measured."
+
+
+def _quality_table(evidence: Evidence, found: Sequence[Summary]) -> list[Table]:
+    names = order(evidence)
+    columns = [column for name in names for column in _columns(name, found)]
+    return _table(evidence, found, "Quality", columns, [name for name in names if list(_columns(name, found))])
 
 
 def _gain_table(evidence: Evidence, found: Sequence[Summary]) -> list[Table]:
     columns: list[tuple[str, Cell]] = [
-        ("parameters", lambda s: amount(s.parameters)),
-        ("dimensions", lambda s: number(s.dimension)),
-        ("bytes of a vector", lambda s: size(4 * s.dimension) if s.dimension else ""),
-        ("weights on disk", lambda s: size(s.weight_bytes)),
+        ("parameters", lambda s: amount(s.sizes.get(PARAMETERS))),
+        ("dimensions", lambda s: number(s.sizes[VECTOR_BYTES] // 4) if VECTOR_BYTES in s.sizes else ""),
+        ("bytes of a vector", lambda s: size(s.sizes.get(VECTOR_BYTES))),
+        ("weights on disk", lambda s: size(s.sizes.get(WEIGHT_BYTES))),
         # Not sentences a second: those of two runs do not compare.
         ("encoding, times as fast", lambda s: times(s.times_faster)),
     ]
-    return _table(evidence, found, "Size and speed", columns, KINDS)
+    return _table(evidence, found, "Size and speed", columns, order(evidence))
 
 
 def _table(
-    evidence: Evidence, found: Sequence[Summary], title: str, columns: Sequence[tuple[str, Cell]], kinds: Sequence[str]
+    evidence: Evidence, found: Sequence[Summary], title: str, columns: Sequence[tuple[str, Cell]], names: Sequence[str]
 ) -> list[Table]:
     """The columns that say something, if there are any."""
     filled = [(head, cell) for head, cell in columns if any(cell(summary) for summary in found)]
     rows = [[evidence.names[s.reference], *(cell(s) for _, cell in filled)] for s in found]
-    used = [Source.of(evaluation.artifact) for evaluation in evidence.evaluations if evaluation.kind in kinds]
-    return [Table(title, ["model", *(head for head, _ in filled)], rows, used)] if filled else []
+    return [Table(title, ["model", *(head for head, _ in filled)], rows, _used(evidence, names))] if filled else []
 
 
-def _mean_column(
-    what: str, of: str, found: Sequence[Summary], scores: Callable[[Summary], Mapping[str, float]]
-) -> tuple[str, Cell]:
-    """Mean scores over what all have in common, with the share of the one that others are held against."""
-    names = common([scores(summary) for summary in found])
-
-    def score(summary: Summary) -> float | None:
-        return mean_over(scores(summary), names)
-
-    def cell(summary: Summary) -> str:
-        kept = _share_of_other(found, score, summary) if summary.compared else None
-        return _beside(score(summary), kept)
-
-    return f"{what} ({_listed(names, of)})", cell
+def _used(evidence: Evidence, names: Sequence[str]) -> list[Source]:
+    return [Source.of(evaluation.artifact) for evaluation in evidence.evaluations if evaluation.name in names]
 
 
-def _beside(score: float | None, kept: float | None) -> str:
-    return f"{number(score)} ({share(kept)})" if kept is not None else number(score)
+def _columns(name: str, found: Sequence[Summary]) -> Iterator[tuple[str, Cell]]:
+    """The columns of one evaluation: its mean where it is one of several alike, else a column for each data set."""
+    for label, value, kept in _measures(name, found):
+        yield label, partial(_cell, value, kept)
 
 
-def _head(found: Sequence[Summary], name: str) -> str:
-    metric = next(summary.retrieval[name][0] for summary in found if name in summary.retrieval)
-    return f"{name}, {METRICS.get(metric, metric)}"
+def _cell(value: Value, kept: Value, summary: Summary) -> str:
+    return number(value(summary)) + (shown_share(kept(summary)) if summary.compared else "")
 
 
-def _retrieval(name: str, summary: Summary) -> str:
-    if name not in summary.retrieval:
-        return ""
-    _, score, kept = summary.retrieval[name]
-    return _beside(score, kept)
+def _measures(name: str, found: Sequence[Summary]) -> Iterator[tuple[str, Value, Value]]:
+    """Label, value and share kept of what is shown of one evaluation: scores, and of each its main metric only."""
+    metric = _main(name, found)
+    if metric is None:
+        return
+    if name in EVALUATIONS and EVALUATIONS[name].averaged:
+        names = common([summary.values(name, metric) for summary in found])
+        if names:
+            kind = EVALUATIONS[name]
+            value = partial(_mean, name, metric, names)
+            yield f"{kind.short} ({_listed(names, f'{kind.what}s')})", value, partial(_share, found, value)
+        return
+    for data in dict.fromkeys(data for summary in found for data in summary.values(name, metric)):
+        key = (name, data, metric)
+        yield f"{data}, {METRICS[metric].label}", partial(_score, key), partial(_kept, key)
+
+
+def _main(name: str, found: Sequence[Summary]) -> str | None:
+    """The main metric of an evaluation, where it is a score."""
+    metrics = [metric for summary in found for of, _, metric in summary.scores if of == name]
+    return metrics[0] if metrics and not METRICS[metrics[0]].gain else None
+
+
+def _mean(name: str, metric: str, names: Sequence[str], summary: Summary) -> float | None:
+    return mean_over(summary.values(name, metric), names)
+
+
+def _score(key: tuple[str, str, str], summary: Summary) -> float | None:
+    return summary.scores[key].value if key in summary.scores else None
+
+
+def _kept(key: tuple[str, str, str], summary: Summary) -> float | None:
+    return summary.scores[key].kept if key in summary.scores else None
+
+
+def _share(found: Sequence[Summary], value: Value, summary: Summary) -> float | None:
+    """In percent of the score of the one model that others are compared with and that has one."""
+    return share_of_only(value(summary), [value(other) for other in found if not other.compared])
 
 
 def _listed(names: Sequence[str], what: str = "sets") -> str:
@@ -105,11 +181,7 @@ def _listed(names: Sequence[str], what: str = "sets") -> str:
 
 def _kept_chart(evidence: Evidence, found: Sequence[Summary]) -> list[Chart]:
     """Every score as a share of the other model's: what one measure hides, another shows."""
-    rows = {
-        label: [(summary, kept) for summary, kept in shares if kept is not None]
-        for label, shares in _shares_kept(found).items()
-    }
-    rows = {label: shares for label, shares in rows.items() if shares}
+    rows = {label: shares for label, shares in _shares_kept(evidence, found).items() if shares}
     if len(rows) < 2:
         return []
     models = list(dict.fromkeys(summary.reference for shares in rows.values() for summary, _ in shares))
@@ -123,85 +195,68 @@ def _kept_chart(evidence: Evidence, found: Sequence[Summary]) -> list[Chart]:
             y = row + ROW_SPREAD * ((models.index(reference) + 0.5) / len(models) - 0.5)
             points.append(Point(kept, y, evidence.colour(reference), evidence.marker(reference), legend))
             named.add(reference)
-    kinds = ("sts", "retrieval", "transfer")
-    used = [Source.of(evaluation.artifact) for evaluation in evidence.evaluations if evaluation.kind in kinds]
-    caption = "Each score as a share of what the model beside it reached, the dashed line; exact search."
+    used = _used(evidence, [name for name in order(evidence) if _main(name, found)])
+    caption = "Each score in percent of the compared model's, the dashed line; retrieval by exact search."
     draw = partial(dots, list(rows), points, x="kept, %", level=100.0)
     return [Chart("kept", "What was kept, measure by measure", caption, draw, used)]
 
 
-def _shares_kept(found: Sequence[Summary]) -> dict[str, list[tuple[Summary, float | None]]]:
-    """A row for each STS set, each retrieval data set, and the mean of the transfer tasks, of our models."""
-    ours = [summary for summary in found if summary.compared]
-    rows: dict[str, list[tuple[Summary, float | None]]] = {}
-    for name in dict.fromkeys(name for summary in ours for name in summary.sts):
-        rows[name] = [(summary, _share_of_other(found, partial(_sts, name), summary)) for summary in ours]
-    for name in dict.fromkeys(name for summary in ours for name in summary.retrieval):
-        rows[_head(found, name)] = [(s, s.retrieval[name][2] if name in s.retrieval else None) for s in ours]
-    tasks = common([summary.transfer for summary in found])
-    if tasks:
-        label = f"transfer ({_listed(tasks, 'tasks')})"
-        rows[label] = [(s, _share_of_other(found, lambda s: mean_over(s.transfer, tasks), s)) for s in ours]
+def _shares_kept(evidence: Evidence, found: Sequence[Summary]) -> dict[str, list[tuple[Summary, float]]]:
+    """A row for each STS set, each retrieval data set, and so on, of the models that were compared."""
+    rows: dict[str, list[tuple[Summary, float]]] = {}
+    for name in order(evidence):
+        metric = _main(name, found)
+        for data in dict.fromkeys(d for summary in found if metric for d in summary.values(name, metric)):
+            assert metric is not None
+            key = (name, data, metric)
+            value = partial(_score, key)
+            label = f"{data}, {METRICS[metric].label}"
+            kept = [
+                (s, found_share)
+                for s in found
+                if s.compared
+                and (found_share := _kept(key, s) if _kept(key, s) is not None else _share(found, value, s)) is not None
+            ]
+            rows[label] = kept
     return rows
 
 
-def _sts(name: str, summary: Summary) -> float | None:
-    return summary.sts.get(name)
-
-
-def _share_of_other(found: Sequence[Summary], score: Quality, summary: Summary) -> float | None:
-    """In percent of the score of the one model that others are held against and that has one."""
-    others = [score(other) for other in found if not other.compared]
-    known = [value for value in others if value is not None]
-    own = score(summary)
-    return 100 * own / known[0] if own is not None and len(known) == 1 and known[0] > 0 else None
-
-
-def _charts(evidence: Evidence, found: Sequence[Summary]) -> list[Chart]:
-    label, quality, kind = _quality(found)
-    axes: list[tuple[str, str, str, Callable[[Summary], float | None], Callable[[float], str] | None, str]] = [
-        ("size", "Size and quality", "parameters", lambda s: s.parameters, amount, ""),
-        ("vector", "Vector and quality", "bytes of a vector (float32)", _vector_bytes, size, ""),
+def _frontiers(evidence: Evidence, found: Sequence[Summary]) -> list[Chart]:
+    quality = _quality(evidence, found)
+    if quality is None:
+        return []
+    label, value, name = quality
+    axes: list[tuple[str, str, str, Value, Callable[[float], str] | None, str]] = [
+        ("size", "Size and quality", "parameters", lambda s: s.sizes.get(PARAMETERS), amount, ""),
+        ("vector", "Vector and quality", "bytes of a vector (float32)", lambda s: s.sizes.get(VECTOR_BYTES), size, ""),
         ("speed", "Speed and quality", "time to encode, % of the teacher's", _relative_time, None, "bench"),
     ]
     charts = []
-    for name, title, x, value, log_x, needs in axes:
-        points = [_point(evidence, s, value(s), quality(s)) for s in found]
+    for chart, title, x, across, log_x, needs in axes:
+        points = [_point(evidence, s, across(s), value(s)) for s in found]
         drawn = [point for point in points if point is not None]
-        if len(drawn) < 2:
+        if len(drawn) < FEWEST_POINTS:
             continue
-        kinds = {kind, needs}
-        used = [Source.of(evaluation.artifact) for evaluation in evidence.evaluations if evaluation.kind in kinds]
-        caption = "Up and to the left is better. The dotted line joins the models that no other beats both ways."
+        caption = "Up and to the left is better. The dotted line is the Pareto front."
         draw = partial(scatter, drawn, x=x, y=label, log_x=log_x, frontier=True)
-        charts.append(Chart(f"frontier-{name}", title, caption, draw, used))
+        charts.append(Chart(f"frontier-{chart}", title, caption, draw, _used(evidence, (name, needs))))
     return charts
 
 
-def _quality(found: Sequence[Summary]) -> tuple[str, Quality, str]:
-    """What stands for quality: the STS sets that all have, else a retrieval data set, else neighbours shared."""
-    sets = common([summary.sts for summary in found])
-    if sets:
-        return f"Spearman x 100 ({_listed(sets)})", lambda s: mean_over(s.sts, sets), "sts"
-    data = next((name for summary in found for name in summary.retrieval), "")
-    if not data:
-        return "nearest neighbours shared, %", _neighbours, "fidelity"
-    return f"{_head(found, data)} x 100", lambda s: s.retrieval[data][1] if data in s.retrieval else None, "retrieval"
-
-
-def _neighbours(summary: Summary) -> float | None:
-    # What the others are held against shares all of its own.
-    return summary.neighbours if summary.compared else 100.0
-
-
-def _vector_bytes(summary: Summary) -> float | None:
-    return 4 * summary.dimension if summary.dimension else None
+def _quality(evidence: Evidence, found: Sequence[Summary]) -> tuple[str, Value, str] | None:
+    """What stands for quality: the first measure of the first evaluation that has one."""
+    for name in order(evidence):
+        metric = _main(name, found)
+        for label, value, _ in _measures(name, found):
+            assert metric is not None
+            return f"{label} x {METRICS[metric].scale}", value, name
+    return None
 
 
 def _relative_time(summary: Summary) -> float | None:
     if summary.times_faster:
         return 100 / summary.times_faster
-    return None if summary.compared or summary.sentences_per_second is None else 100.0
+    return None if summary.compared or summary.speed is None else 100.0
 
 
 def _point(evidence: Evidence, summary: Summary, x: float | None, y: float | None) -> Point | None:

@@ -3,31 +3,23 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import replace
+from collections.abc import Mapping, Sequence
 from functools import partial
 from typing import Any
 
+from sentcompress.evaluation.measures import INDEX_BYTES, INDEX_LOSS, METRICS, SEARCH_TIME
+from sentcompress.evaluation.results import Evaluation
+from sentcompress.evaluation.retrieval import EXACT
+from sentcompress.evaluation.score import MODEL, Score, select
+from sentcompress.evaluation.tables import kept_or_gained
+from sentcompress.numeric import between, size
 from sentcompress.reporting.charts import Level, Point, scatter
 from sentcompress.reporting.drawing import MARKERS
-from sentcompress.reporting.evidence import Evaluation, Evidence, Source
-from sentcompress.reporting.formats import between, number, share, size
-from sentcompress.reporting.grouped import score_tables
-from sentcompress.reporting.hints import missing
+from sentcompress.reporting.evidence import Evidence, Source
 from sentcompress.reporting.parts import Chart, Section, Table
+from sentcompress.reporting.scored import score_section, score_tables, sources
 
-METRICS = {"mrr_at_10": "MRR@10", "ndcg_at_10": "nDCG@10", "recall_at_1": "Recall@1"}
-PER_THOUSAND = "milliseconds_per_1000_queries"
-COLUMNS = (
-    "index",
-    "model",
-    "{metric} x 100",
-    "95% interval",
-    "kept",
-    "lost by the index",
-    "index",
-    "ms, 1,000 queries",
-)
+COLUMNS = ("index", "model", "{metric}", "95% interval", "kept", "lost by the index", "size", "ms, 1,000 queries")
 
 
 def section(evidence: Evidence) -> Section:
@@ -35,35 +27,20 @@ def section(evidence: Evidence) -> Section:
     found = evidence.of_kind("retrieval")
     by_data: dict[tuple[str, frozenset[str]], list[Evaluation]] = {}
     for evaluation in found:
-        by_data.setdefault((data_name(evaluation.facts), evaluation.data), []).append(evaluation)
+        by_data.setdefault((evaluation.scores[0].data, evaluation.data), []).append(evaluation)
     names = _distinct([name for name, _ in by_data])
-    return Section(
+    pairs = list(zip(names, by_data.values(), strict=True))
+    return score_section(
+        evidence,
         "retrieval",
-        "Retrieval",
-        "Every index stands beside exact search on the same vectors, so that what the model lost and what the index "
-        "lost are told apart.",
-        charts=[_chart(evidence, n, of) for n, of in zip(names, by_data.values(), strict=True) if len(_kinds(of)) > 1],
-        tables=[
-            table for name, of in zip(names, by_data.values(), strict=True) for table in _tables(evidence, name, of)
-        ],
-        protocols=list(dict.fromkeys(evaluation.facts["protocol"]["statement"] for evaluation in found)),
-        missing=missing(evidence, "retrieval"),
+        charts=[_chart(evidence, name, of) for name, of in pairs if len(_kinds(of)) > 1],
+        tables=[table for name, of in pairs for table in _tables(evidence, name, of)],
     )
 
 
 def _distinct(names: Sequence[str]) -> list[str]:
     """The same names, numbered where different data have the same one."""
     return [n if names.count(n) == 1 else f"{n} ({names[:place].count(n) + 1})" for place, n in enumerate(names)]
-
-
-def data_name(facts: Mapping[str, Any]) -> str:
-    """The data set, with its split; evaluations of old did not say and were of question pairs."""
-    data = facts.get("dataset", {"name": "question pairs"})
-    return " ".join(str(part) for part in (data["name"], data.get("split")) if part)
-
-
-def main_score(facts: Mapping[str, Any]) -> str:
-    return str(facts.get("protocol", {}).get("main_score", "mrr_at_10"))
 
 
 def model_name(evidence: Evidence, model: Mapping[str, Any]) -> str:
@@ -73,61 +50,43 @@ def model_name(evidence: Evidence, model: Mapping[str, Any]) -> str:
     return f"{name} (documents: {evidence.shown(by)})" if by else name
 
 
-def _roles(facts: Mapping[str, Any]) -> list[str]:
-    return [role for role in ("compare", "model") if role in facts]
-
-
 def _tables(evidence: Evidence, name: str, found: list[Evaluation]) -> list[Table]:
     """Exact search of all models in one table, then what each evaluation found of its indexes."""
-    metric = main_score(found[0].facts)
-    exact = [evaluation for evaluation in found if "exact" in evaluation.facts]
-    head = f"{METRICS.get(metric, metric)} x 100"
-    together = score_tables(evidence, exact, metric, head, "search", partial(_exact, metric))
-    return [*(replace(table, title=name) for table in together), *(_table(evidence, one) for one in found)]
-
-
-def _exact(metric: str, facts: Mapping[str, Any]) -> list[Mapping[str, Any]]:
-    """Exact search as an entry of `grouped.score_tables`."""
-    exact, difference = facts["exact"], facts["exact"].get("difference")
-    scores = {r: {metric: exact[r][metric], f"{metric}_interval": exact[r].get("interval")} for r in _roles(facts)}
-    beside = difference and {metric: difference["value"], f"{metric}_interval": difference["interval"]}
-    kept = exact.get("shares_kept", {}).get(metric)
-    return [{"name": "exact search", **scores, "difference": beside, "share_kept": kept}]
+    main = METRICS[found[0].scores[0].metric]
+    together = [table for table in score_tables(evidence, found, name) if main.title in table.columns]
+    return [*together, *(_table(evidence, one) for one in found)]
 
 
 def _table(evidence: Evidence, evaluation: Evaluation) -> Table:
     facts = evaluation.facts
-    metric = main_score(facts)
-    entries = [*([{"index": "exact search", **facts["exact"]}] if "exact" in facts else []), *facts["indexes"]]
-    rows = [row for entry in entries for row in _rows(evidence, facts, entry, metric)]
-    columns = [column.format(metric=METRICS.get(metric, metric)) for column in COLUMNS]
-    name, documents = model_name(evidence, facts["model"]), f"{facts['documents']:,} documents"
-    title = f"Indexes: {name} on {data_name(facts)} ({documents}, {facts['judged_queries']:,} queries with an answer)"
-    # Evaluations of old had no exact search, and so nothing else to show.
-    return Table(title, columns, rows, [Source.of(evaluation.artifact)], heads=2, folded="exact" in facts)
+    metric = evaluation.scores[0].metric
+    rows = [_row(evidence, evaluation, score) for score in select(evaluation.scores, metric)]
+    columns = [column.format(metric=METRICS[metric].title) for column in COLUMNS]
+    name, documents = model_name(evidence, facts[MODEL]), f"{facts['documents']:,} documents"
+    queries = f"{facts['judged_queries']:,} queries with an answer"
+    title = f"Indexes: {name} on {evaluation.scores[0].data} ({documents}, {queries})"
+    return Table(title, columns, rows, [Source.of(evaluation.artifact)], heads=2, folded=True)
 
 
-def _rows(evidence: Evidence, facts: Mapping[str, Any], entry: Mapping[str, Any], metric: str) -> Iterator[list[str]]:
-    for role in _roles(facts):
-        scores = entry[role]
-        settings = ", ".join(f"{key} {value}" for key, value in _settings(entry, role).items())
-        kept = entry.get("shares_kept", {}).get(metric, entry.get("share_kept")) if role == "model" else None
-        yield [
-            f"{entry['index']} ({settings})" if settings else str(entry["index"]),
-            model_name(evidence, facts[role]),
-            number(scores[metric]),
-            between(scores.get("interval")),
-            share(kept),
-            number(scores.get("index_loss", {}).get(metric)),
-            size(scores.get("index_bytes")),
-            number(scores.get(PER_THOUSAND), 1),
-        ]
+def _row(evidence: Evidence, evaluation: Evaluation, score: Score) -> list[str]:
+    settings = ", ".join(f"{key} {value}" for key, value in _settings(evaluation, score).items())
+    beside = {other.metric: other for other in select(evaluation.scores, part=score.part, role=score.role)}
+    costs = [beside.get(metric) for metric in (INDEX_LOSS, INDEX_BYTES, SEARCH_TIME)]
+    return [
+        f"{score.part} ({settings})" if settings else score.part,
+        model_name(evidence, evaluation.facts[score.role]),
+        score.of.show(score.value),
+        between(score.interval),
+        kept_or_gained(score),
+        *("" if cost is None else cost.of.show(cost.value) for cost in costs),
+    ]
 
 
-def _settings(entry: Mapping[str, Any], role: str) -> Mapping[str, Any]:
-    """Of an index; evaluations of old have the model's for both sides."""
-    found: Mapping[str, Any] = entry[role].get("settings", entry.get("settings", {}))
-    return found
+def _settings(evaluation: Evaluation, score: Score) -> Mapping[str, Any]:
+    """Of the index that a score is of; exact search has none."""
+    found = (entry["settings"][score.role] for entry in evaluation.facts["indexes"] if entry["index"] == score.part)
+    settings: Mapping[str, Any] = next(found, {})
+    return settings
 
 
 def _kinds(found: Sequence[Evaluation]) -> list[str]:
@@ -137,24 +96,22 @@ def _kinds(found: Sequence[Evaluation]) -> list[str]:
 
 def _chart(evidence: Evidence, name: str, found: list[Evaluation]) -> Chart:
     """Quality against bytes: a colour a model, a marker an index, a dashed line exact search."""
-    metric = main_score(found[0].facts)
+    metric = found[0].scores[0].metric
     kinds = _kinds(found)
     points: dict[tuple[str, str, str], Point] = {}
     levels: dict[str, Level] = {}
     for evaluation in found:
-        facts = evaluation.facts
-        for role in _roles(facts):
-            shown, colour = model_name(evidence, facts[role]), evidence.colour(facts[role]["reference"])
-            for entry in facts["indexes"]:
-                marker = MARKERS[kinds.index(entry["index"]) % len(MARKERS)]
-                score = entry[role][metric]
-                points[shown, entry["index"], str(_settings(entry, role))] = Point(
-                    entry[role]["index_bytes"], score, colour, marker
-                )
-            if "exact" in facts:
-                levels[shown] = Level(f"{shown}, exact", facts["exact"][role][metric], colour)
+        for score in select(evaluation.scores, metric):
+            shown, colour = model_name(evidence, evaluation.facts[score.role]), evidence.colour(score.model)
+            if score.part == EXACT:
+                levels[shown] = Level(f"{shown}, exact", score.value, colour)
+                continue
+            (bytes_,) = select(evaluation.scores, INDEX_BYTES, part=score.part, role=score.role)
+            marker = MARKERS[kinds.index(score.part) % len(MARKERS)]
+            place = shown, score.part, str(_settings(evaluation, score))
+            points[place] = Point(bytes_.value, score.value, colour, marker)
     keys = [(MARKERS[number % len(MARKERS)], kind) for number, kind in enumerate(kinds)]
-    label = METRICS.get(metric, metric)
+    label = METRICS[metric].label
     return Chart(
         f"retrieval-{re.sub(r'[^a-z0-9]+', '-', name.lower()).strip('-')}",
         f"{label} against the bytes of the index: {name}",
@@ -169,5 +126,5 @@ def _chart(evidence: Evidence, name: str, found: list[Evaluation]) -> Chart:
             levels=list(levels.values()),
             keys=keys,
         ),
-        [Source.of(evaluation.artifact) for evaluation in found],
+        sources(found),
     )

@@ -7,9 +7,9 @@ from collections.abc import Mapping, Sequence
 from functools import partial
 from typing import Any
 
+from sentcompress.numeric import amount, number
 from sentcompress.reporting.charts import Line, curves
 from sentcompress.reporting.evidence import Evidence, Source, Student
-from sentcompress.reporting.formats import amount, number
 from sentcompress.reporting.parts import Chart, Section, Table
 
 # In a line of the log, the terms of the loss stand between these two.

@@ -1,11 +1,13 @@
-"""Intervals of correlations: pairs are drawn again with replacement, and every draw is ranked anew.
+"""Bootstrap intervals: percentile intervals of means and of correlations, and of paired differences.
 
-The percentile bootstrap of Efron (1979). Pairs are drawn within each subset of a set, because the sizes of the
-subsets are part of a set's design. Every model of a comparison sees the same draws, which makes differences paired.
+Efron and Tibshirani, "An Introduction to the Bootstrap" (1993), chapter 13. What was sampled is drawn again with
+replacement: pairs of STS, queries, test examples, sentences. Both models of a comparison see the same draws, so that
+what both find hard or easy cancels out of their difference.
 
-Ranking a draw needs no sorting. A draw is how often each pair was drawn, and holds only values of the sample; the
-sample is sorted once into groups of equal values, and a group's mean rank in a draw follows from how often it and the
-groups before it were drawn. That gives the ranks that `scipy.stats.rankdata` gives of the drawn values.
+A mean only needs how often each distinct value is drawn, which is multinomial. A correlation has to rank every draw
+anew, which needs no sorting: a draw holds only values of the sample, so the sample is sorted once into groups of equal
+values, and a group's mean rank in a draw follows from how often it and the groups before it were drawn. That gives the
+ranks that `scipy.stats.rankdata` gives of the drawn values.
 """
 
 from __future__ import annotations
@@ -17,13 +19,19 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-from sentcompress.evaluation.metrics import Floats
+from sentcompress.evaluation.metrics import Floats, UndefinedError
+from sentcompress.evaluation.score import COMPARE, MEAN, MODEL, NO_INTERVAL, Difference, Interval, Recorder
 
 Values = npt.NDArray[np.float64]
 COVERAGE = 95
+# The percent of draws below an interval. That of means is 2.5 but for its last digit, which the published intervals
+# were computed with: another one would change the last digits of every one of them.
+BELOW, BELOW_MEANS = (100 - COVERAGE) / 2, 100 * (1 - COVERAGE / 100) / 2
 # Draws without any spread have no correlation. With more of them than this share, an interval would mislead.
 UNDEFINED_SHARE = 0.05
-# Numbers of one array that are worked on at a time; they stay in the processor's cache.
+# Numbers that are held at a time while means are drawn.
+BLOCK = 2**22
+# Numbers of one array of correlations that are worked on at a time; they stay in the processor's cache.
 CHUNK = 2**17
 
 
@@ -38,8 +46,126 @@ class Resampling:
         """Draws of one set, the same whatever other sets stand beside it."""
         return np.random.default_rng((self.seed, zlib.crc32(name.encode("utf-8"))))
 
+    @property
+    def statement(self) -> str:
+        """The words of a protocol."""
+        if not self.rounds:
+            return "no intervals"
+        return f"intervals: the middle {COVERAGE}% of {self.rounds:,} bootstrap draws"
+
 
 NO_RESAMPLING = Resampling(0)
+
+
+@dataclass(frozen=True)
+class Estimate:
+    """A value and what it is in each draw, [rounds]."""
+
+    value: float
+    draws: Values
+
+    @property
+    def interval(self) -> Interval | None:
+        """The percentile interval; None without draws."""
+        return interval(self.draws)
+
+    def less(self, other: Estimate) -> Estimate:
+        """The difference, paired by draw."""
+        return Estimate(self.value - other.value, self.draws - other.draws)
+
+
+def record(
+    recorder: Recorder,
+    data: str,
+    metric: str,
+    estimates: Mapping[str, Estimate],
+    *,
+    part: str = "",
+    count: int | None = None,
+    difference: float | None = None,
+    shared: bool = True,
+) -> None:
+    """Record a metric of one part of a data set with its intervals, and the paired difference.
+
+    Args:
+        estimates: role -> estimate.
+        difference: of the values, where it is not just that.
+        part, count, shared: see `Recorder.add`.
+    """
+    less = None
+    if COMPARE in estimates:
+        paired = estimates[MODEL].less(estimates[COMPARE])
+        less = Difference(paired.value if difference is None else difference, paired.interval)
+    values = {role: of.value for role, of in estimates.items()}
+    intervals = {role: of.interval for role, of in estimates.items()}
+    recorder.add(data, metric, values, part=part, count=count, intervals=intervals, difference=less, shared=shared)
+
+
+def record_mean(
+    recorder: Recorder, metric: str, estimates: Sequence[Mapping[str, Estimate]], count: int | None = None
+) -> None:
+    """Record the mean over sets or tasks, each role -> estimate."""
+    mean = {
+        role: Estimate(mean_of_sets([of[role].value for of in estimates]), _mean([of[role].draws for of in estimates]))
+        for role in estimates[0]
+    }
+    rounded = round(mean[MODEL].value - mean[COMPARE].value, 2) if COMPARE in mean else None
+    record(recorder, MEAN, metric, mean, count=count, difference=rounded)
+
+
+def mean_of_sets(scores: Sequence[float]) -> float:
+    """The mean that papers print: of scores already rounded to two decimals, rounded itself."""
+    if not scores:
+        raise UndefinedError("no set has a score")
+    return round(sum(round(score, 2) for score in scores) / len(scores), 2)
+
+
+def _mean(draws: Sequence[Values]) -> Values:
+    return np.asarray(np.mean(draws, axis=0))
+
+
+def interval(draws: Values, below: float = BELOW) -> Interval | None:
+    """The middle 95% of a statistic's draws; None without draws, NaN where too many of them have no value."""
+    defined = draws[np.isfinite(draws)]
+    if len(draws) == 0:
+        return None
+    if len(defined) == 0 or len(defined) < (1 - UNDEFINED_SHARE) * len(draws):
+        return NO_INTERVAL
+    low, high = np.percentile(defined, [below, 100 - below])
+    return Interval(float(low), float(high))
+
+
+def mean_interval(values: npt.NDArray[np.floating], resampling: Resampling, scale: float = 1) -> Interval | None:
+    """The interval of `scale` times the mean of [N] values; None without rounds.
+
+    Raises:
+        ValueError: if there are no values, or one is NaN or infinite.
+    """
+    if len(values) == 0 or not np.isfinite(values).all():
+        raise ValueError("an interval needs values, all of them finite")
+    # Scores take few distinct values (reciprocal ranks eleven), and how often each is drawn is multinomial.
+    distinct, counts = np.unique(np.asarray(values, dtype=np.float64), return_counts=True)
+    generator = np.random.default_rng(resampling.seed)
+    means = np.empty(resampling.rounds)
+    step = max(1, BLOCK // len(distinct))
+    for start in range(0, len(means), step):
+        drawn = generator.multinomial(len(values), counts / len(values), size=min(step, len(means) - start))
+        means[start : start + len(drawn)] = drawn @ distinct / len(values)
+    found = interval(means, BELOW_MEANS)
+    return found and Interval(scale * found.low, scale * found.high)
+
+
+def paired_mean_interval(
+    ours: npt.NDArray[np.floating], theirs: npt.NDArray[np.floating], resampling: Resampling, scale: float = 1
+) -> Interval | None:
+    """The interval of `scale` times mean(ours - theirs), both [N] scores of the same items in the same order.
+
+    Raises:
+        ValueError: as `mean_interval`, or if the two differ in number.
+    """
+    if len(ours) != len(theirs):
+        raise ValueError(f"{len(ours)} and {len(theirs)} scores are not of the same items")
+    return mean_interval(np.asarray(ours, dtype=np.float64) - theirs, resampling, scale)
 
 
 @dataclass(frozen=True)
@@ -56,16 +182,6 @@ class SetDraws:
 
     whole: Draws
     subsets: Sequence[Draws]
-
-
-def interval(values: Values) -> list[float] | None:
-    """The middle 95% of a statistic's draws, [low, high]; None where too many draws have no value."""
-    defined = values[np.isfinite(values)]
-    if len(defined) == 0 or len(defined) < (1 - UNDEFINED_SHARE) * len(values):
-        return None
-    outside = (100 - COVERAGE) / 2
-    low, high = np.percentile(defined, [outside, 100 - outside])
-    return [float(low), float(high)]
 
 
 def draw_set(

@@ -1,4 +1,4 @@
-"""Draws of correlations against scipy on the drawn pairs themselves, and intervals against their theory."""
+"""Intervals against scipy's bootstrap and their theory, and draws of correlations against scipy on the drawn pairs."""
 
 from __future__ import annotations
 
@@ -7,7 +7,19 @@ import numpy.typing as npt
 import pytest
 from scipy import stats
 
-from sentcompress.evaluation.correlation_bootstrap import Resampling, draw_counts, draw_set, interval
+from sentcompress.evaluation import stats as bootstrap
+from sentcompress.evaluation.measures import SPEARMAN
+from sentcompress.evaluation.score import NO_INTERVAL, Interval, Recorder
+from sentcompress.evaluation.stats import (
+    Estimate,
+    Resampling,
+    draw_counts,
+    draw_set,
+    interval,
+    mean_interval,
+    paired_mean_interval,
+    record,
+)
 
 
 def pairs(size: int, seed: int, noise: float = 1.0) -> tuple[npt.NDArray[np.float64], npt.NDArray[np.float64]]:
@@ -87,9 +99,9 @@ def test_draws_without_spread_have_no_value_and_too_many_of_them_no_interval() -
     flat = draw_set("s", [np.array([1.0, 1.0, 1.0])], {"m": [np.array([0.1, 0.2, 0.3])]}, "all", Resampling(20))["m"]
     assert np.isnan(flat.whole.spearman).all()
     assert np.isnan(flat.whole.pearson).all()
-    assert interval(flat.whole.spearman) is None
+    assert interval(flat.whole.spearman) is NO_INTERVAL
     assert interval(np.array([])) is None
-    assert interval(np.array([1.0] * 99 + [np.nan])) == [1.0, 1.0]
+    assert interval(np.array([1.0] * 99 + [np.nan])) == (1.0, 1.0)
 
 
 def test_no_rounds_make_no_draws() -> None:
@@ -97,3 +109,81 @@ def test_no_rounds_make_no_draws() -> None:
     none = draw_set("s", [gold], {"m": [predicted]}, "mean", Resampling(0))["m"]
     assert none.whole.spearman.shape == (0,)
     assert interval(none.whole.spearman) is None
+
+
+def found_interval(values: npt.NDArray[np.float64], resampling: Resampling) -> Interval:
+    found = mean_interval(values, resampling)
+    assert found is not None
+    return found
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_mean_interval_agrees_with_scipy(seed: int) -> None:
+    values = np.random.default_rng(seed).choice([0, 1 / 3, 1 / 2, 1], size=300)
+    ours = found_interval(values, Resampling(4000, seed))
+    theirs = stats.bootstrap(
+        (values,), np.mean, n_resamples=4000, method="percentile", rng=np.random.default_rng(9)
+    ).confidence_interval
+    width = theirs.high - theirs.low
+    assert ours.low == pytest.approx(theirs.low, abs=0.06 * width)
+    assert ours.high == pytest.approx(theirs.high, abs=0.06 * width)
+
+
+def test_values_that_are_all_different(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(bootstrap, "BLOCK", 5000)  # a few rounds at a time
+    values = np.random.default_rng(0).normal(size=1000)
+    low, high = found_interval(values, Resampling(seed=1))
+    error = values.std() / np.sqrt(len(values))
+    assert low == pytest.approx(values.mean() - 1.96 * error, abs=0.25 * error)
+    assert high == pytest.approx(values.mean() + 1.96 * error, abs=0.25 * error)
+
+
+def test_pairing_takes_out_what_both_share() -> None:
+    generator = np.random.default_rng(0)
+    hard = generator.uniform(size=500)
+    ours, theirs = hard - 0.05 + 0.01 * generator.normal(size=500), hard
+    low, high = paired_mean_interval(ours, theirs, Resampling()) or (0, 0)
+    assert low < (ours - theirs).mean() < high < 0
+    alone = found_interval(ours, Resampling())
+    assert high - low < 0.1 * (alone.high - alone.low)
+    assert paired_mean_interval(hard, hard, Resampling()) == (0, 0)
+
+
+def test_the_same_seed_gives_the_same_interval_of_a_mean() -> None:
+    values = np.random.default_rng(0).normal(size=50)
+    assert mean_interval(values, Resampling(seed=5)) == mean_interval(values, Resampling(seed=5))
+    assert mean_interval(values, Resampling(seed=5)) != mean_interval(values, Resampling(seed=6))
+
+
+def test_what_has_no_interval() -> None:
+    with pytest.raises(ValueError, match="needs values"):
+        mean_interval(np.array([]), Resampling())
+    with pytest.raises(ValueError, match="finite"):
+        mean_interval(np.array([1.0, np.nan]), Resampling())
+    with pytest.raises(ValueError, match="same items"):
+        paired_mean_interval(np.ones(3), np.ones(2), Resampling())
+
+
+def test_intervals_are_those_that_were_published() -> None:
+    """The draws of a seed, and with them the intervals of every published result, to the last digit."""
+    values = np.random.default_rng(0).choice([0, 1 / 3, 0.5, 1], size=300)
+    assert mean_interval(values, Resampling(seed=5)) == (0.4594305555555555, 0.5416666666666666)
+    ours, theirs = np.arange(50.0) / 50, np.arange(50.0)[::-1] / 60
+    assert paired_mean_interval(ours, theirs, Resampling(500, 2)) == (-0.07348833333333331, 0.22033999999999992)
+    generator = np.random.default_rng(1)
+    gold = generator.integers(0, 6, size=60).astype(float)
+    predicted = np.round(gold + generator.normal(size=60), 1)
+    drawn = draw_set("set", [gold], {"model": [predicted]}, "all", Resampling(50, seed=3))["model"].whole
+    assert interval(drawn.spearman) == (80.75106955255706, 91.69935596604617)
+
+
+def test_scores_are_recorded_with_their_intervals_and_the_paired_difference() -> None:
+    recorder = Recorder({"model": "students/s", "compare": "model:t"})
+    draws = np.linspace(0, 1, 101)
+    estimates = {"model": Estimate(79.0, 70 + draws), "compare": Estimate(80.0, 72 + draws)}
+    record(recorder, "STS-B", SPEARMAN, estimates, count=9)
+    ours, theirs = recorder.scores
+    assert ours.interval == pytest.approx((70.025, 70.975))
+    assert (ours.difference, ours.difference_interval) == (-1.0, pytest.approx((-2, -2)))
+    assert ours.kept == pytest.approx(98.75)
+    assert (theirs.kept, theirs.difference, theirs.count) == (None, None, 9)

@@ -1,0 +1,93 @@
+"""Scores of ranked documents, one for each query, as trec_eval computes them.
+
+MRR@10, Recall@k and nDCG@10 with linear gain and the logarithm of rank + 1; documents of equal score stand in the
+falling order of their ids, relevant documents that a corpus lacks count as not found, and a query without results
+scores 0. Checked against pytrec_eval in a test.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+
+import numpy as np
+import numpy.typing as npt
+
+from sentcompress.evaluation.index import Found
+from sentcompress.evaluation.measures import MRR, NDCG, recall_at
+
+CUTOFF = 10
+RECALLS = (1, 10, 100, 1000)
+Grades = Sequence[Mapping[int, int]]
+Floats = npt.NDArray[np.float64]
+
+
+def in_order(found: Found, name_of: Callable[[int], bytes]) -> npt.NDArray[np.int64]:
+    """[Q, k] documents by falling score, and among equal scores by falling id, as trec_eval sorts a run.
+
+    Args:
+        found: as an index gives it.
+        name_of: the id of a document.
+    """
+    documents = found.documents.copy()
+    scores = np.where(documents < 0, -np.inf, found.scores)
+    tied = (scores[:, 1:] == scores[:, :-1]) & (documents[:, 1:] >= 0)
+    unsorted = (scores[:, 1:] > scores[:, :-1]).any(axis=1)
+    for query in np.flatnonzero(tied.any(axis=1) | unsorted).tolist():
+        there = np.flatnonzero(documents[query] >= 0)
+        row = documents[query, there].tolist()
+        keys = [(score, name_of(document)) for score, document in zip(scores[query, there].tolist(), row, strict=True)]
+        order = sorted(range(len(row)), key=keys.__getitem__, reverse=True)
+        documents[query] = -1
+        documents[query, : len(row)] = [row[place] for place in order]
+    return documents
+
+
+def recall_cutoffs(depth: int) -> tuple[int, ...]:
+    """The cut-offs at which Recall is defined when `depth` documents are looked at."""
+    return tuple(cutoff for cutoff in RECALLS if cutoff <= depth)
+
+
+def scores_of_queries(ranked: npt.NDArray[np.int64], grades: Grades) -> dict[str, Floats]:
+    """All metrics, by mteb's names, for each query that has a relevant document: [J], 0 to 1.
+
+    Args:
+        ranked: [Q, k] documents, best first; -1 where there is nothing more. No Recall beyond k.
+        grades: of each of the Q queries, document -> grade above zero.
+
+    Returns:
+        MRR, NDCG and `recall_at` 1, 10, 100 and 1,000; J queries, in their order.
+    """
+    judged = [query for query, wanted in enumerate(grades) if wanted]
+    cutoffs = recall_cutoffs(ranked.shape[1])
+    scores = {name: np.zeros(len(judged)) for name in (MRR, NDCG)}
+    scores |= {recall_at(cutoff): np.zeros(len(judged)) for cutoff in cutoffs}
+    for place, query in enumerate(judged):
+        wanted = grades[query]
+        ranks = np.flatnonzero(np.isin(ranked[query], list(wanted)))
+        top = ranks[ranks < CUTOFF]
+        if len(top):
+            scores[MRR][place] = 1 / (top[0] + 1)
+            gains = np.array([wanted[document] for document in ranked[query, top].tolist()])
+            scores[NDCG][place] = _discounted(gains, top) / _ideal(wanted)
+        for cutoff in cutoffs:
+            scores[recall_at(cutoff)][place] = np.count_nonzero(ranks < cutoff) / len(wanted)
+    return scores
+
+
+def overlap(found: npt.NDArray[np.int64], exact: npt.NDArray[np.int64], cutoff: int = CUTOFF) -> float:
+    """The mean share of the exact first `cutoff` documents that an index finds among its own, 0 to 1."""
+    shares = []
+    for row, best in zip(found[:, :cutoff].tolist(), exact[:, :cutoff].tolist(), strict=True):
+        wanted = set(best) - {-1}
+        shares.append(len(wanted & set(row)) / len(wanted))
+    return float(np.mean(shares))
+
+
+def _discounted(gains: npt.NDArray[np.int64], ranks: npt.NDArray[np.int64]) -> float:
+    """Ranks begin with 0."""
+    return float((gains / np.log2(ranks + 2)).sum())
+
+
+def _ideal(wanted: Mapping[int, int]) -> float:
+    best = np.sort(np.array(list(wanted.values())))[::-1][:CUTOFF]
+    return _discounted(best, np.arange(len(best)))

@@ -1,0 +1,263 @@
+"""A measured value as a record: what every evaluation writes, and what everything that shows results reads."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import asdict, dataclass, field, replace
+from typing import Any, NamedTuple
+
+from sentcompress.evaluation.measures import METRICS, PARAMETERS, VECTOR_BYTES, WEIGHT_BYTES, Metric
+
+MODEL, COMPARE = "model", "compare"
+# The data set that stands for the mean over all others of an evaluation.
+MEAN = "mean"
+
+
+class Interval(NamedTuple):
+    """A 95% interval; NaN at both ends where it was asked for and is not defined."""
+
+    low: float
+    high: float
+
+
+NO_INTERVAL = Interval(math.nan, math.nan)
+
+
+@dataclass(frozen=True)
+class Score:
+    """One measured value of one model.
+
+    NaN is a value that is not defined, None one that was not measured.
+
+    Attributes:
+        model: the reference of the model.
+        role: `model`, or `compare` for the one beside it.
+        data: the data set.
+        part: what of it: a subset, an index, a runtime; empty for the whole.
+        metric: a name of `METRICS`.
+        value: on the scale of its metric.
+        count: how many pairs, queries, examples or sentences it is of.
+        interval: of the value.
+        kept: the value in percent of the compared model's.
+        difference: the value less the compared model's, with its paired interval.
+    """
+
+    model: str
+    role: str
+    data: str
+    metric: str
+    value: float
+    part: str = ""
+    count: int | None = None
+    interval: Interval | None = None
+    kept: float | None = None
+    difference: float | None = None
+    difference_interval: Interval | None = None
+
+    @property
+    def of(self) -> Metric:
+        """How its value is read."""
+        return METRICS[self.metric]
+
+    @property
+    def place(self) -> tuple[str, str, str]:
+        """What it is comparable by: data set, part, metric."""
+        return self.data, self.part, self.metric
+
+    @property
+    def title(self) -> str:
+        """What it is of, in words: data set, metric and part."""
+        return ", ".join(filter(None, (self.data, self.of.title, self.part)))
+
+    def as_dict(self) -> dict[str, Any]:
+        """For a JSON document; what was not measured is left out, and NaN becomes None."""
+        found = {
+            key: value for key, value in asdict(self).items() if value is not None and (key, value) != ("part", "")
+        }
+        return {key: _written(value) for key, value in found.items()}
+
+    @classmethod
+    def from_dict(cls, entry: Any) -> Score:
+        """The inverse of `as_dict`.
+
+        Raises:
+            ValueError: for what `as_dict` does not write.
+        """
+        if not isinstance(entry, Mapping) or not entry.keys() <= cls.__dataclass_fields__.keys():
+            raise ValueError("a score is not an object with the fields of a score")
+        for name in TEXTS:
+            if not isinstance(entry.get(name, "" if name == "part" else None), str):
+                raise ValueError(f"{name} of a score is not text")
+        if entry["metric"] not in METRICS:
+            raise ValueError(f"there is no metric {entry['metric']!r}")
+        count = entry.get("count")
+        if count is not None and type(count) is not int:
+            raise ValueError("the count of a score is not a whole number")
+        if "value" not in entry:
+            raise ValueError("a score has no value")
+        numbers = {name: _number(entry[name], name) for name in NUMBERS if name in entry}
+        intervals = {name: _interval(entry[name], name) for name in INTERVALS if name in entry}
+        return cls(
+            model=entry["model"],
+            role=entry["role"],
+            data=entry["data"],
+            metric=entry["metric"],
+            value=numbers["value"],
+            part=entry.get("part", ""),
+            count=count,
+            interval=intervals.get("interval"),
+            kept=numbers.get("kept"),
+            difference=numbers.get("difference"),
+            difference_interval=intervals.get("difference_interval"),
+        )
+
+
+TEXTS = ("model", "role", "data", "metric", "part")
+NUMBERS = ("value", "kept", "difference")
+INTERVALS = ("interval", "difference_interval")
+# A JSON document can hold integers that no float holds.
+LARGEST = 1e300
+
+
+def _written(value: Any) -> Any:
+    if isinstance(value, float):
+        return value if math.isfinite(value) else None
+    return [_written(end) for end in value] if isinstance(value, tuple) else value
+
+
+def _number(value: Any, name: str) -> float:
+    if value is None:
+        return math.nan
+    if isinstance(value, bool) or not isinstance(value, int | float) or not abs(value) < LARGEST:
+        raise ValueError(f"{name} of a score is not a number")
+    return value
+
+
+def _interval(value: Any, name: str) -> Interval:
+    if not isinstance(value, Sequence) or isinstance(value, str) or len(value) != 2:
+        raise ValueError(f"{name} of a score is not a pair of numbers")
+    low, high = (_number(end, name) for end in value)
+    return Interval(low, high)
+
+
+def share_kept(score: float, reference: float) -> float:
+    """A score in percent of the reference's; NaN where that means nothing (a reference of zero or less)."""
+    share = 100 * score / reference if reference > 0 else math.nan
+    return share if math.isfinite(share) else math.nan
+
+
+@dataclass(frozen=True)
+class Difference:
+    """The model's value less the compared model's, and its paired interval."""
+
+    value: float
+    interval: Interval | None = None
+
+
+@dataclass(frozen=True)
+class Recorder:
+    """Writes Scores of one evaluation.
+
+    Attributes:
+        models: role -> reference.
+        scores: what was written so far.
+    """
+
+    models: Mapping[str, str]
+    scores: list[Score] = field(default_factory=list)
+
+    def add(
+        self,
+        data: str,
+        metric: str,
+        values: Mapping[str, float],
+        *,
+        part: str = "",
+        count: int | None = None,
+        intervals: Mapping[str, Interval | None] | None = None,
+        difference: Difference | None = None,
+        shared: bool = True,
+    ) -> None:
+        """One metric of one part of a data set, for every role that has a value.
+
+        Args:
+            values: role -> value.
+            intervals: role -> interval of the value.
+            difference: where it is not just the difference of the values, or has an interval.
+            shared: whether a share of the compared model's value means anything.
+        """
+        for role, value in values.items():
+            score = Score(self.models[role], role, data, metric, value, part, count, (intervals or {}).get(role))
+            if role == MODEL and COMPARE in values:
+                less = difference or Difference(value - values[COMPARE])
+                kept = share_kept(value, values[COMPARE]) if shared else None
+                score = replace(score, kept=kept, difference=less.value, difference_interval=less.interval)
+            self.scores.append(score)
+
+    def as_dicts(self) -> list[dict[str, Any]]:
+        """For the document of the evaluation."""
+        return [score.as_dict() for score in self.scores]
+
+
+def size_scores(models: Mapping[str, str], sizes: Mapping[str, Mapping[str, int]]) -> list[Score]:
+    """Sizes of models as scores.
+
+    Args:
+        models: role -> reference.
+        sizes: role -> what `sizes_of` gives.
+    """
+    recorder = Recorder(models)
+    for metric in (PARAMETERS, WEIGHT_BYTES, VECTOR_BYTES):
+        values = {role: of[metric] for role, of in sizes.items() if metric in of}
+        if MODEL in values:
+            recorder.add("", metric, values)
+    return recorder.scores
+
+
+def sizes_of(model: Mapping[str, Any]) -> dict[str, int]:
+    """Parameters, bytes of the weights and of a float32 vector, as far as they were recorded of a model."""
+    dimension = model.get("dimension")
+    found = {
+        PARAMETERS: model.get(PARAMETERS),
+        WEIGHT_BYTES: model.get(WEIGHT_BYTES),
+        VECTOR_BYTES: 4 * dimension if isinstance(dimension, int) else None,
+    }
+    return {metric: value for metric, value in found.items() if isinstance(value, int)}
+
+
+def read_scores(document: Mapping[str, Any]) -> list[Score]:
+    """The scores of an evaluation's document, in their order; those of its main metric come first.
+
+    Raises:
+        ValueError: for what no evaluation writes.
+    """
+    entries = document.get("scores")
+    if not isinstance(entries, list):
+        raise ValueError("it has no list of scores")
+    return [Score.from_dict(entry) for entry in entries]
+
+
+def select(
+    scores: Iterable[Score],
+    metric: str | None = None,
+    data: str | None = None,
+    part: str | None = None,
+    role: str | None = None,
+) -> list[Score]:
+    """The scores that have all the values given."""
+    wanted = {"metric": metric, "data": data, "part": part, "role": role}
+    asked = {name: value for name, value in wanted.items() if value is not None}
+    return [score for score in scores if all(getattr(score, name) == value for name, value in asked.items())]
+
+
+def value_of(scores: Iterable[Score], metric: str, data: str | None = None, part: str = "", role: str = MODEL) -> float:
+    """The one value with this metric, data set, part and role; without a data set, of the first that has it.
+
+    Raises:
+        KeyError: if there is none.
+    """
+    found = select(scores, metric, data, part, role)
+    if not found:
+        raise KeyError(f"no {metric} of {role}: {data}, {part}")
+    return found[0].value

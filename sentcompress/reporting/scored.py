@@ -1,0 +1,93 @@
+"""What every evaluation shows without knowing more of itself than its scores: tables, protocols, what is missing."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+from sentcompress.evaluation.kinds import EVALUATIONS
+from sentcompress.evaluation.measures import METRICS
+from sentcompress.evaluation.results import Evaluation
+from sentcompress.evaluation.score import COMPARE
+from sentcompress.evaluation.tables import table_of_models
+from sentcompress.plain_text import shell_word
+from sentcompress.reporting.evidence import Evidence, Source
+from sentcompress.reporting.parts import Chart, Quotes, Section, Table
+
+DEFAULT_WORK = "work"
+
+
+def score_section(
+    evidence: Evidence,
+    name: str,
+    *,
+    tables: Sequence[Table] | None = None,
+    charts: Sequence[Chart] = (),
+    quotes: Sequence[Quotes] = (),
+    protocols: Sequence[str] | None = None,
+) -> Section:
+    """The section of all evaluations of one name.
+
+    Args:
+        tables: in place of the tables that every evaluation has.
+        protocols: in place of the statements of their protocols.
+    """
+    found = evidence.of_kind(name)
+    kind = EVALUATIONS.get(name) or found[0].kind
+    statements = [evaluation.statement for evaluation in found] if protocols is None else protocols
+    return Section(
+        name,
+        kind.title,
+        kind.text,
+        charts=charts,
+        tables=score_tables(evidence, found) if tables is None else tables,
+        quotes=quotes,
+        protocols=list(dict.fromkeys(statements)),
+        missing=missing(evidence, name) if name in EVALUATIONS else (),
+    )
+
+
+def score_tables(evidence: Evidence, found: Sequence[Evaluation], title: str | None = None) -> list[Table]:
+    """A table of the headlines for each protocol, data and metric: the compared model first, then the others."""
+    groups: dict[tuple[Any, ...], list[Evaluation]] = {}
+    for evaluation in found:
+        places = tuple(dict.fromkeys(score.place for score in evaluation.headlines()))
+        other = evaluation.models.get(COMPARE, {}).get("reference")
+        groups.setdefault((evaluation.statement, evaluation.data, places, other), []).append(evaluation)
+    return [table for group in groups.values() for table in _tables(evidence, group, title)]
+
+
+def _tables(evidence: Evidence, group: Sequence[Evaluation], title: str | None) -> list[Table]:
+    scores = [score for evaluation in group for score in evaluation.headlines()]
+    split = group[0].facts["protocol"].get("split")
+    sources = [Source.of(evaluation.artifact) for evaluation in group]
+    tables = []
+    for metric in dict.fromkeys(score.metric for score in scores):
+        columns, rows = table_of_models(
+            [score for score in scores if score.metric == metric], evidence.names, group[0].kind.what
+        )
+        shown = title or METRICS[metric].title + (f", {split} split" if split else "")
+        tables.append(Table(shown, columns, rows, sources, heads=2))
+    return tables
+
+
+def sources(found: Sequence[Evaluation]) -> list[Source]:
+    """The artifacts behind evaluations."""
+    return [Source.of(evaluation.artifact) for evaluation in found]
+
+
+def measuring(name: str, model: str, work: Path | str | None) -> str:
+    """The command for an evaluation of this name; `work=None` stands for the default work directory."""
+    place = "" if work is None else f" --work {shell_word(work)}"
+    return f"sentcompress {EVALUATIONS[name].command.format(model=shell_word(model))}{place}"
+
+
+def missing(evidence: Evidence, name: str) -> list[str]:
+    """A command for each student, or other model that the report is about, without an evaluation of this name."""
+    seen = {model["reference"] for evaluation in evidence.of_kind(name) for model in evaluation.models.values()}
+    work = None if evidence.work == DEFAULT_WORK else evidence.work
+    about = [student.artifact.reference for student in evidence.students] + sorted(evidence.guests)
+    lacking = [re.sub("^(students/|model:)", "", reference) for reference in about if reference not in seen]
+    return [measuring(name, model, work) for model in lacking]

@@ -1,0 +1,100 @@
+"""What an artifact was made of: the graph of inputs, walked by reference and digest."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Container, Iterator
+
+from sentcompress.store.artifacts import WorkDirectory
+from sentcompress.store.manifests import KINDS, Artifact
+
+
+def line_of(
+    work: WorkDirectory,
+    reference: str,
+    digest: str,
+    kinds: Container[str] = KINDS,
+    through: Callable[[Artifact], bool] = lambda artifact: True,
+) -> Iterator[Artifact]:
+    """The artifact itself if the work directory has it as it was, then what it was made of, nearest first.
+
+    Args:
+        reference, digest: of the artifact.
+        kinds: kinds of artifacts to look at; inputs of other kinds, and what they were made of, are left out.
+        through: whether to go on to the inputs of an artifact.
+    """
+    seen: set[str] = set()
+    waiting = [(reference, digest)]
+    while waiting:
+        reference, digest = waiting.pop(0)
+        kind, _, name = reference.partition("/")
+        artifact = work.find(kind, name) if kind in KINDS and kind in kinds and reference not in seen else None
+        if artifact is not None and artifact.digest == digest:
+            seen.add(reference)
+            yield artifact
+            if through(artifact):
+                waiting += artifact.inputs.items()
+
+
+def ancestors(work: WorkDirectory, reference: str, digest: str) -> list[Artifact]:
+    """The whole line; see `line_of`."""
+    return list(line_of(work, reference, digest))
+
+
+def taught_by(work: WorkDirectory, reference: str, digest: str) -> str | None:
+    """The teacher that a model was distilled from, or its nearest ancestor that was; None if none was."""
+    line = line_of(work, reference, digest)
+    return next((str(a.facts["teacher"]) for a in line if a.facts.get("teacher")), None)
+
+
+def measurements(work: WorkDirectory, reference: str, digest: str) -> list[Artifact]:
+    """Evaluations of this very model, in the order of their names."""
+    found = sorted(work.newest("evaluations"), key=lambda artifact: artifact.name)
+    return [artifact for artifact in found if _is_of(artifact, reference, digest)]
+
+
+def learnt_projection(work: WorkDirectory, reference: str, digest: str, teacher: str) -> Artifact | None:
+    """The projection that a model learnt to match, if it was fitted on vectors of a certain teacher.
+
+    Args:
+        reference, digest: of the model.
+        teacher: the digest of the teacher's files, or of its vectors.
+    """
+    line = ancestors(work, reference, digest)
+    made = {artifact.reference: artifact for artifact in line}
+    for projection in (artifact for artifact in line if artifact.manifest["kind"] == "projections"):
+        for source, source_digest in projection.inputs.items():
+            vectors = made.get(source)
+            if vectors is not None and teacher in (source_digest, *vectors.inputs.values()):
+                return projection
+    return None
+
+
+def students_of(work: WorkDirectory, reference: str, digest: str, table: Artifact) -> list[Artifact]:
+    """The students in a model's line, itself included, that were trained on a sentence table as it is now.
+
+    What had its tokens counted there alone, by `weigh-tokens`, was not.
+    """
+    return [
+        artifact
+        for artifact in ancestors(work, reference, digest)
+        if artifact.manifest["kind"] == "students"
+        and artifact.manifest["command"] != "weigh-tokens"
+        and artifact.inputs.get(table.reference) == table.digest
+    ]
+
+
+def chose_by_graded_pairs(student: Artifact) -> bool:
+    """Whether graded pairs chose the student's checkpoint: then its training held no sentence out."""
+    return any(reference.startswith("file:") for reference in student.inputs)
+
+
+def is_data(reference: str) -> bool:
+    """Whether an input of an evaluation is data, and no model: vectors made elsewhere and graphs are files too."""
+    kind = reference.partition("/")[0]
+    outside = reference.startswith(("file:", "hub:")) and not reference.endswith((".npy", ".onnx"))
+    return outside or kind == "sentences"
+
+
+def _is_of(artifact: Artifact, reference: str, digest: str) -> bool:
+    model = artifact.facts.get("model")
+    return isinstance(model, dict) and model.get("reference") == reference and model.get("digest") == digest

@@ -1,0 +1,59 @@
+"""The one rule of staleness, on artifacts that are changed below it."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from sentcompress.store import MANIFEST, Artifact, Freshness, Request, WorkDirectory, change_of
+
+
+@pytest.fixture
+def work(tmp_path: Path) -> WorkDirectory:
+    return WorkDirectory(tmp_path / "work")
+
+
+def make(work: WorkDirectory, reference: str, inputs: dict[str, str] | None = None, text: str = "x") -> Artifact:
+    kind, name = reference.split("/")
+    with work.build(Request(kind, name, "any", {}, {**(inputs or {}), "file:/text": text})) as build:
+        with build.write("data") as path:
+            path.write_text(text)
+        return build.finish({})
+
+
+def test_what_became_of_an_input(work: WorkDirectory) -> None:
+    student = make(work, "students/s")
+    assert change_of(work, student.reference, student.digest) == ""
+    assert change_of(work, student.reference, "1" * 64) == "changed"
+    assert change_of(work, "students/other", "1" * 64) == "gone"
+    assert change_of(work, "no reference", "1" * 64) == "gone"
+    (student.path / MANIFEST).write_text("{")
+    assert change_of(work, student.reference, student.digest) == "damaged"
+
+
+def test_staleness_goes_down_the_line(work: WorkDirectory) -> None:
+    table = make(work, "sentences/main")
+    student = make(work, "students/s", {table.reference: table.digest})
+    export = make(work, "exports/s", {student.reference: student.digest})
+    assert Freshness(work).state(export) == ("fresh", "")
+    make(work, "sentences/main", text="others")
+    assert Freshness(work).state(student) == ("stale", "sentences/main has changed")
+    assert Freshness(work).state(export) == ("stale", "students/s is stale")
+
+
+def test_models_from_outside_are_asked_for_once_and_only_if_they_can_be(work: WorkDirectory) -> None:
+    asked: list[str] = []
+
+    def digest(name: str) -> str | None:
+        asked.append(name)
+        return "2" * 64 if name == "here" else None
+
+    one = make(work, "students/a", {"model:here": "1" * 64, "model:hub/there": "3" * 64})
+    two = make(work, "students/b", {"model:here": "2" * 64})
+    freshness = Freshness(work, digest)
+    assert freshness.state(one) == ("stale", "here has changed")
+    assert freshness.state(two) == ("fresh", "")
+    assert freshness.state(two) == ("fresh", "")
+    assert asked.count("here") == 1
+    assert Freshness(work).state(one) == ("fresh", "")

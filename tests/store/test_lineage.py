@@ -1,0 +1,110 @@
+"""What a model was made of, what it learnt from, and what was measured of it."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from sentcompress.store import (
+    Artifact,
+    Request,
+    WorkDirectory,
+    ancestors,
+    chose_by_graded_pairs,
+    learnt_projection,
+    line_of,
+    measurements,
+    students_of,
+    taught_by,
+)
+
+STUDENT = {"reference": "students/s", "digest": "5" * 64, "label": "s"}
+TEACHER = {"reference": "model:owner/t", "digest": "7" * 64, "label": "owner/t"}
+
+
+@pytest.fixture
+def work(tmp_path: Path) -> WorkDirectory:
+    return WorkDirectory(tmp_path / "work")
+
+
+def make(
+    work: WorkDirectory,
+    reference: str,
+    command: str,
+    inputs: dict[str, str] | None = None,
+    facts: dict[str, Any] | None = None,
+    **parameters: Any,
+) -> Artifact:
+    kind, name = reference.split("/")
+    with work.build(Request(kind, name, command, parameters, inputs or {}), force=True) as build:
+        (build.path / "data").write_text(f"{reference} {parameters}")
+        return build.finish(facts or {})
+
+
+def test_ancestors_are_followed_by_digest(work: WorkDirectory) -> None:
+    sentences = make(work, "sentences/main", "augment")
+    vectors = make(work, "teacher-vectors/main", "teacher-embed", {sentences.reference: sentences.digest})
+    made_of = {sentences.reference: sentences.digest, vectors.reference: vectors.digest, "model:x": "1" * 64}
+    student = make(work, "students/s", "distill", made_of)
+    found = [artifact.reference for artifact in ancestors(work, student.reference, student.digest)]
+    assert found == ["students/s", "sentences/main", "teacher-vectors/main"]
+    make(work, "sentences/main", "augment", limit=5)  # other sentences of the same name
+    found = [artifact.reference for artifact in ancestors(work, student.reference, student.digest)]
+    assert found == ["students/s", "teacher-vectors/main"]
+    assert ancestors(work, "model:owner/t", "7" * 64) == []
+
+
+def test_only_scores_of_this_very_model_count(work: WorkDirectory) -> None:
+    make(work, "evaluations/a", "eval-sts", facts={"model": STUDENT})
+    make(work, "evaluations/older", "eval-sts", facts={"model": STUDENT | {"digest": "6" * 64}})
+    make(work, "evaluations/other", "eval-sts", facts={"model": TEACHER})
+    assert [a.name for a in measurements(work, "students/s", "5" * 64)] == ["a"]
+
+
+def test_the_line_is_followed_as_far_as_it_is_asked_for(work: WorkDirectory) -> None:
+    sentences = make(work, "sentences/main", "augment")
+    first = make(work, "students/a", "distill", {sentences.reference: sentences.digest}, {"teacher": "owner/t"})
+    turned = make(work, "students/b", "whiten", {first.reference: first.digest})
+    last = make(work, "students/c", "finetune", {turned.reference: turned.digest})
+
+    def names(**how: Any) -> list[str]:
+        return [artifact.reference for artifact in line_of(work, last.reference, last.digest, **how)]
+
+    assert names() == ["students/c", "students/b", "students/a", "sentences/main"]
+    assert names(kinds=("students",)) == ["students/c", "students/b", "students/a"]
+    assert names(through=lambda one: one.manifest["command"] != "whiten") == ["students/c", "students/b"]
+    assert taught_by(work, last.reference, last.digest) == "owner/t"
+    assert taught_by(work, "model:owner/t", "7" * 64) is None
+
+
+def made(work: WorkDirectory, reference: str, command: str, *inputs: Artifact, **outside: str) -> Artifact:
+    kind, _, name = reference.partition("/")
+    digests = {artifact.reference: artifact.digest for artifact in inputs}
+    digests |= {f"{kind}:/x": digest for kind, digest in outside.items()}
+    with work.build(Request(kind, name, command, {}, digests)) as build:
+        with build.write("data") as path:
+            path.write_text(reference)
+        return build.finish({})
+
+
+def test_the_line_of_an_exported_student(tmp_path: Path) -> None:
+    work = WorkDirectory(tmp_path / "work")
+    table = made(work, "sentences/main", "augment")
+    other = made(work, "sentences/other", "augment")
+    vectors = made(work, "teacher-vectors/main", "teacher-embed", table, model=TEACHER["digest"])
+    projection = made(work, "projections/pca-8", "fit-pca", vectors)
+    student = made(work, "students/s", "distill", table, vectors, projection)
+    plain = made(work, "students/plain", "distill", table, vectors, file="1" * 64)
+    export = made(work, "exports/s", "export", student)
+    for model in (student, export):
+        found = learnt_projection(work, model.reference, model.digest, TEACHER["digest"])
+        assert found is not None
+        assert found.reference == "projections/pca-8"
+        assert [a.name for a in students_of(work, model.reference, model.digest, table)] == ["s"]
+    assert learnt_projection(work, student.reference, student.digest, vectors.digest) is not None
+    assert learnt_projection(work, student.reference, student.digest, "8" * 64) is None
+    assert learnt_projection(work, plain.reference, plain.digest, TEACHER["digest"]) is None
+    assert students_of(work, student.reference, student.digest, other) == []
+    assert (chose_by_graded_pairs(student), chose_by_graded_pairs(plain)) == (False, True)
