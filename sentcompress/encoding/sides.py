@@ -97,7 +97,7 @@ class Sides:
                 f"{self.documents.label} gives {documents.dimension} dimensions and {self.queries.label} "
                 f"{queries.dimension}: they cannot be compared",
                 "a teacher's documents are projected for a student that was distilled on a projection of its vectors "
-                "(distill --method hpd); all others have to give vectors of one length",
+                "(sentcompress distill --method hpd); all others have to give vectors of one length",
             )
         return documents, queries
 
@@ -191,6 +191,6 @@ def _unchanged(work: WorkDirectory, user: Artifact, kind: str, name: str) -> Art
         state = "gone" if found is None else "not what it was"
         raise InputError(
             f"{user.reference} was made with {kind}/{name}, which is {state}",
-            "make the student anew, or take --documents that need no projection",
+            "make the student anew, or take `documents` that need no projection",
         )
     return found

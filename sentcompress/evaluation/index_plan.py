@@ -126,7 +126,7 @@ def bits_for(kind: str, documents: int) -> int:
     least = POINTS_PER_CELL * 2**FEWEST_BITS
     raise InputError(
         f"the corpus of {documents} documents is too small to train {kind}: it needs at least {least}",
-        "leave it out of --index; sq8, fp16, binary, flat and hnsw work with any number",
+        "leave it out of `index`; sq8, fp16, binary, flat and hnsw work with any number",
     )
 
 
@@ -137,7 +137,7 @@ def segments_for(dimension: int, wanted: int | None) -> int:
         InputError: if those asked for do not divide it.
     """
     if wanted is not None and (wanted > dimension or dimension % wanted):
-        raise InputError(f"{wanted} segments do not divide vectors of {dimension} dimensions", "see --segments")
+        raise InputError(f"{wanted} segments do not divide vectors of {dimension} dimensions", "see `segments`")
     most = wanted or max(1, dimension // 4)
     return next(count for count in range(most, 0, -1) if dimension % count == 0)
 

@@ -73,7 +73,7 @@ def run(params: Params, work: WorkDirectory, reporter: Reporter = LOGGED) -> Art
 def _find_student(params: Params, work: WorkDirectory, vectors: Artifact) -> InitialStudent:
     if params.student in work.names("students"):
         if params.name == params.student:
-            raise UsageError(f"--name {params.name} would replace the student it starts from", "choose another --name")
+            raise UsageError(f"`name` {params.name} would replace the student it starts from", "choose another `name`")
         found = find_model(work, params.student, trust_remote_code=params.trust_remote_code)
         return InitialStudent(params.student, found.source, trust_remote_code=params.trust_remote_code)
     layers = layer_count(params.student)
@@ -143,7 +143,7 @@ class _Distillation:
         if "domains" in method_class(params.method).needs and not domains.any():
             self.reporter.warn(
                 f"{self.inputs.sentences.reference} tells of one domain only, so that {params.method} weighs all "
-                "sentences by one prototype (augment --domain COLUMN)"
+                "sentences by one prototype (sentcompress augment --domain COLUMN)"
             )
         supplied = supply(
             method_class(params.method).needs_with(options),
@@ -205,7 +205,7 @@ class _Distillation:
         if len(rows) == 0 or (target is None and len(held) < AGREEING):
             raise InputError(
                 f"{self.inputs.sentences.reference} has too few sentences to hold some out",
-                "add more sentences, or choose by graded pairs with --dev",
+                "add more sentences, or choose by graded pairs with `dev`",
             )
         return rows, held_out_dev(held, tensors, target)
 

@@ -99,7 +99,7 @@ def _teacher(params: Params, source: ModelSource) -> Encoder:
         if positions is not None and params.max_length > positions:
             raise InputError(
                 f"{source.label} reads at most {positions} tokens, not {params.max_length}",
-                f"use --max-length {positions} or less",
+                f"use `max_length` {positions} or less",
             )
         encoder.text = replace(encoder.text, max_length=params.max_length)
     if params.content_words and encoder.text.prompt:
@@ -110,7 +110,7 @@ def _teacher(params: Params, source: ModelSource) -> Encoder:
     depth = encoder.depth
     if params.layers and params.layers[-1] > depth:
         raise InputError(
-            f"{source.label} has {depth} layers, not {params.layers[-1]}", f"choose --layers up to {depth}"
+            f"{source.label} has {depth} layers, not {params.layers[-1]}", f"choose `layers` up to {depth}"
         )
     return encoder
 

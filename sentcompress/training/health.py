@@ -130,13 +130,13 @@ def diagnose(
 
 def _stillness(settings: Settings) -> str:
     if settings.batch_size * settings.grad_accum == 1:
-        return "a batch of one sentence has no other to be told apart from; use a larger --batch-size"
+        return "a batch of one sentence has no other to be told apart from; use a larger `batch_size`"
     return "the student gives its targets already, or the loss is saturated: look at its terms and at the data"
 
 
 def _cause(settings: Settings, watched: Mapping[str, float]) -> tuple[str, str]:
     """A name for the likely cause, and what to say of it."""
-    rate = f"a learning rate of {settings.lr:g} is high; try a third of it, or more --warmup-steps"
+    rate = f"a learning rate of {settings.lr:g} is high; try a third of it, or more `warmup_steps`"
     if settings.lr > VERY_HIGH_LR:
         return "rate", rate
     # Of kernels with a gamma. A linear one has none, and its mean may be any number.
@@ -149,6 +149,6 @@ def _cause(settings: Settings, watched: Mapping[str, float]) -> tuple[str, str]:
     if settings.lr > HIGH_LR:
         return "rate", rate
     if settings.batch_size * settings.grad_accum < 16:
-        return "batch", f"batches of {settings.batch_size} are small; use a larger --batch-size or --grad-accum"
+        return "batch", f"batches of {settings.batch_size} are small; use a larger `batch_size` or `grad_accum`"
     data = "a loss that one vector for all sentences satisfies, or targets that hardly differ: look at the data"
     return "data", data

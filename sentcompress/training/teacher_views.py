@@ -123,7 +123,7 @@ def teacher_in_loop(vectors: Artifact, student: Encoder, *, trust_remote_code: b
     if unknown:
         raise InputError(
             f"the student reads other tokens than its teacher {source.label}: {unknown[0]!r} is one of {len(unknown)}",
-            "this method compares token by token; take a student made of the teacher, such as --student teacher:3",
+            "this method compares token by token; take a student made of the teacher, such as `student` teacher:3",
         )
     ids = torch.zeros(max(own.values()) + 1, dtype=torch.int64)
     for token, number in own.items():
