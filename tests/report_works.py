@@ -50,7 +50,7 @@ def make(
 ) -> Artifact:
     """An artifact with these facts and files."""
     request = Request(kind, name, command, {**parameters, "facts": json.dumps(facts)}, inputs or {})
-    with work.build(request) as build:
+    with work.build(request, force=True) as build:
         for file, text in (files or {"data.txt": json.dumps(facts)}).items():
             (build.path / file).parent.mkdir(exist_ok=True)
             with build.write(file) as path:

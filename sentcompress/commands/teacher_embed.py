@@ -17,7 +17,7 @@ class Params(Hub, Named):
     teacher: Annotated[
         str,
         Opt(
-            "embedded, a teacher or student by name, a sentence-transformers folder, or a hub name.",
+            "embedded, a model of the work directory by name, a model folder, or a hub name.",
             names=MODEL,
         ),
     ] = "embedded"

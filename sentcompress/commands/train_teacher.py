@@ -16,7 +16,8 @@ class Params(Training):
     command: ClassVar[str] = "train-teacher"
 
     model: Annotated[
-        str, Opt("Start: a folder, a hub name such as roberta-large, embedded.", affects="input", names=MODEL)
+        str,
+        Opt("Model to start from: a folder, a hub name such as roberta-large.", affects="input", names=MODEL),
     ]
     triplets: Annotated[
         tuple[str, ...],
@@ -75,5 +76,5 @@ class Params(Training):
 
 
 COMMAND = Command(
-    Params, "Train a teacher on triplets (supervised SimCSE), for `teacher-embed --teacher NAME`.", makes="teachers"
+    Params, "Train a teacher on triplets (supervised SimCSE), for `teacher-embed --teacher NAME`.", makes="students"
 )

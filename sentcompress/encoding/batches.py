@@ -1,6 +1,6 @@
-"""From a stream of texts to batches of token ids: windows, duplicates, lengths, token budgets, prefetching.
+"""Turns a stream of texts into batches of token ids: windows, duplicates, lengths, token budgets, prefetching.
 
-Without torch, for processes that run ONNX graphs.
+Does not import torch, for processes that run ONNX graphs.
 """
 
 from __future__ import annotations
@@ -16,11 +16,11 @@ import numpy.typing as npt
 
 from sentcompress.models.token_batches import by_length
 
-# Sentences of like length are looked for within a window. These bounds are what keeps the memory constant: two
-# windows of token ids (4 bytes each) and one of vectors (D x 4 bytes a sentence) are held at a time.
+# Sentences are sorted by length within a window. These bounds limit the memory: at most two windows of token ids
+# (4 bytes each) and one of vectors (D x 4 bytes per sentence).
 WINDOW_SENTENCES = 10_000
 WINDOW_CHARACTERS = 4_000_000
-# Starting one more batch costs about as much as this share of a full one; more padding than that is not worth it.
+# Starting another batch costs about as much as this share of a full one, so more padding than that does not pay off.
 PADDING_SHARE = 1 / 16
 
 Item = TypeVar("Item")
@@ -32,7 +32,7 @@ class TokenizedWindow:
 
     Attributes:
         tokens: token ids of each distinct text.
-        places: [n], for each text of the window, in order, its index in `tokens`.
+        places: [n], the index in `tokens` of each text of the window, in order.
     """
 
     tokens: list[npt.NDArray[np.int32]]
@@ -45,8 +45,8 @@ def windows(
     """Regroup chunks of any size into windows of bounded size, in order.
 
     Args:
-        chunks: the texts, a few at a time.
-        sentences, characters: a window ends where it has reached one of them; by default WINDOW_SENTENCES and
+        chunks: the texts, in chunks.
+        sentences, characters: a window ends when it reaches one of them; by default WINDOW_SENTENCES and
             WINDOW_CHARACTERS.
     """
     sentences, characters = sentences or WINDOW_SENTENCES, characters or WINDOW_CHARACTERS
@@ -66,20 +66,20 @@ def windows(
 def tokenized(
     texts: Sequence[str], tokenize: Callable[[Sequence[str]], list[list[int]]], padding: int
 ) -> TokenizedWindow:
-    """Tokenise each distinct text once; `padding` stands for a text without tokens."""
+    """Tokenise each distinct text once; a text without tokens gets one token, `padding`."""
     index: dict[str, int] = {}
     places = np.fromiter((index.setdefault(text, len(index)) for text in texts), np.int64, len(texts))
-    # A tokenizer without special tokens has nothing for an empty text; a model needs one token at least.
+    # Without special tokens, an empty text has no tokens, but a model needs at least one.
     tokens = [np.array(ids or [padding], dtype=np.int32) for ids in tokenize(list(index))]
     return TokenizedWindow(tokens, places)
 
 
 def plan_batches(lengths: Sequence[int] | npt.NDArray[np.integer], batch_tokens: int) -> list[npt.NDArray[np.int64]]:
-    """Split texts into batches with next to no padding, the longest first (if memory runs out, it does so at once).
+    """Split texts into batches with little padding, the longest first, so that memory runs out early if at all.
 
     Args:
-        lengths: [n] numbers of tokens.
-        batch_tokens: the budget of a batch, padding included; a longer text is a batch of its own.
+        lengths: [n] tokens per text.
+        batch_tokens: maximum tokens of a batch, padding included; a longer text is a batch by itself.
 
     Returns:
         Indices into `lengths`; each occurs in exactly one batch.
@@ -88,7 +88,7 @@ def plan_batches(lengths: Sequence[int] | npt.NDArray[np.integer], batch_tokens:
 
 
 def prefetch(items: Iterator[Item], depth: int = 1) -> Generator[Item, None, None]:
-    """The same items, made by another thread up to `depth` before they are asked for; its errors reach the reader.
+    """Yield the same items, computed up to `depth` ahead in another thread, whose errors are raised here.
 
     The thread ends when the generator is closed.
     """

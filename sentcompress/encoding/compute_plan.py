@@ -1,4 +1,4 @@
-"""How a model is run on a machine: number format and batch size, by rule where one holds, else by measurement."""
+"""Number format and batch size for running a model on a machine, by rule or by measurement."""
 
 from __future__ import annotations
 
@@ -14,22 +14,22 @@ from sentcompress.errors import UsageError
 from sentcompress.models.dtype_trial import choose_dtype
 from sentcompress.models.encoder import Encoder
 
-# Tokens of one batch. On a CPU, what its caches hold (1,024 to 4,096 measure alike for 384 dimensions; 8,192 is 15%
-# slower); a GPU has to be filled.
+# Tokens per batch. On a CPU a batch should fit into the caches (1,024 to 4,096 are equally fast for 384 dimensions,
+# 8,192 is 15% slower); a GPU has to be filled.
 CPU_BATCH_TOKENS = 2048
 GPU_BATCH_TOKENS = 32_768
-# The measurement: sentences of the usual length, as many as take a CPU a few hundredths of a second.
+# Rows and tokens for the measurement: a few hundredths of a second on a CPU.
 TRIAL_SHAPE = (16, 32)
 
 
 @dataclass(frozen=True)
 class ComputePlan:
-    """What changes the last digits of vectors without being asked for. A resumed run keeps the plan it began with.
+    """Automatic choices that affect the last digits of vectors. A resumed run keeps its plan.
 
     Attributes:
-        dtype: what the encoder's body computes in; pooling, dense layers and normalisation are always float32.
-        reason: why that dtype.
-        batch_tokens: the largest number of tokens in a batch.
+        dtype: the format that the encoder's body computes in; pooling, dense layers and normalisation are float32.
+        reason: why this dtype was chosen.
+        batch_tokens: maximum tokens of a batch.
     """
 
     dtype: str
@@ -61,14 +61,14 @@ def make_plan(
 
 
 def prepared(encoder: Encoder, device: torch.device, dtype: str) -> Encoder:
-    """A copy for inference on `device`; the original is not touched, and shares its weights where it can."""
+    """A copy for inference on `device`; it shares the weights of the original if possible."""
     same = encoder.device == device and dtype == "float32"
     shared = list(encoder.parameters()) + list(encoder.buffers()) if same else []
     memo = {id(item): item for item in (*shared, encoder.tokenizer)}
     with torch.no_grad():
         clone = copy.deepcopy(encoder, memo).eval()
         if not same:
-            # The layers after the body are small, and in float32 they round nothing away.
+            # The layers after the body are small, so they stay in float32.
             clone.to(device)
             clone.body.to(getattr(torch, dtype))
         if device.type == "cpu" and onednn_is_here():

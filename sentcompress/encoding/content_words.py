@@ -1,4 +1,4 @@
-"""A teacher that reads each text twice: as it stands, and its content words alone."""
+"""Two-pass embeddings: each text is encoded as a whole and once more with only its content words."""
 
 from __future__ import annotations
 
@@ -14,11 +14,11 @@ from sentcompress.progress import Task
 
 
 class ContentWords:
-    """A model's tokenisation without some tokens; a text of such tokens alone keeps them.
+    """A model's tokenisation without some tokens; a text that consists only of such tokens keeps them.
 
     Args:
-        encoder: a model that puts no prompt before its texts.
-        left_out: ids of tokens.
+        encoder: a model without a prompt.
+        left_out: ids of the tokens to remove.
     """
 
     def __init__(self, encoder: Encoder, left_out: Collection[int]) -> None:
@@ -27,7 +27,7 @@ class ContentWords:
         self._special = frozenset(encoder.tokenizer.all_special_ids)
 
     def __call__(self, texts: Sequence[str]) -> list[list[int]]:
-        """Token ids of each text's content words, special tokens included, of what the model reads of the text."""
+        """Token ids of each text's content words, within the model's maximum length, with special tokens."""
         whole = self._encoder.tokenize(texts)
         kept = [[token for token in ids if token not in self._left_out] for ids in whole]
         return [
@@ -40,8 +40,9 @@ class SecondReading:
     """Vectors v(text) + weight x v(its content words), both of length one, scaled to length one.
 
     Args:
-        whole: gives vectors of length one.
-        content: tokenises by `ContentWords`; gives vectors of length one, and nothing else.
+        whole: the engine for whole texts; its vectors have length one.
+        content: the engine for content words, with `ContentWords` as its tokenisation; its rows are vectors of length
+            one, without states of layers.
         weight: above zero.
     """
 
@@ -51,11 +52,11 @@ class SecondReading:
         self._weight = weight
 
     def stream(self, chunks: Iterable[Sequence[str]], task: Task | None = None) -> Iterator[npt.NDArray[np.float32]]:
-        """As `EncodeEngine.stream`; what follows the vector in a row of `whole` stays as it is."""
+        """Like `EncodeEngine.stream`; states of layers after the vector in a row of `whole` are unchanged."""
         width = self._content.dimension
         for texts in windows(chunks):
             rows = self._whole.encode(texts, task)
             rows[:, :width] += self._weight * self._content.encode(texts)
-            # Two vectors that point away from each other leave next to nothing, but not nothing.
+            # The sum of opposite vectors can be almost zero.
             rows[:, :width] /= np.linalg.norm(rows[:, :width], axis=1, keepdims=True).clip(min=1e-12)
             yield rows

@@ -1,4 +1,4 @@
-"""The vectors of all texts of an evaluation, looked over: every distinct text once, by text."""
+"""Checked vectors of all distinct texts of an evaluation, by text."""
 
 from __future__ import annotations
 
@@ -18,9 +18,9 @@ class EmbeddedTexts:
     """Vectors by text.
 
     Attributes:
-        vectors: [N, D] of the N distinct texts, as the model gives them.
-        rows: text -> row.
-        described: what an evaluation records of the model.
+        vectors: [N, D] of the N distinct texts, as computed by the model.
+        rows: the row of each text.
+        described: what an evaluation records about the model.
     """
 
     label: str
@@ -39,11 +39,11 @@ def embed_texts(
     """Encode every distinct text once.
 
     Args:
-        source: what `embedder` was opened from.
-        of_zeros: what vectors of zeros mean for the evaluation, told in the warning if there are any.
+        source: the source of `embedder`.
+        of_zeros: what zero vectors mean for the evaluation, for the warning if there are any.
 
     Raises:
-        InputError: if a vector holds a value that is no number, or a file of vectors lacks a text.
+        InputError: if a vector has NaN or infinity, or a file of vectors lacks a text.
     """
     rows = {text: row for row, text in enumerate(dict.fromkeys(texts))}
     with reporter.track(f"encoding with {source.label}", total=len(rows)) as task:
@@ -52,13 +52,13 @@ def embed_texts(
     if bad.any():
         text = list(rows)[int(bad.argmax())]
         raise InputError(
-            f"{source.label}: {int(bad.sum())} of {len(rows)} vectors hold values that are no numbers, "
-            f"the first that of {text[:60]!r}",
+            f"{source.label}: {int(bad.sum())} of {len(rows)} vectors have NaN or infinite values, "
+            f"first for {text[:60]!r}",
             "is the model or the file damaged?",
         )
     zeros = int(np.count_nonzero(~vectors.any(axis=1)))
     if zeros:
-        reporter.warn(f"{source.label}: {zeros} texts have a vector of zeros; {of_zeros}")
+        reporter.warn(f"{source.label}: {zeros} texts have a zero vector; {of_zeros}")
     described = {
         **source.described,
         **embedder.described(),

@@ -1,4 +1,4 @@
-"""What evaluations ask for vectors: a model that encodes, or a file of vectors that were made elsewhere."""
+"""Sources of vectors for evaluations: a model that encodes, or a file of precomputed vectors."""
 
 from __future__ import annotations
 
@@ -22,40 +22,40 @@ from sentcompress.progress import SILENT, Reporter, Task
 from sentcompress.store import WorkDirectory, file_digest, name_part
 
 Vectors = npt.NDArray[np.float32]
-# The folder of a work directory for what can be computed again.
+# The folder of a work directory for data that can be recomputed.
 CACHE = "cache"
 
 
 class Embedder(Protocol):
-    """Vectors of texts, ready to be asked for."""
+    """Computes or looks up vectors of texts."""
 
     @property
     def dimension(self) -> int:
-        """D."""
+        """D, the width of the vectors."""
 
     def encode(self, texts: Sequence[str], task: Task | None = None) -> Vectors:
-        """N texts -> [N, D], in their order, as the model gives them; every distinct text is encoded once."""
+        """N texts -> [N, D] in their order; every distinct text is encoded once."""
 
     def stream(self, chunks: Iterable[Sequence[str]], task: Task | None = None) -> Iterator[Vectors]:
-        """The same for any number of texts in bounded memory; rows in order, regrouped."""
+        """The same for any number of texts in bounded memory; yields consecutive rows in order."""
 
     def described(self) -> dict[str, Any]:
-        """Parameters and number format, for the record."""
+        """Dimension, parameters and number format, for the manifest."""
 
     def count_tokens(self, texts: Sequence[str]) -> TokenCounts | None:
-        """How long the texts are in the model's tokens; None where there is no tokenizer."""
+        """Token counts of the texts; None if there is no tokenizer."""
 
 
 @dataclass(frozen=True)
 class EmbedderSource:
-    """Where vectors come from: found and fingerprinted, nothing loaded yet.
+    """A source of vectors with its digest; nothing is loaded yet.
 
     Attributes:
         label: the name to show.
-        reference, digest: what a request records as an input.
-        model: for a model.
-        vectors, texts: for a file.
-        cache: for a model, the folder of the vectors that models have computed.
+        reference, digest: recorded as an input in a request.
+        model: the model, unless it is a file.
+        vectors, texts: the files, if it is a file of vectors.
+        cache: the cache folder, for a model.
     """
 
     label: str
@@ -73,14 +73,14 @@ class EmbedderSource:
 
     @property
     def slug(self) -> str:
-        """The label as a part of a file name."""
-        # Files of vectors are often called alike, and it is their folder that says whose.
+        """The label as part of a file name."""
+        # Files of vectors often have the same name; their folder distinguishes them.
         label = f"{self.vectors.resolve().parent.name}-{self.label}" if self.vectors else self.label
         return name_part(label) or "model"
 
     @property
     def inputs(self) -> Mapping[str, str]:
-        """What a request records: reference -> digest."""
+        """The inputs to record in a request: digest by reference."""
         return {self.reference: self.digest}
 
     @property
@@ -90,14 +90,14 @@ class EmbedderSource:
         return found if self.model is None else {**found, "weight_bytes": weight_bytes(self.model.source.path)}
 
     def open(self, *, device: str = "auto", dtype: str = "float32", reporter: Reporter = SILENT) -> Embedder:
-        """Load the model, or open the file. Damaged vectors in the cache are reported to `reporter`.
+        """Load the model or open the file. Damaged vectors in the cache are reported to `reporter`.
 
         Raises:
-            InputError: if that cannot be done.
+            InputError: if that fails.
         """
         if self.model is not None:
             embedder = ModelEmbedder(self.model.load(), device=device, dtype=dtype)
-            # What "auto" stands for may differ from run to run.
+            # "auto" can give another format in the next run.
             if self.cache is None or dtype == "auto":
                 return embedder
             if self.cache.is_symlink():
@@ -112,10 +112,10 @@ class EmbedderSource:
 
 
 class ModelEmbedder:
-    """A model behind the encode engine."""
+    """A model in the encode engine."""
 
     def __init__(self, encoder: Encoder, *, device: str, dtype: str) -> None:
-        # Not the encoder: the engine has weights of its own.
+        # Not the encoder itself: the engine has its own weights.
         self._tokenizer, self._text = encoder.tokenizer, encoder.text
         self._parameters = encoder.count_parameters()
         self._engine = EncodeEngine(encoder, device=device, dtype=dtype)
@@ -138,7 +138,7 @@ class ModelEmbedder:
 
 
 class CachingEmbedder:
-    """A model that is asked only for texts that it has not seen yet."""
+    """Looks vectors up in a cache and computes only the missing ones."""
 
     def __init__(self, embedder: Embedder, cache: VectorCache) -> None:
         self._embedder, self._cache = embedder, cache
@@ -171,7 +171,7 @@ class CachingEmbedder:
 
 
 class FileEmbedder:
-    """Vectors that somebody else made."""
+    """Precomputed vectors from a file."""
 
     def __init__(self, file: VectorFile) -> None:
         self._file = file
@@ -199,7 +199,7 @@ class FileEmbedder:
 def find_embedder(
     work: WorkDirectory, name: str | None, *, revision: str | None = None, trust_remote_code: bool = False
 ) -> EmbedderSource:
-    """Find vectors by name: `vectors.npy` (its texts in `vectors.txt`), `vectors.npy:texts.txt`, or a model's name.
+    """Find a source by name: `vectors.npy` (its texts in `vectors.txt`), `vectors.npy:texts.txt`, or a model's name.
 
     Raises:
         MissingArtifactError, InputError: see `models.catalog.find_model` and `VectorFile`.
@@ -207,7 +207,7 @@ def find_embedder(
     path, _, texts = (name or "").partition(f"{SUFFIX}:")
     if name and (texts or name.endswith(SUFFIX)):
         vectors = Path(path + SUFFIX) if texts else Path(name)
-        # Opened once here, so that a wrong file is told before anything long begins.
+        # Opened here, so that a wrong file is reported before anything slow starts.
         file = VectorFile(vectors, Path(texts) if texts else None)
         digest = file_digest(vectors)[:32] + file_digest(file.texts)[:32]
         return EmbedderSource(vectors.name, f"file:{vectors.resolve()}", digest, None, vectors, file.texts)

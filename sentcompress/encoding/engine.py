@@ -1,4 +1,4 @@
-"""Sentences -> vectors at full speed: batches without padding, tokenised ahead, duplicates encoded once."""
+"""Fast encoding: batches with little padding, tokenisation in another thread, duplicates encoded once."""
 
 from __future__ import annotations
 
@@ -19,19 +19,19 @@ from sentcompress.progress import Task
 
 
 class EncodeEngine:
-    """Encodes with the weights that `encoder` has when the engine is made; the encoder itself is left as it is.
+    """Encodes texts with the weights that `encoder` has when the engine is created; `encoder` is not modified.
 
-    The vectors are those of `SentenceTransformer.encode`. Their last digits depend on which sentences share a
-    batch, hence on the window; the same texts in the same order always give the same bytes on the same machine.
+    The vectors are those of `SentenceTransformer.encode`. Their last digits depend on which sentences share a batch,
+    and so on the window; the same texts in the same order always give the same bytes on the same machine.
 
     Args:
         encoder: the model.
         device: auto, cpu, cuda or mps.
         dtype: auto, float32, bfloat16, or float16 on a GPU.
-        batch_tokens: the largest number of tokens in a batch; by default what suits the device.
-        plan: decisions of an earlier engine, instead of `dtype` and `batch_tokens`.
-        layers: layers of the encoder, from 1; their pooled states follow each vector in the same row.
-        tokenize: from texts to token ids, in place of the encoder's own.
+        batch_tokens: maximum tokens of a batch; the default depends on the device.
+        plan: the plan of an earlier engine, instead of `dtype` and `batch_tokens`.
+        layers: numbers of layers, from 1, whose pooled states are appended to each row.
+        tokenize: a function from texts to token ids, instead of the encoder's own.
 
     Raises:
         UsageError: for an unknown device or dtype.
@@ -57,7 +57,7 @@ class EncodeEngine:
 
     @property
     def compute_dtype(self) -> str:
-        """What the encoder's body computes in."""
+        """The number format that the encoder's body computes in."""
         return self.plan.dtype
 
     @property
@@ -66,16 +66,16 @@ class EncodeEngine:
 
     @property
     def matmul(self) -> str:
-        """Whose matrix product the linear layers use: "onednn", or "torch" for torch's own choice."""
+        """The matrix product of the linear layers: "onednn", or "torch" for torch's own choice."""
         return "onednn" if any(isinstance(m, OneDnnLinear) for m in self._encoder.modules()) else "torch"
 
     @property
     def dimension(self) -> int:
-        """D, the length of a row: the vector's own width and that of each of `layers`."""
+        """The width of a row: that of the vector and of the states of `layers`."""
         return self._encoder.dimension + len(self.layers) * self._encoder.pooled_dimension
 
     def encode(self, texts: Sequence[str], task: Task | None = None) -> npt.NDArray[np.float32]:
-        """Vectors of all texts at once: N texts -> [N, D], in their order; `task` counts texts."""
+        """Vectors of N texts in their order: [N, D]; `task` counts texts."""
         index: dict[str, int] = {}
         places = [index.setdefault(text, len(index)) for text in texts]
         vectors = np.empty((len(index), self.dimension), dtype=np.float32)
@@ -93,13 +93,13 @@ class EncodeEngine:
         """Vectors of any number of texts in bounded memory.
 
         Args:
-            chunks: the texts, a few at a time; they are regrouped, so the size of a chunk matters little.
+            chunks: the texts in chunks of any size; they are regrouped.
             task: counts texts.
 
         Yields:
-            [n, D], consecutive rows in the order of the texts; n is not the size of a chunk.
+            [n, D], consecutive rows in the order of the texts; n is independent of the chunks.
         """
-        # The iterator runs in another thread, so that texts are read and tokenised while the model computes.
+        # In another thread, so that texts are read and tokenised while the model computes.
         padding = self._encoder.padding
         for window in prefetch(tokenized(texts, self._tokenize, padding) for texts in windows(chunks)):
             yield self._encode_window(window, task)
@@ -108,7 +108,7 @@ class EncodeEngine:
     def _encode_window(self, window: TokenizedWindow, task: Task | None) -> npt.NDArray[np.float32]:
         lengths = np.array([len(ids) for ids in window.tokens], dtype=np.int64)
         occurrences = np.bincount(window.places, minlength=len(lengths))
-        # Results stay on the device until the window is done, so that a GPU never waits for a copy.
+        # Results stay on the device until the end of the window, so that a GPU never waits for a copy.
         vectors = torch.empty(len(lengths), self.dimension, device=self.device)
         for batch in plan_batches(lengths, self.plan.batch_tokens):
             vectors[torch.from_numpy(batch).to(self.device)] = self._forward([window.tokens[i] for i in batch])
@@ -118,7 +118,7 @@ class EncodeEngine:
         return distinct if len(distinct) == len(window.places) else distinct[window.places]
 
     def _forward(self, tokens: Sequence[npt.NDArray[np.int32]]) -> Tensor:
-        """[B, D] float32 vectors of B token sequences, the longest first."""
+        """Vectors [B, D], float32, of B token sequences, given from longest to shortest."""
         ids, mask = (
             torch.from_numpy(part).to(self.device, non_blocking=True) for part in padded(tokens, self._encoder.padding)
         )

@@ -1,9 +1,9 @@
-"""Linear layers through oneDNN, with weights laid out for it once.
+"""Linear layers that use oneDNN, with weights packed once.
 
-torch multiplies float32 matrices on x86 with MKL, which on CPUs of other makers than Intel leaves their widest
-vector instructions unused: on an AMD EPYC with AVX-512, MKL reaches 65 to 98 GFLOP/s a core and oneDNN, which torch
-contains as well, 150 to 226. In bfloat16 torch takes oneDNN by itself, but lays the weights out anew in every call.
-The operators are those that torch's own compiler (Inductor) calls; where torch lacks them, nothing is replaced.
+On x86, torch multiplies float32 matrices with MKL, which does not use the widest vector instructions of non-Intel CPUs:
+on an AMD EPYC with AVX-512, MKL reaches 65 to 98 GFLOP/s per core and oneDNN, also part of torch, 150 to 226. In
+bfloat16 torch uses oneDNN by itself, but packs the weights again in every call. The operators are those of torch's
+own compiler (Inductor); if torch lacks them, nothing is replaced.
 """
 
 from __future__ import annotations
@@ -11,19 +11,19 @@ from __future__ import annotations
 import torch
 from torch import Tensor, nn
 
-# Rows of the input that the layout of the weights is chosen for; other numbers of rows work as well.
+# Input rows that the packed layout is optimised for; any number of rows works.
 TYPICAL_ROWS = 2048
 OPERATORS = ("_reorder_linear_weight", "_linear_pointwise")
 
 
 class OneDnnLinear(nn.Module):
-    """The same map as a `torch.nn.Linear`, whose weights at this moment it keeps; for inference on a CPU."""
+    """A copy of a `torch.nn.Linear` with its current weights, for inference on a CPU."""
 
     packed: Tensor
 
     def __init__(self, linear: nn.Linear) -> None:
         super().__init__()
-        # Some transformers look at the weight's dtype, so it stays within reach.
+        # Some transformers read the weight's dtype.
         self.weight, self.bias = linear.weight, linear.bias
         with torch.no_grad():
             packed = torch.ops.mkldnn._reorder_linear_weight(linear.weight.detach(), TYPICAL_ROWS)
@@ -35,13 +35,13 @@ class OneDnnLinear(nn.Module):
 
 
 def onednn_is_here() -> bool:
-    """Whether this torch offers the operators."""
+    """Whether this torch has the operators."""
     built = bool(torch.backends.mkldnn.is_available())  # type: ignore[no-untyped-call]
     return built and all(hasattr(torch.ops.mkldnn, name) for name in OPERATORS)
 
 
 def use_onednn(module: nn.Module) -> None:
-    """Replace every plain linear layer inside `module`, in place. Subclasses of Linear are left alone."""
+    """Replace every linear layer inside `module`, in place, except subclasses of Linear."""
     for name, child in module.named_children():
         if type(child) is nn.Linear:
             setattr(module, name, OneDnnLinear(child))

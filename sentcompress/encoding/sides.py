@@ -1,4 +1,4 @@
-"""Who makes the vectors of the documents and who those of the queries: one model, or the teacher and its student."""
+"""The sources of document and query vectors: one model for both, or the teacher and its student."""
 
 from __future__ import annotations
 
@@ -16,18 +16,17 @@ from sentcompress.progress import SILENT, Reporter, Task
 from sentcompress.store import Artifact, WorkDirectory, line_of
 
 MADE_HERE = ("students", "exports")
-STUDENT = "student"
-# The command that turns and stretches a student's vectors: the teacher's projection does not lead there.
+# Whitening rotates and scales a student's vectors, so the teacher's projection no longer matches them.
 WHITEN = "whiten"
 
 
 @dataclass(frozen=True)
 class TeacherProjection:
-    """The projection that a student was taught to match.
+    """The projection of the teacher that a student was trained on.
 
     Attributes:
-        artifact: of kind `projections`.
-        projection: what it holds.
+        artifact: the artifact, of kind `projections`.
+        projection: its content.
         centred: whether the student's target was the centred vector, W (t - mean), or W t.
     """
 
@@ -36,18 +35,18 @@ class TeacherProjection:
     centred: bool
 
     def apply(self, vectors: Vectors) -> Vectors:
-        """[N, D_t] -> [N, d]."""
+        """Project teacher vectors: [N, D_t] -> [N, d]."""
         projected = self.projection.apply(vectors)
         return projected if self.centred else np.asarray(projected - self.projection.bias, dtype=np.float32)
 
 
 @dataclass(frozen=True)
 class Sides:
-    """Where the vectors of both sides come from; nothing is loaded yet.
+    """The sources of document and query vectors; nothing is loaded yet.
 
     Attributes:
-        documents, queries: the same, or two whose vectors can be compared.
-        projection: brings vectors of the documents' model, the teacher, into the space of the queries', its student.
+        documents, queries: the same source, or two with comparable vectors.
+        projection: maps vectors of the documents' model, the teacher, to the space of the queries' model, its student.
     """
 
     documents: EmbedderSource
@@ -56,7 +55,7 @@ class Sides:
 
     @property
     def symmetric(self) -> bool:
-        """Whether one model makes both."""
+        """Whether both sides have the same source."""
         return self.documents == self.queries
 
     @property
@@ -70,22 +69,22 @@ class Sides:
 
     @property
     def slug(self) -> str:
-        """The label as a part of a file name."""
+        """The label as part of a file name."""
         return self.queries.slug if self.symmetric else f"{self.queries.slug}-documents-{self.documents.slug}"[:150]
 
     @property
     def inputs(self) -> dict[str, str]:
-        """What a request records: reference -> digest."""
+        """The inputs to record in a request: digest by reference."""
         found = {**self.documents.inputs, **self.queries.inputs}
         if self.projection:
             found[self.projection.artifact.reference] = self.projection.artifact.digest
         return found
 
     def open(self, *, device: str, dtype: str, reporter: Reporter = SILENT) -> tuple[Embedder, Embedder]:
-        """Load both sides: documents, queries.
+        """Load the embedders of documents and queries.
 
         Raises:
-            InputError: if that cannot be done, or their vectors differ in length.
+            InputError: if one cannot be loaded, or their dimensions differ.
         """
         embedder = self.documents.open(device=device, dtype=dtype, reporter=reporter)
         if self.symmetric:
@@ -94,10 +93,10 @@ class Sides:
         queries = self.queries.open(device=device, dtype=dtype, reporter=reporter)
         if documents.dimension != queries.dimension:
             raise InputError(
-                f"{self.documents.label} gives {documents.dimension} dimensions and {self.queries.label} "
+                f"{self.documents.label} has {documents.dimension} dimensions and {self.queries.label} "
                 f"{queries.dimension}: they cannot be compared",
-                "a teacher's documents are projected for a student that was distilled on a projection of its vectors "
-                "(sentcompress distill --method hpd); all others have to give vectors of one length",
+                "the teacher's document vectors are projected for students trained on a projection of its vectors "
+                "(sentcompress distill --method hpd); otherwise, both models need the same dimension",
             )
         return documents, queries
 
@@ -110,17 +109,15 @@ def find_sides(
     revision: str | None = None,
     trust_remote_code: bool = False,
 ) -> Sides:
-    """Find both sides by name, as `find_embedder` does; `student` is the student finished last.
+    """Find both sides by name, as `find_embedder` does.
 
     Raises:
         MissingArtifactError, InputError: see `find_embedder` and `projection_between`.
     """
-
-    def find(name: str | None) -> EmbedderSource:
-        newest = name == STUDENT and STUDENT not in work.names("students")
-        return find_embedder(work, None if newest else name, revision=revision, trust_remote_code=trust_remote_code)
-
-    one, other = find(documents), find(queries)
+    one, other = (
+        find_embedder(work, name, revision=revision, trust_remote_code=trust_remote_code)
+        for name in (documents, queries)
+    )
     return Sides(one, other, None if one == other else projection_between(work, one, other))
 
 
@@ -151,13 +148,13 @@ class ProjectedEmbedder:
 def projection_between(
     work: WorkDirectory, documents: EmbedderSource, queries: EmbedderSource
 ) -> TeacherProjection | None:
-    """The projection that leads from the teacher's vectors to a student's; None where there is none.
+    """The projection from the teacher's vectors to a student's, or None.
 
-    There is one where the queries' model is a student (or an export of one) whose target was projected, and the
-    documents' model is the teacher whose vectors that projection was fitted on.
+    There is one if the queries' model is a student (or its export) with a projected target, and the documents' model is
+    the teacher whose vectors the projection was fitted on.
 
     Raises:
-        InputError: if the projection or the vectors were made anew since the student was trained.
+        InputError: if the projection or the vectors have changed since the student was trained.
     """
     student = _taught_by_projection(work, queries)
     if student is None or documents.model is None:
@@ -188,9 +185,9 @@ def _taught_by_projection(work: WorkDirectory, source: EmbedderSource) -> Artifa
 def _unchanged(work: WorkDirectory, user: Artifact, kind: str, name: str) -> Artifact:
     found = work.find(kind, name)
     if found is None or user.inputs.get(f"{kind}/{name}") != found.digest:
-        state = "gone" if found is None else "not what it was"
+        state = "no longer exists" if found is None else "has changed since"
         raise InputError(
-            f"{user.reference} was made with {kind}/{name}, which is {state}",
-            "make the student anew, or take `documents` that need no projection",
+            f"{user.reference} was made with {kind}/{name}, which {state}",
+            "train the student again, or choose `documents` that need no projection",
         )
     return found

@@ -1,4 +1,4 @@
-"""How much of the texts a model's tokenizer loses: what it cuts off, and what it does not know."""
+"""Truncated texts and unknown tokens: how much of the texts a model's tokenizer loses."""
 
 from __future__ import annotations
 
@@ -16,13 +16,13 @@ CHUNK = 1000
 
 @dataclass(frozen=True)
 class TokenCounts:
-    """Tokens of some texts before anything is cut off.
+    """Token counts of texts before truncation.
 
     Attributes:
-        lengths: [N] tokens of each text, special ones included.
-        limit: the most that the model reads.
-        unknown: tokens that stand for a piece of text that the vocabulary lacks.
-        special: special tokens of a text.
+        lengths: [N] tokens of each text, special tokens included.
+        limit: the model's maximum length.
+        unknown: number of unknown tokens.
+        special: special tokens per text.
     """
 
     lengths: npt.NDArray[np.int64]
@@ -32,23 +32,23 @@ class TokenCounts:
 
     @property
     def truncated_share(self) -> float:
-        """The share of texts of which the model does not read the end."""
+        """The share of texts that are truncated."""
         return float((self.lengths > self.limit).mean()) if len(self.lengths) else 0.0
 
     @property
     def unknown_share(self) -> float:
-        """The share of unknown tokens among all that are not special."""
+        """The share of unknown tokens among all non-special tokens."""
         tokens = int(np.maximum(self.lengths - self.special, 0).sum())
         return self.unknown / tokens if tokens else 0.0
 
 
 def count_tokens(tokenizer: Any, settings: TextSettings, texts: Sequence[str]) -> TokenCounts:
-    """Count the tokens of each text as the model would get them, prompt and lower case included."""
+    """Count the tokens of each text as prepared for the model, with prompt and lower-casing."""
     lengths: list[int] = []
     unknown = 0
     for start in range(0, len(texts), CHUNK):
         prepared = [settings.prepare(text) for text in texts[start : start + CHUNK]]
-        # verbose=False: a text beyond the limit is what is looked for here, not a mistake to warn of.
+        # verbose=False: no warnings about texts beyond the limit, which are counted here.
         rows = token_ids(tokenizer, prepared, truncation=False, verbose=False)
         lengths += [len(row) for row in rows]
         mark = tokenizer.unk_token_id

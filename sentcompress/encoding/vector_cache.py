@@ -1,7 +1,7 @@
-"""A cache of computed vectors, kept beside the work directory's results.
+"""A cache of computed vectors in the work directory.
 
-The teacher stands beside every student in every evaluation, and a student is searched with one index after another:
-without a cache each would be encoded again, which is most of an evaluation's time.
+Every evaluation compares a student with the same teacher, and the same texts are searched with several indexes. Without
+a cache they would be encoded each time, which is most of the time of an evaluation.
 """
 
 from __future__ import annotations
@@ -23,9 +23,9 @@ from sentcompress.store import tree_digest
 from sentcompress.store.locking import locked
 
 Vectors = npt.NDArray[np.float32]
-# Vectors of one model; a large corpus is not worth its disk, nor the keys their memory.
+# Maximum vectors per model: a large corpus is not worth the disk space and the memory for its keys.
 MOST = 200_000
-# The most texts, and characters of texts, that are looked up at a time.
+# Maximum texts, and characters of texts, that are looked up at a time.
 WINDOW_TEXTS, WINDOW_CHARACTERS = 8192, 2**25
 KEY_BYTES = 16
 KEYS, VECTORS = ".keys.npy", ".vectors.npy"
@@ -37,14 +37,14 @@ PATIENCE_SECONDS = 60.0
 
 
 class VectorCache:
-    """Vectors by text, in a folder of its own for each model and number format. Deleting it costs nothing but time.
+    """Vectors by text, in one folder per model and number format, which can be deleted at any time.
 
     Every batch of new vectors is a pair of files named by the SHA-256 of their contents. The files are not synced to
-    disk: if a power cut or a bad disk damages a batch, its SHA-256 differs, and it is removed and computed again.
+    disk: if a power failure or a bad disk damages a batch, its SHA-256 differs, and it is removed and recomputed.
     Several processes can write at the same time.
 
     Attributes:
-        damaged: how many pairs of files were removed when the folder was opened.
+        damaged: number of damaged pairs of files found when the folder was opened.
     """
 
     def __init__(self, folder: Path) -> None:
@@ -52,7 +52,7 @@ class VectorCache:
         self._shards: list[Vectors] = []
         self._places: dict[bytes, tuple[int, int]] = {}
         self.damaged = 0
-        # A link could lead to a folder where files of the same names are somebody else's.
+        # A link could point to a folder with other files of the same names.
         linked = folder.is_symlink()
         self._writable = not linked and _may_write(folder)
         self._remove_leftovers()
@@ -66,7 +66,7 @@ class VectorCache:
         except FileNotFoundError:
             whole = False
         except PermissionError:
-            return  # another user's
+            return  # another user's file
         if whole:
             self._add(np.load(keys), np.load(vectors, mmap_mode="r"))
             return
@@ -96,7 +96,7 @@ class VectorCache:
         return len(self._places)
 
     def encode(self, texts: Sequence[str], compute: Callable[[Sequence[str]], Vectors]) -> Vectors:
-        """Vectors of texts in their order, [N, D]; `compute` is asked for those that are not known yet."""
+        """Vectors of texts in their order, [N, D]; `compute` computes those that are not in the cache."""
         keys = [_key(text) for text in texts]
         unknown: dict[bytes, str] = {}
         for key, text in zip(keys, texts, strict=True):
@@ -125,7 +125,7 @@ class VectorCache:
         if self._writable:
             try:
                 self._write_pair(table, vectors)
-            except PermissionError:  # the folder may be written to, another user's files in it may not
+            except PermissionError:  # the folder is writable, but another user's files in it are not
                 self._writable = False
         self._add(table, vectors)
 
@@ -136,7 +136,7 @@ class VectorCache:
             self._write(new_keys, table)
             self._write(new_vectors, vectors)
             name = _digest(new_keys, new_vectors)
-            # The keys come last: where they are, the vectors are too.
+            # The keys come last: if they exist, so do the vectors.
             new_vectors.replace(self._folder / f"{name}{VECTORS}")
             new_keys.replace(self._folder / f"{name}{KEYS}")
 
@@ -151,7 +151,7 @@ class VectorCache:
 
 
 def _may_write(folder: Path) -> bool:
-    """Whether files can be written to a folder, or it can be made."""
+    """Whether files can be written to a folder, or the folder can be created."""
     there = next(place for place in (folder, *folder.absolute().parents) if place.is_dir())
     return os.access(there, os.W_OK | os.X_OK)
 

@@ -1,4 +1,4 @@
-"""Vectors on disk: `.npy` shards that are read through the memory map, row numbers as in the sentence table."""
+"""Vectors on disk: memory-mapped `.npy` shards, with the row numbers of the sentence table."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ import numpy.typing as npt
 from sentcompress.errors import InputError
 
 SHARD_PATTERN = "vectors-{:05d}.npy"
-# Pooled states of chosen layers of the teacher, side by side in one row.
+# Pooled states of chosen teacher layers, concatenated in one row.
 LAYERS = "layers"
 LAYER_SHARD_PATTERN = LAYERS + "-{:05d}.npy"
 
@@ -22,7 +22,7 @@ class VectorShards:
     """All vectors of an artifact of kind `teacher-vectors`: [N, D], float32 or float16 on disk.
 
     Args:
-        folder: of the artifact.
+        folder: the folder of the artifact.
         prefix: `vectors`, or `layers` for the states of layers, [N, L D].
     """
 
@@ -39,7 +39,7 @@ class VectorShards:
         return int(self._shards[0].shape[1])
 
     def rows(self, indices: npt.NDArray[np.int64]) -> npt.NDArray[np.float32]:
-        """The vectors of any rows, in the order asked for: [n] row numbers -> [n, D] float32."""
+        """The vectors of given rows, in their order: [n] row numbers -> [n, D] float32."""
         out = np.empty((len(indices), self.dimension), dtype=np.float32)
         owner = np.searchsorted(self._starts, indices, side="right") - 1
         for shard in np.unique(owner):
@@ -66,7 +66,7 @@ def writing_vectors(
 
     Args:
         path: where to write.
-        rows, dimension: N and D, known beforehand since the header comes first.
+        rows, dimension: N and D, for the header.
         store: float32 or float16.
 
     Raises:
@@ -80,16 +80,16 @@ def writing_vectors(
 
         def append(vectors: npt.NDArray[np.float32]) -> None:
             nonlocal written
-            with np.errstate(over="ignore"):  # found below
+            with np.errstate(over="ignore"):  # checked below
                 stored = np.ascontiguousarray(vectors, dtype=store)
             if not np.isfinite(stored).all():
                 if np.isfinite(vectors).all():
                     raise InputError(f"the model's vectors are too large for {store}", "use `store` float32")
-                raise InputError("the model gave vectors that are not numbers", "try `dtype` float32")
-            # Not stream.write(stored.tobytes()): that would copy.
+                raise InputError("the model returned vectors with NaN or infinity", "try `dtype` float32")
+            # Not stream.write(stored.tobytes()), which would copy.
             stream.write(stored.data)
             written += len(stored)
 
         yield append
     if written != rows:
-        raise ValueError(f"{written} vectors were written to {path}, {rows} were announced")
+        raise ValueError(f"{written} vectors were written to {path}, expected {rows}")

@@ -1,4 +1,4 @@
-"""Speed and memory of models in the runtimes that they can run in, measured side by side.
+"""Measures speed and memory of models in every runtime that they support, alternating between them.
 
-Quality is `evaluation`. Nothing here is recorded: what was measured is returned.
+Results are returned, not stored. Quality is measured by `evaluation`.
 """

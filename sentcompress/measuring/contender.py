@@ -1,4 +1,4 @@
-"""One model in one runtime, and what is measured of it."""
+"""One model in one runtime, and its measurements."""
 
 from __future__ import annotations
 
@@ -22,9 +22,9 @@ from sentcompress.evaluation.timing import alternate, percentiles
 from sentcompress.measuring.runtimes import Engine, Job
 from sentcompress.progress import Task
 
-# Tokens of a batch, padding included, among which the fastest is looked for.
+# Batch sizes to choose from, in tokens with padding.
 BATCH_TOKENS = (1024, 4096, 16384)
-# Sentences of the trial that picks one of them, and of the first, untimed pass of single ones.
+# Sentences for choosing the batch size, and for warming up before sentences are timed one at a time.
 TRIAL = 256
 WARM_UP = 20
 
@@ -36,9 +36,9 @@ class Contender:
     Attributes:
         role: `model` or `compare`.
         runtime: one of RUNTIMES.
-        disk_bytes: of the weights, or of the graph, that it is loaded from.
+        disk_bytes: size of its weights or graph on disk.
         whole: seconds of each timed pass over all sentences, in batches.
-        single: for each timed pass, the seconds of every sentence encoded alone.
+        single: for each timed pass, the seconds of every sentence encoded by itself.
     """
 
     role: str
@@ -54,7 +54,7 @@ class Contender:
         return f"{self.runtime} {self.role}"
 
     def pick_batch(self, texts: Sequence[str]) -> None:
-        """Choose the batch that a short trial finds fastest, and keep it."""
+        """Set the batch size that is fastest in a short trial."""
         texts = texts[:TRIAL]
         seconds = alternate({str(tokens): partial(self._encode, texts, tokens) for tokens in BATCH_TOKENS}, rounds=1)
         self.engine.batch_tokens = min(BATCH_TOKENS, key=lambda tokens: min(seconds[str(tokens)]))
@@ -64,7 +64,7 @@ class Contender:
         self.engine.encode(texts)
 
     def encode_singly(self, texts: Sequence[str]) -> None:
-        """A pass of one sentence at a time, recorded."""
+        """Encode the texts one at a time and record the seconds of each."""
         seconds = []
         for text in texts:
             start = time.perf_counter()
@@ -73,7 +73,7 @@ class Contender:
         self.single.append(seconds)
 
     def figures(self, texts: Sequence[str]) -> dict[str, Any]:
-        """What the passes came to; `texts` are those of a whole pass."""
+        """The results of the timed passes; `texts` are those of a batched pass."""
         each = [seconds for turn in self.single for seconds in turn]
         latency = percentiles(each)
         return {
@@ -88,13 +88,13 @@ class Contender:
         }
 
     def seconds_of_a_pass(self) -> dict[str, Any]:
-        """The mean over passes of single sentences of their seconds, and each of them."""
+        """The seconds of each pass of single sentences, and their mean."""
         passes = [sum(seconds) for seconds in self.single]
         return {PASS_SECONDS: round(statistics.mean(passes), 3), "passes": [round(one, 3) for one in passes]}
 
 
 class _Pass:
-    """Passes of single sentences; the first call only warms up."""
+    """Timed passes of single sentences; the first call only warms up."""
 
     def __init__(self, contender: Contender, texts: Sequence[str], task: Task) -> None:
         self._contender, self._texts, self._task, self._warm = contender, texts, task, False
@@ -112,7 +112,7 @@ class _Pass:
 def take_turns(
     contenders: Sequence[Contender], texts: Sequence[str], single: Sequence[str], rounds: int, task: Task
 ) -> None:
-    """Time all contenders, one after the other in every round: `texts` in batches, then each of `single` alone."""
+    """Time all contenders, alternating in every round: `texts` in batches, then each text of `single` by itself."""
 
     def encode_all(contender: Contender) -> None:
         contender.engine.encode(texts)
@@ -127,5 +127,5 @@ def take_turns(
 
 
 def work_of(contenders: Sequence[Contender], texts: Sequence[str], single: Sequence[str], rounds: int) -> int:
-    """How many sentences `take_turns` will advance its task by."""
+    """The number of sentences that `take_turns` encodes, for its progress bar."""
     return len(contenders) * ((rounds + 1) * len(texts) + rounds * len(single))

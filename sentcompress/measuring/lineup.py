@@ -1,4 +1,4 @@
-"""Who takes part in a measurement: every model in every runtime that it can run in, and where its graphs are."""
+"""Loads the contenders of a measurement: every model in every runtime that it supports."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ FILES = {"onnx": FLOAT32_FILE, "onnx-int8": INT8_FILE}
 
 @dataclass(frozen=True)
 class Graphs:
-    """A folder with graphs, and what a request records for it."""
+    """A folder with ONNX graphs, and the inputs to record in a request."""
 
     folder: Path
     inputs: Mapping[str, str]
@@ -37,10 +37,10 @@ def graphs_can_run() -> bool:
 
 
 def find_graphs(work: WorkDirectory, model: NamedModel) -> Graphs | None:
-    """The graphs of this very model, or None. Of several exports, the newest counts."""
+    """The ONNX graphs of exactly this model, or None; the newest export counts."""
     own = {file: model.source.path / file for file in FILES.values()}
     if all(path.is_file() for path in own.values()):
-        # The digest of a model folder leaves its graphs out.
+        # The digest of a model folder does not include its graphs.
         return Graphs(model.source.path, {f"file:{path.resolve()}": file_digest(path) for path in own.values()})
     for export in work.newest("exports"):
         is_of = export.inputs.get(model.reference) == model.digest
@@ -56,17 +56,17 @@ def line_up(
     runtimes: Sequence[str],
     device: str,
 ) -> tuple[list[Contender], dict[str, str]]:
-    """Load all that takes part.
+    """Load all contenders.
 
     Args:
-        models: by role.
+        models: models by role.
         encoders: the same models, loaded.
-        graphs: of the roles that have some.
+        graphs: graphs by role, if there are any.
         runtimes: names of RUNTIMES.
         device: for torch; graphs run on the CPU.
 
     Returns:
-        The contenders, and for each runtime that a model has no graph for, why it is left out.
+        The contenders, and a message for each runtime in which a model has no graph.
     """
     found: list[Contender] = []
     missing: dict[str, str] = {}
@@ -79,8 +79,8 @@ def line_up(
             else:
                 name = model.reference if model.reference.startswith(("students/", "exports/")) else "teacher"
                 missing[runtime] = (
-                    f"{runtime}: {model.label} has no ONNX graphs and is left out "
-                    f"(make them: sentcompress export --model {shell_word(name)})"
+                    f"{runtime}: {model.label} is skipped because it has no ONNX graphs "
+                    f"(run: sentcompress export --model {shell_word(name)})"
                 )
     return found, missing
 
@@ -91,13 +91,13 @@ def _in_torch(role: str, runtime: str, model: NamedModel, encoder: Encoder, devi
 
 
 def _as_graph(role: str, runtime: str, graphs: Graphs, encoder: Encoder) -> Contender:
-    # As many threads as torch takes, so that the two are compared on the same part of the machine.
+    # The same number of threads as torch uses, for a fair comparison.
     job = GraphJob(graphs.folder, FILES[runtime], encoder.text, torch.get_num_threads())
     return Contender(role, runtime, job, job.load(), (graphs.folder / FILES[runtime]).stat().st_size)
 
 
 def described(model: NamedModel, encoder: Encoder) -> dict[str, Any]:
-    """What a model is, whatever it runs in."""
+    """The properties of a model that do not depend on the runtime."""
     return {
         "label": model.label,
         "reference": model.reference,

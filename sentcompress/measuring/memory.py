@@ -1,8 +1,7 @@
-"""The memory that a model takes: measured in a process of its own, which loads it, encodes, and tells its peak.
+"""Measures the memory of a model in a separate process, which loads it, encodes, and reports its peak.
 
-Memory of the measuring process itself would say nothing: it holds other models, and what was freed there is used
-again. A process that only imports, loads and encodes has one peak, and what it held before the model was loaded can
-be taken off.
+The measuring process itself would be misleading: it holds other models and reuses freed memory. A process that only
+imports, loads and encodes has one peak, from which the memory before loading can be subtracted.
 """
 
 from __future__ import annotations
@@ -27,9 +26,9 @@ class MemoryUse:
     """Bytes of resident memory of a process that encodes with one model.
 
     Attributes:
-        peak_memory_bytes: the most that the process held: Python, libraries, model, batches.
-        model_memory_bytes: that, less what it held when the libraries were imported and nothing was loaded.
-        device_memory_bytes: the most that torch allocated on a GPU; None on a CPU.
+        peak_memory_bytes: peak of the whole process: Python, libraries, model, batches.
+        model_memory_bytes: that peak minus the memory after importing the libraries, before loading the model.
+        device_memory_bytes: peak of torch's allocations on a GPU; None on a CPU.
     """
 
     peak_memory_bytes: int
@@ -41,23 +40,23 @@ class MemoryUse:
 
 
 def measure_memory(job: Job, texts: Sequence[str], batch_tokens: int) -> MemoryUse:
-    """Start a process that loads `job`, encodes `texts` in batches of `batch_tokens` tokens, and then one alone.
+    """Start a process that loads `job`, encodes `texts` in batches of `batch_tokens` tokens, and then one by itself.
 
     Raises:
-        SentcompressError: if it fails; out of memory, most likely.
+        SentcompressError: if it fails, most likely because it runs out of memory.
     """
     command = [sys.executable, "-m", "sentcompress.measuring.memory"]
     asked = pickle.dumps((job, list(texts), batch_tokens))
     done = subprocess.run(command, input=asked, capture_output=True, check=False)
     if done.returncode:
         said = done.stderr.decode(errors="replace").strip().splitlines() or [f"exit code {done.returncode}"]
-        raise SentcompressError(f"the process that measures memory failed: {said[-1]}", "is there memory enough?")
+        raise SentcompressError(f"the process that measures memory failed: {said[-1]}", "is there enough memory?")
     found: MemoryUse = pickle.loads(done.stdout)
     return found
 
 
 def _measure(asked: BinaryIO) -> MemoryUse:
-    # Unpickling the job imports the package's own modules for it.
+    # Unpickling the job imports the modules that it needs.
     job, texts, batch_tokens = pickle.load(asked)
     job.import_libraries()
     before = _resident()
@@ -70,12 +69,12 @@ def _measure(asked: BinaryIO) -> MemoryUse:
 
 
 def _resident() -> int:
-    """Bytes of memory that this process holds now; where nobody tells, the most that it held so far."""
+    """Bytes of memory that this process holds now, or its peak if the system does not tell."""
     return _status("VmRSS") or _from_rusage()
 
 
 def _peak() -> int:
-    # Not ru_maxrss, where there is a choice: on Linux it goes on from the peak of the process that started this one.
+    # Not ru_maxrss if possible: on Linux it includes the peak of the parent process.
     return _status("VmHWM") or _from_rusage()
 
 
@@ -101,7 +100,7 @@ def _on_device(device: str) -> int | None:
 
 
 if __name__ == "__main__":
-    # What libraries print must not get into the answer.
+    # Libraries must not print into the answer.
     answer, sys.stdout = sys.stdout.buffer, sys.stderr
     # Under `-m` this module is `__main__`; the parent knows the class by the package's name.
     from sentcompress.measuring import memory

@@ -1,7 +1,7 @@
-"""What a model can run in: torch in two number formats, onnxruntime with two graphs. Loaded here or in another process.
+"""The runtimes of a model: torch in two number formats, and onnxruntime with two graphs.
 
-A job is plain data until it is loaded; unpickling one imports what its runtime needs and nothing else, so that a
-process which runs a graph has no torch in its memory.
+A job is plain data until it is loaded, possibly in another process. Unpickling one imports only what its runtime needs,
+so a process that runs a graph does not load torch.
 """
 
 from __future__ import annotations
@@ -22,34 +22,34 @@ if TYPE_CHECKING:
     from sentcompress.models.catalog import NamedModel
     from sentcompress.models.encoder import Encoder
 
-# Each runtime -> what it is, for the help and the documentation.
+# Descriptions of the runtimes, for the help and the documentation.
 RUNTIMES: Mapping[str, str] = {
     "float32": "torch, the encode engine in float32",
     "bfloat16": "torch, the encode engine in bfloat16",
     "onnx": "onnxruntime on the CPU, the float32 graph of an export",
-    "onnx-int8": "onnxruntime on the CPU, its int8 graph",
+    "onnx-int8": "onnxruntime on the CPU, the int8 graph of an export",
 }
 Vectors = npt.NDArray[np.float32]
 
 
 class Engine(Protocol):
-    """A model, loaded in some runtime."""
+    """A model loaded in a runtime."""
 
     batch_tokens: int
 
     def encode(self, texts: Sequence[str]) -> Vectors:
-        """N texts -> [N, D]; batches of like length with at most `batch_tokens` tokens each."""
+        """N texts -> [N, D]; in batches of similar length with at most `batch_tokens` tokens each."""
 
 
 class Job(Protocol):
-    """What is needed to load a model in one runtime."""
+    """Everything needed to load a model in one runtime."""
 
     @property
     def device(self) -> str:
-        """Where it computes."""
+        """The device that it runs on."""
 
     def import_libraries(self) -> None:
-        """Import what loading will need, so that its memory can be told from the model's."""
+        """Import the libraries that loading needs, to separate their memory from the model's."""
 
     def load(self) -> Engine:
         """Load the model."""
@@ -73,7 +73,7 @@ class TorchJob:
         torch.set_num_threads(self.threads)
 
     def load(self, encoder: Encoder | None = None) -> Engine:
-        """Load the model, or take an encoder that is loaded already."""
+        """Load the model, or use an encoder that is already loaded."""
         from sentcompress.encoding.engine import EncodeEngine
 
         return _TorchEngine(EncodeEngine(encoder or self.model.load(), device=self.device, dtype=self.dtype))

@@ -1,4 +1,4 @@
-"""What is encoded while times are taken: the user's sentences, or the pairs of a published protocol."""
+"""The sentences that a benchmark encodes: the user's own, or those of a published protocol."""
 
 from __future__ import annotations
 
@@ -25,10 +25,10 @@ class Workload:
     """Sentences to encode.
 
     Attributes:
-        batched: distinct sentences, encoded all at once.
-        single: sentences that are encoded one at a time.
-        inputs: what a request records: reference -> digest.
-        pairs: of a preset; None without one.
+        batched: distinct sentences to encode in batches.
+        single: sentences to encode one at a time.
+        inputs: the inputs to record in a request: digest by reference.
+        pairs: number of sentence pairs of a preset; None without a preset.
     """
 
     batched: Sequence[str]
@@ -38,33 +38,33 @@ class Workload:
 
 
 def of_lines(path: Path, count: int, single: int, seed: int) -> Workload:
-    """Distinct lines of a file, drawn with the seed.
+    """Distinct lines of a file, sampled with the seed.
 
     Raises:
-        InputError: a file without text.
+        InputError: if the file has no text.
     """
     lines = (line.strip() for _, line in open_lines(path))
     found = list(dict.fromkeys(line for line in lines if line))
     if not found:
-        raise InputError(f"{path} has no line with text", "give one sentence a line")
+        raise InputError(f"{path} has no line with text", "write one sentence per line")
     drawn = _draw(found, count, seed)
     return Workload(drawn, drawn[:single], {f"file:{path.resolve()}": file_digest(path)})
 
 
 def of_table(sentences: Artifact, count: int, single: int, seed: int) -> Workload:
-    """Rows of a sentence table, drawn with the seed."""
+    """Rows of a sentence table, sampled with the seed."""
     found = [text for texts in SentenceTable(sentences.path).stream() for text in texts]
     drawn = _draw(found, count, seed)
     return Workload(drawn, drawn[:single], {sentences.reference: sentences.digest})
 
 
 def of_simtde(paths: Sequence[Path], count: int, seed: int) -> Workload:
-    """SimTDE's: the sentences of STS-B's test pairs in their order, repeated ones as often as they come.
+    """SimTDE's workload: the sentences of STS-B's test pairs in order, including repeated ones.
 
     Raises:
-        InputError: no STS-B among the sets under `paths`.
+        InputError: if there is no STS-B among the sets in `paths`.
     """
-    # A single file is taken at its word, whatever it is called.
+    # A single file counts as STS-B, whatever its name is.
     named = len(paths) == 1 and paths[0].is_file()
     sets = [found for found in read_sts(paths, "test") if named or found.name == STS_B]
     if not sets:

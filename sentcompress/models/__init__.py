@@ -1,7 +1,7 @@
-"""Models: found by name, checked, loaded, cut into students, changed and saved.
+"""Find, check, load, modify and save models, and build students from them.
 
-`Encoder` is what the rest of the package knows of a model; `families` is the one place that knows architectures, and
-`layout` the one that knows model folders. Texts are run through a model here only to measure a teacher that a student
-is made of; encoding at full speed is `encoding`. Nothing here trains, evaluates or knows a command. `token_batches`,
-`text`, `shape`, `model_files` and `library_errors` do without torch.
+The rest of the package uses a model through `Encoder`. Only `families` knows architectures, and only `layout` knows
+model folders. This package encodes texts only to initialise a student from its teacher; `encoding` does it at full
+speed. It does not train or evaluate, and knows no commands. `token_batches`, `text`, `shape`, `model_files` and
+`library_errors` do not import torch.
 """

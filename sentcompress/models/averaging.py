@@ -1,4 +1,4 @@
-"""The mean of several models' weights, for models that were trained from one start."""
+"""Weight averaging of models that were trained from the same start."""
 
 from __future__ import annotations
 
@@ -17,22 +17,22 @@ TOKEN_WEIGHTS = "token_weights"
 
 
 def average(encoders: Sequence[Encoder], labels: Sequence[str], shares: Sequence[float]) -> float:
-    """Put the weighted mean of all models' weights into the first of them.
+    """Replace the first model's weights with the weighted mean of all models' weights.
 
-    Wortsman et al. 2022, "Model soups" (several models that were trained from one start) and "Robust fine-tuning of
-    zero-shot models" (the start itself and what became of it). The sum is taken in float64.
+    Wortsman et al. 2022, "Model soups" (several models trained from one start) and "Robust fine-tuning of zero-shot
+    models" (the start and its fine-tuned version). The sum is computed in float64.
 
     Args:
-        encoders: models of the same make; all but the first are left as they are.
+        encoders: models that differ only in their weights; only the first is changed.
         labels: their names, for errors.
-        shares: of each model; they add up to one.
+        shares: the weight of each model; they add up to one.
 
     Returns:
-        The smallest cosine between all weights of the first model, as one vector, and those of another: near one for
-        models that were trained from one start.
+        The smallest cosine between the weights of the first model, as one vector, and those of another; near one for
+        models trained from the same start.
 
     Raises:
-        InputError: if they differ in anything but their weights.
+        InputError: if the models differ in anything except their weights.
     """
     first = encoders[0]
     for other, label in zip(encoders[1:], labels[1:], strict=True):
@@ -43,10 +43,10 @@ def average(encoders: Sequence[Encoder], labels: Sequence[str], shares: Sequence
     with torch.no_grad():
         for name in floating:
             tensors = [state[name].double() for state in states]
-            if name != TOKEN_WEIGHTS:  # never trained, and as many as the weights of a small model
+            if name != TOKEN_WEIGHTS:  # not trained, and large compared with a small model's weights
                 products += torch.stack([_products(tensors[0], tensor) for tensor in tensors], dim=1)
             mean = sum((share * tensor for share, tensor in zip(shares, tensors, strict=True)), torch.zeros(()))
-            # With shares below zero a token could weigh less than nothing.
+            # Negative shares could make the weight of a token negative.
             states[0][name].copy_(mean.clamp(min=LEAST) if name == TOKEN_WEIGHTS else mean)
     between, own, theirs = products
     return float((between / (own * theirs).sqrt().clamp_min(math.ulp(0.0))).min())
@@ -57,22 +57,23 @@ def _products(one: Tensor, other: Tensor) -> Tensor:
 
 
 def check_same_make(one: Encoder, other: Encoder, name: str, other_name: str) -> None:
-    """Raise InputError unless two models differ in their weights alone."""
+    """Raise InputError if two models differ in anything except their weights."""
     ours, theirs = _make(one), _make(other)
     for what in ours:
         if ours[what] != theirs[what]:
             raise InputError(
-                f"{name} and {other_name} differ in their {what}", "only models of one make can be averaged"
+                f"{name} and {other_name} differ in their {what}",
+                "only models that differ in nothing but their weights can be averaged",
             )
 
 
 def _make(encoder: Encoder) -> dict[str, Any]:
     dense = [layer.activation_name for layer in encoder.dense if isinstance(layer, Dense)]
     return {
-        "weights of tokens: one has them": encoder.token_weights is not None,
+        "token weights: only one has them": encoder.token_weights is not None,
         "architecture": encoder.make(),
         "shapes": {name: value.shape for name, value in encoder.state_dict().items()},
         "tokens": encoder.tokenizer.get_vocab(),
         "pooling": (encoder.pooling, dense, encoder.normalize),
-        "reading of texts": (encoder.text.lower_case, encoder.text.prompt),
+        "text settings": (encoder.text.lower_case, encoder.text.prompt),
     }

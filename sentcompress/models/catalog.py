@@ -1,4 +1,4 @@
-"""Models by the names that a user gives: `teacher`, a student, an export, `embedded`, a folder, a hub name."""
+"""Models by name, found and ready to load. What a name means is in `models.names`."""
 
 from __future__ import annotations
 
@@ -6,18 +6,14 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Protocol
 
-from sentcompress.errors import InputError, MissingArtifactError, did_you_mean
+from sentcompress.errors import MissingArtifactError
 from sentcompress.models.encoder import Encoder
 from sentcompress.models.layout import load_encoder
+from sentcompress.models.names import KINDS, STUDENT, TEACHER, TEACHER_VECTORS, meaning_of, no_such_model
 from sentcompress.models.sources import EMBEDDED, ModelSource, resolve
-from sentcompress.store import Artifact, WorkDirectory, name_part
+from sentcompress.store import MANIFEST, Artifact, WorkDirectory, name_part
 
-TEACHER = "teacher"
-# `teacher-vectors/<name>` is the model that made those vectors, as it made them.
-VECTORS = "teacher-vectors"
-STUDENT = "student"
 MODEL_FOLDER = "model"
-KINDS = ("students", "exports", "teachers")
 
 
 @dataclass(frozen=True)
@@ -25,11 +21,13 @@ class NamedModel:
     """A model that was found, not yet loaded.
 
     Attributes:
-        source: its files.
+        source: its files; its label is the name for the record, of a folder the path as it was given.
         label: the name to show.
-        reference: how a request names it as an input: `students/<name>`, `exports/<name>`, `teachers/<name>` or
-            `model:<label>`.
+        reference: how a request names it as an input: `students/<name>`, `exports/<name>`, `teacher-vectors/<name>` or
+            `model:<place>`.
         digest: what the request records for that reference.
+        place: what `sources.locate` finds the files by, from any folder: `embedded`, an absolute path or a hub name.
+        revision: of a hub model.
         pooling: how a checkpoint without modules is pooled.
         trust_remote_code: whether the user allows the model to run its own code.
         max_length: tokens that are read of a text; None leaves the model's own limit.
@@ -41,6 +39,8 @@ class NamedModel:
     label: str
     reference: str
     digest: str
+    place: str
+    revision: str | None = None
     pooling: str = "auto"
     trust_remote_code: bool = False
     max_length: int | None = None
@@ -73,35 +73,40 @@ def find_model(
     revision: str | None = None,
     trust_remote_code: bool = False,
     besides: str | None = None,
+    layers: bool = False,
 ) -> NamedModel:
-    """Find a model by name; None is the student finished last.
+    """Find a model by name, as `models.names` says; None is the newest student.
 
     Args:
+        revision: of a hub model.
         trust_remote_code: whether the user allows the model to run its own code, by an option of this command.
         besides: a command whose own students None passes over, so that the command run a second time starts where it
             started the first time.
+        layers: whether `teacher:K` could have been given too, for the hint of the error.
 
     Raises:
-        MissingArtifactError: if the work directory has no student and none was named.
-        InputError: if nothing is called so.
+        MissingArtifactError: if the newest student is asked for and there is none.
+        FetchError: if it is a hub model and cannot be fetched.
+        InputError: if no model is called so, it cannot be read, or wants to run its own code and is not trusted.
     """
     if name is None:
         return _of_artifact(_newest_student(work, besides), trust_remote_code)
-    if name == TEACHER:
-        return find_teacher(work, trust_remote_code=trust_remote_code)
-    if name.startswith(f"{VECTORS}/"):
-        return _of_vectors(work, name.removeprefix(f"{VECTORS}/"), trust_remote_code)
-    for kind in KINDS:
-        if "/" not in name and name in work.names(kind):
-            return _of_artifact(work.get(kind, name), trust_remote_code)
-    if artifact := _inside(work, name):
-        return _of_artifact(artifact, trust_remote_code)
-    refuse_near_miss(work, name)
-    source = resolve(name, revision=revision, trust_remote_code=trust_remote_code)
-    label = _label(name, source)
-    if Path(name).is_dir() and any(label in work.names(kind) for kind in KINDS):
-        label = f"{Path(name).resolve().parent.name}/{label}"  # a copy beside the one that is called so here
-    return NamedModel(source, label, _reference(name), source.digest, "auto", trust_remote_code)
+    meaning = meaning_of(name, lambda kind, own: work.find(kind, own) is not None)
+    if meaning is None:
+        raise no_such_model(name, work.path, [own for kind in KINDS for own in work.names(kind)], layers=layers)
+    if meaning.kind == TEACHER:
+        vectors = work.names(TEACHER_VECTORS)
+        if not vectors:
+            return _of_source(work, EMBEDDED, None, trust_remote_code)
+        return _of_vectors(work, work.get(TEACHER_VECTORS, vectors[-1]), trust_remote_code)
+    if meaning.kind == STUDENT:
+        return _of_artifact(work.get("students"), trust_remote_code)
+    if meaning.kind == "source":
+        return _of_source(work, meaning.name, revision, trust_remote_code)
+    kind, _, own = meaning.name.partition("/")
+    if kind == TEACHER_VECTORS:
+        return _of_vectors(work, work.get(kind, own), trust_remote_code)
+    return _of_artifact(work.get(kind, own), trust_remote_code)
 
 
 def _newest_student(work: WorkDirectory, besides: str | None) -> Artifact:
@@ -127,61 +132,58 @@ def typed_name(name: str | None, found: Named) -> str:
     return name if name not in (None, TEACHER, STUDENT) else found.name
 
 
-def find_teacher(work: WorkDirectory, *, trust_remote_code: bool) -> NamedModel:
-    """The model that made the newest teacher vectors; the embedded one where there are none.
+def _of_vectors(work: WorkDirectory, vectors: Artifact, trust_remote_code: bool) -> NamedModel:
+    """The teacher that made the vectors.
 
-    Args:
-        trust_remote_code: as in `find_model`. It does not matter whether the vectors were made with trusted code: the
-            work directory may come from somebody else.
-
-    Raises:
-        InputError: if it no longer exists, or wants to run its own code and is not trusted.
+    Whether these were made with trusted code does not matter: the work directory may come from somebody else.
     """
-    names = work.names(VECTORS)
-    return _of_vectors(work, names[-1], trust_remote_code) if names else find_model(work, EMBEDDED)
-
-
-def _of_vectors(work: WorkDirectory, name: str, trust_remote_code: bool) -> NamedModel:
-    vectors = work.get(VECTORS, name)
     asked = vectors.parameters
+    model = _of_source(work, asked["teacher"], asked.get("revision"), trust_remote_code)
     max_length, pooling = asked.get("max_length"), asked.get("pooling", "auto")
     # A second reading is of the vectors alone; what it leaves here is that they have length one.
     normalize = bool(asked.get("normalize") or asked.get("content_words"))
-    source = resolve(asked["teacher"], revision=asked.get("revision"), trust_remote_code=trust_remote_code)
+    if max_length is None and pooling == "auto" and not normalize:
+        return model
     # Read at another length, pooled or scaled in another way, it is another model than its files alone: the vectors
     # stand for it.
-    as_files = max_length is None and pooling == "auto" and not normalize
-    return NamedModel(
-        source,
-        _label(asked["teacher"], source),
-        _reference(asked["teacher"]) if as_files else vectors.reference,
-        source.digest if as_files else vectors.digest,
-        pooling,
-        trust_remote_code,
-        max_length,
-        normalize,
-        # By the name of its folder, a model of this work directory is an artifact, which is recorded in another way.
-        again=vectors.reference if _inside(work, asked["teacher"]) else None,
+    return replace(
+        model,
+        reference=vectors.reference,
+        digest=vectors.digest,
+        pooling=pooling,
+        max_length=max_length,
+        normalize=normalize,
     )
 
 
-def _label(name: str, source: ModelSource) -> str:
-    return source.label if name == EMBEDDED else (Path(name).resolve().name if Path(name).is_dir() else name)
+def _of_source(work: WorkDirectory, name: str, revision: str | None, trust_remote_code: bool) -> NamedModel:
+    """The model in a folder, which may be that of an artifact, of the hub, or the embedded one."""
+    if name == EMBEDDED or not Path(name).is_dir():
+        source = resolve(name, revision=revision, trust_remote_code=trust_remote_code)
+        return NamedModel(
+            source, source.label, f"model:{name}", source.digest, name, revision, trust_remote_code=trust_remote_code
+        )
+    if artifact := artifact_at(work, name):
+        return _of_artifact(artifact, trust_remote_code)
+    folder = Path(name)
+    if (folder / MANIFEST).is_file() and (folder / MODEL_FOLDER).is_dir():  # a student of another work directory
+        folder = folder / MODEL_FOLDER
+    source = replace(resolve(str(folder), trust_remote_code=trust_remote_code), label=name)
+    place = folder.resolve()
+    label = Path(name).resolve().name
+    if any(label in work.names(kind) for kind in KINDS):
+        label = f"{Path(name).resolve().parent.name}/{label}"  # a copy beside the one that is called so here
+    # The path is absolute, so that a request means the same wherever it is made.
+    return NamedModel(source, label, f"model:{place}", source.digest, str(place), trust_remote_code=trust_remote_code)
 
 
-def _reference(name: str) -> str:
-    # A folder's path is made absolute, so that a request means the same wherever it is made.
-    return f"model:{Path(name).resolve() if name != EMBEDDED and Path(name).is_dir() else name}"
-
-
-def _inside(work: WorkDirectory, name: str) -> Artifact | None:
-    """The artifact that `exports/small` means, or the path of its folder or of the model in it."""
-    root = work.path.resolve()
-    place = Path(name).resolve() if Path(name).exists() else root / name
+def artifact_at(work: WorkDirectory, path: str) -> Artifact | None:
+    """The student or export whose folder, or the model in it, has that path."""
+    root, place = work.path.resolve(), Path(path).resolve()
     if not place.is_relative_to(root):
         return None
     kind, *inside = place.relative_to(root).parts or ("",)
-    if kind in KINDS and inside and inside[1:] in ([], [MODEL_FOLDER]) and inside[0] in work.names(kind):
+    if kind in KINDS and inside and inside[1:] in ([], [MODEL_FOLDER]) and work.find(kind, inside[0]):
         return work.get(kind, inside[0])
     return None
 
@@ -190,19 +192,6 @@ def _of_artifact(artifact: Artifact, trust_remote_code: bool) -> NamedModel:
     # An export has the name of its student, and stands beside it in tables and among evaluations.
     label = f"{artifact.name} (export)" if artifact.manifest["kind"] == "exports" else artifact.name
     folder = artifact.path / MODEL_FOLDER if (artifact.path / MODEL_FOLDER).is_dir() else artifact.path
-    source = resolve(str(folder), trust_remote_code=trust_remote_code)
-    return NamedModel(source, label, artifact.reference, artifact.digest, "auto", trust_remote_code)
-
-
-def refuse_near_miss(work: WorkDirectory, name: str) -> None:
-    """Refuse a word that is nearly a name of ours: a typing mistake, not a model on the hub.
-
-    Raises:
-        InputError: if it is one; it names what was probably meant.
-    """
-    if name == EMBEDDED or "/" in name or Path(name).exists():
-        return
-    known = [TEACHER, EMBEDDED, *(name for kind in KINDS for name in work.names(kind))]
-    hint = did_you_mean(name, [one for one in known if one != name])
-    if hint.startswith("did you mean"):
-        raise InputError(f"no model named {name!r} in {work.path}", f"{hint} (a hub's model is named owner/model)")
+    source = replace(resolve(str(folder), trust_remote_code=trust_remote_code), label=label)
+    place = str(folder.resolve())
+    return NamedModel(source, label, artifact.reference, artifact.digest, place, trust_remote_code=trust_remote_code)

@@ -1,4 +1,4 @@
-"""Checks of weights and of a loaded model: finite values, fitting widths and vocabulary, the vector of a short text."""
+"""Checks of a loaded model: finite weights, matching widths and vocabulary, a finite vector for a short text."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from sentcompress.models.encoder import Encoder
 from sentcompress.models.library_errors import reading
 
 Tensors = Mapping[str, Tensor] | Mapping[str, npt.NDArray[np.floating]]
-# The text that a model is tried with.
+# The text that a loaded model is tested with.
 TRIAL = "a word"
 DAMAGED = "is the model damaged, or was its training unstable?"
 
@@ -33,7 +33,7 @@ def unsound(tensors: Tensors) -> str | None:
 
 
 def require_sound(tensors: Tensors, what: str, hint: str) -> None:
-    """Raise SentcompressError, with the name of the tensor, if a tensor of `what` has NaN or infinity."""
+    """Raise SentcompressError, naming the tensor, if a tensor of `what` has NaN or infinity."""
     if found := unsound(tensors):
         raise SentcompressError(f"{what} has NaN or infinity in the tensor {found}", hint)
 

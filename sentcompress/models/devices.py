@@ -1,4 +1,4 @@
-"""Where a model runs, and which number formats make sense there."""
+"""Devices, and the number formats to use on each."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ DTYPES = ("auto", "float32", "bfloat16", "float16")
 
 
 def pick_device(name: str = "auto") -> torch.device:
-    """The device called `name`; `auto` is CUDA where there is one, then Apple's GPU, then the CPU.
+    """The device called `name`; `auto` is CUDA if available, else Apple's GPU, else the CPU.
 
     Raises:
         UsageError: if `name` is not one of DEVICES.
@@ -28,10 +28,10 @@ def pick_device(name: str = "auto") -> torch.device:
 
 
 def dtype_candidates(name: str, device: torch.device) -> tuple[str, ...]:
-    """The number formats to choose from; more than one where only a measurement can tell which is faster.
+    """The number formats to choose from; more than one if the faster one has to be measured.
 
-    `auto` is bfloat16 on CUDA GPUs that compute in it. On a CPU it depends on the model and on the machine: half
-    precision can be four times faster there or a hundred times slower. float16 is never right on a CPU.
+    `auto` is bfloat16 on CUDA GPUs that support it. On a CPU it depends on the model and on the machine: half precision
+    can be four times faster or a hundred times slower. float16 is not supported on a CPU.
 
     Raises:
         UsageError: if `name` is not one of DTYPES, or is float16 on a CPU.
@@ -39,7 +39,7 @@ def dtype_candidates(name: str, device: torch.device) -> tuple[str, ...]:
     if name not in DTYPES:
         raise UsageError(f"no dtype {name!r}", did_you_mean(name, DTYPES))
     if name == "float16" and device.type == "cpu":
-        raise UsageError("float16 is no format to compute in on a CPU", "use `dtype` auto, float32 or bfloat16")
+        raise UsageError("float16 is not supported on a CPU", "use `dtype` auto, float32 or bfloat16")
     if name != "auto":
         return (name,)
     if device.type == "cuda":

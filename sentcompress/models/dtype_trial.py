@@ -23,7 +23,7 @@ import torch
 
 from sentcompress.models.devices import dtype_candidates
 
-# The least speedup for which bfloat16 is used: it costs accuracy (cosines to float32 of about 0.9999).
+# Minimum speedup for which bfloat16 is used: it costs accuracy (cosines to float32 of about 0.9999).
 WORTHWHILE = 1.15
 # With fewer rounds, no interval of the median covers 95%; with more, the answer does not change.
 FEWEST, MOST = 6, 24
@@ -93,19 +93,19 @@ def ranks_outside(rounds: int) -> int:
 def choose_dtype(
     asked: str, device: torch.device, trial: Callable[[str], Callable[[], object]], verb: str
 ) -> tuple[str, str]:
-    """The number format to compute in, and why: what was asked for, else the device's own, else the faster one.
+    """The number format to compute in, and the reason: the requested one, the device's default, or the faster one.
 
     Args:
         asked: one of `devices.DTYPES`.
-        trial: from a number format to the work to be timed in it; called only where the answer is measured.
-        verb: for that work, such as "encodes".
+        trial: returns the work to time in a given number format; called only if the choice is measured.
+        verb: a verb for that work, such as "encodes".
 
     Raises:
         UsageError: see `dtype_candidates`.
     """
     candidates = dtype_candidates(asked, device)
     if len(candidates) == 1:
-        return candidates[0], "asked for" if asked != "auto" else f"default on {device.type}"
+        return candidates[0], "requested" if asked != "auto" else f"default on {device.type}"
     found = measure(trial("float32"), trial("bfloat16"))
     return found.dtype, found.reason(verb)
 

@@ -16,8 +16,8 @@ from sentcompress.models.pooling import pool
 from sentcompress.models.text import TextSettings as TextSettings
 from sentcompress.models.text import token_ids
 
-# Longer texts, in characters, are cut before tokenization. The cut can change the tokens just before it, so the part
-# that is left must have _MARGIN more tokens than are kept.
+# Longer texts, in characters, are cut before tokenization. A cut can change the tokens just before it, so the rest
+# must have _MARGIN more tokens than are kept.
 _LONG_TEXT = 2**18
 _MARGIN = 128
 
@@ -46,11 +46,11 @@ class Dense(nn.Module):
 
 
 class Encoder(nn.Module, ABC):
-    """tokens -> token states -> (weights of tokens) -> pooling -> dense layers -> normalisation.
+    """tokens -> token states -> (token weights) -> pooling -> dense layers -> normalisation.
 
-    What computes the token states is up to the subclass: its abstract members, and `depth` and what follows it where
-    there are layers. The encode engine, the training loop and the ONNX export use nothing else, so that an encoder
-    need not be a transformer.
+    Subclasses compute the token states: they implement the abstract members and, if they have layers, override `depth`
+    and the members after it. The encode engine, the training loop and the ONNX export use only this interface, so an
+    encoder need not be a transformer.
 
     Args:
         tokenizer: as in transformers.
@@ -58,8 +58,7 @@ class Encoder(nn.Module, ABC):
         dense: linear layers after the pooling.
         normalize: whether vectors are scaled to length one.
         text: how texts are prepared.
-        token_weights: [V], how much each token of the vocabulary counts in the mean; None where all count alike. Not
-            trained.
+        token_weights: [V], the weight of each token of the vocabulary in the mean, not trained; None: equal weights.
     """
 
     def __init__(
@@ -81,7 +80,7 @@ class Encoder(nn.Module, ABC):
         self.token_weights = None if token_weights is None else nn.Parameter(token_weights.clone(), requires_grad=False)
 
     def parts(self) -> dict[str, Any]:
-        """What another encoder like this one is made of, by the names of the arguments; nothing is copied."""
+        """The constructor arguments of this encoder by name, not copied."""
         return {
             "tokenizer": self.tokenizer,
             "pooling": self.pooling,
@@ -92,18 +91,18 @@ class Encoder(nn.Module, ABC):
         }
 
     def with_dense(self, dense: Sequence[Dense], *, normalize: bool) -> Self:
-        """Another encoder around the same body and tokenizer, with these linear layers."""
+        """A new encoder with the same body and tokenizer and these linear layers."""
         return type(self)(**self.parts() | {"dense": dense, "normalize": normalize})
 
     @property
     @abstractmethod
     def body(self) -> nn.Module:
-        """What computes the token states; the only part that is computed in half precision."""
+        """The module that computes the token states; the only part that runs in half precision."""
 
     @property
     @abstractmethod
     def architecture(self) -> str:
-        """Its name, such as bert."""
+        """The name of the architecture, such as bert."""
 
     @property
     @abstractmethod
@@ -113,27 +112,27 @@ class Encoder(nn.Module, ABC):
     @property
     @abstractmethod
     def table_size(self) -> int:
-        """How many token ids there are vectors for."""
+        """The number of rows of the token table."""
 
     @abstractmethod
     def hidden_states(
         self, input_ids: Tensor, attention_mask: Tensor | None, *, every_layer: bool
     ) -> tuple[Tensor, ...]:
-        """Hidden states [B, T, H] of token ids [B, T], as the body gives them.
+        """Hidden states [B, T, H] of token ids [B, T], as computed by the body.
 
         Args:
-            attention_mask: [B, T]; None where no row is padded.
-            every_layer: those of the embedding layer and of all `depth` layers, else the last alone.
+            attention_mask: [B, T]; None if no row is padded.
+            every_layer: return those of the embedding layer and of all `depth` layers, otherwise only the last.
         """
 
     @property
     def depth(self) -> int:
-        """How many layers follow the embedding layer."""
+        """The number of layers after the embedding layer."""
         return 0
 
     @property
     def max_positions(self) -> int | None:
-        """The most tokens that can be read at a time; None where there is no limit."""
+        """The maximum number of tokens per text; None if there is no limit."""
         return None
 
     def token_embeddings(self, input_ids: Tensor) -> Tensor:
@@ -141,11 +140,11 @@ class Encoder(nn.Module, ABC):
         return self.hidden_states(input_ids, None, every_layer=True)[0]
 
     def plain_attention(self) -> AbstractContextManager[None]:
-        """Attention that is written out instead of fused, inside the block."""
+        """Use unfused (eager) attention inside the block."""
         return nullcontext()
 
     def make(self) -> tuple[object, ...]:
-        """What the vectors depend on besides the weights and their shapes, the tokenizer and the modules behind it."""
+        """Everything about the architecture that the shapes of the weights do not show."""
         return (self.architecture, self.depth)
 
     @property
@@ -155,7 +154,7 @@ class Encoder(nn.Module, ABC):
 
     @property
     def padding(self) -> int:
-        """The token id that fills up short rows."""
+        """The token id used for padding."""
         return int(self.tokenizer.pad_token_id or 0)
 
     @property
@@ -183,7 +182,7 @@ class Encoder(nn.Module, ABC):
         """
         limit, special = max_length or self.text.max_length, int(self.tokenizer.num_special_tokens_to_add())
         if limit <= special:
-            # The tokenizer would not truncate at all.
+            # With such a limit the tokenizer would not truncate.
             raise InputError(
                 f"the maximum length of {limit} tokens leaves no room for words: {special} are special tokens",
                 f"set `max_length`, or max_seq_length of the model, to more than {special}",
@@ -192,7 +191,7 @@ class Encoder(nn.Module, ABC):
         return token_ids(self.tokenizer, prepared, truncation=True, max_length=limit)
 
     def _without_rest(self, text: str, limit: int) -> str:
-        """The beginning of a very long text, if it is sure to contain all tokens that are kept; otherwise the text.
+        """The beginning of a very long text, if it certainly contains all tokens that are kept; otherwise the text.
 
         A tokenizer processes the whole text before it truncates, at one second and 100 MB of memory per megabyte.
         """
@@ -203,15 +202,15 @@ class Encoder(nn.Module, ABC):
         return text[:_LONG_TEXT] if len(found) == wanted else text
 
     def states(self, input_ids: Tensor, attention_mask: Tensor) -> Tensor:
-        """Last hidden states [B, T, H] of token ids [B, T], as they are pooled: see `weigh`."""
+        """Last hidden states [B, T, H] of token ids [B, T], with token weights applied: see `weigh`."""
         (states,) = self.hidden_states(input_ids, attention_mask, every_layer=False)
         return self.weigh(states, input_ids, attention_mask)
 
     def weigh(self, states: Tensor, input_ids: Tensor, attention_mask: Tensor) -> Tensor:
-        """States whose plain mean over a text is the mean v by the tokens' weights: w h + (1 - w) v.
+        """Change the states so that their plain mean over a text is the weighted mean v: w h + (1 - w) v.
 
-        A token that counts for nothing so has the vector of its text, which keeps the states a target that a student
-        without such weights can reach: its own plain mean is then v. Without weights, the states as they are.
+        A token of weight 0 gets the text's vector v. So the states remain a target that a student without token weights
+        can reach. Without token weights, the states are returned unchanged.
 
         Args:
             states: [B, T, H] last hidden states.
@@ -229,7 +228,7 @@ class Encoder(nn.Module, ABC):
         return weights * states + (1 - weights) * mean
 
     def pooled(self, states: Tensor, attention_mask: Tensor) -> Tensor:
-        """Pooling alone: [B, T, H] -> [B, D_s]."""
+        """Pool the states: [B, T, H] -> [B, D_s]."""
         return torch.cat([pool(states, attention_mask, mode) for mode in self.pooling], dim=1)
 
     def head(self, states: Tensor, attention_mask: Tensor) -> Tensor:
@@ -240,34 +239,34 @@ class Encoder(nn.Module, ABC):
         return vectors
 
     def embed(self, input_ids: Tensor, attention_mask: Tensor) -> Tensor:
-        """Vectors before normalisation, the ones that are trained: [B, T] -> [B, D]."""
+        """Vectors before normalisation, as used in training: [B, T] -> [B, D]."""
         return self.head(self.states(input_ids, attention_mask), attention_mask)
 
     def embed_with_states(self, input_ids: Tensor, attention_mask: Tensor) -> tuple[Tensor, tuple[Tensor, ...]]:
-        """`embed`, and the hidden states [B, T, H] that went into it: of the embedding layer and of every layer.
+        """`embed`, and the hidden states [B, T, H] of the embedding layer and of every layer.
 
-        The last are those of `states`.
+        The last ones are those of `states`.
         """
         *before, last = self.hidden_states(input_ids, attention_mask, every_layer=True)
         last = self.weigh(last, input_ids, attention_mask)
         return self.head(last, attention_mask), (*before, last)
 
     def forward(self, input_ids: Tensor, attention_mask: Tensor) -> Tensor:
-        """The deployed vectors: [B, T] token ids and mask -> [B, D]."""
+        """The model's vectors: [B, T] token ids and mask -> [B, D]."""
         return self._normalised(self.embed(input_ids, attention_mask))
 
     def infer(
         self, input_ids: Tensor, attention_mask: Tensor, *, padded: bool = True, layers: Sequence[int] = ()
     ) -> Tensor:
-        """As `forward`, and in the same rows the pooled states of some layers; for inference.
+        """Like `forward`, with the pooled states of some layers appended to each row; for inference.
 
-        Whatever the body computes in, pooling and all that follows is float32.
+        Pooling and everything after it is float32, whatever the body computes in.
 
         Args:
             input_ids: [B, T].
             attention_mask: [B, T].
-            padded: whether any row is padded. If none is, attention needs no mask and takes its fastest kernel.
-            layers: from 1; L of them.
+            padded: whether any row is padded. If not, attention needs no mask and uses its fastest kernel.
+            layers: numbers of L layers, from 1.
 
         Returns:
             [B, D + L D_s] float32.

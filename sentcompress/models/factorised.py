@@ -1,7 +1,7 @@
-"""Students with a narrow token table: the teacher's last layers behind factorised embeddings, as an ELECTRA checkpoint.
+"""Students with a factorised token table and the teacher's last layers, as ELECTRA checkpoints.
 
-SimTDE's student (Xie et al. 2023) is token embeddings of a small width e, a linear map to the teacher's width H, and
-the teacher's last K layers. That is ELECTRA's architecture, which every tool reads.
+SimTDE's student (Xie et al. 2023) has token embeddings of a small width e, a linear map to the teacher's width H, and
+the teacher's last K layers. This is ELECTRA's architecture, which every tool supports.
 """
 
 from __future__ import annotations
@@ -23,24 +23,24 @@ from sentcompress.models.families import (
 )
 from sentcompress.models.token_states import TokenStates
 
-# Rows of the table that the scale of the start is measured on.
+# Rows of the table on which the initial scale is measured.
 SAMPLE = 4096
-# Directions of the narrow space that carry no state, see `_meet`.
+# Directions of the narrow space that hold no state; see `_meet`.
 SPARE = 2
-# What a token that was never seen counts as.
+# Added to every token count, for tokens that do not occur.
 COUNT_FLOOR = 0.3
-# The few states that are longer than those of this share of the tokens are shortened.
+# States longer than this quantile are shortened.
 LONGEST = 0.999
 
 
 @dataclass(frozen=True)
 class _Embeddings:
-    """A teacher's embedding layer in plain tensors.
+    """A teacher's embedding layer as plain tensors.
 
     Attributes:
         words, positions, types: [V, d], [P, d], [S, d]; positions count from the first token.
         weight, bias: LayerNorm's, [d].
-        project, project_bias: to the hidden width, [H, d] and [H]; the unit matrix where there is none.
+        project, project_bias: to the hidden width, [H, d] and [H]; the identity if the checkpoint has none.
         own_project: whether the checkpoint has that layer.
     """
 
@@ -55,19 +55,19 @@ class _Embeddings:
 
 
 def factorised(transformer: Any, token_dim: int, label: str, states: TokenStates | None = None) -> nn.Module:
-    """An ElectraModel with a token table of width e in place of the teacher's, and the teacher's layers.
+    """An ElectraModel with a token table of width e and the teacher's layers.
 
-    The table is the truncated SVD of the teacher's centred table (LayerNorm centres it anyway), turned so that the
-    mean over its columns, which the narrow LayerNorm takes away, is the least of its directions; the projection leads
-    back and carries the teacher's LayerNorm weights. With e equal to the teacher's own width nothing is lost.
+    The table is the truncated SVD of the teacher's centred table (LayerNorm centres it anyway), rotated so that the
+    mean over its columns, which the narrow LayerNorm removes, is the least important direction. The projection maps
+    back and includes the teacher's LayerNorm weights. If e equals the teacher's own width, nothing is lost.
 
-    With `states`, it holds those instead: what the layers that were left out make of each token on the mean.
+    With `states`, the table holds these instead: the mean output of the omitted layers for each token.
 
     Args:
-        transformer: BERT, RoBERTa, XLM-R or ELECTRA; it is left as it is.
+        transformer: BERT, RoBERTa, XLM-R or ELECTRA; not modified.
         token_dim: e.
         label: the teacher's name, for errors.
-        states: of the teacher on the way into the first of the layers.
+        states: the teacher's states at the input of the first layer.
 
     Raises:
         InputError: for another architecture, a width above the teacher's, or one too narrow for `states`.
@@ -100,12 +100,12 @@ def check_factorisable(config: Any, label: str) -> None:
 
 
 def check_holds_states(config: Any, token_dim: int, label: str) -> None:
-    """Raise InputError for a token table that cannot hold the states of a teacher."""
+    """Raise InputError if a table of width `token_dim` cannot hold the teacher's states."""
     hidden = int(config.hidden_size)
     if not SPARE < token_dim < hidden:
         raise InputError(
             f"`token_dim` {token_dim} cannot hold states of {label}, which are {hidden} wide",
-            f"choose {SPARE + 1} to {hidden - 1}, or leave `start` out",
+            f"choose {SPARE + 1} to {hidden - 1}, or omit `start`",
         )
 
 
@@ -126,7 +126,7 @@ def _embeddings(transformer: Any) -> _Embeddings:
 
 
 def _empty(config: Any, token_dim: int, positions: int, types: int) -> Any:
-    """An ElectraModel of the teacher's measures, with random weights."""
+    """An ElectraModel with the teacher's dimensions and random weights."""
     from transformers import ElectraConfig, ElectraModel
 
     settings = {name: getattr(config, name) for name in (*COMMON_SETTINGS, "num_hidden_layers")}
@@ -138,7 +138,7 @@ def _empty(config: Any, token_dim: int, positions: int, types: int) -> Any:
 
 
 def _copy(student: Any, found: _Embeddings) -> None:
-    """The teacher's embedding layer as it is."""
+    """Copy the teacher's embedding layer."""
     _set(student.embeddings, found.words, found.positions, found.types)
     student.embeddings.LayerNorm.weight.copy_(found.weight)
     student.embeddings.LayerNorm.bias.copy_(found.bias)
@@ -156,18 +156,18 @@ def _decompose(student: Any, found: _Embeddings, token_dim: int) -> None:
     _set(student.embeddings, words @ basis, positions @ basis, types @ basis)
     scale = _scale(words, positions, types, basis)
     project = found.project.double()
-    # LayerNorm(x) W + b of the teacher, then its own projection, with the narrow vector in place of x.
+    # The teacher's LayerNorm(x) W + b and its projection, with the narrow vector instead of x.
     student.embeddings_project.weight.copy_(scale * project @ (found.weight.double().unsqueeze(1) * basis))
     student.embeddings_project.bias.copy_(project @ found.bias.double() + found.project_bias)
 
 
 def _meet(student: Any, found: TokenStates, token_dim: int) -> None:
-    """Let the embedding layer put out the states' mean plus their first e - 2 principal axes.
+    """Make the embedding layer output the states' mean plus their first e - 2 principal axes.
 
-    LayerNorm takes away a vector's mean and its length. So one direction of the narrow space, that of the mean, stays
-    empty, and one fills every row up to the same length; the projection reads neither.
+    LayerNorm removes a vector's mean and length. So the direction of the mean stays empty, and another one pads every
+    row to the same length; the projection ignores both.
     """
-    # Between types and occurrences: common tokens matter more, and rare ones are many.
+    # Square root of the counts: common tokens matter more, but rare ones are numerous.
     weight = (found.counts + COUNT_FLOOR).sqrt().unsqueeze(1)
     weight = weight / weight.sum()
     mean = (weight * found.states).sum(0)
@@ -178,7 +178,7 @@ def _meet(student: Any, found: TokenStates, token_dim: int) -> None:
     longest = torch.quantile(lengths, LONGEST)
     words = words * (longest / lengths.clamp_min(1e-12)).clamp_max(1).unsqueeze(1)
     filled = (longest.square() - words.square().sum(1)).clamp_min(0).sqrt()
-    # Position and token add up to this length where they are orthogonal.
+    # The length of the sum of token and position if they are orthogonal.
     length = (longest.square() + moved.square().sum(1).mean()).sqrt()
     turn = _last_to_mean(token_dim).T
     empty = torch.zeros_like(filled)
@@ -196,7 +196,7 @@ def _meet(student: Any, found: TokenStates, token_dim: int) -> None:
 
 
 def _last_to_mean(size: int) -> Tensor:
-    """The reflection that turns the last axis into the direction of the mean: [e, e], orthogonal."""
+    """The reflection that maps the last axis to the direction of the mean: [e, e], orthogonal."""
     mean = torch.full((size,), 1 / math.sqrt(size), dtype=torch.float64)
     last = torch.zeros(size, dtype=torch.float64)
     last[-1] = 1.0
@@ -208,10 +208,10 @@ def _last_to_mean(size: int) -> Tensor:
 
 
 def _scale(words: Tensor, positions: Tensor, types: Tensor, basis: Tensor) -> float:
-    """How much shorter the teacher's unit-variance vectors are in the narrow space, on the mean over tokens.
+    """The scale of the narrow vectors relative to the teacher's normalised vectors, as a mean over tokens.
 
-    LayerNorm gives vectors of length sqrt(d) in the wide space and sqrt(e) in the narrow one; of the wide one only
-    the share within the basis is there to be matched.
+    LayerNorm outputs vectors of length sqrt(d) in the wide space and sqrt(e) in the narrow one; only the share of the
+    wide vector within the basis can be matched.
     """
     rows = torch.linspace(0, len(words) - 1, min(SAMPLE, len(words))).long()
     sums = words[rows] + positions[rows % min(32, len(positions))] + types[0]

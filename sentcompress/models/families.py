@@ -1,6 +1,6 @@
-"""The transformer architectures that students are made of, one row each, and where each keeps its parts.
+"""The transformer architectures that students can be cut from, and the paths of their modules.
 
-Models of other architectures can be encoded with, trained and exported; their layers and tables are left as they are.
+Models of other architectures can be used for encoding, trained and exported, but their layers and tables cannot be cut.
 """
 
 from __future__ import annotations
@@ -34,16 +34,16 @@ class Layer:
 
 @dataclass(frozen=True)
 class Family:
-    """What is known of an architecture; all have their token table in `embeddings`.
+    """The structure of an architecture; all have their token table in `embeddings`.
 
     Attributes:
         layer: the modules of a layer.
-        layers: the path of the list of layers; None where layers cannot be taken away one by one.
-        layer_count: the setting that says how many there are.
-        neurons: the setting that says how many neurons a feed-forward network has.
+        layers: the path of the list of layers; None if single layers cannot be removed.
+        layer_count: the setting with the number of layers.
+        neurons: the setting with the number of neurons of a feed-forward network.
         projection: the path of the linear map from a narrow token table to the hidden width, if a model has one.
-        factorisable: whether ELECTRA's layers compute the same: post-norm, learnt absolute positions. Only then can the
-            token table be factorised, and layers be reused (as an ALBERT model).
+        factorisable: whether its layers compute the same as ELECTRA's: post-norm, learnt absolute positions. Only then
+            can the token table be factorised, and layers be reused (as an ALBERT model).
     """
 
     layer: Layer
@@ -117,16 +117,16 @@ FACTORISABLE = tuple(name for name, family in FAMILIES.items() if family.factori
 
 
 def find_family(config: Any, names: Sequence[str], refusal: str, option: str) -> Family:
-    """The row of a model's architecture.
+    """The structure of a model's architecture.
 
     Args:
         config: the model's configuration.
-        names: the architectures that will do, such as FACTORISABLE.
-        refusal: what cannot be done to the model where it is of another architecture.
-        option: what asks for it.
+        names: the supported architectures, such as FACTORISABLE.
+        refusal: the first half of the error for other architectures.
+        option: the option that requires one of them.
 
     Raises:
-        InputError: if it is of another architecture.
+        InputError: if it has another architecture.
     """
     if config.model_type not in names:
         raise InputError(
@@ -136,7 +136,7 @@ def find_family(config: Any, names: Sequence[str], refusal: str, option: str) ->
 
 
 def table_projection(transformer: Any) -> Any:
-    """The linear map from a narrow token table to the hidden width; None where the table is as wide as the layers."""
+    """The linear map from a narrow token table to the hidden width; None if the widths are equal."""
     family = FAMILIES.get(transformer.config.model_type, FAMILIES["electra"])
     try:
         return transformer.get_submodule(family.projection)
@@ -145,15 +145,15 @@ def table_projection(transformer: Any) -> Any:
 
 
 def first_position(table: nn.Embedding) -> int:
-    """The row of a first token in a table of positions.
+    """The row of the first token in a position table.
 
-    RoBERTa and its kin (XLM-R, CamemBERT, MPNet) keep the rows up to `padding_idx` for padding and count from the next.
+    RoBERTa and its relatives (XLM-R, CamemBERT, MPNet) reserve the rows up to `padding_idx` for padding.
     """
     return 0 if table.padding_idx is None else table.padding_idx + 1
 
 
 def readable_positions(transformer: Any) -> int | None:
-    """Tokens that the position table has rows for, or that the configuration names where there is no table."""
+    """The number of tokens in the position table, or in the configuration if there is no such table."""
     table = getattr(getattr(transformer, "embeddings", None), "position_embeddings", None)
     if isinstance(table, nn.Embedding):
         return table.num_embeddings - first_position(table)

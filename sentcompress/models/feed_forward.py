@@ -1,4 +1,4 @@
-"""Narrower layers: the neurons of each feed-forward network that carry most."""
+"""Structured pruning of feed-forward networks: keep the most important neurons of each layer."""
 
 from __future__ import annotations
 
@@ -15,14 +15,13 @@ from sentcompress.models.token_states import MAX_LENGTH, hidden_states
 from sentcompress.models.transformer_encoder import TransformerEncoder
 from sentcompress.progress import Task
 
-# Added to the second moments of neurons, as a share of their mean, so that they can be solved for.
+# Ridge term for the neurons' second moments, as a share of their mean, so that the system can be solved.
 RIDGE = 1e-3
 
 
 @dataclass(frozen=True)
 class Activity:
-    """How the neurons of one feed-forward network vary over the tokens of a sample: their mean [n] and covariance
-    [n, n], float64."""
+    """Mean [n] and covariance [n, n], float64, of a feed-forward network's neurons over the tokens of a sample."""
 
     mean: Tensor
     covariance: Tensor
@@ -31,16 +30,16 @@ class Activity:
 def measure_activity(
     encoder: TransformerEncoder, layers: Iterable[nn.Module], texts: Sequence[str], label: str, task: Task | None = None
 ) -> list[Activity]:
-    """The activity of each layer's neurons on a sample of texts.
+    """Measure the activity of each layer's neurons on a sample of texts.
 
     Args:
-        encoder: the teacher, all of its layers.
-        layers: some of them.
-        label: its name, for errors.
-        task: is told of every text.
+        encoder: the teacher with all of its layers.
+        layers: the layers to measure.
+        label: the teacher's name, for errors.
+        task: progress, in texts.
 
     Raises:
-        InputError: for an architecture that is not known.
+        InputError: if the architecture is not supported.
     """
     out = _family(encoder.config, label).layer.feed_forward_out
     writers = [layer.get_submodule(out) for layer in layers]
@@ -73,7 +72,7 @@ def measure_activity(
 
 
 def check_narrowable(config: Any, size: int, label: str) -> None:
-    """Raise InputError for an architecture that is not known, or a size above the network's own."""
+    """Raise InputError if the architecture is not supported, or the size exceeds that of the network."""
     width = int(getattr(config, _family(config, label).neurons))
     if size > width:
         raise InputError(f"`feed_forward` {size}: {label} has {width} neurons in a layer", f"choose 1 to {width}")
@@ -87,18 +86,18 @@ def _family(config: Any, label: str) -> Family:
 def narrow_feed_forward(
     transformer: Any, layers: Iterable[nn.Module], size: int, label: str, activity: Sequence[Activity] = ()
 ) -> None:
-    """Leave `size` neurons in the feed-forward network of every layer, in place.
+    """Keep `size` neurons in the feed-forward network of every layer, in place.
 
-    A neuron weighs as much as the norm of what it reads times the norm of what it writes; the heaviest stay, in their
-    order. Nothing else of a layer changes, so the rest of the network reads and writes the same space.
+    A neuron's importance is the norm of its input weights times the norm of its output weights; the most important
+    ones are kept, in their order. Nothing else in a layer changes, so its input and output spaces stay the same.
 
-    With `activity`, a neuron weighs as much as the variance of what it writes, and those that stay write what comes
-    nearest to what all of them wrote (least squares).
+    With `activity`, the importance is the variance of the neuron's output, and the output weights of the remaining
+    neurons are refitted to the output of all neurons (least squares).
 
     Args:
-        layers: those of `transformer`.
+        layers: layers of `transformer`.
         label: the model's name, for errors.
-        activity: of each of the layers.
+        activity: the activity of each of the layers.
 
     Raises:
         InputError: see `check_narrowable`.
@@ -129,7 +128,7 @@ def _heaviest(weight: Tensor, size: int) -> Tensor:
 
 
 def _refitted(writes: nn.Linear, activity: Activity, size: int) -> tuple[Tensor, Tensor, Tensor]:
-    """The neurons that stay [size], and the weight [H, size] and bias [H] of what they write."""
+    """The kept neurons [size], and their refitted output weight [H, size] and bias [H]."""
     weight, covariance = writes.weight.double().cpu(), activity.covariance
     kept = _heaviest(covariance.diagonal() * weight.square().sum(0), size)
     among = covariance[kept][:, kept]

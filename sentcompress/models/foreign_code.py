@@ -1,9 +1,9 @@
-"""Models that ask to run Python code are detected before any library reads their files, and refused unless trusted.
+"""Detects models that ask to run Python code, before any library reads their files, and refuses them unless trusted.
 
-transformers runs code of a model that has an `auto_map`, and fetches kernels that a configuration names. All settings
-files are searched for such keys, at any depth, and including repeated keys, since JSON readers differ in which one they
-use. Chat templates (Jinja) are loaded with the tokenizer but never rendered. Pickled weights are opened as plain
-tensors only (`tensors`).
+transformers runs the code of a model that has an `auto_map`, and fetches kernels that a configuration names. All
+settings files are searched for such keys, at any depth and including repeated keys, because JSON readers differ in
+which one they use. Chat templates (Jinja) are loaded with the tokenizer but never rendered. Pickled weights are opened
+as plain tensors only (`tensors`).
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
 """Reading and writing model folders: the sentence-transformers layout, SimCSE checkpoints, plain transformers.
 
-Written is the long-lived schema: module names `sentence_transformers.models.*` and boolean pooling keys, which
-every release of sentence-transformers reads and which text-embeddings-inference needs. Both that schema and the
-newer one (`pooling_mode: "mean"`) are read.
+Models are written in the older schema, with module names `sentence_transformers.models.*` and boolean pooling keys:
+every release of sentence-transformers reads it, and text-embeddings-inference needs it. Both this schema and the newer
+one (`pooling_mode: "mean"`) can be read.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from sentcompress.models.text import read_text_settings
 from sentcompress.models.token_weights import save_token_weights
 from sentcompress.models.transformer_encoder import TransformerEncoder
 
-# What a plain checkpoint's vector is: `auto` follows the checkpoint's kind.
+# How a checkpoint without modules is pooled; see `load_encoder`.
 POOLING_CHOICES = ("auto", "mean", "cls", "cls-mlp")
 UNSOUND_HINT = "nothing was written; was one of its source models damaged, or the training unstable?"
 
@@ -41,8 +41,8 @@ def load_encoder(source: ModelSource, *, pooling: str = "auto", trust_remote_cod
             command that loads the model; no file of the model or of a work directory can.
 
     Raises:
-        InputError: if the model wants to run code and is not trusted, has an unsupported module or files that do not
-            fit together, or returns no usable vectors.
+        InputError: if the model wants to run code and is not trusted, has an unsupported module or inconsistent files,
+            or does not return usable vectors.
     """
     refuse_code(source.path, source.label, trusted=trust_remote_code)
     root = transformer_folder(source.path)
@@ -62,12 +62,12 @@ def load_encoder(source: ModelSource, *, pooling: str = "auto", trust_remote_cod
 
 
 def read_back(folder: Path, *, trust_remote_code: bool) -> TransformerEncoder:
-    """Load what `save_encoder` wrote; `trust_remote_code` as when the model was first loaded."""
+    """Load a model written by `save_encoder`, with `trust_remote_code` as when it was first loaded."""
     return load_encoder(locate(str(folder)), trust_remote_code=trust_remote_code)
 
 
 def hidden_width(source: ModelSource) -> int:
-    """The width of a model's hidden states as its configuration says; 0 where it does not.
+    """The width of a model's hidden states according to its configuration; 0 if it does not say.
 
     Raises:
         InputError: if the configuration is missing or damaged.
@@ -80,7 +80,7 @@ def save_encoder(encoder: Encoder, folder: Path) -> None:
 
     Raises:
         SentcompressError: if a weight is NaN or infinite; nothing is written in that case.
-        TypeError: for an encoder that is no transformer.
+        TypeError: if the encoder is not a transformer.
     """
     if not isinstance(encoder, TransformerEncoder):
         raise TypeError(f"{type(encoder).__name__} cannot be saved as a model folder")
@@ -116,14 +116,14 @@ def save_encoder(encoder: Encoder, folder: Path) -> None:
 
 
 def _save_tokenizer(encoder: Encoder, folder: Path) -> None:
-    """Write the tokenizer, cutting where the encoder does: some tools (fastembed) read the limit here alone."""
+    """Write the tokenizer with the encoder's maximum length: some tools (fastembed) read it only from there."""
     tokenizer = encoder.tokenizer
     tokenizer.model_max_length = encoder.text.max_length
-    # What calls of long ago were made with; all-MiniLM-L6-v2 carries a limit that is not its own.
+    # Leftovers of earlier calls; in all-MiniLM-L6-v2 they contain a wrong limit.
     for key in ("max_length", "truncation_strategy", "stride", "pad_to_multiple_of", "pad_token_type_id"):
         tokenizer.init_kwargs.pop(key, None)
     if tokenizer.is_fast:
-        # Left over from the last call or from the teacher's file; written, they would cut and pad on their own.
+        # Leftovers of the last call or the teacher's file, which would truncate and pad by themselves.
         tokenizer.backend_tokenizer.no_truncation()
         tokenizer.backend_tokenizer.no_padding()
     tokenizer.save_pretrained(folder)
@@ -133,7 +133,7 @@ def _pooling_config(encoder: Encoder) -> dict[str, Any]:
     config: dict[str, Any] = {"word_embedding_dimension": encoder.hidden_size}
     config |= {key: mode in encoder.pooling for mode, key in POOLING_KEYS.items()}
     if list(encoder.pooling) != [mode for mode in POOLING_KEYS if mode in encoder.pooling]:
-        # The switches carry no order; releases that do not know this key refuse it, which beats mixing up columns.
+        # The boolean keys have no order. Releases without this key refuse it, which is better than swapped columns.
         config["pooling_mode"] = list(encoder.pooling)
     return config
 

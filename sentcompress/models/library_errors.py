@@ -1,4 +1,4 @@
-"""Errors of other libraries while they read a model folder, reported as faults of that folder."""
+"""Reports errors that other libraries raise while reading a model folder as errors of that folder."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from sentcompress.models.model_files import DAMAGED
 
 # Raised if the Rust code of tokenizers panics: a BaseException that no module exports.
 PANIC = "PanicException"
-# torch's, by its name: a process that only runs ONNX graphs does not load torch.
+# torch's class, by name: a process that only runs ONNX graphs does not load torch.
 OUT_OF_MEMORY = "OutOfMemoryError"
 
 

@@ -1,4 +1,4 @@
-"""From token states to one vector a sentence, in the ways that saved models ask for."""
+"""Pooling of token states into one vector per sentence, in the modes of saved models."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Reading a transformer's own files: weights, configuration, tokenizer; and what can be wrong with them."""
+"""Reads and checks a transformer's own files: weights, configuration, tokenizer."""
 
 from __future__ import annotations
 
@@ -55,14 +55,14 @@ def load_transformer(folder: Path, label: str, trust_remote_code: bool) -> tuple
     missing = [key for key in report["missing_keys"] if not key.startswith("pooler.") and "position_ids" not in key]
     if missing:
         raise InputError(
-            f"the weights of {label} lack {len(missing)} tensors of its architecture, {sorted(missing)[0]} among them",
+            f"the weights of {label} lack {len(missing)} tensors of its architecture, including {sorted(missing)[0]}",
             "is it a checkpoint of another model, or a damaged download?",
         )
     return model, tokenizer, _take_pooler(model, report)
 
 
 def hush_transformers() -> None:
-    """No bars and load reports of its own; what matters of them is checked here."""
+    """Disable transformers' progress bars and load reports; `load_transformer` checks what they would report."""
     from transformers.utils import logging
 
     logging.set_verbosity_error()
@@ -70,11 +70,11 @@ def hush_transformers() -> None:
 
 
 def _check_vocabulary(folder: Path, label: str) -> None:
-    """Without a vocabulary transformers makes up an empty one, in which every word is unknown."""
+    """Refuse a folder without a vocabulary: transformers would use an empty one, with every word unknown."""
     if not any(path.is_file() for pattern in VOCABULARY_FILES for path in folder.glob(pattern)):
         raise InputError(
             f"the model folder of {label} has no tokenizer",
-            "it needs tokenizer.json, or the vocabulary in a file of its own",
+            "it needs tokenizer.json or a vocabulary file",
         )
     path = folder / "tokenizer_config.json"
     settings = read_json(path) if path.exists() else {}
@@ -92,7 +92,7 @@ def _check_vocabulary(folder: Path, label: str) -> None:
 
 
 def _take_pooler(model: Any, report: dict[str, Any]) -> Dense | None:
-    """Detach BERT's pooler, which no sentence vector uses but SimCSE's: there it is the trained head."""
+    """Remove BERT's pooler and return it: only SimCSE uses it, as its trained head."""
     pooler = getattr(model, "pooler", None)
     layer = getattr(pooler, "dense", pooler)  # ALBERT's is the layer itself
     if not isinstance(layer, nn.Linear):
@@ -106,13 +106,13 @@ def _take_pooler(model: Any, report: dict[str, Any]) -> Dense | None:
 
 
 def left_out_pooler(transformer: nn.Module) -> bool:
-    """Whether the architecture would have a pooler, made up at random by whoever loads it, and this model has none."""
+    """Whether the model has no pooler although its architecture does, so that loading would add a random one."""
     optional = "add_pooling_layer" in inspect.signature(type(transformer).__init__).parameters
     return optional and getattr(transformer, "pooler", None) is None
 
 
 def _check_config(folder: Path, label: str, *, trusted: bool) -> None:
-    """Refuse a configuration that cannot belong to the weights, before building the model takes time and memory.
+    """Refuse a configuration that cannot belong to the weights, before time and memory go into building the model.
 
     Args:
         folder: the folder of the transformer.

@@ -1,4 +1,4 @@
-"""Principal axes of a sample of vectors; and what is made of them: PCA and whitening, as files or parts of a model."""
+"""Principal axes of a sample of vectors, and the PCA and whitening made from them, as a file or inside a model."""
 
 from __future__ import annotations
 
@@ -21,21 +21,21 @@ from sentcompress.models.encoder import Dense, Encoder
 FILE = "projection.safetensors"
 Array = npt.NDArray[np.float32]
 Floats = npt.NDArray[np.float64]
-# A larger sample is summed up piece by piece instead of going through scikit-learn's PCA in one.
+# Larger samples are accumulated in pieces instead of using scikit-learn's PCA.
 MEMORY_LIMIT_BYTES = 2 * 1024**3
-# What float32 arithmetic rounds away of a vector is up to 1e-6 of its length, so along an axis with less than the
-# square of that as variance there is rounding and nothing else.
+# Rounding errors of float32 are up to 1e-6 of a vector's length, so an axis with less variance than the square of
+# that contains only rounding errors.
 ROUNDING_VARIANCE = 1e-12
 
 
 @dataclass(frozen=True)
 class Projection:
-    """y = W x + b, with b = -W mean, so that the centring is never lost.
+    """y = W x + b, with b = -W mean, which includes the centring.
 
     Attributes:
-        weight: [d, D], rows by falling explained variance.
+        weight: [d, D], rows by decreasing explained variance.
         mean: [D], mean of the vectors that it was fitted on.
-        explained_variance_ratio: [d], share of the total variance of each output dimension before whitening.
+        explained_variance_ratio: [d], each output dimension's share of the total variance, before whitening.
     """
 
     weight: Array
@@ -44,16 +44,16 @@ class Projection:
 
     @property
     def bias(self) -> Array:
-        """[d]."""
+        """b = -W mean: [d]."""
         with np.errstate(over="ignore", invalid="ignore"):  # checked when it is saved
             return np.asarray(-self.weight @ self.mean, dtype=np.float32)
 
     def apply(self, vectors: Array) -> Array:
-        """[N, D] -> [N, d]."""
+        """Project vectors: [N, D] -> [N, d]."""
         return np.asarray(vectors @ self.weight.T + self.bias, dtype=np.float32)
 
     def truncated(self, dimension: int) -> Projection:
-        """The first `dimension` outputs only."""
+        """The projection to the first `dimension` outputs."""
         return Projection(self.weight[:dimension], self.mean, self.explained_variance_ratio[:dimension])
 
     def save(self, path: Path) -> None:
@@ -93,7 +93,7 @@ class Projection:
 
 @dataclass(frozen=True)
 class PrincipalAxes:
-    """Axes [d, D] by falling variance [d] along them; the mean [D] and the total variance of the sample."""
+    """Axes [d, D] by decreasing variance [d]; mean [D] and total variance of the sample."""
 
     axes: Floats
     variances: Floats
@@ -107,11 +107,11 @@ class PrincipalAxes:
 
     @property
     def rank(self) -> int:
-        """How many of the axes have variance that is more than rounding."""
+        """The number of axes whose variance is more than rounding error."""
         return int((self.variances > ROUNDING_VARIANCE * self.square_length).sum())
 
     def whitening(self) -> Floats:
-        """[d, D] the axes, scaled such that every output has variance one.
+        """The axes scaled so that every output has variance one: [d, D].
 
         Raises:
             InputError: if the vectors span fewer dimensions than there are axes.
@@ -124,7 +124,7 @@ class PrincipalAxes:
         return np.asarray(self.axes / np.sqrt(self.variances)[:, None])
 
     def projection(self, *, whiten: bool) -> Projection:
-        """The projection onto the axes, whitened or not.
+        """The projection onto the axes, optionally whitened.
 
         Raises:
             InputError: see `whitening`.
@@ -136,7 +136,7 @@ class PrincipalAxes:
 
 
 def principal_axes(pieces: Iterable[Floats], shape: tuple[int, int], dim: int) -> PrincipalAxes:
-    """The first `dim` axes of the sample, which comes as [n, D] float64 at a time; `shape` is that of all of it.
+    """The first `dim` principal axes of a sample, given in pieces [n, D] float64; `shape` is that of the whole sample.
 
     Raises:
         InputError: if all vectors are equal, there is only one, or one contains NaN or infinity.
@@ -145,7 +145,7 @@ def principal_axes(pieces: Iterable[Floats], shape: tuple[int, int], dim: int) -
         raise InputError(f"{shape[0]} sentence has no variance", "use more sentences")
     method = _by_scikit_learn if 8 * math.prod(shape) <= MEMORY_LIMIT_BYTES else _by_sums
     fitted = method(_looked_over(pieces), shape, dim)
-    # What float32 rounds away of a vector is about 1e-7 of it, so this much variance is no variance.
+    # Rounding to float32 changes a vector by about 1e-7 of its length, so less variance than this is none.
     if not fitted.total > 1e-14 * float(np.square(fitted.mean).sum()):
         raise InputError(f"all {shape[0]} vectors of the sample are the same", "is it the right model?")
     return fitted
@@ -159,7 +159,7 @@ def _looked_over(pieces: Iterable[Floats]) -> Iterator[Floats]:
 
 
 def check_dimension(dimension: int, available: int, sample: int, whose: str = "the teacher's") -> None:
-    """Raise InputError for more dimensions than vectors have or a sample of so many can support."""
+    """Raise InputError for more dimensions than the vectors have, or than there are vectors in the sample."""
     if dimension > available:
         raise InputError(f"{dimension} dimensions are more than {whose} {available}", f"use `dim` {available} or less")
     if dimension > sample:
@@ -176,7 +176,7 @@ def _by_scikit_learn(pieces: Iterable[Floats], shape: tuple[int, int], dim: int)
         sample[filled : filled + len(piece)] = piece
         filled += len(piece)
     model = PCA(dim, svd_solver="covariance_eigh")
-    with np.errstate(invalid="ignore"):  # 0 / 0 for vectors that are all the same, which the caller tells
+    with np.errstate(invalid="ignore"):  # 0 / 0 if all vectors are equal, which the caller reports
         model.fit(sample)
     total = float(sample.var(axis=0, ddof=1).sum())
     return PrincipalAxes(model.components_, model.explained_variance_, model.mean_, total)
@@ -185,8 +185,8 @@ def _by_scikit_learn(pieces: Iterable[Floats], shape: tuple[int, int], dim: int)
 def _by_sums(pieces: Iterable[Floats], shape: tuple[int, int], dim: int) -> PrincipalAxes:
     """The same from covariance sums: exact for any sample, with memory for one piece and D x D numbers.
 
-    Means and scatter matrices of pieces are merged as in Chan, Golub and LeVeque, "Updating formulae and a
-    pairwise algorithm for computing sample variances" (1979), so nothing is lost to a mean far from zero.
+    Means and scatter matrices of the pieces are merged as in Chan, Golub and LeVeque, "Updating formulae and a
+    pairwise algorithm for computing sample variances" (1979), so a mean far from zero costs no precision.
     """
     count, dimension = shape
     seen, mean, scatter = 0, np.zeros(dimension), np.zeros((dimension, dimension))
@@ -199,17 +199,17 @@ def _by_sums(pieces: Iterable[Floats], shape: tuple[int, int], dim: int) -> Prin
         seen += len(piece)
     variances, axes = np.linalg.eigh(scatter / (count - 1))
     axes = axes.T[::-1][:dim]
-    # The sign of an axis is free: the largest part positive, as scikit-learn does it.
+    # The sign of an axis is arbitrary; as in scikit-learn, the largest component is positive.
     axes = axes * np.sign(axes[np.arange(dim), np.abs(axes).argmax(axis=1)])[:, None]
     return PrincipalAxes(axes, np.maximum(variances[::-1][:dim], 0.0), mean, float(np.trace(scatter)) / (count - 1))
 
 
 def whitened(encoder: Encoder, axes: PrincipalAxes) -> Encoder:
-    """A model whose vectors are those of `encoder` before its normalisation, whitened and then normalised.
+    """A model that whitens the unnormalised vectors of `encoder` and then normalises them.
 
-    Where the last Dense layer is linear, both maps become one: W (A x + a - mean) = (W A) x + W (a - mean). After an
-    activation (SimCSE's Tanh), or where there is no Dense layer, the whitening is a layer of its own. The transformer
-    is shared with `encoder`.
+    If the last Dense layer is linear, both maps are merged: W (A x + a - mean) = (W A) x + W (a - mean). After an
+    activation (SimCSE's Tanh), or without a Dense layer, the whitening becomes a new layer. The transformer is shared
+    with `encoder`.
 
     Raises:
         InputError: if the vectors span fewer dimensions than there are axes.

@@ -1,7 +1,7 @@
-"""Students that go through their layers several times, as an ALBERT checkpoint.
+"""Students that reuse their layers (weight sharing), as ALBERT checkpoints.
 
-Layers that share their weights (Lan et al. 2020, ALBERT) make a model deeper and slower, but no larger. ALBERT's layers
-are those of BERT behind a factorised token table, under other names, and every tool reads it.
+Layers that share their weights (Lan et al. 2020, ALBERT) make a model deeper and slower, but not larger. ALBERT has
+BERT's layers under other names after a factorised token table, and every tool supports it.
 """
 
 from __future__ import annotations
@@ -13,23 +13,23 @@ from torch import nn
 
 from sentcompress.models.families import COMMON_SETTINGS, FAMILIES
 
-# The measures of the tables, besides the settings that all architectures share.
+# The sizes of the tables, besides the settings that all architectures share.
 TABLES = ("embedding_size", "max_position_embeddings", "type_vocab_size")
 
 
 def repeated(transformer: Any, passes: int) -> nn.Module:
-    """An AlbertModel that applies all layers of `transformer` one after another, `passes` times over.
+    """An AlbertModel that applies the layers of `transformer` in order, `passes` times.
 
-    With one pass it computes what `transformer` does.
+    With one pass it computes the same as `transformer`.
 
     Args:
-        transformer: an ElectraModel with an `embeddings_project`, as `factorised` makes it; it is left as it is.
+        transformer: an ElectraModel with an `embeddings_project`, as returned by `factorised`; not modified.
     """
     from transformers import AlbertConfig, AlbertModel
 
     config = transformer.config
     settings = {name: getattr(config, name) for name in (*COMMON_SETTINGS, *TABLES)}
-    # A group is what is repeated; BERT's special tokens have no numbers of their own here.
+    # A group is the unit that is repeated; BERT has no ids for these special tokens.
     settings |= {"num_hidden_layers": passes, "num_hidden_groups": 1, "inner_group_num": config.num_hidden_layers}
     settings |= {"bos_token_id": None, "eos_token_id": None}
     student = AlbertModel(AlbertConfig(**settings), add_pooling_layer=False)

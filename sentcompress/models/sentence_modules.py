@@ -33,7 +33,7 @@ SENTENCE = "sentence_embedding"
 
 @dataclass(frozen=True)
 class SentenceModules:
-    """What follows the transformer."""
+    """The parts of a model after the transformer."""
 
     pooling: list[str]
     dense: list[Dense]
@@ -42,7 +42,7 @@ class SentenceModules:
 
 
 def plain_modules(label: str, pooling: str, simcse_head: Dense | None) -> SentenceModules:
-    """What follows the transformer of a model without `modules.json`.
+    """The parts after the transformer for a model without `modules.json`.
 
     Args:
         label: the name of the model.
@@ -68,7 +68,7 @@ def _named_simcse(label: str) -> bool:
 
 
 def read_modules(folder: Path, tokens: int) -> SentenceModules | None:
-    """What follows the transformer of a model; None if it has no `modules.json`.
+    """The parts of a model after the transformer; None if it has no `modules.json`.
 
     Args:
         folder: the folder of the model.
@@ -104,7 +104,7 @@ def read_modules(folder: Path, tokens: int) -> SentenceModules | None:
     if not modules:
         return None
     if not modes:
-        raise InputError(f"{folder}/modules.json names no Pooling module", DAMAGED)
+        raise InputError(f"{folder}/modules.json lists no Pooling module", DAMAGED)
     if weights is not None and modes != ["mean"]:
         raise InputError(f"{folder} weighs tokens before pooling {', '.join(modes)}", "only a mean can be weighted")
     return SentenceModules(modes, dense, normalize, weights)
@@ -120,10 +120,12 @@ def _pooling_modes(folder: Path, whole: Path) -> list[str]:
     else:
         modes = [mode for mode, key in POOLING_KEYS.items() if config.get(key)]
     if config.get("include_prompt") is False and default_prompt(whole):
-        raise InputError(f"{folder} leaves the prompt out of the pooling", "such models cannot be used here yet")
+        raise InputError(f"{folder} excludes the prompt from pooling", "such models are not supported")
     unknown = [mode for mode in modes if mode not in MODES]
     if unknown or not modes or len(modes) > len(MODES):
-        raise InputError(f"{folder}: pooling {unknown or 'of no kind'}", f"known: {', '.join(MODES)}")
+        raise InputError(
+            f"{folder}: {f'unknown pooling {unknown}' if unknown else 'invalid pooling'}", f"known: {', '.join(MODES)}"
+        )
     return modes
 
 
@@ -145,7 +147,7 @@ def _load_dense(folder: Path) -> Dense:
 
 
 def _check_dense(config: Any, folder: Path) -> str:
-    """The name of the activation, if this is a layer that we have."""
+    """The name of the activation; raises InputError if the layer is not supported."""
     widths = [config.get(key) for key in ("in_features", "out_features")] if isinstance(config, dict) else []
     if not widths or not all(type(width) is int and width > 0 for width in widths):
         raise InputError(f"{folder}/config.json does not describe a Dense layer", DAMAGED)
@@ -155,7 +157,7 @@ def _check_dense(config: Any, folder: Path) -> str:
     given = (config.get("module_input_name"), config.get("module_output_name"))
     if activation not in ACTIVATIONS or config.get("use_residual") or any(n not in (None, SENTENCE) for n in given):
         raise InputError(
-            f"{folder}: a Dense layer with {activation} that cannot be read",
-            f"known are layers over sentence vectors, without residual, with {', '.join(ACTIVATIONS)}",
+            f"{folder}: a Dense layer with {activation} that is not supported",
+            f"supported: layers over sentence vectors, without residual, with {', '.join(ACTIVATIONS)}",
         )
     return activation

@@ -1,4 +1,4 @@
-"""The form of a student that is cut from its teacher. Without torch: the command line reads it."""
+"""The shape of a student that is cut from its teacher. Does not import torch, because the command line needs it."""
 
 from __future__ import annotations
 
@@ -9,24 +9,23 @@ from typing import Any
 from sentcompress.errors import UsageError
 
 TEACHER_LAYERS = re.compile(r"teacher:(.*)")
-# What the narrow parts of `teacher:K` are made from: the teacher's weights alone, as published, or its hidden states on
-# sample sentences.
+# What the narrowed parts of `teacher:K` are initialised from: the teacher's weights, as published, or its hidden states
+# on sample sentences.
 WEIGHTS, SENTENCES = "weights", "sentences"
 STARTS = (WEIGHTS, SENTENCES)
 
 
 @dataclass(frozen=True)
 class Shape:
-    """What a student keeps of its teacher.
+    """The parts of its teacher that a student keeps.
 
     Attributes:
-        layers: K, the last layers that are kept; None for a student that is a checkpoint of its own.
+        layers: K, the number of last layers to keep; None for a student that is a separate checkpoint.
         token_dim: width of a factorised token table; None keeps the teacher's table.
-        vocabulary: tokens that are kept; None keeps all.
-        character_count: for a smaller vocabulary, how often the corpus must have a character for it to be kept; 0 keeps
-            all characters.
-        feed_forward: neurons of each feed-forward network; None keeps all.
-        passes: for a factorised table, how often the layers are applied (weight sharing, as in ALBERT).
+        vocabulary: number of tokens to keep; None keeps all.
+        character_count: with a smaller vocabulary, keep characters that occur at least this often; 0 keeps all.
+        feed_forward: neurons to keep in each feed-forward network; None keeps all.
+        passes: with a factorised table, how often the layers are applied (weight sharing, as in ALBERT).
         start: one of STARTS, what a narrow table and narrow networks are initialised from.
     """
 
@@ -40,18 +39,18 @@ class Shape:
 
     @property
     def suffix(self) -> str:
-        """What the name of an artifact says of it, such as `-e128-v8000`; the layers are in the student's own name."""
+        """The suffix of the artifact's name, such as `-e128-v8000`, without the layers, which the name itself has."""
         letters = {"e": self.token_dim, "v": self.vocabulary, "c": self.character_count or None}
         letters |= {"f": self.feed_forward, "p": None if self.passes == 1 else self.passes}
         sizes = "".join(f"-{letter}{number}" for letter, number in letters.items() if number is not None)
         return sizes if self.start == WEIGHTS else f"{sizes}-{self.start}"
 
     def as_dict(self) -> dict[str, Any]:
-        """Name -> value, for a record; the layers are in the student's own name."""
+        """Values by name, without `layers`, which the student's name contains."""
         return {field.name: getattr(self, field.name) for field in fields(self) if field.name != "layers"}
 
     def changed(self) -> dict[str, Any]:
-        """As `as_dict`, without what is as it is by default."""
+        """Like `as_dict`, but only the values that differ from the default."""
         plain = Shape().as_dict()
         return {name: value for name, value in self.as_dict().items() if value != plain[name]}
 

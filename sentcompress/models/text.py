@@ -1,6 +1,6 @@
-"""How text becomes tokens, apart from the tokenizer: length, lower-casing, prompt.
+"""Text settings of a model besides its tokenizer: maximum length, lower-casing, prompt.
 
-Without torch, for processes that run ONNX graphs.
+Does not import torch, for processes that run ONNX graphs.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ MOST_TOKENS = 2**31 - 1
 
 @dataclass(frozen=True)
 class TextSettings:
-    """How text becomes tokens: what `SentenceTransformer.encode` would do before the tokenizer."""
+    """What `SentenceTransformer.encode` does to a text before tokenization, and the maximum length in tokens."""
 
     max_length: int
     lower_case: bool = False
@@ -56,8 +56,8 @@ def read_text_settings(folder: Path, tokenizer: Any, positions: int | None) -> T
 
     Args:
         folder: the folder of the model.
-        tokenizer: the model's.
-        positions: the most tokens that the model has positions for; None if there is no limit.
+        tokenizer: the model's tokenizer.
+        positions: number of tokens in the position table; None if there is no limit.
 
     Raises:
         InputError: if a setting has the wrong type or an impossible value.
@@ -75,10 +75,9 @@ def read_text_settings(folder: Path, tokenizer: Any, positions: int | None) -> T
 
 
 def _limit(setting: int | None, tokenizer: Any, positions: int | None, root: Path) -> int:
-    """The maximum length, as in sentence-transformers: the model's setting, otherwise the limit of the tokenizer.
+    """The maximum length, as in sentence-transformers: the model's setting, otherwise the tokenizer's limit.
 
-    It is never more than the position table allows; sentence-transformers treats the 514 rows of RoBERTa as 514
-    tokens.
+    It is capped at the tokens in the position table; sentence-transformers counts RoBERTa's 514 rows as 514 tokens.
     """
     limit = setting or tokenizer.model_max_length
     if not isinstance(limit, int | float) or not limit >= 1:
@@ -90,10 +89,10 @@ def _limit(setting: int | None, tokenizer: Any, positions: int | None, root: Pat
 
 
 def default_prompt(folder: Path) -> str:
-    """The prompt that is put before every text by default.
+    """The default prompt, which precedes every text.
 
     Raises:
-        InputError: if the prompts are not defined as sentence-transformers does.
+        InputError: if the prompts are not in the form of sentence-transformers.
     """
     path = folder / "config_sentence_transformers.json"
     config = _read_object(path) if path.exists() else {}

@@ -1,6 +1,6 @@
-"""Token sequences as batches: texts of like length together, padded to the longest of them.
+"""Batches of token sequences of similar length, padded to the longest.
 
-Without torch, for processes that run ONNX graphs.
+Does not import torch, for processes that run ONNX graphs.
 """
 
 from __future__ import annotations
@@ -20,13 +20,13 @@ def by_length(
     padding: int | None = None,
     longest_first: bool = False,
 ) -> list[npt.NDArray[np.int64]]:
-    """Split texts into batches of like length; texts of equal length keep their order.
+    """Split texts into batches of similar length; texts of equal length keep their order.
 
     Args:
-        lengths: [n] numbers of tokens.
-        budget: tokens of a batch, padding included; a longer text is a batch of its own.
-        padding: the most padding tokens of a batch; None for no such limit.
-        longest_first: the order of the batches, and of the texts in each; by default the shortest come first.
+        lengths: [n] tokens per text.
+        budget: maximum tokens of a batch, padding included; a longer text is a batch by itself.
+        padding: maximum padding tokens of a batch; None for no limit.
+        longest_first: sort batches, and texts in each, from longest to shortest; by default the reverse.
 
     Returns:
         Indices into `lengths`; each occurs in exactly one batch.

@@ -1,7 +1,7 @@
-"""What a teacher makes of each token on the way to a layer, measured on a sample of texts.
+"""Mean hidden states of each token at the input of a teacher's layer, measured on a sample of texts.
 
-A student of a teacher's last layers has no layers before them. What comes nearest to what those made of a token,
-without looking at its neighbours, is the mean of what they made of it in the sample.
+A student with a teacher's last layers lacks the layers before them. The best context-free replacement for their output
+is each token's mean state in the sample.
 """
 
 from __future__ import annotations
@@ -16,26 +16,25 @@ from sentcompress.models.encoder import Encoder
 from sentcompress.models.token_batches import by_length, padded
 from sentcompress.progress import Task
 
-# Longer texts are cut; a batch is of so many tokens, padding included.
+# Tokens per text, and per batch with padding.
 MAX_LENGTH = 256
 BATCH_TOKENS = 8192
-# A token counts as if it had been seen so often with the state that it has alone, and a position with none of its own.
+# Pseudo-counts: of a token with its predicted state, and of a position with offset zero.
 PRIOR_OCCURRENCES = 3
 PRIOR_PLACES = 20
-# Of a token that is seen more often, further occurrences say no more about how states in context differ.
+# Largest weight of a token in the regression of mean states: more occurrences add no information.
 ENOUGH = 100
 RIDGE = 0.01
 
 
 @dataclass(frozen=True)
 class TokenStates:
-    """States on the way into a layer.
+    """States at the input of a layer.
 
     Attributes:
-        counts: [V] how often each token was in the sample.
+        counts: [V] occurrences of each token in the sample.
         states: [V, H] the mean state of each token, float64.
-        positions: [T, H] what each position, counted from the first token, adds to that on the mean, as far as the
-            longest text of the sample reached.
+        positions: [T, H] the mean offset at each position, from the first token to the end of the longest text.
     """
 
     counts: Tensor
@@ -68,17 +67,17 @@ def measure_token_states(
     told_of_texts: Task | None = None,
     told_of_tokens: Task | None = None,
 ) -> TokenStates:
-    """The mean state of each token on its way into a layer.
+    """Measure the mean state of each token at the input of a layer.
 
-    A token that the sample lacks gets the state that it has as the only one of a text, mapped linearly to what the
-    mean states of the others are; rare ones lie between.
+    For a token that is not in the sample, the state is predicted: a linear regression from a token's state as the only
+    word of a text to the mean states. The states of rare tokens are mixed with the prediction.
 
     Args:
-        encoder: the teacher, all of its layers.
-        layer: how many layers come before.
-        texts: the sample, with at least one text.
-        told_of_texts: is told of every text.
-        told_of_tokens: of every token of the vocabulary, each of which is a text of its own, too.
+        encoder: the teacher with all of its layers.
+        layer: the number of layers before that input.
+        texts: the sample, at least one text.
+        told_of_texts: progress over the texts.
+        told_of_tokens: progress over the tokens of the vocabulary, each encoded as a text by itself.
     """
     rows = [row[:MAX_LENGTH] for row in encoder.tokenize(texts)]
     size, width, longest = len(encoder.tokenizer), encoder.hidden_size, max(map(len, rows))
@@ -102,16 +101,16 @@ def measure_token_states(
 
 
 def _alone(encoder: Encoder, layer: int, size: int, task: Task | None) -> Tensor:
-    """[V, H] the state of each token that stands alone between the special tokens."""
+    """The state of each token as the only word of a text: [V, H]."""
     *before, after = encoder.tokenize([""])[0]
     rows = [[*before, token, after] for token in range(size)]
-    # Rows of one length keep their order.
+    # Rows of equal length keep their order.
     parts = [states[layer][:, len(before)].cpu() for _, _, states in hidden_states(encoder, rows, task)]
     return torch.cat(parts).double()
 
 
 def _in_context(alone: Tensor, means: Tensor, counts: Tensor) -> Tensor:
-    """The ridge regression from states alone to mean states, weighted by how much is known of these: [V, H]."""
+    """Ridge regression from the states of single tokens to the mean states, weighted by occurrences: [V, H]."""
     weight = counts.clamp_max(ENOUGH).unsqueeze(1)
     total = weight.sum()
     first, second = (weight * alone).sum(0) / total, (weight * means).sum(0) / total

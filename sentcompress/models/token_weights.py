@@ -1,4 +1,4 @@
-"""How much each token counts in a text's vector: little where it is frequent or a punctuation mark."""
+"""Token weights for pooling, which are low for frequent tokens and punctuation."""
 
 from __future__ import annotations
 
@@ -18,29 +18,29 @@ from sentcompress.errors import InputError
 from sentcompress.models.model_files import DAMAGED, weight_files
 from sentcompress.models.tensors import module_weights
 
-# No token counts for nothing: a text of such tokens alone would have no vector.
+# Above zero, so that a text of low-weight tokens still has a vector.
 LEAST = 0.001
-# As sentence-transformers calls them.
+# sentence-transformers' name of the tensor.
 TABLE = "emb_layer.weight"
 
 
 def sif_weights(tokenizer: Any, counts: npt.NDArray[np.int64], smoothing: float, punctuation: float) -> Tensor:
-    """Smooth inverse frequency: a / (a + p(token)), with p its share of all tokens that are not special.
+    """Smooth inverse frequency (SIF) weights: a / (a + p(token)), with p the token's share of all non-special tokens.
 
-    Arora, Liang and Ma 2017, "A simple but tough-to-beat baseline for sentence embeddings", whose principal component
-    is left in. Special tokens count 1, as tokens do that do not occur.
+    Arora, Liang and Ma 2017, "A simple but tough-to-beat baseline for sentence embeddings", without removing the
+    principal component. Special tokens, and tokens that do not occur, have weight 1.
 
     Args:
-        tokenizer: of V tokens.
-        counts: [V] occurrences of each token in some corpus.
-        smoothing: a; 0 weighs by punctuation alone.
-        punctuation: what the weight of a token of punctuation marks alone is multiplied with.
+        tokenizer: a tokenizer with V tokens.
+        counts: [V] occurrences of each token in a corpus.
+        smoothing: a; 0 weights only punctuation.
+        punctuation: factor on the weight of tokens that consist of punctuation.
 
     Returns:
         [V] float32, from LEAST to 1.
 
     Raises:
-        ValueError: if the corpus has no tokens.
+        ValueError: if all counts are zero.
     """
     special, share, marks = _kinds(tokenizer, counts)
     if not share.sum():
@@ -51,15 +51,16 @@ def sif_weights(tokenizer: Any, counts: npt.NDArray[np.int64], smoothing: float,
 
 
 def function_tokens(tokenizer: Any, counts: npt.NDArray[np.int64], share: float) -> tuple[list[int], list[int]]:
-    """What is left of a text's tokens are its content words.
+    """Frequent tokens and punctuation; the other tokens of a text are its content words.
 
     Args:
-        tokenizer: of V tokens.
-        counts: [V] occurrences of each token in some corpus.
-        share: of all tokens that are not special, beyond which a token is a frequent one.
+        tokenizer: a tokenizer with V tokens.
+        counts: [V] occurrences of each token in a corpus.
+        share: a token is frequent if its share of all non-special tokens exceeds this.
 
     Returns:
-        The frequent tokens, the most frequent first, and the other tokens of punctuation marks alone. No special ones.
+        The ids of frequent tokens, most frequent first, and of the other tokens that consist of punctuation, both
+        without special tokens.
     """
     special, shares, marks = _kinds(tokenizer, counts)
     frequent = (shares > share) & ~special & ~marks
@@ -70,7 +71,7 @@ def function_tokens(tokenizer: Any, counts: npt.NDArray[np.int64], share: float)
 def _kinds(
     tokenizer: Any, counts: npt.NDArray[np.int64]
 ) -> tuple[npt.NDArray[np.bool_], npt.NDArray[np.float64], npt.NDArray[np.bool_]]:
-    """[V] each: whether a token is special, its share of all that are not, and whether it is punctuation."""
+    """For each token, [V]: whether it is special, its share of all non-special tokens, whether it is punctuation."""
     special = np.isin(np.arange(len(counts)), tokenizer.all_special_ids)
     others = np.where(special, 0, counts)
     marks = np.array([_is_punctuation(tokenizer, token) for token in range(len(counts))])
@@ -87,11 +88,11 @@ def load_token_weights(folder: Path, tokens: int) -> Tensor:
     """The weights [V] of a WordWeights module.
 
     Args:
-        folder: of that module.
-        tokens: V, of the tokenizer.
+        folder: the folder of the module.
+        tokens: V, the size of the tokenizer.
 
     Raises:
-        InputError: if there are not so many, or they cannot be read.
+        InputError: if there are not V weights, or they cannot be read.
     """
     config = read_json(folder / "config.json")
     if weight_files(folder):
@@ -99,14 +100,14 @@ def load_token_weights(folder: Path, tokens: int) -> Tensor:
     else:
         weights = _of_configuration(config)
     if len(weights) != tokens:
-        raise InputError(f"{folder} has weights of {len(weights)} tokens, the tokenizer has {tokens}", DAMAGED)
+        raise InputError(f"{folder} has weights for {len(weights)} tokens, the tokenizer has {tokens}", DAMAGED)
     if not torch.isfinite(weights).all():
-        raise InputError(f"{folder} has weights that are not numbers", "is the model damaged?")
+        raise InputError(f"{folder} has weights that are NaN or infinite", "is the model damaged?")
     return weights
 
 
 def _of_configuration(config: Any) -> Tensor:
-    """Older releases of sentence-transformers saved no tensor, but the words and their weights alone."""
+    """The weights from the configuration: older releases of sentence-transformers saved no tensor."""
     try:
         other = float(config["unknown_word_weight"])
         given = {str(word): float(weight) for word, weight in config["word_weights"].items()}
@@ -116,7 +117,7 @@ def _of_configuration(config: Any) -> Tensor:
 
 
 def save_token_weights(weights: Tensor, tokenizer: Any, folder: Path) -> None:
-    """Write a WordWeights module of sentence-transformers: the tensor, and words for releases that read no tensor."""
+    """Write a WordWeights module of sentence-transformers: a tensor, and a word list for older releases."""
     folder.mkdir(exist_ok=True)
     vocabulary = tokenizer.convert_ids_to_tokens(range(len(weights)))
     table = weights.detach().float().cpu()

@@ -1,4 +1,4 @@
-"""An encoder whose token states are those of a transformers model."""
+"""An encoder that computes its token states with a transformers model."""
 
 from __future__ import annotations
 
@@ -12,13 +12,12 @@ from torch import Tensor, nn
 from sentcompress.models.encoder import Encoder
 from sentcompress.models.families import readable_positions, table_projection
 
-# What the shapes of weights do not tell. ALBERT may go through its layers any number of times, and many attention heads
-# have the weights of few.
+# Settings that the shapes of the weights do not show: ALBERT's number of passes, for example, or of attention heads.
 TELLING = ("model_type", "num_attention_heads", "num_hidden_layers", "hidden_act")
 
 
 class TransformerEncoder(Encoder):
-    """tokens -> transformer -> (weights of tokens) -> pooling -> dense layers -> normalisation.
+    """tokens -> transformer -> (token weights) -> pooling -> dense layers -> normalisation.
 
     Args:
         transformer: a transformers model whose output has `last_hidden_state`.
@@ -81,7 +80,7 @@ class TransformerEncoder(Encoder):
 
     @contextmanager
     def plain_attention(self) -> Iterator[None]:
-        # Not `set_attn_implementation`, which looks through all modules: this runs in every training step.
+        # Not `set_attn_implementation`, which walks all modules: this runs in every training step.
         before = self.config._attn_implementation
         self.config._attn_implementation = "eager"
         try:

@@ -1,4 +1,4 @@
-"""Smaller vocabularies: the word pieces that a corpus uses most, its characters, and the special tokens."""
+"""Vocabulary trimming: keep the special tokens, single characters and most frequent word pieces of a corpus."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ CONTINUED = "##"
 def token_occurrences(
     encoder: Encoder, texts: Iterable[Sequence[str]], task: Task | None = None
 ) -> npt.NDArray[np.int64]:
-    """How often each token id occurs: [V], those of the model's own prompt too; `task` counts texts."""
+    """Occurrences of each token id, [V], including the model's own prompt; `task` counts texts."""
     counts = np.zeros(len(encoder.tokenizer), np.int64)
     for part in texts:
         for ids in encoder.tokenize(part):
@@ -36,26 +36,26 @@ def token_occurrences(
 def trim_vocabulary(
     encoder: TransformerEncoder, size: int, counts: npt.NDArray[np.int64], label: str, character_count: int = 0
 ) -> None:
-    """Leave `size` tokens in an encoder's tokenizer and table, in place; words are cut in more pieces then.
+    """Keep `size` tokens in an encoder's tokenizer and table, in place; words are then split into more pieces.
 
-    Kept are the special tokens, pieces of one character, and of the rest those that occur most; ties in the order of
-    the old vocabulary. With every piece of one character no word becomes unknown that was known. Where characters that
-    are rare in the corpus go, words with them are unknown; BERT's vocabulary has some 1,700 pieces of such, from all
-    over the world.
+    The special tokens and pieces of one character are kept, then the most frequent pieces; ties keep the order of the
+    old vocabulary. If all pieces of one character are kept, no known word becomes unknown. If characters that are rare
+    in the corpus are dropped, words with them become unknown; BERT's vocabulary has some 1,700 pieces of such
+    characters, from many scripts.
 
     Args:
-        counts: [V] of each token, from `token_occurrences`.
+        counts: [V] occurrences of each token, from `token_occurrences`.
         label: the model's name, for errors.
-        character_count: how often the corpus must have a character, alone or inside of a word, for its pieces to stay
-            whatever else is used more; ASCII's stay in any case.
+        character_count: keep the pieces of characters that occur at least this often, alone or inside a word; those of
+            ASCII characters are always kept.
 
     Raises:
-        InputError: for a tokenizer that is not WordPiece, or a size that the kept tokens alone exceed.
+        InputError: if the tokenizer is not WordPiece, or there are more than `size` tokens that must be kept.
     """
     backend = json.loads(encoder.tokenizer.backend_tokenizer.to_str()) if encoder.tokenizer.is_fast else {"model": {}}
     if backend["model"].get("type") != "WordPiece":
         raise InputError(
-            f"the vocabulary of {label} cannot be trimmed: it is no WordPiece vocabulary", "leave `vocabulary` out"
+            f"the vocabulary of {label} cannot be trimmed: it is not a WordPiece vocabulary", "omit `vocabulary`"
         )
     old: dict[str, int] = backend["model"]["vocab"]
     special = {entry["content"] for entry in backend["added_tokens"]}
@@ -72,8 +72,8 @@ def trim_vocabulary(
     needed = [token for token in old if token in special or token in single]
     if not len(needed) <= size <= len(old):
         raise InputError(
-            f"`vocabulary` {size}: {label} has {len(old)} tokens, of which {len(needed)} are special or one character "
-            "that has to stay",
+            f"`vocabulary` {size}: {label} has {len(old)} tokens; {len(needed)} special tokens and characters must be "
+            "kept",
             f"choose {len(needed)} to {len(old)}",
         )
     others = set(old).difference(needed)
@@ -85,7 +85,7 @@ def trim_vocabulary(
 
 
 def _tokenizer_of(tokenizer: Any, backend: dict[str, Any], vocabulary: dict[str, int]) -> Any:
-    """The same tokenizer with another vocabulary; the ids of special tokens stand in several places."""
+    """The same tokenizer with another vocabulary; updates the ids of special tokens wherever they occur."""
     from tokenizers import Tokenizer
 
     backend["model"]["vocab"] = vocabulary

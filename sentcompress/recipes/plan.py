@@ -11,6 +11,8 @@ from typing import Any
 from sentcompress.commands import Command
 from sentcompress.commands.options import MODEL, Key, Options, build, from_text, keys_of, spelled, words
 from sentcompress.errors import SentcompressError, did_you_mean
+from sentcompress.models.names import KINDS, PRESETS, STUDENT, TEACHER, is_teacher_layers, meaning_of
+from sentcompress.models.sources import EMBEDDED, HUB_PREFIX
 from sentcompress.recipes.document import Recipe, Stage
 from sentcompress.recipes.inputs import (
     FromUser,
@@ -22,8 +24,10 @@ from sentcompress.recipes.inputs import (
     placeholders,
 )
 
-MODEL_KINDS = ("students", "teachers", "exports")
-# Similarity from which a model's name counts as a misspelling of an earlier stage's; `minilm` is none of `mse-minilm`.
+# In the name of a file of vectors, which evaluations take in place of a model.
+VECTORS = ".npy"
+# How like the name of an earlier stage a model's name is before it is taken for a slip; `minilm` is no slip of
+# `mse-minilm`.
 ALIKE = 0.85
 
 
@@ -216,38 +220,72 @@ def _faults_of_references(stages: Sequence[Stage], known: Known) -> list[str]:
 
 
 def _faults_of_models(stages: Sequence[Stage], known: Known) -> list[str]:
-    """Errors for models that only a later stage makes, or that are misspelt."""
+    """Models that nothing makes, that a later stage makes, or that are called nearly as one of an earlier stage."""
     faults = []
     for place, stage in enumerate(stages):
         made = {known.makes(before.command) for before in stages[:place]}
         for kind in known.commands[stage.command].needs if stage.command in known.commands else ():
             if kind not in made and not known.exists(kind, None):
                 faults.append(f"{stage.label}: no earlier stage makes {kind}, and the work directory has none")
-        earlier, later = ([n for n, _ in _models(part, known)] for part in (stages[:place], stages[place:]))
         for option, name in _named_models(stage, known):
-            if name in earlier or any(known.exists(kind, name) for kind in MODEL_KINDS):
-                continue
-            slip = difflib.get_close_matches(name, earlier, n=1, cutoff=ALIKE)
-            if name in later:
-                maker = next(stage for made, stage in _models(stages[place:], known) if made == name)
-                faults.append(f"{stage.label}: {option} = {name!r} is made later, by {maker.label}")
-            elif slip and not Path(name).exists():
-                faults.append(f"{stage.label}: no stage makes {option} = {name!r}; did you mean {slip[0]}?")
+            if fault := _fault_of_model(name, option, stages, place, known):
+                faults.append(f"{stage.label}: {option} = {name!r} {fault}")
     return faults
 
 
+def _fault_of_model(name: str, option: str, stages: Sequence[Stage], place: int, known: Known) -> str:
+    """What is wrong with the name of a model in the stage at `place`; empty if nothing is."""
+    earlier, later = (_made(part, known) for part in (stages[:place], stages[place:]))
+    meaning = meaning_of(name, lambda kind, own: (kind, own) in earlier or known.exists(kind, own))
+    if meaning and meaning.kind == "artifact":
+        return ""
+    prefix, slash, rest = name.rpartition("/")
+    kinds = (prefix,) if slash else KINDS
+    for kind in kinds:
+        if (kind, rest) in later:
+            return f"is made later, by {later[kind, rest].label}"
+    names = [own for kind, own in earlier if kind in KINDS and own is not None]
+    slip = difflib.get_close_matches(name, names, n=1, cutoff=ALIKE)
+    if slip and not Path(name).exists():
+        return f"is made by no stage; did you mean {slip[0]}?"
+    if meaning and meaning.kind == "student" and not known.exists("students", None):
+        made = any(kind == "students" for kind, _ in earlier)
+        return "" if made else "needs a student, and no earlier stage makes one"
+    # A stage without a name chooses one itself.
+    chosen = any(own is None and kind in kinds for kind, own in earlier)
+    if meaning or chosen or (option == "student" and is_teacher_layers(name)):
+        return ""
+    return f"is made by no stage and is no known model; {_hint(name, names)}"
+
+
+def _hint(name: str, names: Sequence[str]) -> str:
+    close = did_you_mean(name, [*names, TEACHER, STUDENT, EMBEDDED, *PRESETS])
+    hub = f"a model of the hub is named owner/name or {HUB_PREFIX}{name}"
+    return f"{close} ({hub})" if close.startswith("did you mean") else hub
+
+
 def _named_models(stage: Stage, known: Known) -> list[tuple[str, str]]:
-    """The options of a stage that name a model, with the names; `average` names several in one option."""
-    options = [option for option, key in known.keys(stage.command).items() if key.opt.names == MODEL]
-    named = [(option, stage.values.get(option)) for option in options]
-    flat = [(option, one) for option, given in named for one in (given if isinstance(given, list) else [given])]
-    return [(option, name) for option, name in flat if isinstance(name, str)]
+    """The options of a stage that name a model, and the names; `average` names several in one.
+
+    Inputs of the recipe and files of vectors are left out: whether they exist is checked elsewhere.
+    """
+    found = []
+    for option, key in known.keys(stage.command).items():
+        given = stage.values.get(option) if key.opt.names == MODEL else None
+        for name in given if isinstance(given, list) else [given]:
+            elsewhere = not isinstance(name, str) or [*placeholders(name)] or VECTORS in name
+            if not elsewhere and not (key.optional and name == "none"):
+                found.append((option, str(name)))
+    return found
 
 
-def _models(stages: Sequence[Stage], known: Known) -> list[tuple[str, Stage]]:
-    """The names of the models that stages make, with the stages."""
-    named = [(stage.values.get("name"), stage) for stage in stages if known.makes(stage.command) in MODEL_KINDS]
-    return [(name, stage) for name, stage in named if isinstance(name, str)]
+def _made(stages: Sequence[Stage], known: Known) -> dict[tuple[str | None, str | None], Stage]:
+    """Kind and name of what stages make, where the name may be None, and the first stage that makes it."""
+    found: dict[tuple[str | None, str | None], Stage] = {}
+    for stage in stages:
+        name = stage.values.get("name")
+        found.setdefault((known.makes(stage.command), name if isinstance(name, str) else None), stage)
+    return found
 
 
 def _faults_of_names(stages: Sequence[Stage], known: Known) -> list[str]:

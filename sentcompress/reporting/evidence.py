@@ -15,6 +15,8 @@ from sentcompress.reporting.drawing import MARKERS, SERIES
 from sentcompress.store import CHANGED, LOG, Artifact, WorkDirectory, change_of, damaged
 
 Found = TypeVar("Found")
+# Its models are what students are compared with, unless one is asked for.
+TEACHING = "train-teacher"
 
 
 @dataclass(frozen=True)
@@ -58,6 +60,7 @@ class Evidence:
         names: reference of a model -> the name to show; what models are held against first, then students, then other
             models from outside that were held against it, then exports.
         guests: the references of those others, such as a model that somebody else made small.
+        teachers: the references of teachers that were trained here.
     """
 
     students: Sequence[Student]
@@ -67,6 +70,7 @@ class Evidence:
     work: str = "work"
     names: Mapping[str, str] = field(default_factory=dict)
     guests: frozenset[str] = frozenset()
+    teachers: frozenset[str] = frozenset()
 
     def of_kind(self, kind: str) -> list[Evaluation]:
         return [evaluation for evaluation in self.evaluations if evaluation.name == kind]
@@ -82,7 +86,7 @@ class Evidence:
 
     def compared(self, reference: str) -> bool:
         """Whether a model is one that the report is about, rather than what those are held against."""
-        return _made_here(reference) or reference in self.guests
+        return (_made_here(reference) and reference not in self.teachers) or reference in self.guests
 
     def marker(self, reference: str) -> str:
         """Its marker, which tells models apart where colours do not."""
@@ -97,7 +101,9 @@ def _made_here(reference: str) -> bool:
 def gather(work: WorkDirectory) -> Evidence:
     """Read a work directory. Damaged artifacts are left out, and listed with the reason."""
     left_out: dict[str, str] = {}
-    students = list(_read(work, "students", _student, left_out))
+    models = list(_read(work, "students", _student, left_out))
+    students = [model for model in models if model.artifact.manifest["command"] != TEACHING]
+    teachers = frozenset(model.artifact.reference for model in models if model not in students)
     evaluations = []
     for evaluation in _read(work, "evaluations", read_evaluation, left_out):
         if stale := _stale(work, evaluation):
@@ -112,7 +118,7 @@ def gather(work: WorkDirectory) -> Evidence:
     projections = list(_read(work, "projections", lambda artifact: artifact, left_out))
     guests = _guests(evaluations)
     names = _names(students, evaluations, guests)
-    return Evidence(students, evaluations, projections, left_out, str(work.path), names, guests)
+    return Evidence(students, evaluations, projections, left_out, str(work.path), names, guests, teachers)
 
 
 def _read(

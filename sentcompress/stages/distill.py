@@ -16,12 +16,14 @@ from sentcompress.corpora.sts import StsSubset, read_dev
 from sentcompress.errors import InputError, UsageError
 from sentcompress.methods import method_class, package_of
 from sentcompress.methods.base import Method, Shapes
-from sentcompress.models.catalog import find_model
+from sentcompress.models.catalog import NamedModel, find_model, typed_name
 from sentcompress.models.devices import pick_device
 from sentcompress.models.encoder import Encoder
+from sentcompress.models.names import PRESETS
 from sentcompress.models.principal_axes import Projection
 from sentcompress.models.shape import WEIGHTS, Shape, layer_count
-from sentcompress.models.students import InitialStudent, find_student
+from sentcompress.models.sources import EMBEDDED, FetchError
+from sentcompress.models.students import InitialStudent
 from sentcompress.plain_text import shell_word
 from sentcompress.progress import LOGGED, Reporter
 from sentcompress.store import Artifact, Build, Request, WorkDirectory, file_digest
@@ -40,6 +42,7 @@ COUNTED = 200_000
 WATCHED = 4000
 # Held-out sentences whose similarities say something.
 AGREEING = 3
+OFFLINE = "without a network, start from the teacher's layers (`student` teacher:3) or from a model folder"
 
 
 def run(params: Params, work: WorkDirectory, reporter: Reporter = LOGGED) -> Artifact:
@@ -59,9 +62,9 @@ def run(params: Params, work: WorkDirectory, reporter: Reporter = LOGGED) -> Art
         projection=params.projection or (f"pca-{params.dim}" if params.dim else None),
         needs_projection="pca" in needs,
     )
-    student = _find_student(params, work, inputs.vectors)
+    student, found = _find_student(params, work, inputs.vectors)
     pairs = read_dev(params.dev) if params.dev else None
-    request = _request(params, work, inputs, student)
+    request = _request(params, inputs, student, found)
     with work.build(request, force=params.force, reporter=reporter) as build:
         if build.fresh:
             return build.fresh
@@ -70,29 +73,41 @@ def run(params: Params, work: WorkDirectory, reporter: Reporter = LOGGED) -> Art
         return _Distillation(params, inputs, student, pairs, build, reporter).run()
 
 
-def _find_student(params: Params, work: WorkDirectory, vectors: Artifact) -> InitialStudent:
-    if params.student in work.names("students"):
-        if params.name == params.student:
-            raise UsageError(f"`name` {params.name} would replace the student it starts from", "choose another `name`")
-        found = find_model(work, params.student, trust_remote_code=params.trust_remote_code)
-        return InitialStudent(params.student, found.source, trust_remote_code=params.trust_remote_code)
+def _find_student(params: Params, work: WorkDirectory, vectors: Artifact) -> tuple[InitialStudent, NamedModel | None]:
+    """The student, and the model that it is, unless it is made of the teacher's layers."""
     layers = layer_count(params.student)
     if layers is None:
-        return find_student(params.student, revision=params.revision, trust_remote_code=params.trust_remote_code)
-    shape = params.part(Shape, layers=layers)
+        found = _find_start(params, work)
+        label = params.student if params.student in (EMBEDDED, *PRESETS) else found.source.label
+        given = InitialStudent(label, found.source, pooling=found.pooling, trust_remote_code=params.trust_remote_code)
+        return given, found
     # Made of the teacher's own files, and pooled as the teacher is.
     pooling = str(vectors.parameters.get("pooling", "auto"))
-    return InitialStudent(params.student, find_teacher_of(vectors), shape, pooling, params.trust_remote_code)
+    shape = params.part(Shape, layers=layers)
+    return InitialStudent(params.student, find_teacher_of(vectors), shape, pooling, params.trust_remote_code), None
 
 
-def _request(params: Params, work: WorkDirectory, inputs: Inputs, student: InitialStudent) -> Request:
+def _find_start(params: Params, work: WorkDirectory) -> NamedModel:
+    try:
+        found = find_model(
+            work, params.student, revision=params.revision, trust_remote_code=params.trust_remote_code, layers=True
+        )
+    except FetchError as error:
+        raise InputError(error.message, OFFLINE) from None
+    if found.reference == f"students/{params.name}":
+        raise UsageError(f"`name` {params.name} would replace the student it starts from", "choose another `name`")
+    return found
+
+
+def _request(params: Params, inputs: Inputs, student: InitialStudent, found: NamedModel | None) -> Request:
     used = [inputs.sentences, inputs.vectors, *([inputs.projection] if inputs.projection else [])]
-    trained_further = params.student in work.names("students")
-    if trained_further:
-        used.append(work.get("students", params.student))
     digests = {artifact.reference: artifact.digest for artifact in used}
-    if not trained_further:
+    chosen = {}
+    if found is None:
         digests[f"model:{student.source.label}"] = student.source.digest
+    else:
+        digests[found.reference] = found.digest
+        chosen["student"] = typed_name(params.student, found)
     if params.dev is not None:
         digests[f"file:{params.dev.resolve()}"] = file_digest(params.dev)
     resolved = {
@@ -105,12 +120,7 @@ def _request(params: Params, work: WorkDirectory, inputs: Inputs, student: Initi
     width = f"-{inputs.projection.facts['dimension']}" if inputs.projection else ""
     if inputs.projection:
         params = replace(params, dim=None, projection=inputs.projection.name)  # named in one way in the printed command
-    return Request.of(
-        params,
-        params.name or f"{params.method}-{student.slug}{width}",
-        digests,
-        resolved,
-    )
+    return Request.of(params, params.name or f"{params.method}-{student.slug}{width}", digests, resolved, **chosen)
 
 
 def _first(table: SentenceTable, count: int) -> Iterator[list[str]]:

@@ -20,8 +20,9 @@ from sentcompress.evaluation.sts import Graded, score_set
 from sentcompress.exporting import verification
 from sentcompress.exporting.card import Card
 from sentcompress.exporting.formats import FOLDER, Format, Reader, find_formats, packages_of
-from sentcompress.models.catalog import KINDS, NamedModel, find_model, typed_name
+from sentcompress.models.catalog import NamedModel, artifact_at, find_model, typed_name
 from sentcompress.models.encoder import Encoder
+from sentcompress.models.names import KINDS
 from sentcompress.numeric import at_least
 from sentcompress.progress import LOGGED, Reporter, Task
 from sentcompress.store import (
@@ -220,7 +221,9 @@ def _card(
 ) -> Card:
     teachers = [artifact for artifact in lineage if artifact.reference.startswith("teacher-vectors/")]
     labels = [str(artifact.facts["teacher"]) for artifact in lineage if artifact.facts.get("teacher")]
-    digests = {d for artifact in teachers for r, d in artifact.inputs.items() if r.startswith("model:")}
+    models = {r: d for artifact in teachers for r, d in artifact.inputs.items() if r.startswith("model:")}
+    made_here = [artifact_at(work, reference.removeprefix("model:")) for reference in models]
+    digests = {*models.values(), *(artifact.digest for artifact in made_here if artifact)}
     outside = model.label if model.reference.startswith("model:") else None
     return Card(
         name, encoder, facts, lineage, labels[0] if labels else outside, _evaluations(work, measured, digests, reporter)

@@ -21,7 +21,6 @@ from sentcompress.models.catalog import NamedModel, find_model, typed_name
 from sentcompress.models.devices import pick_device
 from sentcompress.models.encoder import Encoder
 from sentcompress.models.principal_axes import check_dimension, principal_axes
-from sentcompress.models.students import PRESETS
 from sentcompress.plain_text import shell_word
 from sentcompress.progress import LOGGED, Reporter
 from sentcompress.store import Artifact, Build, Request, WorkDirectory, file_digest
@@ -49,7 +48,7 @@ def run(params: Params, work: WorkDirectory, reporter: Reporter = LOGGED) -> Art
     params.check()
     model = find_model(
         work,
-        PRESETS.get(params.model or "", params.model),
+        params.model,
         revision=params.revision,
         trust_remote_code=params.trust_remote_code,
         besides=COMMAND,

@@ -32,7 +32,6 @@ from sentcompress.store import SCAFFOLD, Artifact, Build, Request, WorkDirectory
 
 COMMAND = Params.command
 DEFAULT_NAME = "mined"
-STUDENT = "student"
 SIMILARITIES = ("cosine", "dot")
 # Kept only while mining.
 CORPUS, VECTORS = f"{SCAFFOLD}/corpus", f"{SCAFFOLD}/vectors.npy"
@@ -57,8 +56,7 @@ def run(params: Params, work: WorkDirectory, reporter: Reporter = LOGGED) -> Art
         origin = of_collection(params.collection, params.split)
     else:
         origin = of_triplets(work, params.sentences, COMMAND)
-    name = None if params.model == STUDENT and STUDENT not in work.names("students") else params.model
-    source = find_embedder(work, name, revision=params.revision, trust_remote_code=params.trust_remote_code)
+    source = find_embedder(work, params.model, revision=params.revision, trust_remote_code=params.trust_remote_code)
     with work.build(_request(params, origin, source), force=params.force, reporter=reporter) as build:
         if build.fresh:
             return build.fresh

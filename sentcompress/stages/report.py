@@ -12,6 +12,7 @@ from sentcompress.commands.report import Params
 from sentcompress.errors import InputError, MissingArtifactError, did_you_mean
 from sentcompress.evaluation.score import COMPARE, MODEL
 from sentcompress.extras import check_installed
+from sentcompress.models.names import meaning_of
 from sentcompress.progress import LOGGED, Reporter
 from sentcompress.reporting import drawing
 from sentcompress.reporting.evidence import Evidence, gather
@@ -80,6 +81,12 @@ def _newest(work: WorkDirectory, evidence: Evidence) -> str:
 
 def _named(work: WorkDirectory, evidence: Evidence, name: str) -> str:
     students, asked = work.names("students"), _asked(evidence)
+    meaning = meaning_of(name, lambda kind, own: work.find(kind, own) is not None)
+    if meaning and meaning.kind == "student":
+        return _newest(work, evidence)
+    if meaning and meaning.name in asked:
+        return meaning.name
+    name = name.removeprefix("students/")
     found = [reference for reference in asked if name in (evidence.names[reference], reference.removeprefix("model:"))]
     if not found and (place := Path(name)).is_dir():
         found = [reference for reference in asked if reference == f"model:{place.resolve()}"]

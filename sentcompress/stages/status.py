@@ -27,7 +27,6 @@ TELLING: Mapping[str, Mapping[str, str]] = {
     "sentences": {"rows": "rows", "triplets": "triplets"},
     "teacher-vectors": {"teacher": "teacher", "rows": "rows", "dimension": "dimension"},
     "projections": {"dimension": "dimension", "explained_variance": "explained_variance"},
-    "teachers": {"objective": "objective", "parameters": "parameters", "dimension": "dimension", "dev": "dev"},
     "students": {"method": "method", "parameters": "parameters", "dimension": "dimension", "dev": "dev"},
     "evaluations": {"model": "model.label", "compared_with": "compare.label"},
     "exports": {"model": "model", "dimension": "dimension"},

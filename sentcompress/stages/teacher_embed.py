@@ -6,7 +6,6 @@ import time
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
 from dataclasses import replace
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -19,11 +18,10 @@ from sentcompress.encoding.content_words import ContentWords, SecondReading
 from sentcompress.encoding.engine import EncodeEngine
 from sentcompress.encoding.vector_shards import LAYER_SHARD_PATTERN, SHARD_PATTERN, writing_vectors
 from sentcompress.errors import InputError
-from sentcompress.models.catalog import MODEL_FOLDER, refuse_near_miss
+from sentcompress.models.catalog import NamedModel, find_model, typed_name
 from sentcompress.models.devices import pick_device
 from sentcompress.models.encoder import Encoder
 from sentcompress.models.layout import load_encoder
-from sentcompress.models.sources import ModelSource, resolve
 from sentcompress.models.token_weights import function_tokens
 from sentcompress.models.vocabulary import token_occurrences
 from sentcompress.progress import LOGGED, Reporter
@@ -31,8 +29,6 @@ from sentcompress.store import Artifact, Build, Request, WorkDirectory
 from sentcompress.store.manifests import LOG
 
 COMMAND = Params.command
-# A student may teach: one of middle size a smaller one, or a teacher that was fine-tuned.
-TRAINED_HERE = ("teachers", "students")
 STORES = ("float32", "float16")
 # Tokens that are more than this share of a corpus are no content words: some twenty of English.
 FREQUENT = 0.004
@@ -50,20 +46,14 @@ def run(params: Params, work: WorkDirectory, reporter: Reporter = LOGGED) -> Art
     params.check()
     pick_device(params.device)
     sentences = work.get("sentences", params.sentences)
-    for kind in TRAINED_HERE:
-        if params.teacher in work.names(kind):
-            # From now on it is a folder like any other.
-            params = replace(params, teacher=str(work.get(kind, params.teacher).path / MODEL_FOLDER))
-            break
-    else:
-        refuse_near_miss(work, params.teacher)
-    source = resolve(params.teacher, revision=params.revision, trust_remote_code=params.trust_remote_code)
-    with work.build(_request(params, sentences, source), force=params.force, reporter=reporter) as build:
+    model = find_model(work, params.teacher, revision=params.revision, trust_remote_code=params.trust_remote_code)
+    params = _as_it_taught(params, model)
+    with work.build(_request(params, sentences, model), force=params.force, reporter=reporter) as build:
         if build.fresh:
             return build.fresh
-        encoder = _teacher(params, source)
+        encoder = _teacher(params, model)
         engine = _engine(params, encoder, build)
-        reporter.note(f"{source.label} on {engine.device.type} in {engine.compute_dtype} ({engine.dtype_reason})")
+        reporter.note(f"{model.source.label} on {engine.device.type} in {engine.compute_dtype} ({engine.dtype_reason})")
         table = SentenceTable(sentences.path)
         reader, left_out = _reader(params, encoder, engine, table, reporter)
         encoded, seconds = _embed(table, reader, (encoder.dimension, engine.dimension), params.store, build, reporter)
@@ -72,7 +62,7 @@ def run(params: Params, work: WorkDirectory, reporter: Reporter = LOGGED) -> Art
             "dimension": encoder.dimension,
             "layers": list(params.layers),
             "layer_width": encoder.pooled_dimension if params.layers else None,
-            "teacher": source.label,
+            "teacher": model.source.label,
             "sentences_digest": sentences.digest,
             "compute_dtype": engine.compute_dtype,
             "compute_dtype_reason": engine.dtype_reason,
@@ -85,33 +75,41 @@ def run(params: Params, work: WorkDirectory, reporter: Reporter = LOGGED) -> Art
         return build.finish(facts)
 
 
-def _request(params: Params, sentences: Artifact, source: ModelSource) -> Request:
-    # A folder's path is made absolute: later stages load the teacher again, wherever they are called from.
-    teacher = str(source.path.resolve()) if Path(params.teacher).is_dir() else params.teacher
-    inputs = {sentences.reference: sentences.digest, f"model:{teacher}": source.digest}
-    return Request.of(params, params.name or sentences.name, inputs, {"teacher": teacher})
+def _as_it_taught(params: Params, model: NamedModel) -> Params:
+    """The options, with those of the vectors that a teacher made before, where it is named by these."""
+    return replace(
+        params,
+        revision=model.revision,
+        pooling=model.pooling if params.pooling == "auto" else params.pooling,
+        max_length=model.max_length if params.max_length is None else params.max_length,
+        normalize=model.normalize or params.normalize,
+    )
 
 
-def _teacher(params: Params, source: ModelSource) -> Encoder:
-    encoder = load_encoder(source, pooling=params.pooling, trust_remote_code=params.trust_remote_code)
+def _request(params: Params, sentences: Artifact, model: NamedModel) -> Request:
+    # Later stages load the teacher again by its place, wherever they are called from.
+    inputs = {sentences.reference: sentences.digest, f"model:{model.place}": model.source.digest}
+    name = params.name or sentences.name
+    return Request.of(params, name, inputs, {"teacher": model.place}, teacher=typed_name(params.teacher, model))
+
+
+def _teacher(params: Params, model: NamedModel) -> Encoder:
+    label = model.source.label
+    encoder = load_encoder(model.source, pooling=params.pooling, trust_remote_code=params.trust_remote_code)
     if params.max_length is not None:
         positions = encoder.max_positions
         if positions is not None and params.max_length > positions:
             raise InputError(
-                f"{source.label} reads at most {positions} tokens, not {params.max_length}",
+                f"{label} reads at most {positions} tokens, not {params.max_length}",
                 f"use `max_length` {positions} or less",
             )
         encoder.text = replace(encoder.text, max_length=params.max_length)
     if params.content_words and encoder.text.prompt:
-        raise InputError(
-            f"{source.label} puts a prompt before every text", "its content words cannot be read by themselves"
-        )
+        raise InputError(f"{label} puts a prompt before every text", "its content words cannot be read by themselves")
     encoder.normalize = encoder.normalize or params.normalize or params.content_words > 0
     depth = encoder.depth
     if params.layers and params.layers[-1] > depth:
-        raise InputError(
-            f"{source.label} has {depth} layers, not {params.layers[-1]}", f"choose `layers` up to {depth}"
-        )
+        raise InputError(f"{label} has {depth} layers, not {params.layers[-1]}", f"choose `layers` up to {depth}")
     return encoder
 
 

@@ -17,13 +17,13 @@ from sentcompress.corpora.text_files import BadRecords
 from sentcompress.errors import InputError, UsageError
 from sentcompress.methods import objective_class
 from sentcompress.methods.base import Shapes
+from sentcompress.models.catalog import NamedModel, find_model, typed_name
 from sentcompress.models.devices import pick_device
 from sentcompress.models.encoder import Dense, Encoder
 from sentcompress.models.layout import hidden_width, load_encoder
-from sentcompress.models.sources import ModelSource, resolve
 from sentcompress.plain_text import shell_word
 from sentcompress.progress import LOGGED, Reporter
-from sentcompress.store import Artifact, Build, Request, WorkDirectory, file_digest
+from sentcompress.store import Artifact, Build, Request, WorkDirectory, file_digest, name_part
 from sentcompress.training.dev import Dev, sts_dev
 from sentcompress.training.session import STATE, Session, finish_trained, tokenised
 from sentcompress.training.teacher_views import check_layer
@@ -38,41 +38,41 @@ READ = f"{TABLE}/read"
 
 
 def run(params: Params, work: WorkDirectory, reporter: Reporter = LOGGED) -> Artifact:
-    """Train a teacher and write it as an artifact of kind `teachers`.
+    """Train a teacher and write it as an artifact of kind `students`.
 
     Raises:
         InputError: if the model or a file cannot be used, or the files hold no triplets.
         TrainingError: if the loss is no longer a number.
     """
     params.check()
-    source = resolve(params.model, revision=params.revision, trust_remote_code=params.trust_remote_code)
-    hidden = hidden_width(source)
+    model = find_model(work, params.model, revision=params.revision, trust_remote_code=params.trust_remote_code)
+    hidden = hidden_width(model.source)
     pairs = read_dev(params.dev) if params.dev else None
     reading = ReadOptions(None, (), "train")
     with open_inputs(params.triplets, reading, None, None, work.path, reporter) as inputs:
-        request = _request(params, hidden, source, inputs)
+        request = _request(params, hidden, model, inputs)
         with work.build(request, force=params.force, reporter=reporter) as build:
             if build.fresh:
                 return build.fresh
             if finished := finish_trained(build, reporter):
                 return finished
             _read(inputs, params, build, reporter)
-            return _Training(params, hidden, source, pairs, build, reporter).run()
+            return _Training(params, hidden, model, pairs, build, reporter).run()
 
 
-def _request(params: Params, hidden: int, source: ModelSource, inputs: list[Input]) -> Request:
-    digests = {f"model:{source.label}": source.digest, **{given.reference: given.digest for given in inputs}}
+def _request(params: Params, hidden: int, model: NamedModel, inputs: list[Input]) -> Request:
+    digests = {model.reference: model.digest, **{given.reference: given.digest for given in inputs}}
     if params.dev is not None:
         digests[f"file:{params.dev.resolve()}"] = file_digest(params.dev)
     resolved = {
         **params.settings(hidden).that_matter(),
         "objective": params.objective,
-        "model": source.label,
+        "model": model.reference,
         "inputs": [given.reference for given in inputs],
         "options": params.objective_options(),
     }
-    name = params.name or f"{Path(source.label).name.lower()}-{params.objective}"
-    return Request.of(params, name, digests, resolved)
+    name = params.name or f"{name_part(Path(model.label).name).lower()}-{params.objective}"
+    return Request.of(params, name, digests, resolved, model=typed_name(params.model, model))
 
 
 def _read(inputs: list[Input], params: Params, build: Build, reporter: Reporter) -> None:
@@ -98,7 +98,7 @@ class _Training:
 
     params: Params
     hidden: int
-    source: ModelSource
+    model: NamedModel
     pairs: StsSubset | None
     build: Build
     reporter: Reporter
@@ -127,8 +127,9 @@ class _Training:
         )
         recipe = params.hyperparameters(self.hidden)
         own = {
+            "method": params.objective,
             "objective": params.objective,
-            "started_from": self.source.label,
+            "started_from": self.model.source.label,
             "pooling": ", ".join(encoder.pooling) + (" and a new Linear and Tanh" if self._with_head else ""),
             "options": options,
             "triplets": len(data.triplets),
@@ -137,7 +138,7 @@ class _Training:
 
     @property
     def _plain(self) -> bool:
-        return not (self.source.path / "modules.json").is_file()
+        return not (self.model.source.path / "modules.json").is_file()
 
     @property
     def _with_head(self) -> bool:
@@ -146,7 +147,7 @@ class _Training:
     def _encoder(self) -> Encoder:
         """The model to train; a plain checkpoint gets SimCSE's new head after its first token, if asked."""
         pooling = "cls" if self._with_head else self.params.pooling if self._plain else "auto"
-        encoder = load_encoder(self.source, pooling=pooling, trust_remote_code=self.params.trust_remote_code)
+        encoder = load_encoder(self.model.source, pooling=pooling, trust_remote_code=self.params.trust_remote_code)
         if self._with_head:
             width = encoder.pooled_dimension
             encoder.dense.append(Dense(width, width, activation="Tanh"))

@@ -40,7 +40,6 @@ KINDS: Mapping[str, Kind] = {
     "sentences": Kind("augment", arguments="FILE"),
     "teacher-vectors": Kind("teacher-embed"),
     "projections": Kind("fit-pca"),
-    "teachers": Kind("train-teacher"),
     "students": Kind("distill"),
     "evaluations": Kind("eval-sts", arguments="--sts FILE"),
     "exports": Kind("export"),

@@ -1,5 +1,5 @@
-"""Training: the one loop, and what it needs before, during and after a run.
+"""Training: one loop for all methods, with its data, dev scores, checkpoints and deployment.
 
 `loop` trains, `batches` and `views` make its tensors, `dev` scores, `checkpoint` makes it resumable, `deploy` saves the
-result and reads it back. Equations live in `methods`; the loop knows none of them, and no kind of encoder.
+result and reads it back. The equations are in `methods`; the loop depends on no particular method or encoder.
 """

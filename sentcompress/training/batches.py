@@ -1,4 +1,4 @@
-"""Which rows make which batch, as a function of seed and epoch alone, and the tensors of a batch."""
+"""The rows of each batch, a function of seed and epoch, and the tensors of a batch."""
 
 from __future__ import annotations
 
@@ -14,19 +14,18 @@ from sentcompress.models.token_batches import padded
 from sentcompress.training.token_cache import TokenCache
 
 Rows = npt.NDArray[np.int64]
-# Batches are cut from so many of them sorted by length together: enough for next to no padding, few enough that
-# which sentences meet in a batch stays random.
+# Batches in a window that is sorted by length: enough for little padding, few enough that batches remain random.
 WINDOW_BATCHES = 50
 
 
 @dataclass(frozen=True)
 class BatchPlan:
-    """The batches of training, computed and not stored.
+    """The batches of training, computed on demand.
 
     Attributes:
-        rows: [N] the rows that are trained on.
-        lengths: [N] their tokens.
-        token_budget: padding included, no batch of several rows holds more tokens.
+        rows: [N] the rows to train on.
+        lengths: [N] tokens of each row.
+        token_budget: maximum tokens of a batch, padding included; a longer row is a batch by itself.
     """
 
     rows: Rows
@@ -36,7 +35,7 @@ class BatchPlan:
     seed: int
 
     def epoch(self, number: int) -> list[Rows]:
-        """The batches of one epoch: every row once, rows of like length together, in random order."""
+        """The batches of one epoch: every row once, rows of similar length together, in random order."""
         random = np.random.default_rng((self.seed, number))
         order = random.permutation(len(self.rows))
         window = np.arange(len(order)) // (self.batch_size * WINDOW_BATCHES)
@@ -45,13 +44,13 @@ class BatchPlan:
         return [batches[i] for i in random.permutation(len(batches))]
 
     def steps(self, number: int) -> int:
-        """How many batches an epoch has."""
+        """The number of batches of an epoch."""
         if len(self.rows) and int(self.lengths.max()) * self.batch_size > self.token_budget:
             return len(self.epoch(number))
         return -(-len(self.rows) // self.batch_size)
 
     def _cuts(self, lengths: npt.NDArray[np.int32], window: Rows) -> Iterator[tuple[int, int]]:
-        """Start and end of each batch in the sorted order. Lengths rise within a window, so the last is the longest."""
+        """Start and end of each batch in the sorted order; the last row of a batch is the longest."""
         start = 0
         while start < len(lengths):
             end = min(start + self.batch_size, len(lengths), int(np.searchsorted(window, window[start], side="right")))
@@ -68,9 +67,9 @@ class Batch:
     Attributes:
         input_ids: [S, T] the texts: S = B sentences, or B anchors, B positives and B N hard negatives.
         attention_mask: [S, T].
-        fields: what belongs to the rows, [B, ...] each: `teacher` [B, D_t] and whatever else the method needs.
+        fields: tensors by row, [B, ...] each: `teacher` [B, D_t] and others that the method needs.
         rows: B.
-        kept: ordinary sentences that are trained on beside triplets.
+        kept: a batch of sentences for the distillation term of option `keep`, with triplets.
     """
 
     input_ids: Tensor
@@ -84,12 +83,12 @@ class Batch:
 
     @property
     def targets(self) -> Tensor:
-        """[B, D_t] the teacher's vectors."""
+        """The teacher's vectors: [B, D_t]."""
         return self.fields["teacher"]
 
     @property
     def tokens(self) -> int:
-        """Tokens that are computed, padding included."""
+        """Number of tokens, padding included."""
         return self.input_ids.numel() + (self.kept.tokens if self.kept else 0)
 
     def to(self, device: torch.device) -> Batch:
@@ -108,19 +107,19 @@ def _moved(tensor: Tensor, device: torch.device) -> Tensor:
     return tensor.pin_memory().to(device, non_blocking=True) if device.type == "cuda" else tensor.to(device)
 
 
-# From row numbers [B] to what belongs to them, [B, ...].
+# From row numbers [B] to their values [B, ...].
 RowField = Callable[[Rows], Tensor]
 
 
 def collate(rows: Rows, tokens: TokenCache, fields: Mapping[str, RowField], pad: int) -> Batch:
-    """The tensors of some rows of a sentence table."""
+    """The batch of some rows of a sentence table."""
     ids, mask = map(torch.from_numpy, padded(tokens.rows(rows), pad))
     return Batch(ids, mask, {name: field(rows) for name, field in fields.items()}, len(rows))
 
 
 def collate_triplets(triplets: Rows, tokens: TokenCache, pad: int, kept: Batch | None = None) -> Batch:
-    """The tensors of some triplets, [B, 2 + N] rows of a sentence table."""
-    # Anchors, positives, then all negatives of the first anchor, of the second, ...
+    """The batch of some triplets, [B, 2 + N] rows of a sentence table."""
+    # Anchors, positives, then the negatives of the first anchor, of the second, ...
     rows = np.concatenate([triplets[:, 0], triplets[:, 1], triplets[:, 2:].reshape(-1)])
     ids, mask = map(torch.from_numpy, padded(tokens.rows(rows), pad))
     return Batch(ids, mask, {}, len(triplets), kept)

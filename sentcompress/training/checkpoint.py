@@ -1,4 +1,4 @@
-"""What a killed run needs to go on: the last state and the best weights, in the artifact that is being built."""
+"""Checkpoints for resuming a run: the last state and the best weights, in the unfinished artifact."""
 
 from __future__ import annotations
 
@@ -16,15 +16,15 @@ from sentcompress.store import LOG, Build, file_digest
 
 State = dict[str, Any]
 Weights = dict[str, dict[str, Tensor]]
-# Lists the files of the newest checkpoint with their SHA-256; written last, so that the checkpoint is complete.
+# Lists the files of the newest checkpoint with their SHA-256; written last.
 INDEX = "checkpoint.json"
 
 
 class Checkpoints:
     """`last-<step>.pt`, `best-<step>.pt` and INDEX in a folder of the build.
 
-    Each checkpoint has its own files, and INDEX is replaced only after they are on disk. Whenever the process is
-    killed, the files listed in INDEX are complete and belong together.
+    Each checkpoint has its own files, and INDEX is replaced only after they are on disk. So the files listed in INDEX
+    are always complete and consistent, whenever the process is killed.
     """
 
     def __init__(self, build: Build, folder: str, reporter: Reporter = SILENT) -> None:
@@ -35,7 +35,7 @@ class Checkpoints:
         self._digests: dict[str, str] = {}
 
     def save(self, state: Mapping[str, Any], best: Weights | None, best_step: int | None, step: int) -> None:
-        """Write the state after `step`, and the best weights so far if they are not on disk yet."""
+        """Write the state after `step`, and the best weights if they are not on disk yet."""
         last, best_name = f"last-{step}.pt", f"best-{best_step}.pt"
         self._write(last, state)
         if best is not None and best_name not in self._digests:
@@ -54,7 +54,7 @@ class Checkpoints:
         self._digests[name] = file_digest(self._build.path / full)
 
     def _remove_all_but(self, kept: Collection[str]) -> None:
-        """Remove weights of older checkpoints, and those that a killed run wrote before it could list them."""
+        """Remove files of older checkpoints, and those of an interrupted one."""
         for old in (self._build.path / self._folder).glob("*.pt"):
             if old.name not in kept:
                 old.unlink()
@@ -68,7 +68,7 @@ class Checkpoints:
             return False
 
     def load(self) -> tuple[State, Weights | None] | None:
-        """The last state and the best weights so far; None when training has to start from nothing."""
+        """The last state and the best weights so far; None if there is no usable checkpoint."""
         try:
             files = self._files()
         except InputError as error:
@@ -84,7 +84,7 @@ class Checkpoints:
         """The files of the newest checkpoint, `last` and possibly `best`; None if there is none.
 
         Raises:
-            InputError: if one is missing or damaged, or if the log has lost lines that were written before it.
+            InputError: if one is missing or damaged, or if the log is shorter than when the checkpoint was written.
         """
         folder = self._build.path / self._folder
         if not (folder / INDEX).is_file():
@@ -109,7 +109,7 @@ class Checkpoints:
 
 
 class _Remembering:
-    """A stream that keeps the system's error, which torch replaces with one of its own."""
+    """A stream that keeps the system's error, which torch replaces with its own."""
 
     def __init__(self, stream: BinaryIO) -> None:
         self._stream = stream
@@ -143,7 +143,7 @@ def _read(path: Path) -> Any:
 
 
 def copy_weights(encoder: nn.Module, method: nn.Module) -> Weights:
-    """What a student is made of, on the CPU: the encoder's tensors and the method's parameters, not its queue."""
+    """Copies, on the CPU, of the encoder's tensors and the method's parameters, without its queue."""
     return {
         "encoder": {name: tensor.detach().cpu().clone() for name, tensor in encoder.state_dict().items()},
         "method": {name: tensor.detach().cpu().clone() for name, tensor in method.named_parameters()},

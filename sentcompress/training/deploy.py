@@ -1,4 +1,4 @@
-"""From trained parts to a model folder, which is read back and scored again before anybody relies on it."""
+"""Saves the trained student as a model folder, reads it back and scores it again."""
 
 from __future__ import annotations
 
@@ -15,15 +15,15 @@ from sentcompress.numeric import at_most
 from sentcompress.training.dev import Dev, score_of
 from sentcompress.training.health import Health, Watch
 
-# Of two dev scores, which are the same number on a CPU; on a GPU the order of a sum may differ.
+# Tolerance between two dev scores in one process: equal on a CPU; on a GPU the order of a sum may differ.
 TOLERANCE = 1e-5
-# Of two dev scores of the same weights, perhaps taken on two machines, where a run was resumed.
+# Tolerance between two dev scores of the same weights, possibly on two machines if the run was resumed.
 ELSEWHERE = 0.05
 
 
 @dataclass(frozen=True)
 class Deployed:
-    """The saved model, as it was read back; `health` of its vectors is None where these are too few."""
+    """The saved model as read back; `health` is None if there are too few vectors."""
 
     score: float
     health: Health | None
@@ -41,21 +41,21 @@ def deploy(
     chosen_by: float | None,
     trust_remote_code: bool,
 ) -> Deployed:
-    """Write the student with what the method leaves in it, read it back, and take its dev score.
+    """Write the student with the method's deployed head, read it back, and compute its dev score.
 
     Args:
-        chosen_by: the dev score that these weights were chosen by.
+        chosen_by: the dev score by which these weights were selected.
         trust_remote_code: whether the user allows the model to run its own code.
 
     Raises:
-        TrainingError: if the saved model does not reproduce the trained vectors, these do not have the dev score by
-            which they were chosen, or they contain NaN or infinity.
+        TrainingError: if the saved model does not reproduce the trained vectors, the weights no longer have the dev
+            score by which they were selected, or the vectors contain NaN or infinity.
         SentcompressError: if a weight is NaN or infinite; nothing is written in that case.
     """
     whole = encoder.with_dense([*encoder.dense_layers, *_head(method)], normalize=encoder.normalize)
     expected = score_of(dev, lambda ids, mask: method.deploy(encoder.embed(ids, mask)), device)
     if chosen_by is not None and not at_most(abs(expected - chosen_by), ELSEWHERE):
-        raise TrainingError(f"the weights chosen by a dev score of {chosen_by:.6f} score {expected:.6f} now")
+        raise TrainingError(f"the weights selected with a dev score of {chosen_by:.6f} now score {expected:.6f}")
     save_encoder(whole, folder)
     saved = read_back(folder, trust_remote_code=trust_remote_code).to(device)
     watch = Watch(saved.embed)
@@ -65,7 +65,7 @@ def deploy(
             "the saved student returns vectors with NaN or infinity", "try a lower `lr` or another starting model"
         )
     if not at_most(abs(score - expected), TOLERANCE):
-        raise TrainingError(f"the saved student scores {score:.6f} where the trained one scored {expected:.6f}")
+        raise TrainingError(f"the saved student scores {score:.6f}, but the trained one scored {expected:.6f}")
     return Deployed(score, watch.health(), saved.dimension, saved.count_parameters())
 
 

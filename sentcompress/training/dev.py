@@ -1,7 +1,7 @@
-"""The score by which the best checkpoint is chosen, always of the vectors that will be deployed.
+"""Dev scores for checkpoint selection, always computed on the vectors that will be deployed.
 
-Spearman on graded pairs; or, on sentences that are held out, the cosine to the target, and where the student is not
-compared with a target itself, how well its similarities agree with the teacher's.
+On graded pairs: Spearman. On held-out sentences: the cosine to the target or, if the student's own vectors have no
+target, the agreement of its similarities with the teacher's.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ Embed = Callable[[Tensor, Tensor], Tensor]
 BATCH_TOKENS = 16_384
 LOWEST = -100.0
 HELD_OUT_BATCH = 64
-# Sentences that are held out, at most and at least.
+# Held-out sentences: maximum, share of all, minimum.
 HELD_OUT = 2000
 HELD_OUT_SHARE = 0.02
 LEAST = 10
@@ -38,14 +38,14 @@ def score_of(dev: Dev, vectors: Embed, device: torch.device) -> float:
 
 
 class Dev(Protocol):
-    """Something that scores a student; higher is better."""
+    """Scores a student; higher is better."""
 
     @property
     def protocol(self) -> str:
-        """What is measured, in words, for the record."""
+        """What the score measures, in words."""
 
     def score(self, vectors: Embed, device: torch.device) -> float:
-        """The score of a function from token ids and mask, [B, T] each, to vectors [B, K]; NaN if it is not defined."""
+        """The score of a function from token ids and mask, [B, T] each, to vectors [B, K]; NaN if undefined."""
 
 
 @dataclass(frozen=True)
@@ -54,7 +54,7 @@ class StsDev:
 
     Attributes:
         tokens: token ids of each distinct sentence.
-        first, second: [P] the sentences of each pair, as places in `tokens`.
+        first, second: [P] the sentences of each pair, as indices into `tokens`.
         gold: [P] gold scores.
     """
 
@@ -70,12 +70,12 @@ class StsDev:
         try:
             return 100 * spearman(self.gold, cosine_of_pairs(found[self.first], found[self.second]))
         except UndefinedError:
-            return math.nan  # every pair alike: the student has collapsed, and ranks are not defined
+            return math.nan  # all cosines are equal: the student has collapsed
 
 
 @dataclass(frozen=True)
 class HeldOutDev:
-    """Mean cosine x 100 between the student's vector and its target, on sentences that are not trained on.
+    """Mean cosine x 100 between the student's vector and its target, on held-out sentences.
 
     Attributes:
         batches: the sentences with their teacher vectors.
@@ -101,8 +101,8 @@ class HeldOutDev:
 class AgreementDev:
     """Pearson's r x 100 between the student's and the teacher's cosines, over all pairs of held-out sentences.
 
-    For a student whose own vectors have no target: their comparison went through a head that is thrown away, so they
-    lie in a space of their own, and only how they lie to one another can be compared.
+    For a student whose own vectors have no target because a discarded head was trained in between. They are in a
+    different space from the teacher's, so only the similarities can be compared.
 
     Attributes:
         batches: the sentences with their teacher vectors.
@@ -122,7 +122,7 @@ class AgreementDev:
 
 
 def _cosines(vectors: Tensor) -> Tensor:
-    """Of every pair of different rows: [N, D] -> [N (N - 1) / 2]."""
+    """The cosines of all pairs of different rows: [N, D] -> [N (N - 1) / 2]."""
     unit = torch.nn.functional.normalize(vectors, dim=1)
     first, second = torch.triu_indices(len(unit), len(unit), offset=1)
     return (unit @ unit.T)[first, second]
@@ -135,7 +135,7 @@ def sts_dev(
     tokenize: Callable[[Sequence[str]], list[list[int]]],
     pad: int,
 ) -> StsDev:
-    """Graded pairs, tokenised once."""
+    """The dev score on graded pairs, which are tokenised once."""
     places = {text: place for place, text in enumerate(dict.fromkeys([*first, *second]))}
     return StsDev(
         tokenize(list(places)),
@@ -148,13 +148,13 @@ def sts_dev(
 
 
 def hold_out(parents: Rows, seed: int) -> tuple[Rows, Rows]:
-    """Split the rows of a sentence table into those trained on and those held out.
+    """Split the rows of a sentence table into those to train on and those held out.
 
-    Held out are 2% of the originals, drawn at random, at most 2,000 and at least 10, or half of fewer than 20. What
-    augmentation made of a held-out sentence is in neither part.
+    2% of the original sentences are held out at random: at most 2,000, at least 10, or half if there are fewer than 20.
+    Augmented variants of a held-out sentence are in neither part.
 
     Args:
-        parents: [N] the row that each row was made from, -1 for originals.
+        parents: [N] the row from which each row was augmented, -1 for originals.
     """
     originals = np.flatnonzero(parents < 0)
     count = min(HELD_OUT, max(round(HELD_OUT_SHARE * len(originals)), min(LEAST, len(originals) // 2), 1))
@@ -168,10 +168,10 @@ def hold_out(parents: Rows, seed: int) -> tuple[Rows, Rows]:
 def held_out_dev(
     rows: Rows, collate: Callable[[Rows], Batch], target: Callable[[Tensor], Tensor] | None
 ) -> HeldOutDev | AgreementDev:
-    """Rows that are not trained on, with their teacher vectors.
+    """The dev score on held-out rows, with their teacher vectors.
 
     Args:
-        target: what the deployed vector is to be, from teacher vectors; None where it has no target.
+        target: from teacher vectors to the target of the deployed vector; None if it has no target.
     """
     batches = [collate(rows[start : start + HELD_OUT_BATCH]) for start in range(0, len(rows), HELD_OUT_BATCH)]
     if target is not None:
@@ -183,7 +183,7 @@ def held_out_dev(
 def encode_tokens(
     tokens: Sequence[Sequence[int]], pad: int, vectors: Embed, device: torch.device
 ) -> npt.NDArray[np.float32]:
-    """Vectors of tokenised sentences, in their order, computed in batches of like length: [N, K]."""
+    """Vectors of tokenised sentences in their order, computed in batches of similar length: [N, K]."""
     batches = by_length([len(row) for row in tokens], BATCH_TOKENS)
     parts: list[npt.NDArray[np.float32]] = []
     with torch.inference_mode():

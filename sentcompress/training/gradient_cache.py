@@ -1,9 +1,9 @@
-"""One step from several batches whose rows all see each other, in the memory of one batch.
+"""Gradient caching: a contrastive step over several batches in the memory of one.
 
 Gao et al. 2021, "Scaling Deep Contrastive Learning Batch Size under Memory Limited Setup": the encoder runs over every
-batch without keeping anything for the backward pass, the loss is taken over all vectors together, its gradient with
-respect to each vector is kept, and the encoder runs again over one batch at a time to take those gradients further.
-The result is the gradient of the large batch, for any loss that is a function of the views.
+batch without storing activations, the loss is computed over all vectors together and its gradient with respect to each
+vector is kept. Then the encoder runs again, one batch at a time, to backpropagate these gradients. The result is the
+gradient of the large batch, for any loss that is a function of the views.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from torch import Tensor
 from sentcompress.training.batches import Batch
 from sentcompress.training.views import concatenated
 
-# A batch and its number within the step -> its views, float32; with the same random numbers every time it is called.
+# From a batch and its number within the step to its views, float32; uses the same random numbers in every call.
 Compute = Callable[[Batch, int], dict[str, Tensor]]
 Objective = Callable[[dict[str, Tensor]], dict[str, Tensor]]
 
@@ -24,10 +24,10 @@ Objective = Callable[[dict[str, Tensor]], dict[str, Tensor]]
 def backward_together(
     batches: Sequence[Batch], compute: Compute, objective: Objective
 ) -> tuple[dict[str, Tensor], dict[str, Tensor]]:
-    """Gradients of the objective over all batches together, added to `.grad` of every parameter.
+    """Add the gradients of the objective over all batches together to `.grad` of every parameter.
 
     Returns:
-        the terms of the loss, and the views they were taken of.
+        The terms of the loss, and the views of all batches.
     """
     with torch.no_grad():
         parts = [compute(batch, number) for number, batch in enumerate(batches)]

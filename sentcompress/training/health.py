@@ -1,4 +1,4 @@
-"""Whether a student is still of use while it trains: have its vectors collapsed, has it left its best score behind?"""
+"""Detects during training whether a student's vectors have collapsed or its dev score has dropped."""
 
 from __future__ import annotations
 
@@ -14,29 +14,29 @@ from sentcompress.evaluation.metrics import UndefinedError, normalized
 from sentcompress.training.dev import Embed
 from sentcompress.training.settings import Settings
 
-# Vectors that are looked at: enough for a mean over pairs, few enough to cost nothing.
+# Vectors to examine: enough for a mean over pairs, few enough to be fast.
 SAMPLE = 512
-# Fewer lie in few directions anyway.
+# With fewer vectors, the effective rank is low anyway.
 FEWEST = 10
-# Unrelated sentences of a good encoder have cosines of 0 to 0.6. Beyond this they cannot be told apart any more.
+# Unrelated sentences of a good encoder have cosines of 0 to 0.6; above this they are indistinguishable.
 COLLAPSED_COSINE = 0.98
 COLLAPSED_RANK = 2.0
-# Vectors of two dimensions use no more than two directions: of few, a quarter of what is beyond a line is asked for.
+# For vectors of few dimensions, the required rank is 1 plus this share of the remaining dimensions.
 NARROW_SHARE = 0.25
-# Points of dev score below the best one (or below the start) that no noise explains.
+# A drop of the dev score below the best one (or the start) that noise cannot explain.
 LOST = 20.0
-# A rate that some methods bear with, and one that hardly any does.
+# A learning rate that only some methods tolerate, and one that hardly any does.
 HIGH_LR, VERY_HIGH_LR = 3e-4, 1e-3
 
 
 @dataclass(frozen=True)
 class Health:
-    """How the vectors of some dev sentences lie.
+    """Statistics of the vectors of some dev sentences.
 
     Attributes:
-        mean_cosine: of two different sentences.
-        effective_rank: how many directions are in use, see `evaluation.geometry`.
-        dimension: how many there are.
+        mean_cosine: mean cosine of two different sentences.
+        effective_rank: number of directions in use; see `evaluation.geometry`.
+        dimension: number of dimensions.
     """
 
     mean_cosine: float
@@ -45,13 +45,13 @@ class Health:
 
     @property
     def collapsed(self) -> bool:
-        """Whether all sentences have next to the same vector, or all lie on a line."""
+        """Whether all sentences have nearly the same vector, or all vectors lie on a line."""
         least = min(COLLAPSED_RANK, 1 + NARROW_SHARE * (self.dimension - 1))
         return self.mean_cosine > COLLAPSED_COSINE or self.effective_rank < least
 
 
 class Watch:
-    """Keeps the first vectors that a dev score is taken of.
+    """Keeps the first vectors of a dev score for `Health`.
 
     Attributes:
         finite: whether all vectors so far, including those not kept, were finite.
@@ -70,7 +70,7 @@ class Watch:
         return found
 
     def health(self) -> Health | None:
-        """None when there are too few vectors, or values that are no numbers (which the loss tells of)."""
+        """The statistics; None if there are too few vectors, or NaN or infinity (which the loss check reports)."""
         if sum(map(len, self._seen)) < FEWEST:
             return None
         vectors = np.unique(np.concatenate(self._seen)[:SAMPLE], axis=0)
@@ -88,7 +88,7 @@ class Watch:
 
 @dataclass(frozen=True)
 class Diagnosis:
-    """What is wrong with a student, in words; `kind` is the same for as long as the same thing is wrong."""
+    """A problem of a student, in words; `kind` identifies the problem while it lasts."""
 
     kind: str
     text: str
@@ -103,52 +103,52 @@ def diagnose(
     watched: Mapping[str, float],
     still: bool = False,
 ) -> Diagnosis | None:
-    """What is wrong with the student and why that is likely; None while nothing is.
+    """Diagnose the student: the problem and its likely cause; None if there is no problem.
 
     Args:
-        health: of the newest weights.
-        score, best: dev scores: the newest, and the best so far (the start counts).
-        watched: what the method shows beside its loss.
-        still: whether no step since the last look had any gradient.
+        health: statistics of the newest weights.
+        score, best: the newest dev score, and the best so far, including the start.
+        watched: the values that the method logs next to its loss.
+        still: whether every gradient since the last check was zero.
     """
     if still:
         return Diagnosis(
-            "still", f"the loss has no gradient, so nothing is learnt; likely cause: {_stillness(settings)}"
+            "still", f"the loss has no gradient, so the student does not learn; likely cause: {_stillness(settings)}"
         )
     cause, why = _cause(settings, watched)
     if health is not None and health.collapsed:
         found = (
-            f"the student has collapsed: two unrelated sentences have a cosine of {health.mean_cosine:.3f}, and its "
-            f"vectors use {health.effective_rank:.1f} directions; likely cause: {why}"
+            f"the student has collapsed: unrelated sentences have a mean cosine of {health.mean_cosine:.3f}, and the "
+            f"effective rank of its vectors is {health.effective_rank:.1f}; likely cause: {why}"
         )
         return Diagnosis(f"collapsed, {cause}", found)
     if best - score > LOST:
-        found = f"the student has lost what it had learnt: dev {score:.2f} after {best:.2f}; likely cause: {why}"
+        found = f"the dev score dropped from {best:.2f} to {score:.2f}; likely cause: {why}"
         return Diagnosis(f"lost, {cause}", found)
     return None
 
 
 def _stillness(settings: Settings) -> str:
     if settings.batch_size * settings.grad_accum == 1:
-        return "a batch of one sentence has no other to be told apart from; use a larger `batch_size`"
-    return "the student gives its targets already, or the loss is saturated: look at its terms and at the data"
+        return "a batch of one sentence has no negatives; use a larger `batch_size`"
+    return "the student already matches its targets, or the loss is saturated; check its terms and the data"
 
 
 def _cause(settings: Settings, watched: Mapping[str, float]) -> tuple[str, str]:
-    """A name for the likely cause, and what to say of it."""
+    """The likely cause: a name and a message."""
     rate = f"a learning rate of {settings.lr:g} is high; try a third of it, or more `warmup_steps`"
     if settings.lr > VERY_HIGH_LR:
         return "rate", rate
-    # Of kernels with a gamma. A linear one has none, and its mean may be any number.
+    # Only kernels with a gamma: the mean of a linear kernel can be any number.
     for kernel in (watched[name] for name in ("kernel_x", "kernel_s") if name in watched):
         if not 0.01 < kernel < 0.99:
-            return "kernel", f"the kernel's mean is {kernel:.3f}, where its gradient vanishes: choose another gamma"
+            return "kernel", f"the kernel's mean is {kernel:.3f}, where its gradient vanishes; choose another gamma"
     if watched.get("temperature", 0.0) > 1.0:
-        warm = f"a temperature of {watched['temperature']:.2f} hardly tells sentences apart: fix a lower one"
+        warm = f"a temperature of {watched['temperature']:.2f} hardly separates sentences; set a lower fixed one"
         return "temperature", warm
     if settings.lr > HIGH_LR:
         return "rate", rate
     if settings.batch_size * settings.grad_accum < 16:
         return "batch", f"batches of {settings.batch_size} are small; use a larger `batch_size` or `grad_accum`"
-    data = "a loss that one vector for all sentences satisfies, or targets that hardly differ: look at the data"
+    data = "a loss that a constant vector minimises, or targets that hardly differ; check the data"
     return "data", data

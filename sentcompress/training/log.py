@@ -1,4 +1,4 @@
-"""What is told of training: the steps since the last report in numbers, and the log of all reports."""
+"""The training log, and the averages over the steps since the last entry."""
 
 from __future__ import annotations
 
@@ -17,10 +17,10 @@ from sentcompress.store.atomic import fsync
 
 
 class TrainingLog:
-    """A file of one JSON object a line, which a resumed run goes on with as if it had never stopped."""
+    """A JSON Lines file, which a resumed run continues as if it had never stopped."""
 
     def __init__(self, path: Path, size: int) -> None:
-        """Open a log, dropping what was written after its first `size` bytes: those steps will be done again."""
+        """Open a log and truncate it to `size` bytes, because the later steps will be repeated."""
         new = not path.exists()
         # Refuse to write through a symbolic link.
         descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC | os.O_NOFOLLOW, 0o666)
@@ -35,7 +35,7 @@ class TrainingLog:
         self._stream.write(json.dumps(finite(shown), allow_nan=False).encode() + b"\n")
 
     def size(self) -> int:
-        """Bytes written so far, all synced to disk, so that a checkpoint can refer to them after a power cut."""
+        """Sync the log to disk and return its size in bytes, for the next checkpoint."""
         self._stream.flush()
         os.fsync(self._stream.fileno())
         return self._stream.tell()
@@ -45,7 +45,7 @@ class TrainingLog:
 
 
 class StepMeter:
-    """Mean loss terms and speed of the last `steps` steps; loss terms stay on the device until they are asked for."""
+    """Mean loss terms and speed of the last `steps` steps; loss terms stay on the device until they are read."""
 
     def __init__(self) -> None:
         self._clear()
@@ -71,15 +71,15 @@ class StepMeter:
         self._seconds += seconds
 
     def finite(self) -> bool:
-        """Whether all losses and gradients since the last look were finite numbers."""
+        """Whether all losses and gradients since the last `take` were finite."""
         return self._health is None or math.isfinite(float(self._health))
 
     def still(self) -> bool:
-        """Whether no step since the last look had any gradient at all."""
+        """Whether all gradients since the last `take` were zero."""
         return self._norms is not None and float(self._norms) == 0.0
 
     def state(self) -> dict[str, Any]:
-        """The state for a checkpoint, so that the next report covers the same steps after a resume."""
+        """The state for a checkpoint, so that a resumed run averages over the same steps."""
         return dict(vars(self))
 
     def restore(self, state: Mapping[str, Any], device: torch.device) -> None:
@@ -89,7 +89,7 @@ class StepMeter:
         vars(self).update({**state, **sums, "_terms": tensors})
 
     def take(self) -> dict[str, float]:
-        """Mean loss terms and sentences a second since the last call."""
+        """Mean loss terms and sentences per second since the last call."""
         if not self.steps:
             return {}
         means = {name: float(total) / self.steps for name, total in self._terms.items()}

@@ -1,4 +1,4 @@
-"""The training loop: one for every method."""
+"""The training loop, the same for every method."""
 
 from __future__ import annotations
 
@@ -29,17 +29,17 @@ from sentcompress.training.precision import computing_in, training_dtype
 from sentcompress.training.settings import Settings, factor, warmup_steps
 from sentcompress.training.views import Views
 
-# Steps between two looks at the numbers; on a GPU each look waits for the device.
+# Steps between two log entries; on a GPU each of them waits for the device.
 LOOK_EVERY = 10
-# Steps whose batches are made before they are needed.
+# Steps whose batches are prepared in advance.
 PREFETCHED = 3
-# Rows of the batch on which the number formats are timed, on one thread.
+# Rows of the batch for timing the number formats, on one thread.
 TRIAL_ROWS = 16
 
 
 @dataclass
 class Progress:
-    """Where training stands: with the weights and the optimizer, all that a checkpoint holds."""
+    """The progress of a run, saved in checkpoints together with weights and optimizer."""
 
     step: int = 0
     sentences: int = 0
@@ -64,11 +64,11 @@ class Training:
     """Everything that a run of the loop needs.
 
     Attributes:
-        encoder, method: what is trained.
+        encoder, method: the modules to train.
         plan: the rows of each batch.
-        collate: from row numbers to tensors, on the CPU; runs in a thread of its own.
-        views: from a batch on the device to the tensors that the method's objective takes, by name.
-        dev: chooses the best checkpoint.
+        collate: from row numbers to tensors on the CPU; runs in another thread.
+        views: from a batch on the device to the method's views, by name.
+        dev: the score for checkpoint selection.
     """
 
     encoder: Encoder
@@ -88,10 +88,10 @@ class Training:
     meter: StepMeter = field(default_factory=StepMeter)
 
     def run(self) -> Progress:
-        """Train to the end, or go on from the last checkpoint; the best weights are in the model afterwards.
+        """Train to the end, resuming from the last checkpoint; afterwards the model has the best weights.
 
         Raises:
-            TrainingError: if the loss or a gradient is no longer a number. The last good checkpoint stays.
+            TrainingError: if the loss or a gradient becomes NaN or infinite. The last good checkpoint is kept.
             SentcompressError: if a weight is NaN or infinite before training.
         """
         settings, progress = self.settings, self.progress
@@ -118,7 +118,7 @@ class Training:
         ):
             bar.advance(progress.sentences)
             if progress.step == 0:
-                # What the student starts from is a candidate too: training that makes it worse is undone.
+                # The start is a candidate too: training that makes it worse is undone.
                 progress.start_score = self._evaluate(model)
                 self._tell({"dev": progress.start_score}, log)
             clock = time.perf_counter()
@@ -147,7 +147,7 @@ class Training:
                     self._check(meter)
                     self._save(model, optimizer, log)
                     saved = time.monotonic()
-                # Neither dev nor checkpoints count as training time.
+                # Dev scores and checkpoints do not count as training time.
                 clock = time.perf_counter()
         self.restore_best()
         return progress
@@ -155,7 +155,7 @@ class Training:
     def _step(
         self, batches: Sequence[Batch], model: nn.ModuleDict, optimizer: torch.optim.Optimizer, rate: float
     ) -> tuple[dict[str, Tensor], Tensor]:
-        """Learn from the batches of one step: the terms of its loss, and the norm of all gradients before clipping."""
+        """Do one optimizer step; returns the terms of its loss, and the gradient norm before clipping."""
         for group in optimizer.param_groups:
             group["lr"] = rate
         if len(batches) == 1:
@@ -173,8 +173,8 @@ class Training:
         return terms, norm
 
     def _compute(self, batch: Batch, number: int) -> dict[str, Tensor]:
-        """The views of a batch, the `number`-th of its step."""
-        # Seeded by the step: dropout is the same after a resume, whatever ran in between.
+        """The views of batch `number` of a step."""
+        # Seeded by the step, so that dropout is the same in a resumed run.
         seed = (self.settings.seed * 1_000_003 + self.progress.step) * self.settings.grad_accum + number
         torch.manual_seed(seed % 2**63)
         with computing_in(self.progress.dtype, self.device, self.encoder):
@@ -182,14 +182,14 @@ class Training:
         return {name: tensor.float() if tensor.is_floating_point() else tensor for name, tensor in views.items()}
 
     def vectors(self, ids: Tensor, mask: Tensor) -> Tensor:
-        """What dev looks at: the embedding that will be deployed."""
+        """The embedding that will be deployed, for dev scores."""
         return self.method.deploy(self.encoder.embed(ids, mask))
 
     def restore_best(self) -> None:
-        """Put the weights with the best dev score back into encoder and method."""
+        """Load the weights with the best dev score into encoder and method."""
         if self.best is not None:
             self.encoder.load_state_dict(self.best["encoder"])
-            # The queue, which is no part of a student, stays as it is.
+            # Not strict: the queue is not part of the saved weights.
             self.method.load_state_dict(self.best["method"], strict=False)
         self.encoder.eval()
         self.method.eval()
@@ -206,26 +206,26 @@ class Training:
             done += steps
 
     def _check(self, meter: StepMeter) -> None:
-        """Stop before weights that are no longer numbers are scored or saved."""
+        """Raise TrainingError if the loss or a gradient was NaN or infinite, before weights are scored or saved."""
         if meter.finite():
             return
         step, best = self.progress.step, self.progress.best_step
         kept = f"the best weights so far (step {best}) are kept"
         where = f"step {step - meter.steps + 1} to {step}"
         raise TrainingError(
-            f"the loss or a gradient became infinite or no number at all ({where}); {kept}",
+            f"the loss or a gradient became NaN or infinite ({where}); {kept}",
             "try a lower `lr`" + ("" if self.progress.dtype == "float32" else ", or `dtype` float32"),
         )
 
     def _evaluate(self, model: nn.ModuleDict, *, still: bool = False) -> float:
-        """Take the dev score, keep the weights if it is the best one, and see whether to stop."""
+        """Compute the dev score, keep the weights if it is the best, and check for early stopping."""
         progress, patience = self.progress, self.settings.patience
         model.eval()
         watch = Watch(self.vectors)
         with self.mean.in_place() if self.mean else nullcontext():
             score = score_of(self.dev, watch, self.device)
-            # Of equal scores the earlier one stays, but for the start's: a coarse score tells nothing against having
-            # trained, and a head that was drawn at random is no student.
+            # Of equal scores the earlier one wins, except the start's: with a coarse score, a tie is no reason to
+            # discard the training and keep a randomly initialised head.
             ahead_of_start = progress.best_step == 0 < progress.step and score == progress.best_score
             if progress.best_score is None or score > progress.best_score or ahead_of_start:
                 progress.best_score, progress.best_step = score, progress.step
@@ -239,7 +239,7 @@ class Training:
         return score
 
     def _diagnose(self, health: Health | None, score: float, still: bool) -> None:
-        """Say so when the student becomes useless, once for each new reason."""
+        """Warn if the student has a problem, once per problem."""
         progress = self.progress
         if health is not None:
             progress.mean_cosine, progress.effective_rank = health.mean_cosine, health.effective_rank
@@ -264,7 +264,7 @@ class Training:
         log.write({key: value for key, value in shown.items() if value is not None})
 
     def _choose_dtype(self, model: nn.ModuleDict) -> None:
-        """Once for a whole run: a resumed one keeps the answer."""
+        """Choose the number format once per run; a resumed run keeps it."""
         if not self.progress.dtype:
             batch = self.collate(self.plan.epoch(0)[0][:TRIAL_ROWS]).to(self.device)
             model.train()
@@ -297,4 +297,4 @@ class Training:
         self.meter.restore(state["meter"], self.device)
         if self.mean:
             self.mean.restore(state["mean"])
-        self.reporter.note(f"going on after step {self.progress.step}")
+        self.reporter.note(f"resuming after step {self.progress.step}")

@@ -1,4 +1,4 @@
-"""AdamW as every method uses it, and a running mean of the weights (EMA)."""
+"""AdamW for all methods, and an exponential moving average (EMA) of the weights."""
 
 from __future__ import annotations
 
@@ -12,18 +12,18 @@ from sentcompress.training.settings import Settings
 
 
 def make_optimizer(model: nn.Module, settings: Settings) -> torch.optim.AdamW:
-    """AdamW with weight decay on matrices and tables only, not on biases, LayerNorms and single numbers."""
+    """AdamW with weight decay on matrices and tables only, not on biases, LayerNorms and scalars."""
     parameters = [p for p in model.parameters() if p.requires_grad]
     groups = [
         {"params": [p for p in parameters if p.dim() >= 2], "weight_decay": settings.weight_decay},
         {"params": [p for p in parameters if p.dim() < 2], "weight_decay": 0.0},
     ]
-    # Fused: one pass over weights and moments where the plain loop makes a dozen.
+    # Fused: one pass over weights and moments instead of a dozen.
     return torch.optim.AdamW(groups, lr=settings.lr, betas=settings.betas, fused=True)
 
 
 def set_dropout(model: nn.Module, rate: float | None) -> None:
-    """Put one rate in place of what the checkpoint's configuration says; None changes nothing."""
+    """Set the rate of all dropout layers; None keeps those of the checkpoint."""
     if rate is not None:
         for module in model.modules():
             if isinstance(module, nn.Dropout):
@@ -33,8 +33,8 @@ def set_dropout(model: nn.Module, rate: float | None) -> None:
 class RunningMean:
     """The exponential moving average of parameters (Polyak and Juditsky 1992, with exponential weights).
 
-    After step t, mean <- d mean + (1 - d) weights with d = min(decay, t / (t + 9)): early on, when a mean over
-    1 / (1 - decay) steps would still be made of the start, it looks back over about a tenth of the steps so far.
+    After step t, mean <- d mean + (1 - d) weights with d = min(decay, t / (t + 9)). Early on, when a mean over
+    1 / (1 - decay) steps would mostly consist of the start, it covers about a tenth of the steps so far.
     """
 
     def __init__(self, parameters: Iterable[nn.Parameter], decay: float) -> None:
@@ -45,7 +45,7 @@ class RunningMean:
 
     @torch.no_grad()
     def update(self) -> None:
-        """Take in the weights as they are after one more step."""
+        """Add the weights after another step."""
         self._steps += 1
         share = 1.0 - min(self._decay, self._steps / (self._steps + 9))
         for mean, parameter in zip(self._means, self._parameters, strict=True):
@@ -53,7 +53,7 @@ class RunningMean:
 
     @contextmanager
     def in_place(self) -> Iterator[None]:
-        """The model with the mean for its weights; those that are trained are back afterwards."""
+        """Use the mean as the model's weights inside the block; restore the trained weights afterwards."""
         trained = [parameter.detach().clone() for parameter in self._parameters]
         self._set(self._means)
         try:
@@ -62,11 +62,11 @@ class RunningMean:
             self._set(trained)
 
     def state(self) -> dict[str, int | list[Tensor]]:
-        """What a checkpoint holds of it."""
+        """The state for a checkpoint."""
         return {"steps": self._steps, "means": self._means}
 
     def restore(self, state: dict[str, int | list[Tensor]]) -> None:
-        """Go on from a checkpoint."""
+        """Restore what `state` returned."""
         steps, means = state["steps"], state["means"]
         assert isinstance(steps, int)
         assert isinstance(means, list)

@@ -1,4 +1,4 @@
-"""In which number format an encoder computes while it trains."""
+"""The number format that an encoder computes in during training."""
 
 from __future__ import annotations
 
@@ -14,12 +14,12 @@ from sentcompress.models.encoder import Encoder
 
 @contextmanager
 def computing_in(dtype: str, device: torch.device, encoder: Encoder) -> Iterator[None]:
-    """Forward passes of `encoder` in this block compute in `dtype`, float32 or bfloat16."""
+    """Make forward passes of `encoder` inside the block compute in `dtype`, float32 or bfloat16."""
     if dtype == "float32":
         yield
         return
-    # On a CPU the backward pass of fused attention takes more time in bfloat16 than all the rest of a step. Written
-    # out, attention takes a tenth of that: steps are 1.5 to 2 times as fast, the more so the shorter the sentences.
+    # On a CPU, the backward pass of fused attention in bfloat16 takes longer than the rest of a step; unfused attention
+    # takes a tenth of that, and steps are 1.5 to 2 times as fast, most of all for short sentences.
     attention = encoder.plain_attention() if device.type == "cpu" else nullcontext()
     with attention, torch.autocast(device.type, dtype=torch.bfloat16):
         yield
@@ -28,13 +28,13 @@ def computing_in(dtype: str, device: torch.device, encoder: Encoder) -> Iterator
 def training_dtype(
     asked: str, device: torch.device, encoder: Encoder, forward: Callable[[], Tensor]
 ) -> tuple[str, str]:
-    """float32 or bfloat16, and why.
+    """float32 or bfloat16, and the reason.
 
     Args:
-        asked: `auto` or the answer itself.
-        encoder: what `forward` runs.
+        asked: `auto`, float32 or bfloat16.
+        encoder: the encoder that `forward` runs.
         forward: a forward pass over some sentences, for the measurement on a CPU: some machines are faster with
-            bfloat16, on others it is many times slower. It runs several times, on one thread.
+            bfloat16, others many times slower. It runs several times, on one thread.
     """
 
     def trial(dtype: str) -> Callable[[], object]:

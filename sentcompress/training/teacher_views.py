@@ -1,4 +1,4 @@
-"""Which views a method gets when it distils: matched layers, the teacher in the loop, cached vectors of each row."""
+"""The inputs of distillation methods: cached vectors, matched layers, and the teacher in the training loop."""
 
 from __future__ import annotations
 
@@ -26,12 +26,12 @@ from sentcompress.training.views import DistillationViews, TeacherInLoop, matche
 
 @dataclass(frozen=True)
 class Supply:
-    """Everything that a method needs from outside the student.
+    """Everything that a method needs besides the student.
 
     Attributes:
-        shapes: what the method is built from.
-        fields: what belongs to each row.
-        views: what the loop makes of a batch.
+        shapes: the sizes to build the method with.
+        fields: tensors by row, added to each batch.
+        views: computes the views of a batch.
     """
 
     shapes: Shapes
@@ -54,14 +54,14 @@ def supply(
 
     Args:
         vectors: the artifact of kind `teacher-vectors`.
-        domains: [N] of each row of the sentence table.
-        tensors: what `Shapes` carries already.
-        input_layer: for "inputs".
+        domains: [N] the domain of each row of the sentence table.
+        tensors: tensors for `Shapes`.
+        input_layer: the layer for "inputs".
         trust_remote_code: whether the user allows the teacher to run its own code.
 
     Raises:
-        MissingArtifactError: if the vectors hold no states of layers and the method needs them.
-        InputError: if teacher and student do not fit together.
+        MissingArtifactError: if the method needs states of layers and the vectors have none.
+        InputError: if teacher and student do not match.
     """
     shards = VectorShards(vectors.path)
     fields: dict[str, RowField] = {"teacher": vector_field(shards)}
@@ -91,7 +91,7 @@ def supply(
 
 
 def check_layer(layer: int, depth: int) -> None:
-    """Raise UsageError unless a model of `depth` layers has the hidden state `layer` (0 is the embedding layer)."""
+    """Raise UsageError if a model with `depth` layers has no hidden state `layer` (0 is the embedding layer)."""
     if not -depth - 1 <= layer <= depth:
         raise UsageError(f"layer={layer}: the student has {depth} layers", f"choose 0 to {depth}, or from the end: -1")
 
@@ -108,11 +108,11 @@ def prototypes(vectors: VectorShards, domains: Rows, piece: int = 50_000) -> Ten
 
 
 def teacher_in_loop(vectors: Artifact, student: Encoder, *, trust_remote_code: bool) -> TeacherInLoop:
-    """The teacher that made the vectors, for a student that reads its tokens.
+    """Load the teacher that made the vectors, for a student with the same tokens.
 
     Raises:
-        InputError: if the student has tokens that the teacher does not know, the teacher has changed, or it wants to
-            run code and is not trusted.
+        InputError: if the student has tokens that the teacher lacks, the teacher has changed, or it wants to run code
+            and is not trusted.
     """
     source = find_teacher_of(vectors)
     asked = vectors.parameters
@@ -122,8 +122,8 @@ def teacher_in_loop(vectors: Artifact, student: Encoder, *, trust_remote_code: b
     unknown = [token for token in own if token not in known]
     if unknown:
         raise InputError(
-            f"the student reads other tokens than its teacher {source.label}: {unknown[0]!r} is one of {len(unknown)}",
-            "this method compares token by token; take a student made of the teacher, such as `student` teacher:3",
+            f"the student has {len(unknown)} tokens that its teacher {source.label} lacks, such as {unknown[0]!r}",
+            "this method compares token by token; use a student cut from the teacher, such as `student` teacher:3",
         )
     ids = torch.zeros(max(own.values()) + 1, dtype=torch.int64)
     for token, number in own.items():
@@ -133,25 +133,25 @@ def teacher_in_loop(vectors: Artifact, student: Encoder, *, trust_remote_code: b
 
 
 def _embedding_layers(vectors: Artifact, depth: int) -> str:
-    """The command that caches as many layers of the teacher as the student has, evenly spread, the last one last."""
+    """The command that caches as many evenly spaced teacher layers as the student has, including the last."""
     config = read_config(transformer_folder(find_teacher_of(vectors).path))
     count = whole_number(config, "num_hidden_layers", "n_layers") or depth
     spread = [str(round((number + 1) * count / depth)) for number in range(depth)]
     named = f" --sentences {shell_word(vectors.input_of_kind('sentences'))} --name {shell_word(vectors.name)}"
-    return f"sentcompress teacher-embed --layers {','.join(spread)}{named} (and the options that made it)"
+    return f"sentcompress teacher-embed --layers {','.join(spread)}{named} --force (with its other options as before)"
 
 
 def _cached_layers(vectors: Artifact, depth: int) -> tuple[int, int]:
-    """How many layers are cached, and their width."""
+    """The number of cached layers, and their width."""
     layers = vectors.facts.get("layers")
     if not layers:
         raise MissingArtifactError(
-            f"{vectors.reference} holds the teacher's last vectors alone, and this method compares layers",
-            f"the student has {depth}: run {_embedding_layers(vectors, depth)}",
+            f"{vectors.reference} has no states of layers, which this method needs",
+            f"the student has {depth} layers; run: {_embedding_layers(vectors, depth)}",
         )
     if len(layers) > depth:
         raise InputError(
-            f"{vectors.reference} holds {len(layers)} layers of the teacher, and the student has {depth}",
-            f"run {_embedding_layers(vectors, depth)}",
+            f"{vectors.reference} has {len(layers)} layers of the teacher, but the student has only {depth}",
+            f"run: {_embedding_layers(vectors, depth)}",
         )
     return len(layers), int(vectors.facts["layer_width"])

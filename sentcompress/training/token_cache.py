@@ -1,4 +1,4 @@
-"""The token ids of a whole sentence table, made once and read through the memory map while training."""
+"""Token ids of a whole sentence table, computed once and memory-mapped during training."""
 
 from __future__ import annotations
 
@@ -15,12 +15,12 @@ from sentcompress.progress import Reporter
 from sentcompress.store import Build
 
 Tokenize = Callable[[Sequence[str]], list[list[int]]]
-# Pieces of a shard that go through the tokenizer at once: its lists take 50 times the room of the arrays.
+# Texts per call of the tokenizer, whose lists take 50 times the memory of the arrays.
 PIECE = 10_000
 
 
 class Table(Protocol):
-    """What `corpora.sentence_table.SentenceTable` offers."""
+    """The part of `corpora.sentence_table.SentenceTable` that is needed here."""
 
     @property
     def shard_rows(self) -> list[int]: ...
@@ -29,19 +29,19 @@ class Table(Protocol):
 
 
 class TokenCache:
-    """Token ids by row number: one flat array for each shard of the table, and the length of every row."""
+    """Token ids by row number: one flat array per shard of the table, and the length of every row."""
 
     def __init__(self, folder: Path, shards: int) -> None:
-        # As plain arrays: each slice of a `memmap` object costs far more than the copy of its tokens.
+        # Plain arrays: slicing a `memmap` object costs far more than copying the tokens.
         self._flat = [np.asarray(np.load(folder / f"{shard:05d}.tokens.npy", mmap_mode="r")) for shard in range(shards)]
         by_shard = [np.load(folder / f"{shard:05d}.lengths.npy") for shard in range(shards)]
         self.lengths: npt.NDArray[np.int32] = np.concatenate([np.zeros(0, np.int32), *by_shard])
         self._starts = np.cumsum([0, *(len(lengths) for lengths in by_shard)])
-        # Where each row begins in its shard's flat array.
+        # The start of each row in its shard's flat array.
         self._offsets = np.concatenate([np.zeros(0, np.int64), *(np.cumsum(lengths) - lengths for lengths in by_shard)])
 
     def rows(self, rows: npt.NDArray[np.int64]) -> list[npt.NDArray[np.int32]]:
-        """The token ids of each of `rows` [B], in their order."""
+        """The token ids of rows [B], in their order."""
         shards = np.searchsorted(self._starts, rows, side="right") - 1
         starts = self._offsets[rows]
         places = zip(shards.tolist(), starts.tolist(), (starts + self.lengths[rows]).tolist(), strict=True)
@@ -49,7 +49,7 @@ class TokenCache:
 
 
 def build_token_cache(build: Build, folder: str, table: Table, tokenize: Tokenize, reporter: Reporter) -> TokenCache:
-    """Tokenise every sentence of `table` into `folder` of the build; shards that are there already are kept."""
+    """Tokenise every sentence of `table` into `folder` of the build; complete shards are kept."""
     with reporter.track("tokenising", total=sum(table.shard_rows)) as task:
         for shard, rows in enumerate(table.shard_rows):
             if not _is_whole(build.path / folder, shard, rows):
@@ -59,7 +59,7 @@ def build_token_cache(build: Build, folder: str, table: Table, tokenize: Tokeniz
 
 
 def _is_whole(folder: Path, shard: int, rows: int) -> bool:
-    """Whether both arrays of a shard exist and fit together."""
+    """Whether both arrays of a shard exist and match."""
     try:
         lengths = np.load(folder / f"{shard:05d}.lengths.npy")
         flat = np.load(folder / f"{shard:05d}.tokens.npy", mmap_mode="r")
@@ -76,6 +76,6 @@ def _tokenise_shard(build: Build, name: str, texts: list[str], tokenize: Tokeniz
         lengths.extend(map(len, tokens))
         flat.append(np.fromiter(chain.from_iterable(tokens), dtype=np.int32))
     for part, array in (("tokens", np.concatenate(flat)), ("lengths", np.asarray(lengths, dtype=np.int32))):
-        # The lengths come last: where they are, the shard is complete.
+        # The lengths come last: if they exist, the shard is complete.
         with build.write(f"{name}.{part}.npy") as path:
             save_array(path, array)

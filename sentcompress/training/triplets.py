@@ -1,4 +1,4 @@
-"""Triplets as training data: their batches, with ordinary sentences beside them, and a dev score of held-out ones."""
+"""Triplets as training data: their batches, with sentences for the option `keep`, and a dev score on held-out ones."""
 
 from __future__ import annotations
 
@@ -18,26 +18,26 @@ from sentcompress.training.token_cache import TokenCache
 
 HELD_OUT = 1000
 HELD_OUT_SHARE = 0.02
-# Of few triplets more are held out: a score of two anchors can be 0, 50 or 100 and nothing else.
+# A larger share of few triplets is held out: with two anchors, the score could only be 0, 50 or 100.
 LEAST, LARGEST_SHARE = 50, 0.2
 
 
 class KeptSentences:
-    """Ordinary sentences with the teacher's vectors, a batch of them beside every batch of triplets.
+    """Sentences with teacher vectors, one batch for every batch of triplets.
 
     Args:
-        tokens: of a whole sentence table.
+        tokens: token ids of a whole sentence table.
         fields: `teacher` [B, D_t].
         settings: seed and size of the batches.
     """
 
     def __init__(self, tokens: TokenCache, fields: Mapping[str, RowField], settings: Settings) -> None:
         self._tokens, self._fields, self._settings = tokens, fields, settings
-        # Neighbours in this order are of one length, so that a batch of them has no padding.
+        # Neighbours in this order have similar lengths, so batches have little padding.
         self._order: Rows = np.argsort(tokens.lengths, kind="stable")
 
     def beside(self, triplets: Rows, pad: int) -> Batch:
-        """A batch that depends on nothing but the seed and the triplets that it goes with."""
+        """The batch for these triplets; it depends only on the seed and the triplets."""
         order, settings = self._order, self._settings
         generator = np.random.default_rng((settings.seed, int(triplets[0, 0]), int(triplets.sum())))
         place = int(generator.integers(len(order)))
@@ -49,7 +49,7 @@ class KeptSentences:
 
 @dataclass(frozen=True)
 class TripletData:
-    """Triplets of a sentence table that is tokenised.
+    """Triplets of a tokenised sentence table.
 
     Attributes:
         triplets: [n, 2 + N] rows of anchor, positive and N hard negatives.
@@ -62,11 +62,11 @@ class TripletData:
 
     @property
     def hard_negatives(self) -> int:
-        """N."""
+        """N, hard negatives per anchor."""
         return int(self.triplets.shape[1]) - 2
 
     def plan(self, rows: Rows, settings: Settings) -> BatchPlan:
-        """Batches of the triplets numbered `rows`; a triplet is as long as all its texts."""
+        """The batches of the triplets numbered `rows`; a triplet's length is that of its longest text times 2 + N."""
         lengths = self.tokens.lengths[self.triplets[rows]].max(axis=1) * np.int32(self.triplets.shape[1])
         budget = settings.batch_tokens or settings.token_budget(contrastive=True) * self.triplets.shape[1]
         return BatchPlan(rows, lengths.astype(np.int32), settings.batch_size, budget, settings.seed)
@@ -77,11 +77,10 @@ class TripletData:
         return collate_triplets(mine, self.tokens, self.pad, beside)
 
     def split(self, seed: int) -> tuple[Rows, Rows]:
-        """Numbers of the triplets to train on, and of those held out, whole anchors.
+        """Split the triplets into those to train on and those held out.
 
-        Held out are 2%, at most 1,000 and at least 50, or a fifth of fewer than 250.
-
-        Triplets with a held-out anchor as their anchor or positive are in neither part.
+        2% are held out: at most 1,000, at least 50, or a fifth if there are fewer than 250. Other triplets with a
+        held-out anchor as their anchor or positive are in neither part.
         """
         total = len(self.triplets)
         least = max(2, min(LEAST, round(LARGEST_SHARE * total)))
@@ -91,7 +90,7 @@ class TripletData:
         return np.flatnonzero(~shared), held
 
     def rows_and_dev(self, graded: Dev | None, seed: int) -> tuple[Rows, Dev]:
-        """The triplets to train on, and what chooses the best checkpoint: `graded` pairs, else triplets held out.
+        """The triplets to train on, and the dev score for checkpoint selection: `graded`, else held-out triplets.
 
         Raises:
             InputError: if there are too few triplets to hold some out.
@@ -102,7 +101,7 @@ class TripletData:
         if len(rows) == 0 or len(held) < 2:
             raise InputError(
                 f"{len(self.triplets)} triplets are too few to hold some out",
-                "add more, or choose by graded pairs with `dev`",
+                "add more, or give graded pairs with `dev`",
             )
         return rows, self.dev(held)
 
@@ -115,11 +114,11 @@ class TripletData:
 
 @dataclass(frozen=True)
 class TripletDev:
-    """Share, in percent, of held-out anchors whose own positive is nearer than every other text of the held-out part.
+    """Percentage of held-out anchors whose positive is nearer than every other positive and hard negative held out.
 
     Attributes:
         tokens: token ids of each distinct text.
-        places: [n, 2 + N] anchor, positive, hard negatives, as places in `tokens`.
+        places: [n, 2 + N] anchor, positive, hard negatives, as indices into `tokens`.
     """
 
     tokens: Sequence[Sequence[int]]
@@ -140,7 +139,7 @@ class TripletDev:
         texts = torch.from_numpy(np.unique(self.places[:, 1:]))
         anchors, positives = (torch.from_numpy(self.places[:, column]) for column in (0, 1))
         similar = found[anchors] @ found[texts].T
-        # An anchor that is somebody else's positive is no rival of itself.
+        # An anchor that is also another anchor's positive does not count for itself.
         similar[texts.unsqueeze(0) == anchors.unsqueeze(1)] = -torch.inf
         own = (found[anchors] * found[positives]).sum(dim=1)
         rivals = similar.masked_fill(texts.unsqueeze(0) == positives.unsqueeze(1), -torch.inf).max(dim=1).values

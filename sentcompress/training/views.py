@@ -1,4 +1,4 @@
-"""From a batch to the tensors that a method's objective takes, by name (`methods.base.Method` lists them)."""
+"""Computes the views of a batch, the tensors that a method's objective takes (listed in `methods.base.Method`)."""
 
 from __future__ import annotations
 
@@ -13,17 +13,17 @@ from sentcompress.models.pooling import pool
 from sentcompress.training.batches import Batch
 
 Views = Callable[[Batch], dict[str, Tensor]]
-# Texts of triplets differ in length; encoded in so many parts of like length, next to no padding is computed.
+# The texts of a triplet batch are encoded in this many parts of similar length, to reduce padding.
 PARTS = 4
 
 
 @dataclass(frozen=True)
 class TeacherInLoop:
-    """What of the teacher runs while the student trains: its embedding layer, or all of it; never trained.
+    """The frozen teacher that runs during training, as a whole or only its embedding layer.
 
     Attributes:
-        encoder: in eval mode.
-        token_ids: [V] the teacher's token id for each of the student's; None where they are the same.
+        encoder: the teacher, in eval mode.
+        token_ids: [V] the teacher's token id for each of the student's; None if they are equal.
     """
 
     encoder: Encoder
@@ -38,12 +38,12 @@ class TeacherInLoop:
 
     @torch.no_grad()
     def token_embeddings(self, batch: Batch) -> Tensor:
-        """[M, H_t] outputs of the embedding layer at the M real tokens."""
+        """Outputs of the embedding layer at the M real tokens: [M, H_t]."""
         return _real(self.encoder.token_embeddings(self.ids(batch.input_ids)), batch.attention_mask)
 
     @torch.no_grad()
     def states(self, batch: Batch, layers: Sequence[int]) -> Tensor:
-        """[M, L, H_t] hidden states of some layers at the M real tokens."""
+        """Hidden states of some layers at the M real tokens: [M, L, H_t]."""
         _, states = self.encoder.embed_with_states(self.ids(batch.input_ids), batch.attention_mask)
         return _stacked(states, layers, batch.attention_mask)
 
@@ -54,10 +54,10 @@ class DistillationViews:
 
     Attributes:
         needs: see `Method`.
-        input_layer: k, for "inputs".
+        input_layer: the layer for "inputs".
         layers: the student's matched layers (0 is the embedding layer), for "teacher-layers" and "states".
-        teacher_layers: the teacher's, for "states".
-        teacher: for "tokens", "states" and "last-states".
+        teacher_layers: the teacher's matched layers, for "states".
+        teacher: the teacher, for "tokens", "states" and "last-states".
     """
 
     encoder: Encoder
@@ -92,7 +92,7 @@ class DistillationViews:
 
 @dataclass(frozen=True)
 class TripletViews:
-    """Views of a batch of triplets, and of the ordinary sentences beside them."""
+    """Views of a batch of triplets, and of its sentences for the option `keep`."""
 
     encoder: Encoder
     needs: frozenset[str]
@@ -110,7 +110,7 @@ class TripletViews:
         return views
 
     def _encode(self, ids: Tensor, mask: Tensor) -> tuple[Tensor, Tensor | None]:
-        """Vectors [S, D], and the means of a layer's states [S, H] where they are needed."""
+        """Vectors [S, D], and the mean states of a layer [S, H] if needed."""
         lengths = mask.sum(dim=1)
         order = lengths.argsort(stable=True)
         vectors, inputs = [], []
@@ -131,16 +131,17 @@ class TripletViews:
 
 
 def matched_layers(student: int, teacher: int) -> tuple[int, ...]:
-    """The student's layers that are compared with `teacher` chosen ones of the teacher: spread evenly, the last last.
+    """The student's layers to compare with the chosen layers of the teacher: evenly spaced, including the last.
 
     Args:
-        student: K, the student's layers; `teacher` is at most K.
+        student: K, the number of the student's layers.
+        teacher: the number of chosen teacher layers, at most K.
     """
     return tuple(round((number + 1) * student / teacher) for number in range(teacher))
 
 
 def spread_layers(student: int, teacher: int) -> tuple[int, ...]:
-    """For each of a student's K + 1 hidden states, the one of the teacher that stands at the same depth."""
+    """For each of a student's K + 1 hidden states, the teacher's at the same relative depth."""
     return tuple(round(number * teacher / student) for number in range(student + 1))
 
 
@@ -149,7 +150,7 @@ def _thirds(rows: Tensor, count: int) -> tuple[Tensor, Tensor, Tensor]:
 
 
 def _real(states: Tensor, mask: Tensor) -> Tensor:
-    """[B, T, H] -> [M, H], without the padding."""
+    """Remove the padding: [B, T, H] -> [M, H]."""
     return states[mask.bool()]
 
 
@@ -158,5 +159,5 @@ def _stacked(states: Sequence[Tensor], layers: Sequence[int], mask: Tensor) -> T
 
 
 def concatenated(parts: Sequence[Mapping[str, Tensor]]) -> dict[str, Tensor]:
-    """Views of several batches as those of one."""
+    """Concatenate the views of several batches."""
     return {name: torch.cat([part[name] for part in parts]) for name in parts[0]}

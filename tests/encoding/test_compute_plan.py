@@ -41,7 +41,7 @@ def test_auto_really_measures(encoder: Encoder) -> None:
 
 def test_what_is_asked_for_is_not_measured(encoder: Encoder, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delattr(dtype_trial, "measure")
-    assert make_plan(encoder, CPU, "bfloat16", 77) == ComputePlan("bfloat16", "asked for", 77)
+    assert make_plan(encoder, CPU, "bfloat16", 77) == ComputePlan("bfloat16", "requested", 77)
 
 
 def test_a_batch_needs_tokens(encoder: Encoder) -> None:

@@ -36,7 +36,7 @@ def test_what_float16_cannot_hold_is_refused(tmp_path: Path) -> None:
 
 
 def test_vectors_that_are_not_numbers_are_refused(tmp_path: Path) -> None:
-    with pytest.raises(InputError, match="not numbers"), writing_vectors(tmp_path / "a", 1, 1, "float32") as append:
+    with pytest.raises(InputError, match="NaN or infinity"), writing_vectors(tmp_path / "a", 1, 1, "float32") as append:
         append(np.array([[np.nan]], dtype=np.float32))
 
 

@@ -102,7 +102,7 @@ PLAIN = (
     Stage("augment", "augment nli.csv --wordnet 2 --back-translate 0 --workers 1 --name a".split(), "sentences/a"),
     Stage("teacher-embed", [*BASE[2][:-3], "v", *BASE[2][-2:]], "teacher-vectors/v", ["sentences/main"]),
     Stage("fit-pca", "fit-pca --dim 3 --name p".split(), "projections/p", VECTORS),
-    Stage("train-teacher", "train-teacher --model model --triplets nli.csv --name t".split() + TRAINING, "teachers/t"),
+    Stage("train-teacher", "train-teacher --model model --triplets nli.csv --name t".split() + TRAINING, "students/t"),
     Stage("distill", DISTILL, "students/s", PROJECTED),
     Stage(
         "finetune",

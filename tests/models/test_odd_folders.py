@@ -21,7 +21,7 @@ from sentcompress.models.transformer_encoder import TransformerEncoder
 
 @pytest.fixture(scope="module")
 def original(tmp_path_factory: pytest.TempPathFactory, tiny_model: Path) -> Path:
-    """A model with weights of tokens and a Dense layer."""
+    """A model with token weights and a Dense layer."""
     encoder, folder = load_encoder(resolve(str(tiny_model))), tmp_path_factory.mktemp("whole") / "model"
     weights = torch.linspace(0.1, 1, len(encoder.tokenizer))
     save_encoder(TransformerEncoder(**encoder.parts() | {"dense": [Dense(32, 8)], "token_weights": weights}), folder)
@@ -265,7 +265,7 @@ def test_odd_lists_of_modules(listed: Any, folder: Path) -> None:
         ("model.safetensors", "embeddings.word_embeddings.weight", "transformer.embeddings.word_embeddings.weight"),
         ("model.safetensors", "encoder.layer.1.output.dense.bias", "transformer.encoder.layer.1.output.dense.bias"),
         ("3_Dense/model.safetensors", "linear.bias", "dense.0.linear.bias"),
-        ("1_WordWeights/model.safetensors", "emb_layer.weight", "1_WordWeights has weights that are not numbers"),
+        ("1_WordWeights/model.safetensors", "emb_layer.weight", "1_WordWeights has weights that are NaN or infinite"),
     ],
 )
 def test_weights_that_are_not_numbers(file: str, tensor: str, named: str, number: float, folder: Path) -> None:
@@ -336,7 +336,7 @@ def test_odd_weights_of_words(values: dict[str, Any] | None, folder: Path) -> No
     (folder / "1_WordWeights" / "model.safetensors").unlink()
     path = folder / "1_WordWeights" / "config.json"
     path.write_text("[]" if values is None else json.dumps(json.loads(path.read_text()) | values))
-    with pytest.raises(InputError, match="weights of 0 tokens"):
+    with pytest.raises(InputError, match="weights for 0 tokens"):
         load(folder)
 
 

@@ -11,7 +11,7 @@ import pytest
 
 from sentcompress.errors import InputError
 from sentcompress.models import sources
-from sentcompress.models.sources import resolve, weight_files
+from sentcompress.models.sources import FetchError, resolve, weight_files
 
 
 @pytest.fixture
@@ -130,6 +130,19 @@ def test_a_hub_name_without_a_network_says_what_works_offline(tmp_path: Path, mo
     with pytest.raises(InputError, match="cannot be fetched") as caught:
         resolve("somebody/some-model")
     assert "embedded" in str(caught.value.hint)
+    with pytest.raises(FetchError, match="cannot be fetched") as caught:
+        resolve("sentence-transformers/all-MiniLM-L6-v2")
+    assert str(caught.value.hint).startswith("name it embedded: the same model")
+
+
+def test_a_hub_name_can_be_written_with_its_prefix(monkeypatch: pytest.MonkeyPatch, folder: Path) -> None:
+    asked: list[str] = []
+    monkeypatch.setattr(sources, "_download", lambda name, _: asked.append(name) or folder)
+    (folder.parent / "small").mkdir()
+    monkeypatch.chdir(folder.parent)
+    assert (resolve("hub:small").label, asked) == ("small", ["small"])
+    with pytest.raises(InputError, match="cannot be the name of a hub model"):
+        resolve("hub:../x/y")
 
 
 def test_a_hub_that_cannot_be_reached_says_what_works_offline(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -13,7 +13,7 @@ from sentcompress.models.families import WITH_LAYERS
 from sentcompress.models.layout import load_encoder, save_encoder
 from sentcompress.models.shape import Shape, layer_count
 from sentcompress.models.sources import resolve
-from sentcompress.models.students import PRESETS, InitialStudent, find_student, keep_last_layers
+from sentcompress.models.students import InitialStudent, keep_last_layers
 from sentcompress.models.transformer_encoder import TransformerEncoder
 
 IDS = torch.tensor([[2, 7, 8, 9, 3]])
@@ -93,18 +93,14 @@ def test_other_names_are_not_layers() -> None:
     assert layer_count("tinybert") is None
 
 
-@pytest.mark.parametrize(("slip", "meant"), [("tinybret", "tinybert"), ("minlm", "minilm"), ("bert-bse", "bert-base")])
-def test_a_slip_of_the_finger(slip: str, meant: str) -> None:
-    with pytest.raises(UsageError) as caught:
-        find_student(slip)
-    assert meant in str(caught.value.hint)
-    assert set(PRESETS) <= set(str(caught.value.hint).replace(",", " ").split())
+def given(folder: Path) -> InitialStudent:
+    return InitialStudent(str(folder), resolve(str(folder)))
 
 
 def test_a_plain_checkpoint_is_mean_pooled_and_its_vectors_are_normalised(tmp_path: Path) -> None:
     folder = make_tiny_model(tmp_path / "plain", normalize=False)
     (folder / "modules.json").unlink()
-    student = find_student(str(folder))
+    student = given(folder)
     encoder = student.load()
     assert (encoder.pooling, len(encoder.dense), encoder.normalize) == (("mean",), 0, True)
     assert student.slug == "plain"
@@ -118,10 +114,10 @@ def test_a_dense_layer_of_its_own_stays_part_of_the_pooled_vector(tmp_path: Path
     save_encoder(
         TransformerEncoder(plain.transformer, plain.tokenizer, dense=dense, text=plain.text), tmp_path / "dense"
     )
-    assert find_student(str(tmp_path / "dense")).load().dimension == 12
+    assert given(tmp_path / "dense").load().dimension == 12
 
 
 def test_slugs_are_names_of_artifacts(tmp_path: Path) -> None:
     source = resolve(str(make_tiny_model(tmp_path / "My Model")))
     assert InitialStudent("teacher:3", source, Shape(3)).slug == "teacher-3"
-    assert find_student(str(tmp_path / "My Model")).slug == "my-model"
+    assert given(tmp_path / "My Model").slug == "my-model"

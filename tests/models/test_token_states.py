@@ -131,7 +131,7 @@ def test_the_start_is_a_part_of_the_name(folder: Path) -> None:
 
 def test_a_start_from_sentences_needs_sentences(folder: Path) -> None:
     student = InitialStudent("teacher:2", resolve(str(folder)), Shape(2, token_dim=8, start=SENTENCES))
-    with pytest.raises(ValueError, match="needs some"):
+    with pytest.raises(ValueError, match="needs a sample"):
         student.load()
 
 

@@ -158,17 +158,17 @@ def test_what_cannot_be_read_is_refused(plain: Encoder, tmp_path: Path) -> None:
     module, modules = tmp_path / "1_WordWeights", tmp_path / "modules.json"
     whole, listed = (module / "model.safetensors").read_bytes(), json.loads(modules.read_text())
     save_file({"emb_layer.weight": torch.ones(3, 1)}, module / "model.safetensors")
-    with pytest.raises(InputError, match=r"weights of 3 tokens, the tokenizer has \d+"):
+    with pytest.raises(InputError, match=r"weights for 3 tokens, the tokenizer has \d+"):
         loaded(tmp_path)
     save_file({"emb_layer.weight": torch.full((len(plain.tokenizer), 1), torch.nan)}, module / "model.safetensors")
-    with pytest.raises(InputError, match="not numbers"):
+    with pytest.raises(InputError, match="NaN or infinite"):
         loaded(tmp_path)
     (module / "model.safetensors").write_bytes(whole[:50])
     with pytest.raises(InputError, match="cannot be read"):
         loaded(tmp_path)
     (module / "model.safetensors").unlink()
     (module / "config.json").write_text('{"vocab": 3}')
-    with pytest.raises(InputError, match="weights of 0 tokens"):
+    with pytest.raises(InputError, match="weights for 0 tokens"):
         loaded(tmp_path)
     (module / "model.safetensors").write_bytes(whole)
     modules.write_text(json.dumps([listed[0], listed[2], listed[1], listed[3]]))

@@ -14,11 +14,8 @@ from properties.contract import kept
 from properties.mutations import EXTREMES, mutated
 from properties.test_text_readers import write
 
-from sentcompress.cli import render
-from sentcompress.cli import run as view
-from sentcompress.cli.line import Call
-from sentcompress.stages import run as stage
-from sentcompress.store import WorkDirectory
+from sentcompress.cli.line import execute
+from sentcompress.commands import find_command
 
 HEAD = 'title = "A chain"\npaper = "Nobody 2020"\n\n[row]\ntable = "results"\nscore = 81.5\n'
 INPUTS = '\n[inputs]\ntext = "sentences"\nsts = { about = "graded pairs", optional = true }\n'
@@ -84,15 +81,14 @@ def with_odd_values(draw: st.DrawFn) -> bytes:
 
 
 def dry_run(path: Path) -> str:
-    """What `sentcompress run --dry-run --json` prints."""
+    """What `sentcompress run --dry-run` prints, first with `--json`."""
     work = path.parent / "work"
-    call = Call(stage.Params(recipe=path, inputs=(f"text={path}",), dry_run=True), work)
-    outcome = stage.run(call.params, WorkDirectory(work))
+    values = {"recipe": str(path), "inputs": [f"text={path}"], "dry_run": True}
     printed = io.StringIO()
     with contextlib.redirect_stdout(printed):
-        render.print_json(view.document(outcome, call))
+        execute(find_command("run"), values, work=str(work), as_json=True, quiet=True)
         assert "NaN" not in printed.getvalue()
-        view.show(outcome, call)
+        execute(find_command("run"), values, work=str(work), as_json=False, quiet=True)
     assert not work.exists()
     return printed.getvalue()
 

@@ -115,7 +115,7 @@ def test_models_have_to_be_made_before() -> None:
     assert faults == [
         "stage 1 (whiten): model = 'fin' is made later, by stage 3 (finetune)",
         "stage 2 (distill): student = 'three' is made later, by stage 2 (distill)",
-        "stage 4 (eval-sts): no stage makes model = 'finn'; did you mean fin?",
+        "stage 4 (eval-sts): model = 'finn' is made by no stage; did you mean fin?",
     ]
 
 
@@ -128,7 +128,7 @@ def test_the_models_of_an_average_are_models_too() -> None:
     assert found.steps[2].words == ("average", "before", "after", "--weights", "1,2.5", "--name", "mean")
     _, faults = plan(stages[0], {**mean, "inputs": ["befor", "after"]}, stages[1])
     assert faults == [
-        "stage 2 (average): no stage makes inputs = 'befor'; did you mean before?",
+        "stage 2 (average): inputs = 'befor' is made by no stage; did you mean before?",
         "stage 2 (average): inputs = 'after' is made later, by stage 3 (finetune)",
     ]
     assert "weights must be numbers, separated by commas" in plan(*stages, {**mean, "weights": "1,x"})[1][0]
@@ -139,6 +139,24 @@ def test_models_from_elsewhere_are_no_faults() -> None:
     for student in ("minilm", "teacher:3", "bert-base-uncased", "a/b", "old"):
         chain = [{"command": "distill", "name": "mse-minilm"}, {"command": "distill", "student": student, "name": "x"}]
         assert not plan(*chain)[1]
+
+
+def test_a_name_that_nothing_makes_is_refused_before_the_first_stage() -> None:
+    chain = [{"command": "distill", "name": "one"}]
+    told = "stage 2 (eval-sts): model = 'small' is made by no stage and is no known model; a model of the hub is named"
+    assert plan(*chain, {"command": "eval-sts", "sts": ["mteb"], "model": "small"})[1] == [
+        f"{told} owner/name or hub:small"
+    ]
+    for name in ("students/two", "exports/one", "teacher-vectors/none", "teacher:3"):
+        assert len(plan(*chain, {"command": "eval-sts", "sts": ["mteb"], "model": name})[1]) == 1, name
+    known = ("one", "students/one", "students/old", "teacher-vectors/old", "student", "teacher", "hub:small", "x.npy")
+    for name in (*known, "embedded", "roberta-large", "owner/name", "./later"):
+        assert not plan(*chain, {"command": "eval-sts", "sts": ["mteb"], "model": name})[1], name
+    # A stage without a name chooses one itself.
+    assert not plan({"command": "distill"}, {"command": "eval-sts", "sts": ["mteb"], "model": "lrn-kd-teacher-3"})[1]
+    assert not plan({"command": "bench", "model": "teacher", "compare": "none"})[1]
+    vectors = [{"command": "augment", "inputs": ["hub:a/b"]}, {"command": "teacher-embed"}]
+    assert "needs a student" in plan(*vectors, {"command": "whiten", "model": "student"}, known=EMPTY)[1][0]
 
 
 def test_two_stages_of_one_name_are_a_fault() -> None:

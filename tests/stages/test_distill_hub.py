@@ -64,5 +64,5 @@ def test_no_hub_at_all(work: WorkDirectory, tmp_path: Path) -> None:
     run = distill(work, "http://127.0.0.1:9", tmp_path / "home", "--student", "tinybert")
     assert run.returncode == 1
     assert f"{TINYBERT} cannot be fetched" in run.stderr
-    assert "embedded" in run.stderr
+    assert "--student teacher:3" in run.stderr
     assert "Traceback" not in run.stderr

@@ -53,13 +53,14 @@ def test_a_checkpoint_gets_simcse_s_head_and_teaches(
     work, dev = WorkDirectory(tmp_path / "work"), write_dev(tmp_path / "dev.tsv", sentences[:40])
     asked = Params(model=str(plain), triplets=(str(triplets),), **SHORT, dev=dev)
     teacher = train_teacher.run(asked, work)
-    assert teacher.reference == "teachers/plain-simcse"
+    assert teacher.reference == "students/plain-simcse"
     saved = load_encoder(resolve(str(teacher.path / "model")))
     assert saved.pooling == ("cls",)
     assert [layer.activation_name for layer in saved.dense] == ["Tanh"]
     assert teacher.facts["dev_of_saved_model"] == teacher.facts["dev"]
     assert not (teacher.path / "state").exists()
-    assert find_model(work, "plain-simcse").reference == "teachers/plain-simcse"
+    assert find_model(work, "plain-simcse").reference == "students/plain-simcse"
+    assert teacher.facts["method"] == teacher.facts["objective"] == "simcse"
     augment.run(augment.Params(inputs=(str(triplets),), wordnet=0, back_translate=0), work)
     vectors = teacher_embed.run(teacher_embed.Params(teacher="plain-simcse", dtype="float32"), work)
     assert vectors.parameters["teacher"] == str((teacher.path / "model").resolve())

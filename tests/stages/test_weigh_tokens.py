@@ -110,7 +110,7 @@ def test_weighed_models_are_averaged_with_their_like_alone(work: WorkDirectory, 
     assert float(found.min()) == pytest.approx(LEAST)
     assert made.facts["weights_cosine"] == pytest.approx(1)  # of what is trained
     assert loaded(one.path / "model").count_parameters() == made.facts["parameters"]
-    with pytest.raises(InputError, match=r"one and .* differ in their weights of tokens"):
+    with pytest.raises(InputError, match=r"one and .* differ in their token weights"):
         average.run(average.Params(inputs=("one", str(tiny_model))), work)
 
 

@@ -39,7 +39,7 @@ def test_weights_that_are_not_those_chosen_are_not_saved(
     assert kept.facts["best_step"] < kept.facts["steps"]
     assert kept.facts["dev_of_saved_model"] == kept.facts["dev"]
     monkeypatch.setattr(Training, "restore_best", lambda self: self.encoder.eval() and self.method.eval())
-    with pytest.raises(TrainingError, match="the weights chosen by a dev score of"):
+    with pytest.raises(TrainingError, match="the weights selected with a dev score of"):
         distill.run(distill.Params(method="mse", student="teacher:2", dev=dev, **numbers, name="ruin"), work)
     assert "ruin" not in work.names("students")
 
@@ -60,7 +60,7 @@ def test_a_saved_student_that_scores_otherwise_is_not_kept(
         return saved
 
     monkeypatch.setattr(deploy, "read_back", read_back)
-    with pytest.raises(TrainingError, match=r"the saved student scores .* where the trained one scored"):
+    with pytest.raises(TrainingError, match=r"the saved student scores .* but the trained one scored"):
         distill.run(distill.Params(method="mse", student="teacher:2", dev=dev, **numbers), work)
     assert not work.names("students")
 

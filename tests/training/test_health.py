@@ -89,7 +89,7 @@ def test_the_likely_cause_is_named() -> None:
 
     assert found(fine) is None
     assert found(fine, score=70.0) is None
-    assert "lost what it had learnt: dev 40.00 after 80.00" in str(found(fine, score=40.0))
+    assert "dropped from 80.00 to 40.00" in str(found(fine, score=40.0))
     assert "learning rate of 0.01" in str(found(lr=1e-2))
     assert "learning rate of 0.01" in str(found(lr=1e-2, kernel_x=0.001))
     assert "gamma" in str(found(kernel_x=0.999))
@@ -111,7 +111,7 @@ def test_few_dimensions_that_are_all_in_use_are_no_collapse(dimension: int) -> N
     assert line.collapsed
 
 
-@pytest.mark.parametrize(("batch_size", "cause"), [(1, "a batch of one sentence"), (8, "gives its targets already")])
+@pytest.mark.parametrize(("batch_size", "cause"), [(1, "a batch of one sentence"), (8, "already matches its targets")])
 def test_a_loss_without_a_gradient_is_told(batch_size: int, cause: str) -> None:
     settings = replace(SETTINGS, batch_size=batch_size)
     found = diagnose(Health(0.2, 60.0, 384), score=80.0, best=80.0, settings=settings, watched={}, still=True)

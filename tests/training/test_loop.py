@@ -403,7 +403,7 @@ def test_what_is_no_number_is_told_before_it_is_scored_and_forgotten(tmp_path: P
         return {name: term * (torch.nan if calls[0] == 1 else 0.0) for name, term in whole(**views).items()}
 
     training.method.objective = broken  # type: ignore[method-assign]
-    with pytest.raises(TrainingError, match=r"no number at all \(step 1 to 2\)"):
+    with pytest.raises(TrainingError, match=r"NaN or infinite \(step 1 to 2\)"):
         training.run()
 
 

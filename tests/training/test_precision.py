@@ -24,7 +24,7 @@ def encoder(tiny_model: Path) -> Encoder:
 
 def test_what_is_asked_for_is_not_measured(encoder: Encoder, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delattr(dtype_trial, "measure")
-    assert training_dtype("bfloat16", CPU, encoder, lambda: torch.zeros(1)) == ("bfloat16", "asked for")
+    assert training_dtype("bfloat16", CPU, encoder, lambda: torch.zeros(1)) == ("bfloat16", "requested")
 
 
 @pytest.mark.parametrize(("speedup", "expected"), [(1.7, "bfloat16"), (1.1, "float32")])
