@@ -26,7 +26,8 @@ def help_of(*words: str) -> str:
 
 
 def page() -> str:
-    parts = ["# The commands", "", "Written by `python scripts/write_cli_docs.py`; a test keeps it true.", ""]
+    about = "The printed help of every command. Written by `python scripts/write_cli_docs.py`; a test keeps it current."
+    parts = ["# The commands", "", about, ""]
     for words in [(), *((name,) for name in COMMANDS)]:
         title = " ".join(("sentcompress", *words))
         parts += [f"## {title}", "", "```text", help_of(*words), "```", ""]

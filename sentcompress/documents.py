@@ -1,4 +1,4 @@
-"""JSON documents: every fault is reported when reading; NaN and infinity become null when writing."""
+"""JSON documents: reading reports every error as an InputError; writing turns NaN and infinity into null."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ BROKEN = "fix the file, or copy it again from its source"
 
 
 def read_json(path: Path, make_object: MakeObject | None = None) -> Any:
-    """The content of a JSON file.
+    """Read a JSON file.
 
     Args:
         make_object: builds the value of an object; by default a dict, in which the last of two equal keys wins.
@@ -42,7 +42,7 @@ def read_json(path: Path, make_object: MakeObject | None = None) -> Any:
 
 
 def parse_json(text: str | bytes, place: str, make_object: MakeObject | None = None) -> Any:
-    """A JSON document; `place` names it in errors, `make_object` as in `read_json`.
+    """Parse a JSON document; `place` names it in errors, `make_object` is as in `read_json`.
 
     Raises:
         InputError: if it is not UTF-8, is not JSON, or is nested too deeply to be read.
@@ -65,7 +65,7 @@ def to_json(document: Any, *, indent: int | None = 1, ascii_only: bool = True) -
 
 
 def finite(value: Any) -> Any:
-    """The same document with None in place of every NaN and infinity."""
+    """The document with NaN and infinity replaced by None."""
     if isinstance(value, float):
         return value if math.isfinite(value) else None
     if isinstance(value, Mapping):

@@ -14,17 +14,17 @@ SMALLEST_GAIN = 1.05
 
 
 def at_least(value: float, least: float) -> bool:
-    """Whether the value is finite and not below `least`. With NaN, `value < least` would be false."""
+    """Whether the value is finite and at least `least`."""
     return math.isfinite(value) and value >= least
 
 
 def at_most(value: float, most: float) -> bool:
-    """Whether the value is finite and not above `most`."""
+    """Whether the value is finite and at most `most`."""
     return math.isfinite(value) and value <= most
 
 
 def measured(value: Value | None) -> Value | str:
-    """The value of a measurement as it is shown: NOT_DEFINED for None and for an empty text."""
+    """The value of a measurement for display: NOT_DEFINED for None and for an empty text."""
     return NOT_DEFINED if value is None or value == "" else value
 
 

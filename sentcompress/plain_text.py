@@ -115,7 +115,7 @@ def markdown_table(columns: Sequence[str], rows: Sequence[Sequence[object]], hea
     Args:
         columns: the column titles.
         rows: the cells of each row, one per column.
-        heads: how many columns, from the left, are left-aligned; the others are right-aligned. All by default.
+        heads: number of left-aligned columns, from the left; the others are right-aligned. All by default.
     """
     left = len(columns) if heads is None else heads
     rule = ["---" if number < left else "---:" for number in range(len(columns))]

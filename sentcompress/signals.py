@@ -59,7 +59,7 @@ class Working:
 
 
 def install() -> None:
-    """Handle SIGINT and SIGTERM from now on, except a signal that was ignored at the start, as under `nohup`."""
+    """Handle SIGINT and SIGTERM, except a signal that is already ignored, as under `nohup`."""
     for number in ENDS:
         if signal.getsignal(number) is not signal.SIG_IGN:
             signal.signal(number, _take)
@@ -68,7 +68,7 @@ def install() -> None:
 
 
 def _ignore() -> None:
-    """Ignore signals while the interpreter shuts down, when it restores the default handlers: the work is done."""
+    """Ignore signals during interpreter shutdown, which restores the default handlers: the work is done."""
     for number in ENDS:
         signal.signal(number, signal.SIG_IGN)
 

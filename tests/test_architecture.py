@@ -58,6 +58,7 @@ SIDEWAYS = {
     ("mining", "corpora"),
     ("mining", "evaluation"),
     ("encoding", "corpora"),
+    ("training", "corpora"),
     ("training", "encoding"),
     ("training", "methods"),
     ("training", "evaluation"),

@@ -1,4 +1,4 @@
-"""Messages for errors that no stage handles: disk, limits, permissions, memory, or a bug in sentcompress."""
+"""Messages for errors that no command handles: disk, limits, permissions, memory, or a bug in sentcompress."""
 
 from __future__ import annotations
 
@@ -13,8 +13,8 @@ FULL = ("the disk is full", "free some space and run the same command again; fin
 BROKEN_HINT = "check the disk, then run the same command again; it resumes where it stopped"
 SYSTEM_HINT = "fix the cause, then run the same command again; it resumes where it stopped"
 LIMIT_HINT = "raise the limit (ulimit -f), or choose another disk"
-DEFECT_HINT = "this is a defect of sentcompress; SENTCOMPRESS_DEBUG=1 shows where it happened"
-# safetensors and tokenizers give the error number only in the text.
+DEFECT_HINT = "this is a bug in sentcompress; set SENTCOMPRESS_DEBUG=1 to see the traceback"
+# safetensors and tokenizers report the error number only in the text.
 OS_ERROR = re.compile(r"\(os error (\d+)\)")
 # What torch and NumPy report when they write to a file themselves; the system's reason is lost.
 CUT_SHORT = re.compile(
@@ -45,7 +45,7 @@ def explain(error: Exception) -> tuple[str, str | None]:
 
 
 def _numbers(error: BaseException) -> Iterator[int]:
-    """The errno of an error and of its causes: torch raises an error of its own when a stream cannot be written."""
+    """The errno of an error and of its causes: torch raises its own error when a stream cannot be written."""
     seen: set[int] = set()
     cause: BaseException | None = error
     while cause is not None and id(cause) not in seen:
@@ -60,7 +60,7 @@ def _numbers(error: BaseException) -> Iterator[int]:
 
 
 def _place(error: Exception) -> str:
-    """The system's message and the file that it is about."""
+    """The system's message and the file that it concerns."""
     name, said = getattr(error, "filename", None), getattr(error, "strerror", None)
     return f"{said}: {name}" if said and name else str(error).strip().splitlines()[0]
 
@@ -71,7 +71,7 @@ def _too_large(error: Exception) -> tuple[str, str]:
 
 
 def _forbidden(error: Exception, number: int) -> tuple[str, str]:
-    """The error does not say whether reading or writing was denied; the permissions of the file do."""
+    """A permission error; the permissions of the file tell whether reading or writing was denied."""
     name = getattr(error, "filename", None)
     if name is None:
         return f"no permission: {error}", "choose a folder that you can write to, and inputs that you can read"

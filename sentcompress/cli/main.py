@@ -1,4 +1,4 @@
-"""The command `sentcompress`: the list of its commands, and the one place where errors become exit codes."""
+"""The command `sentcompress`: its subcommands, and the only place where errors become exit codes."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ app = typer.Typer(
     name="sentcompress",
     no_args_is_help=True,
     add_completion=False,
-    # Plain help: rich takes longer to import than the whole of `--help` may take.
+    # Plain help: importing rich would make `--help` slow.
     rich_markup_mode=None,
     pretty_exceptions_enable=False,
     context_settings={"help_option_names": ["-h", "--help"]},
@@ -48,7 +48,7 @@ def sentcompress(
     version: Annotated[
         bool, typer.Option("--version", callback=_print_version, is_eager=True, help="Print the version and exit.")
     ] = False,
-    offline: Annotated[bool, typer.Option("--offline", help="Never ask a model hub; can appear anywhere.")] = False,
+    offline: Annotated[bool, typer.Option("--offline", help="Never contact a model hub; can appear anywhere.")] = False,
 ) -> None:
     """Turn a large sentence-embedding model into a small, fast one with short vectors, and measure what was lost.
 
@@ -64,21 +64,21 @@ for _name, _command in COMMANDS.items():
     app.command(_name)(function_of(_command))
 
 
-# oneDNN keeps a compiled kernel for every shape it has met. Batches here come in hundreds of shapes that hardly ever
-# return, so by default the caches grow by gigabytes and save nothing (docs/decisions/0005-memory.md).
+# oneDNN caches a compiled kernel for every shape. Our batches have hundreds of shapes that rarely recur, so by default
+# the caches grow by gigabytes without benefit (docs/decisions/0005-memory.md).
 KERNEL_CACHES = {"ONEDNN_PRIMITIVE_CACHE_CAPACITY": "16", "LRU_CACHE_CAPACITY": "16"}
 
-# mallopt's parameters, of malloc.h, and their values: blocks below 1 GiB come from the heap, and up to 2 GiB that are
-# free at its end stay there.
+# mallopt's parameters (malloc.h) and their values: blocks below 1 GiB are allocated on the heap, which keeps up to
+# 2 GiB of free memory at its end.
 KEPT_MEMORY = {"M_MMAP_THRESHOLD": (-3, 2**30), "M_TRIM_THRESHOLD": (-1, 2**31 - 1)}
 
 
 def keep_freed_memory() -> bool:
-    """Have glibc keep large blocks that were freed for the next batch; whether it does.
+    """Make glibc keep freed large blocks for the next batch; returns whether this worked.
 
-    By default it gives the memory of every large tensor back to the kernel, which fills each page with zeros before it
-    hands it out again, thousands of pages a batch (docs/decisions/0005-memory.md). Nothing is changed under another C
-    library, or where the environment says how malloc shall behave.
+    By default glibc returns the memory of every large tensor to the kernel, which zeroes each page before reuse,
+    thousands of pages per batch (docs/decisions/0005-memory.md). Does nothing with another C library, or if the
+    environment configures malloc.
     """
     if platform.libc_ver()[0] != "glibc" or any(name.startswith(("MALLOC_", "GLIBC_TUNABLES")) for name in os.environ):
         return False
@@ -87,10 +87,10 @@ def keep_freed_memory() -> bool:
 
 
 def main(arguments: Sequence[str] | None = None) -> NoReturn:
-    """Run the command line and leave with its exit code: 0 done, 1 failed, 2 usage, 130 interrupted, 143 SIGTERM."""
+    """Run the command line and exit: 0 success, 1 failure, 2 usage error, 130 interrupted, 143 SIGTERM."""
     given = list(sys.argv[1:] if arguments is None else arguments)
     if "--offline" in given:
-        # huggingface_hub reads its variables when it is imported, so this comes before anything else.
+        # huggingface_hub reads its variables on import, so this comes first.
         os.environ["HF_HUB_OFFLINE"] = "1"
         given = [argument for argument in given if argument != "--offline"]
     for variable, entries in KERNEL_CACHES.items():
@@ -99,7 +99,7 @@ def main(arguments: Sequence[str] | None = None) -> NoReturn:
     warnings.showwarning = _show_warning
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, io.TextIOWrapper):
-            # A terminal or pipe that is not UTF-8 gets escapes for what it cannot show, not an error.
+            # A terminal or pipe that is not UTF-8 gets escapes instead of an error.
             stream.reconfigure(errors="backslashreplace")
     sys.exit(_run(given))
 
@@ -130,7 +130,7 @@ def _run(given: list[str]) -> int:
         warn(str(ignored.message))
     try:
         with Working():
-            # Not `app(given)`: typer would turn an interrupt and a closed pipe into exit codes of its own, silently.
+            # Not `app(given)`: typer would silently turn an interrupt or a closed pipe into its own exit codes.
             command = typer.main.get_command(app)
             with command.make_context("sentcompress", list(given)) as context:
                 command.invoke(context)
@@ -154,7 +154,7 @@ def _run(given: list[str]) -> int:
         # The reader of our output has gone (`| head`); there is nobody left to tell.
         _drop_output()
         return 141
-    except Exception as error:  # the boundary: a user sees two lines, a developer asks for the traceback
+    except Exception as error:  # the boundary: two lines for the user, a traceback on request
         if os.environ.get("SENTCOMPRESS_DEBUG"):
             traceback.print_exc()
         return _fail(Failure(*explain(error), 1), as_json)
@@ -167,7 +167,7 @@ def _foreseen(error: SentcompressError, given: list[str]) -> Failure:
 
 
 def _usage(error: TyperException, given: list[str]) -> int:
-    """Mistakes on the command line, in our two lines; typer's own classes for them are private."""
+    """Report a usage error in our two-line form; typer's own classes for them are private."""
     context: Any = getattr(error, "ctx", None)
     path = context.command_path if context else " ".join(["sentcompress", *(w for w in given[:1] if w in COMMANDS)])
     message = error.format_message() if hasattr(error, "format_message") else str(error)

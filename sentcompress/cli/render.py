@@ -1,7 +1,7 @@
-"""Everything that is drawn for a person: progress on standard error, results on standard output.
+"""Terminal output: progress on standard error, results on standard output.
 
-The only module that imports rich. Much of what is shown comes from files, so every text goes through `_text`, which
-escapes control characters.
+The only module that imports rich. Texts often come from files, so all of them go through `_text`, which escapes control
+characters.
 """
 
 from __future__ import annotations
@@ -46,20 +46,20 @@ STARTED = datetime.now(UTC)
 
 
 def _text(text: str, style: str = "", safe: Callable[[str], str] = printable) -> Text:
-    """A text for rich, without control characters and without markup.
+    """A rich text without control characters and markup.
 
-    `safe` escapes the text. The default escapes line breaks too; `printable_message` and `printable_lines` keep some.
+    `safe` escapes the text. The default also escapes line breaks; `printable_message` and `printable_lines` keep some.
     """
     return Text(safe(text), style=style)
 
 
 def _cell(value: Any) -> Text:
-    """A value in a table; each item of a list is on a line of its own."""
+    """A table cell; lists have one item per line."""
     return Text("\n").join(map(_cell, value)) if isinstance(value, list) else _text(show(value))
 
 
 class _Speed(ProgressColumn):
-    """Items a second, in the unit of the task."""
+    """Items per second, in the unit of the task."""
 
     def render(self, task: RichTask) -> Text:
         speed = task.finished_speed or task.speed
@@ -86,7 +86,7 @@ class _SilentTask:
 
 
 class TerminalReporter:
-    """Bars and training numbers while standard error is a terminal; remarks and warnings in any case."""
+    """Shows progress bars and training metrics if standard error is a terminal; messages and warnings always."""
 
     def __init__(self, quiet: bool, params: type[Options] | None = None) -> None:
         self.params = params
@@ -106,7 +106,7 @@ class TerminalReporter:
 
     @contextmanager
     def live(self) -> Iterator[TerminalReporter]:
-        """Draw for the time of the block."""
+        """Draw progress inside the block."""
         if not self.drawing:
             yield self
             return
@@ -152,7 +152,7 @@ def _metrics_table(values: Mapping[str, float | int | str | None]) -> Table:
 
 
 def show(value: Any) -> str:
-    """A value as a table shows it: numbers with about four digits, thousands separated."""
+    """A value formatted for display: numbers with about four digits and thousands separators."""
     if isinstance(value, bool):
         return "yes" if value else "no"
     if isinstance(value, int):
@@ -175,7 +175,7 @@ def reporting(quiet: bool = False, params: type[Options] | None = None) -> Itera
 
 
 def stdout() -> Console:
-    """Where results go. Wide when it is no terminal, so that tables in files and pipes are not cut."""
+    """The console for results; wide if it is not a terminal, so that tables in files and pipes are not cut."""
     return Console(highlight=False, width=None if sys.stdout.isatty() else 160)
 
 
@@ -236,7 +236,7 @@ def print_scores(scores: Sequence[Score], labels: Mapping[str, str], what: str, 
 
 
 def print_facts(facts: Mapping[str, Any], title: str | None = None) -> None:
-    """Names and values, a line each, on standard output."""
+    """Print names and values, one per line."""
     grid = Table.grid(padding=(0, 2))
     grid.add_column(_text(""))
     grid.add_column(_text(""), overflow="fold")
@@ -267,12 +267,12 @@ def print_paths(paths: Mapping[str, str]) -> None:
 
 
 def print_text(text: str) -> None:
-    """Paragraphs on standard output; line breaks are kept."""
+    """Print paragraphs; line breaks are kept."""
     stdout().print(_text(f"\n{text}\n", safe=printable_lines))
 
 
 def print_chart(values: Sequence[float], title: str, width: int = 60, height: int = 8) -> None:
-    """A small chart of a falling or rising series (0 to its maximum), one column a bin, on standard output."""
+    """Print a small bar chart of a series, from 0 to its maximum."""
     top = max(values, default=0.0)
     if top <= 0:
         return
@@ -290,12 +290,12 @@ def print_chart(values: Sequence[float], title: str, width: int = 60, height: in
 
 
 def document_of(artifact: Artifact) -> dict[str, Any]:
-    """An artifact for `--json`: its manifest, and where it is."""
+    """An artifact for `--json`: its manifest and its path."""
     return {**artifact.manifest, "path": str(artifact.path)}
 
 
 def finished(artifact: Artifact, next_command: str | None) -> None:
-    """Say where the result is, and which command may come next."""
+    """Print where the result is, and a suggestion for the next command."""
     console = Console(stderr=True, highlight=False)
     word = "Wrote" if artifact.finished >= STARTED else "Already there:"
     console.print(_text(f"{word} {artifact.path}"), soft_wrap=True)

@@ -1,4 +1,4 @@
-"""The output of commands that make an artifact in one table: what is shown of it, and which command may come next."""
+"""The output of commands that make an artifact: a table of facts, and a suggestion for the next command."""
 
 from __future__ import annotations
 
@@ -11,8 +11,8 @@ from sentcompress.reporting.scored import measuring
 from sentcompress.store import Artifact
 
 DISTILL = (
-    *("teacher", "student", "parameters", "dimension", "dev", "dev_protocol", "best_step", "steps", "stopped"),
-    *("compute_dtype", "sentences_per_second"),
+    *("teacher", "student", "method", "parameters", "dimension", "dev_before_training", "dev", "dev_protocol"),
+    *("best_step", "steps", "stopped", "diagnosis", "compute_dtype", "sentences_per_second"),
 )
 FINETUNE = (
     *("started_from", "objective", "triplets", "parameters", "dimension", "dev_before_training", "dev"),
@@ -27,7 +27,7 @@ TRAIN_TEACHER = (
 
 
 def _augment(artifact: Artifact, call: Call) -> str:
-    """The table in numbers."""
+    """Show the number of sentences by source."""
     facts = artifact.facts
     skipped = {f"dropped: {why.replace('_', ' ')}": count for why, count in facts["skipped"].items()}
     made = {source: count for source, count in facts["by_source"].items() if source != "original"}
@@ -37,7 +37,7 @@ def _augment(artifact: Artifact, call: Call) -> str:
 
 
 def _average(artifact: Artifact, call: Call) -> str:
-    """The models, and the share of each."""
+    """Show the models and their shares."""
     facts = artifact.facts
     parts = [f"{share:.0%} {model}" for share, model in zip(facts["shares"], facts["models"], strict=True)]
     shown = {"average of": ", ".join(parts), "parameters": facts["parameters"], "dimension": facts["dimension"]}
@@ -46,19 +46,19 @@ def _average(artifact: Artifact, call: Call) -> str:
 
 
 def _distill(artifact: Artifact, call: Call) -> str:
-    """What was trained, and how it went."""
+    """Show the training summary."""
     render.print_facts({key: artifact.facts[key] for key in DISTILL}, artifact.reference)
-    return measuring("sts", artifact.name, call.work)
+    return measuring("fidelity", artifact.name, call.work)
 
 
 def _finetune(artifact: Artifact, call: Call) -> str:
-    """What was trained, and how it went."""
+    """Show the training summary."""
     render.print_facts({key: artifact.facts[key] for key in FINETUNE}, artifact.reference)
     return measuring("sts", artifact.name, call.work)
 
 
 def _fit_pca(artifact: Artifact, call: Call) -> str:
-    """What the dimensions explain."""
+    """Show the explained variance."""
     facts = artifact.facts
     render.print_chart(facts["explained_variance_ratio"], "explained variance by dimension")
     kept = f"{facts['dimension']} of {facts['teacher_dimension']} dimensions"
@@ -67,7 +67,7 @@ def _fit_pca(artifact: Artifact, call: Call) -> str:
 
 
 def _mine_negatives(artifact: Artifact, call: Call) -> str:
-    """How many negatives were found, and how near they are."""
+    """Show the number of negatives and their scores."""
     facts = artifact.facts
     shown = {key: facts[key] for key in (*MINE_NEGATIVES, "mean_negative_score")}
     shown["positives among candidates"] = f"{facts['positives_among_candidates']:.1%}"
@@ -77,19 +77,19 @@ def _mine_negatives(artifact: Artifact, call: Call) -> str:
 
 
 def _teacher_embed(artifact: Artifact, call: Call) -> str:
-    """What was encoded, and how fast."""
+    """Show the vectors and the encoding speed."""
     render.print_facts({key: artifact.facts[key] for key in TEACHER_EMBED})
     return f"sentcompress fit-pca --dim 128 --work {shell_word(call.work)}"
 
 
 def _train_teacher(artifact: Artifact, call: Call) -> str:
-    """What was trained, and how it went."""
+    """Show the training summary."""
     render.print_facts({key: artifact.facts[key] for key in TRAIN_TEACHER}, artifact.reference)
     return f"sentcompress teacher-embed --teacher {shell_word(artifact.name)} --work {shell_word(call.work)}"
 
 
 def _weigh_tokens(artifact: Artifact, call: Call) -> str:
-    """The weights in short."""
+    """Show a summary of the weights."""
     facts = artifact.facts
     shown = {"mean weight": f"{facts['mean_weight']:.3f}", "lightest": " ".join(facts["lightest"])}
     render.print_facts(shown, artifact.reference)
@@ -97,7 +97,7 @@ def _weigh_tokens(artifact: Artifact, call: Call) -> str:
 
 
 def _whiten(artifact: Artifact, call: Call) -> str:
-    """What the dimensions explain."""
+    """Show the explained variance."""
     facts = artifact.facts
     kept = f"{facts['dimension']} of {facts['model_dimension']} dimensions"
     shown = {"kept": kept, "explained variance": f"{facts['explained_variance']:.2%}", "sample": facts["sample"]}

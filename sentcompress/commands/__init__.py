@@ -53,7 +53,7 @@ class Command:
         params: its options.
         summary: what it does, for `--help`.
         makes: the kind of artifact that it writes, if it writes one. Such a command can be a stage of a recipe.
-        version: of what it computes. Raise it with every change of results, so that older artifacts turn stale.
+        version: increased with every change of results, so that older artifacts become stale.
         needs: kinds of artifacts that the work directory must hold, even if no option names one.
         module: the module of another package that holds it, with its `run` and perhaps `show`.
     """
@@ -102,7 +102,7 @@ def names() -> tuple[str, ...]:
 
 @cache
 def find_command(name: str) -> Command:
-    """The command of that name.
+    """Return the command of that name.
 
     Raises:
         UsageError: if there is none.

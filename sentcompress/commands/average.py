@@ -9,13 +9,13 @@ from sentcompress.commands.options import MODEL, Opt
 from sentcompress.commands.shared import Named, TrustRemoteCode
 from sentcompress.numeric import at_most
 
-# Sums of larger weights overflow; a difference of models times a million is only rounding error.
+# Sums of larger weights overflow; models whose difference is scaled by more than a million are rounding error.
 LARGEST_WEIGHT, LARGEST_SHARE = 1e12, 1e6
 
 
 @dataclass(frozen=True, kw_only=True)
 class Params(Named):
-    """Which models. A weight may be negative, as long as the sum of all weights is positive."""
+    """The models and their weights. Weights may be negative if their sum is positive."""
 
     command: ClassVar[str] = "average"
 
@@ -38,7 +38,7 @@ class Params(Named):
     def faults(self) -> list[str]:
         faults = []
         if len(self.inputs) < 2:
-            faults.append(f"an average needs two models or more, not {len(self.inputs)}")
+            faults.append(f"an average needs at least two models, not {len(self.inputs)}")
         if self.weights and len(self.weights) != len(self.inputs):
             faults.append(f"`weights` has {len(self.weights)} numbers for {len(self.inputs)} models")
         given = ",".join(f"{weight:g}" for weight in self.weights)

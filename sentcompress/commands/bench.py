@@ -54,7 +54,7 @@ class Params(Hub, Named):
     def faults(self) -> list[str]:
         faults = []
         if len(set(self.runtimes)) < len(self.runtimes):
-            faults.append("`runtimes` names one twice")
+            faults.append("`runtimes` lists a runtime twice")
         if self.preset and not self.sts:
             faults.append("`preset` simtde encodes the pairs of STS-B; name its test file, or its folder, with `sts`")
         if self.sts and not self.preset:

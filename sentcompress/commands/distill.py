@@ -1,7 +1,7 @@
 """The options of `sentcompress distill`."""
 
 from dataclasses import dataclass
-from typing import Annotated, Any, ClassVar
+from typing import Annotated, ClassVar
 
 from sentcompress.commands import Command
 from sentcompress.commands.options import MODEL, Opt
@@ -14,11 +14,12 @@ STARTS = ("weights", "sentences")
 
 @dataclass(frozen=True, kw_only=True)
 class Params(Training):
-    """What to train, and on which vectors."""
+    """The student, the method, and the data."""
 
     command: ClassVar[str] = "distill"
+    names_method: ClassVar[str] = "method"
 
-    method: Annotated[str, Opt("Training objective: see `sentcompress methods`.")] = "hpd"
+    method: Annotated[str, Opt("Training objective: see `sentcompress methods`.")] = "lrn-kd"
     student: Annotated[
         str,
         Opt(
@@ -32,16 +33,16 @@ class Params(Training):
     ] = None
     token_dim: Annotated[
         int | None,
-        Opt(f"{FOR_TEACHER_LAYERS} factorise the token table to this width (as SimTDE).", minimum=1),
+        Opt(f"{FOR_TEACHER_LAYERS} factorise the token table to this width (as in SimTDE).", minimum=1),
     ] = None
     vocabulary: Annotated[
-        int | None, Opt(f"{FOR_TEACHER_LAYERS} keep the N most used tokens (WordPiece).", minimum=1)
+        int | None, Opt(f"{FOR_TEACHER_LAYERS} keep the N most frequent tokens (WordPiece).", minimum=1)
     ] = None
     character_count: Annotated[
-        int, Opt("With --vocabulary: keep characters that occur this often; 0 keeps all.", minimum=0)
+        int, Opt("With --vocabulary: keep characters with at least N occurrences; 0 keeps all.", minimum=0)
     ] = 0
     feed_forward: Annotated[
-        int | None, Opt(f"{FOR_TEACHER_LAYERS} keep N neurons of every feed-forward network.", minimum=1)
+        int | None, Opt(f"{FOR_TEACHER_LAYERS} keep N neurons in each feed-forward network.", minimum=1)
     ] = None
     passes: Annotated[
         int, Opt("With --token-dim: reuse the layers N times (weight sharing, as in ALBERT).", minimum=1)
@@ -60,22 +61,14 @@ class Params(Training):
     ] = None
 
     def faults(self) -> list[str]:
-        from sentcompress.methods import METHODS, hint_for, method_class
-        from sentcompress.methods.hyperparameters import parse_options
+        from sentcompress.methods import METHODS
 
-        faults = []
-        if self.method not in METHODS:
-            faults.append(f"no method {self.method!r}; {hint_for(self.method, METHODS)}")
-        else:
-            method = method_class(self.method)
-            faults += parse_options(method.options, self.options)[1]
-            if "pca" not in method.needs:
-                given = [f"`{name}`" for name in ("dim", "projection") if getattr(self, name)]
-                faults += [f"{name} is for methods that learn a projection; {self.method} has none" for name in given]
+        faults = super().faults()
+        if self.method in METHODS and "pca" not in self.find_method().needs:
+            given = [f"`{name}`" for name in ("dim", "projection") if getattr(self, name)]
+            faults += [f"{name} is for methods that learn a projection; {self.method} has none" for name in given]
         if self.dim is not None and self.projection is not None:
             faults.append("`dim` and `projection` both choose the projection; give one of them")
-        if self.dev is not None and not self.dev.is_file():
-            faults.append(f"`dev` {self.dev}: no such file")
         return faults + self._faults_of_student()
 
     def _faults_of_student(self) -> list[str]:
@@ -97,20 +90,6 @@ class Params(Training):
         if self.start != "weights" and not {"token_dim", "feed_forward"} & set(narrowed):
             faults.append(f"`start` {self.start} is for narrowed parts: `token_dim` or `feed_forward`")
         return faults
-
-    def settings(self) -> Any:
-        """The method's hyperparameters with those that were asked for in their place: a `Settings`."""
-        from sentcompress.methods import method_class
-        from sentcompress.training.settings import Settings
-
-        return Settings.of(method_class(self.method).recipe, self)
-
-    def method_options(self) -> dict[str, Any]:
-        """All options of the method, with what `options` says."""
-        from sentcompress.methods import method_class
-        from sentcompress.methods.hyperparameters import parse_options
-
-        return parse_options(method_class(self.method).options, self.options)[0]
 
 
 COMMAND = Command(

@@ -12,7 +12,7 @@ from sentcompress.commands.shared import DTYPES, STORES, Device, Hub, Model
 
 @dataclass(frozen=True, kw_only=True)
 class Params(Hub):
-    """What to encode, with which model, and where to write the vectors."""
+    """The texts, the model, and the output file."""
 
     command: ClassVar[str] = "encode"
 

@@ -14,7 +14,7 @@ CUTOFF = 10
 
 @dataclass(frozen=True, kw_only=True)
 class Params(Index, Hub, Named):
-    """What to search, with which vectors, and with which indexes."""
+    """The data set, the models, and the indexes."""
 
     command: ClassVar[str] = "eval-retrieval"
 
@@ -64,7 +64,7 @@ class Params(Index, Hub, Named):
         if self.pairs is not None and self.split is not None:
             faults.append("`split` is for `collection` and `entities`; a file of pairs has no splits")
         if self.model is not None and self.documents is not None and self.queries is not None:
-            faults.append("`model` has no use beside both `documents` and `queries`")
+            faults.append("`model` has no effect with both `documents` and `queries`")
         return faults
 
 

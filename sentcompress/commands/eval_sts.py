@@ -10,7 +10,7 @@ from sentcompress.commands.shared import Evaluation
 
 @dataclass(frozen=True, kw_only=True)
 class Params(Evaluation):
-    """Which sets to score, and how."""
+    """The STS sets, and the aggregation of their scores."""
 
     command: ClassVar[str] = "eval-sts"
 
@@ -25,7 +25,7 @@ class Params(Evaluation):
     aggregate: Annotated[
         str,
         Opt(
-            "How the subsets of a set become one score: all, mean or wmean.",
+            "Aggregation of a set's subsets into one score: all, mean or wmean.",
             choices="sentcompress.evaluation.sts:AGGREGATES",
         ),
     ] = "all"

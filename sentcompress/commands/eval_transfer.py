@@ -14,7 +14,7 @@ SEED = 1111
 
 @dataclass(frozen=True, kw_only=True)
 class Params(Evaluation):
-    """Which tasks to score. Folds and seed are SentEval's by default."""
+    """The tasks. The default folds and seed are SentEval's."""
 
     command: ClassVar[str] = "eval-transfer"
 

@@ -39,5 +39,5 @@ class Params(Hub, Named):
 
 
 COMMAND = Command(
-    Params, "Export a model: sentence-transformers folder, ONNX, model card, all of it checked.", makes="exports"
+    Params, "Export a model: sentence-transformers folder, ONNX, model card; all are verified.", makes="exports"
 )

@@ -10,13 +10,13 @@ from sentcompress.commands.shared import Named, Seed, TeacherVectors
 
 @dataclass(frozen=True, kw_only=True)
 class Params(Named):
-    """What to fit. HPD draws 100,000 rows."""
+    """The vectors and the size of the projection. HPD samples 100,000 rows."""
 
     command: ClassVar[str] = "fit-pca"
 
     dim: Annotated[int, Opt("Dimensions to keep.", minimum=1)] = 128
-    sample: Annotated[int, Opt("Vectors to fit on, drawn at random.", minimum=2)] = 100_000
-    whiten: Annotated[bool, Opt("Also scale every dimension to variance one.")] = False
+    sample: Annotated[int, Opt("Vectors to fit on, sampled at random.", minimum=2)] = 100_000
+    whiten: Annotated[bool, Opt("Also scale every dimension to unit variance.")] = False
     seed: Seed = 0
     teacher_vectors: TeacherVectors = None
 

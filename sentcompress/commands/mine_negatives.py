@@ -11,7 +11,7 @@ from sentcompress.commands.shared import DTYPES, Device, Hub, Index, Named, Seed
 
 @dataclass(frozen=True, kw_only=True)
 class Params(Index, Hub, Named):
-    """What to mine from, with which model, and which candidates become negatives."""
+    """The data, the model, and the selection of negatives."""
 
     command: ClassVar[str] = "mine-negatives"
 
@@ -43,13 +43,13 @@ class Params(Index, Hub, Named):
     ] = "teacher"
     negatives: Annotated[int, Opt("Hard negatives per pair.", minimum=1)] = 8
     skip: Annotated[int, Opt("Skip the top N candidates, which may be unlabelled positives.", minimum=0)] = 0
-    depth: Annotated[int, Opt("Candidates considered after those.", minimum=1)] = 100
+    depth: Annotated[int, Opt("Candidates to consider after the skipped ones.", minimum=1)] = 100
     max_score: Annotated[
         float | None,
         Opt("Drop candidates above this share of the positive's score; 0 for no limit.", above=0, maximum=1),
     ] = 0.95
     strategy: Annotated[
-        str, Opt("Choose at random among the remaining candidates, or the top.", choices=("random", "top"))
+        str, Opt("Choose the negatives at random, or take the top candidates.", choices=("random", "top"))
     ] = "random"
     similarity: Annotated[
         str,
@@ -80,5 +80,5 @@ class Params(Index, Hub, Named):
 
 
 COMMAND = Command(
-    Params, "Mine hard negatives: texts that a model ranks near a query and that do not answer it.", makes="sentences"
+    Params, "Mine hard negatives: texts that a model ranks high but that do not answer the query.", makes="sentences"
 )

@@ -1,11 +1,11 @@
-"""How a command declares its options, and all that follows from a declaration.
+"""Declarations of command options, and everything derived from them.
 
 A command's options are the fields of a frozen dataclass, `Params`, each annotated with an `Opt`:
 
     dim: Annotated[int, Opt("Dimensions to keep.", minimum=1)] = 128
 
-From it come the command line (`commands.line`), the keys of a recipe, the range checks, the request that decides
-whether a result is fresh (`asked`), and the command that a report or model card prints (`words`).
+The command line (`cli.line`), the keys of a recipe, the range checks, the request that decides whether a result is
+fresh (`asked`), and the command that a report or model card prints (`words`) are derived from it.
 """
 
 from __future__ import annotations
@@ -40,12 +40,12 @@ class Opt:
         short: a one-letter name, without the dash.
         metavar: what `--help` shows for its value.
         minimum, maximum, above, below: bounds of a number; `above` and `below` are exclusive.
-        choices: the values allowed, or the place of a tuple or mapping of them, "package.module:NAME", which is
+        choices: the allowed values, or the import path of a tuple or mapping of them, "package.module:NAME", which is
             imported only for the check.
         positional: it has no flag on the command line.
         commas: several values are separated by commas; otherwise the option is repeated.
-        affects: `result` if its value is part of what is asked for; `input` if it names something whose digest is
-            part of it; `run` if the result does not depend on it, as on the device.
+        affects: `result` if its value is part of the request; `input` if it names something whose digest is part of
+            the request; `run` if the result does not depend on it, like the device.
         names: the kind of artifact that its value names, or MODEL.
         default: what `--help` shows for a default of None.
     """
@@ -77,18 +77,18 @@ class Key:
 
     @property
     def name(self) -> str:
-        """Its name in a recipe and, after two dashes, on the command line."""
+        """Its name in a recipe and, with two dashes, on the command line."""
         return self.opt.flag or self.field.replace("_", "-")
 
     @property
     def types(self) -> tuple[Any, ...]:
-        """The types allowed, without None."""
+        """The allowed types, without None."""
         union = get_origin(self.hint) in (Union, UnionType)
         return tuple(kind for kind in (get_args(self.hint) if union else (self.hint,)) if kind is not NoneType)
 
     @property
     def item(self) -> Any:
-        """The type of one value of an option that takes several; None for one that takes a single value."""
+        """The type of each value if the option takes several, else None."""
         if get_origin(self.types[0]) is not tuple:
             return None
         items = get_args(self.types[0])[0]
@@ -100,7 +100,7 @@ class Key:
         return NoneType in get_args(self.hint)
 
     def choices(self) -> tuple[str, ...]:
-        """The values allowed; empty if it takes any."""
+        """The allowed values; empty if any value is allowed."""
         if not isinstance(self.opt.choices, str):
             return tuple(self.opt.choices)
         module, _, name = self.opt.choices.partition(":")
@@ -114,29 +114,29 @@ class Options:
     command: ClassVar[str] = ""
 
     def faults(self) -> list[str]:
-        """What is wrong with the options together; each one may also be out of its own range."""
+        """Errors in the combination of options; ranges are checked separately."""
         return []
 
     def check(self) -> None:
-        """Check every option by itself, and all of them together.
+        """Check every option and their combination.
 
         Raises:
-            UsageError: that lists every fault.
+            UsageError: with all errors.
         """
         raise_faults(self.all_faults(), self.command)
 
     def all_faults(self) -> list[str]:
-        """What is wrong with each option, then with the options together."""
+        """Errors in each option, then in their combination."""
         return [fault for key in keys_of(type(self)).values() for fault in _faults_of(key, self)] + self.faults()
 
     def part(self, kind: type[_Part], **others: Any) -> _Part:
-        """A dataclass of another module, its fields filled from the options of the same name."""
+        """An instance of the dataclass `kind`, its fields filled from the options of the same names."""
         names = {field.name for field in fields(kind)} - set(others)  # type: ignore[arg-type]
         return kind(**{name: getattr(self, name) for name in names if hasattr(self, name)}, **others)
 
 
 def keys_of(params: type[Options]) -> Mapping[str, Key]:
-    """Every option of a command, by its name on the command line."""
+    """All options of a command by their names on the command line."""
     if params not in _KEYS:
         _KEYS[params] = _find_keys(params)
     return _KEYS[params]
@@ -148,7 +148,7 @@ _KEYS: dict[type[Options], Mapping[str, Key]] = {}
 def _find_keys(params: type[Options]) -> Mapping[str, Key]:
     hints = get_type_hints(params, include_extras=True)
     defaults = {field.name: field.default for field in fields(params)}
-    # A command's own options come before those that it shares with others.
+    # A command's own options come before the shared ones.
     order = dict.fromkeys(name for owner in params.__mro__ for name in vars(owner).get("__annotations__", {}))
     keys = {}
     for name in order:
@@ -195,9 +195,9 @@ def _figure(value: float) -> str:
 
 
 def build(params: type[Options], values: Mapping[str, Any]) -> tuple[Any, list[str]]:
-    """The Params that `values` describe, and what is wrong with these.
+    """Make a Params from values; returns it with the errors found, or None if a required option is missing.
 
-    Wrong values are left out of the Params, so that the rest can be checked; None if a required option is missing.
+    Wrong values are omitted, so that the rest can be checked.
     """
     keys, faults = keys_of(params), []
     found: dict[str, Any] = {}
@@ -215,10 +215,10 @@ def build(params: type[Options], values: Mapping[str, Any]) -> tuple[Any, list[s
 
 
 def checked(params: type[Options], given: Mapping[str, Any]) -> Any:
-    """The Params that texts of a command line describe, by the names of the options.
+    """Make a Params from the texts of a command line, by the names of the options.
 
     Raises:
-        UsageError: that lists every fault.
+        UsageError: with all errors.
     """
     keys = keys_of(params)
     values = {name: _read(keys[name], value) if name in keys else value for name, value in given.items()}
@@ -262,7 +262,7 @@ def _read(key: Key, value: Any) -> Any:
 
 
 def _value(key: Key, value: Any) -> Any:
-    """`value` with the type of the option. Raises ValueError that says what it must be."""
+    """`value` with the type of the option; raises ValueError with the expected type."""
     if key.item is not None:
         one = _NAMES[key.item]
         several = f"{_SEVERAL[key.item]}, separated by commas" if key.opt.commas else f"a list of such, or {one}"
@@ -277,7 +277,7 @@ def _value(key: Key, value: Any) -> Any:
 
 
 def _means_none(key: Key, value: Any) -> bool:
-    """Whether a value switches off an option that is on by default: `none`, or 0 for a number."""
+    """Whether a value disables an option with a default: `none`, or 0 for a number."""
     on = key.optional and key.default is not None
     return on and (value is None or value == "none" or (key.types[0] is float and value == 0))
 
@@ -298,7 +298,7 @@ def _one(value: Any, kind: Any, wanted: str) -> Any:
 
 
 def from_text(kind: Any, text: str) -> Any:
-    """What a text means as a value of `kind`, read as TOML would; text that cannot be read stays text."""
+    """Parse a text as a value of `kind`, as in TOML; text that cannot be parsed is returned as it is."""
     if kind is bool and text in ("true", "false"):
         return text == "true"
     try:
@@ -312,11 +312,11 @@ def _written(value: Any) -> str:
 
 
 def asked(params: Options, **resolved: Any) -> dict[str, Any]:
-    """What the result depends on, for a request: the options that differ from their defaults.
+    """The parameters of a request: the options that affect the result and differ from their defaults.
 
     Args:
-        resolved: what a stage found out, such as the hyperparameters of a method or the reference of a model; these
-            are always kept, and replace the option of the same name.
+        resolved: values that a stage determined, such as the hyperparameters of a method or the reference of a model;
+            always included, instead of the option of the same name.
     """
     own = {}
     for key in keys_of(type(params)).values():
@@ -333,13 +333,11 @@ def _plain(value: Any) -> Any:
 
 
 def words(params: Options, *, in_full: bool = False, **chosen: Any) -> list[str]:
-    """The words of a command line, after `sentcompress`, that asks for the same result.
-
-    Options with their default value are left out.
+    """The words of a command line, after `sentcompress`, for the same result, without defaults.
 
     Args:
-        in_full: with the options that do not affect the result, such as the device.
-        chosen: values of options that the stage chose itself, by field, such as the newest sentence table.
+        in_full: include options that do not affect the result, such as the device.
+        chosen: values of options that the stage chose, by field, such as the newest sentence table.
     """
     if unknown := set(chosen) - {field.name for field in fields(params)}:
         raise TypeError(f"{params.command} has no option {unknown}")
@@ -373,10 +371,7 @@ def _number(value: Any) -> str:
 
 
 def spelled(message: str, params: type[Options] | None) -> str:
-    """A message as the command line prints it: `field` in backquotes becomes its flag.
-
-    Names in backquotes that are no option of the command stay as they are.
-    """
+    """A message as the command line prints it: an option's `field` in backquotes becomes its flag."""
     keys = {key.field: key for key in keys_of(params).values()} if params else {}
 
     def flag(match: re.Match[str]) -> str:

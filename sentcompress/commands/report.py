@@ -10,7 +10,7 @@ from sentcompress.commands.options import MODEL, Opt, Options
 
 @dataclass(frozen=True, kw_only=True)
 class Params(Options):
-    """What to report, and where to write the page."""
+    """The model to report on, and the output file."""
 
     command: ClassVar[str] = "report"
 

@@ -10,7 +10,7 @@ from sentcompress.commands.options import Opt, Options
 
 @dataclass(frozen=True, kw_only=True)
 class Params(Options):
-    """Which recipe, and what the user adds to it."""
+    """The recipe, its inputs, and overrides of its options."""
 
     command: ClassVar[str] = "run"
 

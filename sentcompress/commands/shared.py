@@ -2,12 +2,12 @@
 
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any, ClassVar
 
 from sentcompress.commands.options import MODEL, Opt, Options
 
 DTYPES = ("auto", "float32", "bfloat16", "float16")
-# float16 would need its loss scaled.
+# Without float16, which would need loss scaling.
 TRAINING_DTYPES = ("auto", "float32", "bfloat16")
 STORES = ("float32", "float16")
 SCHEDULES = ("cosine", "linear", "constant")
@@ -22,6 +22,7 @@ Seed = Annotated[int, Opt("Random seed.", minimum=0, maximum=2**63 - 1)]
 Bootstrap = Annotated[int, Opt("Bootstrap samples for the 95% intervals; 0 for none.", minimum=0)]
 SkipBad = Annotated[bool, Opt("Skip and count lines that cannot be read.")]
 Sentences = Annotated[str | None, Opt("Sentence table.", affects="input", names="sentences", default="the newest")]
+Objective = Annotated[str, Opt("simcse or ibkd: see `sentcompress methods`.")]
 TeacherVectors = Annotated[
     str | None, Opt("Teacher vectors.", affects="input", names="teacher-vectors", default="the newest")
 ]
@@ -45,7 +46,7 @@ class Hub(Options):
 
 @dataclass(frozen=True, kw_only=True)
 class Evaluation(Hub, Named):
-    """Options of evaluations. The dtype is float32 by default because published scores are."""
+    """Options of evaluations. The default dtype is float32, as in published scores."""
 
     model: Model = None
     compare: Compare = None
@@ -61,22 +62,22 @@ DEFAULT = "the method's"
 
 @dataclass(frozen=True, kw_only=True)
 class Training(Hub, Named):
-    """Options of commands that train: hyperparameters in place of the method's own, which are the defaults."""
+    """Options of commands that train; the defaults of the hyperparameters are the method's."""
 
     lr: Annotated[float | None, Opt("Peak learning rate.", above=0, default=DEFAULT)] = None
     epochs: Annotated[int | None, Opt("Passes over the data.", minimum=1, maximum=1_000_000, default=DEFAULT)] = None
     batch_size: Annotated[int | None, Opt("Sentences or triplets per batch.", minimum=1, default=DEFAULT)] = None
     batch_tokens: Annotated[
-        int | None, Opt("Most tokens in a batch, padding included.", minimum=1, default="64 per text")
+        int | None, Opt("Maximum tokens of a batch, padding included.", minimum=1, default="64 per text")
     ] = None
     grad_accum: Annotated[
-        int, Opt("Batches per step; a contrastive method uses the rows of all as negatives.", minimum=1)
+        int, Opt("Batches per step; contrastive methods use negatives from all of them.", minimum=1)
     ] = 1
     warmup_steps: Annotated[
         int | None, Opt("Warm-up steps, at most a tenth of all steps.", minimum=0, default=DEFAULT)
     ] = None
     warmup_ratio: Annotated[
-        float | None, Opt("Warm-up as a share of all steps, without that limit.", minimum=0, maximum=1)
+        float | None, Opt("Warm-up as a share of all steps, without a limit.", minimum=0, maximum=1)
     ] = None
     schedule: Annotated[
         str | None,
@@ -126,6 +127,63 @@ class Training(Hub, Named):
         float, Opt("Seconds between checkpoints.", flag="checkpoint-every", minimum=0, affects="run")
     ] = 60.0
 
+    # The option that names the method: `method` of distill, `objective` of the others.
+    names_method: ClassVar[str] = "objective"
+
+    @property
+    def method_name(self) -> str:
+        """The method, or objective, that was asked for."""
+        return str(getattr(self, self.names_method))
+
+    def find_method(self) -> Any:
+        """Its class, a `Method`.
+
+        Raises:
+            UsageError: if there is none of that name.
+        """
+        from sentcompress.methods import method_class, objective_class
+
+        return (method_class if self.names_method == "method" else objective_class)(self.method_name)
+
+    def method_options(self) -> dict[str, Any]:
+        """All options of the method, with what was asked for."""
+        from sentcompress.methods.hyperparameters import parse_options
+
+        return parse_options(self.find_method().options, self.given_options())[0]
+
+    def given_options(self) -> tuple[str, ...]:
+        """Those that were asked for, each as `name=value`."""
+        return self.options
+
+    def recipe(self, hidden: int = 0) -> Any:
+        """The method's own hyperparameters, for a model of hidden width `hidden` (0: not known)."""
+        return self.find_method().recipe
+
+    def hyperparameters(self, hidden: int = 0) -> Any:
+        """These with what was asked for in their place."""
+        from sentcompress.training.settings import in_place
+
+        return in_place(self.recipe(hidden), self)
+
+    def settings(self, hidden: int = 0) -> Any:
+        """The same as a `Settings`."""
+        from sentcompress.training.settings import Settings
+
+        return Settings.of(self.recipe(hidden), self)
+
+    def faults(self) -> list[str]:
+        from sentcompress.methods import METHODS, OBJECTIVES, hint_for
+        from sentcompress.methods.hyperparameters import parse_options
+
+        known = METHODS if self.names_method == "method" else OBJECTIVES
+        if self.method_name in known:
+            faults = parse_options(self.find_method().options, self.given_options())[1]
+        else:
+            faults = [f"no {self.names_method} {self.method_name!r}; {hint_for(self.method_name, known)}"]
+        if self.dev is not None and not self.dev.is_file():
+            faults.append(f"`dev` {self.dev}: no such file")
+        return faults
+
 
 @dataclass(frozen=True, kw_only=True)
 class Index(Options):
@@ -137,10 +195,12 @@ class Index(Options):
     links: Annotated[int, Opt("Neighbours per node of HNSW (M).", minimum=2)] = 32
     ef_construction: Annotated[int, Opt("Candidates HNSW keeps while building.", minimum=1)] = 100
     ef_search: Annotated[int, Opt("Candidates HNSW keeps while searching.", minimum=1)] = 64
-    candidates: Annotated[int, Opt("Documents that binary and pq find for rescoring; at least --depth.", minimum=1)] = (
-        100
-    )
+    candidates: Annotated[
+        int, Opt("Documents that binary and pq retrieve for rescoring; at least --depth.", minimum=1)
+    ] = 100
     rescore: Annotated[
         str,
-        Opt("What binary and pq rescore with: int8, float16 or float32.", choices=("int8", "float16", "float32")),
+        Opt(
+            "Format for rescoring with binary and pq: int8, float16 or float32.", choices=("int8", "float16", "float32")
+        ),
     ] = "int8"

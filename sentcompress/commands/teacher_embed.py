@@ -10,7 +10,7 @@ from sentcompress.commands.shared import DTYPES, STORES, Device, Hub, Named, Sen
 
 @dataclass(frozen=True, kw_only=True)
 class Params(Hub, Named):
-    """What to encode, with which teacher, and how to keep the vectors."""
+    """The sentences, the teacher, and the format of the vectors."""
 
     command: ClassVar[str] = "teacher-embed"
 
@@ -31,7 +31,7 @@ class Params(Hub, Named):
         ),
     ] = "auto"
     max_length: Annotated[
-        int | None, Opt("Cut sentences at this many tokens.", minimum=1, default="the teacher's own")
+        int | None, Opt("Truncate sentences to this many tokens.", minimum=1, default="the teacher's own")
     ] = None
     normalize: Annotated[bool, Opt("Scale vectors to length one, as HPD's code does for SimCSE teachers.")] = False
     store: Annotated[str, Opt("Number format of the vectors: float32 or float16.", choices=STORES)] = "float32"
@@ -40,21 +40,21 @@ class Params(Hub, Named):
     ] = "auto"
     device: Device = "auto"
     batch_tokens: Annotated[
-        int | None, Opt("Most tokens in a batch.", minimum=1, affects="run", default="by device")
+        int | None, Opt("Maximum tokens of a batch.", minimum=1, affects="run", default="by device")
     ] = None
     layers: Annotated[
         tuple[int, ...],
-        Opt("Also keep the pooled states of these layers, counted from 1, e.g. 2,4 (for pkd).", commas=True, minimum=1),
+        Opt("Also cache the pooled states of these layers, from 1, e.g. 2,4 (for pkd).", commas=True, minimum=1),
     ] = ()
     content_words: Annotated[
         float,
-        Opt("Add, with this weight, the vector of each text's content words alone; try 0.5.", minimum=0),
+        Opt("Add the vector of each text's content words with this weight; try 0.5.", minimum=0),
     ] = 0.0
 
     def faults(self) -> list[str]:
         if list(self.layers) != sorted(set(self.layers)):
             given = ",".join(map(str, self.layers))
-            return [f"`layers` takes rising numbers from 1, such as 2,4,6, not {given}"]
+            return [f"`layers` must be increasing numbers from 1, such as 2,4,6, not {given}"]
         return []
 
 

@@ -10,13 +10,13 @@ from sentcompress.commands.shared import Hub, Model, Named, Sentences
 
 @dataclass(frozen=True, kw_only=True)
 class Params(Hub, Named):
-    """Which model, and how to weigh its tokens; see `token_weights.sif_weights`."""
+    """The model, and the parameters of its token weights; see `token_weights.sif_weights`."""
 
     command: ClassVar[str] = "weigh-tokens"
 
     model: Model = None
     smoothing: Annotated[
-        float, Opt("a in the weight a / (a + p), p a token's frequency; 0 weighs punctuation only.", minimum=0)
+        float, Opt("a in the weight a / (a + p), p a token's frequency; 0 weights punctuation only.", minimum=0)
     ] = 0.03
     punctuation: Annotated[float, Opt("Factor on the weight of punctuation.", minimum=0, maximum=1)] = 0.0
     sentences: Sentences = None

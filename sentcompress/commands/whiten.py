@@ -10,13 +10,13 @@ from sentcompress.commands.shared import Device, Hub, Model, Named, Seed
 
 @dataclass(frozen=True, kw_only=True)
 class Params(Hub, Named):
-    """What to whiten, and on which sentences."""
+    """The model, and the sentences to fit on."""
 
     command: ClassVar[str] = "whiten"
 
     model: Model = None
     dim: Annotated[int, Opt("Dimensions to keep.", minimum=1)] = 128
-    sample: Annotated[int, Opt("Sentences to fit on, drawn at random.", minimum=2)] = 100_000
+    sample: Annotated[int, Opt("Sentences to fit on, sampled at random.", minimum=2)] = 100_000
     seed: Seed = 0
     sentences: Annotated[
         str | None,
@@ -24,7 +24,7 @@ class Params(Hub, Named):
             "Sentence table to fit on.",
             affects="input",
             names="sentences",
-            default="the one that the model was trained on, else the newest",
+            default="the one the model was trained on, else the newest",
         ),
     ] = None
     device: Device = "auto"
@@ -32,6 +32,6 @@ class Params(Hub, Named):
 
 COMMAND = Command(
     Params,
-    "Whiten a model's vectors and cut them to --dim dimensions, inside the model; no training.",
+    "Whiten a model's vectors and reduce them to --dim dimensions, without training.",
     makes="students",
 )

@@ -1,7 +1,7 @@
-"""Accuracy and F1 of predictions, with intervals over the test examples, and paired differences.
+"""Accuracy and F1 with bootstrap intervals over the test examples, and paired differences.
 
-A bootstrap draw of N examples only matters by how often each kind of example was drawn: right or wrong by each model,
-in the positive class or not. These counts are multinomial, so they are drawn themselves, which is the same thing.
+A bootstrap sample affects the scores only through the number of examples of each kind: classified correctly or not by
+each model, positive or not. These counts are multinomial, so they are drawn directly.
 """
 
 from __future__ import annotations
@@ -29,13 +29,13 @@ def compare_predictions(
     resampling: Resampling,
     positive: int | None = None,
 ) -> Estimates:
-    """Record the scores x 100 of each model on one task; gives the accuracies.
+    """Record the scores x 100 of each model on one task, and return the accuracies by role.
 
     Args:
-        name: of the task; with the seed it decides the draws.
+        name: the task; with the seed, it determines the bootstrap samples.
         truth: [N] class numbers.
-        predicted: "model", and "compare" if there is one -> [N] class numbers.
-        positive: the class of which F1 is taken as well.
+        predicted: role ("model", "compare") -> [N] class numbers.
+        positive: also compute F1 of this class.
     """
     right = {role: of == truth for role, of in predicted.items()}
     is_positive = truth == positive if positive is not None else np.zeros(len(truth), dtype=bool)
@@ -52,22 +52,22 @@ def compare_predictions(
 
 
 def majority(truth: Labels) -> float:
-    """The accuracy x 100 of always naming the most frequent class."""
+    """Accuracy x 100 of the majority-class baseline."""
     return float(100 * np.bincount(truth).max() / len(truth))
 
 
 def _scores(counts: Counts, kinds: npt.NDArray[np.bool_], number: int, with_f1: bool) -> dict[str, Values]:
-    """Scores from how often each kind of example occurs: [..., K] -> [...].
+    """Scores from the counts of each kind of example: [..., K] -> [...].
 
     Args:
-        kinds: [K, roles + 1], whether it is positive, whether each model is right.
-        number: the column of the model.
+        kinds: [K, roles + 1]: whether the kind is positive, then whether each model classifies it correctly.
+        number: the model's column in `kinds`.
     """
     positive, right = kinds[:, 0], kinds[:, number]
     scores = {ACCURACY: np.asarray(100 * (counts @ right) / counts.sum(axis=-1))}
     if with_f1:
         hits, wrong = counts @ (positive & right), counts @ ~right
         among = np.asarray(2 * hits + wrong)
-        # Nothing positive, neither in truth nor predicted: 0, as scikit-learn has it.
+        # 0 without true or predicted positives, as in scikit-learn.
         scores[F1] = np.divide(200.0 * hits, among, out=np.zeros(among.shape), where=among > 0)
     return scores

@@ -1,8 +1,8 @@
-"""Alignment and uniformity of vectors: how near similar sentences lie, and how evenly all are spread.
+"""Alignment and uniformity: how close similar sentences are, and how evenly all vectors are spread.
 
 Wang and Isola, "Understanding Contrastive Representation Learning through Alignment and Uniformity on the
 Hypersphere" (2020), as SimCSE measures them on STS-B: alignment over the pairs scored above 4, uniformity over all
-sentences. Both are better when smaller.
+sentences. Lower is better for both.
 """
 
 from __future__ import annotations
@@ -17,8 +17,8 @@ from sentcompress.evaluation.stats import NO_RESAMPLING, Estimate, Resampling, d
 
 Values = npt.NDArray[np.float64]
 POSITIVE_ABOVE = 4.0
-# Rows of a block of distances; and the pairs of a set beyond which uniformity gets no interval (it needs all distances
-# between pairs in memory: 4 bytes times their square).
+# Rows per block of distances; and the most pairs for which uniformity gets an interval, which needs all distances in
+# memory (4 bytes x pairs^2).
 BLOCK = 512
 MOST_RESAMPLED = 10_000
 
@@ -27,7 +27,7 @@ def alignment(first: Floats, second: Floats, gold: Floats, resampling: Resamplin
     """Mean |x - y|^2 over the pairs whose gold score is above 4.
 
     Args:
-        first, second: [N, D] vectors of length one.
+        first, second: [N, D] unit vectors.
         gold: [N] scores from 0 to 5.
 
     Raises:
@@ -42,12 +42,13 @@ def alignment(first: Floats, second: Floats, gold: Floats, resampling: Resamplin
 
 
 def uniformity(first: Floats, second: Floats, resampling: Resampling = NO_RESAMPLING) -> Estimate:
-    """log of the mean of exp(-2 |x - y|^2) over all pairs of different places among the 2N sentences.
+    """log of the mean of exp(-2 |x - y|^2) over all pairs of different positions among the 2N sentences.
 
-    A sentence that stands in several pairs counts each time. In a draw, a pair is never held against its own copies.
+    A sentence that occurs in several pairs counts each time. In a bootstrap sample, a pair is never compared with its
+    own copies.
 
     Args:
-        first, second: [N, D] vectors of length one.
+        first, second: [N, D] unit vectors.
     """
     count = len(first)
     inner = _kernel(first, second)
@@ -74,7 +75,7 @@ def _kernel(x: Floats, y: Floats) -> Values:
 
 
 def _kernels_between(first: Floats, second: Floats) -> Iterator[Values]:
-    """Sums of the four kernels between the sentences of two pairs: blocks of [N, N], zero on the diagonal."""
+    """The [N, N] sums of the four kernels between the sentences of two pairs, in row blocks, with zero diagonal."""
     sides = [first.astype(np.float32), second.astype(np.float32)]
     lengths = [np.einsum("nd,nd->n", side, side) for side in sides]
     for start in range(0, len(first), BLOCK):

@@ -1,4 +1,4 @@
-"""What a student keeps of its teacher on sentences without labels: neighbours, order of similarities, disagreements."""
+"""Label-free agreement of a student with its teacher: shared neighbours, similarities, disagreements."""
 
 from __future__ import annotations
 
@@ -11,21 +11,21 @@ from sentcompress.evaluation.metrics import Floats
 
 Rows = npt.NDArray[np.int64]
 Values = npt.NDArray[np.float64]
-# Rows whose similarities to all others are held at a time.
+# Rows per block of the similarity matrix.
 BLOCK = 512
-# Pairs whose vectors are held at a time.
+# Pairs per block of similarities.
 PAIRS = 2**16
 BINS = 50
 
 
 @dataclass(frozen=True)
 class Disagreement:
-    """Two sentences that two models see differently.
+    """Two sentences whose similarity differs between two models.
 
     Attributes:
         first, second: rows.
-        model, compare: the cosine of each model.
-        gap: model's less compare's, each in standard deviations of that model's cosines of random pairs.
+        model, compare: the cosine under each model.
+        gap: the model's z-score minus the compared model's; a z-score is relative to the model's random pairs.
     """
 
     first: int
@@ -37,7 +37,7 @@ class Disagreement:
 
 @dataclass(frozen=True)
 class Spread:
-    """Mean and standard deviation of a model's cosines of random pairs."""
+    """Mean and standard deviation of a model's cosines over random pairs."""
 
     mean: float
     deviation: float
@@ -47,15 +47,15 @@ class Spread:
         return cls(float(similarities.mean()), float(similarities.std()))
 
     def standardised(self, similarities: Values) -> Values:
-        """How many deviations above the mean; 0 for a model that gives every pair the same similarity."""
+        """z-scores; 0 if the model gives every pair the same similarity."""
         return (similarities - self.mean) / self.deviation if self.deviation > 0 else np.zeros_like(similarities)
 
 
 def nearest(vectors: Floats, k: int) -> Rows:
-    """The k rows with the largest inner product with each row, itself left out: [N, D] -> [N, k], best first.
+    """The k nearest neighbours of each row by inner product, without the row itself: [N, D] -> [N, k], best first.
 
     Args:
-        vectors: [N, D], rows of length one, N > k.
+        vectors: [N, D] unit vectors, N > k.
     """
     found = np.empty((len(vectors), k), dtype=np.int64)
     for start in range(0, len(vectors), BLOCK):
@@ -69,7 +69,7 @@ def nearest(vectors: Floats, k: int) -> Rows:
 
 
 def shared_neighbours(first: Rows, second: Rows) -> Values:
-    """The share of each row's neighbours that two models agree on: two [N, k] -> [N], 0 to 1."""
+    """Fraction of each row's neighbours that both models have: two [N, k] -> [N], 0 to 1."""
     marks = np.sort(np.concatenate([first, second], axis=1), axis=1)
     return np.asarray((marks[:, 1:] == marks[:, :-1]).sum(axis=1) / first.shape[1])
 
@@ -85,7 +85,7 @@ def pairwise(vectors: Floats) -> Values:
 
 
 def histogram(similarities: Values, edges: Values) -> list[int]:
-    """How many similarities lie in each bin; rounding beyond the last edges is put back."""
+    """Number of similarities per bin; values just outside the edges (rounding) count in the outermost bins."""
     counts, _ = np.histogram(np.clip(similarities, edges[0], edges[-1]), bins=edges)
     return [int(count) for count in counts]
 
@@ -98,16 +98,15 @@ def bin_edges() -> Values:
 def disagreements(
     model: Floats, compare: Floats, neighbours: tuple[Rows, Rows], spreads: tuple[Spread, Spread], count: int
 ) -> list[Disagreement]:
-    """The pairs that two models see most differently, among each one's nearest neighbours.
+    """The `count` pairs with the largest disagreement, among the nearest neighbours of either model.
 
-    Pairs at random are unrelated for both models; what a user notices is a near pair that one of them puts far
-    apart. Cosines of two models have different spreads, so they are compared in standard deviations. A sentence
-    appears once.
+    Random pairs are unrelated for both models; what a user notices is a close pair that one model puts far apart.
+    Cosines of two models have different spreads, so they are compared as z-scores. Each sentence appears at most once.
 
     Args:
-        model, compare: [N, D] and [N, E], rows of length one.
-        neighbours: the nearest rows of each model, [N, k] each.
-        spreads: of each model's cosines of random pairs.
+        model, compare: [N, D] and [N, E] unit vectors.
+        neighbours: the nearest rows under each model, [N, k] each.
+        spreads: the spread of each model's cosines over random pairs.
     """
     pairs = _pairs_of(neighbours)
     ours, theirs = _similarities(model, pairs), _similarities(compare, pairs)
@@ -125,7 +124,7 @@ def disagreements(
 
 
 def _pairs_of(neighbours: tuple[Rows, Rows]) -> Rows:
-    """Distinct pairs of a row and one of its neighbours, the smaller row first: [P, 2]."""
+    """Distinct pairs of a row and one of its neighbours, the lower row number first: [P, 2]."""
     both = np.concatenate(neighbours, axis=1)
     rows = np.repeat(np.arange(len(both)), both.shape[1])
     pairs = np.stack([rows, both.ravel()], axis=1)

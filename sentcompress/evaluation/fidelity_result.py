@@ -1,4 +1,4 @@
-"""The document of a fidelity evaluation, from the vectors of two models on the same sentences."""
+"""The result document of a fidelity evaluation, from two models' vectors of the same sentences."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ from sentcompress.evaluation.metrics import Floats, UndefinedError, cosine_of_pa
 from sentcompress.evaluation.score import COMPARE, MODEL, Recorder
 from sentcompress.evaluation.stats import Resampling, mean_interval
 
-# IBKD's figure 4 shows the covariance of so many dimensions over so many sentences.
+# The dimensions and sentences of the covariance in IBKD's figure 4.
 SHOWN_DIMENSIONS = 16
 MOST_SENTENCES = 10_000
 BUCKETS = ("short", "medium", "long")
@@ -35,7 +35,14 @@ MATRIX_DIGITS = 8
 
 @dataclass(frozen=True)
 class Measuring:
-    """What is measured how: neighbours of a sentence, sentences whose pairs are compared, pairs shown, and a seed."""
+    """Settings of a fidelity evaluation.
+
+    Attributes:
+        k: nearest neighbours per sentence.
+        pairwise: sentences whose pairs are compared.
+        show: disagreements listed.
+        bootstrap: bootstrap samples, 0 for no intervals.
+    """
 
     k: int = 10
     pairwise: int = 1000
@@ -45,14 +52,14 @@ class Measuring:
 
     @property
     def resampling(self) -> Resampling:
-        """How the intervals are made."""
+        """The bootstrap settings."""
         return Resampling(self.bootstrap, self.seed)
 
 
 def shape_of(vectors: Floats) -> dict[str, Any]:
-    """Anisotropy, effective rank, and the first dimensions' covariance of [N, D] rows of length one.
+    """Anisotropy, effective rank, and covariance of the first dimensions of [N, D] unit vectors.
 
-    Values that are undefined (all vectors the same) are None.
+    Undefined values (all vectors the same) are None.
     """
     some = vectors[:MOST_SENTENCES]
     matrix = covariance(some[:, :SHOWN_DIMENSIONS])
@@ -75,7 +82,7 @@ def shape_of(vectors: Floats) -> dict[str, Any]:
 
 
 def cosine_to(student: Floats, target: Floats) -> dict[str, float]:
-    """Summary of each sentence's cosine to its target: two [N, D]."""
+    """Mean, 5th percentile and median of the row-wise cosines of two [N, D]."""
     cosines = cosine_of_pairs(student, target)
     low, middle = np.percentile(cosines, [5, 50])
     return {"mean": float(cosines.mean()), "percentile_5": float(low), "median": float(middle)}
@@ -89,15 +96,15 @@ def agreement(
     lengths: npt.NDArray[np.int64],
     measuring: Measuring,
 ) -> dict[str, Any]:
-    """Record what a model keeps of another one on the same sentences; gives the details.
+    """Record how well a model agrees with another on the same sentences, and return the details for the document.
 
-    The other model keeps everything of itself, which is what its scores of 100 say.
+    The compared model agrees fully with itself, hence its scores of 100.
 
     Args:
         data: the name of the sentences.
-        vectors: "model" and "compare" -> [N, D], rows of length one.
+        vectors: role ("model", "compare") -> [N, D] unit vectors.
         texts: the N sentences.
-        lengths: [N], in whatever unit the buckets are to be made.
+        lengths: [N], in any unit; the length buckets are formed from them.
     """
     near = {role: nearest(of, measuring.k) for role, of in vectors.items()}
     shared = shared_neighbours(near[MODEL], near[COMPARE])
@@ -151,7 +158,7 @@ def agreement(
 
 
 def _by_length(shared: npt.NDArray[np.float64], lengths: npt.NDArray[np.int64]) -> list[dict[str, Any]]:
-    """The overlap in three parts of about equal size by length; a part that is empty is left out."""
+    """Shared neighbours by length tercile; empty terciles are omitted."""
     bounds = np.quantile(lengths, [1 / 3, 2 / 3])
     bucket = np.searchsorted(bounds, lengths, side="left")
     rows = []

@@ -1,11 +1,10 @@
-"""A plain word on how well a student stands in for its teacher.
+"""The verdict of a fidelity evaluation: how well a student replaces its teacher.
 
-The thresholds are rules of thumb, drawn around three students that were measured, three layers of all-MiniLM-L6-v2 by
-HPD, CKD and SimTDE (docs/eval-fidelity.md has their figures). They keep 50 to 56% of the ten nearest neighbours, 99% of
-STS-B, and of nDCG@10 96 to 97% on Quora's questions, but 86 to 94% on SciFact, where short queries look for long
-documents: neighbours among texts of one kind say little about that. And neighbours are a strict measure: most of ten
-are hardly related to a sentence, and which of them comes tenth decides nothing. The thresholds stand here, in the
-documentation and in every result.
+The thresholds are rules of thumb, calibrated on three measured students, three layers of all-MiniLM-L6-v2 by HPD, CKD
+and SimTDE (figures in docs/eval-fidelity.md). They keep 50 to 56% of the ten nearest neighbours, 99% of STS-B, and
+96 to 97% of nDCG@10 on Quora's questions, but 86 to 94% on SciFact, where queries are short and documents long:
+neighbours among texts of one kind predict little about such searches. Shared neighbours are also a strict measure:
+most of the ten are hardly related to the sentence, and their order is unimportant.
 """
 
 from __future__ import annotations
@@ -21,20 +20,20 @@ from sentcompress.evaluation.score import COMPARE, MODEL, Score, select
 from sentcompress.numeric import share
 from sentcompress.store import Artifact
 
-# The least share of shared neighbours, a word for it, and what to expect.
+# Smallest fraction of shared neighbours, level, and what to expect.
 LEVELS: Sequence[tuple[float, str, str]] = (
-    (0.99, "same", "as good as the same model"),
-    (0.7, "close", "a close stand-in: expect searches to find nearly the same"),
+    (0.99, "same", "practically the same model"),
+    (0.7, "close", "a close replacement: expect nearly the same search results"),
     (
         0.45,
         "good",
-        "good for most uses: similarity scores hardly change; expect a few percent of search quality to be lost, and "
-        "three times that where short queries look for long documents",
+        "good for most uses: similarity scores hardly change; expect to lose a few percent of search quality, and "
+        "three times as much with short queries and long documents",
     ),
-    (0.25, "rough", "the rough picture is kept: fit for clustering, or for a search whose results are ranked again"),
-    (0.0, "poor", "no stand-in: train longer, on sentences like these, or with more dimensions or layers"),
+    (0.25, "rough", "a rough approximation: suitable for clustering, or for retrieval followed by re-ranking"),
+    (0.0, "poor", "not a replacement: train longer, on sentences like these, or with more dimensions or layers"),
 )
-# What is worth a word of caution.
+# Thresholds of the cautions.
 LENGTH_DROP = 0.1
 SHORT_TEXT = 64  # tokens
 TRUNCATED_SHARE = 0.05
@@ -44,34 +43,34 @@ FEW_SENTENCES = 1000
 
 @dataclass(frozen=True)
 class Verdict:
-    """A level of `LEVELS`, one plain sentence, and cautions."""
+    """A level of `LEVELS`, a summary in words, and cautions."""
 
     level: str
     text: str
     cautions: Sequence[str]
 
     def as_dict(self) -> dict[str, Any]:
-        """For the record, with the thresholds that it was made by."""
+        """The verdict as JSON, with the thresholds it is based on."""
         thresholds = {level: least for least, level, _ in LEVELS}
         return {"level": self.level, "text": self.text, "cautions": list(self.cautions), "rules_of_thumb": thresholds}
 
 
 def judge(result: Mapping[str, Any], scores: Sequence[Score]) -> Verdict:
-    """The verdict on the document of an `eval-fidelity` and its scores."""
+    """The verdict for the document and scores of an `eval-fidelity`."""
     ours, other, k = result["model"], result["compare"], result["neighbours"]["k"]
     shared, found = (select(scores, metric, role=MODEL)[0].value for metric in (NEIGHBOURS, NEAREST))
     overlap = shared / 100
     level, expectation = next((word, what) for least, word, what in LEVELS if overlap >= least)
     text = (
         f"{ours['label']} keeps {shared:.0f}% of the {k} nearest neighbours of {other['label']} "
-        f"among {result['sentences']:,} sentences, and finds its very nearest {found:.0f}% "
-        f"of the time. By rule of thumb, for text like this: {expectation}."
+        f"among {result['sentences']:,} sentences, and finds its nearest one {found:.0f}% "
+        f"of the time. As a rule of thumb, for text like this: {expectation}."
     )
     return Verdict(level, text, list(_cautions(result)))
 
 
 def retrieval_of_the_same(fidelity: Artifact, others: Iterable[Artifact]) -> list[str]:
-    """A sentence for each `eval-retrieval` of the same two models as they were; damaged artifacts are left out."""
+    """A sentence for each `eval-retrieval` of the same two models (by digest); damaged artifacts are skipped."""
     found = {}
     for artifact in others:
         try:
@@ -84,16 +83,16 @@ def retrieval_of_the_same(fidelity: Artifact, others: Iterable[Artifact]) -> lis
 
 
 def _digests(artifact: Artifact) -> list[Any]:
-    """Of both models."""
+    """The digests of both models."""
     return [artifact.facts.get(role, {}).get("digest") for role in (MODEL, COMPARE)]
 
 
 def measured_retrieval(scores: Sequence[Score]) -> str:
-    """A sentence on the search quality that an `eval-retrieval` with a second model found."""
+    """A sentence on the search quality measured by an `eval-retrieval` with a compared model."""
     score = scores[0]
     return (
-        f"Measured on {score.data}: {share(score.kept)} of the {score.of.label} is kept, by {score.part}. A measured "
-        "value counts for more than the rule of thumb."
+        f"Measured on {score.data}: {share(score.kept)} of the {score.of.label} is kept with {score.part}. A measured "
+        "value is more reliable than the rule of thumb."
     )
 
 
@@ -109,20 +108,20 @@ def _cautions(result: Mapping[str, Any]) -> list[str]:
     usual = next((bucket["shortest"] for bucket in result["neighbours"]["by_length"] if bucket["name"] == "long"), None)
     if usual is not None and result["unit_of_length"] == "tokens" and usual < SHORT_TEXT:
         cautions.append(
-            f"two in three of these texts have fewer than {usual} tokens; longer ones may lose more: try them too, if "
+            f"two thirds of these texts have fewer than {usual} tokens; longer ones may lose more: test them too, if "
             "you have any"
         )
     for role in (ours, other):
         tokens = role["tokens"] or {"truncated_share": 0.0, "unknown_share": 0.0}
         if tokens["truncated_share"] > TRUNCATED_SHARE:
-            cut = f"{100 * tokens['truncated_share']:.0f}% of the sentences beyond {tokens['limit']} tokens"
-            cautions.append(f"{role['label']} does not read the end of {cut}: split them, or raise the limit")
+            cut = f"{100 * tokens['truncated_share']:.0f}% of the sentences at {tokens['limit']} tokens"
+            cautions.append(f"{role['label']} truncates {cut}: split them, or raise the limit")
         if tokens["unknown_share"] > UNKNOWN_SHARE:
-            cautions.append(f"{role['label']} does not know {100 * tokens['unknown_share']:.1f}% of the tokens")
+            cautions.append(f"{100 * tokens['unknown_share']:.1f}% of the tokens are unknown to {role['label']}")
     if result["sentences"] < FEW_SENTENCES:
         cautions.append(
-            f"{result['sentences']:,} sentences are few: among more of them neighbours lie closer and fewer are shared"
+            f"{result['sentences']:,} sentences are few: with more of them, neighbours are closer and fewer are shared"
         )
     if result["seen_in_training"]:
-        cautions.append("the student was trained on these sentences; on new ones it keeps less")
+        cautions.append("the student was trained on these sentences; agreement on new ones is lower")
     return cautions

@@ -1,4 +1,4 @@
-"""The shape of a cloud of vectors: how directions are used, without asking what the vectors mean."""
+"""Geometry of an embedding space: anisotropy, effective rank, covariance and correlation of dimensions."""
 
 from __future__ import annotations
 
@@ -8,18 +8,18 @@ import numpy.typing as npt
 from sentcompress.evaluation.metrics import Floats, UndefinedError
 
 Matrix = npt.NDArray[np.float64]
-# Variance below this share of the largest is rounding.
+# Eigenvalues below this fraction of the largest are rounding errors.
 SMALLEST_SHARE = 1e-12
 
 
 def anisotropy(vectors: Floats) -> float:
-    """Mean cosine of two different rows, -1 to 1; 0 for vectors that point everywhere alike.
+    """Mean cosine of two different rows, -1 to 1; 0 for isotropic vectors.
 
-    Ethayarajh (2019) estimates it from random pairs; with rows of length one, the mean over all pairs follows from
-    the length of their sum.
+    Ethayarajh (2019) estimates it from random pairs; for unit vectors, the mean over all pairs follows from the length
+    of their sum.
 
     Args:
-        vectors: [N, D], rows of length one.
+        vectors: [N, D] unit vectors.
 
     Raises:
         UndefinedError: fewer than two rows.
@@ -33,10 +33,10 @@ def anisotropy(vectors: Floats) -> float:
 
 
 def effective_rank(vectors: Floats) -> float:
-    """exp of the entropy of the covariance's eigenvalues as shares of their sum; 1 to D.
+    """exp of the entropy of the covariance's eigenvalues, normalised to sum to 1; 1 to D.
 
-    Roy and Vetterli, "The effective rank: a measure of effective dimensionality" (2007), equation 3, of the covariance
-    matrix. D directions used alike give D.
+    Roy and Vetterli, "The effective rank: a measure of effective dimensionality" (2007), equation 3, applied to the
+    covariance matrix. Equal variance in D directions gives D.
 
     Args:
         vectors: [N, D].
@@ -53,7 +53,7 @@ def effective_rank(vectors: Floats) -> float:
 
 
 def covariance(vectors: Floats) -> Matrix:
-    """[N, D] -> [D, D], divided by N - 1.
+    """Covariance matrix with divisor N - 1: [N, D] -> [D, D].
 
     Raises:
         UndefinedError: fewer than two rows.
@@ -65,7 +65,7 @@ def covariance(vectors: Floats) -> Matrix:
 
 
 def correlation(matrix: Matrix) -> list[list[float | None]]:
-    """The correlations of a covariance matrix; None beside a dimension that never changes."""
+    """The correlation matrix of a covariance matrix; None for a dimension with zero variance."""
     spread = np.sqrt(np.diag(matrix))
     products = np.outer(spread, spread)
     found = np.divide(matrix, products, out=np.full_like(matrix, np.nan), where=products > 0)
@@ -73,7 +73,7 @@ def correlation(matrix: Matrix) -> list[list[float | None]]:
 
 
 def mean_off_diagonal(matrix: list[list[float | None]]) -> float | None:
-    """Mean absolute value beside the diagonal, over the entries that there are; None if there are none."""
+    """Mean absolute off-diagonal value, ignoring None; None if there is no value."""
     entries = [
         abs(value)
         for row, values in enumerate(matrix)

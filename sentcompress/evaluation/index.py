@@ -1,4 +1,4 @@
-"""FAISS indexes over normalised vectors. Inner product is asked for in so many words: FAISS's IVF defaults to L2."""
+"""FAISS indexes over normalised vectors. The metric is always given: FAISS's IVF defaults to L2, not inner product."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ class Found(NamedTuple):
 
     Attributes:
         scores: [Q, k] float32.
-        documents: [Q, k] rows of the corpus, -1 where there is nothing more.
+        documents: [Q, k] rows of the corpus, padded with -1.
     """
 
     scores: npt.NDArray[np.float32]
@@ -33,11 +33,11 @@ class Found(NamedTuple):
 
 @dataclass(frozen=True)
 class BuiltIndex:
-    """An index that can be searched.
+    """An index ready to search.
 
     Attributes:
-        size: bytes of the index as FAISS serialises it.
-        seconds: what training and adding took.
+        size: bytes of the serialised index.
+        seconds: time to train it and to add the vectors.
     """
 
     plan: Plan
@@ -48,14 +48,14 @@ class BuiltIndex:
     def search(self, queries: Vectors, k: int) -> Found:
         """The k best documents of [Q, D] queries."""
         if "candidates" in self.plan.details:
-            # FAISS multiplies k with this factor and cuts the fraction off.
+            # FAISS multiplies k by this factor and truncates the product.
             self.handle.k_factor = (max(self.plan.details["candidates"], k) + 0.5) / k
         scores, documents = self.handle.search(queries, k)
         return Found(np.asarray(scores, dtype=np.float32), np.asarray(documents, dtype=np.int64))
 
 
 def build_index(plan: Plan, vectors: VectorRows, task: Task | None = None) -> BuiltIndex:
-    """Train an index on a sample of the vectors, add all of them piece by piece, and weigh it."""
+    """Train an index on a sample of the vectors, add all vectors in pieces, and measure its size."""
     start = time.perf_counter()
     handle, parts = BUILDERS[plan.kind](vectors.dimension, plan)
     if plan.training:
@@ -71,7 +71,7 @@ def build_index(plan: Plan, vectors: VectorRows, task: Task | None = None) -> Bu
 
 
 def exact_search(vectors: VectorRows, queries: Vectors, k: int, task: Task | None = None) -> Found:
-    """The k documents of the highest inner product, without an index: piece by piece, whatever the corpus's size."""
+    """The k documents with the highest inner product, by brute force, reading the corpus in pieces."""
     faiss = require("faiss")
     best = faiss.ResultHeap(len(queries), k, keep_max=True)
     for start, piece in vectors.pieces():
@@ -84,7 +84,7 @@ def exact_search(vectors: VectorRows, queries: Vectors, k: int, task: Task | Non
 
 
 def serialised_bytes(handle: Any) -> int:
-    """The length of an index as FAISS writes it; nothing is kept, so it costs no memory."""
+    """Size of an index as FAISS serialises it, without storing the serialised bytes."""
     faiss = require("faiss")
     size = 0
 
@@ -98,7 +98,7 @@ def serialised_bytes(handle: Any) -> int:
 
 @contextmanager
 def search_threads(count: int) -> Iterator[int]:
-    """Let FAISS use `count` threads (0: all) for the time of a block; gives the number in use."""
+    """Let FAISS use `count` threads (0: all) within a block; yields the number in use."""
     faiss = require("faiss")
     before = faiss.omp_get_max_threads()
     try:
@@ -110,8 +110,11 @@ def search_threads(count: int) -> Iterator[int]:
 
 
 def _reserve(part: Any, vectors: VectorRows) -> None:
-    """Make room for all vectors at once. Lists that grow by doubling take up to twice their size, and three times
-    while they are moved; a list that is made long and short again keeps its room."""
+    """Reserve memory for all vectors at once.
+
+    Lists that grow by doubling use up to twice their size, and three times while being moved. FAISS has no reserve, but
+    a list that was resized up and down keeps its capacity.
+    """
     if hasattr(part, "invlists"):
         sizes = np.zeros(part.nlist, dtype=np.int64)
         for _, piece in vectors.pieces():
@@ -154,7 +157,7 @@ def _inverted(index: Any, plan: Plan) -> Made:
 
 def _seed(clustering: Any, plan: Plan) -> None:
     clustering.seed = plan.seed
-    clustering.min_points_per_centroid = 1  # the plan has seen to it; FAISS would print to standard error
+    clustering.min_points_per_centroid = 1  # the plan checks this; FAISS would print to standard error
 
 
 def _hnsw(dimension: int, plan: Plan) -> Made:
@@ -192,8 +195,8 @@ def _pq(dimension: int, plan: Plan) -> Made:
 
 def _binary(dimension: int, plan: Plan) -> Made:
     faiss = require("faiss")
-    index = faiss.IndexLSH(dimension, dimension, False, False)  # no rotation, no thresholds: the signs, by Hamming
-    # Candidates come by Hamming distance whatever this says; it is the rescoring that has to know.
+    index = faiss.IndexLSH(dimension, dimension, False, False)  # no rotation, no thresholds: sign bits
+    # Used by rescoring only: candidates are always found by Hamming distance.
     index.metric_type = faiss.METRIC_INNER_PRODUCT
     return _rescored(index, dimension, plan)
 

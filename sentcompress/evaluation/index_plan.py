@@ -1,4 +1,4 @@
-"""What an index is built with: the settings asked for, lowered to what the corpus can train."""
+"""Index plans: the requested settings, lowered to what the corpus can train."""
 
 from __future__ import annotations
 
@@ -7,11 +7,11 @@ from dataclasses import dataclass
 
 from sentcompress.errors import InputError
 
-# FAISS warns below this many training points for each centroid of a k-means; fewer make poor centroids.
+# FAISS warns below this number of training points per k-means centroid.
 POINTS_PER_CELL = 39
-# More points for each centroid FAISS leaves unused.
+# FAISS ignores training points beyond this number per centroid.
 MOST_POINTS_PER_CELL = 256
-# Bits of a code of product quantisation; fewer than 4 say next to nothing.
+# Bits of a product-quantisation code; codes of fewer than 4 bits are hardly usable.
 BITS, FEWEST_BITS = 8, 4
 KINDS = ("flat", "ivf", "ivfpq", "pq", "hnsw", "sq8", "fp16", "binary")
 CELLS, QUANTISED, RESCORED = ("ivf", "ivfpq"), ("ivfpq", "pq"), ("pq", "binary")
@@ -19,16 +19,15 @@ CELLS, QUANTISED, RESCORED = ("ivf", "ivfpq"), ("ivfpq", "pq"), ("pq", "binary")
 
 @dataclass(frozen=True)
 class IndexSettings:
-    """Settings of all kinds; each kind takes its own.
+    """Settings of all index kinds; each kind uses its own.
 
     Attributes:
-        nlist, nprobe: cells of an inverted file, and how many of them a search looks into (HPD: 1,024 and 5).
-        segments: parts that product quantisation cuts a vector into, a code each; by default one for 4 dimensions.
-        links, ef_construction, ef_search: HNSW's neighbours of a node, and the candidates it keeps while building
-            and while searching.
-        candidates: documents that binary and product codes find, to be rescored; at least as many as are asked for.
-        rescore: what they are rescored with: stored int8 codes, float16 or the vectors themselves (float32).
-        seed: of k-means and of the training sample.
+        nlist, nprobe: cells of an inverted file, and cells visited per search (HPD: 1,024 and 5).
+        segments: PQ sub-quantizers; by default one per 4 dimensions.
+        links, ef_construction, ef_search: HNSW: neighbours per node, and candidates kept while building and searching.
+        candidates: documents to rescore after a search of binary or PQ codes; at least the number requested.
+        rescore: format of the vectors used for rescoring: int8, float16 or float32.
+        seed: seed of k-means and of the training sample.
     """
 
     nlist: int = 1024
@@ -44,14 +43,14 @@ class IndexSettings:
 
 @dataclass(frozen=True)
 class Plan:
-    """What one index will be.
+    """The plan of one index.
 
     Attributes:
         kind: one of `KINDS`.
-        details: the numbers that it is built and searched with.
-        training: documents that it is trained on, 0 for kinds without training.
-        rescore: what candidates are rescored with, where there are candidates.
-        warnings: what was lowered, and why.
+        details: the parameters it is built and searched with.
+        training: number of training documents, 0 for kinds without training.
+        rescore: format of the vectors that candidates are rescored with, for kinds in `RESCORED`.
+        warnings: which settings were lowered, and why.
     """
 
     kind: str
@@ -63,22 +62,22 @@ class Plan:
 
     @property
     def settings(self) -> dict[str, int | str]:
-        """For the record."""
+        """The settings for the result document."""
         return {**self.details, **({"rescore": self.rescore} if self.kind in RESCORED else {})}
 
 
 def plan_index(kind: str, settings: IndexSettings, documents: int, dimension: int, depth: int = 10) -> Plan:
-    """Fit the settings to a corpus.
+    """Adapt the settings to a corpus.
 
     Args:
         kind: one of `KINDS`.
-        settings: what is asked for.
+        settings: the requested settings.
         documents, dimension: N and D.
-        depth: documents that a search will return.
+        depth: documents returned by a search.
 
     Raises:
-        InputError: if the corpus is too small to train an index of this kind at all, or segments that were asked for
-            do not divide the dimension.
+        InputError: if the corpus is too small to train an index of this kind, or `segments` does not divide the
+            dimension.
     """
     details: dict[str, int] = {}
     warnings: list[str] = []
@@ -92,7 +91,7 @@ def plan_index(kind: str, settings: IndexSettings, documents: int, dimension: in
     if kind in QUANTISED:
         bits = bits_for(kind, documents)
         if bits < BITS:
-            warnings.append(f"{kind}: " + _lowered("bits of a code", BITS, bits, "of its 2^bits centroids", documents))
+            warnings.append(f"{kind}: " + _lowered("bits of a code", BITS, bits, "of the 2^bits centroids", documents))
         details |= {"segments": segments_for(dimension, settings.segments), "bits": bits}
         points = max(points, MOST_POINTS_PER_CELL * 2**bits)
     if kind in RESCORED:
@@ -110,45 +109,45 @@ def plan_index(kind: str, settings: IndexSettings, documents: int, dimension: in
 
 
 def cells_for(documents: int, wanted: int) -> int:
-    """How many cells so many documents can train: at most `wanted`, at least 1, 39 documents for each."""
+    """Number of cells that the documents can train, at 39 documents per cell; at least 1, at most `wanted`."""
     return max(1, min(wanted, documents // POINTS_PER_CELL))
 
 
 def bits_for(kind: str, documents: int) -> int:
-    """Bits of a code that so many documents can train: 8, or as few as 4.
+    """Bits per PQ code that the documents can train, 4 to 8.
 
     Raises:
-        InputError: if even those are too many.
+        InputError: if there are too few documents for 4 bits.
     """
     for bits in range(BITS, FEWEST_BITS - 1, -1):
         if documents >= POINTS_PER_CELL * 2**bits:
             return bits
     least = POINTS_PER_CELL * 2**FEWEST_BITS
     raise InputError(
-        f"the corpus of {documents} documents is too small to train {kind}: it needs at least {least}",
-        "leave it out of `index`; sq8, fp16, binary, flat and hnsw work with any number",
+        f"the corpus of {documents} documents is too small to train {kind}, which needs at least {least}",
+        "remove it from `index`; sq8, fp16, binary, flat and hnsw work with any number of documents",
     )
 
 
 def segments_for(dimension: int, wanted: int | None) -> int:
-    """The segments asked for; by default the largest number that divides the dimension, up to one for 4.
+    """The requested segments; by default the largest divisor of the dimension up to one segment per 4 dimensions.
 
     Raises:
-        InputError: if those asked for do not divide it.
+        InputError: if the requested segments do not divide the dimension.
     """
     if wanted is not None and (wanted > dimension or dimension % wanted):
-        raise InputError(f"{wanted} segments do not divide vectors of {dimension} dimensions", "see `segments`")
+        raise InputError(f"{wanted} segments do not divide vectors of {dimension} dimensions", "change `segments`")
     most = wanted or max(1, dimension // 4)
     return next(count for count in range(most, 0, -1) if dimension % count == 0)
 
 
 def _points_of_refinement(rescore: str) -> int:
-    """An int8 code is cut from the range that each dimension has in the training sample."""
+    """Training points for rescoring: int8 codes need the range of each dimension."""
     return MOST_POINTS_PER_CELL * 1024 if rescore == "int8" else 0
 
 
 def _lowered(what: str, asked: int, now: int, each: str, documents: int) -> str:
     return (
-        f"{what} lowered from {asked} to {now}: FAISS wants {POINTS_PER_CELL} documents for each {each}, "
+        f"{what} lowered from {asked} to {now}: FAISS needs {POINTS_PER_CELL} documents per {each}, "
         f"the corpus has {documents}"
     )

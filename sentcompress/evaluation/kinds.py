@@ -1,7 +1,7 @@
-"""The evaluations that there are: what the report, the card and the hints say of each.
+"""The registry of evaluations: titles, commands and explanations for the report, the model card and hints.
 
-A new evaluation registers itself here. Its stage writes a document with `scores`; the terminal, the model card, the
-report and `status` show those without knowing anything else of it.
+A new evaluation is registered here. Its stage writes a document with `scores`; the terminal, the model card, the
+report and `status` show these without knowing anything else about it.
 """
 
 from __future__ import annotations
@@ -25,14 +25,14 @@ class EvaluationKind:
     """One evaluation.
 
     Attributes:
-        title: heading of its section.
-        command: what to type to make one for `{model}`.
-        text: what its scores say, for a reader of the report.
-        what: what a row of its table is.
-        short: how a table of all models calls it.
-        averaged: whether a table of all models shows the mean over its data sets, in place of each of them.
-        beside: metrics that deserve a line beside the main one, which is that of its first score.
-        task: the name of the task in the metadata of a model card; empty for what is no task of the hub.
+        title: section heading.
+        command: the command that runs it for `{model}`.
+        text: what its scores mean, for a reader of the report.
+        what: what a table row stands for.
+        short: column name in the overview table.
+        averaged: whether the overview table shows the mean over data sets instead of each data set.
+        beside: metrics shown along with the main metric, which is that of the first score.
+        task: task name in the model card's metadata; empty if the hub has no such task.
     """
 
     title: str
@@ -49,9 +49,9 @@ EVALUATIONS: Mapping[str, EvaluationKind] = {
     "sts": EvaluationKind(
         "Sentence similarity (STS)",
         "eval-sts --sts FOLDER --model {model} --compare teacher",
-        "Spearman x 100 between the cosines of sentence pairs and human similarity grades. Differences to the compared "
-        "model are paired: both are computed on the same bootstrap samples. If the interval of a difference includes "
-        "0, the loss is not significant.",
+        "Spearman x 100 between the cosines of sentence pairs and human similarity ratings. Differences from the "
+        "compared model are paired: both scores are computed on the same bootstrap samples. If the interval of a "
+        "difference includes 0, the loss is not significant.",
         what="set",
         short="STS",
         averaged=True,
@@ -60,8 +60,8 @@ EVALUATIONS: Mapping[str, EvaluationKind] = {
     "retrieval": EvaluationKind(
         "Retrieval",
         "eval-retrieval --pairs FILE --model {model} --compare teacher",
-        "Every index is listed beside exact search on the same vectors, which separates what the model lost from what "
-        "the index lost.",
+        "Every index is compared with exact search on the same vectors, which separates the loss of the model from the "
+        "loss of the index.",
         beside=(INDEX_BYTES, SEARCH_TIME),
         task="information-retrieval",
     ),
@@ -78,7 +78,7 @@ EVALUATIONS: Mapping[str, EvaluationKind] = {
         "Fidelity on your own sentences",
         "eval-fidelity --text FILE --model {model}",
         "Measured without labels: how many nearest neighbours the student shares with its teacher, whether it ranks "
-        "pairs of sentences alike, and whether its vectors still use all their dimensions.",
+        "sentence pairs in the same order, and whether its vectors still use all their dimensions.",
         what="sentences",
         beside=(NEAREST, SIMILARITIES),
         task="sentence-similarity",
@@ -86,7 +86,7 @@ EVALUATIONS: Mapping[str, EvaluationKind] = {
     "bench": EvaluationKind(
         "Speed, size and memory",
         "bench --model {model} --compare teacher",
-        "The models of one table took turns in one run. Figures of different tables may come from different machines.",
+        "The models in a table were measured alternately in one run. Tables may come from different machines.",
         what="runtime",
         beside=(LATENCY_P50, PEAK_MEMORY, PASS_SECONDS),
     ),

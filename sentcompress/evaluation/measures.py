@@ -1,4 +1,4 @@
-"""The metrics: their names and how their values are read. The only place that spells a metric's name."""
+"""The metrics: names, units and directions. Metric names are defined only here."""
 
 from __future__ import annotations
 
@@ -27,21 +27,20 @@ BYTES = "bytes"
 
 
 def recall_at(cutoff: int) -> str:
-    """The name of Recall at one of the cut-offs 1, 10, 100 and 1,000."""
+    """The name of the metric Recall@k for the cut-offs 1, 10, 100 and 1,000."""
     return f"recall_at_{cutoff}"
 
 
 @dataclass(frozen=True)
 class Metric:
-    """How the values of one metric are read.
+    """How to print and compare the values of a metric.
 
     Attributes:
-        label: the name as it is printed.
-        unit: behind the label.
-        scale: what a perfect score is, for scores; 1 for everything else.
-        decimals: that are printed.
-        higher_is_better: the direction.
-        gain: what having less (or more) of it is called: smaller, faster; empty for scores, of which a share is kept.
+        label: the printed name.
+        unit: printed after the label.
+        scale: the perfect score, for scores; 1 for everything else.
+        decimals: decimals printed.
+        gain: the word for an improvement: smaller or faster; empty for scores, which are compared in percent.
     """
 
     label: str
@@ -56,11 +55,11 @@ class Metric:
         """Label and unit: `nDCG@10 x 100`, `latency p50 (ms)`."""
         if self.scale > 1:
             return f"{self.label} x {self.scale}"
-        # A size carries its unit itself: `69.7 MB`.
+        # Sizes are printed with their unit: `69.7 MB`.
         return f"{self.label} ({self.unit})" if self.unit not in ("", BYTES) else self.label
 
     def show(self, value: float) -> str:
-        """A value as it is printed; NaN is "not defined"."""
+        """A value as text; NaN is "not defined"."""
         if self.unit == BYTES:
             return size(value)
         return amount(value) if self.decimals == 0 else figure(value, f",.{self.decimals}f")
@@ -79,7 +78,7 @@ def _time(label: str, unit: str, decimals: int = 2) -> Metric:
 
 
 METRICS: Mapping[str, Metric] = {
-    # As sentence-transformers and mteb name them.
+    # Named as in sentence-transformers and mteb.
     SPEARMAN: _score("Spearman"),
     PEARSON: _score("Pearson"),
     ALIGNMENT: Metric("alignment", decimals=3, higher_is_better=False),

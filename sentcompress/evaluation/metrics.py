@@ -1,4 +1,4 @@
-"""Numbers from arrays: cosines, and agreement of similarities with gold scores."""
+"""Cosines, and correlations of similarities with gold scores."""
 
 from __future__ import annotations
 
@@ -8,17 +8,17 @@ import numpy as np
 import numpy.typing as npt
 
 Floats = npt.NDArray[np.floating]
-# Vectors in float32 give the same pair of texts the same cosine up to rounding; differences below this are noise.
+# Smaller differences between cosines are float32 rounding errors.
 SMALLEST_SPREAD = 1e-6
-NOT_NUMBERS = "the model's vectors hold NaN or infinity"
+NOT_NUMBERS = "the model's vectors contain NaN or infinity"
 
 
 class UndefinedError(ValueError):
-    """A score that has no value for these numbers; the message says why."""
+    """A score is undefined for the given values; the message says why."""
 
 
 def cosine_of_pairs(first: Floats, second: Floats) -> npt.NDArray[np.float64]:
-    """Cosine of each row of `first` with the same row of `second`: two [N, D] -> [N].
+    """Row-wise cosines: two [N, D] -> [N].
 
     The cosine with a zero vector is 0, as in sentence-transformers; with a vector that contains NaN or infinity, it is
     NaN.
@@ -31,10 +31,10 @@ def cosine_of_pairs(first: Floats, second: Floats) -> npt.NDArray[np.float64]:
 
 
 def spearman(gold: Floats, predicted: Floats) -> float:
-    """Spearman's rank correlation, ties given their mean rank; -1 to 1.
+    """Spearman's rank correlation with average ranks for ties; -1 to 1.
 
     Raises:
-        UndefinedError: fewer than two pairs, one side without spread, or with NaN or infinity.
+        UndefinedError: fewer than two pairs, constant values, or NaN or infinity.
     """
     from scipy.stats import rankdata
 
@@ -46,21 +46,21 @@ def pearson(gold: Floats, predicted: Floats) -> float:
     """Pearson's correlation, -1 to 1.
 
     Raises:
-        UndefinedError: fewer than two pairs, one side without spread, or with NaN or infinity.
+        UndefinedError: fewer than two pairs, constant values, or NaN or infinity.
     """
     _check_spread(gold, predicted)
     return _correlation(gold.astype(np.float64), predicted.astype(np.float64))
 
 
 def normalized(vectors: Floats) -> tuple[npt.NDArray[np.float32], int]:
-    """Rows scaled to length one, [N, D] float32, and how many were all zeros (they stay so).
+    """Rows scaled to unit length, [N, D] float32, and the number of zero rows, which stay zero.
 
     Raises:
-        UndefinedError: a value that is no number.
+        UndefinedError: if a value is NaN or infinite.
     """
     if not np.isfinite(vectors).all():
         raise UndefinedError(NOT_NUMBERS)
-    # Summed in float64: squares of float32 overflow beyond 1e19, and vanish below 1e-23.
+    # Summed in float64: float32 squares overflow above 1e19 and underflow below 1e-23.
     squares = np.einsum("nd,nd->n", vectors, vectors, dtype=np.float64)
     lengths = np.sqrt(squares)[:, None]
     zeros = int(np.count_nonzero(lengths == 0))

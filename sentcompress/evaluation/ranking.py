@@ -1,8 +1,8 @@
-"""Scores of ranked documents, one for each query, as trec_eval computes them.
+"""Ranking metrics per query, computed as in trec_eval.
 
-MRR@10, Recall@k and nDCG@10 with linear gain and the logarithm of rank + 1; documents of equal score stand in the
-falling order of their ids, relevant documents that a corpus lacks count as not found, and a query without results
-scores 0. Checked against pytrec_eval in a test.
+MRR@10, Recall@k and nDCG@10 with linear gain and the logarithm of rank + 1. Documents with equal scores are ranked by
+descending id, relevant documents missing from the corpus count as not found, and a query without results scores 0.
+A test compares them with pytrec_eval.
 """
 
 from __future__ import annotations
@@ -22,11 +22,11 @@ Floats = npt.NDArray[np.float64]
 
 
 def in_order(found: Found, name_of: Callable[[int], bytes]) -> npt.NDArray[np.int64]:
-    """[Q, k] documents by falling score, and among equal scores by falling id, as trec_eval sorts a run.
+    """[Q, k] documents by descending score, ties by descending id, as trec_eval sorts a run.
 
     Args:
-        found: as an index gives it.
-        name_of: the id of a document.
+        found: search results.
+        name_of: document -> its id.
     """
     documents = found.documents.copy()
     scores = np.where(documents < 0, -np.inf, found.scores)
@@ -43,19 +43,19 @@ def in_order(found: Found, name_of: Callable[[int], bytes]) -> npt.NDArray[np.in
 
 
 def recall_cutoffs(depth: int) -> tuple[int, ...]:
-    """The cut-offs at which Recall is defined when `depth` documents are looked at."""
+    """The cut-offs at which Recall is defined if `depth` documents are retrieved."""
     return tuple(cutoff for cutoff in RECALLS if cutoff <= depth)
 
 
 def scores_of_queries(ranked: npt.NDArray[np.int64], grades: Grades) -> dict[str, Floats]:
-    """All metrics, by mteb's names, for each query that has a relevant document: [J], 0 to 1.
+    """All metrics for each query that has a relevant document.
 
     Args:
-        ranked: [Q, k] documents, best first; -1 where there is nothing more. No Recall beyond k.
-        grades: of each of the Q queries, document -> grade above zero.
+        ranked: [Q, k] documents, best first, padded with -1.
+        grades: for each of the Q queries, document -> grade above zero.
 
     Returns:
-        MRR, NDCG and `recall_at` 1, 10, 100 and 1,000; J queries, in their order.
+        MRR, NDCG and `recall_at` the cut-offs up to k -> [J] values from 0 to 1, for the J queries in order.
     """
     judged = [query for query, wanted in enumerate(grades) if wanted]
     cutoffs = recall_cutoffs(ranked.shape[1])
@@ -75,7 +75,7 @@ def scores_of_queries(ranked: npt.NDArray[np.int64], grades: Grades) -> dict[str
 
 
 def overlap(found: npt.NDArray[np.int64], exact: npt.NDArray[np.int64], cutoff: int = CUTOFF) -> float:
-    """The mean share of the exact first `cutoff` documents that an index finds among its own, 0 to 1."""
+    """Mean fraction of the exact top `cutoff` documents that are also in the index's top `cutoff`, 0 to 1."""
     shares = []
     for row, best in zip(found[:, :cutoff].tolist(), exact[:, :cutoff].tolist(), strict=True):
         wanted = set(best) - {-1}
@@ -84,7 +84,7 @@ def overlap(found: npt.NDArray[np.int64], exact: npt.NDArray[np.int64], cutoff: 
 
 
 def _discounted(gains: npt.NDArray[np.int64], ranks: npt.NDArray[np.int64]) -> float:
-    """Ranks begin with 0."""
+    """Discounted cumulative gain; ranks start at 0."""
     return float((gains / np.log2(ranks + 2)).sum())
 
 

@@ -1,7 +1,7 @@
-"""The documents that evaluations leave in their artifacts: written once, read by everything that shows results.
+"""The result documents of evaluations: written once, read by everything that shows results.
 
-A document says which `evaluation` it is, by which `protocol`, of which models (`model`, and `compare` beside it), and
-has the list of `scores`; the rest of it is for the one section of the report that knows more.
+A document names the `evaluation`, the `protocol` and the models (`model`, and optionally `compare`), and lists the
+`scores`. Anything else in it is for the report section of that evaluation.
 """
 
 from __future__ import annotations
@@ -23,10 +23,10 @@ ROLES = (MODEL, COMPARE)
 
 @dataclass(frozen=True)
 class Evaluation:
-    """An evaluation that was read and found well-formed.
+    """A well-formed evaluation.
 
     Attributes:
-        scores: in the order in which they were written, those of the main metric first.
+        scores: in the order of the document, those of the main metric first.
     """
 
     artifact: Artifact
@@ -39,36 +39,36 @@ class Evaluation:
 
     @property
     def name(self) -> str:
-        """Of the evaluation: sts, retrieval, ..."""
+        """The name of the evaluation: sts, retrieval, ..."""
         return str(self.facts["evaluation"])
 
     @property
     def kind(self) -> EvaluationKind:
-        """What is known of evaluations of this name."""
+        """The description of this kind of evaluation."""
         return EVALUATIONS.get(self.name) or EvaluationKind(self.name, str(self.artifact.manifest["command"]))
 
     @property
     def statement(self) -> str:
-        """How it was measured, in words."""
+        """The protocol in words."""
         return str(self.facts["protocol"]["statement"])
 
     @property
     def models(self) -> dict[str, Mapping[str, Any]]:
-        """Role -> what was recorded of the model: label, reference, digest, dimension and more."""
+        """Role -> the recorded facts of the model: label, reference, digest, dimension and more."""
         return {role: self.facts[role] for role in ROLES if role in self.facts}
 
     @property
     def labels(self) -> dict[str, str]:
-        """Role -> the name to show."""
+        """Role -> display name."""
         return {role: str(model["label"]) for role, model in self.models.items()}
 
     @property
     def data(self) -> frozenset[str]:
-        """Digests of the data that it was made on: two evaluations with the same ones had the same data."""
+        """Digests of the data sets; equal for two evaluations on the same data."""
         return frozenset(digest for reference, digest in self.artifact.inputs.items() if is_data(reference))
 
     def headlines(self) -> list[Score]:
-        """What is worth a line of its own: the main metric and what its kind adds, of each data set the first part."""
+        """The scores of the main metric and of those in `kind.beside`, for the first part of each data set."""
         wanted = {*(score.metric for score in self.scores[:1]), *self.kind.beside}
         first: dict[tuple[str, str], str] = {}
         for score in self.scores:
@@ -81,9 +81,9 @@ class Evaluation:
 
 
 def write_result(build: Build, result: Mapping[str, Any]) -> Artifact:
-    """Finish an artifact of kind `evaluations`; the manifest's facts hold the same document.
+    """Finish an artifact of kind `evaluations`; the document also becomes the manifest's facts.
 
-    Figures that are not defined (NaN) become null.
+    Undefined values (NaN) become null.
     """
     document = finite(result)
     with build.write(FILE) as path:
@@ -92,10 +92,10 @@ def write_result(build: Build, result: Mapping[str, Any]) -> Artifact:
 
 
 def read_evaluation(artifact: Artifact) -> Evaluation:
-    """Check that an evaluation says what it measured, how, and of which models.
+    """Read an evaluation, and check that it names the evaluation, the protocol and the models.
 
     Raises:
-        DamagedError: if it does not.
+        DamagedError: if one is missing, or a score is invalid.
     """
     facts = artifact.facts
     roles = [facts.get(role) for role in ROLES if role == MODEL or role in facts]
@@ -103,13 +103,13 @@ def read_evaluation(artifact: Artifact) -> Evaluation:
     protocol = facts.get("protocol")
     stated = isinstance(protocol, Mapping) and isinstance(protocol.get("statement"), str)
     if not named or not stated or not isinstance(facts.get("evaluation"), str):
-        raise damaged(artifact, "its manifest does not say what was measured, and of which model")
+        raise damaged(artifact, "its manifest does not name the evaluation, the protocol and the model")
     try:
         scores = read_scores(facts)
     except ValueError as error:
         raise damaged(artifact, str(error)) from None
     if any(score.role not in ROLES or score.role not in facts for score in scores):
-        raise damaged(artifact, "it has the score of a model that it does not name")
+        raise damaged(artifact, "it has a score of a model it does not name")
     return Evaluation(artifact, scores)
 
 
@@ -118,9 +118,9 @@ def _is_named(model: Mapping[str, Any]) -> bool:
 
 
 def headline_of(artifact: Artifact) -> dict[str, float]:
-    """The one value that says most of an evaluation, by what it is of: the mean, or the first score.
+    """The most important value of an evaluation with its title: the mean, or else the first score.
 
-    A damaged evaluation has none.
+    Empty for a damaged evaluation.
 
     >>> headline_of(artifact)
     {'Spearman x 100 (mean of the sets)': 81.5}
@@ -140,7 +140,7 @@ def headline_of(artifact: Artifact) -> dict[str, float]:
 
 
 def with_compared(evaluation: Evaluation, other: Evaluation) -> Evaluation:
-    """An evaluation that had no second model, beside one of another model by the same protocol on the same data."""
+    """An evaluation without a compared model, combined with that of another model (same protocol, same data)."""
     theirs = {score.place: score for score in other.scores if score.role == MODEL}
     scores = []
     for score in evaluation.scores:

@@ -1,4 +1,4 @@
-"""Retrieval: index kinds beside exact search on the same vectors, and one model beside another."""
+"""Retrieval: index kinds compared with exact search on the same vectors, and one model with another."""
 
 from __future__ import annotations
 
@@ -42,20 +42,20 @@ from sentcompress.evaluation.timing import alternate, percentiles
 from sentcompress.evaluation.vector_rows import VectorRows, Vectors
 from sentcompress.progress import SILENT, Reporter
 
-# The batch that is timed; the time is stated for so many queries. Those that are also timed one by one.
+# Queries in the timed batch, for which the time is stated, and queries that are also timed one at a time.
 TIMED_QUERIES = 1000
 SINGLE_QUERIES = 200
-# The part of the scores that search without an index gives.
+# The part name of scores without an index.
 EXACT = "exact search"
 MAIN = {"pairs": MRR, "collection": NDCG, "entities": recall_at(1)}
 DEPTHS = {"pairs": CUTOFF, "collection": max(RECALLS), "entities": CUTOFF}
 STATEMENTS = {
-    "pairs": "question pairs: corpus of the distinct question2, queries the distinct question1, relevant every "
-    "question2 marked as a duplicate; queries without one are timed and not scored",
-    "collection": "collection with judgements: a document is its title, a blank and its text, stripped; relevant what "
-    "is judged above zero; the queries of the split that have such a document",
-    "entities": "entity resolution: a catalogue of the distinct entities, queries with a pair of label 1, relevant "
-    "every entity of such a pair",
+    "pairs": "question pairs: the corpus is the distinct question2, the queries are the distinct question1, relevant "
+    "is every question2 marked as a duplicate; queries without one are timed but not scored",
+    "collection": "collection with judgements: a document is its title, a space and its text, stripped; relevant are "
+    "documents judged above zero; the queries are those of the split with a relevant document",
+    "entities": "entity resolution: the corpus is the distinct entities, the queries are those with a pair of label 1, "
+    "relevant is every entity of such a pair",
 }
 
 
@@ -69,15 +69,15 @@ class Searched:
 
 @dataclass(frozen=True)
 class Task:
-    """What is looked for, and how it is measured.
+    """The relevance judgements, and how the search is measured.
 
     Attributes:
-        grades: of each query, document -> grade above zero.
-        name_of: the id of a document, which decides between equal scores.
-        main: the metric that intervals are given for.
-        depth: documents that every search returns.
-        rounds: timed searches of the batch; their median counts.
-        bootstrap: draws of the intervals, 0 for none.
+        grades: for each query, document -> grade above zero.
+        name_of: document -> its id, which breaks ties.
+        main: the metric reported with intervals.
+        depth: documents returned per search.
+        rounds: timed searches of the batch; the median is reported.
+        bootstrap: bootstrap samples for the intervals, 0 for none.
     """
 
     grades: Grades
@@ -90,12 +90,12 @@ class Task:
 
     @property
     def resampling(self) -> Resampling:
-        """How the intervals are made."""
+        """The bootstrap settings."""
         return Resampling(self.bootstrap, self.seed)
 
     @property
     def timed(self) -> list[int]:
-        """The queries of the timed batch, drawn from all of them, those with nothing to find included."""
+        """The queries of the timed batch, sampled from all queries, including those without a relevant document."""
         count = min(TIMED_QUERIES, len(self.grades))
         drawn = np.random.default_rng(self.seed).choice(len(self.grades), size=count, replace=False)
         return [int(query) for query in np.sort(drawn)]
@@ -103,11 +103,11 @@ class Task:
 
 @dataclass
 class Comparison:
-    """Searches of one model, `model`, or of two, `model` and `compare`. All scores that it records are x 100.
+    """Searches with one model (role `model`) or two (`model` and `compare`). Scores are recorded x 100.
 
     Attributes:
         data: the name of the data set.
-        recorder: takes the scores.
+        recorder: collects the scores.
     """
 
     searched: Mapping[str, Searched]
@@ -119,7 +119,7 @@ class Comparison:
     _exact: dict[str, Mapping[str, Floats]] = field(default_factory=dict)
 
     def exact(self) -> None:
-        """Record the scores of search without an index: what is lost here is lost by the model."""
+        """Record the scores of exact search: differences between models here are due to the models alone."""
         for role, of in self.searched.items():
             with self.reporter.track("exact search", total=len(of.documents), unit="documents") as bar:
                 found = exact_search(of.documents, of.queries, self.task.depth, bar)
@@ -128,10 +128,10 @@ class Comparison:
         self._record(EXACT, self._exact)
 
     def index(self, kind: str, settings: IndexSettings) -> dict[str, Any]:
-        """One kind for all models: built, searched for the score, then timed in turn. `exact` comes first.
+        """Build one kind of index for each model, score it, and time the models alternately. Call `exact` first.
 
         Returns:
-            The kind, and for each role the settings that it was built with: they follow from the dimensions.
+            The kind, and the settings used for each role, which depend on the dimension.
         """
         plans = {
             role: plan_index(kind, settings, *of.documents.shape, self.task.depth) for role, of in self.searched.items()
@@ -159,7 +159,7 @@ class Comparison:
             return build_index(plan, documents, bar)
 
     def _record(self, part: str, scores: Mapping[str, Mapping[str, Floats]]) -> None:
-        """All metrics, the main one first and with intervals."""
+        """Record all metrics, the main one first and with intervals."""
         main = self.task.main
         queries = len(scores[MODEL][main])
         for name in (main, *(name for name in scores[MODEL] if name != main)):
@@ -206,7 +206,7 @@ class Comparison:
 
 
 def _one_by_one(built: Mapping[str, BuiltIndex], queries: Mapping[str, Vectors], depth: int) -> dict[str, list[float]]:
-    """Seconds of single searches; the models take turns, and who goes first changes."""
+    """Seconds per search of single queries; the models alternate, and so does the one that goes first."""
     seconds: dict[str, list[float]] = {role: [] for role in built}
     roles = list(built)
     for number in range(min(SINGLE_QUERIES, len(queries[roles[0]]))):
@@ -219,13 +219,13 @@ def _one_by_one(built: Mapping[str, BuiltIndex], queries: Mapping[str, Vectors],
 
 
 def protocol(kind: str, split: str | None, task: Task, threads: int) -> dict[str, Any]:
-    """The protocol as a statement, and its numbers one by one.
+    """The protocol as a statement in words and as individual settings.
 
     Args:
         kind: pairs, collection or entities.
-        split: the part of the data set, where it has parts.
-        task: what was measured.
-        threads: FAISS's while it was.
+        split: the split, for data sets that have splits.
+        task: the task measured.
+        threads: threads used by FAISS.
     """
     facts = {
         "main_score": task.main,
@@ -246,14 +246,15 @@ def _how(facts: Mapping[str, Any]) -> str:
     depth, threads = facts["depth"], facts["threads"]
     recalls = ", ".join(f"Recall@{cutoff}" for cutoff in recall_cutoffs(depth))
     intervals = (
-        f"intervals: 95%, bootstrap over the queries ({facts['bootstrap']} rounds), of the same queries for differences"
+        f"intervals: 95%, bootstrap over the queries ({facts['bootstrap']} samples), paired for differences"
         if facts["bootstrap"]
         else "no intervals"
     )
     return (
-        f"MRR@10, nDCG@10 (linear gain), {recalls}, x 100, as trec_eval computes them on the first {depth} documents; "
-        f"FAISS, inner product on normalised vectors, trained on the corpus, seed {facts['seed']}; exact search of the "
-        f"same vectors beside every index; time: {facts['timed_queries']} queries in one batched search for the first "
-        f"{depth}, stated for {TIMED_QUERIES}, median of {facts['rounds']}, and {facts['single_queries']} one by one, "
-        f"{threads} thread{'s' * (threads != 1)}, models in turn; bytes: the index as FAISS serialises it; {intervals}"
+        f"MRR@10, nDCG@10 (linear gain), {recalls}, x 100, computed as in trec_eval on the top {depth} documents; "
+        f"FAISS, inner product on normalised vectors, trained on the corpus, seed {facts['seed']}; every index is "
+        f"compared with exact search on the same vectors; time: one batched search of {facts['timed_queries']} queries "
+        f"for the top {depth}, stated per {TIMED_QUERIES}, median of {facts['rounds']}, and {facts['single_queries']} "
+        f"single queries, {threads} thread{'s' * (threads != 1)}, models measured alternately; bytes: size of the "
+        f"serialised FAISS index; {intervals}"
     )

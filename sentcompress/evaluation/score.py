@@ -1,4 +1,4 @@
-"""A measured value as a record: what every evaluation writes, and what everything that shows results reads."""
+"""Score records: written by every evaluation, read by everything that shows results."""
 
 from __future__ import annotations
 
@@ -10,12 +10,12 @@ from typing import Any, NamedTuple
 from sentcompress.evaluation.measures import METRICS, PARAMETERS, VECTOR_BYTES, WEIGHT_BYTES, Metric
 
 MODEL, COMPARE = "model", "compare"
-# The data set that stands for the mean over all others of an evaluation.
+# The data set name of the mean over all data sets of an evaluation.
 MEAN = "mean"
 
 
 class Interval(NamedTuple):
-    """A 95% interval; NaN at both ends where it was asked for and is not defined."""
+    """A 95% interval; both ends are NaN if it is undefined."""
 
     low: float
     high: float
@@ -28,19 +28,20 @@ NO_INTERVAL = Interval(math.nan, math.nan)
 class Score:
     """One measured value of one model.
 
-    NaN is a value that is not defined, None one that was not measured.
+    NaN means undefined, None means not measured.
 
     Attributes:
         model: the reference of the model.
-        role: `model`, or `compare` for the one beside it.
+        role: `model`, or `compare` for the model it is compared with.
         data: the data set.
-        part: what of it: a subset, an index, a runtime; empty for the whole.
-        metric: a name of `METRICS`.
-        value: on the scale of its metric.
-        count: how many pairs, queries, examples or sentences it is of.
-        interval: of the value.
+        part: a subset, index or runtime; empty for the whole data set.
+        metric: a key of `METRICS`.
+        value: on the scale of the metric.
+        count: number of pairs, queries, examples or sentences.
+        interval: 95% interval of the value.
         kept: the value in percent of the compared model's.
-        difference: the value less the compared model's, with its paired interval.
+        difference: the value minus the compared model's.
+        difference_interval: the paired 95% interval of the difference.
     """
 
     model: str
@@ -57,21 +58,21 @@ class Score:
 
     @property
     def of(self) -> Metric:
-        """How its value is read."""
+        """The metric's description."""
         return METRICS[self.metric]
 
     @property
     def place(self) -> tuple[str, str, str]:
-        """What it is comparable by: data set, part, metric."""
+        """The key by which scores are comparable: data set, part, metric."""
         return self.data, self.part, self.metric
 
     @property
     def title(self) -> str:
-        """What it is of, in words: data set, metric and part."""
+        """A title of data set, metric and part."""
         return ", ".join(filter(None, (self.data, self.of.title, self.part)))
 
     def as_dict(self) -> dict[str, Any]:
-        """For a JSON document; what was not measured is left out, and NaN becomes None."""
+        """The score as JSON; fields that were not measured are omitted, and NaN becomes None."""
         found = {
             key: value for key, value in asdict(self).items() if value is not None and (key, value) != ("part", "")
         }
@@ -82,7 +83,7 @@ class Score:
         """The inverse of `as_dict`.
 
         Raises:
-            ValueError: for what `as_dict` does not write.
+            ValueError: if `as_dict` could not have written the entry.
         """
         if not isinstance(entry, Mapping) or not entry.keys() <= cls.__dataclass_fields__.keys():
             raise ValueError("a score is not an object with the fields of a score")
@@ -116,7 +117,7 @@ class Score:
 TEXTS = ("model", "role", "data", "metric", "part")
 NUMBERS = ("value", "kept", "difference")
 INTERVALS = ("interval", "difference_interval")
-# A JSON document can hold integers that no float holds.
+# JSON allows integers that are too large for a float.
 LARGEST = 1e300
 
 
@@ -142,14 +143,14 @@ def _interval(value: Any, name: str) -> Interval:
 
 
 def share_kept(score: float, reference: float) -> float:
-    """A score in percent of the reference's; NaN where that means nothing (a reference of zero or less)."""
+    """A score in percent of a reference score; NaN if the reference is zero or negative."""
     share = 100 * score / reference if reference > 0 else math.nan
     return share if math.isfinite(share) else math.nan
 
 
 @dataclass(frozen=True)
 class Difference:
-    """The model's value less the compared model's, and its paired interval."""
+    """The model's value minus the compared model's, and its paired interval."""
 
     value: float
     interval: Interval | None = None
@@ -157,11 +158,11 @@ class Difference:
 
 @dataclass(frozen=True)
 class Recorder:
-    """Writes Scores of one evaluation.
+    """Collects the scores of one evaluation.
 
     Attributes:
         models: role -> reference.
-        scores: what was written so far.
+        scores: the scores recorded so far.
     """
 
     models: Mapping[str, str]
@@ -179,13 +180,13 @@ class Recorder:
         difference: Difference | None = None,
         shared: bool = True,
     ) -> None:
-        """One metric of one part of a data set, for every role that has a value.
+        """Record one metric on one part of a data set, for every role in `values`.
 
         Args:
             values: role -> value.
             intervals: role -> interval of the value.
-            difference: where it is not just the difference of the values, or has an interval.
-            shared: whether a share of the compared model's value means anything.
+            difference: the difference, if it has an interval or is not the plain difference of the values.
+            shared: whether to record the value in percent of the compared model's.
         """
         for role, value in values.items():
             score = Score(self.models[role], role, data, metric, value, part, count, (intervals or {}).get(role))
@@ -196,16 +197,16 @@ class Recorder:
             self.scores.append(score)
 
     def as_dicts(self) -> list[dict[str, Any]]:
-        """For the document of the evaluation."""
+        """The scores for the evaluation's document."""
         return [score.as_dict() for score in self.scores]
 
 
 def size_scores(models: Mapping[str, str], sizes: Mapping[str, Mapping[str, int]]) -> list[Score]:
-    """Sizes of models as scores.
+    """The sizes of models as scores.
 
     Args:
         models: role -> reference.
-        sizes: role -> what `sizes_of` gives.
+        sizes: role -> the result of `sizes_of`.
     """
     recorder = Recorder(models)
     for metric in (PARAMETERS, WEIGHT_BYTES, VECTOR_BYTES):
@@ -216,7 +217,7 @@ def size_scores(models: Mapping[str, str], sizes: Mapping[str, Mapping[str, int]
 
 
 def sizes_of(model: Mapping[str, Any]) -> dict[str, int]:
-    """Parameters, bytes of the weights and of a float32 vector, as far as they were recorded of a model."""
+    """Parameters, weight bytes and bytes per float32 vector of a model, as far as they were recorded."""
     dimension = model.get("dimension")
     found = {
         PARAMETERS: model.get(PARAMETERS),
@@ -227,10 +228,10 @@ def sizes_of(model: Mapping[str, Any]) -> dict[str, int]:
 
 
 def read_scores(document: Mapping[str, Any]) -> list[Score]:
-    """The scores of an evaluation's document, in their order; those of its main metric come first.
+    """The scores of an evaluation's document in order, those of the main metric first.
 
     Raises:
-        ValueError: for what no evaluation writes.
+        ValueError: if the list is missing or an entry is invalid.
     """
     entries = document.get("scores")
     if not isinstance(entries, list):
@@ -245,17 +246,17 @@ def select(
     part: str | None = None,
     role: str | None = None,
 ) -> list[Score]:
-    """The scores that have all the values given."""
+    """The scores that match all given values."""
     wanted = {"metric": metric, "data": data, "part": part, "role": role}
     asked = {name: value for name, value in wanted.items() if value is not None}
     return [score for score in scores if all(getattr(score, name) == value for name, value in asked.items())]
 
 
 def value_of(scores: Iterable[Score], metric: str, data: str | None = None, part: str = "", role: str = MODEL) -> float:
-    """The one value with this metric, data set, part and role; without a data set, of the first that has it.
+    """The value of the first score that matches; `data=None` matches any data set.
 
     Raises:
-        KeyError: if there is none.
+        KeyError: if no score matches.
     """
     found = select(scores, metric, data, part, role)
     if not found:

@@ -1,13 +1,13 @@
-"""Bootstrap intervals: percentile intervals of means and of correlations, and of paired differences.
+"""Bootstrap percentile intervals of means, correlations and paired differences.
 
-Efron and Tibshirani, "An Introduction to the Bootstrap" (1993), chapter 13. What was sampled is drawn again with
-replacement: pairs of STS, queries, test examples, sentences. Both models of a comparison see the same draws, so that
-what both find hard or easy cancels out of their difference.
+Efron and Tibshirani, "An Introduction to the Bootstrap" (1993), chapter 13. The items (STS pairs, queries, test
+examples, sentences) are resampled with replacement. Both models of a comparison use the same bootstrap samples, so
+items that are hard or easy for both cancel out in the difference.
 
-A mean only needs how often each distinct value is drawn, which is multinomial. A correlation has to rank every draw
-anew, which needs no sorting: a draw holds only values of the sample, so the sample is sorted once into groups of equal
-values, and a group's mean rank in a draw follows from how often it and the groups before it were drawn. That gives the
-ranks that `scipy.stats.rankdata` gives of the drawn values.
+A mean depends only on how often each distinct value is drawn, and these counts are multinomial. A correlation needs
+ranks within each bootstrap sample, but no sorting: the data are sorted once into groups of equal values, and a group's
+mean rank follows from how often it and the groups before it were drawn. The ranks equal those of
+`scipy.stats.rankdata` on the drawn values.
 """
 
 from __future__ import annotations
@@ -24,34 +24,34 @@ from sentcompress.evaluation.score import COMPARE, MEAN, MODEL, NO_INTERVAL, Dif
 
 Values = npt.NDArray[np.float64]
 COVERAGE = 95
-# The percent of draws below an interval. That of means is 2.5 but for its last digit, which the published intervals
-# were computed with: another one would change the last digits of every one of them.
+# Percent of bootstrap samples below an interval. That of means is 2.5 except for its last bit, which determines the
+# last digits of all published intervals.
 BELOW, BELOW_MEANS = (100 - COVERAGE) / 2, 100 * (1 - COVERAGE / 100) / 2
-# Draws without any spread have no correlation. With more of them than this share, an interval would mislead.
+# Constant bootstrap samples have no correlation. If more than this fraction are, an interval would mislead.
 UNDEFINED_SHARE = 0.05
-# Numbers that are held at a time while means are drawn.
+# Array elements per block when resampling means.
 BLOCK = 2**22
-# Numbers of one array of correlations that are worked on at a time; they stay in the processor's cache.
+# Array elements per block when resampling correlations; chosen to fit into the CPU cache.
 CHUNK = 2**17
 
 
 @dataclass(frozen=True)
 class Resampling:
-    """How intervals are made: `rounds` draws (0 for none) from a generator started with `seed`."""
+    """Bootstrap settings: `rounds` samples (0 for no intervals), and the seed."""
 
     rounds: int = 1000
     seed: int = 0
 
     def generator(self, name: str) -> np.random.Generator:
-        """Draws of one set, the same whatever other sets stand beside it."""
+        """The generator of one data set, independent of which other data sets are evaluated."""
         return np.random.default_rng((self.seed, zlib.crc32(name.encode("utf-8"))))
 
     @property
     def statement(self) -> str:
-        """The words of a protocol."""
+        """A statement for the protocol."""
         if not self.rounds:
             return "no intervals"
-        return f"intervals: the middle {COVERAGE}% of {self.rounds:,} bootstrap draws"
+        return f"intervals: the middle {COVERAGE}% of {self.rounds:,} bootstrap samples"
 
 
 NO_RESAMPLING = Resampling(0)
@@ -59,18 +59,18 @@ NO_RESAMPLING = Resampling(0)
 
 @dataclass(frozen=True)
 class Estimate:
-    """A value and what it is in each draw, [rounds]."""
+    """A value, and its value in each bootstrap sample, [rounds]."""
 
     value: float
     draws: Values
 
     @property
     def interval(self) -> Interval | None:
-        """The percentile interval; None without draws."""
+        """The percentile interval; None without bootstrap samples."""
         return interval(self.draws)
 
     def less(self, other: Estimate) -> Estimate:
-        """The difference, paired by draw."""
+        """The paired difference."""
         return Estimate(self.value - other.value, self.draws - other.draws)
 
 
@@ -85,11 +85,11 @@ def record(
     difference: float | None = None,
     shared: bool = True,
 ) -> None:
-    """Record a metric of one part of a data set with its intervals, and the paired difference.
+    """Record a metric on one part of a data set with intervals and the paired difference.
 
     Args:
         estimates: role -> estimate.
-        difference: of the values, where it is not just that.
+        difference: replaces the plain difference of the values.
         part, count, shared: see `Recorder.add`.
     """
     less = None
@@ -104,7 +104,11 @@ def record(
 def record_mean(
     recorder: Recorder, metric: str, estimates: Sequence[Mapping[str, Estimate]], count: int | None = None
 ) -> None:
-    """Record the mean over sets or tasks, each role -> estimate."""
+    """Record the mean over data sets.
+
+    Args:
+        estimates: for each data set, role -> estimate.
+    """
     mean = {
         role: Estimate(mean_of_sets([of[role].value for of in estimates]), _mean([of[role].draws for of in estimates]))
         for role in estimates[0]
@@ -114,7 +118,11 @@ def record_mean(
 
 
 def mean_of_sets(scores: Sequence[float]) -> float:
-    """The mean that papers print: of scores already rounded to two decimals, rounded itself."""
+    """The mean as papers print it: scores are rounded to two decimals first, and so is the mean.
+
+    Raises:
+        UndefinedError: if there are no scores.
+    """
     if not scores:
         raise UndefinedError("no set has a score")
     return round(sum(round(score, 2) for score in scores) / len(scores), 2)
@@ -125,7 +133,7 @@ def _mean(draws: Sequence[Values]) -> Values:
 
 
 def interval(draws: Values, below: float = BELOW) -> Interval | None:
-    """The middle 95% of a statistic's draws; None without draws, NaN where too many of them have no value."""
+    """The middle 95% of the bootstrap values; None if there are none, NaN if too many are undefined."""
     defined = draws[np.isfinite(draws)]
     if len(draws) == 0:
         return None
@@ -136,14 +144,14 @@ def interval(draws: Values, below: float = BELOW) -> Interval | None:
 
 
 def mean_interval(values: npt.NDArray[np.floating], resampling: Resampling, scale: float = 1) -> Interval | None:
-    """The interval of `scale` times the mean of [N] values; None without rounds.
+    """The interval of `scale` times the mean of [N] values; None if `rounds` is 0.
 
     Raises:
         ValueError: if there are no values, or one is NaN or infinite.
     """
     if len(values) == 0 or not np.isfinite(values).all():
-        raise ValueError("an interval needs values, all of them finite")
-    # Scores take few distinct values (reciprocal ranks eleven), and how often each is drawn is multinomial.
+        raise ValueError("an interval needs at least one value, and only finite ones")
+    # Scores take few distinct values (reciprocal ranks: eleven).
     distinct, counts = np.unique(np.asarray(values, dtype=np.float64), return_counts=True)
     generator = np.random.default_rng(resampling.seed)
     means = np.empty(resampling.rounds)
@@ -158,10 +166,10 @@ def mean_interval(values: npt.NDArray[np.floating], resampling: Resampling, scal
 def paired_mean_interval(
     ours: npt.NDArray[np.floating], theirs: npt.NDArray[np.floating], resampling: Resampling, scale: float = 1
 ) -> Interval | None:
-    """The interval of `scale` times mean(ours - theirs), both [N] scores of the same items in the same order.
+    """The interval of `scale` times mean(ours - theirs): [N] scores of the same items in the same order.
 
     Raises:
-        ValueError: as `mean_interval`, or if the two differ in number.
+        ValueError: as for `mean_interval`, or if the lengths differ.
     """
     if len(ours) != len(theirs):
         raise ValueError(f"{len(ours)} and {len(theirs)} scores are not of the same items")
@@ -170,7 +178,7 @@ def paired_mean_interval(
 
 @dataclass(frozen=True)
 class Draws:
-    """Correlations x 100 of each draw, both [rounds]; NaN where a draw had no spread."""
+    """Correlations x 100 of each bootstrap sample, both [rounds]; NaN where a sample was constant."""
 
     spearman: Values
     pearson: Values
@@ -178,7 +186,7 @@ class Draws:
 
 @dataclass(frozen=True)
 class SetDraws:
-    """Draws of one model on one set: of the whole set, and of each of its subsets."""
+    """Bootstrap correlations of one model on one STS set: on the whole set and on each subset."""
 
     whole: Draws
     subsets: Sequence[Draws]
@@ -191,13 +199,13 @@ def draw_set(
     aggregate: str,
     resampling: Resampling,
 ) -> dict[str, SetDraws]:
-    """Correlations of every draw of a set, for each model.
+    """Correlations in every bootstrap sample of a set, for each model.
 
     Args:
-        name: of the set; with the seed it decides the draws.
+        name: the set; with the seed, it determines the bootstrap samples.
         gold: the gold scores of each subset, [n] each.
-        predicted: model -> its similarities, by subset as `gold`.
-        aggregate: all, mean or wmean, see `evaluation.sts.AGGREGATES`.
+        predicted: role -> similarities, by subset as `gold`.
+        aggregate: all, mean or wmean; see `evaluation.sts.AGGREGATES`.
     """
     sizes = [len(scores) for scores in gold]
     parts = [_Sample(scores, {role: of[n] for role, of in predicted.items()}) for n, scores in enumerate(gold)]
@@ -226,27 +234,27 @@ def _assemble(pieces: Sequence[Sequence[Draws]], aggregate: str, weights: Sequen
 
 
 def draw_counts(size: int, rounds: int, generator: np.random.Generator) -> Values:
-    """How often each of `size` items is drawn in each of `rounds` draws of that many, with replacement: [n, r]."""
+    """How often each of n = `size` items occurs in each of r = `rounds` bootstrap samples: [n, r]."""
     drawn = generator.integers(0, size, size=(size, rounds)) * rounds + np.arange(rounds)
     return np.bincount(drawn.ravel(), minlength=size * rounds).reshape(size, rounds).astype(np.float64)
 
 
 def _counts(sizes: Sequence[int], rounds: int, generator: np.random.Generator) -> Iterator[list[Values]]:
-    """Counts of each subset, [n, r] each, some rounds at a time; without any rounds once [n, 0]."""
+    """Counts for each subset, [n, r] each, in blocks of rounds; a single block of [n, 0] without rounds."""
     step = max(1, CHUNK // sum(sizes))
     for start in range(0, max(rounds, 1), step):
         yield [draw_counts(size, min(step, rounds - start), generator) for size in sizes]
 
 
 class _Sample:
-    """Pairs to draw from: gold scores and the similarities of each model."""
+    """Pairs to resample: gold scores and each model's similarities."""
 
     def __init__(self, gold: Floats, predicted: Mapping[str, Floats]) -> None:
         self._gold = _Column(gold)
         self._predicted = {role: _Column(values) for role, values in predicted.items()}
 
     def correlations(self, counts: Values) -> dict[str, Draws]:
-        """Both correlations of each draw; `counts` [n, r]."""
+        """Both correlations of each bootstrap sample; `counts` is [n, r]."""
         ranks = self._gold.ranks(counts)
         weighted = ranks * counts
         spread = _dot(weighted, ranks)
@@ -262,13 +270,13 @@ class _Sample:
         x, y = self._gold.values, column.values
         moments = counts.T @ np.stack([x, y, x * x, y * y, x * y], axis=1) / len(counts)
         mean_x, mean_y, xx, yy, xy = moments.T
-        # Below this share of the whole sample's variance (1) there is nothing left but rounding.
+        # A variance below this fraction of the whole sample's (1) is rounding error.
         x_spread, y_spread = (np.where(v > 1e-12, v, 0.0) for v in (xx - mean_x**2, yy - mean_y**2))
         return _ratio(xy - mean_x * mean_y, x_spread, y_spread)
 
 
 class _Column:
-    """One variable: its standardised values, and what ranking its draws takes."""
+    """One variable: its standardised values, and the groups needed to rank bootstrap samples."""
 
     def __init__(self, values: Floats) -> None:
         wide = values.astype(np.float64)
@@ -279,7 +287,7 @@ class _Column:
         self._ends = np.cumsum(sizes) - 1
 
     def ranks(self, counts: Values) -> Values:
-        """Mean ranks of all items within each draw, less the mean of all ranks: [n, r] counts -> [n, r]."""
+        """Centred mean ranks of all items within each bootstrap sample: [n, r] counts -> [n, r]."""
         ends = np.cumsum(counts[self._order], axis=0)[self._ends]
         own = np.diff(ends, axis=0, prepend=0.0)
         middle = ends - (own - 1) / 2 - (len(counts) + 1) / 2
@@ -287,7 +295,7 @@ class _Column:
 
 
 def _dot(x: Values, y: Values) -> Values:
-    """Products of the columns of two [n, r]."""
+    """Column-wise inner products: two [n, r] -> [r]."""
     return np.asarray(np.einsum("nr,nr->r", x, y))
 
 

@@ -1,4 +1,4 @@
-"""Semantic textual similarity: scores of sets from the similarities of their pairs, with intervals and differences.
+"""Semantic textual similarity: correlations with intervals and paired differences.
 
 The papers report Spearman x 100. For sets of several subsets, SimCSE, HPD, IBKD and DistilCSE concatenate them
 and take one correlation (`all`); SentEval averages over the subsets (`mean`), or weights them by size (`wmean`).
@@ -21,7 +21,7 @@ from sentcompress.evaluation.stats import Draws, Estimate, Resampling, SetDraws,
 AGGREGATES = {
     "all": "one correlation over all pairs of a set",
     "mean": "mean of the correlations of a set's subsets",
-    "wmean": "mean of the correlations of a set's subsets, weighted by their pairs",
+    "wmean": "mean of the correlations of a set's subsets, weighted by number of pairs",
 }
 
 
@@ -54,10 +54,10 @@ def score_pairs(pairs: Graded) -> StsScore:
 
 
 def score_set(subsets: Sequence[Graded], aggregate: str = "all") -> StsScore:
-    """Both correlations of a set, its subsets taken together as `aggregate` says.
+    """Both correlations of a set, aggregated over its subsets.
 
     Raises:
-        UndefinedError: for `all` if the set has no spread, for the means if any subset has none.
+        UndefinedError: for `all` if the whole set has no score, for the means if a subset has none.
     """
     if aggregate == "all":
         return score_pairs(
@@ -76,7 +76,7 @@ def score_set(subsets: Sequence[Graded], aggregate: str = "all") -> StsScore:
 
 
 class NoScoreError(UndefinedError):
-    """A set has no score with a model: `set_name`, `role`, and why."""
+    """A set has no score with a model; carries `set_name`, `role` and the reason."""
 
     def __init__(self, set_name: str, role: str, why: str) -> None:
         super().__init__(why)
@@ -89,7 +89,7 @@ class GradedSet:
     """A set's gold scores and the similarities of one or two models.
 
     Attributes:
-        subsets: their names.
+        subsets: names of the subsets.
         gold: the gold scores of each subset, [n] each.
         predicted: role ("model", "compare") -> similarities, by subset as `gold`.
     """
@@ -100,7 +100,7 @@ class GradedSet:
     predicted: Mapping[str, Sequence[Floats]]
 
     def of(self, role: str) -> list[Graded]:
-        """The subsets as one model sees them."""
+        """The subsets with one model's similarities."""
         return [Graded(gold, similar) for gold, similar in zip(self.gold, self.predicted[role], strict=True)]
 
 
@@ -114,10 +114,10 @@ def compare_sets(
     """Record the scores of every set, of its subsets, and their mean.
 
     Args:
-        unscored: told of every subset that has no score of its own: its name, the model's role, why.
+        unscored: called with (name, role, reason) for every subset without a score of its own.
 
     Raises:
-        NoScoreError: a set that has no score.
+        NoScoreError: if a set has no score.
     """
     of_sets: list[dict[str, Estimate]] = []
     for graded in sets:
@@ -156,7 +156,7 @@ def _record_subsets(
 def _record(
     recorder: Recorder, name: str, subset: str, pairs: int, scores: Mapping[str, StsScore], draws: Mapping[str, Draws]
 ) -> dict[str, Estimate]:
-    """Both correlations of a set or subset; gives Spearman's."""
+    """Record both correlations of a set or subset, and return Spearman's."""
     ranked = {role: Estimate(score.spearman, draws[role].spearman) for role, score in scores.items()}
     linear = {role: Estimate(score.pearson, draws[role].pearson) for role, score in scores.items()}
     record(recorder, name, SPEARMAN, ranked, part=subset, count=pairs)

@@ -1,6 +1,6 @@
-"""The tables of measured values, the same for every evaluation: in a terminal, on a model card and in a report.
+"""The tables of scores, used for every evaluation in the terminal, the model card and the report.
 
-Each gives the heads of its columns and rows of as many texts; columns that would be empty are left out.
+Each function returns the column heads and rows of as many texts; empty columns are omitted.
 """
 
 from __future__ import annotations
@@ -18,10 +18,10 @@ WORSE = {"smaller": "larger", "faster": "slower"}
 
 
 def table(scores: Sequence[Score], labels: Mapping[str, str], what: str = "data") -> Table:
-    """One evaluation: a row for each data set, part and metric; the model and the one beside it in columns.
+    """The table of one evaluation: a row for each data set, part and metric, with a column for each model.
 
     Args:
-        labels: role -> the name to show, for each role that there is.
+        labels: role -> display name.
         what: head of the first column.
     """
     rows = by_place(scores)
@@ -39,11 +39,11 @@ def table(scores: Sequence[Score], labels: Mapping[str, str], what: str = "data"
 
 
 def table_of_models(scores: Sequence[Score], names: Mapping[str, str], what: str = "data") -> Table:
-    """Several evaluations alike: a row for each data set and model, the one that the others are compared with first.
+    """The table of several evaluations: a row for each data set and model, compared models first.
 
     Args:
-        scores: of a single metric.
-        names: reference of a model -> the name to show.
+        scores: scores of a single metric.
+        names: model reference -> display name.
         what: head of the first column.
     """
     rows: dict[tuple[Place, str, str], Score] = {}
@@ -64,17 +64,17 @@ def table_of_models(scores: Sequence[Score], names: Mapping[str, str], what: str
         (METRICS[scores[0].metric].title if scores else "score", _value),
         ("95% interval", _interval),
         ("difference", _difference),
-        ("95% interval of it", _difference_interval),
+        ("95% interval of the difference", _difference_interval),
         (_kept_head(scores), kept_or_gained),
     ]
     return _filled(columns, ordered)
 
 
 def grid(scores: Sequence[Score], names: Mapping[str, str], what: str = "index") -> Table:
-    """A row for each part and model, a column for each metric.
+    """A table with a row for each part and model, and a column for each metric.
 
     Args:
-        names: role -> the name to show.
+        names: role -> display name.
         what: head of the first column.
     """
     cells: dict[tuple[str, str], dict[str, Score]] = {}
@@ -87,7 +87,7 @@ def grid(scores: Sequence[Score], names: Mapping[str, str], what: str = "index")
 
 
 def by_place(scores: Sequence[Score]) -> dict[Place, dict[str, Score]]:
-    """Data set, part and metric -> role -> score, in the order of the scores."""
+    """(data set, part, metric) -> role -> score, in the order of the scores."""
     rows: dict[Place, dict[str, Score]] = {}
     for score in scores:
         rows.setdefault(score.place, {})[score.role] = score
@@ -95,7 +95,7 @@ def by_place(scores: Sequence[Score]) -> dict[Place, dict[str, Score]]:
 
 
 def row_names(places: Sequence[Place], what: str) -> dict[Place, str]:
-    """What tells the rows apart: data set, part and metric, as far as they differ."""
+    """Row names of data set, part and metric, as far as these differ."""
     several_data = len({data for data, _, _ in places}) > 1
     several_metrics = len({metric for _, _, metric in places}) > 1
     several_parts = len({part for _, part, _ in places}) > 1
@@ -111,7 +111,7 @@ def row_names(places: Sequence[Place], what: str) -> dict[Place, str]:
 
 
 def kept_or_gained(score: Score | None) -> str:
-    """`98.8%` of a score, `2.50x smaller` of a size; nothing without a second model, or for a ratio near 1."""
+    """`98.8%` for a score, `2.50x smaller` for a size; empty without a compared model or for a ratio near 1."""
     if score is None or score.kept is None:
         return ""
     metric = score.of
@@ -119,7 +119,7 @@ def kept_or_gained(score: Score | None) -> str:
 
 
 def ratio(score: Score) -> float | None:
-    """How many times better than the compared model's: smaller or faster; None without one."""
+    """By what factor the value is better than the compared model's; None without a compared model."""
     if score.kept is None:
         return None
     if score.of.higher_is_better:
@@ -128,7 +128,7 @@ def ratio(score: Score) -> float | None:
 
 
 def short(label: str) -> str:
-    """A label without the owner or the folders before it."""
+    """A label without its owner or parent folders."""
     return label.rstrip("/").rpartition("/")[2]
 
 
@@ -160,5 +160,5 @@ def _difference_interval(score: Score | None) -> str:
 
 
 def _is_size(metric: Metric) -> bool:
-    """Of sizes and times the ratio says it; a difference would only repeat it."""
+    """Whether the metric is a size, time or speed, for which the ratio replaces the difference."""
     return bool(metric.gain)

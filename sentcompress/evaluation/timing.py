@@ -1,4 +1,4 @@
-"""Times of calls that are to be compared with each other."""
+"""Timing of calls that are compared with each other."""
 
 from __future__ import annotations
 
@@ -9,15 +9,15 @@ import numpy as np
 
 
 def alternate(runs: Mapping[str, Callable[[], object]], rounds: int) -> dict[str, list[float]]:
-    """Seconds of each of several calls, taken in turn, so that a busy moment of the machine hits all of them.
+    """Seconds per call, measured alternately, so that a busy moment of the machine affects all calls.
 
-    Every call is made once before anything is timed.
+    Each call is warmed up once.
     """
     seconds: dict[str, list[float]] = {name: [] for name in runs}
     for run in runs.values():
         run()
     for turn in range(rounds):
-        # Back and forth: whoever always goes second would always find a warmer, or hotter, machine.
+        # The order alternates, because a call that always came second would always find a warmer machine.
         for name in list(runs)[:: 1 if turn % 2 == 0 else -1]:
             start = time.perf_counter()
             runs[name]()
@@ -26,5 +26,5 @@ def alternate(runs: Mapping[str, Callable[[], object]], rounds: int) -> dict[str
 
 
 def percentiles(seconds: Sequence[float]) -> dict[str, float]:
-    """The median and the slow tail of single calls, in milliseconds: p50, p95, p99."""
+    """Latency percentiles in milliseconds: p50, p95, p99."""
     return {f"p{of}": 1000 * float(np.percentile(seconds, of)) for of in (50, 95, 99)}

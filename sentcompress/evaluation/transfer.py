@@ -1,8 +1,8 @@
 """Transfer tasks: logistic regression on frozen vectors, with SentEval's folds, splits and grids.
 
-Conneau and Kiela, "SentEval: An Evaluation Toolkit for Universal Sentence Representations" (2018). Its classifier is a
-loop in PyTorch or scikit-learn's LogisticRegression; here it is the latter with the solver lbfgs, which moves a score
-by a few tenths. Along a grid of C every fit starts from the one before it; the optimum is the same.
+Conneau and Kiela, "SentEval: An Evaluation Toolkit for Universal Sentence Representations" (2018). SentEval's
+classifier is a PyTorch training loop or scikit-learn's LogisticRegression; this is the latter with the solver lbfgs,
+which changes scores by a few tenths. Fits along a grid of C are warm-started; the optimum is the same.
 """
 
 from __future__ import annotations
@@ -19,12 +19,12 @@ from sentcompress.evaluation.metrics import Floats, UndefinedError
 from sentcompress.numeric import at_most
 
 Labels = npt.NDArray[np.int64]
-# Inverse strengths of the L2 penalty, as SentEval's: with nested folds or a dev split, and with a test split alone.
+# SentEval's values of C: for nested folds or a dev split, and for a test split only.
 NESTED_GRID = tuple(2.0**power for power in range(-2, 4))
 SPLIT_GRID = tuple(2.0**power for power in range(-1, 6))
 SOLVER = "lbfgs"
 MAX_ITERATIONS = 1000
-# From 1e37 on, lbfgs takes no step in float32, and every classifier predicts a single class.
+# From 1e37 on, lbfgs makes no step in float32, and the classifier predicts a single class.
 LARGEST = 1e30
 TOO_LARGE = f"the model's vectors, or the products of two, are too large for a classifier (above {LARGEST:g})"
 # SentEval's seed.
@@ -33,12 +33,12 @@ SEED = 1111
 
 @dataclass(frozen=True)
 class Prediction:
-    """What a classifier says of every example that it did not see.
+    """Predictions for held-out examples.
 
     Attributes:
         predicted: [N] class numbers.
-        chosen: the C that was chosen, one for each outer fold.
-        grid: what it was chosen from.
+        chosen: the selected C of each outer fold.
+        grid: the values of C tried.
         unfinished: fits that stopped at `MAX_ITERATIONS`.
     """
 
@@ -53,7 +53,7 @@ class Examples:
     """Features [N, F] and class numbers [N].
 
     Raises:
-        UndefinedError: for features that are infinite, or too large to fit a classifier.
+        UndefinedError: if features are NaN, infinite, or too large to fit a classifier.
     """
 
     features: Floats
@@ -65,11 +65,11 @@ class Examples:
 
 
 class Classifiers:
-    """Fits classifiers and counts the fits.
+    """Fits classifiers, and counts the fits that did not converge.
 
     Args:
-        folds: of every cross-validation.
-        seed: of the folds.
+        folds: folds of each cross-validation.
+        seed: seed of the folds.
         fitted: called after every fit, for a progress bar.
     """
 
@@ -80,10 +80,10 @@ class Classifiers:
         self._unfinished = 0
 
     def nested(self, examples: Examples, grid: Sequence[float] = NESTED_GRID) -> Prediction:
-        """Every example is predicted by a classifier of the other folds, whose C was chosen by folds within them.
+        """Nested cross-validation: each fold is predicted by a classifier fitted on the others; inner folds select C.
 
         Raises:
-            UndefinedError: a class with fewer examples than folds.
+            UndefinedError: if a class has fewer examples than there are folds.
         """
         self._unfinished = 0
         predicted = np.empty_like(examples.labels)
@@ -95,10 +95,10 @@ class Classifiers:
         return Prediction(predicted, tuple(chosen), tuple(grid), self._unfinished)
 
     def on_test(self, train: Examples, test: Floats, grid: Sequence[float] = SPLIT_GRID) -> Prediction:
-        """C chosen by folds of the training split.
+        """Predict a test split; C is selected by cross-validation on the training split.
 
         Raises:
-            UndefinedError: a class with fewer examples than folds.
+            UndefinedError: if a class has fewer examples than there are folds.
         """
         self._unfinished = 0
         best = self._best_by_folds(train, grid)
@@ -107,18 +107,18 @@ class Classifiers:
     def on_test_by_dev(
         self, train: Examples, dev: Examples, test: Floats, grid: Sequence[float] = NESTED_GRID
     ) -> Prediction:
-        """C chosen by the dev split; only the training split is fitted."""
+        """Predict a test split; C is selected on the dev split, and only the training split is fitted."""
         self._unfinished = 0
         best = _best(grid, [self._path(train, dev, grid)])
         return Prediction(self._fit(train, best).predict(test), (best,), tuple(grid), self._unfinished)
 
     def _split(self, examples: Examples) -> list[tuple[Examples, npt.NDArray[np.int64]]]:
-        """Stratified folds: what is trained on, and the places that are held out."""
+        """Stratified folds: training examples and the held-out rows."""
         from sklearn.model_selection import StratifiedKFold
 
         rarest = int(np.bincount(examples.labels).min())
         if rarest < self._folds:
-            raise UndefinedError(f"a class has {rarest} examples, {self._folds} folds need as many")
+            raise UndefinedError(f"a class has {rarest} examples, but {self._folds} folds need at least {self._folds}")
         folds = StratifiedKFold(self._folds, shuffle=True, random_state=self._seed)
         return [
             (Examples(examples.features[train], examples.labels[train]), test)
@@ -130,7 +130,7 @@ class Classifiers:
         return _best(grid, [self._path(part, Examples(train.features[h], train.labels[h]), grid) for part, h in splits])
 
     def _path(self, train: Examples, held: Examples, grid: Sequence[float]) -> list[float]:
-        """Accuracy on what was held out, for each C."""
+        """Accuracy on the held-out examples for each C, in ascending order of C."""
         classifier = _classifier(warm_start=True)
         return [
             float((self._run(classifier, train, c).predict(held.features) == held.labels).mean()) for c in sorted(grid)
@@ -151,15 +151,15 @@ class Classifiers:
 
 
 def fits_of(splits: int, folds: int) -> int:
-    """How many fits a task takes, by its number of splits: one (nested folds), two or three."""
+    """Number of fits for a task with one split (nested folds), two or three."""
     if splits == 1:
         return folds * (folds * len(NESTED_GRID) + 1)
     return folds * len(SPLIT_GRID) + 1 if splits == 2 else len(NESTED_GRID) + 1
 
 
 def pair_features(first: Floats, second: Floats) -> Floats:
-    """|u - v| and u * v beside each other: two [N, D] -> [N, 2 D] (SentEval, for MRPC)."""
-    with np.errstate(over="ignore", invalid="ignore"):  # `Examples` refuses what is infinite
+    """|u - v| and u * v, concatenated: two [N, D] -> [N, 2 D] (SentEval, for MRPC)."""
+    with np.errstate(over="ignore", invalid="ignore"):  # `Examples` rejects infinite values
         return np.concatenate([np.abs(first - second), first * second], axis=1)
 
 
@@ -170,6 +170,6 @@ def _classifier(*, warm_start: bool) -> Any:
 
 
 def _best(grid: Sequence[float], scores: Sequence[Sequence[float]]) -> float:
-    """The C with the best mean accuracy, percent to two decimals as SentEval compares them; of equals the smallest."""
+    """The C with the best mean accuracy (rounded to two decimals in percent, as in SentEval); the smallest on ties."""
     means = np.round(100 * np.mean(scores, axis=0), 2)
     return sorted(grid)[int(np.argmax(means))]

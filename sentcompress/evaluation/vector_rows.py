@@ -1,4 +1,4 @@
-"""Vectors that are read a piece at a time, from memory or from a file that may be larger than memory."""
+"""Vectors read in pieces, from memory or from a file that may be larger than memory."""
 
 from __future__ import annotations
 
@@ -10,10 +10,10 @@ import numpy as np
 import numpy.typing as npt
 
 Vectors = npt.NDArray[np.float32]
-# Numbers in a piece: 64 MB.
+# Elements per piece: 64 MB.
 PIECE = 2**24
-# Pieces are whole multiples of this many rows: FAISS multiplies matrices in blocks of so many documents, and the
-# same blocks give the same last digits.
+# Pieces are multiples of this number of rows: FAISS multiplies matrices in blocks of this size, and equal blocks give
+# bit-identical results.
 BLOCK = 1024
 
 
@@ -23,8 +23,8 @@ class VectorRows:
 
     Attributes:
         shape: N and D.
-        open: gives the array. A file is mapped anew for every piece, since pages of a mapping that stays open count
-            as this process's memory.
+        open: returns the array. A file is mapped again for every piece, because the pages of an open mapping count as
+            memory of this process.
     """
 
     shape: tuple[int, int]
@@ -38,13 +38,13 @@ class VectorRows:
         return self.shape[1]
 
     def pieces(self) -> Iterator[tuple[int, Vectors]]:
-        """(first row, [n, D] float32), in order."""
+        """Yield (first row, [n, D] float32) in order."""
         step = max(BLOCK, PIECE // self.dimension // BLOCK * BLOCK)
         for start in range(0, len(self), step):
             yield start, np.ascontiguousarray(self.open()[start : start + step], dtype=np.float32)
 
     def sample(self, count: int, seed: int) -> Vectors:
-        """[min(count, N), D]: rows drawn without replacement, in their order; all rows where there are no more."""
+        """[min(count, N), D] float32: rows sampled without replacement, in order."""
         if count >= len(self):
             return np.ascontiguousarray(self.open(), dtype=np.float32)
         rows = np.sort(np.random.default_rng(seed).choice(len(self), size=count, replace=False))

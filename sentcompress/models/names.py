@@ -116,7 +116,8 @@ def no_such_model(name: str, place: Path, known: Sequence[str], *, layers: bool 
     others = "owner/name" + (f" or {HUB_PREFIX}{name}" if plain else "")
     hub = f"a model of the hub is named {others}"
     words = [TEACHER, STUDENT, EMBEDDED, *PRESETS, *([f"{_LAYERS}3"] if layers else [])]
-    close = did_you_mean(name, [one for one in (*known, *words) if one != name])
+    kind, _, own = name.rpartition("/")
+    close = did_you_mean(own, known if kind else [one for one in (*known, *words) if one != name])
     if not close.startswith("did you mean"):
         close = f"it has {', '.join(sorted(known))}" if known else "it has no models yet"
         close += f"; you can also give {', '.join(words)}, or a folder"

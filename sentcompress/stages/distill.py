@@ -2,37 +2,33 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass, replace
+from pathlib import Path
 from typing import Any
 
-import numpy as np
 import torch
 from torch import Tensor
 
 from sentcompress.commands.distill import Params
 from sentcompress.corpora.sentence_table import SentenceTable
-from sentcompress.corpora.sts import StsSubset, read_dev
 from sentcompress.errors import InputError, UsageError
-from sentcompress.methods import method_class, package_of
-from sentcompress.methods.base import Method, Shapes
+from sentcompress.methods.base import Method
 from sentcompress.models.catalog import NamedModel, find_model, typed_name
 from sentcompress.models.devices import pick_device
 from sentcompress.models.encoder import Encoder
+from sentcompress.models.model_files import MODULES
 from sentcompress.models.names import PRESETS
 from sentcompress.models.principal_axes import Projection
 from sentcompress.models.shape import WEIGHTS, Shape, layer_count
 from sentcompress.models.sources import EMBEDDED, FetchError
 from sentcompress.models.students import InitialStudent
-from sentcompress.plain_text import shell_word
 from sentcompress.progress import LOGGED, Reporter
-from sentcompress.store import Artifact, Build, Request, WorkDirectory, file_digest
-from sentcompress.training.batches import Batch, BatchPlan, Rows, collate
+from sentcompress.store import Artifact, Build, Request, WorkDirectory
 from sentcompress.training.checkpoint import Checkpoints
-from sentcompress.training.dev import Dev, held_out_dev, hold_out, sts_dev
+from sentcompress.training.data import SentenceData, pad_id, tokenised
 from sentcompress.training.inputs import Inputs, find_inputs, find_teacher_of
-from sentcompress.training.session import CHECKPOINTS, Session, finish_trained, tokenised
-from sentcompress.training.settings import in_place
+from sentcompress.training.job import CHECKPOINTS, TrainingJob, fitted, make_method, train, training_request
 from sentcompress.training.teacher_views import supply
 
 COMMAND = Params.command
@@ -40,8 +36,6 @@ COMMAND = Params.command
 COUNTED = 200_000
 # Sentences that a teacher is watched on, where a student starts from what it does with them.
 WATCHED = 4000
-# Held-out sentences whose similarities say something.
-AGREEING = 3
 OFFLINE = "without a network, start from the teacher's layers (`student` teacher:3) or from a model folder"
 
 
@@ -54,23 +48,17 @@ def run(params: Params, work: WorkDirectory, reporter: Reporter = LOGGED) -> Art
         TrainingError: if the loss is no longer a number.
     """
     params.check()
-    needs = method_class(params.method).needs
     inputs = find_inputs(
         work,
         sentences=params.sentences,
         vectors=params.teacher_vectors,
         projection=params.projection or (f"pca-{params.dim}" if params.dim else None),
-        needs_projection="pca" in needs,
+        needs_projection="pca" in params.find_method().needs,
     )
     student, found = _find_student(params, work, inputs.vectors)
-    pairs = read_dev(params.dev) if params.dev else None
     request = _request(params, inputs, student, found)
-    with work.build(request, force=params.force, reporter=reporter) as build:
-        if build.fresh:
-            return build.fresh
-        if finished := finish_trained(build, reporter):
-            return finished
-        return _Distillation(params, inputs, student, pairs, build, reporter).run()
+    distillation = _Distillation(params, inputs, student, found, reporter)
+    return train(params, request, work, reporter, distillation.job)
 
 
 def _find_student(params: Params, work: WorkDirectory, vectors: Artifact) -> tuple[InitialStudent, NamedModel | None]:
@@ -108,19 +96,17 @@ def _request(params: Params, inputs: Inputs, student: InitialStudent, found: Nam
     else:
         digests[found.reference] = found.digest
         chosen["student"] = typed_name(params.student, found)
-    if params.dev is not None:
-        digests[f"file:{params.dev.resolve()}"] = file_digest(params.dev)
-    resolved = {
-        **params.settings().that_matter(),
-        "method": params.method,
-        "student": student.label,
-        "options": params.method_options(),
-        **package_of(params.method),
-    }
     width = f"-{inputs.projection.facts['dimension']}" if inputs.projection else ""
     if inputs.projection:
         params = replace(params, dim=None, projection=inputs.projection.name)  # named in one way in the printed command
-    return Request.of(params, params.name or f"{params.method}-{student.slug}{width}", digests, resolved, **chosen)
+    return training_request(
+        params,
+        f"{params.method}-{student.slug}{width}",
+        params.settings(),
+        digests,
+        {"method": params.method, "student": student.label},
+        **chosen,
+    )
 
 
 def _first(table: SentenceTable, count: int) -> Iterator[list[str]]:
@@ -131,32 +117,37 @@ def _first(table: SentenceTable, count: int) -> Iterator[list[str]]:
             return
 
 
-@dataclass
+def _is_sentence_encoder(found: NamedModel) -> bool:
+    """Whether a folder, a student or `embedded` was given that has vectors of its own, and not a bare checkpoint."""
+    of_hub = found.place != EMBEDDED and not Path(found.place).is_dir()
+    return not of_hub and (found.source.path / MODULES).is_file()
+
+
+@dataclass(frozen=True)
 class _Distillation:
-    """One build of a student."""
+    """What a student is made of."""
 
     params: Params
     inputs: Inputs
     student: InitialStudent
-    pairs: StsSubset | None
-    build: Build
+    found: NamedModel | None
     reporter: Reporter
 
-    def run(self) -> Artifact:
-        params = self.params
-        settings, device = params.settings(), pick_device(params.device)
+    def job(self, build: Build) -> TrainingJob:
+        """The training run."""
+        params, options, device = self.params, self.params.method_options(), pick_device(self.params.device)
         table = SentenceTable(self.inputs.sentences.path)
-        encoder = self._student(table, device)
-        settings = replace(settings, max_length=min(settings.max_length, encoder.text.max_length))
-        options = params.method_options()
+        encoder = self._start(table, build, device)
+        settings = fitted(params.settings(), encoder)
         domains = table.domains()
-        if "domains" in method_class(params.method).needs and not domains.any():
+        needs = params.find_method().needs_with(options)
+        if "domains" in needs and not domains.any():
             self.reporter.warn(
                 f"{self.inputs.sentences.reference} tells of one domain only, so that {params.method} weighs all "
                 "sentences by one prototype (sentcompress augment --domain COLUMN)"
             )
         supplied = supply(
-            method_class(params.method).needs_with(options),
+            needs,
             encoder,
             self.inputs.vectors,
             domains=domains,
@@ -167,25 +158,26 @@ class _Distillation:
         )
         # Heads start from random values.
         torch.manual_seed(settings.seed)
-        method = self._method(supplied.shapes)
-        session = Session(encoder, method, settings, device, self.build, self.reporter, params.trust_remote_code)
-        tokens = tokenised(encoder, settings, table, self.build, self.reporter)
-        pad = encoder.tokenizer.pad_token_id or 0
+        method = make_method(params, supplied.shapes)
+        self._warn_of_new_dimensions(encoder, method)
+        tokens = tokenised(encoder, settings, table, build, self.reporter)
+        return TrainingJob(
+            params=params,
+            encoder=encoder,
+            method=method,
+            data=SentenceData(self.inputs.sentences.reference, table, tokens, supplied.fields, pad_id(encoder), method),
+            views=supplied.views,
+            settings=settings,
+            hyperparameters=params.hyperparameters(),
+            facts=self._facts(options),
+            build=build,
+            reporter=self.reporter,
+        )
 
-        def tensors(rows: Rows) -> Batch:
-            return collate(rows, tokens, supplied.fields, pad)
-
-        rows, dev = self._rows_and_dev(encoder, method, table, tensors)
-        budget = settings.token_budget(method.contrastive)
-        plan = BatchPlan(rows, tokens.lengths[rows], settings.batch_size, budget, settings.seed)
-        trained = session.train(plan, tensors, supplied.views, dev)
-        recipe = in_place(method_class(params.method).recipe, params)
-        return session.finish(session.facts(trained, len(rows), recipe, self._own_facts(options)))
-
-    def _student(self, table: SentenceTable, device: torch.device) -> Encoder:
+    def _start(self, table: SentenceTable, build: Build, device: torch.device) -> Encoder:
         """The student as it starts; where there is a checkpoint, which brings its weights, only in the same shape."""
         student, shape = self.student, self.student.shape
-        if Checkpoints(self.build, CHECKPOINTS).exist():
+        if Checkpoints(build, CHECKPOINTS).exist():
             student = replace(student, shape=replace(shape, start=WEIGHTS))
         watched = [] if student.shape.start == WEIGHTS else table.spread(WATCHED)
         return student.load(_first(table, COUNTED), watched, device, self.reporter)
@@ -196,30 +188,20 @@ class _Distillation:
         projection = Projection.load(self.inputs.projection.path)
         return {"pca_weight": torch.from_numpy(projection.weight), "pca_mean": torch.from_numpy(projection.mean)}
 
-    def _method(self, shapes: Shapes) -> Method:
-        try:
-            return method_class(self.params.method)(shapes, self.params.method_options())
-        except ValueError as error:
-            name = self.params.method
-            raise UsageError(f"{name}: {error}", f"see: sentcompress methods show {shell_word(name)}") from None
-
-    def _rows_and_dev(
-        self, encoder: Encoder, method: Method, table: SentenceTable, tensors: Callable[[Rows], Batch]
-    ) -> tuple[Rows, Dev]:
-        """The rows to train on, and what chooses the best checkpoint."""
-        if self.pairs is not None:
-            pad, first, second = encoder.tokenizer.pad_token_id or 0, self.pairs.first, self.pairs.second
-            return np.arange(len(table)), sts_dev(first, second, self.pairs.scores, encoder.tokenize, pad)
-        target = method.target if method.has_target() else None
-        rows, held = hold_out(table.parents(), self.params.seed)
-        if len(rows) == 0 or (target is None and len(held) < AGREEING):
-            raise InputError(
-                f"{self.inputs.sentences.reference} has too few sentences to hold some out",
-                "add more sentences, or choose by graded pairs with `dev`",
+    def _warn_of_new_dimensions(self, encoder: Encoder, method: Method) -> None:
+        """Warn if a model that is finished already loses its vectors to a new head."""
+        head = method.deployed_head()
+        if head is None or self.found is None or not _is_sentence_encoder(self.found):
+            return
+        after = head.weight.shape[0]
+        if after != encoder.dimension:
+            self.reporter.warn(
+                f"the vectors of {self.student.label} change from {encoder.dimension} to {after} dimensions: "
+                f"{self.params.method} adds a layer with random weights, and what the model has learnt may be lost "
+                "(lrn-kd, or an option head=none, adds none)"
             )
-        return rows, held_out_dev(held, tensors, target)
 
-    def _own_facts(self, options: dict[str, Any]) -> dict[str, Any]:
+    def _facts(self, options: dict[str, Any]) -> dict[str, Any]:
         vectors = self.inputs.vectors
         return {
             "method": self.params.method,

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 
 import torch
@@ -12,26 +12,21 @@ from sentcompress.corpora.inputs import Input, open_inputs
 from sentcompress.corpora.originals import Limits, write_originals
 from sentcompress.corpora.readers import ReadOptions
 from sentcompress.corpora.sentence_table import SentenceTable
-from sentcompress.corpora.sts import StsSubset, read_dev
 from sentcompress.corpora.text_files import BadRecords
-from sentcompress.errors import InputError, UsageError
-from sentcompress.methods import objective_class
+from sentcompress.errors import InputError
 from sentcompress.methods.base import Shapes
 from sentcompress.models.catalog import NamedModel, find_model, typed_name
-from sentcompress.models.devices import pick_device
 from sentcompress.models.encoder import Dense, Encoder
 from sentcompress.models.layout import hidden_width, load_encoder
-from sentcompress.plain_text import shell_word
 from sentcompress.progress import LOGGED, Reporter
-from sentcompress.store import Artifact, Build, Request, WorkDirectory, file_digest, name_part
-from sentcompress.training.dev import Dev, sts_dev
-from sentcompress.training.session import STATE, Session, finish_trained, tokenised
+from sentcompress.store import Artifact, Build, Request, WorkDirectory, name_part
+from sentcompress.training.data import STATE, pad_id, tokenised
+from sentcompress.training.job import TrainingJob, fitted, make_method, train, training_request
 from sentcompress.training.teacher_views import check_layer
 from sentcompress.training.triplets import TripletData
 from sentcompress.training.views import TripletViews
 
 COMMAND = Params.command
-POOLINGS = ("cls-mlp", "cls", "mean")
 # The sentences while the teacher trains on them.
 TABLE = f"{STATE}/table"
 READ = f"{TABLE}/read"
@@ -47,32 +42,26 @@ def run(params: Params, work: WorkDirectory, reporter: Reporter = LOGGED) -> Art
     params.check()
     model = find_model(work, params.model, revision=params.revision, trust_remote_code=params.trust_remote_code)
     hidden = hidden_width(model.source)
-    pairs = read_dev(params.dev) if params.dev else None
     reading = ReadOptions(None, (), "train")
     with open_inputs(params.triplets, reading, None, None, work.path, reporter) as inputs:
         request = _request(params, hidden, model, inputs)
-        with work.build(request, force=params.force, reporter=reporter) as build:
-            if build.fresh:
-                return build.fresh
-            if finished := finish_trained(build, reporter):
-                return finished
-            _read(inputs, params, build, reporter)
-            return _Training(params, hidden, model, pairs, build, reporter).run()
+        return train(params, request, work, reporter, _Teaching(params, hidden, model, inputs, reporter).job)
 
 
 def _request(params: Params, hidden: int, model: NamedModel, inputs: list[Input]) -> Request:
     digests = {model.reference: model.digest, **{given.reference: given.digest for given in inputs}}
-    if params.dev is not None:
-        digests[f"file:{params.dev.resolve()}"] = file_digest(params.dev)
-    resolved = {
-        **params.settings(hidden).that_matter(),
-        "objective": params.objective,
-        "model": model.reference,
-        "inputs": [given.reference for given in inputs],
-        "options": params.objective_options(),
-    }
-    name = params.name or f"{name_part(Path(model.label).name).lower()}-{params.objective}"
-    return Request.of(params, name, digests, resolved, model=typed_name(params.model, model))
+    return training_request(
+        params,
+        f"{name_part(Path(model.label).name).lower()}-{params.objective}",
+        params.settings(hidden),
+        digests,
+        {
+            "objective": params.objective,
+            "model": model.reference,
+            "inputs": [given.reference for given in inputs],
+        },
+        model=typed_name(params.model, model),
+    )
 
 
 def _read(inputs: list[Input], params: Params, build: Build, reporter: Reporter) -> None:
@@ -92,41 +81,31 @@ def _read(inputs: list[Input], params: Params, build: Build, reporter: Reporter)
         path.touch()
 
 
-@dataclass
-class _Training:
-    """One build of a teacher."""
+@dataclass(frozen=True)
+class _Teaching:
+    """What a teacher is made of."""
 
     params: Params
     hidden: int
     model: NamedModel
-    pairs: StsSubset | None
-    build: Build
+    inputs: list[Input]
     reporter: Reporter
 
-    def run(self) -> Artifact:
-        params, options = self.params, self.params.objective_options()
-        settings, device = params.settings(self.hidden), pick_device(params.device)
-        torch.manual_seed(settings.seed)
-        encoder = self._encoder()
-        settings = replace(settings, max_length=min(settings.max_length, encoder.text.max_length))
+    def job(self, build: Build) -> TrainingJob:
+        """The training run."""
+        params, options = self.params, self.params.method_options()
+        _read(self.inputs, params, build, self.reporter)
+        torch.manual_seed(params.seed)
+        encoder = self._start()
+        settings = fitted(params.settings(self.hidden), encoder)
         layer = int(options.get("layer", 0))
         check_layer(layer, encoder.depth)
-        table = SentenceTable(self.build.path / TABLE)
-        tokens = tokenised(encoder, settings, table, self.build, self.reporter)
-        data = TripletData(table.triplets(), tokens, encoder.tokenizer.pad_token_id or 0)
+        table = SentenceTable(build.path / TABLE)
+        tokens = tokenised(encoder, settings, table, build, self.reporter)
+        data = TripletData(table.triplets(), tokens, pad_id(encoder))
         shapes = Shapes(encoder.dimension, 0, hidden=encoder.hidden_size, hard_negatives=1)
-        try:
-            method = objective_class(params.objective)(shapes, options)
-        except ValueError as error:
-            name = params.objective
-            raise UsageError(f"{name}: {error}", f"see: sentcompress methods show {shell_word(name)}") from None
-        session = Session(encoder, method, settings, device, self.build, self.reporter, params.trust_remote_code)
-        rows, dev = data.rows_and_dev(self._graded(encoder), settings.seed)
-        trained = session.train(
-            data.plan(rows, settings), data.collate, TripletViews(encoder, method.needs, layer), dev
-        )
-        recipe = params.hyperparameters(self.hidden)
-        own = {
+        method = make_method(params, shapes)
+        facts = {
             "method": params.objective,
             "objective": params.objective,
             "started_from": self.model.source.label,
@@ -134,7 +113,18 @@ class _Training:
             "options": options,
             "triplets": len(data.triplets),
         }
-        return session.finish(session.facts(trained, len(rows), recipe, own))
+        return TrainingJob(
+            params=params,
+            encoder=encoder,
+            method=method,
+            data=data,
+            views=TripletViews(encoder, method.needs, layer),
+            settings=settings,
+            hyperparameters=params.hyperparameters(self.hidden),
+            facts=facts,
+            build=build,
+            reporter=self.reporter,
+        )
 
     @property
     def _plain(self) -> bool:
@@ -144,7 +134,7 @@ class _Training:
     def _with_head(self) -> bool:
         return self._plain and self.params.pooling == "cls-mlp"
 
-    def _encoder(self) -> Encoder:
+    def _start(self) -> Encoder:
         """The model to train; a plain checkpoint gets SimCSE's new head after its first token, if asked."""
         pooling = "cls" if self._with_head else self.params.pooling if self._plain else "auto"
         encoder = load_encoder(self.model.source, pooling=pooling, trust_remote_code=self.params.trust_remote_code)
@@ -152,9 +142,3 @@ class _Training:
             width = encoder.pooled_dimension
             encoder.dense.append(Dense(width, width, activation="Tanh"))
         return encoder
-
-    def _graded(self, encoder: Encoder) -> Dev | None:
-        if self.pairs is None:
-            return None
-        pad = encoder.tokenizer.pad_token_id or 0
-        return sts_dev(self.pairs.first, self.pairs.second, self.pairs.scores, encoder.tokenize, pad)

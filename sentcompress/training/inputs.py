@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from sentcompress.errors import InputError, MissingArtifactError
+from sentcompress.errors import InputError, MissingArtifactError, UsageError
 from sentcompress.models.sources import ModelSource, locate
 from sentcompress.plain_text import shell_word
 from sentcompress.store import Artifact, WorkDirectory
@@ -29,8 +29,11 @@ def find_inputs(
 ) -> Inputs:
     """Find the inputs. What is not named is what the named ones were made with, else what was finished last.
 
+    A projection that is not named has to be the only one that was fitted on the vectors.
+
     Raises:
         MissingArtifactError: if one is missing; the hint is the command that makes it.
+        UsageError: if there are several projections and none is named.
         InputError: if they do not belong together.
     """
     if vectors is None:
@@ -81,10 +84,16 @@ def _vectors_that_fit(work: WorkDirectory, sentences: str | None, projection: st
 def _find_projection(work: WorkDirectory, name: str | None, vectors: Artifact) -> Artifact:
     command = f"sentcompress fit-pca --teacher-vectors {shell_word(vectors.name)} --work {shell_word(work.path)}"
     if name is None:
-        found = next((p for p in work.newest("projections") if p.inputs.get(vectors.reference) == vectors.digest), None)
-        if found is None:
+        fitted = [p for p in work.newest("projections") if p.inputs.get(vectors.reference) == vectors.digest]
+        if not fitted:
             raise MissingArtifactError(f"no projection fitted on {vectors.reference} in {work.path}", f"run: {command}")
-        return found
+        if len(fitted) > 1:
+            listed = ", ".join(f"{p.name} ({p.facts['dimension']} dimensions)" for p in reversed(fitted))
+            raise UsageError(
+                f"several projections are fitted on {vectors.reference}: {listed}",
+                f"choose one, for example: `projection` {shell_word(fitted[0].name)}",
+            )
+        return fitted[0]
     if work.find("projections", name) is None:
         dimension = name.removeprefix("pca-")
         option = f" --dim {dimension}" if dimension.isdecimal() else ""

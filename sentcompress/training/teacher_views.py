@@ -19,8 +19,8 @@ from sentcompress.models.model_files import read_config, transformer_folder, who
 from sentcompress.plain_text import shell_word
 from sentcompress.store import Artifact
 from sentcompress.training.batches import RowField, Rows
+from sentcompress.training.data import number_field, vector_field
 from sentcompress.training.inputs import find_teacher_of
-from sentcompress.training.session import number_field, vector_field
 from sentcompress.training.views import DistillationViews, TeacherInLoop, matched_layers, spread_layers
 
 

@@ -101,7 +101,7 @@ class TripletData:
         if len(rows) == 0 or len(held) < 2:
             raise InputError(
                 f"{len(self.triplets)} triplets are too few to hold some out",
-                "add more, or give graded pairs with `dev`",
+                "add more, or choose by graded pairs with `dev`",
             )
         return rows, self.dev(held)
 

@@ -175,8 +175,8 @@ UNFORESEEN: list[tuple[Exception, str]] = [
     (Exception("Too many open files (os error 24)"), "error: Too many open files (os error 24)\nhelp:  fix the cause"),
     (MemoryError(), "error: out of memory: MemoryError\nhelp:  use a smaller --batch-size"),
     (RuntimeError("DefaultCPUAllocator: can't allocate memory: you tried"), "error: out of memory"),
-    (ValueError("first line\nsecond line"), "error: ValueError: first line\nhelp:  this is a defect of sentcompress"),
-    (AssertionError(), "error: AssertionError: AssertionError\nhelp:  this is a defect of sentcompress"),
+    (ValueError("first line\nsecond line"), "error: ValueError: first line\nhelp:  this is a bug in sentcompress"),
+    (AssertionError(), "error: AssertionError: AssertionError\nhelp:  this is a bug in sentcompress"),
 ]
 
 

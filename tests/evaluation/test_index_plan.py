@@ -19,7 +19,7 @@ def test_cells_are_lowered_to_what_the_corpus_can_train() -> None:
 
 def test_codes_get_shorter_until_the_corpus_is_too_small() -> None:
     assert [bits_for("pq", documents) for documents in (9984, 9983, 4991, 624)] == [8, 7, 6, 4]
-    with pytest.raises(InputError, match="623 documents is too small to train pq: it needs at least 624"):
+    with pytest.raises(InputError, match="623 documents is too small to train pq, which needs at least 624"):
         bits_for("pq", 623)
 
 

@@ -67,15 +67,18 @@ def test_one_value_says_most_of_an_evaluation(work: WorkDirectory) -> None:
 @pytest.mark.parametrize(
     ("changes", "said"),
     [
-        ({"model": []}, "what was measured"),
-        ({"model": {"label": "x", "reference": 3}}, "what was measured"),
-        ({"compare": None}, "what was measured"),
-        ({"evaluation": ["sts"]}, "what was measured"),
-        ({"protocol": "ours"}, "what was measured"),
-        ({"protocol": {"statement": None}}, "what was measured"),
+        ({"model": []}, "does not name the evaluation"),
+        ({"model": {"label": "x", "reference": 3}}, "does not name the evaluation"),
+        ({"compare": None}, "does not name the evaluation"),
+        ({"evaluation": ["sts"]}, "does not name the evaluation"),
+        ({"protocol": "ours"}, "does not name the evaluation"),
+        ({"protocol": {"statement": None}}, "does not name the evaluation"),
         ({"scores": None}, "no list of scores"),
         ({"scores": [{}]}, "is not text"),
-        ({"scores": [{"model": "s", "role": "protocol", "data": "", "metric": SPEARMAN, "value": 1}]}, "does not name"),
+        (
+            {"scores": [{"model": "s", "role": "protocol", "data": "", "metric": SPEARMAN, "value": 1}]},
+            "a model it does not name",
+        ),
     ],
 )
 def test_a_damaged_document_is_told(work: WorkDirectory, changes: dict[str, Any], said: str) -> None:

@@ -126,7 +126,7 @@ def settings_of(step: Step) -> Mapping[str, Any]:
     params = step.params
     found = {field.name: getattr(params, field.name) for field in fields(params)}
     if step.command in TRAINING:
-        options = params.method_options() if step.command == "distill" else params.objective_options()
+        options = params.method_options()
         # A recipe's number or a switch; what they stand in place of has the same name.
         found |= {**vars(params.settings()), **options}
     return found

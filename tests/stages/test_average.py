@@ -89,7 +89,8 @@ def test_a_student_before_and_after_stage_2(tmp_path: Path, tiny_model: Path, se
     made_of = {artifact.reference for artifact in ancestors(work, mean.reference, mean.digest)}
     assert {"students/before", "students/after", "sentences/main"} <= made_of
     assert run(asked, work).manifest["finished"] == mean.manifest["finished"]
-    assert run(Params(inputs=("before", "after"), weights=(3.0, 1.0)), work).facts["shares"] == [0.75, 0.25]
+    weighted = run(Params(inputs=("before", "after"), weights=(3.0, 1.0), name="weighted"), work)
+    assert weighted.facts["shares"] == [0.75, 0.25]
     # What was averaged is a student like any other: it can be trained further.
     further = distill.run(distill.Params(method="mse", student="before-average", **numbers, name="further"), work)
     assert further.inputs["students/before-average"] == work.get("students", "before-average").digest
@@ -136,7 +137,7 @@ def test_models_that_differ_in_more_than_weights_are_refused(
 
 
 def test_what_is_asked_is_checked(tmp_path: Path) -> None:
-    with pytest.raises(UsageError, match="two models or more, not 1"):
+    with pytest.raises(UsageError, match="at least two models, not 1"):
         Params(inputs=("a",)).check()
     with pytest.raises(UsageError) as caught:
         Params(inputs=("a", "b"), weights=(1.0, 0.0, float("nan"))).check()

@@ -162,6 +162,25 @@ def test_a_student_of_the_work_directory_is_trained_further(work: WorkDirectory)
     assert again.facts["dev_before_training"] == pytest.approx(first.facts["dev_of_saved_model"], abs=1e-9)
     with pytest.raises(UsageError, match="would replace the student it starts from"):
         stage.run(params("mse", student="first", name="first"), work)
+    for name in ("students/first", str(first.path), str(first.path / "model")):
+        same = stage.run(params("mse", student=name, name="again"), work)
+        assert same.inputs == again.inputs, name
+
+
+def test_a_finished_student_that_loses_its_dimensions_is_warned_of(work: WorkDirectory) -> None:
+    listener = Listener()
+    stage.run(params("mse", name="first"), work, listener)
+    stage.run(params("mse", student="first", name="same", options=("head=none",)), work, listener)
+    stage.run(params("hpd", student="teacher:1"), work, listener)
+    assert not [line for line in listener.warned if "dimensions" in line]
+    stage.run(params("hpd", student="first", name="short"), work, listener)
+    told = "the vectors of first change from 32 to 8 dimensions: hpd adds a layer with random weights"
+    assert any(line.startswith(told) for line in listener.warned)
+
+
+def test_the_default_method_needs_no_projection(tmp_path: Path, tiny_model: Path) -> None:
+    work = make_work(tmp_path / "plain", tiny_model, TEXTS)
+    assert stage.run(Params(student="teacher:1", **SHORT), work).name == "lrn-kd-teacher-1"
 
 
 def test_a_second_run_is_fresh_and_other_numbers_are_not(work: WorkDirectory) -> None:
@@ -222,7 +241,10 @@ def test_missing_stages_are_named(tmp_path: Path, tiny_model: Path) -> None:
 def test_projections_are_chosen_by_dimension_or_name(work: WorkDirectory) -> None:
     fit_pca.run(fit_pca.Params(dim=4), work)
     assert stage.run(params(dim=8), work).facts["dimension"] == 8
-    assert stage.run(params(), work).facts["dimension"] == 4
+    with pytest.raises(UsageError, match="several projections are fitted on teacher-vectors/main") as raised:
+        stage.run(params(), work)
+    assert "pca-8 (8 dimensions), pca-4 (4 dimensions)" in raised.value.message
+    assert raised.value.hint == "choose one, for example: `projection` pca-4"
     assert stage.run(params(projection="pca-8"), work).name == "hpd-teacher-1-8"
 
 
@@ -503,5 +525,13 @@ def test_the_command(work: WorkDirectory, capfd: pytest.CaptureFixture[str]) -> 
     assert manifest["facts"]["options"]["head"] == "none"
     assert _run([*words, "--set", "hed=none"]) == 2
     assert "did you mean head?" in capfd.readouterr().err
-    assert _run([*words, "--student", "tinybrt"]) == 2
+    assert _run([*words, "--student", "tinybrt"]) == 1
     assert "did you mean tinybert" in capfd.readouterr().err
+    assert _run([*words, "--student", "nosuch"]) == 1
+    told = capfd.readouterr().err
+    assert f"no model named 'nosuch' in {work.path}" in told
+    assert "it has mse-teacher-1; you can also give" in told
+    assert _run([*words, "--force"]) == 0
+    shown = capfd.readouterr()
+    assert "dev before training" in shown.out
+    assert f"Next: sentcompress eval-fidelity --text FILE --model mse-teacher-1 --work {work.path}" in shown.err

@@ -144,7 +144,7 @@ def test_vectors_from_files(tmp_path: Path, text: Path, sentences: list[str], ti
     np.save(tmp_path / "v.npy", vectors)
     listener = Listener()
     params = Params(text=[text], model=str(tmp_path / "v.npy"), compare=str(tmp_path / "v.npy"), device="cpu", show=0)
-    facts = run(params, WorkDirectory(tmp_path / "work"), listener).facts
+    facts = run(params, WorkDirectory(tmp_path / "other"), listener).facts
     assert (facts["sentences"], facts["unit_of_length"]) == (299, "words")
     assert listener.warnings == ["v.npy: 1 texts have a zero vector; they are left out"]
 
@@ -218,7 +218,14 @@ def test_command_prints_a_verdict_or_one_json_document(
     words += ["--work", str(tmp_path / "work")]
     assert _run(words) == 0
     shown = capsys.readouterr().out
-    parts = ("nearest neighbours", "neighbours kept", "effective rank", "disagree most", "By rule of thumb", "Caution:")
+    parts = (
+        "nearest neighbours",
+        "neighbours kept",
+        "effective rank",
+        "disagree most",
+        "As a rule of thumb",
+        "Caution:",
+    )
     assert all(part in shown for part in parts)
     assert _run([*words, "--json"]) == 0
     document = json.loads(capsys.readouterr().out)["facts"]

@@ -217,8 +217,7 @@ def test_cells_are_lowered_with_a_warning_that_says_the_rule(tmp_path: Path, pai
     cells = facts["documents"] // 39
     assert [entry["settings"]["model"] for entry in facts["indexes"]] == [{}, {"nlist": cells, "nprobe": 5}]
     assert listener.warnings == [
-        f"nlist lowered from 1024 to {cells}: FAISS wants 39 documents for each cell, "
-        f"the corpus has {facts['documents']}"
+        f"nlist lowered from 1024 to {cells}: FAISS needs 39 documents per cell, the corpus has {facts['documents']}"
     ]
 
 
@@ -315,7 +314,7 @@ def test_a_corpus_too_small_to_train_is_refused_before_anything_is_encoded(
     tmp_path: Path, pairs: Path, tiny_model: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(stage.Evaluation, "_spool", None)
-    with pytest.raises(InputError, match="too small to train ivfpq: it needs at least 624"):
+    with pytest.raises(InputError, match="too small to train ivfpq, which needs at least 624"):
         run(Params(pairs=pairs, model=str(tiny_model), index=("flat", "ivfpq")), WorkDirectory(tmp_path / "work"))
 
 
@@ -369,7 +368,7 @@ def test_all_faults_of_a_request_at_once(tmp_path: Path) -> None:
         run(params, WorkDirectory(tmp_path))
     words = ("did you mean flat?", "`nlist`", "`threads`", "`rescore`", "`depth`", "one of `pairs`", "`split` is")
     assert [word for word in words if word not in caught.value.message] == []
-    assert "7 faults" in caught.value.message  # each is told once
+    assert caught.value.message.count("`depth`") == 1
 
 
 def test_command_prints_tables_or_one_json_document(
@@ -383,7 +382,7 @@ def test_command_prints_tables_or_one_json_document(
     shown = ("flat", "nlist 7, nprobe 5", "exact search", "MRR@10", "nDCG@10", "1 thread", "100.0%", "+0.00 to +0.00")
     assert [word for word in shown if word not in captured.out] == []
     assert "nlist lowered from 1024 to" in captured.err
-    assert _run([*words, "--index", "flat", "--rounds", "1", "--json"]) == 0
+    assert _run([*words, "--index", "flat", "--rounds", "1", "--json", "--force"]) == 0
     assert [entry["index"] for entry in json.loads(capsys.readouterr().out)["facts"]["indexes"]] == ["flat"]
     assert _run([*words, "--index", "flat,fast"]) == 2
     assert _run(["eval-retrieval"]) == 2

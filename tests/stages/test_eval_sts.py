@@ -131,7 +131,7 @@ def test_intervals_and_paired_differences(tmp_path: Path, sts: Path, tiny_model:
     ).facts
     assert width(MEAN, read_scores(again)) != width(MEAN, scores)
     without = run(
-        Params(sts=[sts], model=str(tiny_model), compare=str(other_model), device="cpu", bootstrap=0), work
+        Params(sts=[sts], model=str(tiny_model), compare=str(other_model), device="cpu", bootstrap=0, name="c"), work
     ).facts
     assert {(score.interval, score.difference_interval) for score in read_scores(without)} == {(None, None)}
     assert value_of(read_scores(without), SPEARMAN, "STS13") == value_of(scores, SPEARMAN, "STS13")
@@ -213,10 +213,10 @@ def test_constant_scores_are_an_error_or_a_warning(
     assert headlines.count == 10
     assert "STS13 headlines alone has no score: all gold scores are 3" in listener.warnings
     with pytest.raises(InputError, match=r"STS13 has no score with .*: all gold scores are 3"):
-        run(Params(sts=[sts], model=str(tiny_model), aggregate="mean", device="cpu"), work)
+        run(Params(sts=[sts], model=str(tiny_model), aggregate="mean", device="cpu", name="mean"), work)
     only = write_pairs(tmp_path / "one.tsv", sentences[:2], [3.0])
     with pytest.raises(InputError, match="needs at least two"):
-        run(Params(sts=[only], model=str(tiny_model), device="cpu"), work)
+        run(Params(sts=[only], model=str(tiny_model), device="cpu", name="one"), work)
 
 
 def test_model_with_one_vector_for_everything_has_no_score(tmp_path: Path, sts: Path, tiny_model: Path) -> None:
@@ -269,7 +269,7 @@ def test_command_prints_a_table_or_one_json_document(
     table = capsys.readouterr().out
     words_there = ("STS13", "FNWN", "mean of the sets", "aggregate all", tiny_model.name, " to ", "uniformity")
     assert all(word in table for word in words_there)
-    assert _run([*words, "--compare", str(tiny_model), "--json"]) == 0
+    assert _run([*words, "--compare", str(tiny_model), "--name", "two", "--json"]) == 0
     document = json.loads(capsys.readouterr().out)["facts"]
     kept = [score.kept for score in select(read_scores(document), SPEARMAN, role="model")]
     assert kept == pytest.approx([100] * len(kept))

@@ -130,7 +130,7 @@ def test_a_sample_is_drawn_with_the_seed_without_repetition(work: WorkDirectory,
     mean, axes, _, _ = reference(vectors[rows], 4)
     np.testing.assert_allclose(projection.mean, mean, atol=1e-6)
     np.testing.assert_allclose(np.abs((projection.weight * axes).sum(axis=1)), 1.0, atol=1e-5)
-    other = run(Params(dim=4, sample=300, seed=6), work)
+    other = run(Params(dim=4, sample=300, seed=6, name="other"), work)
     assert other.digest != artifact.digest
     assert run(Params(dim=4, sample=300, seed=5), work).digest == artifact.digest
 

@@ -183,7 +183,7 @@ def test_random_negatives_follow_the_seed_and_not_the_size_of_chunks(
         order = [text for text in ranked(tiny_model, query, POSITIVES) if text != positive]
         assert len(set(negatives)) == 3
         assert set(negatives) <= set(order[:10])
-    assert found != triplets_of(mine(work, tiny_model, rules, pairs=pairs, seed=1))
+    assert found != triplets_of(mine(work, tiny_model, rules, pairs=pairs, seed=1, name="other"))
     monkeypatch.setattr(miner, "QUERIES", 7)
     assert found == triplets_of(mine(work, tiny_model, rules, pairs=pairs, force=True))
 
@@ -259,7 +259,7 @@ def test_a_collection_is_mined_in_its_training_part(work: WorkDirectory, tiny_mo
     assert artifact.facts["corpus"] == 60  # a document that occurs twice is one
     assert artifact.facts["mined_from"] == "beir, train"
     listener = Listener()
-    run(Params(collection=tmp_path / "beir", split="test", model=str(tiny_model), **TOP), work, listener)
+    run(Params(collection=tmp_path / "beir", split="test", model=str(tiny_model), name="test", **TOP), work, listener)
     assert any("cannot be evaluated on this split" in warning for warning in listener.warnings)
 
 
@@ -353,7 +353,7 @@ def test_empty_sides_are_counted_and_unknown_columns_named(
     assert listener.warnings == ["2 pairs left out: empty side"]
     empty = write_pairs(tmp_path / "empty.tsv", [("", "a dog"), ("a cat", "")])
     with pytest.raises(InputError, match="no pairs of a query and a positive") as raised:
-        mine(work, tiny_model, pairs=empty)
+        mine(work, tiny_model, pairs=empty, name="empty")
     assert raised.value.hint == "dropped: 2 empty side"
 
 

@@ -58,7 +58,7 @@ def test_the_model_with_the_weights_of_the_formula(work: WorkDirectory, tiny_mod
 def test_the_same_again_is_fresh_and_other_numbers_are_not(work: WorkDirectory, tiny_model: Path) -> None:
     first = run(Params(model=str(tiny_model), name="w"), work)
     assert run(Params(model=str(tiny_model), name="w"), work).digest == first.digest
-    assert run(Params(model=str(tiny_model), name="w", smoothing=0.5), work).digest != first.digest
+    assert run(Params(model=str(tiny_model), name="w", smoothing=0.5, force=True), work).digest != first.digest
 
 
 def test_what_cannot_be_weighed_is_refused(work: WorkDirectory, tiny_model: Path, tmp_path: Path) -> None:
@@ -104,7 +104,7 @@ def test_counting_is_not_training(work: WorkDirectory, tiny_model: Path) -> None
 def test_weighed_models_are_averaged_with_their_like_alone(work: WorkDirectory, tiny_model: Path) -> None:
     one = run(Params(model=str(tiny_model), name="one", smoothing=0.01), work)
     run(Params(model=str(tiny_model), name="other", smoothing=0.5), work)
-    made = average.run(average.Params(inputs=("one", "other"), weights=(2.0, -1.0)), work)
+    made = average.run(average.Params(inputs=("one", "other"), weights=(2.0, -1.0), name="beyond"), work)
     found = loaded(made.path / "model").token_weights
     assert found is not None
     assert float(found.min()) == pytest.approx(LEAST)

@@ -131,7 +131,7 @@ def test_a_sample_is_drawn_with_the_seed(work: WorkDirectory, tiny_model: Path, 
     expected = formula(raw[rows], 5, raw)
     np.testing.assert_allclose(cosines(embedded(encoder, sentences, final=True)), cosines(expected), atol=1e-4)
     assert artifact.facts["sample"] == 60
-    assert whiten(work, tiny_model, dim=5, sample=60, seed=4)[0].digest != artifact.digest
+    assert whiten(work, tiny_model, dim=5, sample=60, seed=4, name="other")[0].digest != artifact.digest
 
 
 def test_fresh_ones_are_skipped_and_all_of_a_small_table_is_taken(work: WorkDirectory, tiny_model: Path) -> None:
@@ -216,7 +216,7 @@ def test_a_student_is_whitened_on_what_it_was_trained_on_and_exported_with_its_l
     exported = export.run(export.Params(formats=("folder",)), work)
     card = (exported.path / "README.md").read_text(encoding="utf-8")
     assert f"made from {tiny_model.name} by whiten, then whiten" in card
-    assert "sentcompress whiten --dim 8 --model first" in card
+    assert "sentcompress whiten --model first --dim 8 --sentences main" in card
     assert "32 to 8 (Identity)" in card
     rows = {(row["kind"], row["name"]): row for row in status.run(status.Params(), work)}
     row = rows["students", "first-whiten-8"]

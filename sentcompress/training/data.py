@@ -1,0 +1,119 @@
+"""What a model is trained on: sentences with their tokens, and what else each row of a table brings."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Protocol
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from sentcompress.corpora.sentence_table import SentenceTable
+from sentcompress.encoding.vector_shards import VectorShards
+from sentcompress.errors import InputError
+from sentcompress.methods.base import Method
+from sentcompress.models.encoder import Encoder
+from sentcompress.progress import Reporter
+from sentcompress.store import SCAFFOLD, Build
+from sentcompress.training.batches import Batch, BatchPlan, RowField, Rows, collate
+from sentcompress.training.dev import Dev, held_out_dev, hold_out
+from sentcompress.training.settings import Settings
+from sentcompress.training.token_cache import Table, TokenCache, build_token_cache
+
+# What only the training needs; gone when the artifact is finished.
+STATE = f"{SCAFFOLD}/state"
+# Held-out sentences whose similarities say something.
+AGREEING = 3
+
+
+class TrainingData(Protocol):
+    """Rows of data, of which some may be held out, and how they become batches."""
+
+    def rows_and_dev(self, graded: Dev | None, seed: int) -> tuple[Rows, Dev]:
+        """The rows to train on, and what chooses the best checkpoint: `graded` pairs, else rows held out.
+
+        Raises:
+            InputError: if there are too few to hold some out.
+        """
+
+    def plan(self, rows: Rows, settings: Settings) -> BatchPlan:
+        """The batches of these rows."""
+
+    def collate(self, rows: Rows) -> Batch:
+        """The tensors of these rows."""
+
+
+@dataclass(frozen=True)
+class SentenceData:
+    """Sentences to distil on.
+
+    Attributes:
+        name: the reference of the sentence table, for messages.
+        fields: what belongs to each row, such as its teacher vector.
+        pad: the token id of padding.
+        method: says what is held out for, and whether rows of a batch are each other's negatives.
+    """
+
+    name: str
+    table: SentenceTable
+    tokens: TokenCache
+    fields: Mapping[str, RowField]
+    pad: int
+    method: Method
+
+    def rows_and_dev(self, graded: Dev | None, seed: int) -> tuple[Rows, Dev]:
+        """See `TrainingData`."""
+        if graded is not None:
+            return np.arange(len(self.table)), graded
+        target = self.method.target if self.method.has_target() else None
+        rows, held = hold_out(self.table.parents(), seed)
+        if len(rows) == 0 or (target is None and len(held) < AGREEING):
+            raise InputError(
+                f"{self.name} has too few sentences to hold some out",
+                "add more sentences, or choose by graded pairs with `dev`",
+            )
+        return rows, held_out_dev(held, self.collate, target)
+
+    def plan(self, rows: Rows, settings: Settings) -> BatchPlan:
+        """See `TrainingData`."""
+        budget = settings.token_budget(self.method.contrastive)
+        return BatchPlan(rows, self.tokens.lengths[rows], settings.batch_size, budget, settings.seed)
+
+    def collate(self, rows: Rows) -> Batch:
+        """See `TrainingData`."""
+        return collate(rows, self.tokens, self.fields, self.pad)
+
+
+def tokenised(
+    encoder: Encoder, settings: Settings, table: Table, build: Build, reporter: Reporter, name: str = "tokens"
+) -> TokenCache:
+    """The token ids of a sentence table, made once for a build."""
+
+    def tokenize(texts: Sequence[str]) -> list[list[int]]:
+        return encoder.tokenize(texts, settings.max_length)
+
+    return build_token_cache(build, f"{STATE}/{name}", table, tokenize, reporter)
+
+
+def pad_id(encoder: Encoder) -> int:
+    """The token id that fills short rows of a batch."""
+    return int(encoder.tokenizer.pad_token_id or 0)
+
+
+def vector_field(vectors: VectorShards) -> RowField:
+    """Cached vectors of rows: [B] -> [B, D]."""
+
+    def take(rows: Rows) -> Tensor:
+        # torch's own memory is aligned the same way in every process; sums over it round the same way too.
+        found = torch.empty((len(rows), vectors.dimension), dtype=torch.float32)
+        found.numpy()[:] = vectors.rows(rows)
+        return found
+
+    return take
+
+
+def number_field(numbers: Rows) -> RowField:
+    """A number of each row: [B] -> [B]."""
+    return lambda rows: torch.from_numpy(np.ascontiguousarray(numbers[rows]))

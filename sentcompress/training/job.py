@@ -1,0 +1,253 @@
+"""One training job: what `distill`, `finetune` and `train-teacher` share, once they have a model, data and a method."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, replace
+from typing import Any
+
+import torch
+
+from sentcompress.commands.shared import Training as TrainingOptions
+from sentcompress.corpora.sts import StsSubset, read_dev
+from sentcompress.documents import read_json, to_json
+from sentcompress.errors import InputError, SentcompressError, TrainingError, UsageError
+from sentcompress.methods import package_of
+from sentcompress.methods.base import Method, Shapes
+from sentcompress.methods.hyperparameters import Hyperparameters
+from sentcompress.models.catalog import MODEL_FOLDER
+from sentcompress.models.devices import pick_device
+from sentcompress.models.encoder import Encoder
+from sentcompress.plain_text import shell_word
+from sentcompress.progress import Reporter
+from sentcompress.store import SCAFFOLD, Artifact, Build, Request, WorkDirectory, file_digest
+from sentcompress.training.checkpoint import Checkpoints
+from sentcompress.training.data import STATE, TrainingData, pad_id
+from sentcompress.training.deploy import Deployed, deploy
+from sentcompress.training.dev import Dev, sts_dev
+from sentcompress.training.loop import Progress, Training
+from sentcompress.training.settings import Settings
+from sentcompress.training.views import Views
+
+LOG = "log.jsonl"
+CHECKPOINTS = f"{STATE}/checkpoints"
+BEST = f"{SCAFFOLD}/best"
+# The facts of a completed training run, and the digests of its files.
+OUTCOME = f"{SCAFFOLD}/outcome.json"
+
+
+@dataclass(frozen=True)
+class TrainingJob:
+    """A training run with everything it needs.
+
+    Attributes:
+        params: the options of the command.
+        encoder: the model to train.
+        settings: see `fitted`.
+        hyperparameters: where the numbers are from, for the record.
+        facts: what the command adds in front of the record.
+    """
+
+    params: TrainingOptions
+    encoder: Encoder
+    method: Method
+    data: TrainingData
+    views: Views
+    settings: Settings
+    hyperparameters: Hyperparameters
+    facts: Mapping[str, Any]
+    build: Build
+    reporter: Reporter
+
+    def run(self, pairs: StsSubset | None) -> Artifact:
+        """Train, write the model with the best weights, read it back, score it, and finish the artifact.
+
+        Args:
+            pairs: graded pairs that choose the best weights; None holds out rows of the data.
+
+        Raises:
+            InputError: if there are too few rows to hold some out.
+            TrainingError: if the loss is no longer a number; the best weights so far are left as a model folder.
+        """
+        rows, dev = self.data.rows_and_dev(self._graded(pairs), self.settings.seed)
+        training = Training(
+            encoder=self.encoder,
+            method=self.method,
+            plan=self.data.plan(rows, self.settings),
+            collate=self.data.collate,
+            views=self.views,
+            dev=dev,
+            settings=self.settings,
+            device=self._device,
+            checkpoints=Checkpoints(self.build, CHECKPOINTS, self.reporter),
+            log_path=self.build.path / LOG,
+            reporter=self.reporter,
+        )
+        progress = self._train(training)
+        if progress.best_step == 0:
+            self.reporter.warn(
+                f"training did not make the student better than its start (dev {progress.best_score:.2f}): "
+                "the weights it started from are kept"
+            )
+        saved = self._deploy(MODEL_FOLDER, dev, progress.best_score)
+        facts = self._record(progress, saved, dev, len(rows))
+        with self.build.write(OUTCOME) as path:
+            path.write_text(to_json({"facts": facts, "files": _digests(self.build)}) + "\n", encoding="utf-8")
+        return self.build.finish(facts)
+
+    @property
+    def _device(self) -> torch.device:
+        return pick_device(self.params.device)
+
+    def _graded(self, pairs: StsSubset | None) -> Dev | None:
+        if pairs is None:
+            return None
+        return sts_dev(pairs.first, pairs.second, pairs.scores, self.encoder.tokenize, pad_id(self.encoder))
+
+    def _train(self, training: Training) -> Progress:
+        try:
+            return training.run()
+        except TrainingError as error:
+            if training.best is None:
+                raise
+            training.restore_best()
+            try:
+                self._deploy(BEST, training.dev, training.progress.best_score)
+            except SentcompressError:
+                raise error from None  # the best weights so far are not usable either
+            folder = self.build.path / BEST
+            kept = (
+                f"the best weights so far are the model folder {folder}; a new run under another `name` leaves it there"
+            )
+            raise TrainingError(error.message, f"{error.hint}; {kept}") from None
+
+    def _deploy(self, name: str, dev: Dev, chosen_by: float | None) -> Deployed:
+        with self.build.write(name) as folder:
+            return deploy(
+                self.encoder,
+                self.method,
+                folder,
+                dev,
+                self._device,
+                chosen_by=chosen_by,
+                trust_remote_code=self.params.trust_remote_code,
+            )
+
+    def _record(self, progress: Progress, saved: Deployed, dev: Dev, rows: int) -> dict[str, Any]:
+        return {
+            **self.facts,
+            "parameters": saved.parameters,
+            "dimension": saved.dimension,
+            "dev": progress.best_score,
+            "dev_protocol": dev.protocol,
+            "dev_of_saved_model": saved.score,
+            "dev_before_training": progress.start_score,
+            "best_step": progress.best_step,
+            "steps": progress.step,
+            "stopped": progress.stopped,
+            "diagnosis": progress.warning or "none",
+            "mean_cosine": saved.health and saved.health.mean_cosine,
+            "effective_rank": saved.health and saved.health.effective_rank,
+            "training_rows": rows,
+            "sentences_seen": progress.sentences,
+            "tokens_seen": progress.tokens,
+            "training_seconds": round(progress.seconds, 1),
+            "sentences_per_second": round(progress.sentences / max(progress.seconds, 1e-9), 1),
+            "peak_memory_bytes": _peak_memory(self._device),
+            "device": str(self._device),
+            "compute_dtype": progress.dtype,
+            "compute_dtype_reason": progress.dtype_reason,
+            "recipe": self.hyperparameters.as_dict(),
+        }
+
+
+def train(
+    params: TrainingOptions,
+    request: Request,
+    work: WorkDirectory,
+    reporter: Reporter,
+    prepare: Callable[[Build], TrainingJob],
+) -> Artifact:
+    """The artifact that a command asks for: the finished one, or that of the job which `prepare` makes.
+
+    Raises:
+        InputError: if the graded pairs or the data cannot be used.
+        TrainingError: see `TrainingJob.run`.
+    """
+    pairs = read_dev(params.dev) if params.dev else None
+    with work.build(request, force=params.force, reporter=reporter) as build:
+        return build.fresh or finish_trained(build, reporter) or prepare(build).run(pairs)
+
+
+def training_request(
+    params: TrainingOptions,
+    name: str,
+    settings: Settings,
+    inputs: Mapping[str, str],
+    resolved: Mapping[str, Any],
+    **chosen: Any,
+) -> Request:
+    """The request of a command that trains; see `Request.of`.
+
+    Args:
+        settings: the hyperparameters, before they are fitted to a model.
+    """
+    files = {f"file:{params.dev.resolve()}": file_digest(params.dev)} if params.dev is not None else {}
+    known = {**settings.that_matter(), **resolved, "options": params.method_options(), **package_of(params.method_name)}
+    return Request.of(params, params.name or name, {**inputs, **files}, known, **chosen)
+
+
+def fitted(settings: Settings, encoder: Encoder) -> Settings:
+    """The settings for a model, which may read less of a text than was asked for."""
+    return replace(settings, max_length=min(settings.max_length, encoder.text.max_length))
+
+
+def make_method(params: TrainingOptions, shapes: Shapes) -> Method:
+    """The method that a command asks for.
+
+    Raises:
+        UsageError: if its options do not fit the shapes.
+    """
+    try:
+        made: Method = params.find_method()(shapes, params.method_options())
+    except ValueError as error:
+        name = params.method_name
+        raise UsageError(f"{name}: {error}", f"see: sentcompress methods show {shell_word(name)}") from None
+    return made
+
+
+def finish_trained(build: Build, reporter: Reporter) -> Artifact | None:
+    """Finish a build that was interrupted after training was complete; None if training has to continue.
+
+    The complete model and its facts are already saved, so neither checkpoints nor inputs are needed.
+    """
+    if not build.has(OUTCOME):
+        return None
+    try:
+        outcome = read_json(build.path / OUTCOME)
+        whole = outcome["files"] == _digests(build) and isinstance(outcome["facts"], dict)
+    except (InputError, KeyError, TypeError):
+        whole = False
+    if not whole:
+        reporter.warn(f"the model in {build.path} was changed after training; it will be rebuilt")
+        return None
+    return build.finish(outcome["facts"])
+
+
+def _digests(build: Build) -> dict[str, str]:
+    """SHA-256 of the files that training produces: the model and the log."""
+    paths = [build.path / LOG, *sorted((build.path / MODEL_FOLDER).rglob("*"))]
+    return {str(path.relative_to(build.path)): file_digest(path) for path in paths if path.is_file()}
+
+
+def _peak_memory(device: torch.device) -> int | None:
+    """The most memory that this process has had: the device's on a GPU, else what was resident."""
+    if device.type == "cuda":
+        return int(torch.cuda.max_memory_allocated(device))
+    if sys.platform == "win32":
+        return None
+    import resource
+
+    peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    return peak if sys.platform == "darwin" else 1024 * peak  # Linux counts in kilobytes
