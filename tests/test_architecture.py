@@ -6,6 +6,7 @@ import ast
 import re
 import subprocess
 import sys
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -231,6 +232,38 @@ def test_names_in_commands_to_copy_are_words_of_the_shell(path: Path) -> None:
             elif isinstance(part, ast.FormattedValue) and in_command:
                 shown = ast.unparse(part.value)
                 assert shown.startswith("shell_word(") or shown in UNQUOTED, f"{path.name}:{node.lineno} {shown}"
+
+
+FLAG = re.compile(r"(?<=\s)--[a-z]")
+# A flag is part of a command to copy if one of these comes before it in its text, or if the text begins with it: such a
+# text is added to a command.
+IN_A_COMMAND = re.compile(rf"sentcompress |pip install |\b({'|'.join(COMMANDS)}) |command|\.usage|^ --")
+FLAGS_OF_ZSTD = "compress it again without --long or --ultra"
+
+
+@pytest.mark.parametrize(
+    "package", ["stages", "models", "training", "encoding", "corpora", "evaluation", "augmentations", "mining", "store"]
+)
+def test_messages_name_fields_and_only_the_command_line_spells_flags(package: str) -> None:
+    for path in sorted((PACKAGE / package).glob("*.py")):
+        for text in texts(path):
+            flag = FLAG.search(text)
+            spelled = flag and not IN_A_COMMAND.search(text[: flag.end()]) and text != FLAGS_OF_ZSTD
+            assert not spelled, f"{path.name}: {text}"
+
+
+def texts(path: Path) -> Iterator[str]:
+    """The string constants of a module but its docstrings; what an f-string formats is put in as its code."""
+    tree = ast.parse(path.read_text(encoding="utf-8"))
+    bodies = [node.body for node in ast.walk(tree) if isinstance(node, ast.Module | ast.ClassDef | ast.FunctionDef)]
+    docstrings = [body[0].value for body in bodies if body and isinstance(body[0], ast.Expr)]
+    whole = [node for node in ast.walk(tree) if isinstance(node, ast.JoinedStr)]
+    parts = [part for node in whole for part in node.values]
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Constant) and isinstance(node.value, str) and node not in [*docstrings, *parts]:
+            yield node.value
+    for node in whole:
+        yield "".join(str(p.value) if isinstance(p, ast.Constant) else ast.unparse(p) for p in node.values)
 
 
 def test_stages_neither_print_nor_exit() -> None:

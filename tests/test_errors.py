@@ -29,8 +29,8 @@ def test_no_fault_is_no_error() -> None:
 
 def test_one_fault_is_one_line() -> None:
     with pytest.raises(UsageError) as raised:
-        raise_faults(["--dim must be at least 1"], "fit-pca")
-    assert raised.value.message == "fit-pca: --dim must be at least 1"
+        raise_faults(["`dim` must be at least 1"], "fit-pca")
+    assert raised.value.message == "fit-pca: `dim` must be at least 1"
     assert raised.value.hint == "run: sentcompress fit-pca --help"
 
 

@@ -14,7 +14,7 @@ from sentcompress.extras import check_installed
 AUTO = "auto"
 APERTIUM = "apertium"
 NLPAUG = "nlpaug"
-INSTALL = f"install one: {INSTALL_APERTIUM}; or name models: --translator FROM_ENGLISH,TO_ENGLISH"
+INSTALL = f"install one: {INSTALL_APERTIUM}; or name models: `translator` FROM_ENGLISH,TO_ENGLISH"
 
 
 def check_translators(names: Sequence[str]) -> list[str]:
@@ -22,9 +22,9 @@ def check_translators(names: Sequence[str]) -> list[str]:
     faults = []
     for name in names:
         if name not in (AUTO, APERTIUM, NLPAUG) and len(_route(name)) != 2:
-            faults.append(f"--translator {name}: give {AUTO}, {APERTIUM}, {NLPAUG}, or two models as FROM,TO")
+            faults.append(f"`translator` {name}: give {AUTO}, {APERTIUM}, {NLPAUG}, or two models as FROM,TO")
     if len(names) > 1 and any(name in (AUTO, APERTIUM) for name in names):
-        faults.append(f"--translator {AUTO} and {APERTIUM} cannot be combined with others")
+        faults.append(f"`translator` {AUTO} and {APERTIUM} cannot be combined with others")
     return faults
 
 
@@ -54,14 +54,14 @@ def back_translation_spec(names: Sequence[str], copies: int) -> AugmenterSpec:
         wanted = [NLPAUG]
     check_installed("nlpaug")
     routes = tuple(DEFAULT_ROUTE if name == NLPAUG else _route(name) for name in wanted)
-    _check_routes(copies, len(routes), "model pair", "give --translator once for each copy")
+    _check_routes(copies, len(routes), "model pair", "give `translator` once for each copy")
     return NeuralSpec(tuple((route[0], route[1]) for route in routes[:copies]))
 
 
 def _check_routes(copies: int, there: int, what: str, hint: str) -> None:
     if there < copies:
         # A translator always gives the same sentence, so a second copy needs a second language.
-        raise InputError(f"--back-translate {copies} needs {copies} languages, found {counted(there, what)}", hint)
+        raise InputError(f"`back_translate` {copies} needs {copies} languages, found {counted(there, what)}", hint)
 
 
 def _route(name: str) -> tuple[str, ...]:

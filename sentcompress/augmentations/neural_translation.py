@@ -86,7 +86,7 @@ def _load(route: tuple[str, str], batch_size: int) -> Any:
         offline = "; the hub is disabled (HF_HUB_OFFLINE)" if os.environ.get("HF_HUB_OFFLINE") else ""
         raise InputError(
             f"cannot load the translators {' and '.join(route)}: {reason}{offline}",
-            "use apertium (see `sentcompress augment --help`), folders with models, or --back-translate 0",
+            "use apertium (see `sentcompress augment --help`), folders with models, or `back_translate` 0",
         ) from None
 
 

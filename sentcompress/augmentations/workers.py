@@ -108,7 +108,7 @@ def _death(worker: _Worker) -> SentcompressError:
     worker.process.join(timeout=5)
     code = worker.process.exitcode
     if code == -signal.SIGKILL:
-        return SentcompressError("a worker was killed", "if memory ran out, use fewer --workers; then run again")
+        return SentcompressError("a worker was killed", "if memory ran out, use fewer `workers`; then run again")
     return SentcompressError(f"a worker ended with exit code {code}", "run the same command again to resume")
 
 

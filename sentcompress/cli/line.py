@@ -109,7 +109,7 @@ def execute(command: Command, values: dict[str, Any], *, work: str, as_json: boo
     call = Call(options_of(command, values), Path(work))
     from sentcompress.cli import render
 
-    with render.reporting(quiet) as reporter:
+    with render.reporting(quiet, command.params) as reporter:
         outcome = command.run(call.params, WorkDirectory(call.work), reporter)
     view = _view(command)
     if as_json:

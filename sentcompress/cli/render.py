@@ -30,6 +30,7 @@ from rich.progress import Task as RichTask
 from rich.table import Table
 from rich.text import Text
 
+from sentcompress.commands.options import Options, spelled
 from sentcompress.evaluation.score import Score
 from sentcompress.evaluation.tables import table
 from sentcompress.numeric import NOT_DEFINED
@@ -87,7 +88,8 @@ class _SilentTask:
 class TerminalReporter:
     """Shows progress bars and training metrics if standard error is a terminal; messages and warnings always."""
 
-    def __init__(self, quiet: bool) -> None:
+    def __init__(self, quiet: bool, params: type[Options] | None = None) -> None:
+        self.params = params
         self.console = Console(stderr=True, highlight=False)
         self.quiet = quiet
         self.drawing = self.console.is_terminal and not quiet
@@ -127,10 +129,11 @@ class TerminalReporter:
 
     def note(self, message: str) -> None:
         if not self.quiet:
-            self.console.print(_text(message, "dim", printable_message), soft_wrap=True)
+            self.console.print(_text(spelled(message, self.params), "dim", printable_message), soft_wrap=True)
 
     def warn(self, message: str) -> None:
-        self.console.print(_text(f"warning: {message}", "yellow", printable_message), soft_wrap=True)
+        text = f"warning: {spelled(message, self.params)}"
+        self.console.print(_text(text, "yellow", printable_message), soft_wrap=True)
 
     def _picture(self) -> Group:
         return Group(_metrics_table(self._metrics), self._progress) if self._metrics else Group(self._progress)
@@ -164,9 +167,9 @@ def show(value: Any) -> str:
 
 
 @contextmanager
-def reporting(quiet: bool = False) -> Iterator[Reporter]:
-    """A reporter for one command."""
-    reporter = TerminalReporter(quiet)
+def reporting(quiet: bool = False, params: type[Options] | None = None) -> Iterator[Reporter]:
+    """A reporter for one command, which spells the options `params` as flags."""
+    reporter = TerminalReporter(quiet, params)
     with reporter.live():
         yield reporter
 

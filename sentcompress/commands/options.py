@@ -26,6 +26,8 @@ _NAMES = {bool: "true or false", int: "a whole number", float: "a number", str: 
 _SEVERAL = {int: "whole numbers", float: "numbers", str: "texts", Path: "paths"}
 _Part = TypeVar("_Part")
 MODEL = "model"
+# What every command has on the command line, and a Workspace in Python.
+COMMON = ("work",)
 
 
 @dataclass(frozen=True)
@@ -375,7 +377,7 @@ def spelled(message: str, params: type[Options] | None) -> str:
     def flag(match: re.Match[str]) -> str:
         key = keys.get(match[1])
         if key is None:
-            return match[0]
+            return f"--{match[1]}" if match[1] in COMMON else match[0]
         return (key.opt.metavar or key.name.upper()) if key.opt.positional else f"--{key.name}"
 
     return re.sub(r"`([a-z_]+)`", flag, message)

@@ -78,7 +78,7 @@ def collection_data_set(folder: Path, split: str | None) -> DataSet:
     if not splits:
         raise InputError(f"{folder} has no judgements", LAYOUTS)
     if list(splits) == [None] and split is not None:
-        raise InputError(f"{folder} has no splits", "omit --split")
+        raise InputError(f"{folder} has no splits", "omit `split`")
     chosen = None if list(splits) == [None] else pick_split(str(folder), [name for name in splits if name], split)
     qrels, queries = splits[chosen], _queries_file(folder, chosen)
 

@@ -66,7 +66,7 @@ def hub_input(name: str, config: str | None, revision: str | None, options: Read
     try:
         found = HfApi().dataset_info(name, revision=revision)
     except errors.RevisionNotFoundError:
-        raise InputError(f"the data set {name} has no revision {revision!r}", "check --revision") from None
+        raise InputError(f"the data set {name} has no revision {revision!r}", "check `revision`") from None
     except errors.GatedRepoError:
         raise InputError(
             f"the data set {name} is gated on the hub", "accept its terms there and set HF_TOKEN"
@@ -88,7 +88,7 @@ def _load(name: str, config: str | None, revision: str, split: str) -> Any:
     except (ValueError, RuntimeError) as error:
         # A configuration or split that is missing or unknown: the library's message lists the existing ones.
         reason = " ".join(str(error).split())
-        raise InputError(f"the data set {name} cannot be read: {reason}", "use --config and --split") from None
+        raise InputError(f"the data set {name} cannot be read: {reason}", "use `config` and `split`") from None
     except _network_errors() as error:
         raise _unreachable(name, error) from None
 

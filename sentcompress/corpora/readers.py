@@ -64,8 +64,8 @@ def read_records(
     format_name = find_format(source, options.format)
     if format_name == "text":
         if options.columns or options.domain:
-            flag = "--column" if options.columns else "--domain"
-            raise InputError(f"{source.name} is plain text and has no columns", f"leave out {flag}, or give --format")
+            flag = "`column`" if options.columns else "`domain`"
+            raise InputError(f"{source.name} is plain text and has no columns", f"leave out {flag}, or give `format`")
         for _, line in open_lines(source, bad=bad):
             yield Record((line,), Relation.UNRELATED)
         return
@@ -127,7 +127,7 @@ def find_format(source: ByteSource, requested: str | None) -> str:
     is_parquet = head.startswith(_PARQUET_MAGIC)
     if (requested or named) == "parquet":
         if not is_parquet:
-            raise InputError(f"{source.name} is not a Parquet file", "name its format with --format")
+            raise InputError(f"{source.name} is not a Parquet file", "name its format with `format`")
         return "parquet"
     if requested:
         return requested
@@ -137,12 +137,12 @@ def find_format(source: ByteSource, requested: str | None) -> str:
     looks = _looks_like(head)
     if named == "jsonl" and looks != "jsonl":
         what = "one JSON array" if head.lstrip().startswith(b"[") else "not JSON"
-        raise InputError(f"{source.name}, line 1: {what}", "give one JSON object per line, or name its --format")
+        raise InputError(f"{source.name}, line 1: {what}", "give one JSON object per line, or name its `format`")
     if named:
         return named
     if looks == "jsonl" and source.extension == "txt":
         raise InputError(
-            f"{source.name} is named as plain text but holds JSON", "choose one: --format jsonl or --format text"
+            f"{source.name} is named as plain text but holds JSON", "choose one: `format` jsonl or `format` text"
         )
     return looks
 

@@ -132,7 +132,7 @@ def find_layout(name: str, there: Sequence[str], columns: Sequence[str], domain:
             split = "split" if "split" in there else None
             return Layout(layout.columns, layout.relation, layout.label, layout.numbers, split)
     raise InputError(
-        f"{name}: cannot tell which columns hold sentences", f"columns there: {listed(there)}; name them with --column"
+        f"{name}: cannot tell which columns hold sentences", f"columns there: {listed(there)}; name them with `column`"
     )
 
 

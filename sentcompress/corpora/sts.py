@@ -109,7 +109,7 @@ def read_sts(sources: Sequence[Path | str], split: str = "test", bad: BadRecords
     for source in sources:
         for found in _read_source(source, split, bad):
             if any(found.name == other.name for other in sets):
-                raise InputError(f"{found.name} occurs twice in --sts", "name each set once")
+                raise InputError(f"{found.name} occurs twice in `sts`", "name each set once")
             sets.append(found)
     order = list(dict.fromkeys(KNOWN_SETS.values()))
     return sorted(sets, key=lambda s: (order.index(s.name) if s.name in order else len(order), s.name))

@@ -58,7 +58,7 @@ class BadRecords:
     def add(self, message: str, hint: str | None = None) -> None:
         """Count a bad line; or raise InputError with `message` if lines are not skipped."""
         if not self.skip:
-            raise InputError(message, hint or "fix the line, or skip such lines where the command has --skip-bad")
+            raise InputError(message, hint or "fix the line, or skip such lines where the command has `skip_bad`")
         self.count += 1
         self.first = self.first or message
 

@@ -53,7 +53,7 @@ def make_plan(
         UsageError: for an unknown dtype, float16 on a CPU, or a batch without tokens.
     """
     if batch_tokens is not None and batch_tokens < 1:
-        raise UsageError(f"--batch-tokens must be at least 1, not {batch_tokens}")
+        raise UsageError(f"`batch_tokens` must be at least 1, not {batch_tokens}")
     tokens = batch_tokens or (CPU_BATCH_TOKENS if device.type == "cpu" else GPU_BATCH_TOKENS)
     with torch.inference_mode():
         chosen, reason = choose_dtype(dtype, device, lambda name: _trial(encoder, device, name), "encodes")

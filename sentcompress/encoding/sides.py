@@ -96,7 +96,7 @@ class Sides:
                 f"{self.documents.label} has {documents.dimension} dimensions and {self.queries.label} "
                 f"{queries.dimension}: they cannot be compared",
                 "the teacher's document vectors are projected for students trained on a projection of its vectors "
-                "(distill --method hpd); otherwise, both models need the same dimension",
+                "(sentcompress distill --method hpd); otherwise, both models need the same dimension",
             )
         return documents, queries
 
@@ -188,6 +188,6 @@ def _unchanged(work: WorkDirectory, user: Artifact, kind: str, name: str) -> Art
         state = "no longer exists" if found is None else "has changed since"
         raise InputError(
             f"{user.reference} was made with {kind}/{name}, which {state}",
-            "train the student again, or choose --documents that need no projection",
+            "train the student again, or choose `documents` that need no projection",
         )
     return found

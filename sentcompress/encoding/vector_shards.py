@@ -84,8 +84,8 @@ def writing_vectors(
                 stored = np.ascontiguousarray(vectors, dtype=store)
             if not np.isfinite(stored).all():
                 if np.isfinite(vectors).all():
-                    raise InputError(f"the model's vectors are too large for {store}", "use --store float32")
-                raise InputError("the model returned vectors with NaN or infinity", "try --dtype float32")
+                    raise InputError(f"the model's vectors are too large for {store}", "use `store` float32")
+                raise InputError("the model returned vectors with NaN or infinity", "try `dtype` float32")
             # Not stream.write(stored.tobytes()), which would copy.
             stream.write(stored.data)
             written += len(stored)

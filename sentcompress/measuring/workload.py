@@ -68,7 +68,7 @@ def of_simtde(paths: Sequence[Path], count: int, seed: int) -> Workload:
     named = len(paths) == 1 and paths[0].is_file()
     sets = [found for found in read_sts(paths, "test") if named or found.name == STS_B]
     if not sets:
-        raise InputError(f"no {STS_B} test pairs in {', '.join(map(str, paths))}", "name its test file with --sts")
+        raise InputError(f"no {STS_B} test pairs in {', '.join(map(str, paths))}", "name its test file with `sts`")
     subsets = sets[0].subsets
     both = [text for subset in subsets for pair in zip(subset.first, subset.second, strict=True) for text in pair]
     files = {path.resolve() for subset in subsets for path in subset.files}

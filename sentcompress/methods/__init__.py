@@ -30,13 +30,13 @@ METHODS: dict[str, str] = {
     "lrn-kd": "sentcompress.methods.lrn_kd:LRNKD",
     "lmx-kd": "sentcompress.methods.lmx_kd:LMXKD",
 }
-ADDED = plugins.plugins(plugins.METHODS, taken=METHODS)
-METHODS |= {name: plugin.place for name, plugin in ADDED.items()}
 # The objectives of `finetune` and `train-teacher`:
 OBJECTIVES: dict[str, str] = {
     "simcse": "sentcompress.methods.simcse:SimCSE",
     "ibkd": "sentcompress.methods.ibkd:IBKDFinetune",
 }
+ADDED = plugins.plugins(plugins.METHODS, taken={*METHODS, *OBJECTIVES})
+METHODS |= {name: plugin.place for name, plugin in ADDED.items()}
 
 # Names that papers use, and names of commands.
 OTHER_NAMES: dict[str, str] = {

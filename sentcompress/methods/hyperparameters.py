@@ -154,13 +154,13 @@ def parse_options(options: Mapping[str, Option], given: Iterable[str]) -> tuple[
         name, equals, text = setting.partition("=")
         name = name.strip().replace("-", "_")
         if not equals:
-            faults.append(f"--set {setting}: write name=value")
+            faults.append(f"`options` {setting}: write name=value")
         elif name not in options:
             hint = did_you_mean(name, options) if options else "the method has no options"
-            faults.append(f"--set {setting}: no option {name!r}; {hint}")
+            faults.append(f"`options` {setting}: no option {name!r}; {hint}")
         else:
             try:
                 values[name] = options[name].parse(text)
             except ValueError as error:
-                faults.append(f"--set {setting}: {error}")
+                faults.append(f"`options` {setting}: {error}")
     return values, faults

@@ -116,11 +116,11 @@ def _table(work: WorkDirectory, name: str | None, maker: str) -> Artifact:
         found = work.get("sentences", name)
         if (found.path / TRIPLETS).is_file():
             return found
-        raise InputError(f"{found.reference} has no triplets", "mine from --pairs, or from labelled sentences")
+        raise InputError(f"{found.reference} has no triplets", "mine from `pairs`, or from labelled sentences")
     for found in work.newest("sentences"):
         if found.manifest["command"] != maker and (found.path / TRIPLETS).is_file():
             return found
     raise MissingArtifactError(
         f"no sentences with triplets in {work.path}",
-        "give --pairs FILE or --collection FOLDER, or run sentcompress augment with labelled pairs",
+        "give `pairs` or `collection`, or run sentcompress augment with labelled pairs",
     )

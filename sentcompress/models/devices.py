@@ -23,7 +23,7 @@ def pick_device(name: str = "auto") -> torch.device:
     if name == "auto":
         return torch.device(next(kind for kind in ("cuda", "mps", "cpu") if present[kind]))
     if not present[name]:
-        raise InputError(f"this machine has no {name} device{_why_not(name)}", "use --device auto or --device cpu")
+        raise InputError(f"this machine has no {name} device{_why_not(name)}", "use `device` auto or `device` cpu")
     return torch.device(name)
 
 
@@ -39,7 +39,7 @@ def dtype_candidates(name: str, device: torch.device) -> tuple[str, ...]:
     if name not in DTYPES:
         raise UsageError(f"no dtype {name!r}", did_you_mean(name, DTYPES))
     if name == "float16" and device.type == "cpu":
-        raise UsageError("float16 is not supported on a CPU", "use --dtype auto, float32 or bfloat16")
+        raise UsageError("float16 is not supported on a CPU", "use `dtype` auto, float32 or bfloat16")
     if name != "auto":
         return (name,)
     if device.type == "cuda":

@@ -77,7 +77,7 @@ def factorised(transformer: Any, token_dim: int, label: str, states: TokenStates
     found = _embeddings(transformer)
     width = found.words.shape[1]
     if states is None and token_dim > width:
-        raise InputError(f"--token-dim {token_dim}: the token table of {label} is {width} wide", f"choose 1 to {width}")
+        raise InputError(f"`token_dim` {token_dim}: the token table of {label} is {width} wide", f"choose 1 to {width}")
     if states is not None:
         check_holds_states(config, token_dim, label)
     student = _empty(config, token_dim, len(found.positions), len(found.types))
@@ -94,7 +94,7 @@ def factorised(transformer: Any, token_dim: int, label: str, states: TokenStates
 
 def check_factorisable(config: Any, label: str) -> None:
     """Raise InputError for an architecture whose token table cannot be factorised."""
-    find_family(config, FACTORISABLE, f"the token table of {label} cannot be factorised", "--token-dim")
+    find_family(config, FACTORISABLE, f"the token table of {label} cannot be factorised", "`token_dim`")
     if getattr(config, "position_embedding_type", "absolute") != "absolute":
         raise InputError(f"{label} has positions of type {config.position_embedding_type!r}; ELECTRA's are absolute")
 
@@ -104,8 +104,8 @@ def check_holds_states(config: Any, token_dim: int, label: str) -> None:
     hidden = int(config.hidden_size)
     if not SPARE < token_dim < hidden:
         raise InputError(
-            f"--token-dim {token_dim} cannot hold states of {label}, which are {hidden} wide",
-            f"choose {SPARE + 1} to {hidden - 1}, or omit --start",
+            f"`token_dim` {token_dim} cannot hold states of {label}, which are {hidden} wide",
+            f"choose {SPARE + 1} to {hidden - 1}, or omit `start`",
         )
 
 

@@ -75,12 +75,12 @@ def check_narrowable(config: Any, size: int, label: str) -> None:
     """Raise InputError if the architecture is not supported, or the size exceeds that of the network."""
     width = int(getattr(config, _family(config, label).neurons))
     if size > width:
-        raise InputError(f"--feed-forward {size}: {label} has {width} neurons in a layer", f"choose 1 to {width}")
+        raise InputError(f"`feed_forward` {size}: {label} has {width} neurons in a layer", f"choose 1 to {width}")
 
 
 def _family(config: Any, label: str) -> Family:
     refusal = f"the feed-forward networks of {label} cannot be narrowed"
-    return find_family(config, WITH_LAYERS, refusal, "--feed-forward")
+    return find_family(config, WITH_LAYERS, refusal, "`feed_forward`")
 
 
 def narrow_feed_forward(

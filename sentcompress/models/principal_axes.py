@@ -119,7 +119,7 @@ class PrincipalAxes:
         if self.rank < len(self.axes):
             raise InputError(
                 f"the vectors span {self.rank} dimensions, so they cannot be whitened to {len(self.axes)}",
-                f"use --dim {self.rank} or less" if self.rank else "is it the right model?",
+                f"use `dim` {self.rank} or less" if self.rank else "is it the right model?",
             )
         return np.asarray(self.axes / np.sqrt(self.variances)[:, None])
 
@@ -161,10 +161,10 @@ def _looked_over(pieces: Iterable[Floats]) -> Iterator[Floats]:
 def check_dimension(dimension: int, available: int, sample: int, whose: str = "the teacher's") -> None:
     """Raise InputError for more dimensions than the vectors have, or than there are vectors in the sample."""
     if dimension > available:
-        raise InputError(f"{dimension} dimensions are more than {whose} {available}", f"use --dim {available} or less")
+        raise InputError(f"{dimension} dimensions are more than {whose} {available}", f"use `dim` {available} or less")
     if dimension > sample:
         raise InputError(
-            f"{dimension} dimensions cannot be fitted on {sample} sentences", "use more sentences or a smaller --dim"
+            f"{dimension} dimensions cannot be fitted on {sample} sentences", "use more sentences or a smaller `dim`"
         )
 
 

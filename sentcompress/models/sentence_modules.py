@@ -56,7 +56,7 @@ def plain_modules(label: str, pooling: str, simcse_head: Dense | None) -> Senten
         pooling = "cls-mlp" if _named_simcse(label) and simcse_head is not None else "mean"
     if pooling == "cls-mlp":
         if simcse_head is None:
-            raise InputError(f"{label} has no trained pooler", "use --pooling mean or --pooling cls")
+            raise InputError(f"{label} has no trained pooler", "use `pooling` mean or `pooling` cls")
         return SentenceModules(["cls"], [simcse_head], normalize=False)
     return SentenceModules([pooling], [], normalize=False)
 

@@ -65,5 +65,5 @@ def layer_count(name: str) -> int | None:
     if match is None:
         return None
     if not match[1].isdecimal() or int(match[1]) == 0:
-        raise UsageError(f"{name!r}: the number of layers must be 1 or more", "for example --student teacher:3")
+        raise UsageError(f"{name!r}: the number of layers must be 1 or more", "for example `student` teacher:3")
     return int(match[1])

@@ -55,7 +55,7 @@ def trim_vocabulary(
     backend = json.loads(encoder.tokenizer.backend_tokenizer.to_str()) if encoder.tokenizer.is_fast else {"model": {}}
     if backend["model"].get("type") != "WordPiece":
         raise InputError(
-            f"the vocabulary of {label} cannot be trimmed: it is not a WordPiece vocabulary", "omit --vocabulary"
+            f"the vocabulary of {label} cannot be trimmed: it is not a WordPiece vocabulary", "omit `vocabulary`"
         )
     old: dict[str, int] = backend["model"]["vocab"]
     special = {entry["content"] for entry in backend["added_tokens"]}
@@ -72,7 +72,7 @@ def trim_vocabulary(
     needed = [token for token in old if token in special or token in single]
     if not len(needed) <= size <= len(old):
         raise InputError(
-            f"--vocabulary {size}: {label} has {len(old)} tokens; {len(needed)} special tokens and characters must be "
+            f"`vocabulary` {size}: {label} has {len(old)} tokens; {len(needed)} special tokens and characters must be "
             "kept",
             f"choose {len(needed)} to {len(old)}",
         )

@@ -57,7 +57,7 @@ def _opened(
 def _recipes(params: Params, reporter: Reporter) -> tuple[tuple[AugmenterSpec, int], ...]:
     """The augmentations with their copies, in the order of the table. One that nobody asked for may be missing."""
     recipes: list[tuple[AugmenterSpec, int]] = []
-    for option, asked in (("wordnet", params.wordnet), ("back-translate", params.back_translate)):
+    for option, asked in (("wordnet", params.wordnet), ("back_translate", params.back_translate)):
         copies = DEFAULT_COPIES if asked is None else asked
         if copies == 0:
             continue
@@ -66,9 +66,9 @@ def _recipes(params: Params, reporter: Reporter) -> tuple[tuple[AugmenterSpec, i
             recipes.append((spec, copies))
             reporter.note(f"{spec.source}: {spec.summary}")
         except InputError as error:
-            if asked is not None or (option == "back-translate" and params.translator):
-                raise InputError(error.message, f"{error.hint}; or leave it out: --{option} 0") from None
-            reporter.warn(f"--{option} is left out: {error.message} ({error.hint})")
+            if asked is not None or (option == "back_translate" and params.translator):
+                raise InputError(error.message, f"{error.hint}; or leave it out: `{option}` 0") from None
+            reporter.warn(f"`{option}` is left out: {error.message} ({error.hint})")
     return tuple(recipes)
 
 

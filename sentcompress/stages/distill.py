@@ -144,7 +144,7 @@ class _Distillation:
         if "domains" in needs and not domains.any():
             self.reporter.warn(
                 f"{self.inputs.sentences.reference} tells of one domain only, so that {params.method} weighs all "
-                "sentences by one prototype (augment --domain COLUMN)"
+                "sentences by one prototype (sentcompress augment --domain COLUMN)"
             )
         supplied = supply(
             needs,

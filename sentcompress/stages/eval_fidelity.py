@@ -116,7 +116,7 @@ def _of_table(params: Params, work: WorkDirectory, model: EmbedderSource) -> _So
     try:
         table = work.get("sentences", params.sentences)
     except MissingArtifactError as error:
-        raise MissingArtifactError(error.message, f"{error.hint}, or name files of sentences with --text") from None
+        raise MissingArtifactError(error.message, f"{error.hint}, or name files of sentences with `text`") from None
     parents = SentenceTable(table.path).parents()
     rows, seen = np.flatnonzero(parents < 0), False
     inputs = {table.reference: table.digest}
@@ -166,7 +166,7 @@ def _evaluate(
     if len(usable) < params.neighbours + 2:
         raise InputError(
             f"{len(usable)} usable sentences: {params.neighbours} neighbours need at least {params.neighbours + 2}",
-            "give more sentences, or fewer --neighbours",
+            "give more sentences, or fewer `neighbours`",
         )
     texts = [sample.texts[row] for row in usable]
     raw: dict[str, Floats] = {role: of.vectors[usable] for role, of in embedded.items()}

@@ -130,7 +130,7 @@ def _predict(task: TransferTask, embedded: EmbeddedTexts, params: Params, report
             else:
                 found = classifiers.on_test(examples[TRAIN], examples[TEST].features)
         except UndefinedError as error:
-            hint = "is the model damaged?" if str(error) == TOO_LARGE else "use fewer --folds, or more examples"
+            hint = "is the model damaged?" if str(error) == TOO_LARGE else "use fewer `folds`, or more examples"
             raise InputError(f"{task.name} cannot be scored: {error}", hint) from None
     if found.unfinished:
         reporter.warn(f"{task.name}: {found.unfinished} fits stopped after {MAX_ITERATIONS} iterations")

@@ -98,14 +98,14 @@ class _Mining:
         if self.params.similarity == "dot" and self.params.max_score is not None:
             self.reporter.warn(
                 f"inner products may be any number, and {self.params.max_score:g} of one says little: "
-                "--max-score 0 sets no limit"
+                "`max_score` 0 sets no limit"
             )
         gathered = self._gather()
         count = self.params.negatives
         if gathered.corpus <= count:
             raise InputError(
                 f"the corpus has {gathered.corpus} texts: too few to find {count} negatives beside a positive",
-                "ask for fewer --negatives, or add texts with --corpus",
+                "ask for fewer `negatives`, or add texts with `corpus`",
             )
         embedder = self.source.open(device=self.params.device, dtype=self.params.dtype, reporter=self.reporter)
         self._embed(embedder, gathered.corpus)
@@ -122,7 +122,7 @@ class _Mining:
         if not len(mined.pairs):
             raise InputError(
                 f"no pair has {count} texts that could be its negatives",
-                "raise --max-score, or add texts with --corpus",
+                "raise `max_score`, or add texts with `corpus`",
             )
         rows = write_mined(mined, gathered, SentenceTable(self.build.path / CORPUS), self.origin.name, self.build.write)
         return self.build.finish(self._facts(gathered, miner.counts, rows))

@@ -50,10 +50,12 @@ def run(params: Params, work: WorkDirectory, reporter: Reporter = LOGGED) -> dic
             f"run: {measuring('sts', name, work.path)}",
         )
     if any(line.teacher is None for line in lines):
-        reporter.note("for a second column, run the evaluations with --compare teacher")
+        reporter.note(
+            "for a second column, evaluate beside the teacher: sentcompress eval-sts --sts FILE --compare teacher"
+        )
     report = compose(evidence, datetime.now(UTC), chosen)
     if params.output is None and (work.path / FOLDER).is_symlink():
-        raise InputError(f"{work.path / FOLDER} is a symbolic link", "remove it, or name the page with --output")
+        raise InputError(f"{work.path / FOLDER} is a symbolic link", "remove it, or name the page with `output`")
     page = params.output or work.path / FOLDER / PAGE
     pictures = _write(report, page, reporter)
     others = {one.labels[COMPARE] for one in evaluations_of(evidence, chosen) if COMPARE in one.models}

@@ -64,7 +64,9 @@ def run(params: Params, work: WorkDirectory, reporter: Reporter = LOGGED) -> lis
         InputError: if the work directory does not exist or is a file.
     """
     if not work.path.exists():
-        raise InputError(f"there is no work directory {work.path}", "run: sentcompress augment FILE, or use --work")
+        raise InputError(
+            f"there is no work directory {work.path}", "run: sentcompress augment FILE, or give another `work`"
+        )
     freshness = Freshness(work, _model_digest, params.verify)
     rows: list[Row] = []
     for kind in KINDS:

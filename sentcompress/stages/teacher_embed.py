@@ -101,7 +101,7 @@ def _teacher(params: Params, model: NamedModel) -> Encoder:
         if positions is not None and params.max_length > positions:
             raise InputError(
                 f"{label} reads at most {positions} tokens, not {params.max_length}",
-                f"use --max-length {positions} or less",
+                f"use `max_length` {positions} or less",
             )
         encoder.text = replace(encoder.text, max_length=params.max_length)
     if params.content_words and encoder.text.prompt:
@@ -109,7 +109,7 @@ def _teacher(params: Params, model: NamedModel) -> Encoder:
     encoder.normalize = encoder.normalize or params.normalize or params.content_words > 0
     depth = encoder.depth
     if params.layers and params.layers[-1] > depth:
-        raise InputError(f"{label} has {depth} layers, not {params.layers[-1]}", f"choose --layers up to {depth}")
+        raise InputError(f"{label} has {depth} layers, not {params.layers[-1]}", f"choose `layers` up to {depth}")
     return encoder
 
 

@@ -42,7 +42,7 @@ def run(params: Params, work: WorkDirectory, reporter: Reporter = LOGGED) -> Art
         encoder = model.load()
         if encoder.pooling != ("mean",) or encoder.token_weights is not None:
             how = "has token weights already" if encoder.token_weights is not None else "does not pool by the mean"
-            raise InputError(f"{model.label} {how}", "name another with --model; tokens are weighed once, in a mean")
+            raise InputError(f"{model.label} {how}", "name another with `model`; tokens are weighed once, in a mean")
         table = SentenceTable(sentences.path)
         with reporter.track("counting tokens", total=len(table)) as task:
             # A prompt before every text says nothing of the corpus.
@@ -51,7 +51,7 @@ def run(params: Params, work: WorkDirectory, reporter: Reporter = LOGGED) -> Art
             encoder.text = with_prompt
         if not np.delete(counts, encoder.tokenizer.all_special_ids).any():
             raise InputError(
-                f"{sentences.reference} has no token that {model.label} knows", "name another table with --sentences"
+                f"{sentences.reference} has no token that {model.label} knows", "name another table with `sentences`"
             )
         weights = sif_weights(encoder.tokenizer, counts, params.smoothing, params.punctuation)
         encoder.token_weights = nn.Parameter(weights, requires_grad=False)

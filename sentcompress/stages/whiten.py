@@ -134,7 +134,7 @@ class _Whitening:
             raise SentcompressError(
                 f"the saved model has a cosine of {figure(worst, '.6f')} to the whitened vectors (at least "
                 f"{LEAST_COSINE} is asked of float32)",
-                "the smallest of the variances is too near to what float32 rounds away; use a smaller --dim",
+                "the smallest of the variances is too near to what float32 rounds away; use a smaller `dim`",
             )
         return worst
 

@@ -246,7 +246,7 @@ class WorkDirectory:
         if damage := current.damage():
             reporter.warn(f"{current.reference} is damaged ({damage}); it will be rebuilt")
             return None
-        reporter.note(f"{request.command}: {current.reference} is up to date, skipped (--force to rerun)")
+        reporter.note(f"{request.command}: {current.reference} is up to date, skipped (`force` to rerun)")
         return current
 
     def _keep_what_is_there(self, request: Request, target: Path) -> None:
@@ -271,7 +271,7 @@ class WorkDirectory:
 
     def _check(self) -> None:
         if self.path.exists() and not self.path.is_dir():
-            raise InputError(f"the work directory {self.path} is a file", "name a folder with --work")
+            raise InputError(f"the work directory {self.path} is a file", "name a folder with `work`")
 
     def _make_folder(self, folder: Path) -> None:
         self._check()
@@ -279,7 +279,7 @@ class WorkDirectory:
             atomic.make_folder(folder)
         except (FileExistsError, NotADirectoryError):
             raise InputError(
-                f"cannot create {folder}: a file is in the way", "name another folder with --work"
+                f"cannot create {folder}: a file is in the way", "name another folder with `work`"
             ) from None
 
 
@@ -382,7 +382,7 @@ def _why_not_resumed(partial: Path, request: Request, force: bool) -> str | None
     if said.get("fingerprint") != request.fingerprint:
         return "its parameters or inputs differ"
     # --force starts over once: after an interruption, the same command resumes that rebuild.
-    return "--force" if force and not said.get("forced") else None
+    return "`force`" if force and not said.get("forced") else None
 
 
 def _drop_superseded(request: Request, target: Path, reporter: Reporter) -> None:
@@ -390,7 +390,7 @@ def _drop_superseded(request: Request, target: Path, reporter: Reporter) -> None
     partial = beside(target, "partial")
     said = read_request(partial)
     if partial.is_dir() and (not said or said.get("fingerprint") == request.fingerprint):
-        reporter.note(f"{request.command}: removed the unfinished rebuild of an interrupted --force")
+        reporter.note(f"{request.command}: removed the unfinished rebuild of an interrupted `force`")
         atomic.drop(partial, first=REQUEST)
 
 

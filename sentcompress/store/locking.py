@@ -108,7 +108,7 @@ def _acquire(descriptor: int, path: Path, what: str, deadline: float) -> None:
                 raise
             raise InputError(
                 f"the file system of {path.parent} has no file locks",
-                "choose a --work on another one (Lustre: -o flock)",
+                "choose a `work` on another one (Lustre: -o flock)",
             ) from None
         time.sleep(PAUSE_SECONDS)
 
@@ -118,4 +118,4 @@ def _busy(descriptor: int, what: str) -> BusyError:
     with suppress(ValueError, KeyError, TypeError):
         holder = json.loads(os.pread(descriptor, 4096, 0))
         who = f"process {holder['pid']} on {holder['host']}, since {holder['since'][:19]} UTC"
-    return BusyError(f"{what} is being written by {who}", "wait for it, or choose another --name or --work")
+    return BusyError(f"{what} is being written by {who}", "wait for it, or choose another `name` or `work`")

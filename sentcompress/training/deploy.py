@@ -62,7 +62,7 @@ def deploy(
     score = score_of(dev, watch, device)
     if not watch.finite:
         raise TrainingError(
-            "the saved student returns vectors with NaN or infinity", "try a lower --lr or another starting model"
+            "the saved student returns vectors with NaN or infinity", "try a lower `lr` or another starting model"
         )
     if not at_most(abs(score - expected), TOLERANCE):
         raise TrainingError(f"the saved student scores {score:.6f}, but the trained one scored {expected:.6f}")

@@ -130,13 +130,13 @@ def diagnose(
 
 def _stillness(settings: Settings) -> str:
     if settings.batch_size * settings.grad_accum == 1:
-        return "a batch of one sentence has no negatives; use a larger --batch-size"
+        return "a batch of one sentence has no negatives; use a larger `batch_size`"
     return "the student already matches its targets, or the loss is saturated; check its terms and the data"
 
 
 def _cause(settings: Settings, watched: Mapping[str, float]) -> tuple[str, str]:
     """The likely cause: a name and a message."""
-    rate = f"a learning rate of {settings.lr:g} is high; try a third of it, or more --warmup-steps"
+    rate = f"a learning rate of {settings.lr:g} is high; try a third of it, or more `warmup_steps`"
     if settings.lr > VERY_HIGH_LR:
         return "rate", rate
     # Only kernels with a gamma: the mean of a linear kernel can be any number.
@@ -149,6 +149,6 @@ def _cause(settings: Settings, watched: Mapping[str, float]) -> tuple[str, str]:
     if settings.lr > HIGH_LR:
         return "rate", rate
     if settings.batch_size * settings.grad_accum < 16:
-        return "batch", f"batches of {settings.batch_size} are small; use a larger --batch-size or --grad-accum"
+        return "batch", f"batches of {settings.batch_size} are small; use a larger `batch_size` or `grad_accum`"
     data = "a loss that a constant vector minimises, or targets that hardly differ; check the data"
     return "data", data

@@ -118,7 +118,7 @@ class TrainingJob:
                 raise error from None  # the best weights so far are not usable either
             folder = self.build.path / BEST
             kept = (
-                f"the best weights so far are the model folder {folder}; a new run under another --name leaves it there"
+                f"the best weights so far are the model folder {folder}; a new run under another `name` leaves it there"
             )
             raise TrainingError(error.message, f"{error.hint}; {kept}") from None
 

@@ -214,7 +214,7 @@ class Training:
         where = f"step {step - meter.steps + 1} to {step}"
         raise TrainingError(
             f"the loss or a gradient became NaN or infinite ({where}); {kept}",
-            "try a lower --lr" + ("" if self.progress.dtype == "float32" else ", or --dtype float32"),
+            "try a lower `lr`" + ("" if self.progress.dtype == "float32" else ", or `dtype` float32"),
         )
 
     def _evaluate(self, model: nn.ModuleDict, *, still: bool = False) -> float:

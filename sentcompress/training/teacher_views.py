@@ -123,7 +123,7 @@ def teacher_in_loop(vectors: Artifact, student: Encoder, *, trust_remote_code: b
     if unknown:
         raise InputError(
             f"the student has {len(unknown)} tokens that its teacher {source.label} lacks, such as {unknown[0]!r}",
-            "this method compares token by token; use a student cut from the teacher, such as --student teacher:3",
+            "this method compares token by token; use a student cut from the teacher, such as `student` teacher:3",
         )
     ids = torch.zeros(max(own.values()) + 1, dtype=torch.int64)
     for token, number in own.items():

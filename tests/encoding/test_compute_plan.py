@@ -45,7 +45,7 @@ def test_what_is_asked_for_is_not_measured(encoder: Encoder, monkeypatch: pytest
 
 
 def test_a_batch_needs_tokens(encoder: Encoder) -> None:
-    with pytest.raises(UsageError, match="batch-tokens"):
+    with pytest.raises(UsageError, match="`batch_tokens`"):
         make_plan(encoder, CPU, "float32", 0)
 
 

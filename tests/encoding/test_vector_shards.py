@@ -32,7 +32,7 @@ def test_what_float16_cannot_hold_is_refused(tmp_path: Path) -> None:
         writing_vectors(tmp_path / "a.npy", 1, 2, "float16") as append,
     ):
         append(np.array([[1e6, 0]], dtype=np.float32))
-    assert "--store float32" in str(caught.value.hint)
+    assert "`store` float32" in str(caught.value.hint)
 
 
 def test_vectors_that_are_not_numbers_are_refused(tmp_path: Path) -> None:

@@ -111,13 +111,8 @@ def test_results_of_every_kind_stand_on_the_card_under_their_own_task(tmp_path: 
     work = report_works.full_work(tmp_path / "work")
     student = work.get("students", "small")
     measured = [read_evaluation(artifact) for artifact in measurements(work, student.reference, student.digest)]
-    facts: dict[str, Any] = {
-        "dimension": 32,
-        "parameters": 10,
-        "bytes": {},
-        "checked": {"folder": COSINES},
-        "formats": {},
-    }
+    facts: dict[str, Any] = {"dimension": 32, "parameters": 10, "bytes": {}, "checked": {"folder": COSINES}}
+    facts["formats"] = {"folder": {"title": "the folder", "files": []}}
     shown = Card("small", load_encoder(resolve(str(tiny_model))), facts, [student], None, measured).render()
     front = yaml.safe_load(shown[4:].split("\n---\n")[0])
     found = {

@@ -155,14 +155,14 @@ def test_a_missing_package_names_the_extra(monkeypatch: pytest.MonkeyPatch) -> N
     with pytest.raises(InputError, match="onnxruntime") as caught:
         require_packages()
     assert "pip install 'sentcompress[onnx]'" in str(caught.value.hint)
-    assert "--format", "folder" in str(caught.value.hint)
+    assert "`formats` folder" in str(caught.value.hint)
 
 
 def test_more_weights_than_a_file_can_hold_are_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(module, "LARGEST_BYTES", 1000)
     with pytest.raises(SentcompressError, match="do not fit into one ONNX file") as caught:
         write_graph(make_encoder("bert"), tmp_path / "graph.onnx")
-    assert "--format", "folder" in str(caught.value.hint)
+    assert "`formats` folder" in str(caught.value.hint)
     assert not list(tmp_path.iterdir())
 
 

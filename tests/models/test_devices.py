@@ -28,7 +28,7 @@ def test_a_device_that_is_not_there_is_an_error(name: str, monkeypatch: pytest.M
     monkeypatch.setattr(torch.backends.mps, "is_available", lambda: False)
     with pytest.raises(InputError, match=f"no {name} device") as caught:
         pick_device(name)
-    assert "--device auto" in str(caught.value.hint)
+    assert "`device` auto" in str(caught.value.hint)
 
 
 def test_unknown_names_are_usage_errors() -> None:

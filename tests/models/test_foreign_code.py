@@ -85,7 +85,7 @@ def test_every_way_to_ask_for_code_is_refused(settings: dict[str, Any], folder: 
     change(folder / "config.json", **settings)
     with pytest.raises(InputError, match=r"wants to run Python code that comes with it \(config\.json: ") as caught:
         resolve(str(folder))
-    assert "--trust-remote-code" in str(caught.value.hint)
+    assert "`trust_remote_code`" in str(caught.value.hint)
 
 
 def test_what_is_harmless_is_loaded(folder: Path) -> None:

@@ -96,7 +96,7 @@ def test_code_that_comes_with_a_model_is_refused_unless_trusted(folder: Path) ->
     (folder / "config.json").write_text(json.dumps(config | {"auto_map": {"AutoModel": "evil.Model"}}))
     with pytest.raises(InputError, match="run Python code") as caught:
         resolve(str(folder))
-    assert "--trust-remote-code" in str(caught.value.hint)
+    assert "`trust_remote_code`" in str(caught.value.hint)
     assert resolve(str(folder), trust_remote_code=True).path == folder
 
 

@@ -73,7 +73,7 @@ def test_a_table_that_cannot_be_factorised_is_told_before_the_layers_are_looked_
     student = InitialStudent("teacher:2", resolve(str(folder)), Shape(2, token_dim=8))
     with pytest.raises(InputError, match="cannot be factorised: its architecture is 'albert'") as caught:
         student.load()
-    assert caught.value.hint == "--token-dim works with bert, roberta, xlm-roberta, electra"
+    assert caught.value.hint == "`token_dim` works with bert, roberta, xlm-roberta, electra"
 
 
 def test_more_layers_than_there_are() -> None:

@@ -100,7 +100,7 @@ def test_the_embedding_layer_puts_out_the_states_and_their_principal_axes(folder
     torch.testing.assert_close(moved[~longest], positions[:1].expand(size, -1)[~longest], atol=2e-2, rtol=0.1)
     with pytest.raises(InputError, match="states of it, which are 32 wide"):
         factorised(transformer, WIDTH, "it", plain)
-    with pytest.raises(InputError, match="--token-dim 2 cannot hold"):
+    with pytest.raises(InputError, match="`token_dim` 2 cannot hold"):
         factorised(transformer, 2, "it", plain)
 
 

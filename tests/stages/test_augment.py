@@ -125,7 +125,7 @@ def test_a_domain_column_that_is_not_there_is_a_fault(tmp_path: Path, nli: Path)
     plain.write_text("A man sleeps.\n")
     with pytest.raises(InputError, match="plain text and has no columns") as caught:
         run(tmp_path, plain, domain="genre")
-    assert "leave out --domain" in str(caught.value.hint)
+    assert "leave out `domain`" in str(caught.value.hint)
 
 
 def test_distinct_sentences_in_order_with_triplets(tmp_path: Path, nli: Path) -> None:
@@ -215,7 +215,7 @@ def test_what_nobody_asked_for_may_be_missing(tmp_path: Path, nli: Path, monkeyp
     listener, work = Listener(), WorkDirectory(tmp_path / "work")
     artifact = augment.run(Params(inputs=(str(nli),)), work, listener)
     assert artifact.facts["rows"] == 4
-    assert ["--wordnet" in listener.warnings[0], "--back-translate" in listener.warnings[1]] == [True, True]
+    assert ["`wordnet`" in listener.warnings[0], "`back_translate`" in listener.warnings[1]] == [True, True]
     assert "apt-get install" in listener.warnings[0]
     for asked in ({"wordnet": 1}, {"back_translate": 1}, {"translator": ("apertium",)}):
         with pytest.raises(InputError, match=r"not installed|no translator"):

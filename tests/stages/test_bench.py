@@ -135,7 +135,7 @@ def test_without_text_and_without_sentences_the_hint_names_both(tmp_path: Path, 
     with pytest.raises(MissingArtifactError) as caught:
         run(Params(model=str(tiny_model), compare=str(tiny_model)), WorkDirectory(tmp_path / "work"))
     assert "augment" in str(caught.value.hint)
-    assert "--text" in str(caught.value.hint)
+    assert "`text`" in str(caught.value.hint)
 
 
 def test_bad_requests(tmp_path: Path, pairs: Path, tiny_model: Path) -> None:

@@ -202,7 +202,7 @@ def test_what_cannot_be_compared(tmp_path: Path, tiny_model: Path) -> None:
         run(Params(text=[tmp_path / "nothing.txt"], model=str(tiny_model), compare=str(tiny_model)), work)
     with pytest.raises(MissingArtifactError) as caught:
         run(Params(model=str(tiny_model), compare=str(tiny_model)), work)
-    assert "--text" in str(caught.value.hint)
+    assert "`text`" in str(caught.value.hint)
     with pytest.raises(UsageError) as refused:
         run(Params(text=[path], sentences="main", sample=1, neighbours=0), work)
     faults = ("`sample` must be", "`neighbours` must be", "`text` and `sentences`")

@@ -178,7 +178,7 @@ def test_more_dimensions_than_the_teacher_s_are_refused(work: WorkDirectory) -> 
     keep(work, made_vectors())
     with pytest.raises(InputError, match="25 dimensions are more than the teacher's 24") as raised:
         run(Params(dim=25), work)
-    assert raised.value.hint == "use --dim 24 or less"
+    assert raised.value.hint == "use `dim` 24 or less"
     assert not (work.path / "projections").exists()
 
 
@@ -240,7 +240,7 @@ def test_whitening_more_dimensions_than_the_vectors_span_is_refused(work: WorkDi
     keep(work, flat)
     with pytest.raises(InputError, match="span 5 dimensions") as raised:
         run(Params(dim=8, whiten=True), work)
-    assert raised.value.hint == "use --dim 5 or less"
+    assert raised.value.hint == "use `dim` 5 or less"
     assert run(Params(dim=8), work).facts["explained_variance"] == pytest.approx(1.0)
 
 

@@ -125,7 +125,7 @@ def test_code_never_runs_without_trust(
         ask_for_code(folder, spelling, repository, files)
         with pytest.raises(InputError, match=REFUSED) as caught:
             command(prepared, str(folder), tiny_model, False)
-        assert "--trust-remote-code" in str(caught.value.hint)
+        assert "`trust_remote_code`" in str(caught.value.hint)
         assert not mark.exists()
 
 
@@ -178,7 +178,7 @@ def test_trust_in_a_teacher_is_asked_again_by_each_command(
     for student, method in (("teacher:1", "mse"), (str(tiny_model), "simtde")):
         with pytest.raises(InputError, match=REFUSED) as caught:
             distill.run(distill.Params(method=method, student=student, **SHORT, name="made"), work)
-        assert "--trust-remote-code" in str(caught.value.hint)
+        assert "`trust_remote_code`" in str(caught.value.hint)
     with pytest.raises(InputError, match=REFUSED):
         run_encode(work, "teacher", tiny_model, False)
     assert status.run(status.Params(), work)

@@ -151,7 +151,7 @@ def test_more_dimensions_than_the_vectors_span_are_refused(
     # LayerNorm leaves a plane: the mean of its outputs is fixed, so 32 wide vectors span 31 dimensions.
     with pytest.raises(InputError, match="span 31 dimensions") as raised:
         whiten(work, tiny_model, dim=32)
-    assert raised.value.hint == "use --dim 31 or less"
+    assert raised.value.hint == "use `dim` 31 or less"
     _, encoder = whiten(work, tiny_model, dim=31)
     assert encoder.dimension == 31
     wide = with_dense(tiny_model, tmp_path / "wide", [(6, "Identity", True), (20, "Identity", True)])
@@ -206,7 +206,7 @@ def test_a_student_is_whitened_on_what_it_was_trained_on_and_exported_with_its_l
     add_sentences(work, [sentences[:50]], "newer")
     with pytest.raises(MissingArtifactError, match="made all students") as raised:
         run(Params(dim=8), work)
-    assert "--model first" in str(raised.value.hint)
+    assert "`model` first" in str(raised.value.hint)
     artifact = run(Params(model="first", dim=8), work)  # on its own sentences, not the newest
     assert artifact.facts["sentences"] == "sentences/main"
     assert artifact.name == "first-whiten-8"

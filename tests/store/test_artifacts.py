@@ -124,7 +124,7 @@ def test_the_same_request_is_fresh_and_force_does_it_again(work: WorkDirectory) 
     hearing = Hearing()
     again = make(work, text="two", reporter=hearing)
     assert again.digest == first.digest
-    assert hearing.heard == [f"teacher-embed: {KIND}/main is up to date, skipped (--force to rerun)"]
+    assert hearing.heard == [f"teacher-embed: {KIND}/main is up to date, skipped (`force` to rerun)"]
     forced = make(work, text="two", force=True)
     assert content(forced) == {"two"}
     assert forced.fingerprint == first.fingerprint
@@ -252,7 +252,7 @@ def test_an_unfinished_build_is_resumed_for_the_same_request_only(work: WorkDire
     shutil.rmtree(artifact.path)
     stop()
     assert content(make(work, text="second", force=True, reporter=stop_forced, data=0)) == {"second"}
-    assert "main (--force)" in stop_forced.heard[0]
+    assert "main (`force`)" in stop_forced.heard[0]
 
 
 def interrupt_forced(work: WorkDirectory) -> None:
@@ -279,7 +279,7 @@ def test_what_an_interrupted_force_left_is_dropped_where_the_finished_one_is_tak
     interrupt_forced(work)
     hearing = Hearing()
     assert content(make(work, reporter=hearing)) == {"one"}
-    assert [line for line in hearing.heard if "removed the unfinished rebuild of an interrupted --force" in line]
+    assert [line for line in hearing.heard if "removed the unfinished rebuild of an interrupted `force`" in line]
     assert sorted(p.name for p in (work.path / KIND).iterdir()) == [".main.lock", "main"]
 
 
