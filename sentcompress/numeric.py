@@ -1,4 +1,4 @@
-"""Comparisons that NaN and infinity never pass, and numbers as tables and pages write them."""
+"""Comparisons that are false for NaN and infinity, and the formatting of numbers in tables and pages."""
 
 from __future__ import annotations
 

@@ -142,7 +142,7 @@ def _run(given: list[str]) -> int:
         return _fail(_foreseen(told.error, given))
     except SentcompressError as error:
         if error.__cause__ is not None and os.environ.get("SENTCOMPRESS_DEBUG"):
-            traceback.print_exc()  # the library error that was reported as a fault of a file
+            traceback.print_exc()  # the library's error, which was reported as an error of a file
         return _fail(_foreseen(error, given), as_json)
     except TyperException as error:
         return _usage(error, given)
@@ -151,7 +151,7 @@ def _run(given: list[str]) -> int:
     except (KeyboardInterrupt, Abort):
         return _fail(_ended(signal.SIGINT), as_json)
     except BrokenPipeError:
-        # The reader of our output has gone (`| head`); there is nobody left to tell.
+        # The reader of our output is gone (`| head`), so there is nowhere to report it.
         _drop_output()
         return 141
     except Exception as error:  # the boundary: two lines for the user, a traceback on request
@@ -179,7 +179,7 @@ def _usage(error: TyperException, given: list[str]) -> int:
         known = [name for parameter in context.command.params for name in parameter.opts if len(name) > 2]
         message, hint = f"no such option: {error.option_name}", f"{did_you_mean(error.option_name, known)} ({hint})"
         if context.parent is None and (word := next((word for word in given if word in COMMANDS), None)):
-            message, hint = f"{error.option_name} stands before the command", f"options follow it: {path} {word} ..."
+            message, hint = f"{error.option_name} is before the command", f"put options after it: {path} {word} ..."
     elif message.startswith("No such command"):
         word = message.split("'")[1]
         message, hint = f"no such command: {word}", did_you_mean(word, COMMANDS)

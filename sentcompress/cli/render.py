@@ -39,9 +39,9 @@ from sentcompress.progress import Reporter
 from sentcompress.progress import Task as ProgressTask
 from sentcompress.store import Artifact
 
-# A cell that is right-aligned: a number, with its unit, its sign or its interval.
+# Right-aligned cells: numbers, possibly with a sign, a unit or an interval.
 NUMERIC = re.compile(rf"({NOT_DEFINED}|[+-]?\d[\d,.]*( to [+-]?[\d,.]+|%|x|[kMB]| [kMG]?B)?|)")
-# What was finished before is not what this command has made.
+# An artifact finished before this time was not made by this command.
 STARTED = datetime.now(UTC)
 
 
@@ -187,10 +187,10 @@ def print_table(
     whole: Sequence[str] = (),
     dense: bool = False,
 ) -> None:
-    """A table on standard output; columns of numbers are right-aligned, those in `whole` are never broken.
+    """Print a table; columns of numbers are right-aligned, and lines in the columns `whole` are never wrapped.
 
-    `dense` tables have a single blank between columns. Where there is no room for all of one, names and intervals are
-    broken before a number is.
+    `dense` tables have one space between columns. If a table is too wide, names and intervals are wrapped before
+    numbers are.
     """
     table = Table(
         title=None if title is None else _text(title),

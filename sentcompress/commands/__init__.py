@@ -127,7 +127,7 @@ def _added_command(plugin: Plugin) -> Command:
 
 
 def all_commands() -> dict[str, Command]:
-    """Every command by name, in the order of the help; those of other packages that cannot be loaded are warned of."""
+    """All commands by name, in the order of the help; warns of plug-in commands that cannot be loaded."""
     found = {}
     for name in names():
         try:
@@ -143,5 +143,5 @@ def makers() -> dict[str, Command]:
 
 
 def version_of(name: str) -> int:
-    """The version of a command; 1 for a name that is no command here."""
+    """The version of a command; 1 for an unknown command."""
     return find_command(name).version if name in names() else 1

@@ -34,7 +34,7 @@ class Params(Hub, Named):
         if not self.formats:
             return ["name at least one of the `formats`, such as folder"]
         if self.sts and set(self.formats) <= {"folder"}:
-            return ["`sts` scores formats beside the folder, and `formats` names none"]
+            return ["`sts` scores the formats besides folder, but `formats` has none"]
         return []
 
 

@@ -30,8 +30,8 @@ MADE = {
     "students/small-simcse": f"train-teacher --model {{small}} --triplets {{nli}} {SHORT} --lr 0.00123 --set dim=16",
     "teacher-vectors/main": "teacher-embed --teacher {teacher} --max-length 20 --normalize --layers 1,2",
     "projections/pca-8": "fit-pca --dim 8 --sample 50 --seed 2",
-    f"students/{STUDENT}": f"distill --method hpd --student teacher:1 --token-dim 8 --feed-forward 16 {SHORT} --warmup-ratio 0.1 "
-    "--clip 0 --set centre=false --set reduction=mean",
+    f"students/{STUDENT}": "distill --method hpd --student teacher:1 --token-dim 8 --feed-forward 16 "
+    f"{SHORT} --warmup-ratio 0.1 --clip 0 --set centre=false --set reduction=mean",
     f"students/{STUDENT}-simcse-4": f"finetune {SHORT} --dim 4 --dev {{dev}} --ema 0.9",
     f"students/{STUDENT}-simcse-4-whiten-3": "whiten --dim 3 --sample 60",
     "students/weighed": "weigh-tokens --smoothing 0.1 --name weighed",
