@@ -105,8 +105,8 @@ def _run(step: Step, recipe: Path, work: WorkDirectory, reporter: Reporter) -> D
         artifact = find_command(step.command).run(step.params, work, reporter)
     except SentcompressError as error:
         again = f"then run {recipe} again in the same way: finished stages are skipped"
-        hint = error.hint and error.hint.replace("`force`", f"--set {step.number}.force=true")
-        message = error.message.removeprefix(f"{step.command}: ")
-        message, hint = (text and spelled(text, type(step.params)) for text in (message, hint))
+        message = spelled(error.message.removeprefix(f"{step.command}: "), type(step.params))
+        hint = (error.hint or "").replace("`force`", f"--set {step.number}.force=true")
+        hint = spelled(hint, type(step.params))
         raise error.reworded(f"{step.label}: {message}", f"{hint}; {again}" if hint else again) from error
     return Done(step, artifact, fresh=str(artifact.manifest["finished"]) < started)
