@@ -18,6 +18,9 @@ class Params(Training):
 
     command: ClassVar[str] = "distill"
     names_method: ClassVar[str] = "method"
+    in_name: ClassVar[frozenset[str]] = frozenset(
+        {"method", "student", "token_dim", "vocabulary", "character_count", "feed_forward", "passes", "start"}
+    )
 
     method: Annotated[str, Opt("Training objective: see `sentcompress methods`.")] = "lrn-kd"
     student: Annotated[

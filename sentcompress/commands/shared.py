@@ -1,10 +1,11 @@
 """Options that several commands share, declared and explained once."""
 
+import hashlib
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, Any, ClassVar
 
-from sentcompress.commands.options import MODEL, Opt, Options
+from sentcompress.commands.options import MODEL, Opt, Options, keys_of
 
 DTYPES = ("auto", "float32", "bfloat16", "float16")
 # Without float16, which would need loss scaling.
@@ -58,6 +59,8 @@ class Evaluation(Hub, Named):
 
 
 DEFAULT = "the method's"
+# Options that a default name spells out.
+MOST_TOLD = 3
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -129,6 +132,8 @@ class Training(Hub, Named):
 
     # The option that names the method: `method` of distill, `objective` of the others.
     names_method: ClassVar[str] = "objective"
+    # Options that the default name of the result tells already, or that are no property of the model.
+    in_name: ClassVar[frozenset[str]] = frozenset({"objective", "model", "dim"})
 
     @property
     def method_name(self) -> str:
@@ -144,6 +149,23 @@ class Training(Hub, Named):
         from sentcompress.methods import method_class, objective_class
 
         return (method_class if self.names_method == "method" else objective_class)(self.method_name)
+
+    def suffix(self) -> str:
+        """What the default name of the result says of the other options, such as `-lr-0.0003`.
+
+        More than three options are told by a digest, of six hex digits.
+        """
+        own = {key: getattr(self, key.field) for key in keys_of(type(self)).values() if key.opt.affects == "result"}
+        told = [
+            "-".join([key.name, *([] if value is True else [str(value)])])
+            for key, value in own.items()
+            if key.field not in {*self.in_name, "options"} and value != key.default
+        ]
+        told += [option.replace("=", "-").replace("_", "-") for option in self.options]
+        text = "-".join(told)
+        if len(told) > MOST_TOLD:
+            return f"-{hashlib.sha256(text.encode()).hexdigest()[:6]}"
+        return f"-{text}" if told else ""
 
     def method_options(self) -> dict[str, Any]:
         """All options of the method, with what was asked for."""

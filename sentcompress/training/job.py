@@ -21,7 +21,7 @@ from sentcompress.models.devices import pick_device
 from sentcompress.models.encoder import Encoder
 from sentcompress.plain_text import shell_word
 from sentcompress.progress import Reporter
-from sentcompress.store import SCAFFOLD, Artifact, Build, Request, WorkDirectory, file_digest
+from sentcompress.store import SCAFFOLD, Artifact, Build, Request, WorkDirectory, file_digest, name_part
 from sentcompress.training.checkpoint import Checkpoints
 from sentcompress.training.data import STATE, TrainingData, pad_id
 from sentcompress.training.deploy import Deployed, deploy
@@ -195,7 +195,8 @@ def training_request(
     """
     files = {f"file:{params.dev.resolve()}": file_digest(params.dev)} if params.dev is not None else {}
     known = {**settings.that_matter(), **resolved, "options": params.method_options(), **package_of(params.method_name)}
-    return Request.of(params, params.name or name, {**inputs, **files}, known, **chosen)
+    own = params.name or name_part(name + params.suffix())
+    return Request.of(params, own, {**inputs, **files}, known, **chosen)
 
 
 def fitted(settings: Settings, encoder: Encoder) -> Settings:
