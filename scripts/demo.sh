@@ -13,7 +13,7 @@ run() {
 
 run sentcompress augment data/nli.jsonl
 run sentcompress teacher-embed
-run sentcompress distill --method lrn-kd --student teacher:3 --set normalise=true --dev data/sts/dev.tsv --epochs 1
+run sentcompress distill --method lrn-kd --student teacher:3 --set normalise=true --dev data/sts/dev.tsv --epochs 1 --name small
 run sentcompress eval-fidelity --text data/quora.tsv
 run sentcompress eval-sts --sts data/sts --compare teacher
 run sentcompress eval-retrieval --pairs data/quora.tsv --compare teacher

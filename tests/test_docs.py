@@ -119,7 +119,7 @@ def test_the_chain_of_the_readme_runs(tmp_path: Path, monkeypatch: pytest.Monkey
     for words in chain:
         assert _run(list(words)) == 0, words
     assert (tmp_path / "vectors.npy").stat().st_size == 128 + 8 * 384 * 4
-    assert (tmp_path / "work" / "exports" / "lrn-kd-teacher-3" / "modules.json").is_file()
+    assert (tmp_path / "work" / "exports" / "small" / "modules.json").is_file()
     shutil.rmtree(tmp_path / "work")
 
 

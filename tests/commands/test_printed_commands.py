@@ -27,12 +27,13 @@ EXPORT = "export" if find_spec("onnxruntime") else "export --format folder"
 # Every artifact and what makes it: as few names as possible, and options that are not default. {name} is a file.
 MADE = {
     "sentences/main": "augment {nli} --wordnet 0 --back-translate 0 --limit 120 --min-length 2",
-    "students/small-simcse": f"train-teacher --model {{small}} --triplets {{nli}} {SHORT} --lr 0.00123 --set dim=16",
+    "students/small-simcse": f"train-teacher --model {{small}} --triplets {{nli}} {SHORT} --lr 0.00123 --set dim=16 "
+    "--name small-simcse",
     "teacher-vectors/main": "teacher-embed --teacher {teacher} --max-length 20 --normalize --layers 1,2",
     "projections/pca-8": "fit-pca --dim 8 --sample 50 --seed 2",
     f"students/{STUDENT}": "distill --method hpd --student teacher:1 --token-dim 8 --feed-forward 16 "
-    f"{SHORT} --warmup-ratio 0.1 --clip 0 --set centre=false --set reduction=mean",
-    f"students/{STUDENT}-simcse-4": f"finetune {SHORT} --dim 4 --dev {{dev}} --ema 0.9",
+    f"{SHORT} --warmup-ratio 0.1 --clip 0 --set centre=false --set reduction=mean --name {STUDENT}",
+    f"students/{STUDENT}-simcse-4": f"finetune {SHORT} --dim 4 --dev {{dev}} --ema 0.9 --name {STUDENT}-simcse-4",
     f"students/{STUDENT}-simcse-4-whiten-3": "whiten --dim 3 --sample 60",
     "students/weighed": "weigh-tokens --smoothing 0.1 --name weighed",
     "students/averaged": f"average {STUDENT} {STUDENT} --weights 2,1 --name averaged",

@@ -71,7 +71,7 @@ def params(method: str = "hpd", **changes: Any) -> Params:
 def test_hpd_makes_a_student_with_the_projection_in_it(work: WorkDirectory) -> None:
     listener = Listener()
     artifact = stage.run(params(), work, listener)
-    assert artifact.reference == "students/hpd-teacher-1-8"
+    assert re.fullmatch("students/hpd-teacher-1-8-[0-9a-f]{6}", artifact.reference)
     assert set(artifact.inputs) >= {"sentences/main", "teacher-vectors/main", "projections/pca-8"}
     facts = artifact.facts
     assert (facts["method"], facts["student"], facts["dimension"]) == ("hpd", "teacher:1", 8)
@@ -180,7 +180,7 @@ def test_a_finished_student_that_loses_its_dimensions_is_warned_of(work: WorkDir
 
 def test_the_default_method_needs_no_projection(tmp_path: Path, tiny_model: Path) -> None:
     work = make_work(tmp_path / "plain", tiny_model, TEXTS)
-    assert stage.run(Params(student="teacher:1", **SHORT), work).name == "lrn-kd-teacher-1"
+    assert stage.run(Params(student="teacher:1", **SHORT), work).name.startswith("lrn-kd-teacher-1-")
 
 
 def test_a_second_run_is_fresh_and_other_numbers_are_not(work: WorkDirectory) -> None:
@@ -245,7 +245,7 @@ def test_projections_are_chosen_by_dimension_or_name(work: WorkDirectory) -> Non
         stage.run(params(), work)
     assert "pca-8 (8 dimensions), pca-4 (4 dimensions)" in raised.value.message
     assert raised.value.hint == "choose one, for example: `projection` pca-4"
-    assert stage.run(params(projection="pca-8"), work).name == "hpd-teacher-1-8"
+    assert stage.run(params(projection="pca-8"), work).name.startswith("hpd-teacher-1-8-")
 
 
 def test_vectors_of_other_sentences_are_refused(work: WorkDirectory, tiny_model: Path) -> None:
@@ -307,7 +307,7 @@ def test_a_loss_that_is_no_number_keeps_the_best(work: WorkDirectory, dev: Path,
     assert re.search(r"\(step 1\d to 14\); the best weights so far \(step (0|5|10)\) are kept", caught.value.message)
     assert "`lr`" in str(caught.value.hint)
     assert "float32" not in str(caught.value.hint)  # it is already
-    folder = work.path / "students" / ".hpd-teacher-1-8.partial" / ".scaffold" / "best"
+    folder = next(work.path.glob("students/.hpd-teacher-1-8-*.partial")) / ".scaffold" / "best"
     assert str(folder) in str(caught.value.hint)
     assert load_encoder(resolve(str(folder))).dimension == 8
     (checkpoint,) = (folder.parent / "state" / "checkpoints").glob("last-*.pt")
@@ -360,12 +360,12 @@ def test_killed_at_random_moments_it_ends_with_the_same_weights(tmp_path: Path, 
         make_work(tmp_path / name, teacher, TEXTS)
     # Dropout, a queue, a learnt temperature, several epochs: everything that a checkpoint has to bring back.
     numbers = dict(SHORT, epochs=8, dropout=0.1, eval_every=10, checkpoint_seconds=0.02)
-    asked = params("ckd", options=("queue=100",), dev=dev, **numbers)
+    asked = params("ckd", options=("queue=100",), dev=dev, name="ckd", **numbers)
     # A server that has loaded the libraries and forks: each run begins at once, in a clean process.
     context = multiprocessing.get_context("forkserver")
     context.set_forkserver_preload(["sentcompress.stages.distill", "transformers.models.bert.modeling_bert"])
     generator = random.Random(kills)
-    partial = tmp_path / "killed" / "students" / ".ckd-teacher-1.partial"
+    partial = tmp_path / "killed" / "students" / ".ckd.partial"
     done, died_at = 0, []
     while done < kills:
         process = context.Process(target=run_to_the_end, args=(str(tmp_path / "killed"), asked))
@@ -413,7 +413,7 @@ def stopped_before(what: str, work: WorkDirectory, asked: Params, monkeypatch: p
         patched.setattr(Build, what, stop)
         with pytest.raises(KeyboardInterrupt):
             stage.run(asked, work)
-    return work.path / "students" / ".mse-teacher-1.partial"
+    return next(work.path.glob("students/.mse-teacher-1*.partial"))
 
 
 def test_a_finished_training_needs_no_checkpoint_to_be_finished(
@@ -455,8 +455,9 @@ def test_a_log_goes_on_with_the_means_of_all_steps(
     """Checkpoints are written at any time, the log every ten steps."""
     numbers = dict(SHORT, eval_every=10, checkpoint_seconds=0.0)
     asked = params("mse", options=("head=none",), dev=dev, **numbers)
-    whole = without_timings(stage.run(asked, work).path / "log.jsonl")
-    shutil.rmtree(work.path / "students" / "mse-teacher-1")
+    first = stage.run(asked, work)
+    whole = without_timings(first.path / "log.jsonl")
+    shutil.rmtree(first.path)
     save = Checkpoints.save
 
     def save_and_stop(self: Checkpoints, state: Any, best: Any, best_step: Any, step: int) -> None:
@@ -530,8 +531,9 @@ def test_the_command(work: WorkDirectory, capfd: pytest.CaptureFixture[str]) -> 
     assert _run([*words, "--student", "nosuch"]) == 1
     told = capfd.readouterr().err
     assert f"no model named 'nosuch' in {work.path}" in told
-    assert "it has mse-teacher-1; you can also give" in told
+    assert "it has mse-teacher-1-epochs-1-batch-size-64-head-none; you can also give" in told
     assert _run([*words, "--force"]) == 0
     shown = capfd.readouterr()
     assert "dev before training" in shown.out
-    assert f"Next: sentcompress eval-fidelity --text FILE --model mse-teacher-1 --work {work.path}" in shown.err
+    name = "mse-teacher-1-epochs-1-batch-size-64-head-none"
+    assert f"Next: sentcompress eval-fidelity --text FILE --model {name} --work {work.path}" in shown.err
