@@ -27,7 +27,7 @@ def make_work(folder: Path, teacher: Path, texts: Sequence[str], *, shard_rows: 
 def add_sentences(work: WorkDirectory, shards: Sequence[Sequence[str]], name: str = "main") -> Artifact:
     """A sentence table of originals."""
     asked = {"texts": [list(texts) for texts in shards]}
-    with work.build(Request("sentences", name, "augment", asked)) as build:
+    with work.build(Request("sentences", name, "augment", asked), force=True) as build:
         row = 0
         for number, texts in enumerate(shards):
             count = len(texts)

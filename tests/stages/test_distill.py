@@ -107,7 +107,7 @@ def test_the_student_learns_the_projected_teacher(work: WorkDirectory) -> None:
 @pytest.mark.parametrize(("method", "options"), [("mse", ("head=none",)), ("ckd", ("queue=64", "temperature=0.1"))])
 def test_methods_whose_head_is_thrown_away(work: WorkDirectory, dev: Path, method: str, options: Any) -> None:
     artifact = stage.run(params(method, options=options, dev=dev), work)
-    assert artifact.reference == f"students/{method}-teacher-1"
+    assert artifact.reference.startswith(f"students/{method}-teacher-1-")
     assert artifact.facts["dev_protocol"] == "Spearman x 100 of cosines on 59 graded pairs"
     assert artifact.facts["dev"] == artifact.facts["dev_of_saved_model"]
     student = load_encoder(resolve(str(artifact.path / "model")))
@@ -151,7 +151,7 @@ def test_max_steps_ends_it_with_the_schedule(work: WorkDirectory) -> None:
 def test_a_student_of_other_width_and_tokenizer(work: WorkDirectory, tmp_path: Path) -> None:
     other = make_tiny_model(tmp_path / "narrow-one", width=16, layers=1, seed=3)
     artifact = stage.run(params("ckd", student=str(other), options=("queue=32",)), work)
-    assert artifact.name == "ckd-narrow-one"
+    assert artifact.name.startswith("ckd-narrow-one-")
     assert artifact.facts["dimension"] == 16
 
 
