@@ -1,4 +1,4 @@
-"""Writing a model for others: ONNX graphs, quantisation, the model card, and the proof that what was written is right.
+"""Exporting models: the sentence-transformers folder, ONNX graphs, quantisation, the model card, and verification.
 
-No training and no measuring lives here; the card shows what evaluations found.
+Nothing is trained or evaluated here; the card shows the results of evaluations.
 """

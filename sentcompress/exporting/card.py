@@ -1,4 +1,4 @@
-"""The model card: README.md of an exported folder, with what was measured and where the model comes from."""
+"""The model card, README.md of an exported folder: usage, evaluation results, verification and lineage."""
 
 from __future__ import annotations
 
@@ -18,21 +18,21 @@ from sentcompress.plain_text import Code, markdown, markdown_command, markdown_t
 from sentcompress.store import Artifact, name_part
 
 HUB_NAME = re.compile(r"[A-Za-z0-9][\w.-]*/[\w.-]+")
-# What only a person can say of a model, and nothing here can know.
+# Metadata that only the author knows.
 UNKNOWN = ("# license: not stated; add one, for example apache-2.0", "# language: not stated; add it, for example en")
 TAGS = ("sentence-transformers", "sentence-similarity", "feature-extraction", "sentcompress")
 
 
 @dataclass(frozen=True)
 class Card:
-    """What a card tells.
+    """The content of a model card.
 
     Attributes:
-        name: of the export.
-        facts: the export's own facts: sizes, parameters, the check.
-        lineage: the artifacts that the model was made of, nearest first.
-        teacher: label of the teacher, where it is known.
-        measured: what evaluations of the work directory found.
+        name: name of the export.
+        facts: facts of the export: sizes, parameters, verification.
+        lineage: the artifacts that the model was made from, most recent first.
+        teacher: label of the teacher, if known.
+        measured: evaluations of the model in the work directory.
     """
 
     name: str
@@ -43,7 +43,7 @@ class Card:
     measured: Sequence[Evaluation]
 
     def render(self) -> str:
-        """The whole README.md; the same facts give the same text."""
+        """The README.md as text, a deterministic function of the attributes."""
         parts = [
             *self._front_matter(),
             f"# {markdown(self.name)}",
@@ -82,15 +82,15 @@ class Card:
         encoder, facts = self.encoder, self.facts
         made = _method(self.lineage)
         from_teacher = f" It was made from {markdown(self.teacher + made)}." if self.teacher else ""
-        weighted = "" if self.encoder.token_weights is None else ", weighted by token"
+        weighted = "" if self.encoder.token_weights is None else ", with token weights"
         rows = [
-            ("dimensions of a vector", facts["dimension"]),
+            ("embedding dimensions", facts["dimension"]),
             ("parameters", f"{facts['parameters']:,}"),
-            ("architecture", f"{encoder.architecture}, {encoder.depth} layers, {encoder.hidden_size} wide"),
+            ("architecture", f"{encoder.architecture}, {encoder.depth} layers, hidden size {encoder.hidden_size}"),
             ("pooling", " + ".join(self.encoder.pooling) + weighted),
             ("dense layers", ", ".join(_dense(self.encoder)) or "none"),
-            ("normalised", "yes" if self.encoder.normalize else "in the ONNX graphs only"),
-            ("longest text", f"{self.encoder.text.max_length} tokens"),
+            ("normalised", "yes" if self.encoder.normalize else "only in the ONNX graphs"),
+            ("maximum length", f"{self.encoder.text.max_length} tokens"),
             ("similarity", "cosine"),
         ]
         return f"A sentence encoder made with `sentcompress`.{from_teacher}\n\n" + markdown_table(("", ""), rows)
@@ -110,20 +110,21 @@ class Card:
         )
         if self.encoder.normalize:
             yield (
-                "With `truncate_dim` the vectors are cut after they were normalised, so their length is no longer 1. "
-                "Cosine similarity does not mind; for a vector store that ranks by inner product, normalise them again "
+                "`truncate_dim` truncates the vectors after normalisation, so their length is no longer 1. This does "
+                "not affect cosine similarity; for a vector store that ranks by inner product, normalise them again "
                 "(`encode(..., normalize_embeddings=True)`)."
             )
         else:
             yield (
-                "The vectors are not normalised. For a vector store that ranks by inner product, and after "
-                "`truncate_dim`, use `encode(..., normalize_embeddings=True)`."
+                "The vectors are not normalised. For a vector store that ranks by inner product, use "
+                "`encode(..., normalize_embeddings=True)`, also with `truncate_dim`."
             )
         if "onnx" not in self.facts["formats"]:
             return
         yield (
-            "Without PyTorch: the graphs take tokens and give the finished, normalised vectors; pooling, dense layers "
-            "and normalisation are inside. They are not named `model.onnx`, since what opens that name pools again."
+            "Without PyTorch: the ONNX graphs take tokens and return normalised embeddings; pooling, dense layers and "
+            "normalisation are included. They are not named `model.onnx`, because software that looks for that name "
+            "would pool the output again."
         )
         text = self.encoder.text
         prepared = f"({text.prompt!r} + text)" if text.prompt else "text"
@@ -155,7 +156,7 @@ class Card:
     def _measured(self) -> Iterator[str]:
         if not self.measured:
             return
-        yield "## Measured"
+        yield "## Evaluation"
         for found in self.measured:
             columns, rows = found.table()
             yield f"{markdown(found.kind.title)}:"
@@ -166,24 +167,24 @@ class Card:
 
     def _check(self) -> Iterator[str]:
         checked = self.facts["checked"]
-        yield "## Checked at export"
+        yield "## Verification at export"
         sizes = [(Code(name), f"{size:,}") for name, size in self.facts["bytes"].items()]
         yield markdown_table(("file", "bytes"), sizes)
         yield (
-            f"On {checked['folder']['texts']} sentences, one of a single word and one longer than the model reads "
-            "among them, smallest and mean cosine to the model's own vectors:"
+            f"Minimum and mean cosine to the model's own vectors on {checked['folder']['texts']} sentences, including "
+            "one of a single word and one longer than the maximum length:"
         )
         rows = [row for name, one in self.facts["formats"].items() for row in cosines_of(one["title"], checked[name])]
-        yield markdown_table(("", "smallest", "mean"), rows)
+        yield markdown_table(("", "minimum", "mean"), rows)
         if self.facts.get("sts"):
-            yield "STS, Spearman x 100, of the other formats:"
+            yield "STS of the other formats, Spearman x 100:"
             yield markdown_table(*sts_table(self.facts))
 
     def _lineage(self) -> Iterator[str]:
         if not self.lineage:
             return
         yield "## Lineage"
-        yield "What it was made of, nearest first; the digest is SHA-256 over the files."
+        yield "The artifacts that this model was made from, most recent first. Digests are SHA-256 over the files."
         yield markdown_table(
             ("artifact", "made by", "digest"),
             [(Code(a.reference), Code(a.command_line()), Code(a.digest[:16])) for a in self.lineage],
@@ -191,16 +192,17 @@ class Card:
         outside = {(r, d) for a in self.lineage for r, d in a.inputs.items() if r.startswith(("model:", "file:"))}
         if outside:
             rows = [(Code(_outside(r)), Code(d[:16])) for r, d in sorted(outside)]
-            yield markdown_table(("from outside", "digest"), rows)
+            yield markdown_table(("external input", "digest"), rows)
         for artifact in self.lineage:
             recipe = artifact.facts.get("recipe")
             if isinstance(recipe, Mapping) and recipe:
-                yield f"Recipe of {markdown(Code(artifact.reference))} ({markdown(str(artifact.facts.get('method')))}):"
+                method = markdown(str(artifact.facts.get("method")))
+                yield f"Hyperparameters of {markdown(Code(artifact.reference))} ({method}):"
                 yield markdown_table(("setting", "value", "source"), [_setting(*item) for item in recipe.items()])
 
 
 def _results(evaluation: Evaluation) -> Iterator[Score]:
-    """The scores that a hub lists: of each data set the main metric."""
+    """The scores for the hub's metadata: the main metric of each data set."""
     for score in evaluation.headlines() if evaluation.kind.task else ():
         main = score.metric == evaluation.scores[0].metric and score.role == MODEL and score.data != MEAN
         if main and math.isfinite(score.value):
@@ -228,14 +230,14 @@ def _padding(tokenizer: Any) -> str:
 
 
 def cosines_of(title: str, found: Mapping[str, Any]) -> list[tuple[str, str, str]]:
-    """Table rows of what the check of a format found: title, smallest and mean cosine."""
+    """Table rows of a format's verification: title, minimum and mean cosine."""
     both = "single_min_cosine" in found
     rows = [(f"{title}, in batches" if both else title, *_cosines(found))]
     return rows + ([(f"{title}, one at a time", *_cosines(found, "single_"))] if both else [])
 
 
 def sts_table(facts: Mapping[str, Any]) -> tuple[list[str], list[list[str]]]:
-    """The columns and rows of the STS scores of an export's formats."""
+    """Columns and rows of the STS scores of an export's formats."""
     titles = {}
     for name, one in facts["formats"].items():
         both = f"{name}_single" in facts["sts"][0]
@@ -257,11 +259,11 @@ def _setting(name: str, entry: Any) -> tuple[str, str, str]:
 
 
 def _outside(reference: str) -> str:
-    """A model's name or a file's, without the folders of the machine it was on."""
+    """The name of an external model or file, without local folders."""
     kind, _, name = reference.partition(":")
     return f"{kind} {name.rsplit('/', 1)[-1] if kind == 'file' or name.startswith('/') else name}"
 
 
 def _quoted(text: str) -> str:
-    """A YAML scalar; JSON's strings and Python's escapes are YAML's."""
+    """A YAML scalar; JSON strings with Python escapes are valid YAML."""
     return printable(json.dumps(text, ensure_ascii=False))

@@ -1,4 +1,4 @@
-"""The sentence-transformers folder, which every export has."""
+"""The sentence-transformers folder, a part of every export."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 
 class Folder(Format):
-    """What `SentenceTransformer(folder)` reads."""
+    """A folder that `SentenceTransformer(folder)` loads."""
 
     title = "sentence-transformers folder"
     batches = (BATCH,)

@@ -1,4 +1,4 @@
-"""The formats that `export` writes: a class each, named in one table. Other packages add more (docs/plugins.md)."""
+"""The registry of export formats, one class each. Other packages can add more (docs/plugins.md)."""
 
 from __future__ import annotations
 
@@ -25,26 +25,26 @@ FORMATS: dict[str, str] = {
 }
 ADDED = plugins.plugins(plugins.EXPORTERS, taken=FORMATS)
 FORMATS |= {name: plugin.place for name, plugin in ADDED.items()}
-# Texts that a reader computes at a time.
+# Texts per batch.
 BATCH = 32
 
 
 class Reader(Protocol):
-    """Runs what was written."""
+    """Computes vectors with an exported model."""
 
     def vectors(self, texts: Sequence[str], batch: int = BATCH) -> npt.NDArray[np.float32]:
-        """[N, D] vectors of N texts, `batch` of them at a time."""
+        """[N, D] vectors of N texts, computed in batches of `batch` texts."""
 
 
 class Format:
-    """A format to write a model in. `export` reads back what was written and compares its vectors with the model's.
+    """An export format. `export` reads back what was written and compares its vectors with the model's.
 
     Attributes:
-        title: for tables and messages.
-        needs: formats that are written before it.
-        exact: whether its vectors are the model's but for the rounding of float32, so that others are an error.
-        unit_length: whether its vectors have length one even if the model's have not.
-        batches: the batch sizes to compare with; those of an inexact format are compared in batches and one by one.
+        title: name in tables and messages.
+        needs: formats that must be written first.
+        exact: whether its vectors equal the model's up to float32 rounding; a larger difference is an error.
+        unit_length: whether its vectors are normalised even if the model's are not.
+        batches: batch sizes to verify for an exact format; an inexact one is verified in batches and one at a time.
     """
 
     title: ClassVar[str]
@@ -54,22 +54,22 @@ class Format:
     batches: ClassVar[tuple[int, ...]] = (BATCH, 1)
 
     def check(self) -> None:
-        """Raise InputError if a package that it needs is not installed; called before anything is loaded."""
+        """Raise InputError if a required package is not installed; called before anything is loaded."""
 
     def write(self, encoder: Encoder, folder: Path) -> None:
-        """Write files into a folder that holds the formats that it `needs`, and the sentence-transformers folder."""
+        """Write files into a folder that contains the sentence-transformers files and the formats in `needs`."""
         raise NotImplementedError
 
     def open(self, encoder: Encoder, folder: Path, *, trust_remote_code: bool) -> Reader:
-        """A reader of what was written; `encoder` may only be asked for its tokenizer and text settings."""
+        """A reader of the written files; it may use only the tokenizer and text settings of `encoder`."""
         raise NotImplementedError
 
 
 def find_formats(names: Iterable[str]) -> dict[str, Format]:
-    """The formats of those names with all that they need, each after what it needs; the folder is always the first.
+    """The named formats and those they need, in the order of writing; the folder always comes first.
 
     Raises:
-        InputError: if one is of another package and cannot be loaded, or a package that it needs is missing.
+        InputError: if a format of another package cannot be loaded, or a required package is missing.
     """
     found: dict[str, Format] = {}
 
@@ -103,6 +103,6 @@ def _find(name: str) -> Format:
 
 
 def packages_of(names: Iterable[str]) -> dict[str, dict[str, str]]:
-    """For the request of an export: the packages and versions of formats that others add."""
+    """The packages and versions of formats added by plugins, for the request of an export."""
     packages = {name: ADDED[name].package for name in names if name in ADDED}
     return {"packages": packages} if packages else {}

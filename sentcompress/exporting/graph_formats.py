@@ -1,4 +1,4 @@
-"""The ONNX graphs as formats of `export`."""
+"""The ONNX graphs as export formats."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 
 class OnnxGraph(Format):
-    """From tokens to the normalised vector in one graph, float32."""
+    """A float32 graph from tokens to normalised vectors."""
 
     title = "ONNX float32"
     unit_length = True
@@ -32,7 +32,7 @@ class OnnxGraph(Format):
 
 
 class Int8Graph(OnnxGraph):
-    """The float32 graph with int8 weights."""
+    """The float32 graph quantised to int8."""
 
     title = "ONNX int8"
     needs = ("onnx",)

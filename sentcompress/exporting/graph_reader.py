@@ -1,4 +1,4 @@
-"""A graph of an exported folder, run as its model card tells: tokenizers and onnxruntime, no torch."""
+"""Running an exported ONNX graph as the model card describes: with tokenizers and onnxruntime, without torch."""
 
 from __future__ import annotations
 
@@ -21,21 +21,21 @@ from sentcompress.plain_text import printable
 Vectors = npt.NDArray[np.float32]
 INPUTS = ("input_ids", "attention_mask")
 BATCH = 32
-# How protobuf encodes the key that names the external file of a tensor.
+# The protobuf encoding of the key that names a tensor's external file.
 EXTERNAL_DATA = b"\x08location\x12"
 AGAIN = "rebuild the folder with sentcompress export --force, or export it without graphs: --format folder"
 LONGEST_REASON = 300
 
 
 class GraphReader:
-    """Texts -> vectors of length one.
+    """Computes unit vectors of texts.
 
     Args:
         folder: the exported folder.
-        file: the graph's path within it.
-        prepare: what is done to a text before the tokenizer (`TextSettings.prepare`).
-        max_length: tokens that are read of each text.
-        threads: that onnxruntime computes with; by default as many as it likes.
+        file: path of the graph within the folder.
+        prepare: text preprocessing before tokenisation (`TextSettings.prepare`).
+        max_length: maximum number of tokens per text.
+        threads: threads of onnxruntime; by default onnxruntime decides.
 
     Raises:
         InputError: if the graph or its tokenizer is damaged, or was not written by `export`.
@@ -58,7 +58,7 @@ class GraphReader:
         self._dimension: int | None = None
 
     def vectors(self, texts: Sequence[str], batch: int = BATCH) -> Vectors:
-        """[N, D], in batches of neighbours as they come; `batch=1` is what a single query gets.
+        """[N, D] vectors of N texts, in batches in the given order; use `batch=1` for the vectors of single queries.
 
         Raises:
             InputError: see `tokenize` and `run`.
@@ -67,7 +67,7 @@ class GraphReader:
         return np.concatenate([self.run(self.tokenize(part)) for part in parts])
 
     def tokenize(self, texts: Sequence[str]) -> list[list[int]]:
-        """Token ids of each text, at least one of them, without padding.
+        """Token ids of each text without padding, at least one per text.
 
         Raises:
             InputError: if the tokenizer fails.
@@ -77,7 +77,7 @@ class GraphReader:
             return [one.ids or [self.padding] for one in self.tokenizer.encode_batch(prepared)]
 
     def run(self, tokens: Sequence[Sequence[int]]) -> Vectors:
-        """[B, D] vectors of B token sequences, padded to the longest of them.
+        """[B, D] vectors of B token sequences, padded to the longest one.
 
         Raises:
             InputError: if onnxruntime cannot run the graph, or the output is not one finite vector per sequence.
@@ -153,7 +153,7 @@ def _has_external_data(path: Path) -> bool:
 
 @contextmanager
 def _graph_faults(path: Path, what: str) -> Iterator[None]:
-    """Report errors of onnxruntime as faults of the graph. They have no common base class, so all are looked up."""
+    """Turn onnxruntime's errors into InputError. They have no common base class, so all are looked up."""
     from onnxruntime.capi import onnxruntime_pybind11_state as state
 
     found = [kind for kind in vars(state).values() if isinstance(kind, type) and issubclass(kind, Exception)]

@@ -1,10 +1,10 @@
 """One ONNX graph from tokens to normalised vectors: token states, pooling, dense layers and normalisation together.
 
-Servers and libraries that run a graph do the pooling themselves, if at all, and know no dense layer; a graph that
-ends at the token states would lose a student's projection there. The fused graph leaves nothing to do.
+Servers and libraries that run ONNX graphs pool token states themselves, if at all, and do not support dense layers, so
+a graph that ends at the token states would lose a student's projection. The fused graph is complete.
 
-The file names are ours on purpose. `model.onnx` and `onnx/model.onnx` are where sentence-transformers, optimum and
-text-embeddings-inference expect token states [B, T, H], which they would pool once more.
+The file names differ from `model.onnx` and `onnx/model.onnx` on purpose: there, sentence-transformers, optimum and
+text-embeddings-inference expect token states [B, T, H], and would pool the vectors again.
 """
 
 from __future__ import annotations
@@ -29,17 +29,17 @@ from sentcompress.models.encoder import Encoder
 FLOAT32_FILE = "onnx/sentence_embedding.onnx"
 INT8_FILE = "onnx/sentence_embedding_int8.onnx"
 OUTPUT = "sentence_embedding"
-# The first with a Gelu operator of its own, which onnxruntime (1.17 and later) runs as one kernel.
+# The first opset with a Gelu operator, which onnxruntime (1.17 and later) runs as one kernel.
 OPSET = 20
 PACKAGES = ("onnx", "onnxruntime", "onnxscript")
-# A protobuf message, and so a graph with its weights inside, ends at 2 GiB.
+# A protobuf message, and so a graph with embedded weights, is limited to 2 GiB.
 LARGEST_BYTES = 2_000_000_000
 
 
 class FusedGraph(nn.Module):
-    """What is traced: [B, T] token ids and mask -> [B, D] vectors of length one.
+    """The traced module: [B, T] token ids and mask -> [B, D] unit vectors.
 
-    It normalises also where the encoder does not, so that the scalar product of its vectors is always the cosine.
+    It always normalises, even if the encoder does not, so that inner products of its vectors are cosines.
     """
 
     def __init__(self, encoder: Encoder) -> None:
@@ -56,13 +56,13 @@ def require_packages() -> None:
 
 
 def write_graph(encoder: Encoder, path: Path) -> None:
-    """Write the fused graph in float32, weights inside, with dynamic batch and length.
+    """Write the fused graph in float32, with embedded weights and dynamic batch size and length.
 
     Inputs `input_ids` and `attention_mask`, int64 [batch, length]; output `sentence_embedding`, float32 [batch, D].
-    Token types are zeros inside. The same encoder gives the same bytes.
+    Token types are fixed to zero. The same encoder gives the same bytes.
 
     Raises:
-        SentcompressError: if the architecture cannot be exported, or its weights do not fit into one file.
+        SentcompressError: if the architecture cannot be exported, or the weights do not fit into one file.
     """
     import onnx
 
@@ -75,7 +75,7 @@ def write_graph(encoder: Encoder, path: Path) -> None:
     for given in model.graph.input:
         if any(axis.HasField("dim_value") for axis in given.type.tensor_type.shape.dim):
             raise SentcompressError(
-                f"the exporter fixed the batch or the length of {given.name}", "export with `formats` folder"
+                f"the exporter fixed the batch size or the length of {given.name}", "export with `formats` folder"
             )
     _strip(model)
     path.parent.mkdir(parents=True, exist_ok=True)
@@ -85,13 +85,13 @@ def write_graph(encoder: Encoder, path: Path) -> None:
 def _trace(encoder: Encoder) -> Any:
     longest = encoder.text.max_length
     length = min(8, longest)
-    # A batch with padding: with a mask of ones alone, transformers may leave the mask out of the trace.
+    # A batch with padding: if the mask is all ones, transformers may omit it from the trace.
     mask = torch.ones(2, length, dtype=torch.int64)
     mask[1, length // 2 :] = 0
     pad = encoder.padding
     ids = torch.full((2, length), pad + 1, dtype=torch.int64).where(mask == 1, pad)
     axes = {0: torch.export.Dim("batch", min=1), 1: torch.export.Dim("length", min=1, max=longest)}
-    # Attention that is written out becomes fewer and simpler nodes than torch's fused one.
+    # Unfused attention becomes fewer and simpler nodes than torch's fused attention.
     with encoder.plain_attention(), quiet(), torch.no_grad():
         try:
             program = torch.onnx.export(
@@ -107,18 +107,18 @@ def _trace(encoder: Encoder) -> Any:
         except (torch.onnx.OnnxExporterError, RuntimeError, ValueError, TypeError) as error:
             reason = str(error.__cause__ or error).strip().splitlines()[0][:200]
             raise SentcompressError(
-                f"no ONNX graph can be made of a {encoder.architecture} model: {reason}",
+                f"a {encoder.architecture} model cannot be converted to ONNX: {reason}",
                 "export with `formats` folder",
             ) from error
-    assert program is not None  # it is None only where the exporter writes the file itself
+    assert program is not None  # None only if the exporter writes the file itself
     return program.model_proto
 
 
 def _strip(model: Any) -> None:
-    """Take out what is of no use to a reader: paths of this machine, names of Python code.
+    """Remove local paths, names of Python code and recorded shapes.
 
-    The recorded shapes go as well: knowing them, onnxruntime fuses additions into SkipLayerNormalization, whose
-    kernel for the CPU is slower than what it replaces (a sixth of the time of a small model at batch size 32).
+    If onnxruntime knows the shapes, it fuses additions into SkipLayerNormalization, whose CPU kernel is slower than
+    the separate operators (by a sixth of the time of a small model at batch size 32).
     """
     for node in model.graph.node:
         del node.metadata_props[:]
@@ -134,7 +134,7 @@ def _strip(model: Any) -> None:
 
 @contextmanager
 def quiet() -> Iterator[None]:
-    """Keep the exporter's and the quantiser's remarks to developers from the user's terminal."""
+    """Suppress the developer messages of the exporter and the quantiser."""
     before = logging.root.manager.disable
     logging.disable(logging.WARNING)
     try:
@@ -148,14 +148,14 @@ def quiet() -> Iterator[None]:
 def quantise(source: Path, target: Path) -> None:
     """Quantise the matrix products and embedding tables of an ONNX graph to int8.
 
-    One scale for each output channel: with one for each matrix, all-MiniLM-L6-v2's vectors keep a mean cosine of
-    0.958 to float32, with one a channel 0.991. Seven bits of the eight: processors without VNNI add pairs of
-    products in 16 bits, which eight bits overflow; the vectors would depend on the machine.
+    Scales are per output channel: the mean cosine of all-MiniLM-L6-v2's vectors to float32 is 0.991, against 0.958
+    with one scale per matrix. Only seven bits are used, because CPUs without VNNI add pairs of products in 16 bits,
+    which eight-bit weights overflow; vectors would then depend on the machine.
     """
     from onnxruntime.quantization import QuantType, quantize_dynamic
 
     with quiet(), tempfile.TemporaryDirectory(dir=target.parent, prefix=".") as folder:
-        # The quantiser leaves files of its own beside its output when it is interrupted.
+        # The quantiser leaves temporary files next to its output if it is interrupted.
         unfinished = Path(folder) / target.name
         quantize_dynamic(source, unfinished, weight_type=QuantType.QInt8, per_channel=True, reduce_range=True)
         unfinished.replace(target)

@@ -1,8 +1,8 @@
-"""The last step of an export: does what was written give the encoder's vectors?
+"""Verification of an export: whether the exported model gives the encoder's vectors.
 
-What is compared are the vectors that a user of the folder gets: sentence-transformers' own loader and its own
-tokenisation, onnxruntime with the folder's `tokenizer.json`. A lost Dense layer, a wrong limit on the length or a
-tokenizer that differs shows here, whichever file it hides in.
+The vectors are computed as a user would: with sentence-transformers' loader and tokenisation, or with onnxruntime and
+the folder's `tokenizer.json`. This detects a lost Dense layer, a wrong maximum length or a different tokenizer,
+whichever file is at fault.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from sentcompress.numeric import at_least, at_most
 
 Vectors = npt.NDArray[np.float32]
 LEAST_COSINE = 0.9999
-# How far a vector's length may be off, relatively: it would be at once if a Normalize module were lost.
+# Largest relative error of a vector's length; a lost Normalize module exceeds it.
 LENGTH_TOLERANCE = 1e-3
 ZERO = 1e-12
 # Used when the work directory has no sentences.
@@ -42,7 +42,7 @@ BUILT_IN_SAMPLE = (
 
 @dataclass(frozen=True)
 class Agreement:
-    """How near some vectors are to the encoder's: cosine to them, and the largest relative error of a length."""
+    """Agreement of vectors with the encoder's: cosines, and the largest relative error of a vector's length."""
 
     texts: int
     min_cosine: float
@@ -54,17 +54,17 @@ class Agreement:
 
 
 def with_extremes(texts: Sequence[str], encoder: Encoder) -> list[str]:
-    """The texts in order of length, one far longer than the model reads, and one of a single word."""
+    """The texts in order of length, with one far beyond the maximum length and one of a single word added."""
     joined = " ".join(texts)
     while len(encoder.tokenize([joined])[0]) < encoder.text.max_length:
         joined = f"{joined} {joined}"
-    # Twice over, so that characters that end up in one token each are cut as well.
+    # Doubled, so that text with one token per character is truncated too.
     extremes = [f"{joined} {joined}"[: 40 * encoder.text.max_length], joined.split()[0][:12]]
     return sorted({*texts, *extremes}, key=lambda text: (len(text), text))
 
 
 def encoder_vectors(encoder: Encoder, texts: Sequence[str]) -> Vectors:
-    """The reference: each text alone, so that no padding can hide a fault. [N, D] float32."""
+    """The reference vectors, [N, D] float32; each text is encoded alone, so that padding cannot hide an error."""
     encoder.eval()
     rows = []
     with torch.inference_mode():
@@ -75,7 +75,7 @@ def encoder_vectors(encoder: Encoder, texts: Sequence[str]) -> Vectors:
 
 
 def folder_vectors(folder: Path, texts: Sequence[str], *, trust_remote_code: bool) -> Vectors:
-    """What `SentenceTransformer(folder).encode(texts)` gives on the CPU. [N, D].
+    """The vectors of `SentenceTransformer(folder).encode(texts)` on the CPU, [N, D].
 
     Args:
         trust_remote_code: whether the user allows the model to run its own code.
@@ -88,16 +88,16 @@ def folder_vectors(folder: Path, texts: Sequence[str], *, trust_remote_code: boo
 
 
 def agreement(found: Vectors, expected: Vectors) -> Agreement:
-    """Compare [N, D] vectors row by row.
+    """Compare two [N, D] row by row.
 
-    If one of the two vectors is zero, or contains NaN or infinity, the cosine is 0 and the length error is 1.
+    If a vector is zero, or contains NaN or infinity, the cosine of that row is 0 and the length error is 1.
 
     Raises:
         SentcompressError: if the dimensions differ.
     """
     if found.shape != expected.shape:
         raise SentcompressError(
-            f"the export failed its check: vectors of {found.shape[1]} dimensions instead of {expected.shape[1]}",
+            f"the export failed verification: vectors of {found.shape[1]} dimensions instead of {expected.shape[1]}",
             "nothing was written; was a Dense layer lost?",
         )
     lengths, wanted = (np.linalg.norm(vectors.astype(np.float64), axis=1) for vectors in (found, expected))
@@ -110,60 +110,62 @@ def agreement(found: Vectors, expected: Vectors) -> Agreement:
 
 
 def require_agreement(found: Vectors, expected: Vectors, what: str) -> Agreement:
-    """The agreement, if it is as near as float32 must be.
+    """The agreement of a float32 format.
 
     Raises:
-        SentcompressError: if a vector holds NaN or infinity, a cosine is below LEAST_COSINE, or a length is off.
+        SentcompressError: if a vector contains NaN or infinity, a cosine is below LEAST_COSINE, or the relative error
+            of a length is above LENGTH_TOLERANCE.
     """
     for vectors, whose in ((expected, "the model"), (found, what)):
         if broken := _broken(vectors):
             raise SentcompressError(
-                f"the export failed its check: {whose} gives NaN or infinity for {broken} of {len(vectors)} sentences",
+                f"the export failed verification: {whose} gives NaN or infinity for {broken} of {len(vectors)} "
+                "sentences",
                 "nothing was written; is the model damaged?",
             )
     result = agreement(found, expected)
     if not at_least(result.min_cosine, LEAST_COSINE):
         raise SentcompressError(
-            f"the export failed its check: {what} has a cosine of {result.min_cosine:.6f} to the model's own vector "
-            f"(at least {LEAST_COSINE} is asked of float32)",
-            "nothing was written; the model's folder and this machine's libraries may not fit together",
+            f"the export failed verification: a vector of {what} has a cosine of {result.min_cosine:.6f} to the "
+            f"model's own (float32 must reach {LEAST_COSINE})",
+            "nothing was written; the installed libraries may not be compatible with the model's folder",
         )
     if not at_most(result.length_error, LENGTH_TOLERANCE):
         raise SentcompressError(
-            f"the export failed its check: {what} has vectors of another length", "nothing was written"
+            f"the export failed verification: the vectors of {what} have a different length", "nothing was written"
         )
     return result
 
 
 def unit(vectors: Vectors) -> Vectors:
-    """Rows scaled to length one, as the graph gives them."""
+    """Rows scaled to unit length, as in the ONNX graphs."""
     lengths = np.linalg.norm(vectors, axis=1, keepdims=True)
     return np.asarray(vectors / np.maximum(lengths, 1e-12), dtype=np.float32)
 
 
 def _broken(vectors: Vectors) -> int:
-    """How many of [N, D] vectors hold NaN or infinity."""
+    """Number of rows of [N, D] that contain NaN or infinity."""
     return int((~np.isfinite(vectors)).any(axis=1).sum())
 
 
 def check_inexact(reader: Reader, texts: Sequence[str], expected: Vectors, title: str) -> dict[str, Any]:
-    """How near a quantised format is to float32, in batches and one text at a time.
+    """Agreement of an inexact format with float32, in batches and one text at a time.
 
-    An int8 graph quantises activations by the range of the batch that they are in, so a text's vector depends on its
-    neighbours; `batch_to_single_min_cosine` is how much.
+    An int8 graph quantises activations by their range in the batch, so a text's vector depends on the other texts of
+    the batch; `batch_to_single_min_cosine` measures how much.
 
     Raises:
-        SentcompressError: if a vector is zero, or holds NaN or infinity.
+        SentcompressError: if a vector is zero, or contains NaN or infinity.
         InputError: if onnxruntime cannot run the graph.
     """
     batched, single = reader.vectors(texts), reader.vectors(texts, batch=1)
     zeros = sum(int((np.abs(vectors) < ZERO).all(axis=1).sum()) for vectors in (batched, single))
     broken = _broken(batched) + _broken(single)
-    for count, what in ((broken, "hold NaN or infinity"), (zeros, "are zero")):
+    for count, what in ((broken, "contain NaN or infinity"), (zeros, "are zero")):
         if count:
             raise SentcompressError(
-                f"the export failed its check: {count} {title} vectors {what}",
-                "nothing was written; leave it out of `formats`",
+                f"the export failed verification: {count} {title} vectors {what}",
+                "nothing was written; remove this format from `formats`",
             )
     in_batch, alone = agreement(batched, expected), agreement(single, expected)
     return {

@@ -62,7 +62,7 @@ def drop_module(folder: Path, kind: str) -> None:
 
 def test_a_dropped_dense_layer_fails(student: tuple[Encoder, Path], copy: Path, sentences: list[str]) -> None:
     drop_module(copy, "Dense")
-    with pytest.raises(SentcompressError, match="failed its check"):
+    with pytest.raises(SentcompressError, match="failed verification"):
         verify(student[0], copy, sentences)
 
 
@@ -82,7 +82,7 @@ def test_a_forgotten_mean_fails(student: tuple[Encoder, Path], copy: Path, sente
 
 def test_a_lost_normalisation_fails(student: tuple[Encoder, Path], copy: Path, sentences: list[str]) -> None:
     drop_module(copy, "Normalize")
-    with pytest.raises(SentcompressError, match="another length"):
+    with pytest.raises(SentcompressError, match="different length"):
         verify(student[0], copy, sentences)
 
 
@@ -148,7 +148,7 @@ def test_int8_vectors_of_zeros_fail_even_when_batches_are_fine() -> None:
     expected = unit(np.random.default_rng(0).normal(size=(5, 8)).astype(np.float32))
     single = expected.copy()
     single[3, 5] = np.nan
-    with pytest.raises(SentcompressError, match="1 int8 vectors hold NaN or infinity"):
+    with pytest.raises(SentcompressError, match="1 int8 vectors contain NaN or infinity"):
         verification.check_inexact(FixedReader(expected, single), ["x"] * 5, expected, "int8")
     single = expected.copy()
     single[3] = 0

@@ -244,7 +244,7 @@ def test_an_export_that_loses_a_module_fails_and_leaves_nothing(
         (folder / "modules.json").write_text(json.dumps([m for m in modules if not m["type"].endswith(kind)]))
 
     monkeypatch.setattr("sentcompress.exporting.folder.save_encoder", lossy)
-    with pytest.raises(SentcompressError, match="failed its check"):
+    with pytest.raises(SentcompressError, match="failed verification"):
         run(Params(formats=("folder",)), work)
     assert left(work) == []
 

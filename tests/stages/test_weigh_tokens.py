@@ -140,7 +140,7 @@ def test_a_weighed_teacher_teaches_and_its_student_is_exported(tmp_path: Path) -
     made = export.run(export.Params(model=trained.name, formats=("folder", "onnx", "int8")), work)
     assert made.facts["checked"]["folder"]["min_cosine"] > 0.9999
     assert made.facts["checked"]["float32"]["min_cosine"] > 0.9999
-    assert "mean, weighted by token" in (made.path / "README.md").read_text()
+    assert "mean, with token weights" in (made.path / "README.md").read_text()
 
 
 def test_the_command(work: WorkDirectory, tiny_model: Path, capsys: pytest.CaptureFixture[str]) -> None:
