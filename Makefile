@@ -11,7 +11,7 @@ demo: install
 	PATH="$(CURDIR)/$(BIN):$$PATH" scripts/demo.sh
 
 test: install
-	$(BIN)/pytest
+	$(BIN)/pytest -n auto --maxprocesses 8 --dist loadfile
 
 slow: install
 	$(BIN)/pytest -m slow

@@ -77,10 +77,9 @@ def line_up(
             elif role in graphs:
                 found.append(_as_graph(role, runtime, graphs[role], encoders[role]))
             else:
-                name = model.reference if model.reference.startswith(("students/", "exports/")) else "teacher"
                 missing[runtime] = (
                     f"{runtime}: {model.label} is skipped because it has no ONNX graphs "
-                    f"(run: sentcompress export --model {shell_word(name)})"
+                    f"(run: sentcompress export --model {shell_word(model.name)})"
                 )
     return found, missing
 

@@ -11,6 +11,8 @@ import pytest
 import report_works as works
 
 from sentcompress.cli.evaluations import show
+from sentcompress.cli.line import Call
+from sentcompress.cli.render import document_of
 from sentcompress.errors import DamagedError
 from sentcompress.evaluation import kinds
 from sentcompress.evaluation.kinds import EVALUATIONS, EvaluationKind
@@ -119,11 +121,10 @@ def test_a_new_evaluation_needs_no_more_than_its_scores_and_its_registration(
         recorder.add(spell, F1, {"model": 60.0, "compare": 80.0}, count=7)
     artifact = works.make(work, "evaluations", "m", "eval-magic", works.document("magic", models, recorder))
 
-    show(artifact)  # in a terminal
+    show(artifact, Call(None, work.path))
     shown = capsys.readouterr().out
     assert all(part in shown for part in ("Magic", "spell", "fire", "60.00", "80.00", "-20.00", "75.0%"))
-    show(artifact, as_json=True)
-    assert len(json.loads(capsys.readouterr().out)["scores"]) == 4
+    assert len(document_of(artifact)["facts"]["scores"]) == 4
     (row,) = [row for row in status.run(status.Params(), work) if row["kind"] == "evaluations"]
     assert row["facts"]["F1 x 100 (fire)"] == 60.0
     result = report.run(report.Params(), work)

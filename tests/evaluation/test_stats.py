@@ -156,7 +156,7 @@ def test_the_same_seed_gives_the_same_interval_of_a_mean() -> None:
 
 
 def test_what_has_no_interval() -> None:
-    with pytest.raises(ValueError, match="needs values"):
+    with pytest.raises(ValueError, match="at least one value"):
         mean_interval(np.array([]), Resampling())
     with pytest.raises(ValueError, match="finite"):
         mean_interval(np.array([1.0, np.nan]), Resampling())

@@ -159,7 +159,8 @@ def all_stages() -> list[Stage]:
             found.append(Stage(f"{stage.name}+force", stage.words, stage.makes, stage.needs, stage.words, force=True))
         if stage.name in OTHER:
             before = OTHER[stage.name].split()
-            found.append(Stage(f"{stage.name}+other", stage.words, stage.makes, stage.needs, before))
+            words = [*stage.words, "--force"]
+            found.append(Stage(f"{stage.name}+other", words, stage.makes, stage.needs, before))
     return found
 
 

@@ -169,7 +169,9 @@ def test_the_same_request_is_fresh_and_another_is_not(tmp_path: Path, nli: Path)
     first = run(tmp_path, nli)
     assert run(tmp_path, nli).manifest["finished"] == first.manifest["finished"]
     assert run(tmp_path, nli, workers=3).manifest["finished"] == first.manifest["finished"]
-    assert run(tmp_path, nli, limit=2).facts["rows"] == 2
+    with pytest.raises(UsageError, match=r"already exists with different options \(limit: not given, now 2\)"):
+        run(tmp_path, nli, limit=2)
+    assert run(tmp_path, nli, limit=2, name="two").facts["rows"] == 2
     nli.write_text(nli.read_text() + '{"premise": "x", "hypothesis": "y", "label": 1}\n')
     assert run(tmp_path, nli).facts["rows"] == 6
 
@@ -179,10 +181,10 @@ def test_a_failed_read_leaves_nothing_and_loses_nothing(tmp_path: Path, nli: Pat
     broken = tmp_path / "broken.jsonl"
     broken.write_text('{"text": "fine"}\n{"text": \n')
     with pytest.raises(InputError, match="line 2 is not valid JSON"):
-        run(tmp_path, broken)
+        run(tmp_path, broken, force=True)
     assert WorkDirectory(tmp_path / "work").get("sentences").digest == before.digest
     assert WorkDirectory(tmp_path / "work").unfinished("sentences") == []
-    assert run(tmp_path, broken, skip_bad=True).facts["skipped"] == {"bad_lines": 1}
+    assert run(tmp_path, broken, skip_bad=True, force=True).facts["skipped"] == {"bad_lines": 1}
 
 
 def test_half_a_character_is_a_bad_record(tmp_path: Path) -> None:

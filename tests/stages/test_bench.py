@@ -95,7 +95,7 @@ def test_graphs_are_found_in_the_export_of_a_model(tmp_path: Path, text: Path, t
     params = Params(model=exported.name, compare=str(other), text=text, runtimes=("onnx", "float32"), **QUICK)
     facts = run(params, work).facts
     assert "compare" not in facts["runtimes"][0]
-    assert "other has no ONNX graphs" in facts["missing"]["onnx"]
+    assert "other is skipped because it has no ONNX graphs" in facts["missing"]["onnx"]
     assert [entry["runtime"] for entry in facts["runtimes"]] == ["onnx", "float32"]
     # What both ran in comes first: it is what is told where there is room for one runtime.
     assert [score.part for score in select(read_scores(facts), SPEED, role="model")] == ["float32", "onnx"]

@@ -187,7 +187,10 @@ def test_a_second_run_is_fresh_and_other_numbers_are_not(work: WorkDirectory) ->
     first = stage.run(params(), work)
     same = dict(SHORT, checkpoint_seconds=0, device="cpu")
     assert stage.run(params(**same), work).manifest == first.manifest
-    assert stage.run(params(seed=1), work).digest != first.digest
+    with pytest.raises(UsageError, match=r"already exists with different options .*seed: 0, now 1"):
+        stage.run(params(seed=1, name=first.name), work)
+    other = stage.run(params(seed=1), work)
+    assert (other.name != first.name, other.digest != first.digest) == (True, True)
 
 
 def test_the_same_request_gives_the_same_weights(work: WorkDirectory) -> None:

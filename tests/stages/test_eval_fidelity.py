@@ -168,7 +168,7 @@ def distil(work: WorkDirectory, *, dev: Path | None = None, name: str = "student
     if not work.names("projections"):
         fit_pca.run(fit_pca.Params(dim=8), work)
     numbers: dict[str, Any] = {"epochs": 1, "batch_size": 64, "device": "cpu", "dtype": "float32", "max_steps": 2}
-    distill.run(distill.Params(student="teacher:1", **numbers, dev=dev, name=name), work)
+    distill.run(distill.Params(method="hpd", student="teacher:1", **numbers, dev=dev, name=name), work)
 
 
 def test_sentences_that_the_training_held_out_and_the_projected_teacher(tmp_path: Path, tiny_model: Path) -> None:

@@ -37,7 +37,7 @@ def prepared(tmp_path_factory: pytest.TempPathFactory, sentences: list[str]) -> 
     folder = tmp_path_factory.mktemp("methods")
     teacher = make_tiny_model(folder / "teacher", layers=4)
     work = make_work(folder / "work", teacher, sentences[:120])
-    teacher_embed.run(teacher_embed.Params(teacher=str(teacher), dtype="float32", layers=(2, 4)), work)
+    teacher_embed.run(teacher_embed.Params(teacher=str(teacher), dtype="float32", layers=(2, 4), force=True), work)
     fit_pca.run(fit_pca.Params(dim=8), work)
     return work, write_dev(folder / "dev.tsv", sentences[:40])
 

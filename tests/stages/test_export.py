@@ -328,7 +328,7 @@ def test_without_a_student_the_command_is_named(tmp_path: Path) -> None:
 
 
 def test_scores_need_the_graphs() -> None:
-    with pytest.raises(UsageError, match="`formats` names none"):
+    with pytest.raises(UsageError, match="but `formats` has none"):
         run(Params(formats=("folder",), sts=(Path("x.tsv"),)), WorkDirectory("nowhere"))
 
 

@@ -227,7 +227,7 @@ def test_a_head_may_start_from_the_principal_axes(work: WorkDirectory, tiny_mode
 
 
 def test_a_head_that_is_wider_than_the_vectors_or_is_not_there(work: WorkDirectory, tiny_model: Path) -> None:
-    with pytest.raises(UsageError, match="dim=33 is more than the 32"):
+    with pytest.raises(UsageError, match="dim=33 exceeds the student's 32 dimensions"):
         finetune.run(params(tiny_model, dim=33), work)
     with pytest.raises(UsageError, match="dim is 0"):
         finetune.run(params(tiny_model, options=("dim_start=pca",)), work)

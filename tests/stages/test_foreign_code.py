@@ -161,7 +161,9 @@ def test_trust_in_a_teacher_is_asked_again_by_each_command(
     folder = with_code(tiny_model, tmp_path / "teacher", mark)
     ask_for_code(folder, "plain")
     work = make_work(tmp_path / "work", tiny_model, [f"a dog {word}" for word in "abcdefghijklmnopqrstuvwxyz"])
-    teacher_embed.run(teacher_embed.Params(teacher=str(folder), trust_remote_code=True, dtype="float32"), work)
+    teacher_embed.run(
+        teacher_embed.Params(teacher=str(folder), trust_remote_code=True, dtype="float32", force=True), work
+    )
     vectors = work.get("teacher-vectors")
     assert "trust_remote_code" not in vectors.parameters
     # As a stranger's program may write it.

@@ -105,7 +105,7 @@ def test_a_second_run_is_fresh_whatever_the_device_and_the_batches(work: WorkDir
     first = stage.run(Params(teacher=str(tiny_model), dtype="float32"), work)
     second = stage.run(Params(teacher=str(tiny_model), dtype="float32", device="cpu", batch_tokens=64), work)
     assert second.manifest == first.manifest
-    other = stage.run(Params(teacher=str(tiny_model), dtype="bfloat16"), work)
+    other = stage.run(Params(teacher=str(tiny_model), dtype="bfloat16", name="other"), work)
     assert other.digest != first.digest
     assert other.facts["compute_dtype"] == "bfloat16"
 

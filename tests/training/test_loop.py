@@ -411,7 +411,7 @@ def test_a_batch_of_one_has_nothing_to_learn_from_and_that_is_told(tmp_path: Pat
     training = make_training(tmp_path, make_method(IBKD), [[row] for row in range(6)], batch_size=1, eval_every=2)
     progress = training.run()
     assert "the loss has no gradient" in progress.warning
-    assert "--batch-size" in progress.warning
+    assert "`batch_size`" in progress.warning
 
 
 def test_a_start_without_a_score_is_not_the_best_for_ever(tmp_path: Path) -> None:
