@@ -196,7 +196,7 @@ def test_input_without_sentences_is_an_error(tmp_path: Path) -> None:
     (tmp_path / "a.txt").write_text("\n  \n")
     with pytest.raises(InputError, match="no sentences") as caught:
         run(tmp_path, tmp_path / "a.txt")
-    assert caught.value.hint == "left out: 2 blank"
+    assert caught.value.hint == "dropped: 2 blank"
 
 
 def test_all_faults_of_a_request_are_told_at_once(tmp_path: Path) -> None:

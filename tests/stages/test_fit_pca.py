@@ -196,7 +196,7 @@ def test_a_vector_that_is_no_vector_is_named_and_nothing_is_left(
     vectors = made_vectors()
     vectors[777, 3] = nonsense
     keep(work, vectors)
-    with pytest.raises(InputError, match="row 777 is no vector") as raised:
+    with pytest.raises(InputError, match="row 777 contains NaN") as raised:
         run(Params(dim=3), work)
     assert "teacher-embed --force" in str(raised.value.hint)
     assert work.names("projections") == []
