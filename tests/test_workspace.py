@@ -68,7 +68,7 @@ def test_wrong_options_are_told_together_by_the_names_of_the_fields(tmp_path: Pa
 def test_a_missing_option_and_one_too_many_are_told(tmp_path: Path) -> None:
     with pytest.raises(UsageError, match="`sts` is missing"):
         Workspace(tmp_path).eval_sts()
-    with pytest.raises(UsageError, match="options are given by name"):
+    with pytest.raises(UsageError, match="options must be keyword arguments"):
         Workspace(tmp_path).augment("a.txt", 1)
 
 

@@ -368,7 +368,7 @@ def test_all_faults_of_a_request_at_once(tmp_path: Path) -> None:
         run(params, WorkDirectory(tmp_path))
     words = ("did you mean flat?", "`nlist`", "`threads`", "`rescore`", "`depth`", "one of `pairs`", "`split` is")
     assert [word for word in words if word not in caught.value.message] == []
-    assert "7 faults" in caught.value.message  # each is told once
+    assert "7 errors" in caught.value.message  # each is told once
 
 
 def test_command_prints_tables_or_one_json_document(

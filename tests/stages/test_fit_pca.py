@@ -162,7 +162,7 @@ def test_it_is_skipped_when_fresh_and_redone_when_the_vectors_change(work: WorkD
 
 
 def test_faults_of_the_request_are_told_together(work: WorkDirectory) -> None:
-    with pytest.raises(UsageError, match="2 faults") as raised:
+    with pytest.raises(UsageError, match="2 errors") as raised:
         run(Params(dim=0, sample=1), work)
     assert "`dim` must be at least 1" in raised.value.message
     assert "`sample` must be at least 2" in raised.value.message

@@ -195,7 +195,7 @@ def test_random_texts_fill_up_and_pairs_that_none_fit_are_left_out(
     more = tmp_path / "more.txt"
     more.write_text("\n".join(OTHERS[:7]) + "\n", encoding="utf-8")
     # Everything scores above a tiny share of the positive's score.
-    with pytest.raises(InputError, match="no pair has 5 texts"):
+    with pytest.raises(InputError, match="no pair has 5 candidate negatives"):
         run(
             Params(
                 pairs=path,
@@ -382,7 +382,7 @@ def test_what_cannot_be_is_refused(work: WorkDirectory, tiny_model: Path, pairs:
         strategy="best",
         similarity="l2",
     )
-    with pytest.raises(UsageError, match="7 faults") as raised:
+    with pytest.raises(UsageError, match="7 errors") as raised:
         run(wrong, work)
     assert "`pairs` and `collection`: give one of them" in raised.value.message
     assert work.unfinished("sentences") == []

@@ -147,7 +147,7 @@ def test_the_command(work: WorkDirectory, tiny_model: Path, capsys: pytest.Captu
     line = ["weigh-tokens", "--model", str(tiny_model), "--work", str(work.path), "--name", "w"]
     assert _run(line) == 0
     shown = capsys.readouterr()
-    assert "lightest" in shown.out
+    assert "lowest weights" in shown.out
     assert "mean weight" in shown.out
     assert _run([*line, "--json"]) == 0
     assert json.loads(capsys.readouterr().out)["facts"]["method"] == "weigh-tokens"
