@@ -1,9 +1,9 @@
 #!/bin/sh
-# The whole chain on the sample corpora of data/, with the embedded teacher, in a few minutes on two cores.
+# Run the whole pipeline on the sample corpora in data/ with the embedded teacher; a few minutes on two cores.
 set -eu
 cd "$(dirname "$0")/.."
 export SENTCOMPRESS_WORK="${SENTCOMPRESS_WORK:-demo-work}"
-# Nothing here needs a model hub; do not wait for one.
+# The demo needs no model hub; do not wait for one.
 export HF_HUB_OFFLINE=1
 
 run() {
@@ -22,7 +22,7 @@ run sentcompress export --sts data/sts
 run sentcompress report
 cat <<'END'
 
-The student keeps half of the teacher's layers and all of its token table, so most of its parameters are the table. These
-scores are from generated sample sentences and say nothing about quality: README.md has the scores of students that were
-trained on real text, and a table of which student to take.
+The student keeps half of the teacher's layers and the whole token embedding table, which holds most of its parameters.
+The scores are on generated sample sentences and do not indicate quality: see README.md for the scores of students
+trained on real text, and for which student to choose.
 END

@@ -1,6 +1,6 @@
 #!/bin/sh
-# WordNet and a translator for `sentcompress augment`, by the route that this machine offers.
-# Usage: scripts/get_language_data.sh [PYTHON]. Never fails: what cannot be had is left out, with a line that says so.
+# Install WordNet and a translator for `sentcompress augment`, with apt if possible.
+# Usage: scripts/get_language_data.sh [PYTHON]. Never fails: reports what could not be installed.
 set -u
 python="${1:-python3}"
 
@@ -21,25 +21,25 @@ install_with_apt() {
 }
 
 if [ "$(id -u)" = 0 ] && command -v apt-get >/dev/null; then
-    have_wordnet || install_with_apt wordnet-base || say "apt has no WordNet for us"
-    have_translator || install_with_apt apertium apertium-eng-spa || say "apt has no apertium for us"
+    have_wordnet || install_with_apt wordnet-base || say "apt could not install WordNet"
+    have_translator || install_with_apt apertium apertium-eng-spa || say "apt could not install apertium"
 fi
 if ! have_wordnet; then
     say "nltk.downloader wordnet averaged_perceptron_tagger_eng"
     folder="$("$python" -c 'import sys; print(sys.prefix + "/nltk_data")')"
-    # NLTK_DATA_URL names a mirror's index.xml, where nltk's own server cannot be reached.
+    # NLTK_DATA_URL is the index.xml of a mirror, for when nltk's server cannot be reached.
     timeout 120 "$python" -m nltk.downloader -q ${NLTK_DATA_URL:+-u "$NLTK_DATA_URL"} -d "$folder" \
         wordnet averaged_perceptron_tagger_eng >/dev/null 2>&1
 fi
 
 if have_wordnet; then
-    say "WordNet is there"
+    say "WordNet is installed"
 else
-    say "no WordNet: augment leaves synonyms out. As root: apt-get install wordnet-base"
+    say "no WordNet: augment skips synonyms. As root: apt-get install wordnet-base"
 fi
 if have_translator; then
-    say "apertium is there"
+    say "apertium is installed"
 else
-    say "no translator: augment leaves back-translation out. As root: apt-get install apertium apertium-eng-spa"
+    say "no translator: augment skips back-translation. As root: apt-get install apertium apertium-eng-spa"
 fi
 exit 0

@@ -1,6 +1,6 @@
 #!/bin/sh
-# Make the virtual environment $1 (default .venv) and install sentcompress into it, at the locked versions.
-# Needs Python 3.11 to 3.13; on a Debian whose Python lacks the venv module, root gets it from apt.
+# Create the virtual environment $1 (default .venv) and install sentcompress with the locked versions.
+# Needs Python 3.11 to 3.13. If Debian's Python lacks the venv module and you are root, it is installed with apt.
 set -eu
 cd "$(dirname "$0")/.."
 venv=${1:-.venv}
@@ -13,8 +13,8 @@ find_python() {
             return
         fi
     done
-    echo "error: Python 3.11, 3.12 or 3.13 is needed" >&2
-    echo "help:  name one with PYTHON=/path/to/python3.11" >&2
+    echo "error: Python 3.11, 3.12 or 3.13 is required" >&2
+    echo "help:  set PYTHON=/path/to/python3.11" >&2
     exit 1
 }
 
@@ -30,18 +30,18 @@ if [ ! -x "$venv/bin/pip" ]; then
             DEBIAN_FRONTEND=noninteractive apt-get install -y -qq "python$version-venv" >/dev/null
             "$python" -m venv "$venv"
         else
-            echo "error: $python cannot make virtual environments" >&2
-            echo "help:  as root: apt-get install python$version-venv" >&2
+            echo "error: $python cannot create virtual environments" >&2
+            echo "help:  run as root: apt-get install python$version-venv" >&2
             exit 1
         fi
     fi
 fi
-# The pip that comes with Python 3.11 finds no way through the lock: it trips over extras of what is constrained.
+# The pip of Python 3.11 cannot resolve the lock file: it fails on extras of constrained packages.
 "$venv/bin/pip" install --quiet --disable-pip-version-check --upgrade 'pip>=24.3'
-# torch comes first and alone: a resolver that sees it later may pick another build of it.
-echo "installing torch (a large download on a fresh machine)"
+# torch is installed first and alone, or the resolver may choose another build of it.
+echo "installing torch (a large download)"
 "$venv/bin/pip" install --quiet --disable-pip-version-check "$(grep '^torch==' requirements.lock)"
-echo "installing sentcompress and what it needs"
+echo "installing sentcompress and its dependencies"
 "$venv/bin/pip" install --quiet --disable-pip-version-check --constraint requirements.lock \
     --editable '.[dev]'
 touch "$venv/installed"

@@ -1,4 +1,4 @@
-"""Write docs/cli.md: the printed help of every command, as it is.
+"""Write docs/cli.md: the `--help` text of every command.
 
 python scripts/write_cli_docs.py
 """
@@ -20,6 +20,7 @@ TARGET = Path(__file__).resolve().parents[1] / "docs" / "cli.md"
 
 
 def help_of(*words: str) -> str:
+    """The `--help` text of a command, without terminal colours."""
     result = CliRunner().invoke(app, [*words, "--help"], prog_name="sentcompress", env={"COLUMNS": "100"})
     text = re.sub(r"\x1b\[[0-9;]*m", "", result.output)
     return "\n".join(line.rstrip() for line in text.strip().splitlines())

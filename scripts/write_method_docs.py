@@ -1,9 +1,9 @@
-"""Write the generated parts of docs/methods.md: everything that sentcompress/methods/ says about a method.
+"""Write the generated parts of docs/methods.md: the descriptions in sentcompress/methods/.
 
 python scripts/write_method_docs.py
 
-A generated part is between `<!-- generated: NAME -->` and `<!-- end -->`. NAME is `overview`, `defaults`, or the
-command and the name of a method, such as `distill hpd`. All other text of the page is written by hand.
+A generated part is enclosed in `<!-- generated: NAME -->` and `<!-- end -->`. NAME is `overview`, `defaults`, or the
+command and name of a method, such as `distill hpd`. All other text of the page is written by hand.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ DEFAULTS = Hyperparameters(*[Number(None, "")] * 4).as_dict()
 
 
 def page(written: str) -> str:
-    """The page with its generated parts replaced by current ones."""
+    """The page with up-to-date generated parts."""
     parts = generated()
     return PART.sub(lambda found: f"{found[1]}{found[2]}{parts[found[1]]}", written)
 
@@ -54,7 +54,7 @@ def _overview(found: list[dict[str, Any]]) -> str:
 
 
 def _commands(method: Mapping[str, Any]) -> str:
-    """The commands whose results it needs; of several of one command, the longest says the others too."""
+    """The commands whose results a method needs; a command is omitted if a longer one starts with it."""
     commands = [need["command"] for need in method["needs"].values() if need["command"]]
     told = [one for one in commands if not any(one != other and other.startswith(f"{one} ") for other in commands)]
     return ", ".join(_code(one) for one in told)
@@ -105,7 +105,7 @@ def _recipe(method: Mapping[str, Any], before: list[dict[str, Any]]) -> str:
 
 
 def _options(method: Mapping[str, Any], before: list[dict[str, Any]]) -> str:
-    """A table of its own options, and a line with those of an earlier method."""
+    """A table of the options that are new, and a line for those shared with an earlier method."""
     own: list[list[str]] = []
     shared: dict[str, list[str]] = {}
     for name, option in method["options"].items():

@@ -1,4 +1,4 @@
-"""sentcompress: large sentence encoders in, small fast ones out, with the loss measured.
+"""sentcompress: compress sentence encoders, and measure the loss.
 
 >>> import sentcompress
 >>> work = sentcompress.Workspace("work")
@@ -7,7 +7,7 @@
 >>> student = work.distill(method="lrn-kd", student="teacher:3")
 >>> sentcompress.load(student).encode(["A sentence.", "Another one."])
 
-Importing it loads nothing else: each name below brings what it needs when it is first used.
+Importing the package is cheap: each name below is loaded on first use.
 """
 
 from __future__ import annotations

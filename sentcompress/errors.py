@@ -1,8 +1,8 @@
-"""The errors that a user sees: what went wrong, and what to do about it.
+"""The errors that users see: what went wrong, and what to do.
 
-Every stage raises one of these for anything that a user can cause. The command line turns it into
-two lines (`error: ...`, `help: ...`) and an exit code; no traceback is shown. Messages name an option by its field in
-backquotes, as in Python; only the command line spells flags.
+Stages raise one of these for every error that a user can cause. The command line turns it into two lines
+(`error: ...`, `help: ...`) and an exit code, without a traceback. Messages name an option by its field in backquotes,
+as in Python; only the command line spells flags.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ import difflib
 from collections.abc import Iterable, Sequence
 from typing import Self
 
-# The most faults, and the longest one in characters, that a message shows.
+# Limits of a message: the number of errors listed, and the characters of each.
 MOST_FAULTS = 40
 LONGEST_FAULT = 600
 
@@ -28,7 +28,7 @@ class SentcompressError(Exception):
         self.hint = hint
 
     def reworded(self, message: str, hint: str | None) -> Self:
-        """A copy of the error with another message and hint; everything else that it carries is kept."""
+        """A copy of the error with another message and hint, and all other attributes."""
         other = copy.copy(self)
         other.args = (message,)
         other.message, other.hint = message, hint
@@ -36,10 +36,10 @@ class SentcompressError(Exception):
 
 
 class UsageError(SentcompressError):
-    """The command was called wrongly: an unknown name, a value out of range, options that clash.
+    """Wrong usage of a command: an unknown name, a value out of range, conflicting options.
 
     Args:
-        faults: each fault by itself, where the message lists several.
+        faults: the individual errors, if the message lists several.
     """
 
     exit_code = 2
@@ -50,15 +50,15 @@ class UsageError(SentcompressError):
 
 
 class InputError(SentcompressError):
-    """A file, folder or model that was named cannot be used as it is."""
+    """A given file, folder or model cannot be used."""
 
 
 class DamagedError(InputError):
-    """An artifact has lost files, or its manifest cannot be read."""
+    """An artifact has missing or changed files, or its manifest cannot be read."""
 
 
 class MissingArtifactError(SentcompressError):
-    """A stage needs the result of another one that has not been run."""
+    """A stage needs the result of another stage that has not been run."""
 
 
 class BusyError(SentcompressError):
@@ -66,15 +66,15 @@ class BusyError(SentcompressError):
 
 
 class TrainingError(SentcompressError):
-    """Training cannot go on: the loss is no longer a number."""
+    """Training cannot continue because of a non-finite loss."""
 
 
 class SentcompressWarning(UserWarning):
-    """Something that the user may want to change, such as a student that collapsed."""
+    """A warning about something that the user may want to change, such as a collapsed student."""
 
 
 def did_you_mean(word: str, known: Iterable[str]) -> str:
-    """A hint for a mistyped name: the nearest known ones, or all of them."""
+    """A hint for a mistyped name: the closest known names, or all of them."""
     names = sorted(known)
     close = difflib.get_close_matches(word, names, n=3, cutoff=0.6)
     if close:
@@ -83,19 +83,20 @@ def did_you_mean(word: str, known: Iterable[str]) -> str:
 
 
 def raise_faults(faults: list[str], what: str, hint: str | None = None) -> None:
-    """Report all faults of a request at once; long lists and long texts are cut.
+    """Report all errors of a request at once; long lists and long texts are truncated.
 
     Args:
-        what: the command, and perhaps what it was given.
-        hint: by default, the command's `--help`.
+        faults: the errors; nothing is raised if there are none.
+        what: the command, optionally with its argument.
+        hint: by default, points to the command's `--help`.
 
     Raises:
-        UsageError: if there is at least one fault.
+        UsageError: if there is at least one error.
     """
     if not faults:
         return
     shown = [fault if len(fault) <= LONGEST_FAULT else f"{fault[:LONGEST_FAULT]}..." for fault in faults[:MOST_FAULTS]]
     more = [f"and {len(faults) - MOST_FAULTS} more"] if len(faults) > MOST_FAULTS else []
     lines = "".join(f"\n  - {fault}" for fault in [*shown, *more])
-    message = f"{what}: {shown[0]}" if len(faults) == 1 else f"{what}: {len(faults)} faults{lines}"
+    message = f"{what}: {shown[0]}" if len(faults) == 1 else f"{what}: {len(faults)} errors{lines}"
     raise UsageError(message, hint or f"run: sentcompress {what.split()[0]} --help", faults)

@@ -1,4 +1,4 @@
-"""Packages that only some commands need, and what installs them."""
+"""Optional packages, and the extras that install them."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import Any
 
 from sentcompress.errors import InputError
 
-# Import name -> the extra of sentcompress that installs it; None for a package that is installed by itself.
+# Import name -> the extra of sentcompress that installs it; None for a package without an extra.
 EXTRAS: dict[str, str | None] = {
     "nlpaug": "augment",
     "nltk": "augment",
@@ -27,7 +27,7 @@ def require(package: str) -> Any:
     """Import an optional package.
 
     Raises:
-        InputError: if it is not installed; the hint is the line that installs it.
+        InputError: if it is not installed; the hint is the command that installs it.
     """
     check_installed(package)
     return importlib.import_module(package)
@@ -37,11 +37,11 @@ def check_installed(*packages: str, otherwise: str | None = None) -> None:
     """Check that optional packages of one extra are installed, without importing them.
 
     Args:
-        packages: their import names, keys of EXTRAS.
-        otherwise: what can be done without them, for the hint.
+        packages: import names, keys of EXTRAS.
+        otherwise: an alternative without the packages, for the hint.
 
     Raises:
-        InputError: if one is not; the hint is the line that installs them.
+        InputError: if one is not installed; the hint is the command that installs them.
     """
     absent = [package for package in packages if not is_installed(package)]
     if absent:
@@ -50,11 +50,11 @@ def check_installed(*packages: str, otherwise: str | None = None) -> None:
 
 
 def is_installed(package: str) -> bool:
-    """Whether a package can be imported; nothing is."""
+    """Whether a package can be imported; it is not imported."""
     return importlib.util.find_spec(package) is not None
 
 
 def installing(package: str) -> str:
-    """The line that installs an optional package."""
+    """The command that installs an optional package."""
     extra = EXTRAS.get(package)
     return f"pip install 'sentcompress[{extra}]'" if extra else f"pip install {package}"

@@ -1,4 +1,4 @@
-"""What other packages add: methods, evaluations and export formats, declared as entry points (docs/plugins.md)."""
+"""Plugins: methods, evaluations and export formats of other packages, declared as entry points (docs/plugins.md)."""
 
 from __future__ import annotations
 
@@ -18,11 +18,11 @@ EXPORTERS = "sentcompress.exporters"
 
 @dataclass(frozen=True)
 class Plugin:
-    """Something that another package adds under a name.
+    """An entry point of another package.
 
     Attributes:
-        name: what the user types.
-        place: where it is, `module` or `module:attribute`.
+        name: the name that users type.
+        place: `module` or `module:attribute`.
         package: the package and its version, such as "tiny 0.1".
     """
 
@@ -34,7 +34,7 @@ class Plugin:
         """The module or attribute.
 
         Raises:
-            InputError: if its import fails, whatever the reason.
+            InputError: if the import fails for any reason.
         """
         try:
             return metadata.EntryPoint(self.name, self.place, "").load()
@@ -47,15 +47,15 @@ class Plugin:
 
 
 def plugins(group: str, taken: Collection[str] = ()) -> Mapping[str, Plugin]:
-    """What the installed packages add to a group, by name; nothing of it is imported.
+    """The plugins of a group by name; nothing is imported.
 
-    A name in `taken`, or of another package, is left out with a warning.
+    A plugin whose name is in `taken` or belongs to another plugin is ignored with a warning.
     """
     found: dict[str, Plugin] = {}
     for plugin in _declared(group):
         if plugin.name in taken or plugin.name in found:
             owner = "sentcompress" if plugin.name in taken else found[plugin.name].package
-            message = f"{plugin.name} of the package {plugin.package} is ignored: {owner} has one of that name"
+            message = f"{plugin.name} of the package {plugin.package} is ignored: {owner} already has that name"
             warnings.warn(message, SentcompressWarning, stacklevel=2)
         else:
             found[plugin.name] = plugin

@@ -1,7 +1,7 @@
-"""What a stage tells while it runs, without knowing who listens.
+"""Progress reporting of stages.
 
-Stages call a `Reporter`. The command line passes one that draws bars on a terminal; by default, notes go to `logging`
-and warnings to `warnings`.
+Stages call a `Reporter`. The command line passes one that draws progress bars in the terminal; by default, notes go to
+`logging` and warnings to `warnings`.
 """
 
 from __future__ import annotations
@@ -26,25 +26,25 @@ class Task(Protocol):
         """Count `amount` more items as done."""
 
     def set_total(self, total: int | None) -> None:
-        """Say how many items there are in all, once that is known."""
+        """Set the total number of items, once it is known."""
 
 
 class Reporter(Protocol):
-    """Where a stage sends its progress, numbers and remarks."""
+    """Receives the progress, metrics, notes and warnings of a stage."""
 
     @contextmanager
     def track(self, description: str, total: int | None = None, unit: str = "sentences") -> Iterator[Task]:
-        """Show a bar for the time of a `with` block; `total` and the advances count `unit`."""
+        """Show a progress bar within a `with` block; `total` and `Task.advance` count items of `unit`."""
         yield from ()
 
     def metrics(self, values: Mapping[str, float | int | str | None]) -> None:
-        """Show the newest training numbers (loss terms, learning rate, dev score, ...)."""
+        """Show the latest training metrics (loss terms, learning rate, dev score, ...)."""
 
     def note(self, message: str) -> None:
-        """Tell something worth knowing: what was picked, what was skipped."""
+        """Report useful information, such as what was selected or skipped."""
 
     def warn(self, message: str) -> None:
-        """Tell something that the user may want to change."""
+        """Report something that the user may want to change."""
 
 
 class _SilentTask:
@@ -56,7 +56,7 @@ class _SilentTask:
 
 
 class SilentReporter:
-    """Hears everything, says nothing."""
+    """Ignores everything."""
 
     @contextmanager
     def track(self, description: str, total: int | None = None, unit: str = "sentences") -> Iterator[Task]:
@@ -76,7 +76,7 @@ SILENT: Reporter = SilentReporter()
 
 
 class LoggingReporter(SilentReporter):
-    """Logs notes as INFO and training numbers as DEBUG to the logger `sentcompress`; warns with SentcompressWarning."""
+    """Logs notes as INFO and training metrics as DEBUG to the logger `sentcompress`; warns with SentcompressWarning."""
 
     _logger = logging.getLogger("sentcompress")
 
@@ -94,7 +94,7 @@ LOGGED: Reporter = LoggingReporter()
 
 
 def _frames_of_ours() -> int:
-    """How far up the stack, counted from the caller, the first line of code outside this package is."""
+    """The `stacklevel` of the first caller outside this package."""
     frame, level = sys._getframe(1), 1
     while frame.f_back is not None and Path(frame.f_code.co_filename).is_relative_to(PACKAGE):
         frame, level = frame.f_back, level + 1

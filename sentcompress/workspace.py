@@ -1,4 +1,4 @@
-"""The library: a work directory with every command as a method, models that encode, scores as records."""
+"""The Python API: a work directory with a method for every command, models that encode, and scores as records."""
 
 from __future__ import annotations
 
@@ -26,10 +26,10 @@ WORK = "work"
 
 
 class Model:
-    """A model that turns texts into vectors, at the speed of `sentcompress encode`.
+    """An embedding model, with the engine of `sentcompress encode`.
 
     Attributes:
-        name: as tables show it.
+        name: display name.
     """
 
     def __init__(self, name: str, engine: EncodeEngine) -> None:
@@ -38,14 +38,14 @@ class Model:
 
     @property
     def dimension(self) -> int:
-        """D, the length of a vector."""
+        """The embedding dimension D."""
         return self._engine.dimension
 
     def encode(self, texts: Sequence[str]) -> npt.NDArray[np.float32]:
-        """The vectors of N texts: [N, D] float32, in their order.
+        """The [N, D] float32 vectors of N texts, in order.
 
         Raises:
-            UsageError: if `texts` is one text instead of a list of texts.
+            UsageError: if `texts` is a string instead of a list of strings.
         """
         if isinstance(texts, str):
             raise UsageError("`texts` must be a list of texts, not one text", "write encode([text])")
@@ -60,12 +60,11 @@ class Scores(list[dict[str, Any]]):
 
     The keys of a record: `evaluation` (its name in the work directory), `command`, and the fields of
     `sentcompress.evaluation.score.Score` that were measured: `model`, `role` (model or compare), `data`, `part`,
-    `metric`, `value`, `count`, `interval`, `kept`, `difference`, `difference_interval`. None is a value that is not
-    defined.
+    `metric`, `value`, `count`, `interval`, `kept`, `difference`, `difference_interval`. None means undefined.
     """
 
     def to_dataframe(self) -> Any:
-        """The records as a pandas DataFrame, a row each.
+        """The records as rows of a pandas DataFrame.
 
         Raises:
             InputError: if pandas is not installed.
@@ -76,20 +75,20 @@ class Scores(list[dict[str, Any]]):
 
 
 class Workspace:
-    """A work directory, with every command as a method that takes the command's options as keyword arguments.
+    """A work directory with a method for every command; the command's options are keyword arguments.
 
     >>> work = Workspace("work")
     >>> work.augment("sentences.txt")
     >>> work.distill(method="ckd", lr=1e-3)
 
-    A method returns the artifact that the command made, or found up to date; its `facts` say what came out. `encode`,
-    `run`, `status`, `report` and `methods` return what they show. Where several values can be given, a single one can
-    be given without a list.
+    A method returns the artifact that the command made or found up to date; its `facts` are the results. `encode`,
+    `run`, `status`, `report` and `methods` return what they show. An option that takes a list also takes a single
+    value.
 
     Args:
         path: the folder; by default the environment variable SENTCOMPRESS_WORK, or `work`. It need not exist.
-        reporter: gets progress, notes and warnings. By default notes go to the logger `sentcompress`, and warnings are
-            given as SentcompressWarning.
+        reporter: receives progress, notes and warnings. By default, notes go to the logger `sentcompress`, and warnings
+            are issued as SentcompressWarning.
     """
 
     def __init__(self, path: str | os.PathLike[str] | None = None, *, reporter: Reporter = LOGGED) -> None:
@@ -105,14 +104,14 @@ class Workspace:
         revision: str | None = None,
         trust_remote_code: bool = False,
     ) -> Model:
-        """A model that encodes.
+        """Load a model.
 
         Args:
             name: a student or export of this work directory, `teacher`, `embedded`, a folder, or a hub name; by default
-                the student finished last.
+                the most recent student.
             device: auto, cpu, cuda or mps.
-            dtype: auto, float32 or bfloat16; auto measures on a CPU and takes bfloat16 on CUDA.
-            revision: of a hub model.
+            dtype: auto, float32 or bfloat16; auto measures on a CPU and uses bfloat16 on CUDA.
+            revision: revision of a hub model.
             trust_remote_code: allow Python code that comes with the model to run.
 
         Raises:
@@ -126,7 +125,7 @@ class Workspace:
         return Model(found.label, EncodeEngine(found.load(), device=device, dtype=dtype))
 
     def scores(self) -> Scores:
-        """The scores of all evaluations, those finished last first."""
+        """The scores of all evaluations, most recent first."""
         return Scores(
             {"evaluation": found.name, "command": found.manifest["command"], **score}
             for found in self.directory.newest("evaluations")
@@ -152,14 +151,14 @@ def load(
     revision: str | None = None,
     trust_remote_code: bool = False,
 ) -> Model:
-    """A model that encodes.
+    """Load a model.
 
     >>> load("embedded").encode(["A sentence."]).shape
     (1, 384)
 
     Args:
-        model: an artifact that `distill`, `finetune`, `export`, ... returned, a folder, a hub name, `embedded`, or a
-            name in the work directory.
+        model: an artifact returned by `distill`, `finetune`, `export`, ..., a folder, a hub name, `embedded`, or a name
+            in the work directory.
         work: the work directory; see `Workspace`.
         device, dtype, revision, trust_remote_code: see `Workspace.load`.
 
@@ -167,7 +166,7 @@ def load(
         InputError: if there is no such model, or it cannot be loaded.
     """
     name = str(model.path) if isinstance(model, Artifact) else os.fspath(model)
-    # The folder of an artifact is found by its kind and name, from the work directory that it is in.
+    # An artifact determines its work directory, which must not be the default one.
     place = model.path.parent.parent if isinstance(model, Artifact) else work
     return Workspace(place).load(
         name, device=device, dtype=dtype, revision=revision, trust_remote_code=trust_remote_code
@@ -179,13 +178,15 @@ def _directory(path: str | os.PathLike[str] | None) -> WorkDirectory:
 
 
 def _method_of(command: Command) -> Callable[..., Any]:
-    """The method of Workspace that runs a command; its signature and docstring are those of the options."""
+    """The method of Workspace for a command, with signature and docstring generated from its options."""
     keys = sorted(keys_of(command.params).values(), key=lambda key: not key.opt.positional)
     positional = [key.field for key in keys if key.opt.positional]
 
     def method(self: Workspace, *given: Any, **options: Any) -> Any:
         if len(given) > len(positional):
-            raise UsageError(f"{command.name}: options are given by name", f"see help(Workspace.{command.slug})")
+            raise UsageError(
+                f"{command.name}: options must be keyword arguments", f"see help(Workspace.{command.slug})"
+            )
         params = of_fields(command.params, dict(zip(positional, given, strict=False)) | options)
         return command.run(params, self.directory, self.reporter)
 

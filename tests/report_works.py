@@ -191,7 +191,7 @@ def fidelity(work: WorkDirectory, of: Artifact) -> Artifact:
         recorder,
         sentences=30,
         cosine_to_compared=None,
-        cosine_is_to="not comparable: 4 dimensions against 6",
+        cosine_is_to="not comparable: 4 and 6 dimensions",
         neighbours={"k": 10, "by_chance": 0.1},
         histogram={"edges": [-1, -0.5, 0, 0.5, 1], "model": [0, 2, 6, 2], "compare": [0, 5, 5, 0]},
         disagreements=[{"first": HOSTILE, "second": "Another.", "model": 0.1, "compare": 0.9, "gap": -3.0}],

@@ -37,15 +37,15 @@ def test_one_fault_is_one_line() -> None:
 def test_faults_are_told_together() -> None:
     with pytest.raises(UsageError) as raised:
         raise_faults(["one", "two"], "fit-pca")
-    assert raised.value.message == "fit-pca: 2 faults\n  - one\n  - two"
+    assert raised.value.message == "fit-pca: 2 errors\n  - one\n  - two"
 
 
 def test_faults_survive_other_words() -> None:
-    error = UsageError("distill: 2 faults", "run: x", ["one", "two"])
-    other = error.reworded("stage 3: distill: 2 faults", None)
+    error = UsageError("distill: 2 errors", "run: x", ["one", "two"])
+    other = error.reworded("stage 3: distill: 2 errors", None)
     assert type(other) is UsageError
-    assert (str(other), other.hint, other.faults) == ("stage 3: distill: 2 faults", None, ("one", "two"))
-    assert (error.message, error.hint) == ("distill: 2 faults", "run: x")
+    assert (str(other), other.hint, other.faults) == ("stage 3: distill: 2 errors", None, ("one", "two"))
+    assert (error.message, error.hint) == ("distill: 2 errors", "run: x")
 
 
 def test_every_error_has_a_message_a_hint_and_an_exit_code() -> None:
@@ -62,6 +62,6 @@ def test_very_many_and_very_long_faults_are_cut() -> None:
     with pytest.raises(UsageError) as raised:
         raise_faults(["x" * 10_000, *(f"fault {number}" for number in range(1000))], "run a.toml")
     assert len(raised.value.message) < 2000
-    assert raised.value.message.startswith("run a.toml: 1001 faults\n  - xxx")
+    assert raised.value.message.startswith("run a.toml: 1001 errors\n  - xxx")
     assert raised.value.message.endswith("\n  - and 961 more")
     assert len(raised.value.faults) == 1001

@@ -123,7 +123,7 @@ def test_what_cannot_be_used_is_told_and_the_rest_works(tmp_path: Path) -> None:
     write_package(tmp_path / "site", broken)
     code, out, err = sentcompress(tmp_path / "site", "--help")
     assert (code, "eval-none" in out, len(err.splitlines())) == (0, False, 3), err
-    assert "warning: distill of the package tiny 0.1 is ignored: sentcompress has one of that name" in err
+    assert "warning: distill of the package tiny 0.1 is ignored: sentcompress already has that name" in err
     assert "warning: eval-none of the package tiny 0.1 cannot be loaded: ModuleNotFoundError" in err
     assert "warning: eval-other of the package tiny 0.1 cannot be used: tiny.spread.COMMAND must be" in err
     for method, told in (("path", "is not a Method of distill"), ("gone", "AttributeError")):

@@ -10,7 +10,7 @@ from sentcompress.store import Artifact
 
 
 def show(artifact: Artifact, call: Call) -> str:
-    """Show sizes, then the figures of every runtime."""
+    """Show sizes, then the measurements of every runtime; returns the next command."""
     from sentcompress.evaluation.results import read_evaluation
     from sentcompress.evaluation.score import select, size_scores, sizes_of
 

@@ -11,12 +11,12 @@ from sentcompress.cli.line import Call
 from sentcompress.numeric import measured
 from sentcompress.store import Artifact, WorkDirectory
 
-# Characters of a sentence that a table shows.
+# Characters of a sentence shown in a table.
 SHOWN = 60
 
 
 def show(artifact: Artifact, call: Call) -> None:
-    """Show what is kept, by length, the shape of both models' vectors, disagreements and the verdict."""
+    """Show the scores, agreement by length, the geometry of both models' vectors, disagreements and the verdict."""
     from sentcompress.evaluation.results import read_evaluation
     from sentcompress.evaluation.tables import short
 
@@ -30,10 +30,10 @@ def show(artifact: Artifact, call: Call) -> None:
         [f"length in {result['unit_of_length']}", "sentences", "neighbours kept, %"],
         [_bucket(bucket) for bucket in result["neighbours"]["by_length"]],
     )
-    render.print_table(["each on its own", *heads], _shapes(result["model"], result["compare"]))
+    render.print_table(["geometry of each model", *heads], _shapes(result["model"], result["compare"]))
     if result["disagreements"]:
         render.print_table(
-            ["where they disagree most", "", *heads],
+            ["where the models disagree most", "", *heads],
             [_disagreement(pair) for pair in result["disagreements"]],
         )
     verdict = result["verdict"]
@@ -42,7 +42,7 @@ def show(artifact: Artifact, call: Call) -> None:
 
 
 def _searched(artifact: Artifact) -> list[str]:
-    """What retrieval measured of the same two models in this work directory."""
+    """Retrieval results of the same two models in this work directory."""
     from sentcompress.evaluation.fidelity_verdict import retrieval_of_the_same
 
     work = WorkDirectory(artifact.path.parents[1])
@@ -76,7 +76,7 @@ def _shapes(ours: Mapping[str, Any], other: Mapping[str, Any]) -> list[list[Any]
         f"mean |covariance|, {of_first}": "mean_absolute_covariance",
     }
     both = (ours, other)
-    tokens = {"sentences that are cut off, %": "truncated_share", "unknown tokens, %": "unknown_share"}
+    tokens = {"truncated sentences, %": "truncated_share", "unknown tokens, %": "unknown_share"}
     return [
         ["dimensions", *(of["dimension"] for of in both)],
         *([name, *(of["tokens"] and 100 * of["tokens"][key] for of in both)] for name, key in tokens.items()),

@@ -10,12 +10,12 @@ from sentcompress.cli.evaluations import closing
 from sentcompress.cli.line import Call
 from sentcompress.store import Artifact
 
-# In the order in which a table shows them beside the kind.
+# In the order of display.
 SETTINGS = ("nlist", "nprobe", "links", "ef_construction", "ef_search", "segments", "bits", "candidates", "rescore")
 
 
 def show(artifact: Artifact, call: Call) -> None:
-    """Show the main metric by index, then all metrics, then what every index costs."""
+    """Show the main metric by index, then all metrics, then the size and time of every index."""
     from sentcompress.evaluation.measures import INDEX_BYTES, INDEX_LOSS, OVERLAP, SEARCH_TIME
     from sentcompress.evaluation.results import read_evaluation
     from sentcompress.evaluation.score import select
@@ -29,15 +29,15 @@ def show(artifact: Artifact, call: Call) -> None:
     quality = [score for score in evaluation.scores if score.of.scale > 1 and score.metric not in (OVERLAP, INDEX_LOSS)]
     render.print_table(*grid(quality, labels, "index"), "All metrics", whole=["index"])
     costs = [score for score in evaluation.scores if score.of.gain or score.metric in (OVERLAP, INDEX_LOSS)]
-    render.print_table(*grid(costs, labels, "index"), "Bytes and times", whole=["index"])
+    render.print_table(*grid(costs, labels, "index"), "Size and time", whole=["index"])
     if len(labels) > 1:
         gains = [score for score in costs if score.metric in (INDEX_BYTES, SEARCH_TIME)]
-        render.print_scores(gains, labels, "index", "Gained")
+        render.print_scores(gains, labels, "index", "Gains")
     render.print_facts(_settings(result), "Settings")
     closing(artifact)
 
 
 def _settings(result: Mapping[str, Any]) -> dict[str, str]:
-    """The cells and probes of an inverted file and the like, of the model's index."""
+    """Index kind -> its settings, for the model's index."""
     found = {entry["index"]: entry["settings"]["model"] for entry in result["indexes"]}
     return {kind: ", ".join(f"{key} {of[key]}" for key in SETTINGS if key in of) for kind, of in found.items() if of}

@@ -9,7 +9,7 @@ from sentcompress.store import Artifact
 
 
 def show(artifact: Artifact, call: Call) -> None:
-    """Show the scores of every set and subset, alignment and uniformity where they were measured."""
+    """Show the scores of every set and subset, and alignment and uniformity if measured."""
     from sentcompress.evaluation.measures import ALIGNMENT, SPEARMAN, UNIFORMITY
     from sentcompress.evaluation.results import read_evaluation
     from sentcompress.evaluation.score import select
@@ -19,5 +19,5 @@ def show(artifact: Artifact, call: Call) -> None:
     render.print_scores(select(evaluation.scores, SPEARMAN), labels, what, "STS, Spearman x 100")
     spread = [score for score in evaluation.scores if score.metric in (ALIGNMENT, UNIFORMITY)]
     if spread:
-        render.print_scores(spread, labels, "measure", f"{spread[0].data}, smaller is better")
+        render.print_scores(spread, labels, "measure", f"{spread[0].data}, lower is better")
     closing(artifact)

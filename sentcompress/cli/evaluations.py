@@ -1,4 +1,4 @@
-"""What is shown of an evaluation: its scores in one table, and how they were measured."""
+"""The generic output of an evaluation: a table of its scores, and the protocol."""
 
 from __future__ import annotations
 
@@ -11,14 +11,14 @@ from sentcompress.store import Artifact
 
 
 def show(artifact: Artifact, call: Call) -> None:
-    """All scores of an evaluation that has nothing else to show."""
+    """Show all scores of an evaluation that has no output of its own."""
     evaluation = read_evaluation(artifact)
     render.print_scores(evaluation.scores, evaluation.labels, evaluation.kind.what, evaluation.kind.title)
     closing(artifact)
 
 
 def closing(artifact: Artifact, remarks: Sequence[str] = ()) -> None:
-    """How it was measured, then remarks."""
+    """Show the protocol, then the remarks."""
     render.print_facts({"protocol": artifact.facts["protocol"]["statement"]})
     if remarks:
         render.print_text("\n".join(remarks))

@@ -17,7 +17,7 @@ def document(found: list[dict[str, Any]], call: Call) -> list[dict[str, Any]]:
 
 
 def show(found: list[dict[str, Any]], call: Call) -> None:
-    """One method in full, or a line for each."""
+    """Show one method in full, or a row for each method."""
     if call.params.method:
         for described in found:
             _show(described)
@@ -41,7 +41,7 @@ def _show(method: Mapping[str, Any]) -> None:
     recipe = [[name, _value(number["value"]), number["source"]] for name, number in method["recipe"].items()]
     render.print_table(["recipe", "value", "source"], recipe)
     if method["options"]:
-        columns = ["--set", "type", "default", "what it does", "source"]
+        columns = ["--set", "type", "default", "effect", "source"]
         switches = [
             [name, option["type"], _value(option["default"]), option["help"], option["source"]]
             for name, option in method["options"].items()
@@ -54,7 +54,7 @@ def _need(source: Mapping[str, Any]) -> str:
 
 
 def _value(value: Any) -> str:
-    """As it would be typed; a recipe's number is not rounded."""
+    """A value as the user would type it; numbers are not rounded."""
     if value is None:
         return "-"
     return str(value).lower() if isinstance(value, bool) else f"{value:g}" if isinstance(value, float) else str(value)

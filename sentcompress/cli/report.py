@@ -11,12 +11,12 @@ from sentcompress.cli.terminal import say_page
 
 
 def document(result: Mapping[str, Any], call: Call) -> dict[str, Any]:
-    """The report for `--json`; the Markdown is in a file."""
+    """The report for `--json`, without the Markdown, which is in a file."""
     return {key: value for key, value in result.items() if key != "markdown"}
 
 
 def show(result: Mapping[str, Any], call: Call) -> None:
-    """The verdict and a line for each measured thing, then where everything is; or the report as Markdown."""
+    """Show the verdict, a row for each result, and the paths of the files; or the report as Markdown."""
     if call.params.markdown:
         say_page(result["markdown"])
         return

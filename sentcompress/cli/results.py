@@ -1,4 +1,4 @@
-"""The output of commands that make an artifact: a table of facts, and a suggestion for the next command."""
+"""The output of commands that print one table about their artifact; each function returns the next command."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ TRAIN_TEACHER = (
 
 
 def _augment(artifact: Artifact, call: Call) -> str:
-    """Show the number of sentences by source."""
+    """Show the counts of the sentence table."""
     facts = artifact.facts
     skipped = {f"dropped: {why.replace('_', ' ')}": count for why, count in facts["skipped"].items()}
     made = {source: count for source, count in facts["by_source"].items() if source != "original"}
@@ -46,13 +46,13 @@ def _average(artifact: Artifact, call: Call) -> str:
 
 
 def _distill(artifact: Artifact, call: Call) -> str:
-    """Show the training summary."""
+    """Show the student and its training."""
     render.print_facts({key: artifact.facts[key] for key in DISTILL}, artifact.reference)
     return measuring("fidelity", artifact.name, call.work)
 
 
 def _finetune(artifact: Artifact, call: Call) -> str:
-    """Show the training summary."""
+    """Show the model and its training."""
     render.print_facts({key: artifact.facts[key] for key in FINETUNE}, artifact.reference)
     return measuring("sts", artifact.name, call.work)
 
@@ -67,7 +67,7 @@ def _fit_pca(artifact: Artifact, call: Call) -> str:
 
 
 def _mine_negatives(artifact: Artifact, call: Call) -> str:
-    """Show the number of negatives and their scores."""
+    """Show the number of mined negatives and their similarity."""
     facts = artifact.facts
     shown = {key: facts[key] for key in (*MINE_NEGATIVES, "mean_negative_score")}
     shown["positives among candidates"] = f"{facts['positives_among_candidates']:.1%}"
@@ -77,21 +77,21 @@ def _mine_negatives(artifact: Artifact, call: Call) -> str:
 
 
 def _teacher_embed(artifact: Artifact, call: Call) -> str:
-    """Show the vectors and the encoding speed."""
+    """Show what was encoded, and the throughput."""
     render.print_facts({key: artifact.facts[key] for key in TEACHER_EMBED})
     return f"sentcompress fit-pca --dim 128 --work {shell_word(call.work)}"
 
 
 def _train_teacher(artifact: Artifact, call: Call) -> str:
-    """Show the training summary."""
+    """Show the teacher and its training."""
     render.print_facts({key: artifact.facts[key] for key in TRAIN_TEACHER}, artifact.reference)
     return f"sentcompress teacher-embed --teacher {shell_word(artifact.name)} --work {shell_word(call.work)}"
 
 
 def _weigh_tokens(artifact: Artifact, call: Call) -> str:
-    """Show a summary of the weights."""
+    """Show the mean weight and the tokens with the lowest weights."""
     facts = artifact.facts
-    shown = {"mean weight": f"{facts['mean_weight']:.3f}", "lightest": " ".join(facts["lightest"])}
+    shown = {"mean weight": f"{facts['mean_weight']:.3f}", "lowest weights": " ".join(facts["lightest"])}
     render.print_facts(shown, artifact.reference)
     return measuring("sts", artifact.name, call.work)
 

@@ -14,7 +14,7 @@ from sentcompress.stages.run import Done, Outcome
 
 
 def document(outcome: Outcome, call: Call) -> dict[str, Any]:
-    """The recipe, and its commands or its results."""
+    """The recipe with its commands (dry run) or its results, for `--json`."""
     plan = outcome.plan
     described = {
         "recipe": str(plan.recipe.path),
@@ -30,7 +30,7 @@ def document(outcome: Outcome, call: Call) -> dict[str, Any]:
 
 
 def show(outcome: Outcome, call: Call) -> None:
-    """The commands, or a table of the results."""
+    """Show the commands (dry run), or a table of the results."""
     if not call.params.dry_run:
         _print_table(outcome.plan, outcome.done)
         return

@@ -9,7 +9,7 @@ from sentcompress.cli import render
 from sentcompress.cli.line import Call
 from sentcompress.errors import DamagedError
 
-# Facts that are names of models.
+# Facts that are model names.
 MODELS = ("teacher", "model", "compared_with")
 
 
@@ -19,7 +19,7 @@ def document(rows: list[dict[str, Any]], call: Call) -> dict[str, Any]:
 
 
 def show(rows: list[dict[str, Any]], call: Call) -> None:
-    """A table of the artifacts."""
+    """Show a table of the artifacts."""
     if rows:
         _print_table(rows)
     else:
@@ -28,7 +28,7 @@ def show(rows: list[dict[str, Any]], call: Call) -> None:
 
 
 def failure(rows: list[dict[str, Any]], call: Call) -> DamagedError | None:
-    """With `--verify`, damage is an error, raised after the table."""
+    """With `--verify`, the error to raise after the table if an artifact is damaged."""
     damaged = [f"{row['kind']}/{row['name']}" for row in rows if row["state"] == "damaged"]
     if not call.params.verify or not damaged:
         return None
@@ -44,16 +44,16 @@ def _print_table(rows: list[dict[str, Any]]) -> None:
 
 
 def _lines(row: Mapping[str, Any]) -> Iterator[str]:
-    """What is wrong with an artifact, what it is, and what else is worth knowing."""
+    """The explanation of an artifact's state, its facts, and anything unusual about it."""
     if row["why"]:
         yield row["why"]
-    # Of a model's name the last part says enough here.
+    # The last part of a model's name is enough here.
     facts = {key: str(value).rsplit("/", 1)[-1] if key in MODELS else value for key, value in row["facts"].items()}
     if facts:
         yield ", ".join(f"{key.replace('_', ' ')} {render.show(value)}" for key, value in facts.items())
     if row["gone"]:
-        yield f"made from what is no longer there: {', '.join(row['gone'])}"
+        yield f"inputs that no longer exist: {', '.join(row['gone'])}"
     if row["from_the_future"]:
-        yield f"dated {row['finished'][:10]}, in the future: it counts as the oldest of its kind"
+        yield f"dated {row['finished'][:10]}, in the future: treated as the oldest of its kind"
     if row["drift"]:
         yield f"made with {', '.join(f'{library} {change}' for library, change in row['drift'].items())}"

@@ -1,4 +1,4 @@
-"""Read sentences and make new ones of them: the sentence table that all other stages stand on."""
+"""Read sentences and augment them: builds the sentence table that all other stages use."""
 
 from __future__ import annotations
 
@@ -26,16 +26,16 @@ from sentcompress.store import SCAFFOLD, Artifact, Build, Request, WorkDirectory
 
 COMMAND = Params.command
 DEFAULT_NAME = "main"
-# HPD's threefold table: each sentence as it is, once with synonyms, once translated and back.
+# As in HPD, each sentence appears three times: original, with synonyms, back-translated.
 DEFAULT_COPIES = 1
 _READ = f"{SCAFFOLD}/originals.json"
 
 
 def run(params: Params, work: WorkDirectory, reporter: Reporter = LOGGED) -> Artifact:
-    """Write the sentence table, and the triplets where the input has labels, as an artifact of kind `sentences`.
+    """Write the sentence table, with triplets if the input has labels, as an artifact of kind `sentences`.
 
     Raises:
-        InputError: an input that cannot be read, or an augmentation that was asked for and cannot be made.
+        InputError: if an input cannot be read, or a requested augmentation is not available.
     """
     params.check()
     options = ReadOptions(params.format, params.column, params.split, params.domain)
@@ -55,7 +55,7 @@ def _opened(
 
 
 def _recipes(params: Params, reporter: Reporter) -> tuple[tuple[AugmenterSpec, int], ...]:
-    """The augmentations with their copies, in the order of the table. One that nobody asked for may be missing."""
+    """The augmentations and their number of copies, in table order; unavailable defaults are skipped with a warning."""
     recipes: list[tuple[AugmenterSpec, int]] = []
     for option, asked in (("wordnet", params.wordnet), ("back_translate", params.back_translate)):
         copies = DEFAULT_COPIES if asked is None else asked
@@ -67,8 +67,8 @@ def _recipes(params: Params, reporter: Reporter) -> tuple[tuple[AugmenterSpec, i
             reporter.note(f"{spec.source}: {spec.summary}")
         except InputError as error:
             if asked is not None or (option == "back_translate" and params.translator):
-                raise InputError(error.message, f"{error.hint}; or leave it out: `{option}` 0") from None
-            reporter.warn(f"`{option}` is left out: {error.message} ({error.hint})")
+                raise InputError(error.message, f"{error.hint}; or disable it: `{option}` 0") from None
+            reporter.warn(f"`{option}` is skipped: {error.message} ({error.hint})")
     return tuple(recipes)
 
 
@@ -80,9 +80,9 @@ def _recipe(option: str, copies: int, params: Params) -> AugmenterSpec:
 
 def _request(params: Params, inputs: list[Input], recipes: tuple[tuple[AugmenterSpec, int], ...]) -> Request:
     resolved: dict[str, Any] = {
-        # The inputs again, because their order is the order of the rows.
+        # Listed again because their order determines the order of the rows.
         "inputs": [given.reference for given in inputs],
-        # What is done rather than what was asked: a translator installed later makes the table stale.
+        # The augmentations in use, not those requested: installing a translator later makes the table stale.
         "augmentations": {spec.source: {"copies": copies, **spec.describe()} for spec, copies in recipes},
     }
     digests = {given.reference: given.digest for given in inputs}
@@ -117,7 +117,7 @@ def _build(
 
 
 def _originals(params: Params, inputs: list[Input], limits: Limits, build: Build, reporter: Reporter) -> ReadCounts:
-    """The first part of the table: read now, or found whole from a run that was interrupted later."""
+    """Write the original sentences, unless an interrupted run finished them; returns their counts."""
     if build.has(_READ):
         return ReadCounts(**json.loads((build.path / _READ).read_text(encoding="utf-8")))
     bad = BadRecords(params.skip_bad)
@@ -125,9 +125,9 @@ def _originals(params: Params, inputs: list[Input], limits: Limits, build: Build
         tally = write_originals(inputs, build.write, limits, bad, reporter)
         if not tally.originals:
             why = ", ".join(f"{count} {reason.replace('_', ' ')}" for reason, count in tally.skipped.items())
-            raise InputError("there are no sentences in the input", f"left out: {why}" if why else None)
+            raise InputError("there are no sentences in the input", f"dropped: {why}" if why else None)
     except SentcompressError:
-        # Nothing half-read stays behind; the same command with a mended input starts afresh anyway.
+        # A partial build is useless: with a fixed input, the request differs.
         shutil.rmtree(build.path)
         raise
     if bad.count:
@@ -138,5 +138,5 @@ def _originals(params: Params, inputs: list[Input], limits: Limits, build: Build
 
 
 def _cores() -> int:
-    """The cores that this process may use, which on a shared machine are fewer than there are."""
+    """Number of cores available to this process, which can be fewer than the machine has."""
     return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1

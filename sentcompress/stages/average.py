@@ -1,7 +1,7 @@
-"""The mean of several models' weights: what a later stage took away comes back, most of what it gave stays.
+"""Average the weights of several models: recovers most of what a later training lost, and keeps most of what it gained.
 
-A weight below zero goes beyond instead: 1.5 of a tuned model and -0.5 of what it was before is what the tuning gave,
-one and a half times (task arithmetic, Ilharco et al. 2023, https://arxiv.org/abs/2212.04089).
+Negative shares extrapolate: 1.5 of a fine-tuned model and -0.5 of the model before fine-tuning apply 1.5 times the
+change made by fine-tuning (task arithmetic, Ilharco et al. 2023, https://arxiv.org/abs/2212.04089).
 """
 
 from __future__ import annotations
@@ -18,17 +18,17 @@ from sentcompress.progress import LOGGED, Reporter
 from sentcompress.store import Artifact, Request, WorkDirectory, taught_by
 
 COMMAND = Params.command
-# Below this cosine between their weights, models hardly come from one start: a student and what a long second training
-# made of it have 0.9999, two trained from the same layers by different methods 0.98, from two starts 0.08.
+# Below this cosine of the weights, models hardly share an initialisation: 0.9999 after a long second training, 0.98
+# for two methods from the same layers, 0.08 for different initialisations.
 APART = 0.9
 
 
 def run(params: Params, work: WorkDirectory, reporter: Reporter = LOGGED) -> Artifact:
-    """Write the mean model as an artifact of kind `students`.
+    """Write the averaged model as an artifact of kind `students`.
 
     Raises:
-        InputError: if a model cannot be found or loaded, or they differ in more than their weights.
-        SentcompressError: if the average has NaN or infinity; nothing is written in that case.
+        InputError: if a model cannot be found or loaded, or the models differ in more than their weights.
+        SentcompressError: if the average contains NaN or infinity; nothing is written in that case.
     """
     params.check()
     models = [find_model(work, name, trust_remote_code=params.trust_remote_code) for name in params.inputs]
@@ -42,8 +42,8 @@ def run(params: Params, work: WorkDirectory, reporter: Reporter = LOGGED) -> Art
             saved = read_back(folder, trust_remote_code=params.trust_remote_code)
         if not at_least(cosine, APART):
             reporter.warn(
-                f"the weights of these models have a cosine of {cosine:.2f} only: the mean of models that were not "
-                "trained from one start is seldom of use"
+                f"the weights of these models have a cosine of only {cosine:.2f}: averaging models that were not "
+                "trained from the same initialisation is rarely useful"
             )
         return build.finish(
             {

@@ -1,4 +1,4 @@
-"""Measure speed, size and memory of a model next to another one, in several runtimes, all in turn in one run."""
+"""Measure speed, size and memory of a model and a compared model in several runtimes, alternately in one run."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ from sentcompress.store import Artifact, Request, WorkDirectory
 
 COMMAND = Params.command
 TORCH_RUNTIMES = tuple(name for name in RUNTIMES if name not in FILES)
-# The longest sentences are what the peak of memory comes from; so many of them are encoded to find it.
+# Number of longest sentences encoded to find the peak memory, which they determine.
 MEMORY_TEXTS = 256
 
 
@@ -32,8 +32,8 @@ def run(params: Params, work: WorkDirectory, reporter: Reporter = LOGGED) -> Art
     """Measure; the artifact's facts are the result.
 
     Raises:
-        MissingArtifactError: no sentences named and none in the work directory.
-        InputError: a file without text, or a runtime that was asked for and cannot be had.
+        MissingArtifactError: if no sentences were given and the work directory has none.
+        InputError: if a file has no text, or a requested runtime is not available.
     """
     params.check()
     workload = _workload(params, work, reporter)
@@ -76,7 +76,7 @@ def _workload(params: Params, work: WorkDirectory, reporter: Reporter) -> Worklo
     if params.preset:
         workload = of_simtde(params.sts, params.count, params.seed)
         if workload.pairs != SIMTDE_PAIRS:
-            reporter.warn(f"{workload.pairs} pairs; SimTDE's times are of the {SIMTDE_PAIRS} of STS-B test")
+            reporter.warn(f"{workload.pairs} pairs; SimTDE's times are for the {SIMTDE_PAIRS} pairs of STS-B test")
         return workload
     if params.text:
         return of_lines(params.text, params.count, params.single, params.seed)
@@ -88,15 +88,15 @@ def _workload(params: Params, work: WorkDirectory, reporter: Reporter) -> Worklo
 
 
 def _runtimes(params: Params, model: NamedModel, has_graphs: bool) -> list[str]:
-    """The runtimes that were asked for, or those that the model can run in here."""
+    """The requested runtimes, or by default all that are available for the model."""
     wanted = [name for name in params.runtimes if name in FILES]
     if wanted:
-        check_installed("onnxruntime", otherwise=f"leave out the runtime {wanted[0]}")
+        check_installed("onnxruntime", otherwise=f"remove the runtime {wanted[0]}")
     if wanted and not has_graphs:
         raise InputError(
             f"{model.label} has no ONNX graphs",
             f"run: sentcompress export --model {shell_word(model.reference.removeprefix('model:'))}, "
-            f"or leave out {wanted[0]}",
+            f"or remove {wanted[0]}",
         )
     return list(params.runtimes or [*TORCH_RUNTIMES, *(FILES if has_graphs and graphs_can_run() else ())])
 
@@ -138,7 +138,7 @@ def _record(
     workload: Workload,
     memory: Mapping[str, Mapping[str, int | None]],
 ) -> list[dict[str, Any]]:
-    """Record the figures of every runtime, those in which all models ran first; gives what else there is to say."""
+    """Record the scores of every runtime, those with all models first, and return the other details of each."""
     found: dict[str, dict[str, Mapping[str, Any]]] = {}
     for one in contenders:
         figures = one.figures(workload.batched) | dict(memory.get(one.key, {}))
@@ -164,22 +164,22 @@ def _protocol(params: Params, workload: Workload, rounds: int) -> dict[str, Any]
     import torch
 
     single = (
-        f"latency of {len(workload.single)} sentences one at a time, tokenisation included"
+        f"latency of {len(workload.single)} sentences one at a time, including tokenisation"
         if workload.pairs is None
-        else f"SimTDE's: {workload.pairs} pairs of STS-B test, both sentences one at a time, tokenisation included; "
-        f"seconds of a pass, mean of {rounds}"
+        else f"SimTDE's: {workload.pairs} pairs of STS-B test, both sentences one at a time, including tokenisation; "
+        f"seconds per pass, mean of {rounds}"
     )
     memory = (
-        "; peak memory: resident bytes of a process of its own that loads the model and encodes the "
-        f"{min(MEMORY_TEXTS, len(workload.batched))} longest sentences at that batch, whole, and less what the process "
-        "held with the libraries imported and no model"
+        "; peak memory: resident bytes of a separate process that loads the model and encodes the "
+        f"{min(MEMORY_TEXTS, len(workload.batched))} longest sentences with that batch size, in total and minus the "
+        "memory after importing the libraries, without a model"
         if params.memory
         else ""
     )
     return {
-        "statement": f"{len(workload.batched)} distinct sentences, tokenisation included, whole sentences per second; "
-        f"median of {rounds} rounds at the fastest of the batches {', '.join(map(str, BATCH_TOKENS))} tokens; "
-        f"{single}; all models and runtimes in turn in one run{memory}",
+        "statement": f"{len(workload.batched)} distinct sentences, including tokenisation, in sentences per second; "
+        f"median of {rounds} rounds with the fastest batch size of {', '.join(map(str, BATCH_TOKENS))} tokens; "
+        f"{single}; all models and runtimes measured alternately in one run{memory}",
         "sentences": len(workload.batched),
         "single": len(workload.single),
         "characters": sum(len(text) for text in workload.batched),

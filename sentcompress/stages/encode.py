@@ -1,4 +1,4 @@
-"""Lines of text -> one `.npy` file of vectors."""
+"""Encode lines of text into one `.npy` file of vectors."""
 
 from __future__ import annotations
 
@@ -22,13 +22,13 @@ from sentcompress.store.atomic import written
 
 COMMAND = Params.command
 STORES = ("float32", "float16")
-# Lines handed to the engine at a time.
+# Lines passed to the engine at a time.
 CHUNK = 1000
 
 
 @dataclass(frozen=True)
 class Result:
-    """What was written. `seconds` counts the encoding, not the loading of the model."""
+    """Facts about the written file; `seconds` excludes loading the model."""
 
     rows: int
     dimension: int
@@ -41,7 +41,7 @@ class Result:
 
 
 def run(params: Params, work: WorkDirectory, reporter: Reporter = LOGGED) -> Result:
-    """Write [N, D] vectors, row i for line i (an empty line too); the file appears only when it is complete.
+    """Write [N, D] vectors, row i for line i (including empty lines); the file appears only when it is complete.
 
     Raises:
         InputError: if the text is missing, empty or not UTF-8, the model cannot be loaded, or the output is a folder.
@@ -78,18 +78,18 @@ def run(params: Params, work: WorkDirectory, reporter: Reporter = LOGGED) -> Res
 
 @contextmanager
 def _rereadable(lines: str, reporter: Reporter) -> Iterator[ByteSource]:
-    """The text as something that can be read twice: once to count the lines, which the header needs, once to encode."""
+    """The text as a source that can be read twice: to count the lines for the file's header, and to encode them."""
     if lines != STDIN:
         yield as_source(lines)
         return
     if sys.stdin.isatty():
-        reporter.note("reading lines from the terminal; end with Ctrl-D")
+        reporter.note("reading lines from the terminal; press Ctrl-D to finish")
     with spooled_source(sys.stdin.buffer, "standard input") as source:
         yield source
 
 
 def _count(text: ByteSource, reporter: Reporter) -> int:
-    """The number of lines, all of which are found to be readable on the way."""
+    """The number of lines; also checks that all of them can be read."""
     rows = 0
     with reporter.track("counting", unit="lines") as task:
         for rows, _ in open_lines(text):  # noqa: B007

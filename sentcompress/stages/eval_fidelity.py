@@ -1,4 +1,4 @@
-"""Tell without labels what a model keeps of another one, its teacher, on the user's own sentences."""
+"""Measure without labels how well a model agrees with another one, its teacher, on the user's sentences."""
 
 from __future__ import annotations
 
@@ -45,8 +45,8 @@ def run(params: Params, work: WorkDirectory, reporter: Reporter = LOGGED) -> Art
     """Compare the two models; the artifact's facts are the result.
 
     Raises:
-        MissingArtifactError: no sentences named and none in the work directory, or no model.
-        InputError: a file that cannot be read, or too few sentences.
+        MissingArtifactError: if no sentences or no model were given and the work directory has none.
+        InputError: if a file cannot be read, or there are too few sentences.
     """
     params.check()
     revision = params.revision if params.model != params.compare else None
@@ -73,12 +73,12 @@ def run(params: Params, work: WorkDirectory, reporter: Reporter = LOGGED) -> Art
 
 @dataclass(frozen=True)
 class _Source:
-    """Where sentences come from.
+    """A source of sentences.
 
     Attributes:
-        name: what the scores call them.
-        kind: what they are, for the protocol.
-        seen: whether the student was trained on them.
+        name: data set name in the scores.
+        kind: description for the protocol.
+        seen: whether the student was trained on the sentences.
     """
 
     name: str
@@ -99,7 +99,7 @@ class _Source:
 
 
 def _name(params: Params, model: str) -> str:
-    """Files of sentences are part of the name: what somebody else's say is another result."""
+    """The artifact's name; it includes the text files, so that each set of sentences has its own result."""
     files = "-".join(path.name.split(".", 1)[0] or path.name for path in params.text)
     parts = ("fidelity", name_part(files, 60), model)
     return "-".join(part for part in parts if part)
@@ -112,11 +112,11 @@ def _of_files(params: Params) -> _Source:
 
 
 def _of_table(params: Params, work: WorkDirectory, model: EmbedderSource) -> _Source:
-    """The sentences that the student's training held out, if it did; else the originals of the table."""
+    """The sentences held out from the student's training, if any; otherwise the table's originals."""
     try:
         table = work.get("sentences", params.sentences)
     except MissingArtifactError as error:
-        raise MissingArtifactError(error.message, f"{error.hint}, or name files of sentences with `text`") from None
+        raise MissingArtifactError(error.message, f"{error.hint}, or give files of sentences with `text`") from None
     parents = SentenceTable(table.path).parents()
     rows, seen = np.flatnonzero(parents < 0), False
     inputs = {table.reference: table.digest}
@@ -129,7 +129,7 @@ def _of_table(params: Params, work: WorkDirectory, model: EmbedderSource) -> _So
     if trained and not seen:
         return _Source(
             table.reference,
-            f"sentences of {table.reference} that the training held out",
+            f"sentences of {table.reference} held out from training",
             inputs,
             table=table,
             rows=rows,
@@ -138,14 +138,14 @@ def _of_table(params: Params, work: WorkDirectory, model: EmbedderSource) -> _So
 
 
 def _cosine(projection: Artifact | None, student: Floats, teacher: Floats) -> tuple[dict[str, float] | None, str]:
-    """The summary of the cosines one by one and what they are to, or None and why there are none."""
+    """The summary of row-wise cosines and what they are computed against, or None and the reason."""
     if projection is not None:
         projected = Projection.load(projection.path).apply(np.asarray(teacher, dtype=np.float32))
         if projected.shape == student.shape:
             return cosine_to(student, projected), f"the vectors projected by {projection.reference}"
     if student.shape == teacher.shape:
-        return cosine_to(student, teacher), "the vectors as they are"
-    widths = f"{student.shape[1]} dimensions against {teacher.shape[1]}"
+        return cosine_to(student, teacher), "the original vectors"
+    widths = f"{student.shape[1]} and {teacher.shape[1]} dimensions"
     return None, f"not comparable: {widths}, and no projection between them"
 
 
@@ -160,13 +160,13 @@ def _evaluate(
     with reporter.track("reading sentences", None):
         sample = source.sample(params, bad)
     if bad.count:
-        reporter.warn(f"{bad.count} lines that cannot be read left out")
+        reporter.warn(f"skipped {bad.count} unreadable lines")
     embedded, tokens = _embed(params, models, sample.texts, reporter)
     usable = np.flatnonzero(np.all([of.vectors.any(axis=1) for of in embedded.values()], axis=0))
     if len(usable) < params.neighbours + 2:
         raise InputError(
             f"{len(usable)} usable sentences: {params.neighbours} neighbours need at least {params.neighbours + 2}",
-            "give more sentences, or fewer `neighbours`",
+            "give more sentences, or lower `neighbours`",
         )
     texts = [sample.texts[row] for row in usable]
     raw: dict[str, Floats] = {role: of.vectors[usable] for role, of in embedded.items()}
@@ -204,7 +204,7 @@ def _embed(
             embedded[role], tokens[role] = embedded[MODEL], tokens[MODEL]
             continue
         embedder = source.open(device=params.device, dtype=params.dtype, reporter=reporter)
-        embedded[role] = embed_texts(source, embedder, texts, reporter, "they are left out")
+        embedded[role] = embed_texts(source, embedder, texts, reporter, "they are skipped")
         tokens[role] = embedder.count_tokens(texts)
     return embedded, tokens
 
@@ -225,13 +225,13 @@ def _measuring(params: Params) -> Measuring:
 
 
 def _protocol(params: Params, source: _Source, sample: TextSample, used: int) -> dict[str, Any]:
-    drawn = "all" if sample.complete else f"{len(sample.texts):,} drawn with seed {params.seed}"
+    drawn = "all" if sample.complete else f"{len(sample.texts):,} sampled with seed {params.seed}"
     return {
         "statement": f"{source.kind}: {drawn} of the distinct sentences, {used:,} used; cosines; share of the "
-        f"{params.neighbours} nearest other sentences that both models name; Spearman between the two models' "
-        f"similarities of all pairs of {min(params.pairwise, used):,} sentences; anisotropy is the mean cosine of all "
-        "pairs; effective rank after Roy and Vetterli (2007), of the covariance; disagreements are looked for among "
-        "neighbours, in standard deviations of each model's similarities",
+        f"{params.neighbours} nearest neighbours that both models have; Spearman between the two models' "
+        f"similarities of all pairs of {min(params.pairwise, used):,} sentences; anisotropy: mean cosine of all pairs; "
+        "effective rank of the covariance after Roy and Vetterli (2007); disagreements: among neighbours, in standard "
+        "deviations of each model's similarities",
         "sentences_read": sample.read,
         "sample": params.sample,
         "complete": sample.complete,

@@ -1,4 +1,4 @@
-"""Score a model on retrieval, and measure what an index over its vectors costs and loses."""
+"""Evaluate a model on retrieval, and measure the cost and the loss of indexes over its vectors."""
 
 from __future__ import annotations
 
@@ -35,8 +35,8 @@ def run(params: Params, work: WorkDirectory, reporter: Reporter = LOGGED) -> Art
     """Search with every index kind for every model; the artifact's facts are the result.
 
     Raises:
-        InputError: files that cannot be read or have nothing to find, vectors that cannot be searched or do not fit
-            each other, a corpus that is too small to train an index.
+        InputError: if files cannot be read or have no relevant documents, vectors cannot be searched or do not match,
+            or the corpus is too small to train an index.
     """
     params.check()
     check_installed("faiss")
@@ -56,7 +56,7 @@ def run(params: Params, work: WorkDirectory, reporter: Reporter = LOGGED) -> Art
 
 
 def _data_set(params: Params) -> DataSet:
-    """The data set, found and not yet read."""
+    """The data set; its files are located, but not read yet."""
     if params.pairs is not None:
         return pairs_data_set(params.pairs)
     if params.entities is not None:
@@ -107,7 +107,7 @@ def _depth(params: Params, data: DataSet, documents: int, reporter: Reporter) ->
     undefined = sorted(set(recall_cutoffs(asked)) - set(recall_cutoffs(depth)))
     if undefined:
         without = ", ".join(f"Recall@{cutoff}" for cutoff in undefined)
-        reporter.warn(f"k lowered from {asked} to {depth}, the number of documents; there is no {without}")
+        reporter.warn(f"k lowered from {asked} to {depth}, the number of documents; {without} is not computed")
     return depth
 
 
@@ -116,9 +116,9 @@ class Evaluation:
     """One build of the result.
 
     Attributes:
-        data, collection: the data set, and what was read of it.
-        depth: documents that a search returns, at most as many as there are.
-        build: where the documents' vectors are put while they are needed.
+        data, collection: the data set, and its content.
+        depth: documents returned by a search, at most the size of the corpus.
+        build: holds the documents' vectors until it is finished.
     """
 
     params: Params
@@ -130,11 +130,11 @@ class Evaluation:
     warned: set[str] = field(default_factory=set)
 
     def facts(self, roles: Mapping[str, Sides]) -> dict[str, Any]:
-        """The whole result, for the vectors of `model` and, if there is one, `compare`."""
+        """The result document for the roles `model` and, if given, `compare`."""
         described: dict[str, Any] = {}
         searched: dict[str, Searched] = {}
         for name, role in roles.items():
-            # A model may be compared with itself: without a teacher of its own, `teacher` is the embedded one.
+            # Both roles can be the same model: `teacher` defaults to the embedded one.
             same = next((other for other in searched if roles[other] == role), None)
             if same:
                 searched[name], described[name] = searched[same], described[same]
@@ -166,7 +166,7 @@ class Evaluation:
         return {"protocol": protocol(kind, self.data.split, task, threads), "indexes": indexes}
 
     def _encode(self, name: str, role: Sides) -> tuple[Searched, dict[str, Any]]:
-        """Vectors of both sides, those of the documents in a file, and what there is to say about the models."""
+        """Encode documents (into a file) and queries; returns the vectors and a description of the models."""
         documents, queries = role.open(device=self.params.device, dtype=self.params.dtype, reporter=self.reporter)
         self._check_plans(documents.dimension)
         self._spool(name, documents, role.documents.label)
@@ -186,7 +186,7 @@ class Evaluation:
         return Searched(in_file(self.build.path / _file(name)), vectors), described
 
     def _check_plans(self, dimension: int) -> None:
-        """Raise for a kind of index that the corpus cannot train, before anything is encoded; tell what is lowered."""
+        """Raise if the corpus cannot train an index, before anything is encoded; warn about lowered settings."""
         for kind in self.params.index:
             plan = plan_index(kind, self.params.part(IndexSettings), len(self.collection.corpus), dimension, self.depth)
             for warning in plan.warnings:
@@ -195,9 +195,9 @@ class Evaluation:
                 self.warned.add(warning)
 
     def _spool(self, name: str, documents: Embedder, label: str) -> None:
-        """The documents' vectors, normalised, into a file: encoded once, they are read for every index."""
+        """Write the normalised document vectors to a file, to be read for every index."""
         if self.build.has(_file(name)):
-            return  # by an interrupted run of the same request
+            return  # from an interrupted run of the same request
         corpus = self.collection.corpus
         zeros, first, same = 0, None, True
         with (
@@ -213,7 +213,7 @@ class Evaluation:
                 same = same and bool((vectors == first).all())
         self._warn_of_zeros(zeros, label, "documents")
         if same and len(corpus) > 1:
-            self.reporter.warn(f"{label} gives every document the same vector: its ranks mean nothing")
+            self.reporter.warn(f"{label} gives every document the same vector: its rankings are meaningless")
 
     def _encode_queries(self, queries: Embedder, label: str) -> Vectors:
         texts = self.collection.queries
@@ -224,7 +224,7 @@ class Evaluation:
 
     def _warn_of_zeros(self, zeros: int, label: str, what: str) -> None:
         if zeros:
-            self.reporter.warn(f"{label}: {zeros} {what} have a vector of zeros; nothing is near them")
+            self.reporter.warn(f"{label}: {zeros} {what} have a zero vector, which matches nothing")
 
 
 def _normalised(vectors: Vectors, label: str) -> tuple[Vectors, int]:

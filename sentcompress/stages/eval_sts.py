@@ -1,4 +1,4 @@
-"""Score a model on semantic textual similarity, next to another one if wanted."""
+"""Evaluate a model on semantic textual similarity, optionally compared with another one."""
 
 from __future__ import annotations
 
@@ -30,10 +30,10 @@ BENCHMARK = "STS-B"
 
 
 def run(params: Params, work: WorkDirectory, reporter: Reporter = LOGGED) -> Artifact:
-    """Score the model on every set found; the artifact's facts are the result.
+    """Evaluate the model on every set found; the artifact's facts are the result.
 
     Raises:
-        InputError: files that cannot be read, or a set that has no score with this model.
+        InputError: if files cannot be read, or a set has no score with this model.
     """
     params.check()
     sets = read_sts(params.sts, params.split, BadRecords(skip=params.skip_bad))
@@ -48,7 +48,7 @@ def run(params: Params, work: WorkDirectory, reporter: Reporter = LOGGED) -> Art
         seen: dict[str, EmbeddedTexts] = {}
         done: dict[EmbedderSource, EmbeddedTexts] = {}
         for role, model in models.items():
-            # A model may be compared with itself: without a teacher of its own, `teacher` is the embedded one.
+            # Both roles can be the same model: `teacher` defaults to the embedded one.
             if model not in done:
                 done[model] = _look(model, sets, params, reporter)
             seen[role] = done[model]
@@ -56,7 +56,7 @@ def run(params: Params, work: WorkDirectory, reporter: Reporter = LOGGED) -> Art
 
 
 def _find(params: Params, work: WorkDirectory, name: str | None) -> EmbedderSource:
-    # A revision belongs to the model that was named, not to the one it is compared with.
+    # The revision is that of `model`, not of the compared model.
     revision = params.revision if name == params.model else None
     return find_embedder(work, name, revision=revision, trust_remote_code=params.trust_remote_code)
 
@@ -78,16 +78,16 @@ def _warn_of_sets(sets: Sequence[StsSet], split: str, reporter: Reporter) -> Non
     for found in sets:
         ungraded, empty, bad = (sum(getattr(s, kind) for s in found.subsets) for kind in ("dropped", "empty", "bad"))
         if ungraded:
-            reporter.note(f"{found.name}: {ungraded} pairs without a gold score left out, as the protocol demands")
+            reporter.note(f"{found.name}: dropped {ungraded} pairs without a gold score, as the protocol requires")
         if empty:
-            reporter.warn(f"{found.name}: {empty} pairs with an empty sentence left out")
+            reporter.warn(f"{found.name}: dropped {empty} pairs with an empty sentence")
         if bad:
-            reporter.warn(f"{found.name}: {bad} lines that cannot be read left out")
+            reporter.warn(f"{found.name}: skipped {bad} unreadable lines")
         official = OFFICIAL_PAIRS.get(found.name, len(found))
         if split == "test" and len(found) != official:
             reporter.warn(
-                f"{found.name} has {len(found):,} pairs here, the published test set {official:,}: "
-                "the score does not compare with published ones"
+                f"{found.name} has {len(found):,} pairs, but the published test set has {official:,}: "
+                "the score is not comparable with published ones"
             )
 
 
@@ -117,14 +117,14 @@ def _result(
     recorder = Recorder({role: str(of.described["reference"]) for role, of in seen.items()})
 
     def unscored(name: str, role: str, why: str) -> None:
-        reporter.warn(f"{name} alone has no score{'' if role == MODEL else f' with {seen[role].label}'}: {why}")
+        reporter.warn(f"the subset {name} has no score{'' if role == MODEL else f' with {seen[role].label}'}: {why}")
 
     try:
         compare_sets(recorder, graded, params.aggregate, resampling, unscored)
     except NoScoreError as error:
         raise InputError(
             f"{error.set_name} has no score with {seen[error.role].label}: {error}",
-            "a correlation needs two or more pairs whose gold scores and whose similarities differ",
+            "a correlation needs at least two pairs with different gold scores and different similarities",
         ) from None
     _record_alignment(recorder, sets, seen, resampling, reporter)
     return {
@@ -150,7 +150,7 @@ def _record_alignment(
     resampling: Resampling,
     reporter: Reporter,
 ) -> None:
-    """Alignment and uniformity of each model on the benchmark, where that is among the sets."""
+    """Record alignment and uniformity of each model on STS-B, if it is among the sets."""
     pairs = [subset for found in sets if found.name == BENCHMARK for subset in found.subsets]
     if not pairs:
         return
@@ -172,15 +172,15 @@ def _record_alignment(
 
 def _protocol(params: Params) -> dict[str, Any]:
     intervals = (
-        f"intervals: the middle 95% of {params.bootstrap:,} bootstrap draws of the pairs (seed {params.seed}), the "
-        "same draws for both models"
+        f"intervals: the middle 95% of {params.bootstrap:,} bootstrap samples of the pairs (seed {params.seed}), the "
+        "same samples for both models"
         if params.bootstrap
         else "no intervals"
     )
     return {
         "statement": f"cosine similarity, Spearman x 100 against the gold scores; split {params.split}; aggregate "
         f"{params.aggregate}: {AGGREGATES[params.aggregate]}; pairs without a gold score dropped, STS13 without "
-        f"SMT; the mean over sets is of scores rounded to two decimals; {intervals}",
+        f"SMT; scores are rounded to two decimals before averaging over sets; {intervals}",
         "similarity": "cosine",
         "main_score": SPEARMAN,
         "scale": 100,

@@ -1,4 +1,4 @@
-"""Score a model's vectors as features of seven classification tasks, next to another one's if wanted."""
+"""Evaluate a model's vectors as features in seven classification tasks, optionally compared with another model's."""
 
 from __future__ import annotations
 
@@ -35,15 +35,15 @@ from sentcompress.progress import LOGGED, Reporter
 from sentcompress.store import Artifact, Request, WorkDirectory, file_digest
 
 COMMAND = Params.command
-# The class of which F1 is taken, in tasks of pairs.
+# The positive class for F1 in pair tasks.
 PARAPHRASE = "1"
 
 
 def run(params: Params, work: WorkDirectory, reporter: Reporter = LOGGED) -> Artifact:
-    """Score the model on every task found; the artifact's facts are the result.
+    """Evaluate the model on every task found; the artifact's facts are the result.
 
     Raises:
-        InputError: files that cannot be read, or a task that is too small for its folds.
+        InputError: if files cannot be read, or a task is too small for the folds.
     """
     params.check()
     tasks = read_transfer(params.tasks, params.only, BadRecords(skip=params.skip_bad))
@@ -59,7 +59,7 @@ def run(params: Params, work: WorkDirectory, reporter: Reporter = LOGGED) -> Art
 
 
 def _find(params: Params, work: WorkDirectory, name: str | None) -> EmbedderSource:
-    # A revision belongs to the model that was named, not to the one it is compared with.
+    # The revision is that of `model`, not of the compared model.
     revision = params.revision if name == params.model else None
     return find_embedder(work, name, revision=revision, trust_remote_code=params.trust_remote_code)
 
@@ -79,13 +79,13 @@ def _warn_of_tasks(tasks: Sequence[TransferTask], reporter: Reporter) -> None:
         for name, split in task.splits.items():
             place = task.name if name == ALL else f"{task.name} {name}"
             if split.empty:
-                reporter.warn(f"{place}: {split.empty} examples without text left out")
+                reporter.warn(f"{place}: dropped {split.empty} examples without text")
             if split.bad:
-                reporter.warn(f"{place}: {split.bad} lines that cannot be read left out")
+                reporter.warn(f"{place}: skipped {split.bad} unreadable lines")
             if len(split) != (official := TASKS[task.name][name]):
                 reporter.warn(
-                    f"{place} has {len(split):,} examples here, the published one {official:,}: "
-                    "the score does not compare with published ones"
+                    f"{place} has {len(split):,} examples, but the published one has {official:,}: "
+                    "the score is not comparable with published ones"
                 )
 
 
@@ -130,7 +130,7 @@ def _predict(task: TransferTask, embedded: EmbeddedTexts, params: Params, report
             else:
                 found = classifiers.on_test(examples[TRAIN], examples[TEST].features)
         except UndefinedError as error:
-            hint = "is the model damaged?" if str(error) == TOO_LARGE else "use fewer `folds`, or more examples"
+            hint = "is the model damaged?" if str(error) == TOO_LARGE else "lower `folds`, or add examples"
             raise InputError(f"{task.name} cannot be scored: {error}", hint) from None
     if found.unfinished:
         reporter.warn(f"{task.name}: {found.unfinished} fits stopped after {MAX_ITERATIONS} iterations")
@@ -145,7 +145,7 @@ def _examples(task: TransferTask, split: Split, embedded: EmbeddedTexts) -> Exam
 
 
 def _classes(task: TransferTask) -> list[str]:
-    """The labels of what is trained on; class n is the n-th of them."""
+    """The sorted labels of the training split; class n is the n-th of them."""
     trained = task.splits.get(TRAIN) or task.splits[ALL]
     return sorted(set(trained.labels))
 
@@ -154,8 +154,8 @@ def _numbers(task: TransferTask, split: Split) -> Labels:
     classes = _classes(task)
     if unknown := sorted(set(split.labels) - set(classes)):
         raise InputError(
-            f"{', '.join(map(str, split.files))}: labels that the training split lacks: {', '.join(unknown)}",
-            f"labels there: {', '.join(classes)}",
+            f"{', '.join(map(str, split.files))}: labels missing from the training split: {', '.join(unknown)}",
+            f"labels of the training split: {', '.join(classes)}",
         )
     return np.array([classes.index(label) for label in split.labels], dtype=np.int64)
 
@@ -175,7 +175,7 @@ def _record(
 
 
 def _described(task: TransferTask, predictions: Mapping[str, Prediction]) -> dict[str, Any]:
-    """What there is to say of a task beside its scores; `c` is the C that was chosen for each model and fold."""
+    """Facts about a task; `c` is the selected C for each model and fold."""
     return {
         "name": task.name,
         "examples": {name: len(split) for name, split in task.splits.items()},
@@ -191,16 +191,16 @@ def _protocol(params: Params) -> dict[str, Any]:
     import sklearn
 
     intervals = (
-        f"intervals: the middle 95% of {params.bootstrap:,} bootstrap draws of the test examples"
+        f"intervals: the middle 95% of {params.bootstrap:,} bootstrap samples of the test examples"
         if params.bootstrap
         else "no intervals"
     )
     return {
         "statement": f"SentEval's configuration: logistic regression on frozen vectors, {params.folds} stratified "
         f"folds (seed {params.seed}), nested for MR, CR, SUBJ and MPQA with C from 2^-2 to 2^3; the official splits of "
-        "SST-2 (C from the same by its dev split), TREC and MRPC (C from 2^-1 to 2^5 by folds of the training split); "
-        "MRPC on |u - v| and u * v; accuracy x 100. The solver is scikit-learn "
-        f"{sklearn.__version__}'s {SOLVER} (L2) in place of SentEval's PyTorch loop, which moves a score by a few "
+        "SST-2 (C from the same grid on the dev split), TREC and MRPC (C from 2^-1 to 2^5 by folds of the training "
+        "split); MRPC on |u - v| and u * v; accuracy x 100. The solver is scikit-learn "
+        f"{sklearn.__version__}'s {SOLVER} (L2) instead of SentEval's PyTorch loop, which changes scores by a few "
         f"tenths; {intervals}",
         "main_score": ACCURACY,
         "scale": 100,

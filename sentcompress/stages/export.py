@@ -1,4 +1,4 @@
-"""Write a model for others to use: a sentence-transformers folder, fused ONNX graphs, a model card; and prove them."""
+"""Export a model as a sentence-transformers folder, ONNX graphs and a model card, and verify the exported files."""
 
 from __future__ import annotations
 
@@ -39,16 +39,16 @@ from sentcompress.store import (
 COMMAND = Params.command
 CARD = "README.md"
 SAMPLE = 200
-# Below this a quantised format has lost more than the rounding of its weights explains.
+# Below this, a quantised format lost more than rounding of its weights can explain.
 LEAST_MEAN_COSINE = 0.95
 
 
 def run(params: Params, work: WorkDirectory, reporter: Reporter = LOGGED) -> Artifact:
-    """Export the model; the artifact's folder is the model's folder.
+    """Export the model; the artifact's folder is the exported model.
 
     Raises:
-        SentcompressError: if what was written does not give the model's vectors; nothing is kept then.
-        InputError: if a package that a format needs is missing.
+        SentcompressError: if the exported files fail verification; nothing is kept in that case.
+        InputError: if a package required by a format is missing.
     """
     params.check()
     formats = find_formats(params.formats)
@@ -63,13 +63,13 @@ def run(params: Params, work: WorkDirectory, reporter: Reporter = LOGGED) -> Art
     with work.build(request, force=params.force, reporter=reporter) as build:
         if build.fresh:
             return build.fresh
-        _clear(build)  # of a killed run; made again sooner than checked
+        _clear(build)  # from an interrupted run; rebuilding is faster than checking
         with _nothing_half_done(build), reporter.track("exporting", total=len(formats) + 1, unit="steps") as task:
             encoder = model.load()
             if encoder.token_weights is not None:
                 reporter.warn(
-                    "its tokens are weighed by a WordWeights module, which sentence-transformers reads and the ONNX "
-                    "graphs contain, but which not every server knows: see docs/weigh-tokens.md"
+                    "the model has token weights in a WordWeights module, which sentence-transformers and the ONNX "
+                    "graphs support, but not every server: see docs/weigh-tokens.md"
                 )
             texts = verification.with_extremes(_sample(sentences), encoder)
             facts = _write(build, encoder, formats, task)
@@ -95,7 +95,7 @@ def _request(params: Params, model: NamedModel, sets: Sequence[StsSet], used: Se
 
 
 def _sentences(work: WorkDirectory, lineage: Sequence[Artifact]) -> Artifact | None:
-    """The sentences that the model was trained on, else the newest ones."""
+    """The sentences that the model was trained on, otherwise the newest ones."""
     own = [artifact for artifact in lineage if artifact.reference.startswith("sentences/")]
     if own:
         return own[0]
@@ -103,7 +103,7 @@ def _sentences(work: WorkDirectory, lineage: Sequence[Artifact]) -> Artifact | N
 
 
 def _sample(sentences: Artifact | None) -> list[str]:
-    """Sentences to compare on: half at random, half spread over all lengths."""
+    """Sentences for the verification: half at random, half spread over all lengths."""
     if sentences is None:
         return list(verification.BUILT_IN_SAMPLE)
     table = SentenceTable(sentences.path)
@@ -123,7 +123,7 @@ def _clear(build: Build) -> None:
 
 @contextmanager
 def _nothing_half_done(build: Build) -> Iterator[None]:
-    """An export that fails its check, or is interrupted, leaves nothing that could be taken for one."""
+    """Remove all files if the export fails or is interrupted, so that no partial export can be used."""
     try:
         yield
     except BaseException:
@@ -132,14 +132,14 @@ def _nothing_half_done(build: Build) -> Iterator[None]:
 
 
 def _write(build: Build, encoder: Encoder, formats: Mapping[str, Format], task: Task) -> dict[str, Any]:
-    """Write every format, and note which files each of them wrote."""
+    """Write every format; returns facts about the model and the files of each format."""
     written: dict[str, list[str]] = {}
     for name, one in formats.items():
         before = set(_files(build.path))
         one.write(encoder, build.path)
         written[name] = [file for file in _files(build.path) if file not in before]
         task.advance()
-    # Of the folder only the weights are worth a line in a table.
+    # Of the sentence-transformers folder, only the weights are listed.
     shown = [file for name in formats for file in written[name] if name != FOLDER or file.endswith(".safetensors")]
     return {
         "dimension": encoder.dimension,
@@ -161,10 +161,10 @@ def _verify(
     readers: Mapping[str, Reader],
     reporter: Reporter,
 ) -> dict[str, dict[str, Any]]:
-    """How near the vectors of each format are to the model's own, by name.
+    """Format name -> agreement of its vectors with the model's own.
 
     Raises:
-        SentcompressError: if an exact format is not as near as float32 must be.
+        SentcompressError: if a format fails verification.
     """
     vectors = verification.encoder_vectors(encoder, texts)
     checked: dict[str, dict[str, Any]] = {}
@@ -186,9 +186,9 @@ def _verify(
 
 
 def _score(found: StsSet, formats: Mapping[str, Format], readers: Mapping[str, Reader]) -> dict[str, Any]:
-    """Spearman x 100 of one STS set with each format; inexact ones also one text at a time, as single queries come."""
+    """Spearman x 100 of one STS set with each format; inexact formats also one text at a time, like single queries."""
     texts = sorted({text for subset in found.subsets for text in (*subset.first, *subset.second)})
-    texts.sort(key=len)  # neighbours of like length share a batch, always the same ones
+    texts.sort(key=len)  # batches of similar length, always the same ones
     rows = {text: row for row, text in enumerate(texts)}
     scores: dict[str, Any] = {"set": found.name, "pairs": len(found)}
     beside = [name for name in formats if name != FOLDER]
@@ -233,10 +233,10 @@ def _card(
 def _evaluations(
     work: WorkDirectory, measured: Sequence[Artifact], teachers: set[str], reporter: Reporter
 ) -> list[Evaluation]:
-    """What was measured of the model, those that can be read.
+    """The readable evaluations of the model.
 
-    An evaluation without a second model is put beside one of a teacher (by digest) by the same protocol on the same
-    files, if there is one.
+    An evaluation without a compared model is combined with one of a teacher (by digest) with the same protocol and
+    data, if there is one.
     """
     every = [found for artifact in work.newest("evaluations") if (found := _read(artifact, LOGGED))]
     of_teachers = [one for one in every if one.models[MODEL].get("digest") in teachers]
@@ -255,7 +255,7 @@ def _read(artifact: Artifact, reporter: Reporter) -> Evaluation | None:
     try:
         return read_evaluation(artifact)
     except DamagedError as error:
-        reporter.warn(f"{error.message}; the card leaves it out")
+        reporter.warn(f"{error.message}; it is omitted from the card")
         return None
 
 

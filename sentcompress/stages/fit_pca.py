@@ -15,7 +15,7 @@ from sentcompress.progress import LOGGED, Reporter, Task
 from sentcompress.store import Artifact, Request, WorkDirectory
 
 COMMAND = Params.command
-# Vectors that are read at a time.
+# Vectors read at a time.
 PIECE = 10_000
 
 
@@ -23,7 +23,7 @@ def run(params: Params, work: WorkDirectory, reporter: Reporter = LOGGED) -> Art
     """Fit the projection and write it as an artifact of kind `projections`.
 
     Raises:
-        InputError: if more dimensions are asked for than the teacher has or the sample can support.
+        InputError: if `dim` is larger than the teacher's dimension or the sample supports.
     """
     params.check()
     source = work.get("teacher-vectors", params.teacher_vectors)
@@ -66,14 +66,14 @@ def _fit(
 
 
 def _pieces(vectors: VectorShards, rows: npt.NDArray[np.int64], task: Task) -> Iterator[Floats]:
-    """The sample as float64 [up to PIECE, D] at a time, looked over."""
+    """The sample as float64 pieces of [up to PIECE, D], checked for NaN and infinity."""
     for start in range(0, len(rows), PIECE):
         wanted = rows[start : start + PIECE]
         piece = vectors.rows(wanted).astype(np.float64)
         bad = wanted[~np.isfinite(piece).all(axis=1)]
         if len(bad):
             raise InputError(
-                f"the teacher's vector of row {bad[0]} is no vector: it holds NaN or infinity",
+                f"the teacher's vector of row {bad[0]} contains NaN or infinity",
                 "run: sentcompress teacher-embed --force --dtype float32 --store float32",
             )
         yield piece

@@ -1,4 +1,4 @@
-"""What methods there are, what each needs, and where every number of its recipe is from."""
+"""Describe the training methods: requirements, hyperparameters and their sources."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Source:
-    """Where what a method needs comes from: in words, and the command that makes it (None: nothing to be done)."""
+    """A requirement of a method in words, and the command that provides it (None if no command is needed)."""
 
     what: str
     command: str | None = None
@@ -29,17 +29,17 @@ SOURCES: Mapping[str, Source] = {
     "triplets": Source("anchors with a positive and hard negatives", "augment or mine-negatives"),
     "teacher": Source("the teacher's sentence vectors, cached", "teacher-embed"),
     "pca": Source("a projection of the teacher's vectors", "fit-pca"),
-    "inputs": Source("hidden states of the student itself, at hand while training"),
-    "tokens": Source("the teacher's token embeddings, which training reads from the teacher's checkpoint"),
+    "inputs": Source("hidden states of the student itself, available during training"),
+    "tokens": Source("the teacher's token embeddings, read from the teacher's checkpoint during training"),
     "teacher-layers": Source("pooled states of chosen teacher layers, cached", "teacher-embed --layers"),
-    "states": Source("hidden states of the teacher, which runs beside the student while training"),
-    "last-states": Source("the teacher's last hidden states; it runs beside the student while training"),
-    "domains": Source("the domain of each sentence (all one where none is told)", "augment --domain COLUMN"),
+    "states": Source("hidden states of the teacher, which runs during training"),
+    "last-states": Source("last hidden states of the teacher, which runs during training"),
+    "domains": Source("the domain of each sentence (by default one domain for all)", "augment --domain COLUMN"),
 }
 
 
 def run(params: Params, work: WorkDirectory, reporter: Reporter = LOGGED) -> list[dict[str, Any]]:
-    """A description of each method asked for: two of a name that both `distill` and `finetune` know.
+    """Descriptions of the requested methods, or of all; two for a name that both `distill` and `finetune` have.
 
     Raises:
         UsageError: if there is no method of that name.

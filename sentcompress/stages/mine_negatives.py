@@ -1,4 +1,4 @@
-"""Mine hard negatives: texts that a model takes for near to a query, and that do not answer it."""
+"""Mine hard negatives: texts that a model ranks close to a query although they are not relevant."""
 
 from __future__ import annotations
 
@@ -33,20 +33,20 @@ from sentcompress.store import SCAFFOLD, Artifact, Build, Request, WorkDirectory
 COMMAND = Params.command
 DEFAULT_NAME = "mined"
 SIMILARITIES = ("cosine", "dot")
-# Kept only while mining.
+# Temporary files, removed when mining is finished.
 CORPUS, VECTORS = f"{SCAFFOLD}/corpus", f"{SCAFFOLD}/vectors.npy"
 # The inner product of longer vectors can overflow float32.
 LONGEST_VECTOR = 1e18
 
 
 def run(params: Params, work: WorkDirectory, reporter: Reporter = LOGGED) -> Artifact:
-    """Write queries, positives and mined negatives as an artifact of kind `sentences`, with their triplets.
+    """Write queries, positives and mined negatives as an artifact of kind `sentences`, with triplets.
 
-    A killed run does not encode the corpus again.
+    After an interruption, the corpus is not encoded again.
 
     Raises:
-        MissingArtifactError: without --pairs and --collection, if no sentence table has triplets.
-        InputError: files that cannot be read, no pairs, a corpus that is too small.
+        MissingArtifactError: without `pairs` and `collection`, if no sentence table has triplets.
+        InputError: if files cannot be read, there are no pairs, or the corpus is too small.
     """
     params.check()
     check_installed("faiss")
@@ -64,7 +64,7 @@ def run(params: Params, work: WorkDirectory, reporter: Reporter = LOGGED) -> Art
         try:
             return mining.run()
         except SentcompressError:
-            build.remove(SCAFFOLD)  # it cannot be resumed: with another model or other texts, the request differs
+            build.remove(SCAFFOLD)  # it cannot be resumed: with a fixed model or fixed texts, the request differs
             raise
 
 
@@ -97,15 +97,15 @@ class _Mining:
     def run(self) -> Artifact:
         if self.params.similarity == "dot" and self.params.max_score is not None:
             self.reporter.warn(
-                f"inner products may be any number, and {self.params.max_score:g} of one says little: "
-                "`max_score` 0 sets no limit"
+                f"inner products are unbounded, so a limit of {self.params.max_score:g} may not be meaningful; "
+                "a maximum of 0 sets no limit"
             )
         gathered = self._gather()
         count = self.params.negatives
         if gathered.corpus <= count:
             raise InputError(
-                f"the corpus has {gathered.corpus} texts: too few to find {count} negatives beside a positive",
-                "ask for fewer `negatives`, or add texts with `corpus`",
+                f"the corpus has {gathered.corpus} texts: too few for {count} negatives and a positive",
+                "lower `negatives`, or add texts with `corpus`",
             )
         embedder = self.source.open(device=self.params.device, dtype=self.params.dtype, reporter=self.reporter)
         self._embed(embedder, gathered.corpus)
@@ -121,15 +121,15 @@ class _Mining:
             mined = Mined(*miner.mine(gathered.queries, gathered.pairs, gathered.own, task))
         if not len(mined.pairs):
             raise InputError(
-                f"no pair has {count} texts that could be its negatives",
+                f"no pair has {count} candidate negatives",
                 "raise `max_score`, or add texts with `corpus`",
             )
         rows = write_mined(mined, gathered, SentenceTable(self.build.path / CORPUS), self.origin.name, self.build.write)
         return self.build.finish(self._facts(gathered, miner.counts, rows))
 
     def _gather(self) -> Gathered:
-        """Queries and pairs in memory, the texts of the corpus in a sentence table beside."""
-        self.build.remove(CORPUS)  # of a killed run; read again sooner than checked
+        """Read queries and pairs into memory, and the corpus into a temporary sentence table."""
+        self.build.remove(CORPUS)  # from an interrupted run; reading again is faster than checking
         if self.origin.warning:
             self.reporter.warn(self.origin.warning)
         bad = BadRecords(self.params.skip_bad)
@@ -142,12 +142,12 @@ class _Mining:
         if bad.count:
             self.reporter.warn(f"{bad.count} bad lines were skipped; the first: {bad.first}")
         for reason, pairs in gathered.left_out.items():
-            self.reporter.warn(f"{pairs} pairs left out: {reason.replace('_', ' ')}")
+            self.reporter.warn(f"dropped {pairs} pairs: {reason.replace('_', ' ')}")
         return gathered
 
     def _embed(self, embedder: Embedder, texts: int) -> None:
         if self.build.has(VECTORS):
-            return  # by a run that was killed later
+            return  # from an interrupted run
         table = SentenceTable(self.build.path / CORPUS)
         with (
             self.reporter.track(f"encoding the corpus with {self.source.label}", total=texts) as task,
@@ -158,11 +158,11 @@ class _Mining:
                 append(self._comparable(part))
 
     def _comparable(self, vectors: Vectors) -> Vectors:
-        """Vectors whose inner product is the similarity."""
+        """Vectors whose inner product is the chosen similarity."""
         if self.params.similarity == "dot":
             if not at_most(float(np.linalg.norm(vectors.astype(np.float64), axis=1).max(initial=0)), LONGEST_VECTOR):
                 raise InputError(
-                    f"{self.source.label} cannot be searched: its vectors hold NaN or infinity, or are longer than "
+                    f"{self.source.label} cannot be searched: its vectors contain NaN or infinity, or are longer than "
                     f"{LONGEST_VECTOR:g}",
                     "is the model damaged?",
                 )
@@ -187,11 +187,11 @@ class _Mining:
     def _facts(self, gathered: Gathered, tally: MiningCounts, rows: int) -> dict[str, Any]:
         count = self.params.negatives
         if tally.too_few:
-            self.reporter.warn(f"{tally.too_few} pairs left out: too few texts could be their negatives")
+            self.reporter.warn(f"dropped {tally.too_few} pairs with too few candidate negatives")
         if tally.padded:
             self.reporter.warn(
-                f"{tally.padded_pairs} of {tally.pairs} pairs got {tally.padded} random texts of the corpus, "
-                "since too few of their candidates could be negatives"
+                f"{tally.padded_pairs} of {tally.pairs} pairs have too few candidate negatives, and got "
+                f"{tally.padded} random texts of the corpus"
             )
         return {
             "rows": rows,

@@ -1,4 +1,4 @@
-"""Everything that a work directory knows, on one page: what students keep of their teacher, and what they save."""
+"""Write the report of a work directory: what the students keep of their teacher, and how much smaller they are."""
 
 from __future__ import annotations
 
@@ -31,31 +31,29 @@ TEXT = "report.md"
 
 
 def run(params: Params, work: WorkDirectory, reporter: Reporter = LOGGED) -> dict[str, Any]:
-    """Write the page, its pictures and the same as Markdown; give what is on it, and a short table of one model.
+    """Write the report as HTML, PNG and Markdown; returns its content, and a short table of one model.
 
     Raises:
-        MissingArtifactError: without a student or a model that was measured, or when nothing was measured of it.
+        MissingArtifactError: if there is no student and no evaluated model, or no evaluation of the chosen model.
     """
     params.check()
     check_installed("matplotlib")
     evidence = gather(work)
     for reference, why in evidence.left_out.items():
-        reporter.note(f"{reference} is left out: {why}")
+        reporter.note(f"{reference} is omitted: {why}")
     chosen = _newest(work, evidence) if params.model is None else _named(work, evidence, params.model)
     lines = lines_of(evidence, chosen)
     name = evidence.names[chosen]
     if not lines:
         raise MissingArtifactError(
-            f"nothing was measured of {chosen} as it is now",
+            f"there is no evaluation of the current {chosen}",
             f"run: {measuring('sts', name, work.path)}",
         )
     if any(line.teacher is None for line in lines):
-        reporter.note(
-            "for a second column, evaluate beside the teacher: sentcompress eval-sts --sts FILE --compare teacher"
-        )
+        reporter.note("to compare with the teacher, run the evaluations with `compare` teacher")
     report = compose(evidence, datetime.now(UTC), chosen)
     if params.output is None and (work.path / FOLDER).is_symlink():
-        raise InputError(f"{work.path / FOLDER} is a symbolic link", "remove it, or name the page with `output`")
+        raise InputError(f"{work.path / FOLDER} is a symbolic link", "remove it, or choose another file with `output`")
     page = params.output or work.path / FOLDER / PAGE
     pictures = _write(report, page, reporter)
     others = {one.labels[COMPARE] for one in evaluations_of(evidence, chosen) if COMPARE in one.models}
@@ -94,18 +92,18 @@ def _named(work: WorkDirectory, evidence: Evidence, name: str) -> str:
         return found[-1]
     if name not in students and asked:
         hint = did_you_mean(name, [*students, *(evidence.names[reference] for reference in asked)])
-        raise MissingArtifactError(f"no student and no model that was measured is called {name!r} in {work.path}", hint)
+        raise MissingArtifactError(f"no student or evaluated model is called {name!r} in {work.path}", hint)
     return work.get("students", name).reference
 
 
 def _asked(evidence: Evidence) -> list[str]:
-    """The models that were measured, other than beside another, in the order in which they were."""
+    """The evaluated models (role `model`), in the order of their last evaluation."""
     asked = (str(evaluation.models[MODEL]["reference"]) for evaluation in evidence.evaluations)
     return list(dict.fromkeys(reversed(list(asked))))[::-1]
 
 
 def _write(report: Report, page: Path, reporter: Reporter) -> dict[str, Path]:
-    """Draw all figures and write all files; where the picture of each figure is."""
+    """Draw all figures and write all files; returns chart name -> PNG file."""
     charts = [chart for section in report.sections for chart in section.charts]
     elements: dict[str, str] = {}
     pictures: dict[str, Path] = {}
@@ -123,14 +121,14 @@ def _write(report: Report, page: Path, reporter: Reporter) -> dict[str, Path]:
 
 
 def _draw(chart: Chart) -> tuple[str, bytes]:
-    """A figure as an element of the page and as a file."""
+    """A figure as an `<svg>` element and as PNG."""
     with drawing.house_style(chart.name):
         figure = chart.draw()
         return drawing.as_svg(figure, chart.name, chart.title), drawing.as_png(figure)
 
 
 def _document(report: Report, pictures: Mapping[str, Path]) -> dict[str, Any]:
-    """What is on the page, for machines."""
+    """The content of the page for `--json`."""
     return {
         "figures": [
             {
@@ -154,7 +152,7 @@ def _as_dict(section: str, table: Table) -> dict[str, Any]:
 
 
 def _paths(work: WorkDirectory, reference: str) -> dict[str, str]:
-    """Where the model and what was made of it are."""
+    """The paths of the model and of its exports."""
     kind, _, name = reference.partition("/")
     if kind == "exports":
         return {"export": str(work.get(kind, name).path)}

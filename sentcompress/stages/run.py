@@ -1,7 +1,7 @@
-"""Run a recipe: a chain of stages that a TOML file describes.
+"""Run a recipe: a chain of stages described by a TOML file.
 
-The one stage that knows of others. It looks them up by name, when it runs, and sees no more of them than what all
-have: Params with `check`, and `run`.
+This is the only stage that runs others. It looks them up by name at run time, and uses only their common interface:
+Params with `check`, and `run`.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ COMMAND = Params.command
 
 @dataclass(frozen=True)
 class Done:
-    """A stage that was run, or was fresh already."""
+    """A stage that was run, or skipped because it was up to date (`fresh`)."""
 
     step: Step
     artifact: Artifact
@@ -47,18 +47,18 @@ class Done:
 
 @dataclass(frozen=True)
 class Outcome:
-    """The plan of a recipe, and what came of its steps; nothing in a dry run."""
+    """The plan of a recipe and the finished steps; no steps in a dry run."""
 
     plan: Plan
     done: list[Done]
 
 
 def plan(params: Params, work: WorkDirectory) -> Plan:
-    """The steps of the recipe; nothing is run, and no model is looked for.
+    """Plan the steps of the recipe; nothing is run, and models are not looked up.
 
     Raises:
         InputError: if the recipe cannot be read.
-        UsageError: that lists all its faults, each with the number of its stage.
+        UsageError: if the recipe has errors; it lists all of them with their stage numbers.
     """
     recipe, faults = read_recipe(params.recipe)
     asked = Asked(params.inputs, params.settings, params.force)
@@ -69,14 +69,12 @@ def plan(params: Params, work: WorkDirectory) -> Plan:
 
 
 def run(params: Params, work: WorkDirectory, reporter: Reporter = LOGGED) -> Outcome:
-    """Run the stages one after the other; those that are up to date are skipped, each by itself.
-
-    With `dry_run`, nothing is run.
+    """Run the stages in order; each stage that is up to date is skipped. With `dry_run`, nothing is run.
 
     Raises:
         InputError: if the recipe cannot be read.
-        UsageError: that lists all its faults, before anything is run.
-        SentcompressError: of the stage that failed, with its number.
+        UsageError: if the recipe has errors; it lists all of them, and is raised before anything is run.
+        SentcompressError: the error of the stage that failed, with its number.
     """
     params.check()
     found = plan(params, work)
@@ -92,7 +90,7 @@ def run(params: Params, work: WorkDirectory, reporter: Reporter = LOGGED) -> Out
 
 
 def headline(artifact: Artifact) -> dict[str, Any]:
-    """The one number that tells most about a result."""
+    """The most important value of a result."""
     if artifact.manifest["kind"] == "evaluations":
         return headline_of(artifact)
     facts = artifact.facts
@@ -104,7 +102,7 @@ def _run(step: Step, recipe: Path, work: WorkDirectory, reporter: Reporter) -> D
     try:
         artifact = find_command(step.command).run(step.params, work, reporter)
     except SentcompressError as error:
-        again = f"then run {recipe} again in the same way: finished stages are skipped"
+        again = f"then rerun {recipe} with the same options: finished stages are skipped"
         message = spelled(error.message.removeprefix(f"{step.command}: "), type(step.params))
         hint = (error.hint or "").replace("`force`", f"--set {step.number}.force=true")
         hint = spelled(hint, type(step.params))

@@ -1,4 +1,4 @@
-"""What a work directory holds: which artifacts are fresh, stale, damaged or partial, and why."""
+"""List the artifacts of a work directory: which are fresh, stale, damaged or partial, and why."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from sentcompress.store import (
     read_request,
 )
 
-# What of an artifact's facts is worth showing, by kind: the name to show and where it is.
+# The facts to show for each kind of artifact: display name -> path within the facts.
 TELLING: Mapping[str, Mapping[str, str]] = {
     "sentences": {"rows": "rows", "triplets": "triplets"},
     "teacher-vectors": {"teacher": "teacher", "rows": "rows", "dimension": "dimension"},
@@ -38,11 +38,11 @@ class Row:
     """One artifact.
 
     Attributes:
-        state: fresh, stale, damaged, unknown, partial or running; `why` explains all but the first. Unknown means that
-            a file needed to decide is not readable.
-        gone: files and model folders that it was made from and that are not there any more.
-        drift: libraries that had another version then: name -> "then -> now".
-        from_the_future: whether its date is in the future, so that it counts as the oldest of its kind.
+        state: fresh, stale, damaged, unknown, partial or running; `why` explains all but fresh. Unknown means that a
+            file needed to decide is not readable.
+        gone: input files and model folders that no longer exist.
+        drift: libraries whose version has changed: name -> "then -> now".
+        from_the_future: whether its date is in the future; it then counts as the oldest of its kind.
     """
 
     kind: str
@@ -58,7 +58,7 @@ class Row:
 
 
 def run(params: Params, work: WorkDirectory, reporter: Reporter = LOGGED) -> list[dict[str, Any]]:
-    """The rows, in the order of the stages.
+    """The rows of all artifacts, in the order of the stages.
 
     Raises:
         InputError: if the work directory does not exist or is a file.
@@ -77,7 +77,7 @@ def run(params: Params, work: WorkDirectory, reporter: Reporter = LOGGED) -> lis
 
 
 def _model_digest(name: str) -> str | None:
-    """The digest of a model's files now; None for one of a hub, and one that cannot be read."""
+    """The current digest of a model's files; None for a hub model, and for one that cannot be read."""
     if name != EMBEDDED and not Path(name).is_dir():
         return None
     try:
@@ -105,14 +105,14 @@ def _finished_row(artifact: Artifact, freshness: Freshness) -> Row:
 
 
 def _facts(artifact: Artifact) -> dict[str, Any]:
-    """What of an artifact's facts is worth showing; of an evaluation its main score too."""
+    """The facts to show for an artifact; for an evaluation, with its main score."""
     kind = str(artifact.manifest["kind"])
     found = {name: value for name, path in TELLING[kind].items() if (value := _at(artifact.facts, path)) is not None}
     return found | (headline_of(artifact) if kind == "evaluations" else {})
 
 
 def _at(facts: Mapping[str, Any], path: str) -> Any:
-    """The value at `model.label` of nested facts, or None."""
+    """The value at a path such as `model.label` in nested facts, or None."""
     value: Any = facts
     for key in path.split("."):
         value = value.get(key) if isinstance(value, Mapping) else None
@@ -137,7 +137,7 @@ def _partial_row(work: WorkDirectory, kind: str, name: str) -> Row:
         try:
             size += path.stat().st_size if path.is_file() else 0
         except (FileNotFoundError, PermissionError):
-            continue  # it is being written now, or belongs to another user
+            continue  # being written, or owned by another user
     if is_being_written(work.path / kind / name):
         return Row(kind, name, "running", "is being written now", bytes=size)
     asked = read_request(folder)
@@ -147,7 +147,7 @@ def _partial_row(work: WorkDirectory, kind: str, name: str) -> Row:
     if _finished_already(work, kind, name, fingerprint):
         why = f"{command} --force was interrupted; run it again with --force to resume, or without to discard it"
     else:
-        why = f"interrupted; run {command} again to go on"
+        why = f"interrupted; run {command} again to resume"
     return Row(kind, name, "partial", why, bytes=size)
 
 

@@ -1,4 +1,4 @@
-"""Let frequent tokens and punctuation count less in the mean that is a model's vector: no training."""
+"""Down-weight frequent tokens and punctuation in mean pooling, without training."""
 
 from __future__ import annotations
 
@@ -19,17 +19,17 @@ from sentcompress.progress import LOGGED, Reporter
 from sentcompress.store import Artifact, Request, WorkDirectory, taught_by
 
 COMMAND = Params.command
-# How many of the lightest tokens are named.
+# Number of tokens listed with the lowest weights.
 NAMED = 12
 
 
 def run(params: Params, work: WorkDirectory, reporter: Reporter = LOGGED) -> Artifact:
-    """Write the model with a weight for each token as an artifact of kind `students`.
+    """Write the model with token weights as an artifact of kind `students`.
 
     Raises:
-        MissingArtifactError: if there are no sentences, or no student and no model was named.
-        InputError: if the model cannot be loaded, has weights already, pools in another way than by a mean, or knows
-            none of the tokens.
+        MissingArtifactError: if there are no sentences, or no student and no model was given.
+        InputError: if the model cannot be loaded, already has token weights, does not use mean pooling, or its
+            vocabulary has none of the tokens.
     """
     params.check()
     model = find_model(
@@ -41,17 +41,18 @@ def run(params: Params, work: WorkDirectory, reporter: Reporter = LOGGED) -> Art
             return build.fresh
         encoder = model.load()
         if encoder.pooling != ("mean",) or encoder.token_weights is not None:
-            how = "has token weights already" if encoder.token_weights is not None else "does not pool by the mean"
-            raise InputError(f"{model.label} {how}", "name another with `model`; tokens are weighed once, in a mean")
+            how = "already has token weights" if encoder.token_weights is not None else "does not use mean pooling"
+            raise InputError(f"{model.label} {how}", "choose a model with plain mean pooling with `model`")
         table = SentenceTable(sentences.path)
         with reporter.track("counting tokens", total=len(table)) as task:
-            # A prompt before every text says nothing of the corpus.
+            # A prompt would be counted with every text.
             with_prompt, encoder.text = encoder.text, replace(encoder.text, prompt="")
             counts = token_occurrences(encoder, table.stream(), task)
             encoder.text = with_prompt
         if not np.delete(counts, encoder.tokenizer.all_special_ids).any():
             raise InputError(
-                f"{sentences.reference} has no token that {model.label} knows", "name another table with `sentences`"
+                f"{model.label} knows none of the tokens of {sentences.reference}",
+                "choose another table with `sentences`",
             )
         weights = sif_weights(encoder.tokenizer, counts, params.smoothing, params.punctuation)
         encoder.token_weights = nn.Parameter(weights, requires_grad=False)
@@ -84,7 +85,7 @@ def _request(params: Params, model: NamedModel, sentences: Artifact) -> Request:
 
 
 def _lightest(tokenizer: object, counts: npt.NDArray[np.int64], weights: Tensor) -> list[str]:
-    """Of the tokens that occur, those that count least; the most frequent first among equals."""
+    """The tokens of the corpus with the lowest weights; ties are ordered by descending frequency."""
     seen = np.flatnonzero(counts)
     order = np.lexsort((-counts[seen], weights.numpy()[seen]))[:NAMED]
     return [str(token) for token in tokenizer.convert_ids_to_tokens(seen[order].tolist())]  # type: ignore[attr-defined]

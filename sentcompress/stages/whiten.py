@@ -1,4 +1,4 @@
-"""Whiten the vectors of a model, and fold that into its last layer: short vectors without any training."""
+"""Whiten a model's vectors and fold the whitening into its last layer: shorter vectors without training."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from sentcompress.progress import LOGGED, Reporter
 from sentcompress.store import Artifact, Build, Request, WorkDirectory, ancestors, taught_by
 
 COMMAND = Params.command
-# Sentences of the sample on which the saved model is checked, and how near it must be to the formula.
+# Sentences on which the saved model is verified, and the smallest cosine to the whitened vectors.
 CHECKED, LEAST_COSINE = 200, 0.999
 
 
@@ -31,9 +31,9 @@ def run(params: Params, work: WorkDirectory, reporter: Reporter = LOGGED) -> Art
     """Write the whitened model as an artifact of kind `students`.
 
     Raises:
-        MissingArtifactError: if there are no sentences, or no student and no model was named.
-        InputError: if the model cannot be loaded or its vectors used, or for more dimensions than they span.
-        SentcompressError: if the saved model does not give the whitened vectors; nothing is kept then.
+        MissingArtifactError: if there are no sentences, or no student and no model was given.
+        InputError: if the model cannot be loaded, its vectors are not usable, or `dim` exceeds their rank.
+        SentcompressError: if the saved model does not give the whitened vectors; nothing is kept in that case.
     """
     params.check()
     pick_device(params.device)
@@ -63,7 +63,7 @@ def run(params: Params, work: WorkDirectory, reporter: Reporter = LOGGED) -> Art
 
 
 def _sentences(work: WorkDirectory, name: str | None, lineage: list[Artifact]) -> Artifact:
-    """The table that was named; otherwise the one that the model was trained on, or else the newest."""
+    """The given table; by default the one that the model was trained on, otherwise the newest."""
     own = [artifact for artifact in lineage if artifact.reference.startswith("sentences/")]
     return own[0] if name is None and own else work.get("sentences", name)
 
@@ -90,11 +90,11 @@ class _Whitening:
     reporter: Reporter
 
     def run(self) -> dict[str, Any]:
-        """Fit, fold, save and check; what there is to say about it."""
+        """Fit, fold, save and verify; returns the facts."""
         dim, width = self.params.dim, self.encoder.dimension
         sample = min(self.params.sample, len(self.table))
         check_dimension(dim, width, sample, "the model's")
-        self.encoder.normalize = False  # the vectors to whiten are those before it
+        self.encoder.normalize = False  # whitening applies to the vectors before normalisation
         rows = np.random.default_rng(self.params.seed).choice(len(self.table), size=sample, replace=False)
         axes = self._fit(np.sort(rows), width)
         with self.build.write(MODEL_FOLDER) as folder:
@@ -113,7 +113,7 @@ class _Whitening:
         }
 
     def _fit(self, rows: npt.NDArray[np.int64], width: int) -> PrincipalAxes:
-        # In float32: what bfloat16 rounds away is more than the variance along the smallest axes.
+        # float32: bfloat16 rounding errors exceed the variance along the smallest axes.
         engine = EncodeEngine(self.encoder, device=self.params.device, dtype="float32")
         with self.reporter.track("encoding", total=len(rows)) as task:
             vectors = engine.stream(_texts(self.table, rows), task)
@@ -121,26 +121,30 @@ class _Whitening:
             return principal_axes(pieces, (len(rows), width), self.params.dim)
 
     def _check(self, saved: Encoder, axes: PrincipalAxes, rows: npt.NDArray[np.int64]) -> float:
-        """The smallest cosine between the saved model's vectors and the formula, which must be near one."""
+        """The smallest cosine between the saved model's vectors and the whitened ones.
+
+        Raises:
+            SentcompressError: if it is below LEAST_COSINE.
+        """
         texts = [text for chunk in _texts(self.table, rows) for text in chunk]
         device = self.params.device
         vectors = EncodeEngine(self.encoder, device=device, dtype="float32").encode(texts).astype(np.float64)
         expected = (vectors - axes.mean) @ axes.whitening().T
         found = EncodeEngine(saved, device=device, dtype="float32").encode(texts)
-        # A vector at the very mean has no direction to compare.
+        # A vector equal to the mean has no direction.
         lengths = np.linalg.norm(expected, axis=1) * np.linalg.norm(found, axis=1)
         worst = float(((expected * found).sum(axis=1) / np.maximum(lengths, 1e-12)).min())
         if not at_least(worst, LEAST_COSINE):
             raise SentcompressError(
-                f"the saved model has a cosine of {figure(worst, '.6f')} to the whitened vectors (at least "
-                f"{LEAST_COSINE} is asked of float32)",
-                "the smallest of the variances is too near to what float32 rounds away; use a smaller `dim`",
+                f"the saved model has a cosine of {figure(worst, '.6f')} to the whitened vectors (float32 must reach "
+                f"{LEAST_COSINE})",
+                "the smallest variance is too close to the rounding error of float32; use a smaller `dim`",
             )
         return worst
 
 
 def _texts(table: SentenceTable, rows: npt.NDArray[np.int64]) -> Iterator[list[str]]:
-    """The texts of sorted rows, a shard's at a time."""
+    """The texts of sorted rows, one shard at a time."""
     start = 0
     for shard, count in enumerate(table.shard_rows):
         first, last = np.searchsorted(rows, (start, start + count))

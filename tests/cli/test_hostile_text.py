@@ -79,7 +79,7 @@ def test_facts_of_an_artifact_in_status(tmp_path: Path) -> None:
     finished(tmp_path / "w", "teacher-vectors", "main", {"teacher": EVIL, "rows": 3}, {f"file:/no{EVIL}": "1" * 64})
     said = harmless(lines_of(["status", "--work", "w"], tmp_path, 0))
     assert f"teacher {SHOWN}" in said
-    assert f"no longer there: /no{SHOWN}" in said
+    assert f"no longer exist: /no{SHOWN}" in said
 
 
 def test_json_has_its_own_escapes(tmp_path: Path) -> None:

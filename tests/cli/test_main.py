@@ -108,7 +108,7 @@ def test_all_faults_of_a_request_are_told_at_once(capsys: Captured, work: Path) 
     code, _, err = outcome(capsys, ["fit-pca", "--dim", "0", "--sample", "1", "--work", str(work)])
     assert code == 2
     assert err.splitlines() == [
-        "error: fit-pca: 2 faults",
+        "error: fit-pca: 2 errors",
         "  - --dim must be at least 1, not 0",
         "  - --sample must be at least 2, not 1",
         "help:  run: sentcompress fit-pca --help",

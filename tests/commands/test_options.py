@@ -150,7 +150,7 @@ def test_every_fault_of_a_line_is_told_with_its_flag() -> None:
         checked(distill.Params, {"lr": "x", "dim": "-5", "dropout": "3", "method": "hdp", "checkpoint-every": "nan"})
     told = spelled(raised.value.message, distill.Params)
     for text in (
-        "5 faults",
+        "5 errors",
         "--lr must be a number, not 'x'",
         "--dim must be at least 1, not -5",
         "--dropout must be at least 0 and below 1, not 3.0",

@@ -198,12 +198,12 @@ def test_input_without_sentences_is_an_error(tmp_path: Path) -> None:
     (tmp_path / "a.txt").write_text("\n  \n")
     with pytest.raises(InputError, match="no sentences") as caught:
         run(tmp_path, tmp_path / "a.txt")
-    assert caught.value.hint == "left out: 2 blank"
+    assert caught.value.hint == "dropped: 2 blank"
 
 
 def test_all_faults_of_a_request_are_told_at_once(tmp_path: Path) -> None:
     params = Params(inputs=(), wordnet=-1, aug_p=2.0, limit=0, translator=("x",), min_length=9, max_length=3)
-    with pytest.raises(UsageError, match="6 faults"):
+    with pytest.raises(UsageError, match="6 errors"):
         augment.run(params, WorkDirectory(tmp_path))
     with pytest.raises(UsageError, match="unknown format") as caught:
         augment.run(Params(inputs=("a",), format="jsnl"), WorkDirectory(tmp_path))

@@ -109,7 +109,7 @@ def test_models_of_two_starts_are_warned_of(tmp_path: Path, models: tuple[Path, 
     assert said == []
     run(Params(inputs=(str(models[0]), str(other)), name="far"), work, Listening())
     assert len(said) == 1
-    assert "not trained from one start" in said[0]
+    assert "not trained from the same initialisation" in said[0]
 
 
 def test_models_that_differ_in_more_than_weights_are_refused(

@@ -144,9 +144,9 @@ def test_bad_requests(tmp_path: Path, pairs: Path, tiny_model: Path) -> None:
     work = WorkDirectory(tmp_path / "work")
     with pytest.raises(InputError, match="no line with text"):
         run(Params(model=str(tiny_model), compare=None, text=blank), work)
-    with pytest.raises(UsageError, match="2 faults"):
+    with pytest.raises(UsageError, match="2 errors"):
         run(Params(model=str(tiny_model), compare=None, text=blank, count=0, rounds=0), work)
-    with pytest.raises(UsageError, match="3 faults") as caught:
+    with pytest.raises(UsageError, match="3 errors") as caught:
         run(Params(model=str(tiny_model), compare=None, text=blank, runtimes=("flaot32",), preset="simtde"), work)
     assert "did you mean float32" in caught.value.message
     pairs.parent.rename(pairs.parents[1] / "other")

@@ -217,7 +217,7 @@ def test_all_faults_are_told_at_once(work: WorkDirectory) -> None:
     )
     with pytest.raises(UsageError) as caught:
         stage.run(wrong, work)
-    for part in ("6 faults", "`lr`", "`epochs`", "`dim`", "did you mean normalise?", "teacher:0", "none.tsv"):
+    for part in ("6 errors", "`lr`", "`epochs`", "`dim`", "did you mean normalise?", "teacher:0", "none.tsv"):
         assert part in caught.value.message
 
 

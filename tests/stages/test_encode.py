@@ -118,7 +118,7 @@ def test_an_interrupted_run_leaves_the_older_file(
 
 
 def test_all_faults_are_told_at_once(work: WorkDirectory, tmp_path: Path) -> None:
-    with pytest.raises(UsageError, match="3 faults"):
+    with pytest.raises(UsageError, match="3 errors"):
         stage.run(Params(lines="a.txt", output=tmp_path / "a.npy", store="int8", dtype="half", batch_tokens=0), work)
 
 

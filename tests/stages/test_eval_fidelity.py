@@ -96,7 +96,7 @@ def test_everything_about_two_models(tmp_path: Path, text: Path, tiny_model: Pat
     shared = [len(set(a) & set(b)) / 5 for a, b in zip(nearest["model"], nearest["compare"], strict=True)]
     assert read_scores(facts)[0].value == pytest.approx(100 * np.mean(shared), abs=1)
     assert facts["cosine_to_compared"] is None
-    assert facts["cosine_is_to"].startswith("not comparable: 16 dimensions against 32")
+    assert facts["cosine_is_to"].startswith("not comparable: 16 and 32 dimensions")
     assert len(facts["disagreements"]) == 3
     place = {sentence: number for number, sentence in enumerate(texts)}
     for pair in facts["disagreements"]:
@@ -146,7 +146,7 @@ def test_vectors_from_files(tmp_path: Path, text: Path, sentences: list[str], ti
     params = Params(text=[text], model=str(tmp_path / "v.npy"), compare=str(tmp_path / "v.npy"), device="cpu", show=0)
     facts = run(params, WorkDirectory(tmp_path / "other"), listener).facts
     assert (facts["sentences"], facts["unit_of_length"]) == (299, "words")
-    assert listener.warnings == ["v.npy: 1 texts have a zero vector; they are left out"]
+    assert listener.warnings == ["v.npy: 1 texts have a vector of zeros; they are skipped"]
 
 
 def test_a_collapsed_model_has_no_nan(tmp_path: Path, text: Path, sentences: list[str], tiny_model: Path) -> None:

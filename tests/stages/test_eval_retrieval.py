@@ -172,7 +172,7 @@ def test_a_collection_equals_pytrec_eval(tmp_path: Path, collection: Path) -> No
     assert artifact.name == f"retrieval-beir-test-{tmp_path.name}-vectors.npy"
     assert listener.notes == ["eval-retrieval: split test"]
     assert listener.warnings == [
-        "k lowered from 1000 to 700, the number of documents; there is no Recall@1000",
+        "k lowered from 1000 to 700, the number of documents; Recall@1000 is not computed",
         "binary: all 700 documents are candidates, so the codes select nothing",
     ]
 
@@ -306,7 +306,7 @@ def test_corpus_smaller_than_ten(tmp_path: Path, tiny_model: Path) -> None:
     assert not select(read_scores(facts), recall_at(10))
     assert listener.warnings[:2] == [
         f"{path}: dropped 1 pair with an empty text",
-        "k lowered from 10 to 2, the number of documents; there is no Recall@10",
+        "k lowered from 10 to 2, the number of documents; Recall@10 is not computed",
     ]
 
 
@@ -328,8 +328,8 @@ def test_zero_vectors_are_counted_and_numbers_that_are_none_refused(tmp_path: Pa
         Params(pairs=path, model=model, index=("flat",), rounds=1), WorkDirectory(tmp_path / "work"), listener
     ).facts
     assert listener.warnings[1:] == [
-        "zeros.npy: 1 documents have a vector of zeros; nothing is near them",
-        "zeros.npy: 1 queries have a vector of zeros; nothing is near them",
+        "zeros.npy: 1 documents have a zero vector, which matches nothing",
+        "zeros.npy: 1 queries have a zero vector, which matches nothing",
     ]
     assert value_of(read_scores(facts), MRR, part=EXACT) >= 75
     broken = write_vectors(tmp_path / "broken.npy", {**vectors, "b": [1.0, np.nan]})
@@ -342,7 +342,7 @@ def test_one_vector_for_everything_is_told(tmp_path: Path, pairs: Path, rows: li
     listener = Listener()
     model = write_vectors(tmp_path / "same.npy", texts)
     run(Params(pairs=pairs, model=model, index=("flat",), rounds=1), WorkDirectory(tmp_path / "work"), listener)
-    assert "same.npy gives every document the same vector: its ranks mean nothing" in listener.warnings
+    assert "same.npy gives every document the same vector: its rankings are meaningless" in listener.warnings
 
 
 def test_pairs_without_duplicates_are_refused(tmp_path: Path, tiny_model: Path) -> None:

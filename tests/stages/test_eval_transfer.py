@@ -161,7 +161,7 @@ def test_tasks_that_cannot_be_scored(tmp_path: Path, tasks: Path, tiny_model: Pa
     with pytest.raises(InputError, match=r"MR cannot be scored: a class has .* but 50 folds need"):
         run(Params(tasks=tasks, only=["MR"], model=str(tiny_model), folds=50), work)
     (tasks / "TREC" / "test.tsv").open("a").write("DESC:d\twhat\n")
-    with pytest.raises(InputError, match="labels that the training split lacks: DESC"):
+    with pytest.raises(InputError, match="labels missing from the training split: DESC"):
         run(Params(tasks=tasks, only=["TREC"], model=str(tiny_model), folds=3), work)
     with pytest.raises(UsageError) as caught:
         run(Params(tasks=tasks, folds=1, bootstrap=-1), work)

@@ -199,7 +199,7 @@ def test_what_is_missing_is_named(tmp_path: Path, tiny_model: Path, sentences: l
 
 def test_all_faults_at_once(tmp_path: Path, tiny_model: Path) -> None:
     asked = params(tiny_model, objective="simsce", dev=tmp_path / "none.tsv")
-    with pytest.raises(UsageError, match=r"2 faults[\s\S]*simcse[\s\S]*no such file"):
+    with pytest.raises(UsageError, match=r"2 errors[\s\S]*simcse[\s\S]*no such file"):
         finetune.run(asked, WorkDirectory(tmp_path / "work"))
     with pytest.raises(UsageError, match="no option"):
         finetune.run(params(tiny_model, options=("warmth=1",)), WorkDirectory(tmp_path / "work"))

@@ -162,7 +162,7 @@ def test_it_is_skipped_when_fresh_and_redone_when_the_vectors_change(work: WorkD
 
 
 def test_faults_of_the_request_are_told_together(work: WorkDirectory) -> None:
-    with pytest.raises(UsageError, match="2 faults") as raised:
+    with pytest.raises(UsageError, match="2 errors") as raised:
         run(Params(dim=0, sample=1), work)
     assert "`dim` must be at least 1" in raised.value.message
     assert "`sample` must be at least 2" in raised.value.message
@@ -196,7 +196,7 @@ def test_a_vector_that_is_no_vector_is_named_and_nothing_is_left(
     vectors = made_vectors()
     vectors[777, 3] = nonsense
     keep(work, vectors)
-    with pytest.raises(InputError, match="row 777 is no vector") as raised:
+    with pytest.raises(InputError, match="row 777 contains NaN") as raised:
         run(Params(dim=3), work)
     assert "teacher-embed --force" in str(raised.value.hint)
     assert work.names("projections") == []

@@ -170,7 +170,7 @@ def test_inner_products_that_are_not_numbers_decide_nothing(
         return vectors
 
     monkeypatch.setattr(EncodeEngine, "encode", encode)
-    with pytest.raises(InputError, match="its vectors hold NaN or infinity, or are longer"):
+    with pytest.raises(InputError, match="its vectors contain NaN or infinity, or are longer"):
         run(Params(model=str(tiny_model), pairs=pairs, negatives=3, max_score=None, similarity="dot"), work)
 
 
@@ -195,7 +195,7 @@ def test_random_texts_fill_up_and_pairs_that_none_fit_are_left_out(
     more = tmp_path / "more.txt"
     more.write_text("\n".join(OTHERS[:7]) + "\n", encoding="utf-8")
     # Everything scores above a tiny share of the positive's score.
-    with pytest.raises(InputError, match="no pair has 5 texts"):
+    with pytest.raises(InputError, match="no pair has 5 candidate negatives"):
         run(
             Params(
                 pairs=path,
@@ -350,7 +350,7 @@ def test_empty_sides_are_counted_and_unknown_columns_named(
     params = Params(pairs=path, columns=("frage", "antwort"), model=str(tiny_model), **TOP)
     artifact = run(params, work, listener)
     assert artifact.facts["left_out"] == {"empty_side": 2}
-    assert listener.warnings == ["2 pairs left out: empty side"]
+    assert listener.warnings == ["dropped 2 pairs: empty side"]
     empty = write_pairs(tmp_path / "empty.tsv", [("", "a dog"), ("a cat", "")])
     with pytest.raises(InputError, match="no pairs of a query and a positive") as raised:
         mine(work, tiny_model, pairs=empty, name="empty")
@@ -358,7 +358,7 @@ def test_empty_sides_are_counted_and_unknown_columns_named(
 
 
 def test_what_cannot_be_is_refused(work: WorkDirectory, tiny_model: Path, pairs: Path, tmp_path: Path) -> None:
-    with pytest.raises(InputError, match="the corpus has 30 texts: too few to find 30 negatives"):
+    with pytest.raises(InputError, match="the corpus has 30 texts: too few for 30 negatives"):
         mine(work, tiny_model, {**TOP, "negatives": 30}, pairs=pairs)
     with pytest.raises(InputError, match="no such file"):
         mine(work, tiny_model, pairs=tmp_path / "nowhere.tsv")
@@ -382,7 +382,7 @@ def test_what_cannot_be_is_refused(work: WorkDirectory, tiny_model: Path, pairs:
         strategy="best",
         similarity="l2",
     )
-    with pytest.raises(UsageError, match="7 faults") as raised:
+    with pytest.raises(UsageError, match="7 errors") as raised:
         run(wrong, work)
     assert "`pairs` and `collection`: give one of them" in raised.value.message
     assert work.unfinished("sentences") == []

@@ -180,7 +180,7 @@ def test_what_was_measured_of_an_older_student_of_that_name_is_left_out(tmp_path
     work = WorkDirectory(tmp_path / "work")
     works.sts(work, works.student(work, "small"))
     works.student(work, "small", "ckd", 3)
-    with pytest.raises(MissingArtifactError, match="nothing was measured") as caught:
+    with pytest.raises(MissingArtifactError, match="there is no evaluation of") as caught:
         report.run(report.Params(), work)
     assert "eval-sts" in (caught.value.hint or "")
     works.sts(work, works.student(work, "other"))
@@ -194,7 +194,7 @@ def test_by_default_the_table_is_of_the_newest_student_that_was_measured(tmp_pat
     works.sts(work, works.student(work, "small"))
     works.student(work, "newer")
     assert report.run(report.Params(), work)["student"] == "small"
-    with pytest.raises(MissingArtifactError, match="nothing was measured of students/newer"):
+    with pytest.raises(MissingArtifactError, match="there is no evaluation of the current students/newer"):
         report.run(report.Params(model="newer"), work)
 
 

@@ -171,7 +171,7 @@ def test_a_failing_stage_says_where_and_how_to_go_on(
         patched.setattr("sentcompress.stages.distill.run", fail)
         with pytest.raises(TrainingError, match=r"stage 3 \(distill\): the loss is no longer a number") as raised:
             run_all(params, work)
-    hint = f"lower --lr; then run {params.recipe} again in the same way: finished stages are skipped"
+    hint = f"lower --lr; then rerun {params.recipe} with the same options: finished stages are skipped"
     assert raised.value.hint == hint
     assert not work.names("evaluations")
     assert [done.fresh for done in run_all(params, work)] == [True, True, False, False]

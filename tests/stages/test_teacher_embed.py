@@ -161,7 +161,7 @@ def test_what_is_missing_is_named(tmp_path: Path, tiny_model: Path) -> None:
 def test_all_faults_are_told_at_once(work: WorkDirectory) -> None:
     with pytest.raises(UsageError) as caught:
         stage.run(Params(pooling="best", store="int8", dtype="half", max_length=0, batch_tokens=0), work)
-    assert "5 faults" in caught.value.message
+    assert "5 errors" in caught.value.message
 
 
 def test_a_teacher_without_weights_leaves_nothing_behind(work: WorkDirectory, tiny_model: Path, tmp_path: Path) -> None:

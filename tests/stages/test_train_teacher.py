@@ -109,7 +109,7 @@ def test_sentences_without_labels_are_no_triplets(tmp_path: Path, tiny_model: Pa
 
 def test_all_faults_at_once(tmp_path: Path) -> None:
     asked = Params(model="x", triplets=(), pooling="max", **dict(SHORT, lr=0.0), options=("keep=1",))
-    with pytest.raises(UsageError, match="4 faults") as raised:
+    with pytest.raises(UsageError, match="4 errors") as raised:
         train_teacher.run(asked, WorkDirectory(tmp_path / "work"))
     assert [
         word for word in ("`lr`", "keep needs", "`pooling`", "`triplets`") if word not in raised.value.message

@@ -165,7 +165,7 @@ def test_what_cannot_be_is_refused(work: WorkDirectory, tiny_model: Path, tmp_pa
         whiten(work, tiny_model, dim=33)
     with pytest.raises(InputError, match="20 dimensions cannot be fitted on 10 sentences"):
         whiten(work, tiny_model, dim=20, sample=10)
-    with pytest.raises(UsageError, match="2 faults"):
+    with pytest.raises(UsageError, match="2 errors"):
         whiten(work, tiny_model, dim=0, sample=1)
     with pytest.raises(MissingArtifactError, match="no sentences") as raised:
         whiten(WorkDirectory(tmp_path / "empty"), tiny_model)
