@@ -91,7 +91,7 @@ def _named(work: WorkDirectory, evidence: Evidence, name: str) -> str:
     if name not in students and found:
         return found[-1]
     if name not in students and asked:
-        hint = did_you_mean(name, [*students, *(evidence.names[reference] for reference in asked)])
+        hint = did_you_mean(name, {*students, *(evidence.names[reference] for reference in asked)})
         raise MissingArtifactError(f"no student or evaluated model is called {name!r} in {work.path}", hint)
     return work.get("students", name).reference
 

@@ -97,6 +97,11 @@ def _find_projection(work: WorkDirectory, name: str | None, vectors: Artifact) -
     if work.find("projections", name) is None:
         dimension = name.removeprefix("pca-")
         option = f" --dim {dimension}" if dimension.isdecimal() else ""
+        width = int(vectors.facts["dimension"])
+        if option and int(dimension) > width:
+            raise InputError(
+                f"{vectors.reference} has {width} dimensions: no projection of it has {dimension}", "choose a lower `dim`"
+            )
         known = work.names("projections")
         there = f" (there are: {', '.join(known)})" if known else ""
         raise MissingArtifactError(f"no projection {name!r} in {work.path}{there}", f"run: {command}{option}")

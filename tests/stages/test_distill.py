@@ -251,6 +251,11 @@ def test_projections_are_chosen_by_dimension_or_name(work: WorkDirectory) -> Non
     assert stage.run(params(projection="pca-8"), work).name.startswith("hpd-teacher-1-8-")
 
 
+def test_more_dimensions_than_the_teacher_has_are_not_advised(work: WorkDirectory) -> None:
+    with pytest.raises(InputError, match="teacher-vectors/main has 32 dimensions: no projection of it has 999"):
+        stage.run(params(dim=999), work)
+
+
 def test_vectors_of_other_sentences_are_refused(work: WorkDirectory, tiny_model: Path) -> None:
     add_sentences(work, [TEXTS[:100]])  # main again, now with other sentences
     with pytest.raises(InputError) as caught:
