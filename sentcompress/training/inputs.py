@@ -100,7 +100,8 @@ def _find_projection(work: WorkDirectory, name: str | None, vectors: Artifact) -
         width = int(vectors.facts["dimension"])
         if option and int(dimension) > width:
             raise InputError(
-                f"{vectors.reference} has {width} dimensions: no projection of it has {dimension}", "choose a lower `dim`"
+                f"{vectors.reference} has {width} dimensions: no projection of it has {dimension}",
+                "choose a lower `dim`",
             )
         known = work.names("projections")
         there = f" (there are: {', '.join(known)})" if known else ""
