@@ -124,7 +124,7 @@ def test_a_sample_is_drawn_and_freshness_follows_the_files(tmp_path: Path, text:
     params = Params(text=[text], model=str(tiny_model), compare=str(tiny_model), sample=50, neighbours=3, device="cpu")
     made = run(params, work)
     assert made.facts["sentences"] == 50
-    assert "50 drawn with seed 0" in made.facts["protocol"]["statement"]
+    assert "50 sampled with seed 0" in made.facts["protocol"]["statement"]
     assert run(params, work).manifest["finished"] == made.manifest["finished"]
     text.write_text("\n".join(make_sentences(60, seed=9)), encoding="utf-8")
     assert run(params, work).manifest["finished"] > made.manifest["finished"]
@@ -146,7 +146,7 @@ def test_vectors_from_files(tmp_path: Path, text: Path, sentences: list[str], ti
     params = Params(text=[text], model=str(tmp_path / "v.npy"), compare=str(tmp_path / "v.npy"), device="cpu", show=0)
     facts = run(params, WorkDirectory(tmp_path / "other"), listener).facts
     assert (facts["sentences"], facts["unit_of_length"]) == (299, "words")
-    assert listener.warnings == ["v.npy: 1 texts have a vector of zeros; they are skipped"]
+    assert listener.warnings == ["v.npy: 1 texts have a zero vector; they are skipped"]
 
 
 def test_a_collapsed_model_has_no_nan(tmp_path: Path, text: Path, sentences: list[str], tiny_model: Path) -> None:

@@ -153,7 +153,7 @@ def test_what_is_left_out_is_told(tmp_path: Path, tasks: Path, tiny_model: Path)
     task = facts["tasks"][0]
     assert (task["without_text"], task["unreadable"], task["examples"]["all"]) == (1, 1, 60)
     assert [score.interval for score in read_scores(facts)] == [None]
-    assert [warning.split(":")[0][:20] for warning in listener.warnings] == ["MR", "MR", "MR has 60 examples he"[:20]]
+    assert [warning.split(":")[0][:20] for warning in listener.warnings] == ["MR", "MR", "MR has 60 examples, "[:20]]
 
 
 def test_tasks_that_cannot_be_scored(tmp_path: Path, tasks: Path, tiny_model: Path) -> None:

@@ -179,14 +179,16 @@ def test_trust_in_a_teacher_is_asked_again_by_each_command(
         find_model(work, "teacher")
     for student, method in (("teacher:1", "mse"), (str(tiny_model), "simtde")):
         with pytest.raises(InputError, match=REFUSED) as caught:
-            distill.run(distill.Params(method=method, student=student, **SHORT, name="made"), work)
+            distill.run(distill.Params(method=method, student=student, **SHORT, name=f"made-{method}"), work)
         assert "`trust_remote_code`" in str(caught.value.hint)
     with pytest.raises(InputError, match=REFUSED):
         run_encode(work, "teacher", tiny_model, False)
     assert status.run(status.Params(), work)
     assert not mark.exists()
     for student, method in (("teacher:1", "mse"), (str(tiny_model), "simtde")):
-        distill.run(distill.Params(method=method, student=student, **SHORT, trust_remote_code=True, name="made"), work)
+        distill.run(
+            distill.Params(method=method, student=student, **SHORT, trust_remote_code=True, name=f"made-{method}"), work
+        )
     run_encode(work, "teacher", tiny_model, True)
     assert mark.exists()
 

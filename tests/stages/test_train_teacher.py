@@ -51,7 +51,7 @@ def test_a_checkpoint_gets_simcse_s_head_and_teaches(
     tmp_path: Path, plain: Path, triplets: Path, sentences: list[str]
 ) -> None:
     work, dev = WorkDirectory(tmp_path / "work"), write_dev(tmp_path / "dev.tsv", sentences[:40])
-    asked = Params(model=str(plain), triplets=(str(triplets),), **SHORT, dev=dev)
+    asked = Params(model=str(plain), triplets=(str(triplets),), **SHORT, dev=dev, name="plain-simcse")
     teacher = train_teacher.run(asked, work)
     assert teacher.reference == "students/plain-simcse"
     saved = load_encoder(resolve(str(teacher.path / "model")))
