@@ -10,8 +10,9 @@ demo: install
 	scripts/get_language_data.sh $(BIN)/python
 	PATH="$(CURDIR)/$(BIN):$$PATH" scripts/demo.sh
 
+# One thread per process: more would compete for the cores.
 test: install
-	$(BIN)/pytest -n auto --maxprocesses 8 --dist loadfile
+	OMP_NUM_THREADS=1 $(BIN)/pytest -n auto --maxprocesses 8 --dist loadfile
 
 slow: install
 	$(BIN)/pytest -m slow
