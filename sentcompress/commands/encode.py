@@ -7,7 +7,7 @@ from typing import Annotated, ClassVar
 
 from sentcompress.commands import Command
 from sentcompress.commands.options import Opt
-from sentcompress.commands.shared import DTYPES, STORES, Device, Hub, Model
+from sentcompress.commands.shared import Device, EncodingDtype, EncodingTokens, Hub, Model, Store
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -22,14 +22,10 @@ class Params(Hub):
     ]
     output: Annotated[Path, Opt("The .npy file to write.", short="o")]
     model: Model = None
-    store: Annotated[str, Opt("Number format of the vectors: float32 or float16.", choices=STORES)] = "float32"
-    dtype: Annotated[
-        str, Opt("auto (measured on a CPU, bfloat16 on CUDA), float32, bfloat16 or float16 (GPU).", choices=DTYPES)
-    ] = "auto"
+    store: Store = "float32"
+    dtype: EncodingDtype = "auto"
     device: Device = "auto"
-    batch_tokens: Annotated[
-        int | None, Opt("Most tokens in a batch.", minimum=1, affects="run", default="by device")
-    ] = None
+    batch_tokens: EncodingTokens = None
 
     def faults(self) -> list[str]:
         if self.output.suffix not in ("", ".npy"):

@@ -6,7 +6,7 @@ from typing import Annotated, ClassVar
 
 from sentcompress.commands import Command
 from sentcompress.commands.options import MODEL, Opt
-from sentcompress.commands.shared import DTYPES, Device, Hub, Index, Named, Seed, SkipBad
+from sentcompress.commands.shared import Device, Dtype, Hub, Index, Named, Seed, SkipBad
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -65,7 +65,7 @@ class Params(Index, Hub, Named):
     skip_bad: SkipBad = False
     seed: Seed = 0
     device: Device = "auto"
-    dtype: Annotated[str, Opt("auto, float32, bfloat16 or float16 (GPU).", choices=DTYPES)] = "float32"
+    dtype: Dtype = "float32"
 
     def faults(self) -> list[str]:
         given = [f"`{name}`" for name in ("pairs", "collection", "sentences") if getattr(self, name) is not None]

@@ -19,6 +19,14 @@ Compare = Annotated[str | None, Opt("Second model, named as for --model.", affec
 Revision = Annotated[str | None, Opt("Revision of a hub model.")]
 TrustRemoteCode = Annotated[bool, Opt("Allow Python code that comes with a model to run.", affects="input")]
 Device = Annotated[str, Opt("auto, cpu, cuda or mps.", affects="run")]
+Dtype = Annotated[str, Opt("auto, float32, bfloat16 or float16 (GPU).", choices=DTYPES)]
+EncodingDtype = Annotated[
+    str, Opt("auto (measured on a CPU, bfloat16 on CUDA), float32, bfloat16 or float16 (GPU).", choices=DTYPES)
+]
+EncodingTokens = Annotated[
+    int | None, Opt("Maximum tokens of a batch, padding included.", minimum=1, affects="run", default="by device")
+]
+Store = Annotated[str, Opt("Number format of the vectors: float32 or float16.", choices=STORES)]
 Seed = Annotated[int, Opt("Random seed.", minimum=0, maximum=2**63 - 1)]
 Bootstrap = Annotated[int, Opt("Bootstrap samples for the 95% intervals; 0 for none.", minimum=0)]
 SkipBad = Annotated[bool, Opt("Skip and count lines that cannot be read.")]
@@ -55,7 +63,7 @@ class Evaluation(Hub, Named):
     seed: Seed = 0
     skip_bad: SkipBad = False
     device: Device = "auto"
-    dtype: Annotated[str, Opt("auto, float32, bfloat16 or float16 (GPU).", choices=DTYPES)] = "float32"
+    dtype: Dtype = "float32"
 
 
 DEFAULT = "the method's"

@@ -5,7 +5,7 @@ from typing import Annotated, ClassVar
 
 from sentcompress.commands import Command
 from sentcompress.commands.options import MODEL, Opt
-from sentcompress.commands.shared import DTYPES, STORES, Device, Hub, Named, Sentences
+from sentcompress.commands.shared import Device, EncodingDtype, EncodingTokens, Hub, Named, Sentences, Store
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -34,14 +34,10 @@ class Params(Hub, Named):
         int | None, Opt("Truncate sentences to this many tokens.", minimum=1, default="the teacher's own")
     ] = None
     normalize: Annotated[bool, Opt("Scale vectors to length one, as HPD's code does for SimCSE teachers.")] = False
-    store: Annotated[str, Opt("Number format of the vectors: float32 or float16.", choices=STORES)] = "float32"
-    dtype: Annotated[
-        str, Opt("auto (measured on a CPU, bfloat16 on CUDA), float32, bfloat16 or float16 (GPU).", choices=DTYPES)
-    ] = "auto"
+    store: Store = "float32"
+    dtype: EncodingDtype = "auto"
     device: Device = "auto"
-    batch_tokens: Annotated[
-        int | None, Opt("Maximum tokens of a batch.", minimum=1, affects="run", default="by device")
-    ] = None
+    batch_tokens: EncodingTokens = None
     layers: Annotated[
         tuple[int, ...],
         Opt("Also cache the pooled states of these layers, from 1, e.g. 2,4 (for pkd).", commas=True, minimum=1),

@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from sentcompress.evaluation.index_plan import Plan
+from sentcompress.evaluation.index_plan import IndexPlan
 from sentcompress.evaluation.vector_rows import VectorRows, Vectors
 from sentcompress.extras import require
 from sentcompress.progress import Task
@@ -40,7 +40,7 @@ class BuiltIndex:
         seconds: time to train it and to add the vectors.
     """
 
-    plan: Plan
+    plan: IndexPlan
     handle: Any
     size: int
     seconds: float
@@ -54,7 +54,7 @@ class BuiltIndex:
         return Found(np.asarray(scores, dtype=np.float32), np.asarray(documents, dtype=np.int64))
 
 
-def build_index(plan: Plan, vectors: VectorRows, task: Task | None = None) -> BuiltIndex:
+def build_index(plan: IndexPlan, vectors: VectorRows, task: Task | None = None) -> BuiltIndex:
     """Train an index on a sample of the vectors, add all vectors in pieces, and measure its size."""
     start = time.perf_counter()
     handle, parts = BUILDERS[plan.kind](vectors.dimension, plan)
@@ -127,20 +127,20 @@ def _reserve(part: Any, vectors: VectorRows) -> None:
     part.codes.resize(0)
 
 
-def _flat(dimension: int, plan: Plan) -> Made:
+def _flat(dimension: int, plan: IndexPlan) -> Made:
     faiss = require("faiss")
     index = faiss.IndexFlatIP(dimension)
     return index, (index,)
 
 
-def _ivf(dimension: int, plan: Plan) -> Made:
+def _ivf(dimension: int, plan: IndexPlan) -> Made:
     faiss = require("faiss")
     cells = plan.details["nlist"]
     index = faiss.IndexIVFFlat(faiss.IndexFlatIP(dimension), dimension, cells, faiss.METRIC_INNER_PRODUCT)
     return _inverted(index, plan)
 
 
-def _ivfpq(dimension: int, plan: Plan) -> Made:
+def _ivfpq(dimension: int, plan: IndexPlan) -> Made:
     faiss = require("faiss")
     cells, segments, bits = (plan.details[name] for name in ("nlist", "segments", "bits"))
     quantizer = faiss.IndexFlatIP(dimension)
@@ -149,18 +149,18 @@ def _ivfpq(dimension: int, plan: Plan) -> Made:
     return _inverted(index, plan)
 
 
-def _inverted(index: Any, plan: Plan) -> Made:
+def _inverted(index: Any, plan: IndexPlan) -> Made:
     _seed(index.cp, plan)
     index.nprobe = plan.details["nprobe"]
     return index, (index,)
 
 
-def _seed(clustering: Any, plan: Plan) -> None:
+def _seed(clustering: Any, plan: IndexPlan) -> None:
     clustering.seed = plan.seed
     clustering.min_points_per_centroid = 1  # the plan checks this; FAISS would print to standard error
 
 
-def _hnsw(dimension: int, plan: Plan) -> Made:
+def _hnsw(dimension: int, plan: IndexPlan) -> Made:
     faiss = require("faiss")
     index = faiss.IndexHNSWFlat(dimension, plan.details["links"], faiss.METRIC_INNER_PRODUCT)
     index.hnsw.efConstruction = plan.details["ef_construction"]
@@ -176,24 +176,24 @@ def _scalar(dimension: int, number_format: str) -> Any:
     return faiss.IndexScalarQuantizer(dimension, code, faiss.METRIC_INNER_PRODUCT)
 
 
-def _sq8(dimension: int, plan: Plan) -> Made:
+def _sq8(dimension: int, plan: IndexPlan) -> Made:
     index = _scalar(dimension, "int8")
     return index, (index,)
 
 
-def _fp16(dimension: int, plan: Plan) -> Made:
+def _fp16(dimension: int, plan: IndexPlan) -> Made:
     index = _scalar(dimension, "float16")
     return index, (index,)
 
 
-def _pq(dimension: int, plan: Plan) -> Made:
+def _pq(dimension: int, plan: IndexPlan) -> Made:
     faiss = require("faiss")
     index = faiss.IndexPQ(dimension, plan.details["segments"], plan.details["bits"], faiss.METRIC_INNER_PRODUCT)
     _seed(index.pq.cp, plan)
     return _rescored(index, dimension, plan)
 
 
-def _binary(dimension: int, plan: Plan) -> Made:
+def _binary(dimension: int, plan: IndexPlan) -> Made:
     faiss = require("faiss")
     index = faiss.IndexLSH(dimension, dimension, False, False)  # no rotation, no thresholds: sign bits
     # Used by rescoring only: candidates are always found by Hamming distance.
@@ -201,13 +201,13 @@ def _binary(dimension: int, plan: Plan) -> Made:
     return _rescored(index, dimension, plan)
 
 
-def _rescored(codes: Any, dimension: int, plan: Plan) -> Made:
+def _rescored(codes: Any, dimension: int, plan: IndexPlan) -> Made:
     faiss = require("faiss")
     refinement = _scalar(dimension, plan.rescore)
     return faiss.IndexRefine(codes, refinement), (codes, refinement)
 
 
-BUILDERS: Mapping[str, Callable[[int, Plan], Made]] = {
+BUILDERS: Mapping[str, Callable[[int, IndexPlan], Made]] = {
     "flat": _flat,
     "ivf": _ivf,
     "ivfpq": _ivfpq,

@@ -42,7 +42,7 @@ class IndexSettings:
 
 
 @dataclass(frozen=True)
-class Plan:
+class IndexPlan:
     """The plan of one index.
 
     Attributes:
@@ -66,7 +66,7 @@ class Plan:
         return {**self.details, **({"rescore": self.rescore} if self.kind in RESCORED else {})}
 
 
-def plan_index(kind: str, settings: IndexSettings, documents: int, dimension: int, depth: int = 10) -> Plan:
+def plan_index(kind: str, settings: IndexSettings, documents: int, dimension: int, depth: int = 10) -> IndexPlan:
     """Adapt the settings to a corpus.
 
     Args:
@@ -105,7 +105,7 @@ def plan_index(kind: str, settings: IndexSettings, documents: int, dimension: in
         details |= {name: getattr(settings, name) for name in names}
     if kind == "sq8":
         points = _points_of_refinement("int8")
-    return Plan(kind, details, min(points, documents), settings.seed, settings.rescore, tuple(warnings))
+    return IndexPlan(kind, details, min(points, documents), settings.seed, settings.rescore, tuple(warnings))
 
 
 def cells_for(documents: int, wanted: int) -> int:

@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from sentcompress.evaluation.index import BuiltIndex, build_index, exact_search
-from sentcompress.evaluation.index_plan import IndexSettings, Plan, plan_index
+from sentcompress.evaluation.index_plan import IndexPlan, IndexSettings, plan_index
 from sentcompress.evaluation.measures import (
     BUILD_SECONDS,
     BYTES_PER_DOCUMENT,
@@ -154,7 +154,7 @@ class Comparison:
         self._record_costs(kind, built)
         return {"index": kind, "settings": {role: plan.settings for role, plan in plans.items()}}
 
-    def _build(self, plan: Plan, documents: VectorRows) -> BuiltIndex:
+    def _build(self, plan: IndexPlan, documents: VectorRows) -> BuiltIndex:
         with self.reporter.track(f"{plan.kind}: building", total=len(documents), unit="documents") as bar:
             return build_index(plan, documents, bar)
 

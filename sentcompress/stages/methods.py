@@ -18,23 +18,23 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True)
-class Source:
+class Requirement:
     """A requirement of a method in words, and the command that provides it (None if no command is needed)."""
 
     what: str
     command: str | None = None
 
 
-SOURCES: Mapping[str, Source] = {
-    "triplets": Source("anchors with a positive and hard negatives", "augment or mine-negatives"),
-    "teacher": Source("the teacher's sentence vectors, cached", "teacher-embed"),
-    "pca": Source("a projection of the teacher's vectors", "fit-pca"),
-    "inputs": Source("hidden states of the student itself, available during training"),
-    "tokens": Source("the teacher's token embeddings, read from the teacher's checkpoint during training"),
-    "teacher-layers": Source("pooled states of chosen teacher layers, cached", "teacher-embed --layers"),
-    "states": Source("hidden states of the teacher, which runs during training"),
-    "last-states": Source("last hidden states of the teacher, which runs during training"),
-    "domains": Source("the domain of each sentence (by default one domain for all)", "augment --domain COLUMN"),
+REQUIREMENTS: Mapping[str, Requirement] = {
+    "triplets": Requirement("anchors with a positive and hard negatives", "augment or mine-negatives"),
+    "teacher": Requirement("the teacher's sentence vectors, cached", "teacher-embed"),
+    "pca": Requirement("a projection of the teacher's vectors", "fit-pca"),
+    "inputs": Requirement("hidden states of the student itself, available during training"),
+    "tokens": Requirement("the teacher's token embeddings, read from the teacher's checkpoint during training"),
+    "teacher-layers": Requirement("pooled states of chosen teacher layers, cached", "teacher-embed --layers"),
+    "states": Requirement("hidden states of the teacher, which runs during training"),
+    "last-states": Requirement("last hidden states of the teacher, which runs during training"),
+    "domains": Requirement("the domain of each sentence (by default one domain for all)", "augment --domain COLUMN"),
 }
 
 
@@ -60,7 +60,7 @@ def _describe(name: str, method: type[Method]) -> dict[str, Any]:
         "paper": method.paper,
         "link": method.link,
         "equation": method.equation,
-        "needs": {need: dict(vars(SOURCES[need])) for need in sorted(method.needs, key=list(SOURCES).index)},
+        "needs": {need: dict(vars(REQUIREMENTS[need])) for need in sorted(method.needs, key=list(REQUIREMENTS).index)},
         "deployed": method.deployed,
         "description": inspect.cleandoc(method.__doc__ or ""),
         "recipe": method.recipe.as_dict(),

@@ -20,7 +20,7 @@ from sentcompress.store import SCAFFOLD, Build
 from sentcompress.training.batches import Batch, BatchPlan, RowField, Rows, collate
 from sentcompress.training.dev import Dev, held_out_dev, hold_out
 from sentcompress.training.settings import Settings
-from sentcompress.training.token_cache import Table, TokenCache, build_token_cache
+from sentcompress.training.token_cache import TextShards, TokenCache, build_token_cache
 
 # What only the training needs; gone when the artifact is finished.
 STATE = f"{SCAFFOLD}/state"
@@ -87,7 +87,7 @@ class SentenceData:
 
 
 def tokenised(
-    encoder: Encoder, settings: Settings, table: Table, build: Build, reporter: Reporter, name: str = "tokens"
+    encoder: Encoder, settings: Settings, table: TextShards, build: Build, reporter: Reporter, name: str = "tokens"
 ) -> TokenCache:
     """The token ids of a sentence table, made once for a build."""
 

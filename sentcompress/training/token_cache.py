@@ -19,7 +19,7 @@ Tokenize = Callable[[Sequence[str]], list[list[int]]]
 PIECE = 10_000
 
 
-class Table(Protocol):
+class TextShards(Protocol):
     """The part of `corpora.sentence_table.SentenceTable` that is needed here."""
 
     @property
@@ -48,7 +48,9 @@ class TokenCache:
         return [self._flat[shard][start:end] for shard, start, end in places]
 
 
-def build_token_cache(build: Build, folder: str, table: Table, tokenize: Tokenize, reporter: Reporter) -> TokenCache:
+def build_token_cache(
+    build: Build, folder: str, table: TextShards, tokenize: Tokenize, reporter: Reporter
+) -> TokenCache:
     """Tokenise every sentence of `table` into `folder` of the build; complete shards are kept."""
     with reporter.track("tokenising", total=sum(table.shard_rows)) as task:
         for shard, rows in enumerate(table.shard_rows):
