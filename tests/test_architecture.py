@@ -69,6 +69,7 @@ SIDEWAYS = {
     ("measuring", "exporting"),
     ("reporting", "evaluation"),
     ("recipes", "corpora"),
+    ("recipes", "evaluation"),
 }
 
 

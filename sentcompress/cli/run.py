@@ -8,8 +8,11 @@ from typing import Any
 from sentcompress.cli import render
 from sentcompress.cli.line import Call
 from sentcompress.cli.terminal import say
+from sentcompress.numeric import signed
 from sentcompress.plain_text import shell_line
+from sentcompress.recipes.measured import Measured
 from sentcompress.recipes.plan import Plan
+from sentcompress.recipes.rows import Row
 from sentcompress.stages.run import Done, Outcome
 
 
@@ -20,20 +23,24 @@ def document(outcome: Outcome, call: Call) -> dict[str, Any]:
         "recipe": str(plan.recipe.path),
         "title": plan.recipe.title,
         "paper": plan.recipe.paper,
-        "row": dict(plan.recipe.row),
+        "variant": plan.recipe.variant,
         "work": str(call.work),
         "left_out": list(plan.left_out),
     }
     if call.params.dry_run:
-        return {**described, "commands": _lines(outcome, call)}
-    return {**described, "stages": [one.as_dict() for one in outcome.done]}
+        return {**described, "rows": [row.as_dict() for row in plan.recipe.rows], "commands": _lines(outcome, call)}
+    rows = [row.as_dict() for row in outcome.measured()]
+    return {**described, "rows": rows, "stages": [one.as_dict() for one in outcome.done]}
 
 
 def show(outcome: Outcome, call: Call) -> None:
-    """Show the commands (dry run), or a table of the results."""
+    """Show the commands (dry run), or tables of the results and of the published figures beside them."""
     if not call.params.dry_run:
         _print_table(outcome.plan, outcome.done)
+        _print_rows(outcome.measured())
         return
+    for row in outcome.plan.recipe.rows:
+        say(f"# {_told(row)}")
     for words in _lines(outcome, call):
         say(shell_line(words))
     for line in outcome.plan.left_out:
@@ -53,6 +60,37 @@ def _print_table(plan: Plan, done: Sequence[Done]) -> None:
             [str(found["number"]), found["command"], found["artifact"], "fresh" if one.fresh else "made", result]
         )
     render.print_table(["stage", "command", "artifact", "", "result"], rows, plan.recipe.title)
-    if "score" in plan.recipe.row:
-        published = [str(plan.recipe.row[key]) for key in ("score", "metric", "table") if key in plan.recipe.row]
-        render.print_facts({"published": ", ".join(published)})
+
+
+def _print_rows(rows: Sequence[Measured]) -> None:
+    """The published figures, each beside the measured one."""
+    cells = [
+        [
+            one.row.table,
+            one.row.model,
+            one.row.metric,
+            _figure(one.row.score),
+            _figure(one.value),
+            signed(one.difference, _digits(one.row.score)),
+            f"not compared: {one.why}" if one.why and one.row.score is not None else one.why,
+        ]
+        for one in rows
+    ]
+    if cells:
+        render.print_table(["table", "model", "metric", "published", "measured", "difference", ""], cells)
+
+
+def _told(row: Row) -> str:
+    """A published row in words."""
+    figure = f"{row.metric} {_figure(row.score)}" if row.score is not None else row.metric
+    return ", ".join(filter(None, (row.table, row.model, figure, row.note)))
+
+
+def _figure(value: float | None) -> str:
+    return "-" if value is None else f"{value:,.{_digits(value)}f}"
+
+
+def _digits(value: float | None) -> int:
+    """The papers print ratios with three digits, percentages with two and speeds with none."""
+    size = abs(value or 0)
+    return 3 if size <= 1 else 2 if size < 1000 else 0

@@ -15,6 +15,7 @@ class Params(Options):
     command: ClassVar[str] = "run"
 
     recipe: Annotated[Path, Opt("A recipe: a TOML file that lists stages.", positional=True, metavar="RECIPE")]
+    variant: Annotated[str | None, Opt("Variant of the recipe, such as tinybert-128.")] = None
     inputs: Annotated[
         tuple[str, ...],
         Opt("Input of the recipe; can be repeated.", flag="input", metavar="NAME=FILE"),

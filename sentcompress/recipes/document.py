@@ -1,24 +1,32 @@
-"""Recipes: TOML files with the published result they reproduce, the inputs they need, and their stages."""
+"""Recipes: TOML files with the published results they reproduce, the inputs they need, and their stages."""
 
 from __future__ import annotations
 
-import math
 import tomllib
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
-from sentcompress.errors import InputError, did_you_mean
+from sentcompress.errors import InputError, UsageError, did_you_mean
+from sentcompress.recipes.placeholders import Value, placeholders, text_with_values, with_values
+from sentcompress.recipes.rows import Row, read_rows
+from sentcompress.recipes.variants import (
+    Variant,
+    faults_of_texts,
+    filled_row,
+    read_values,
+    read_variants,
+    texts_of_rows,
+)
 
-TOP_KEYS = ("title", "paper", "row", "inputs", "stage")
-ROW_KEYS = ("table", "model", "parameters", "metric", "score", "note")
+TOP_KEYS = ("title", "paper", "values", "variant", "row", "inputs", "stage")
 INPUT_KEYS = ("about", "optional")
+# Keys of a stage that are not options of its command.
+COMMAND, CONDITION = "command", "if"
 # TOML files that are not recipes.
 NO_RECIPES = ("pyproject.toml",)
-LARGEST_RECIPE = 2**16
-# Characters of a value that an error shows.
-SHOWN = 80
+LARGEST_RECIPE = 2**17
 
 
 @dataclass(frozen=True)
@@ -31,11 +39,18 @@ class Slot:
 
 @dataclass(frozen=True)
 class Stage:
-    """One `[[stage]]` as written in the file; `values` are the command's options by their long names."""
+    """One `[[stage]]` as written in the file.
+
+    Attributes:
+        number: its position in the file, from 1.
+        values: the command's options by their long names.
+        condition: values of the recipe; the stage is skipped if one of them is false, 0 or empty.
+    """
 
     number: int
     command: str
     values: Mapping[str, Any] = field(default_factory=dict)
+    condition: tuple[str, ...] = ()
 
     @property
     def label(self) -> str:
@@ -50,21 +65,63 @@ class Recipe:
         path: the file.
         title: what it produces.
         paper: the paper that it reproduces.
-        row: the published result to reach: `table`, `model`, `parameters`, `metric`, `score`, `note`.
+        rows: the published figures to compare with.
         inputs: the inputs that the user provides.
         stages: in the order in which they run.
+        values: what fills the placeholders that are no inputs.
+        variants: by name; a recipe that has some runs only as one of them.
+        variant: the name of the variant that it is.
     """
 
     path: Path
     title: str
     paper: str
-    row: Mapping[str, Any]
+    rows: tuple[Row, ...]
     inputs: Mapping[str, Slot]
     stages: tuple[Stage, ...]
+    values: Mapping[str, Value] = field(default_factory=dict)
+    variants: Mapping[str, Variant] = field(default_factory=dict)
+    variant: str | None = None
+
+    @property
+    def name(self) -> str:
+        """The file and the variant, as they are given to `run`."""
+        return str(self.path) + (f" --variant {self.variant}" if self.variant else "")
+
+    def of_variant(self, name: str | None) -> Recipe:
+        """The recipe with its values filled in: its stages and rows are those of one variant.
+
+        Args:
+            name: the variant; None for a recipe without variants.
+
+        Raises:
+            UsageError: if there is no such variant, or none was given and there are some.
+        """
+        if name is None and self.variants:
+            listed = f"choose one of: {', '.join(self.variants)}"
+            raise UsageError(f"{self.path} has {len(self.variants)} variants; name one with `variant`", listed)
+        if name is not None and name not in self.variants:
+            hint = did_you_mean(name, self.variants) if self.variants else "leave `variant` out"
+            raise UsageError(f"{self.path} has no variant {name!r}", hint)
+        variant = self.variants[name] if name is not None else Variant("", {}, self.rows)
+        values = {**self.values, **variant.values}
+        return replace(
+            self,
+            title=text_with_values(self.title, values),
+            rows=tuple(filled_row(row, values) for row in variant.rows),
+            stages=tuple(
+                replace(stage, values=with_values(dict(stage.values), values), condition=())
+                for stage in self.stages
+                if all(values[name] for name in stage.condition)
+            ),
+            values=values,
+            variants={},
+            variant=name,
+        )
 
 
 def read_recipe(path: Path) -> tuple[Recipe, list[str]]:
-    """Read a recipe; returns it without its invalid parts, and the errors in its form.
+    """Read a recipe; returns it without its invalid parts, and the errors in its form and in that of every variant.
 
     Raises:
         InputError: if there is no such file, or it is not TOML.
@@ -72,23 +129,27 @@ def read_recipe(path: Path) -> tuple[Recipe, list[str]]:
     document = _toml(path)
     faults = _unknown(document, TOP_KEYS, "")
     title, paper = (_text(document, key, faults) for key in ("title", "paper"))
-    row = document.get("row", {})
-    if isinstance(row, dict):
-        faults += [*_unknown(row, ROW_KEYS, "row: "), *_faults_of_row(row)]
-    else:
-        faults.append("row must be a table: [row]")
-        row = {}
+    values = read_values(document.get("values", {}), "", faults)
+    variants = read_variants(document.get("variant", []), values, faults)
+    rows = read_rows(document.get("row", []), "", faults)
+    if rows and variants:
+        faults.append("row: a recipe with variants has its rows in them: [[variant.row]]")
     inputs = _inputs(document.get("inputs", {}), faults)
-    stages = _stages(document.get("stage"), faults)
-    return Recipe(path, title, paper, row, inputs, stages), faults
+    stages = _stages(document.get("stage"), values, faults)
+    recipe = Recipe(path, title, paper, rows, inputs, stages, values, variants)
+    return recipe, faults + _faults_of_values(recipe)
 
 
-def _faults_of_row(row: Mapping[str, Any]) -> list[str]:
-    score = row.get("score", 0)
-    is_number = isinstance(score, int | float) and math.isfinite(score)
-    faults = [] if is_number else [f"row: score must be a finite number, not {str(score)[:SHOWN]}"]
-    texts = {key: value for key, value in row.items() if key in ROW_KEYS and key != "score"}
-    return faults + [f"row: {key} must be a text" for key, value in texts.items() if not isinstance(value, str)]
+def _faults_of_values(recipe: Recipe) -> list[str]:
+    """Errors for values that are inputs too, or used nowhere, and for placeholders without a value."""
+    texts = {"title": recipe.title, **texts_of_rows(recipe.rows, "")}
+    for variant in recipe.variants.values():
+        texts |= texts_of_rows(variant.rows, f"variant {variant.name}: ")
+    used = {name for text in texts.values() for name in placeholders(text)}
+    used |= {name for stage in recipe.stages for name in (*stage.condition, *placeholders(dict(stage.values)))}
+    both = [f"{name} is both an input and a value" for name in recipe.values if name in recipe.inputs]
+    unused = [f"values: {name} is used nowhere" for name in recipe.values if name not in used]
+    return [*faults_of_texts(texts, recipe.values), *both, *unused]
 
 
 def _toml(path: Path) -> dict[str, Any]:
@@ -145,17 +206,30 @@ def _inputs(table: Any, faults: list[str]) -> dict[str, Slot]:
     return slots
 
 
-def _stages(tables: Any, faults: list[str]) -> tuple[Stage, ...]:
+def _stages(tables: Any, known: Mapping[str, Value], faults: list[str]) -> tuple[Stage, ...]:
     if not isinstance(tables, list) or not tables or not all(isinstance(table, dict) for table in tables):
         faults.append("there are no stages; write at least one [[stage]]")
         return ()
     stages = []
     for number, table in enumerate(tables, start=1):
-        command = table.get("command")
+        command = table.get(COMMAND)
         if not isinstance(command, str):
             faults.append(f'stage {number}: no command; write, for example, command = "distill"')
             continue
+        condition = _condition(table.get(CONDITION, []), known, f"stage {number} ({command}): ", faults)
         # Options may be written with underscores.
-        values = {key.replace("_", "-"): value for key, value in table.items() if key != "command"}
-        stages.append(Stage(number, command, values))
+        values = {key.replace("_", "-"): value for key, value in table.items() if key not in (COMMAND, CONDITION)}
+        stages.append(Stage(number, command, values, condition))
     return tuple(stages)
+
+
+def _condition(given: Any, known: Mapping[str, Value], where: str, faults: list[str]) -> tuple[str, ...]:
+    names = [given] if isinstance(given, str) else given
+    if not isinstance(names, list) or not all(isinstance(name, str) for name in names):
+        faults.append(f"{where}if must be the name of a value, or a list of such")
+        return ()
+    for name in names:
+        if name not in known:
+            hint = did_you_mean(name, known) if known else "declare it under [values]"
+            faults.append(f"{where}if: {name} is not among the values of the recipe; {hint}")
+    return tuple(name for name in names if name in known)

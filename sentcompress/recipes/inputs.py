@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -11,15 +10,11 @@ from typing import Any
 from sentcompress.corpora.inputs import is_hub_name
 from sentcompress.errors import did_you_mean
 from sentcompress.recipes.document import Recipe, Stage
+from sentcompress.recipes.placeholders import FromUser
 
-PLACEHOLDER = re.compile(r"\$\{([\w-]+)\}")
 EVERY_STAGE = "all"
 # The option that holds the options of a method.
 SWITCHES = "set"
-
-
-class FromUser(str):
-    """A value of `--set`: text to be converted to the option's type, without placeholders."""
 
 
 def named_values(given: Sequence[str], flag: str, faults: list[str], form: str = "name=value") -> dict[str, list[str]]:
@@ -73,42 +68,6 @@ def _as_table(switches: Any) -> dict[str, Any]:
         return dict(switches)
     written = switches if isinstance(switches, list) else [switches]
     return {name: value for name, _, value in (str(one).partition("=") for one in written)}
-
-
-def placeholders(value: Any) -> Iterator[str]:
-    """The names of the inputs that a value contains as placeholders."""
-    if isinstance(value, str) and not isinstance(value, FromUser):
-        yield from PLACEHOLDER.findall(value)
-    elif isinstance(value, list | dict):
-        for part in value.values() if isinstance(value, dict) else value:
-            yield from placeholders(part)
-
-
-def filled(value: Any, given: Mapping[str, Sequence[str]]) -> Any:
-    """The value with its placeholders replaced by the given inputs; other placeholders remain.
-
-    Raises:
-        ValueError: if an input was given several times where only one value is possible.
-    """
-    if isinstance(value, list):
-        return [part for one in value for part in _spread(one, given)]
-    if isinstance(value, dict):
-        return {key: filled(one, given) for key, one in value.items()}
-    if not isinstance(value, str) or isinstance(value, FromUser):
-        return value
-    return PLACEHOLDER.sub(lambda match: _single(match, given), value)
-
-
-def _spread(value: Any, given: Mapping[str, Sequence[str]]) -> list[Any]:
-    match = PLACEHOLDER.fullmatch(value) if isinstance(value, str) and not isinstance(value, FromUser) else None
-    return list(given.get(match[1], [match[0]])) if match else [filled(value, given)]
-
-
-def _single(match: re.Match[str], given: Mapping[str, Sequence[str]]) -> str:
-    values = given.get(match[1], [match[0]])
-    if len(values) > 1:
-        raise ValueError(f"{match[0]} takes one value, but was given {len(values)} times")
-    return values[0]
 
 
 def faults_of_inputs(recipe: Recipe, given: Mapping[str, Sequence[str]], used: set[str]) -> tuple[list[str], list[str]]:

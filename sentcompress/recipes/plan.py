@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import difflib
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -14,23 +14,16 @@ from sentcompress.errors import SentcompressError, did_you_mean
 from sentcompress.models.names import KINDS, PRESETS, STUDENT, TEACHER, is_teacher_layers, meaning_of
 from sentcompress.models.sources import EMBEDDED, HUB_PREFIX
 from sentcompress.recipes.document import Recipe, Stage
-from sentcompress.recipes.inputs import (
-    FromUser,
-    faults_of_inputs,
-    filled,
-    for_every_stage,
-    named_values,
-    overridden,
-    placeholders,
-)
+from sentcompress.recipes.inputs import faults_of_inputs, for_every_stage, named_values, overridden
+from sentcompress.recipes.placeholders import FromUser, filled, placeholders
 
 # In the name of a file of vectors, which evaluations take in place of a model.
 VECTORS = ".npy"
 # How like the name of an earlier stage a model's name is before it is taken for a slip; `minilm` is no slip of
 # `mse-minilm`.
 ALIKE = 0.85
-
-
+# The kind of artifact that an evaluation makes.
+EVALUATIONS = "evaluations"
 # Only the user can set this option.
 TRUST = "trust-remote-code"
 
@@ -100,8 +93,12 @@ class Known:
 
 
 def make_plan(recipe: Recipe, asked: Asked, known: Known) -> tuple[Plan, list[str]]:
-    """The plan of a recipe and its errors; the plan is complete only if there are none."""
-    faults: list[str] = []
+    """The plan of a recipe and its errors; the plan is complete only if there are none.
+
+    Args:
+        recipe: one whose values are filled in, as from `Recipe.of_variant`.
+    """
+    faults = _faults_of_rows(recipe, known)
     recipe = overridden(recipe, asked.settings, faults)
     given = named_values(asked.inputs, "--input", faults)
     stages, left_out = _without_optional(recipe, given, faults)
@@ -130,7 +127,8 @@ def _without_optional(
     for stage in recipe.stages:
         names = list(dict.fromkeys(placeholders(dict(stage.values))))
         for name in (name for name in names if name not in recipe.inputs):
-            hint = did_you_mean(name, recipe.inputs) if recipe.inputs else "declare it under [inputs]"
+            names_known = [*recipe.inputs, *recipe.values]
+            hint = did_you_mean(name, names_known) if names_known else "declare it under [inputs]"
             faults.append(f"{stage.label}: ${{{name}}} is not an input of the recipe; {hint}")
         slots = {name: recipe.inputs[name] for name in names if name in recipe.inputs and name not in given}
         absent = [f"--input {name} ({slot.about})" for name, slot in slots.items() if slot.optional]
@@ -270,13 +268,19 @@ def _named_models(stage: Stage, known: Known) -> list[tuple[str, str]]:
     Inputs of the recipe and files of vectors are left out: whether they exist is checked elsewhere.
     """
     found = []
-    for option, key in known.keys(stage.command).items():
-        given = stage.values.get(option) if key.opt.names == MODEL else None
-        for name in given if isinstance(given, list) else [given]:
-            elsewhere = not isinstance(name, str) or [*placeholders(name)] or VECTORS in name
-            if not elsewhere and not (key.optional and name == "none"):
-                found.append((option, str(name)))
+    for option, name in _models_of(stage, known):
+        elsewhere = not isinstance(name, str) or [*placeholders(name)] or VECTORS in name
+        if not elsewhere and not (known.keys(stage.command)[option].optional and name == "none"):
+            found.append((option, str(name)))
     return found
+
+
+def _models_of(stage: Stage, known: Known) -> Iterator[tuple[str, Any]]:
+    """The options of a stage that name a model, and what is given for each."""
+    for option, key in known.keys(stage.command).items():
+        if key.opt.names == MODEL:
+            given = stage.values.get(option)
+            yield from ((option, name) for name in (given if isinstance(given, list) else [given]))
 
 
 def _made(stages: Sequence[Stage], known: Known) -> dict[tuple[str | None, str | None], Stage]:
@@ -286,6 +290,25 @@ def _made(stages: Sequence[Stage], known: Known) -> dict[tuple[str | None, str |
         name = stage.values.get("name")
         found.setdefault((known.makes(stage.command), name if isinstance(name, str) else None), stage)
     return found
+
+
+def _faults_of_rows(recipe: Recipe, known: Known) -> list[str]:
+    """Errors for rows whose model no stage scores. What the user overrides is not looked at: rows are the recipe's."""
+    scored = sorted(
+        {
+            name
+            for stage in recipe.stages
+            if known.makes(stage.command) == EVALUATIONS
+            for _, name in _models_of(stage, known)
+            if isinstance(name, str)
+        }
+    )
+    listed = ", ".join(scored) or "none"
+    return [
+        f"row {number}: no stage scores of = {row.of!r}; scored: {listed}"
+        for number, row in enumerate(recipe.rows, start=1)
+        if row.of not in scored
+    ]
 
 
 def _faults_of_names(stages: Sequence[Stage], known: Known) -> list[str]:

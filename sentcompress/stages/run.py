@@ -14,10 +14,11 @@ from typing import Any
 from sentcompress.commands import find_command, makers
 from sentcompress.commands.options import spelled
 from sentcompress.commands.run import Params
-from sentcompress.errors import SentcompressError, raise_faults
+from sentcompress.errors import SentcompressError, UsageError, raise_faults
 from sentcompress.evaluation.results import headline_of
 from sentcompress.progress import LOGGED, Reporter
 from sentcompress.recipes.document import read_recipe
+from sentcompress.recipes.measured import Measured, measured
 from sentcompress.recipes.plan import Asked, Known, Plan, Step, make_plan
 from sentcompress.store import Artifact, WorkDirectory
 
@@ -52,19 +53,30 @@ class Outcome:
     plan: Plan
     done: list[Done]
 
+    def measured(self) -> list[Measured]:
+        """The published figures of the recipe, each with the measured one."""
+        return measured(self.plan.recipe.rows, [(one.step, one.artifact) for one in self.done])
+
 
 def plan(params: Params, work: WorkDirectory) -> Plan:
     """Plan the steps of the recipe; nothing is run, and models are not looked up.
 
     Raises:
         InputError: if the recipe cannot be read.
-        UsageError: if the recipe has errors; it lists all of them with their stage numbers.
+        UsageError: if the recipe has errors; it lists all of them with their stage numbers. Also if it has no such
+            variant, or has variants and none was chosen.
     """
     recipe, faults = read_recipe(params.recipe)
+    try:
+        recipe = recipe.of_variant(params.variant)
+    except UsageError as error:
+        if faults:
+            raise_faults([*faults, f"{error.message}; {error.hint}"], f"{COMMAND} {params.recipe}")
+        raise
     asked = Asked(params.inputs, params.settings, params.force)
     known = Known(makers(), lambda kind, name: bool(work.find(kind, name) if name else work.names(kind)))
     found, more = make_plan(recipe, asked, known)
-    raise_faults([*faults, *more], f"{COMMAND} {params.recipe}")
+    raise_faults([*faults, *more], f"{COMMAND} {recipe.name}")
     return found
 
 
@@ -84,7 +96,7 @@ def run(params: Params, work: WorkDirectory, reporter: Reporter = LOGGED) -> Out
     for line in found.left_out:
         reporter.note(line)
     for step in found.steps:
-        reporter.note(f"stage {step.number} of {len(found.recipe.stages)}: sentcompress {step.command}")
+        reporter.note(f"stage {step.number} of {found.recipe.stages[-1].number}: sentcompress {step.command}")
         done.append(_run(step, params.recipe, work, reporter))
     return Outcome(found, done)
 

@@ -17,15 +17,18 @@ from properties.test_text_readers import write
 from sentcompress.cli.line import execute
 from sentcompress.commands import find_command
 
-HEAD = 'title = "A chain"\npaper = "Nobody 2020"\n\n[row]\ntable = "results"\nscore = 81.5\n'
+HEAD = (
+    'title = "A chain of ${dim}"\npaper = "Nobody 2020"\n\n[values]\ndim = 8\nscored = true\n\n'
+    '[[row]]\ntable = "results"\nof = "main"\nmetric = "STS mean"\nscore = 81.5\n'
+)
 INPUTS = '\n[inputs]\ntext = "sentences"\nsts = { about = "graded pairs", optional = true }\n'
 STAGES: tuple[dict[str, Any], ...] = (
     {"command": "augment", "inputs": ["${text}"], "wordnet": 0, "back-translate": 0, "name": "lines"},
     {"command": "teacher-embed", "teacher": "embedded", "sentences": "lines", "name": "vectors", "dtype": "float32"},
-    {"command": "fit-pca", "teacher-vectors": "vectors", "dim": 8, "name": "pca"},
+    {"command": "fit-pca", "teacher-vectors": "vectors", "dim": "${dim}", "name": "pca"},
     {"command": "distill", "method": "hpd", "student": "teacher:1", "projection": "pca", "lr": 5e-4, "name": "main"},
     {"command": "finetune", "objective": "simcse", "model": "main", "set": {"temperature": 0.05}, "name": "tuned"},
-    {"command": "eval-sts", "sts": ["${sts}"], "model": "main", "bootstrap": 0},
+    {"command": "eval-sts", "if": "scored", "sts": ["${sts}"], "model": "main", "bootstrap": 0},
     {"command": "eval-retrieval", "pairs": "q.tsv", "index": "flat,ivf", "model": "main"},
     {"command": "average", "inputs": ["main", "tuned"], "weights": [1, 2], "name": "c"},
     {"command": "mine-negatives", "pairs": "q.tsv", "negatives": 3, "name": "mined"},
@@ -108,4 +111,4 @@ def test_recipes(tmp_path: Path, content: bytes) -> None:
 def test_the_recipe_that_is_damaged_has_no_faults_before(tmp_path: Path) -> None:
     printed = dry_run(write(tmp_path, VALID.encode(), "a.toml"))
     assert printed.count("sentcompress distill") == 1
-    assert json.loads(printed[: printed.rindex("}") + 1])["row"]["score"] == 81.5
+    assert json.loads(printed[: printed.rindex("}") + 1])["rows"][0]["score"] == 81.5

@@ -7,27 +7,11 @@ from pathlib import Path
 import pytest
 
 from sentcompress.recipes.document import Recipe, Slot, Stage
-from sentcompress.recipes.inputs import FromUser, faults_of_inputs, filled, named_values, overridden, placeholders
+from sentcompress.recipes.inputs import faults_of_inputs, named_values, overridden
 
 
 def recipe(*stages: Stage, **inputs: Slot) -> Recipe:
-    return Recipe(Path("chain.toml"), "A chain", "", {}, inputs, stages)
-
-
-def test_placeholders_are_filled() -> None:
-    value = {"inputs": ["${nli}", "more.txt"], "dev": "${folder}/dev.tsv", "lr": 0.1}
-    given = {"nli": ["a.csv", "b.csv"], "folder": ["sts"]}
-    assert list(placeholders(value)) == ["nli", "folder"]
-    assert filled(value, given) == {"inputs": ["a.csv", "b.csv", "more.txt"], "dev": "sts/dev.tsv", "lr": 0.1}
-    assert filled("${absent}", given) == "${absent}"
-    with pytest.raises(ValueError, match="was given 2 times"):
-        filled("${nli}", given)
-
-
-def test_what_the_user_writes_is_no_placeholder() -> None:
-    value = [FromUser("${nli}")]
-    assert list(placeholders(value)) == []
-    assert filled(value, {"nli": ["a"]}) == ["${nli}"]
+    return Recipe(Path("chain.toml"), "A chain", "", (), inputs, stages)
 
 
 def test_settings_go_to_stages_by_number_or_command() -> None:

@@ -8,6 +8,7 @@ from typing import Any
 from sentcompress.commands import makers
 from sentcompress.recipes.document import Recipe, Slot, Stage
 from sentcompress.recipes.plan import Asked, Known, Plan, make_plan
+from sentcompress.recipes.rows import Row
 
 # A work directory with sentences, vectors and a student, each called old.
 KNOWN = Known(
@@ -24,7 +25,7 @@ def plan(
         Stage(number, values["command"], {key: value for key, value in values.items() if key != "command"})
         for number, values in enumerate(stages, start=1)
     )
-    return make_plan(Recipe(Path("chain.toml"), "A chain", "", {}, inputs, made), asked or Asked(), known)
+    return make_plan(Recipe(Path("chain.toml"), "A chain", "", (), inputs, made), asked or Asked(), known)
 
 
 def test_a_plan_has_params_and_words(tmp_path: Path) -> None:
@@ -175,6 +176,14 @@ def test_what_a_stage_cannot_do_without_has_to_be_made_or_be_there() -> None:
     ]
     assert not plan({"command": "augment", "inputs": ["hub:a/b"]}, *chain, known=EMPTY)[1]
     assert "makes teacher-vectors" in plan({"command": "fit-pca"}, known=EMPTY)[1][0]
+
+
+def test_a_row_is_about_a_model_that_is_scored() -> None:
+    chain = (Stage(1, "distill", {"name": "one"}), Stage(2, "eval-sts", {"sts": ["mteb"], "model": "one"}))
+    rows = (Row(of="one", metric="STS mean"), Row(of="two", metric="STS mean"))
+    asked = Asked(settings=["eval-sts.model=old"])
+    _, faults = make_plan(Recipe(Path("chain.toml"), "A chain", "", rows, {}, chain), asked, KNOWN)
+    assert faults == ["row 2: no stage scores of = 'two'; scored: one"]
 
 
 def test_force_is_for_every_stage() -> None:

@@ -27,9 +27,11 @@ CHAIN = """
 title = "A short chain"
 paper = "Nobody 2020"
 
-[row]
+[[row]]
 table = "results"
-metric = "Spearman x 100"
+model = "A student"
+of = "student"
+metric = "STS mean"
 score = 81.5
 
 [inputs]
@@ -215,10 +217,11 @@ def test_the_recipe_of_the_guide_is_right(tmp_path: Path) -> None:
     guide = (Path(__file__).resolve().parents[2] / "docs" / "run.md").read_text(encoding="utf-8")
     recipe = tmp_path / "guide.toml"
     recipe.write_text(guide.split("```toml\n")[1].split("```")[0], encoding="utf-8")
-    plan = stage.plan(
-        Params(recipe=recipe, inputs=("nli=hub:someone/nli", "sts=mteb")), WorkDirectory(tmp_path / "work")
-    )
-    assert [step.command for step in plan.steps] == ["augment", "teacher-embed", "fit-pca", "distill", "eval-sts"]
+    asked = Params(recipe=recipe, variant="hpd-128", inputs=("nli=hub:someone/nli", "sts=mteb"))
+    chain = ["augment", "teacher-embed", "fit-pca", "distill", "eval-sts"]
+    assert [step.command for step in stage.plan(asked, WorkDirectory(tmp_path / "work")).steps] == chain
+    plan = stage.plan(replace(asked, variant="whiten-64"), WorkDirectory(tmp_path / "work"))
+    assert [step.command for step in plan.steps] == [*chain[:-1], "whiten", "eval-sts", "eval-sts"]
 
 
 def test_every_command_that_makes_an_artifact_can_be_a_stage() -> None:
@@ -238,7 +241,7 @@ def test_a_dry_run_prints_commands_that_do_the_same(
     assert _run(words(params, "--dry-run", "--work", "dry", "--json")) == 0
     document = json.loads(capsys.readouterr().out)
     assert not Path("dry").exists()
-    assert document["row"]["score"] == 81.5
+    assert document["rows"][0]["score"] == 81.5
     assert [line[1] for line in document["commands"]] == ["augment", "teacher-embed", "distill", "eval-sts"]
     assert _run(words(params, "--work", "chain", "--json", "--quiet")) == 0
     made = json.loads(capsys.readouterr().out)
@@ -254,10 +257,39 @@ def test_a_dry_run_prints_commands_that_do_the_same(
 def test_a_dry_run_names_what_is_left_out(params: Params, capsys: pytest.CaptureFixture[str]) -> None:
     asked = replace(params, inputs=params.inputs[:2])
     assert _run(words(asked, "--dry-run", "--work", "a b")) == 0
-    lines = capsys.readouterr().out.splitlines()
+    row, *lines = capsys.readouterr().out.splitlines()
+    assert row == "# results, A student, STS mean 81.50"
     assert lines[0].startswith("sentcompress augment ")
     assert all(line.endswith("--work 'a b'") for line in lines[:3])
     assert lines[3:] == ["# stage 4 (eval-sts) is skipped: needs --input sts (graded pairs to be scored on)"]
+
+
+def test_a_variant_is_run_and_shares_what_it_has_in_common(
+    params: Params, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    text = params.recipe.read_text(encoding="utf-8").replace("epochs = 2", 'epochs = 2\nmax-steps = "${steps}"')
+    text = text.replace('"student"', '"student-${steps}"').replace("[[row]]", "[[variant.row]]")
+    variants = '[values]\nsteps = 2\n[[variant]]\nname = "two"\n[[variant]]\nname = "four"\nvalues.steps = 4\n'
+    params.recipe.write_text(text.replace("[[variant.row]]", variants + "[[variant.row]]"), encoding="utf-8")
+    work = WorkDirectory(tmp_path / "work")
+    with pytest.raises(UsageError, match="has 2 variants; name one with `variant`"):
+        run_all(params, work)
+    assert [done.fresh for done in run_all(replace(params, variant="two"), work)] == [False] * 4
+    assert _run(words(params, "--variant", "four", "--work", str(work.path), "--json", "--quiet")) == 0
+    document = json.loads(capsys.readouterr().out)
+    assert document["variant"] == "four"
+    assert [done["fresh"] for done in document["stages"]] == [True, True, False, False]
+    assert work.get("students", "student-4").facts["steps"] == 4
+    assert document["rows"] == [
+        {
+            "table": "results",
+            "model": "A student",
+            "of": "student-4",
+            "metric": "STS mean",
+            "score": 81.5,
+            "why": "not all 7 sets were scored",
+        }
+    ]
 
 
 def test_the_table_of_a_run(params: Params, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -266,4 +298,5 @@ def test_the_table_of_a_run(params: Params, tmp_path: Path, capsys: pytest.Captu
     shown = capsys.readouterr().out
     for part in ("A short chain", "students/student", "evaluations/sts-student", "Spearman x 100", "made"):
         assert part in shown
-    assert "81.5, Spearman x 100, results" in shown
+    assert "81.50" in shown
+    assert "not compared: not all 7 sets were scored" in shown

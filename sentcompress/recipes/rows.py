@@ -1,0 +1,144 @@
+"""The rows of a paper's tables: what a recipe aims at, and which score of an evaluation each figure is."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass, fields
+from typing import Any
+
+from sentcompress.corpora.sts import OFFICIAL_PAIRS
+from sentcompress.corpora.transfer import TASKS
+from sentcompress.errors import did_you_mean
+from sentcompress.evaluation.measures import (
+    ACCURACY,
+    ALIGNMENT,
+    INDEX_BYTES,
+    MRR,
+    NDCG,
+    PASS_SECONDS,
+    SEARCH_TIME,
+    SPEARMAN,
+    SPEED,
+    UNIFORMITY,
+    recall_at,
+)
+from sentcompress.evaluation.score import MEAN
+
+STS_MEAN = "STS mean"
+# After the name of a metric: the share of the compared model's score that is kept, in percent.
+KEPT = " kept"
+MEBIBYTE = 2**20
+# Characters of a value that an error shows.
+SHOWN = 80
+
+
+@dataclass(frozen=True)
+class Figure:
+    """Where the measured value of a published metric is found.
+
+    Attributes:
+        evaluation: the kind of evaluation.
+        metric: the metric's name in the score records.
+        data: the data set's name in the score records; None for any.
+        unit: the recorded value of 1 in the unit of the papers.
+        same_everywhere: whether values of different machines can be compared.
+    """
+
+    evaluation: str
+    metric: str
+    data: str | None = None
+    unit: float = 1.0
+    same_everywhere: bool = True
+
+
+FIGURES: Mapping[str, Figure] = {
+    STS_MEAN: Figure("sts", SPEARMAN, MEAN),
+    **{name: Figure("sts", SPEARMAN, name) for name in OFFICIAL_PAIRS},
+    "alignment": Figure("sts", ALIGNMENT, "STS-B"),
+    "uniformity": Figure("sts", UNIFORMITY, "STS-B"),
+    "MRR@10": Figure("retrieval", MRR),
+    "nDCG@10": Figure("retrieval", NDCG),
+    **{f"Recall@{cutoff}": Figure("retrieval", recall_at(cutoff)) for cutoff in (1, 10, 100, 1000)},
+    "index MiB": Figure("retrieval", INDEX_BYTES, unit=MEBIBYTE),
+    "search ms per 1,000 queries": Figure("retrieval", SEARCH_TIME, same_everywhere=False),
+    "transfer mean": Figure("transfer", ACCURACY, MEAN),
+    **{name: Figure("transfer", ACCURACY, name) for name in TASKS},
+    "sentences/s": Figure("bench", SPEED, same_everywhere=False),
+    "one pass s": Figure("bench", PASS_SECONDS, same_everywhere=False),
+}
+
+
+@dataclass(frozen=True)
+class Row:
+    """A figure in a paper's table, or a figure that the paper leaves open.
+
+    Attributes:
+        table: the place in the paper, such as `HPD, Table 1`.
+        model: the row's name there.
+        of: the model that is scored, as an evaluation of the recipe names it.
+        metric: a key of `FIGURES`, possibly with KEPT.
+        score: the published value; None if the paper has none.
+        note: anything else to know about it.
+        data: the evaluation (by its `name`) or the data set, if several of the recipe score `of` in this metric.
+        queries, documents: the number of them in the paper, for retrieval; with others, figures are not comparable.
+    """
+
+    table: str = ""
+    model: str = ""
+    of: str = ""
+    metric: str = ""
+    score: float | None = None
+    note: str = ""
+    data: str = ""
+    queries: int | None = None
+    documents: int | None = None
+
+    @property
+    def figure(self) -> Figure:
+        """Where its measured value is found."""
+        return FIGURES[self.metric.removesuffix(KEPT)]
+
+    def as_dict(self) -> dict[str, Any]:
+        """The keys that the recipe gave."""
+        found = {field.name: getattr(self, field.name) for field in fields(self)}
+        return {key: value for key, value in found.items() if value not in ("", None)}
+
+
+NUMBERS, COUNTS = ("score",), ("queries", "documents")
+KEYS = tuple(field.name for field in fields(Row))
+
+
+def read_rows(tables: Any, where: str, faults: list[str]) -> tuple[Row, ...]:
+    """The rows in a list of tables; errors go to `faults`, and begin with `where`.
+
+    Args:
+        tables: what the document has under `row`.
+    """
+    if not isinstance(tables, list) or not all(isinstance(table, dict) for table in tables):
+        faults.append(f"{where}row must be a list of tables: [[row]] or [[variant.row]]")
+        return ()
+    rows = []
+    for number, table in enumerate(tables, start=1):
+        own = list(_faults_of_row(table))
+        faults += [f"{where}row {number}: {fault}" for fault in own]
+        rows += [] if own else [Row(**table)]
+    return tuple(rows)
+
+
+def _faults_of_row(table: Mapping[str, Any]) -> list[str]:
+    faults = [f"no key {key!r}; {did_you_mean(key, KEYS)}" for key in table if key not in KEYS]
+    for key, value in table.items():
+        if key in NUMBERS:
+            if isinstance(value, bool) or not isinstance(value, int | float) or not math.isfinite(value):
+                faults.append(f"{key} must be a finite number, not {str(value)[:SHOWN]}")
+        elif key in COUNTS:
+            if type(value) is not int or value < 1:
+                faults.append(f"{key} must be a whole number above 0, not {str(value)[:SHOWN]}")
+        elif key in KEYS and not isinstance(value, str):
+            faults.append(f"{key} must be a text")
+    faults += [f"{key} is missing" for key in ("of", "metric") if key not in table]
+    metric = table.get("metric")
+    if isinstance(metric, str) and metric.removesuffix(KEPT) not in FIGURES:
+        faults.append(f"no metric {metric[:SHOWN]!r}; {did_you_mean(metric, FIGURES)}")
+    return faults
