@@ -37,6 +37,8 @@ def explain(error: Exception) -> tuple[str, str | None]:
         return _forbidden(error, numbers[0])
     if errno.EIO in numbers:
         return f"the disk failed to read or write: {_place(error)}", BROKEN_HINT
+    if errno.ENAMETOOLONG in numbers:
+        return _place(error), "check the path"
     if isinstance(error, OSError) or OS_ERROR.search(text):
         return _place(error), SYSTEM_HINT
     if isinstance(error, MemoryError) or type(error).__name__ == "OutOfMemoryError" or "can't allocate memory" in text:

@@ -14,6 +14,7 @@ the hub's few names without an owner. Without torch: a recipe is checked with it
 
 from __future__ import annotations
 
+import os
 import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -76,7 +77,8 @@ def meaning_of(name: str, exists: Callable[[str, str], bool]) -> Meaning | None:
         return Meaning("student", name)
     if name == EMBEDDED or name in PRESETS:
         return Meaning("source", PRESETS.get(name, name))
-    if Path(name).exists() or name.startswith((".", "/", "~")):
+    # Unlike Path.exists, this is false for a name that is too long for a file.
+    if os.path.exists(name) or name.startswith((".", "/", "~")):
         return Meaning("source", name)
     if name.startswith(HUB_PREFIX):
         return _of_hub(name.removeprefix(HUB_PREFIX))

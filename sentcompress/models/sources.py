@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib.util
+import os
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -91,9 +92,10 @@ def locate(name: str, *, revision: str | None = None) -> ModelSource:
         return _embedded()
     if name.startswith(HUB_PREFIX):
         return _fetched(name.removeprefix(HUB_PREFIX), revision)
-    if Path(name).is_dir():
+    # Unlike Path.is_dir, this is false for a name that is too long for a file.
+    if os.path.isdir(name):
         return _folder(Path(name), str(name))
-    if Path(name).exists():
+    if os.path.exists(name):
         raise InputError(f"{name} is a file, not a model folder", "name the folder that holds config.json")
     if name.startswith((".", "/", "~")) or name.count("/") > 1 or not HUB_NAME.fullmatch(name):
         raise InputError(f"no model folder {name}", "check the path; hub names look like owner/name")

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from pathlib import Path
 from typing import Any
 
 from sentcompress.corpora.inputs import is_hub_name
@@ -83,7 +83,7 @@ def faults_of_inputs(recipe: Recipe, given: Mapping[str, Sequence[str]], used: s
             bad.append(f"${{{name}}}")
     for name, values in given.items():
         for value in values:
-            if name in used and not Path(value).exists() and not is_hub_name(value):
+            if name in used and not os.path.exists(value) and not is_hub_name(value):
                 faults.append(f"input {name!r}: no such file: {value}")
                 bad.append(value)
     return faults, bad

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import difflib
+import os
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from pathlib import Path
 from typing import Any
 
 from sentcompress.commands import Command
@@ -244,7 +244,7 @@ def _fault_of_model(name: str, option: str, stages: Sequence[Stage], place: int,
             return f"is made later, by {later[kind, rest].label}"
     names = [own for kind, own in earlier if kind in KINDS and own is not None]
     slip = difflib.get_close_matches(name, names, n=1, cutoff=ALIKE)
-    if slip and not Path(name).exists():
+    if slip and not os.path.exists(name):
         return f"is made by no stage; did you mean {slip[0]}?"
     if meaning and meaning.kind == "student" and not known.exists("students", None):
         made = any(kind == "students" for kind, _ in earlier)

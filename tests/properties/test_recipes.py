@@ -100,6 +100,7 @@ def dry_run(path: Path) -> str:
 @example(b"a = " + b"[" * 3000)
 @example(b"a = " + b"9" * 5000)
 @example(VALID.replace("back-translate = 0", 'back-translate = "' + "9" * 5000 + '"').encode())
+@example(VALID.replace('"embedded"', '"' + "9" * 400 + '"').encode())
 @example(b"[" + b"a." * 50_000 + b"a]\n")
 @example((HEAD.replace("81.5", "nan") + document([])[len(HEAD) :]).encode())
 @example((HEAD + "note = 2020-01-01\n" + VALID[len(HEAD) :]).encode())

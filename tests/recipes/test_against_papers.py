@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from fnmatch import fnmatchcase
 from functools import cache
 from pathlib import Path
@@ -15,7 +15,7 @@ from typing import Any
 
 import pytest
 
-from sentcompress.commands import COMMANDS, find_command
+from sentcompress.commands import find_command
 from sentcompress.commands.options import build, keys_of
 from sentcompress.commands.shared import Training
 from sentcompress.recipes.document import Recipe, Stage, read_recipe
@@ -99,9 +99,7 @@ def test_a_published_row_has_its_recipe_with_its_figure(line: Line) -> None:
         assert line.why, "a row without a recipe says why"
         return
     rows = [
-        row
-        for row in rows_of(line.recipe, line.variant_or_none)
-        if (row.table, row.model) == (line.place, line.row)
+        row for row in rows_of(line.recipe, line.variant_or_none) if (row.table, row.model) == (line.place, line.row)
     ]
     assert rows, f"{line.recipe} {line.variant} has no row {line.place}: {line.row}"
     stated = {row.metric: row.score for row in rows if row.score is not None}
