@@ -1,0 +1,291 @@
+"""The rows of the papers' tables in miniature: each recipe and variant runs from end to end, small.
+
+    python benchmarks/paper_rows.py ../shared/data --work work-rows [--only hpd,ibkd]
+    python benchmarks/paper_rows.py --full --input nli=nli.csv --input dev=sts-dev.tsv ...
+
+In miniature, the embedded teacher and students cut from it stand in for all models, a sample for each data set, and
+some hundred steps for the epochs; apertium translates in place of nlpaug's models. Everything else (the stages, their
+order, the methods and their options, learning rates, temperatures, widths) is the recipe's. It shows that every row
+runs, and how the rows of a table compare; the published figures cannot be reached at this scale.
+
+`--full` runs the recipes as published: a machine with a GPU, a model hub and the papers' data is needed.
+
+Writes benchmarks/results/paper_rows.json after each variant, and .md at the end; started again, it goes on.
+"""
+
+from __future__ import annotations
+
+import argparse
+import csv
+import gzip
+import itertools
+import json
+import shlex
+import time
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from running import machine, sentcompress
+
+from sentcompress.commands import find_command
+from sentcompress.commands.options import keys_of
+from sentcompress.errors import SentcompressError
+from sentcompress.models.layout import load_encoder
+from sentcompress.models.sources import EMBEDDED, find_model
+from sentcompress.models.students import keep_last_layers
+from sentcompress.progress import SILENT
+from sentcompress.recipes.document import Recipe, Stage, read_recipe
+from sentcompress.stages import run as stage
+from sentcompress.store import WorkDirectory
+
+ROOT = Path(__file__).resolve().parents[1]
+RECIPES = ROOT / "recipes"
+RESULTS = Path(__file__).parent / "results"
+# Layers of the embedded teacher (it has six) that stand in for a checkpoint; other models are the teacher itself.
+LAYERS = {
+    "tinybert": 2,
+    "tinybert-huawei": 2,
+    "minilm": 3,
+    "tinybert6": 3,
+    "bert-base": 4,
+    "bert-base-uncased": 4,
+    "roberta-base": 4,
+    "roberta-large": 6,
+    "google/bert_uncased_L-2_H-128_A-2": 2,
+    "microsoft/MiniLM-L12-H384-uncased": 4,
+}
+DEPTH = 6
+# Millions of sentences in a recipe become thousands.
+SMALLER = 1000
+LIMIT = 5000
+# Options of a command in miniature, where it has them; `all` applies to every command.
+SHORT: Mapping[str, Mapping[str, Any]] = {
+    "all": {"bootstrap": 0, "rounds": 1, "device": "cpu", "nlist": 32},
+    "augment": {"limit": LIMIT},
+    "distill": {"max-steps": 200, "batch-size": 64, "max-length": 32, "eval-every": 50},
+    "finetune": {"max-steps": 100, "batch-size": 32, "max-length": 32, "eval-every": 25},
+    "train-teacher": {"max-steps": 100, "batch-size": 64, "max-length": 32, "eval-every": 25},
+    "bench": {"sentences": 200},
+}
+
+
+@dataclass(frozen=True)
+class Miniature:
+    """The inputs and models of the miniature runs."""
+
+    inputs: Mapping[str, Path]
+    models: Mapping[str, Path]
+    work: WorkDirectory
+
+    def params(self, recipe: Recipe, variant: str | None) -> stage.Params:
+        """A recipe's variant with everything small."""
+        chosen = recipe.of_variant(variant)
+        settings = [f"{one.number}.{name}={value}" for one in chosen.stages for name, value in self._short(one)]
+        inputs = tuple(f"{name}={self.inputs[name]}" for name in recipe.inputs if name in self.inputs)
+        return stage.Params(recipe=recipe.path, variant=variant, inputs=inputs, settings=tuple(settings))
+
+    def _short(self, one: Stage) -> Iterator[tuple[str, Any]]:
+        options = keys_of(find_command(one.command).params)
+        short = {**SHORT["all"], **SHORT.get(one.command, {})}
+        yield from ((name, value) for name, value in short.items() if name in options and name != "limit")
+        if one.command == "augment":
+            yield "limit", int(one.values.get("limit", LIMIT * SMALLER)) // SMALLER
+            if "nlpaug" in str(one.values.get("translator")):
+                yield "translator", "apertium"
+        for name, value in one.values.items():
+            if name in options and options[name].opt.names == "model":
+                yield from self._model(name, str(value))
+        if one.command == "teacher-embed":
+            # The embedded teacher has a pooling of its own.
+            yield "pooling", "auto"
+        if int(one.values.get("token-dim", 0)) >= 384:
+            # Half of the width, as 384 is half of 768.
+            yield "token-dim", 192
+
+    def _model(self, option: str, name: str) -> Iterator[tuple[str, Any]]:
+        if name in self.models:
+            yield option, self.models[name]
+        elif name.startswith("teacher:"):
+            yield option, f"teacher:{min(DEPTH, int(name.partition(':')[2]))}"
+        elif "/" in name and not name.startswith(("students/", "exports/")):
+            yield option, EMBEDDED
+
+
+@dataclass
+class Results:
+    """What was measured, by recipe and variant; kept in a file."""
+
+    path: Path
+    found: dict[str, dict[str, Any]] = field(default_factory=dict)
+
+    @classmethod
+    def read(cls, path: Path) -> Results:
+        return cls(path, json.loads(path.read_text("utf-8"))["variants"] if path.is_file() else {})
+
+    def add(self, key: str, result: dict[str, Any]) -> None:
+        self.found[key] = result
+        document = {"machine": machine(), "variants": self.found}
+        self.path.write_text(json.dumps(document, indent=1) + "\n", encoding="utf-8")
+
+
+def variants(only: Sequence[str]) -> Iterator[tuple[Recipe, str | None]]:
+    """The recipes that have rows of the papers, and their variants."""
+    for path in sorted(RECIPES.glob("*.toml")):
+        recipe, _ = read_recipe(path)
+        rows = [row for variant in recipe.variants.values() for row in variant.rows] or recipe.rows
+        if any(row.table for row in rows) and (not only or path.stem in only):
+            yield from ((recipe, name) for name in recipe.variants or [None])
+
+
+def make_models(folder: Path) -> dict[str, Path]:
+    """Checkpoints without modules, cut from the embedded teacher, for the names in LAYERS."""
+    models = {}
+    for name, layers in LAYERS.items():
+        path = folder / name.replace("/", "-")
+        if not (path / "config.json").is_file():
+            encoder = load_encoder(find_model(EMBEDDED))
+            keep_last_layers(encoder.transformer, layers, EMBEDDED)
+            encoder.transformer.save_pretrained(path)
+            encoder.tokenizer.save_pretrained(path)
+        models[name] = path
+    return models
+
+
+def make_inputs(data: Path, folder: Path) -> dict[str, Path]:
+    """A sample of real data for each input that the recipes name."""
+    folder.mkdir(parents=True, exist_ok=True)
+    triplets = _head(data / "nli" / "triplets_allsplits_noSTS.train.tsv.gz", folder / "nli.tsv", 6000)
+    quora = _head(data / "quora" / "quora.tsv.gz", folder / "quora.tsv", 3000)
+    sts = folder / "sts"
+    sts.mkdir(exist_ok=True)
+    for name, source in (("STS13.tsv", "sts13"), ("STS-B.tsv", "stsb/test.tsv")):
+        found = data / "sts" / source
+        files = sorted(found.glob("*.tsv")) if found.is_dir() else [found]
+        (sts / name).write_text("".join(file.read_text("utf-8") for file in files), encoding="utf-8")
+    texts = folder / "texts.txt"
+    with (data / "retrieval" / "scifact" / "corpus.jsonl").open(encoding="utf-8") as lines:
+        texts.write_text(
+            "".join(json.loads(line)["text"].replace("\n", " ") + "\n" for line in lines), encoding="utf-8"
+        )
+    return {
+        **dict.fromkeys(("nli", "triplets"), triplets),
+        "news": _head(data / "corpus" / "reuters21578.txt.gz", folder / "news.txt", 25_000),
+        "dev": data / "sts" / "stsb" / "dev.tsv",
+        "sts": sts,
+        "quora": quora,
+        "collection": data / "retrieval" / "scifact",
+        "texts": texts,
+        "transfer": data / "transfer",
+        "entities": data / "er" / "abt-buy",
+        "pairs": data / "er" / "abt-buy" / "train.tsv",
+    }
+
+
+def _head(source: Path, target: Path, lines: int) -> Path:
+    with gzip.open(source, "rt", encoding="utf-8") as file:
+        target.write_text("".join(itertools.islice(file, lines)), encoding="utf-8")
+    return target
+
+
+def measure(one: Miniature, recipe: Recipe, variant: str | None) -> dict[str, Any]:
+    """Run a variant; its rows with the measured figures, or the error."""
+    started = time.perf_counter()
+    try:
+        outcome = stage.run(one.params(recipe, variant), one.work, SILENT)
+    except SentcompressError as error:
+        return {"error": f"{error.message} ({error.hint})" if error.hint else error.message}
+    rows = [measured.as_dict() for measured in outcome.measured()]
+    trained = sum(done.step.command in ("distill", "finetune", "train-teacher") for done in outcome.done)
+    return {"rows": rows, "trained": trained, "seconds": round(time.perf_counter() - started, 1)}
+
+
+def full(recipe: Recipe, variant: str | None, inputs: Sequence[str], work: Path) -> dict[str, Any]:
+    """Run a variant as published."""
+    chosen = f" --variant {variant}" if variant else ""
+    given = "".join(f" --input {shlex.quote(text)}" for text in inputs if text.partition("=")[0] in recipe.inputs)
+    return {"rows": sentcompress(f"run {recipe.path}{chosen}{given}", work)["rows"]}
+
+
+def tables(found: Mapping[str, Mapping[str, Any]]) -> dict[tuple[str, str], list[dict[str, Any]]]:
+    """The rows by table and metric, each with its recipe and variant."""
+    out: dict[tuple[str, str], list[dict[str, Any]]] = {}
+    for key, result in found.items():
+        for row in result.get("rows", ()):
+            out.setdefault((row["table"], row["metric"]), []).append({**row, "key": key})
+    return dict(sorted(out.items()))
+
+
+def agreement(rows: Sequence[Mapping[str, Any]]) -> tuple[int, int]:
+    """Pairs of rows that are in the paper's order, and all pairs that differ in the paper."""
+    both = [row for row in rows if row.get("score") is not None and row.get("measured") is not None]
+    pairs = [(a, b) for a, b in itertools.combinations(both, 2) if a["score"] != b["score"]]
+    same = sum((a["score"] > b["score"]) == (a["measured"] > b["measured"]) for a, b in pairs)
+    return same, len(pairs)
+
+
+def as_markdown(found: Mapping[str, Mapping[str, Any]], seconds: float, full_size: bool) -> str:
+    """The tables of the papers with both figures and the rank of each row."""
+    known = machine()
+    failed = {key: result["error"] for key, result in found.items() if "error" in result}
+    parts = [
+        f"# The rows of the papers, {'at full size' if full_size else 'in miniature'}",
+        "",
+        f"`benchmarks/paper_rows.py{' --full' if full_size else ''}`: {len(found)} variants of recipes in "
+        f"{seconds / 60:.0f} minutes on {known['cores']} cores ({known['processor']}); {len(failed)} failed.",
+        "",
+    ]
+    parts += [f"- `{key}` failed: {reason}" for key, reason in failed.items()]
+    for (place, metric), rows in tables(found).items():
+        same, pairs = agreement(rows)
+        order = f"; {same} of {pairs} pairs of rows are in the paper's order" if pairs else ""
+        parts += ["", f"## {place}: {metric}{order}", ""]
+        parts += ["| row | recipe | published | rank | here | rank |", "|---|---|---|---|---|---|"]
+        published, here = ranks(rows, "score"), ranks(rows, "measured")
+        for row in sorted(rows, key=lambda row: -(row.get("score") or 0)):
+            cells = [row["model"], row["key"], _number(row.get("score")), published[id(row)]]
+            parts.append("| " + " | ".join([*cells, _number(row.get("measured")), here[id(row)]]) + " |")
+    return "\n".join(parts) + "\n"
+
+
+def ranks(rows: Sequence[dict[str, Any]], key: str) -> dict[int, str]:
+    """The rank of each row, 1 for the highest value."""
+    values = sorted((row[key] for row in rows if row.get(key) is not None), reverse=True)
+    return {id(row): str(values.index(row[key]) + 1) if row.get(key) is not None else "-" for row in rows}
+
+
+def _number(value: float | None) -> str:
+    return "-" if value is None else f"{value:.2f}"
+
+
+def main() -> None:
+    csv.field_size_limit(2**24)
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("data", nargs="?", type=Path, help="folder with real data, for the miniature")
+    parser.add_argument("--work", type=Path, default=Path("work-rows"))
+    parser.add_argument("--only", default="", help="recipes, separated by commas")
+    parser.add_argument("--full", action="store_true", help="as published, on a GPU with a hub")
+    parser.add_argument("--input", action="append", default=[], help="NAME=FILE of the recipes, with --full")
+    given = parser.parse_args()
+    if not given.full and given.data is None:
+        parser.error("name the folder with the data, or give --full")
+    name = "paper_rows_full" if given.full else "paper_rows"
+    results = Results.read(RESULTS / f"{name}.json")
+    if not given.full:
+        given.work.mkdir(parents=True, exist_ok=True)
+        inputs, models = make_inputs(given.data, given.work / "inputs"), make_models(given.work / "models")
+        small = Miniature(inputs, models, WorkDirectory(given.work / "work"))
+    for recipe, variant in variants([part for part in given.only.split(",") if part]):
+        key = " ".join([recipe.path.stem, *([variant] if variant else [])])
+        if "rows" in results.found.get(key, {}):
+            continue
+        result = full(recipe, variant, given.input, given.work) if given.full else measure(small, recipe, variant)
+        results.add(key, result)
+        print(key, result.get("error") or f"{result.get('seconds')} s", flush=True)
+    seconds = sum(result.get("seconds", 0) for result in results.found.values())
+    (RESULTS / f"{name}.md").write_text(as_markdown(results.found, seconds, given.full), encoding="utf-8")
+
+
+if __name__ == "__main__":
+    main()
