@@ -99,5 +99,6 @@ COMMAND = Command(
     Params,
     "Train a student on the teacher's cached vectors; an interrupted run resumes where it stopped.",
     makes="students",
+    version=2,
     needs=("teacher-vectors",),
 )

@@ -177,21 +177,25 @@ class Training(Hub, Named):
         """Those that were asked for, each as `name=value`."""
         return self.options
 
-    def recipe(self, hidden: int = 0) -> Any:
-        """The method's own hyperparameters, for a model of hidden width `hidden` (0: not known)."""
+    def recipe(self) -> Any:
+        """The method's own hyperparameters, for models of every size."""
         return self.find_method().recipe
 
-    def hyperparameters(self, hidden: int = 0) -> Any:
+    def recipe_for(self, size: Any = None) -> Any:
+        """These for a model of one size, a `models.shape.Size`; None: not known."""
+        return self.recipe().for_size(**(vars(size) if size else {}))
+
+    def hyperparameters(self, size: Any = None) -> Any:
         """These with what was asked for in their place."""
         from sentcompress.training.settings import in_place
 
-        return in_place(self.recipe(hidden), self)
+        return in_place(self.recipe_for(size), self)
 
-    def settings(self, hidden: int = 0) -> Any:
+    def settings(self, size: Any = None) -> Any:
         """The same as a `Settings`."""
         from sentcompress.training.settings import Settings
 
-        return Settings.of(self.recipe(hidden), self)
+        return Settings.of(self.recipe_for(size), self)
 
     def faults(self) -> list[str]:
         from sentcompress.methods import METHODS, OBJECTIVES, hint_for

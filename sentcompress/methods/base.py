@@ -85,17 +85,14 @@ class Method(nn.Module):
     # up. Set per instance if it depends on options.
     contrastive: bool
     recipe: ClassVar[Hyperparameters]
+    # The hyperparameters of `train-teacher`; None: `recipe`.
+    teacher_recipe: ClassVar[Hyperparameters | None] = None
     options: ClassVar[Mapping[str, Option]] = {}
 
     def __init__(self, shapes: Shapes, options: Mapping[str, Any]) -> None:
         super().__init__()
         self.shapes = shapes
         self.settings = {**{name: option.default for name, option in self.options.items()}, **options}
-
-    @classmethod
-    def teacher_recipe(cls, hidden: int) -> Hyperparameters:
-        """Hyperparameters for `train-teacher`, given the width of the model's hidden states (0: unknown)."""
-        return cls.recipe
 
     @classmethod
     def needs_with(cls, options: Mapping[str, Any]) -> frozenset[str]:

@@ -6,7 +6,7 @@ from dataclasses import replace
 
 from torch import Tensor
 
-from sentcompress.methods.hyperparameters import CODE, OURS, PAPER, TRAINER, Hyperparameters, Number
+from sentcompress.methods.hyperparameters import CODE, OURS, PAPER, TRAINER, Hyperparameters, Number, Sized
 from sentcompress.methods.triplets import NLI, NLI_RUN, TRIPLET_OPTIONS, TripletMethod
 
 APPENDIX = f"SimCSE's {PAPER}, appendix A"
@@ -54,13 +54,18 @@ class SimCSE(TripletMethod):
             f"{OURS}: long texts cost little, and without them retrieval gets worse; 32 in {RUN}",
         ),
     )
+    teacher_recipe = replace(
+        recipe,
+        lr=Number(
+            5e-5,
+            f"{TABLE}, base models",
+            Sized(1e-5, f"{TABLE}, large models, which are {LARGE:,} wide", "width", at_least=LARGE),
+        ),
+        epochs=Number(3, APPENDIX),
+        batch_size=Number(512, TABLE),
+        max_length=Number(32, RUN),
+    )
     options = TRIPLET_OPTIONS
-
-    @classmethod
-    def teacher_recipe(cls, hidden: int) -> Hyperparameters:
-        lr = Number(1e-5, f"{TABLE}, large models") if hidden >= LARGE else Number(5e-5, f"{TABLE}, base models")
-        epochs, batch, length = Number(3, APPENDIX), Number(512, TABLE), Number(32, RUN)
-        return replace(cls.recipe, lr=lr, epochs=epochs, batch_size=batch, max_length=length)
 
     def objective(
         self,

@@ -17,9 +17,10 @@ from sentcompress.models.checks import check_sound, require_sound
 from sentcompress.models.encoder import Dense, Encoder
 from sentcompress.models.families import readable_positions
 from sentcompress.models.foreign_code import refuse_code
-from sentcompress.models.model_files import read_config, transformer_folder, whole_number
+from sentcompress.models.model_files import read_config, transformer_folder
 from sentcompress.models.pretrained import hush_transformers, left_out_pooler, load_transformer
 from sentcompress.models.sentence_modules import POOLING_KEYS, plain_modules, read_modules
+from sentcompress.models.shape import Shape, Size, size_of
 from sentcompress.models.sources import ModelSource, locate
 from sentcompress.models.text import read_text_settings
 from sentcompress.models.token_weights import save_token_weights
@@ -66,13 +67,13 @@ def read_back(folder: Path, *, trust_remote_code: bool) -> TransformerEncoder:
     return load_encoder(locate(str(folder)), trust_remote_code=trust_remote_code)
 
 
-def hidden_width(source: ModelSource) -> int:
-    """The width of a model's hidden states according to its configuration; 0 if it does not say.
+def model_size(source: ModelSource, shape: Shape | None = None) -> Size:
+    """The size of a model, or of the student of that shape that is cut from it, according to its configuration.
 
     Raises:
         InputError: if the configuration is missing or damaged.
     """
-    return whole_number(read_config(transformer_folder(source.path)), "hidden_size", "dim", "d_model")
+    return size_of(read_config(transformer_folder(source.path)), shape or Shape())
 
 
 def save_encoder(encoder: Encoder, folder: Path) -> None:

@@ -14,9 +14,9 @@ from sentcompress.errors import InputError
 from sentcompress.models.factorised import check_factorisable, check_holds_states, factorised
 from sentcompress.models.families import WITH_LAYERS, Family, find_family
 from sentcompress.models.feed_forward import Activity, check_narrowable, measure_activity, narrow_feed_forward
-from sentcompress.models.layout import load_encoder
+from sentcompress.models.layout import load_encoder, model_size
 from sentcompress.models.repeated import repeated
-from sentcompress.models.shape import WEIGHTS, Shape
+from sentcompress.models.shape import WEIGHTS, Shape, Size
 from sentcompress.models.sources import ModelSource
 from sentcompress.models.token_states import TokenStates, measure_token_states
 from sentcompress.models.transformer_encoder import TransformerEncoder
@@ -51,6 +51,11 @@ class InitialStudent:
         """The label and shape as part of an artifact's name."""
         name = Path(self.label).resolve().name if Path(self.label).is_dir() else self.label.rsplit("/", 1)[-1]
         return (name_part(name).lower() or "student") + self.shape.suffix
+
+    @property
+    def size(self) -> Size:
+        """Its size, according to the configuration it is made from."""
+        return model_size(self.source, self.shape)
 
     def load(
         self,

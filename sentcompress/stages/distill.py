@@ -102,7 +102,7 @@ def _request(params: Params, inputs: Inputs, student: InitialStudent, found: Nam
     return training_request(
         params,
         f"{params.method}-{student.slug}{width}",
-        params.settings(),
+        params.settings(student.size),
         digests,
         {"method": params.method, "student": student.label},
         **chosen,
@@ -138,7 +138,7 @@ class _Distillation:
         params, options, device = self.params, self.params.method_options(), pick_device(self.params.device)
         table = SentenceTable(self.inputs.sentences.path)
         encoder = self._start(table, build, device)
-        settings = fitted(params.settings(), encoder)
+        settings = fitted(params.settings(self.student.size), encoder)
         domains = table.domains()
         needs = params.find_method().needs_with(options)
         if "domains" in needs and not domains.any():
@@ -168,7 +168,7 @@ class _Distillation:
             data=SentenceData(self.inputs.sentences.reference, table, tokens, supplied.fields, pad_id(encoder), method),
             views=supplied.views,
             settings=settings,
-            hyperparameters=params.hyperparameters(),
+            hyperparameters=params.hyperparameters(self.student.size),
             facts=self._facts(options),
             build=build,
             reporter=self.reporter,

@@ -17,7 +17,8 @@ from sentcompress.errors import InputError
 from sentcompress.methods.base import Shapes
 from sentcompress.models.catalog import NamedModel, find_model, typed_name
 from sentcompress.models.encoder import Dense, Encoder
-from sentcompress.models.layout import hidden_width, load_encoder
+from sentcompress.models.layout import load_encoder, model_size
+from sentcompress.models.shape import Size
 from sentcompress.progress import LOGGED, Reporter
 from sentcompress.store import Artifact, Build, Request, WorkDirectory, name_part
 from sentcompress.training.data import STATE, pad_id, tokenised
@@ -41,19 +42,19 @@ def run(params: Params, work: WorkDirectory, reporter: Reporter = LOGGED) -> Art
     """
     params.check()
     model = find_model(work, params.model, revision=params.revision, trust_remote_code=params.trust_remote_code)
-    hidden = hidden_width(model.source)
+    size = model_size(model.source)
     reading = ReadOptions(None, (), "train")
     with open_inputs(params.triplets, reading, None, None, work.path, reporter) as inputs:
-        request = _request(params, hidden, model, inputs)
-        return train(params, request, work, reporter, _Teaching(params, hidden, model, inputs, reporter).job)
+        request = _request(params, size, model, inputs)
+        return train(params, request, work, reporter, _Teaching(params, size, model, inputs, reporter).job)
 
 
-def _request(params: Params, hidden: int, model: NamedModel, inputs: list[Input]) -> Request:
+def _request(params: Params, size: Size, model: NamedModel, inputs: list[Input]) -> Request:
     digests = {model.reference: model.digest, **{given.reference: given.digest for given in inputs}}
     return training_request(
         params,
         f"{name_part(Path(model.label).name).lower()}-{params.objective}",
-        params.settings(hidden),
+        params.settings(size),
         digests,
         {
             "objective": params.objective,
@@ -86,7 +87,7 @@ class _Teaching:
     """What a teacher is made of."""
 
     params: Params
-    hidden: int
+    size: Size
     model: NamedModel
     inputs: list[Input]
     reporter: Reporter
@@ -97,7 +98,7 @@ class _Teaching:
         _read(self.inputs, params, build, self.reporter)
         torch.manual_seed(params.seed)
         encoder = self._start()
-        settings = fitted(params.settings(self.hidden), encoder)
+        settings = fitted(params.settings(self.size), encoder)
         layer = int(options.get("layer", 0))
         check_layer(layer, encoder.depth)
         table = SentenceTable(build.path / TABLE)
@@ -120,7 +121,7 @@ class _Teaching:
             data=data,
             views=TripletViews(encoder, method.needs, layer),
             settings=settings,
-            hyperparameters=params.hyperparameters(self.hidden),
+            hyperparameters=params.hyperparameters(self.size),
             facts=facts,
             build=build,
             reporter=self.reporter,

@@ -11,7 +11,7 @@ from tiny_models import make_tiny_model, tiny_transformer
 from sentcompress.errors import InputError, UsageError
 from sentcompress.models.families import WITH_LAYERS
 from sentcompress.models.layout import load_encoder, save_encoder
-from sentcompress.models.shape import Shape, layer_count
+from sentcompress.models.shape import Shape, Size, layer_count, size_of
 from sentcompress.models.sources import resolve
 from sentcompress.models.students import InitialStudent, keep_last_layers
 from sentcompress.models.transformer_encoder import TransformerEncoder
@@ -121,3 +121,50 @@ def test_slugs_are_names_of_artifacts(tmp_path: Path) -> None:
     source = resolve(str(make_tiny_model(tmp_path / "My Model")))
     assert InitialStudent("teacher:3", source, Shape(3)).slug == "teacher-3"
     assert given(tmp_path / "My Model").slug == "my-model"
+
+
+BERT = {"hidden_size": 768, "num_hidden_layers": 12, "intermediate_size": 3072, "vocab_size": 30522}
+
+
+@pytest.mark.parametrize(
+    ("config", "shape", "millions"),
+    [
+        (BERT, Shape(), 109.5),
+        (BERT | {"num_hidden_layers": 6}, Shape(), 67.0),
+        (BERT | {"hidden_size": 312, "num_hidden_layers": 4, "intermediate_size": 1200}, Shape(), 14.35),
+        # SimTDE's base student.
+        (BERT, Shape(3, token_dim=384), 34.1),
+        (BERT, Shape(2), 38.4),
+        ({"dim": 768, "n_layers": 6, "hidden_dim": 3072, "vocab_size": 30522}, Shape(), 66.4),
+    ],
+)
+def test_the_size_of_a_model_by_its_configuration(config: dict[str, int], shape: Shape, millions: float) -> None:
+    found = size_of(config, shape)
+    assert found.parameters / 1e6 == pytest.approx(millions, rel=0.025)
+    assert found.width == config.get("hidden_size", 768)
+
+
+def test_a_size_that_is_not_known() -> None:
+    assert size_of({"hidden_size": 768, "vocab_size": 10}, Shape()) == Size(0, 768)
+    assert size_of({}, Shape()) == Size(0, 0)
+
+
+@pytest.mark.parametrize(
+    "shape",
+    [
+        Shape(),
+        Shape(2),
+        Shape(2, token_dim=8),
+        Shape(2, vocabulary=60),
+        Shape(1, feed_forward=8),
+        Shape(1, 8, passes=3),
+    ],
+)
+def test_the_size_of_a_student_is_that_of_what_is_loaded(tmp_path: Path, shape: Shape) -> None:
+    """All matrices but the positions, which are few in a model of a usual size, and the segments."""
+    folder = make_tiny_model(tmp_path / "teacher", layers=3)
+    student = InitialStudent("teacher", resolve(str(folder)), shape)
+    encoder = student.load(texts=[["a man plays a guitar"] * 3])
+    counted = {name: p for name, p in encoder.transformer.named_parameters() if p.dim() == 2}
+    own = sum(p.numel() for name, p in counted.items() if "position" not in name and "token_type" not in name)
+    assert student.size.parameters == own

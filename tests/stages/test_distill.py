@@ -22,6 +22,7 @@ from tiny_models import make_sentences, make_tiny_model
 
 from sentcompress.encoding.vector_shards import VectorShards
 from sentcompress.errors import InputError, MissingArtifactError, TrainingError, UsageError
+from sentcompress.methods.ckd import CKD
 from sentcompress.models.layout import load_encoder
 from sentcompress.models.principal_axes import Projection
 from sentcompress.models.sources import resolve
@@ -112,6 +113,27 @@ def test_methods_whose_head_is_thrown_away(work: WorkDirectory, dev: Path, metho
     assert artifact.facts["dev"] == artifact.facts["dev_of_saved_model"]
     student = load_encoder(resolve(str(artifact.path / "model")))
     assert (student.dimension, len(student.dense)) == (32, 0)
+
+
+@pytest.mark.parametrize(("limit", "lr", "reason"), [(10**8, 3e-4, "52M and 14M"), (1, 2e-4, "110M")])
+def test_ckd_trains_a_small_student_at_the_papers_rate(
+    work: WorkDirectory, monkeypatch: pytest.MonkeyPatch, limit: int, lr: float, reason: str
+) -> None:
+    """What was taken and why is in the request, in the record and in the notes; `lr` overrides it."""
+    notes: list[str] = []
+    listener = Listener()
+    monkeypatch.setattr(listener, "note", notes.append, raising=False)
+    rate = replace(CKD.recipe.lr, sized=replace(CKD.recipe.lr.sized, below=limit))
+    monkeypatch.setattr(CKD, "recipe", replace(CKD.recipe, lr=rate))
+    numbers = dict(SHORT, lr=None, epochs=1)
+    student = stage.run(params("ckd", name="own", **numbers), work, listener)
+    assert student.parameters["lr"] == lr
+    assert student.facts["recipe"]["lr"]["value"] == lr
+    assert reason in student.facts["recipe"]["lr"]["source"]
+    assert any(f"learning rate {lr:g} (paper, section 4.2" in note and reason in note for note in notes)
+    assert any("weight_decay 0.0" in note and "betas 0.9 0.98" in note and "queue=65536" in note for note in notes)
+    asked = stage.run(params("ckd", name="asked", **{**numbers, "lr": 1e-3}), work)
+    assert (asked.parameters["lr"], asked.facts["recipe"]["lr"]["value"]) == (1e-3, 1e-3)
 
 
 def test_the_best_checkpoint_is_kept_and_not_the_last(work: WorkDirectory, dev: Path) -> None:

@@ -12,6 +12,7 @@ from tiny_models import make_tiny_model
 from sentcompress.errors import InputError, UsageError
 from sentcompress.models.catalog import find_model
 from sentcompress.models.layout import load_encoder
+from sentcompress.models.shape import Size
 from sentcompress.models.sources import resolve
 from sentcompress.stages import augment, teacher_embed, train_teacher
 from sentcompress.stages.train_teacher import Params
@@ -77,12 +78,13 @@ def test_a_sentence_transformers_folder_keeps_its_pooling(tmp_path: Path, tiny_m
     assert len(saved.dense) == 0
 
 
-@pytest.mark.parametrize(("hidden", "lr"), [(0, 5e-5), (768, 5e-5), (1024, 1e-5)])
-def test_a_teacher_is_trained_with_the_numbers_of_simcse_s_paper(hidden: int, lr: float) -> None:
-    found = Params(model="x", triplets=("y",)).settings(hidden)
+@pytest.mark.parametrize(("width", "lr"), [(0, 5e-5), (768, 5e-5), (1024, 1e-5)])
+def test_a_teacher_is_trained_with_the_numbers_of_simcse_s_paper(width: int, lr: float) -> None:
+    size = Size(width=width)
+    found = Params(model="x", triplets=("y",)).settings(size)
     assert (found.lr, found.batch_size, found.epochs, found.max_length) == (lr, 512, 3, 32)
     assert (found.schedule, found.warmup_steps, found.clip, found.eval_every) == ("linear", 0, 1.0, 125)
-    asked = Params(model="x", triplets=("y",), lr=2e-5, batch_size=64).settings(hidden)
+    asked = Params(model="x", triplets=("y",), lr=2e-5, batch_size=64).settings(size)
     assert (asked.lr, asked.batch_size, asked.epochs) == (2e-5, 64, 3)
 
 
