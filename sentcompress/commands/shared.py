@@ -93,6 +93,10 @@ class Training(Hub, Named):
     weight_decay: Annotated[
         float | None, Opt("Weight decay of AdamW, on matrices only.", minimum=0, default=DEFAULT)
     ] = None
+    betas: Annotated[
+        tuple[float, ...] | None,
+        Opt("AdamW's two betas, e.g. 0.9,0.98.", minimum=0, below=1, commas=True, default=DEFAULT),
+    ] = None
     clip: Annotated[
         float | None, Opt("Clip gradients to this norm; 0 disables clipping.", minimum=0, default=DEFAULT)
     ] = None
@@ -157,7 +161,7 @@ class Training(Hub, Named):
         """
         own = {key: getattr(self, key.field) for key in keys_of(type(self)).values() if key.opt.affects == "result"}
         told = [
-            "-".join([key.name, *([] if value is True else [str(value)])])
+            "-".join([key.name, *([] if value is True else _texts(value))])
             for key, value in own.items()
             if key.field not in {*self.in_name, "options"} and value != key.default
         ]
@@ -206,9 +210,15 @@ class Training(Hub, Named):
             faults = parse_options(self.find_method().options, self.given_options())[1]
         else:
             faults = [f"no {self.names_method} {self.method_name!r}; {hint_for(self.method_name, known)}"]
+        if self.betas is not None and len(self.betas) != 2:
+            faults.append(f"`betas` must be two numbers, such as 0.9,0.98, not {len(self.betas)}")
         if self.dev is not None and not self.dev.is_file():
             faults.append(f"`dev` {self.dev}: no such file")
         return faults
+
+
+def _texts(value: Any) -> list[str]:
+    return [str(one) for one in value] if isinstance(value, tuple) else [str(value)]
 
 
 @dataclass(frozen=True, kw_only=True)

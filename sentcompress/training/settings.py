@@ -18,6 +18,8 @@ TOKENS_A_ROW = 64
 def in_place(recipe: Hyperparameters, asked: Training) -> Hyperparameters:
     """The recipe with what was asked for, and who asked, in its place."""
     given = {name: value for name, value in vars(asked).items() if name in recipe.values()}
+    if asked.betas is not None:
+        given["betas"] = " ".join(map(str, asked.betas))
     if asked.warmup_steps is not None:
         given["warmup_epochs"] = 0
     return recipe.overridden(given, "asked for")
