@@ -22,7 +22,8 @@ class SimCSE(TripletMethod):
 
     loss = mean over i of -log( exp(cos(z_i, z+_i) / tau) / sum_j [exp(cos(z_i, z+_j) / tau) + sum over the N hard
     negatives of j of exp(cos(z_i, z-_jn) / tau)] ): the denominator has B + B N entries, including the hard negatives
-    of the other anchors. z = s, or P s with `dim`: the linear head P is deployed ("+Projection-128").
+    of the other anchors (`negatives=own` leaves those out). z = s, or P s with `dim`: the linear head P is deployed
+    ("+Projection-128").
 
     The hyperparameters are those of DistilCSE's stage 2, for a student already distilled, with SimCSE's fixed
     temperature. DistilCSE's code learns the scale, starting at 20 (`temperature=0`), and uses 1e-5 for 52M parameters.
