@@ -154,7 +154,7 @@ class TrainingJob:
             "best_step": progress.best_step,
             "steps": progress.step,
             "stopped": progress.stopped,
-            "diagnosis": progress.warning or "none",
+            "diagnosis": progress.warning or progress.vanished or "none",
             "mean_cosine": saved.health and saved.health.mean_cosine,
             "effective_rank": saved.health and saved.health.effective_rank,
             "training_rows": rows,

@@ -159,6 +159,12 @@ def test_the_kernels_means_are_logged() -> None:
         assert method.watched()[name] == pytest.approx(gram[apart].mean())
 
 
+def test_a_term_that_is_off_logs_no_kernels() -> None:
+    method, _, _ = make({"beta": 0.0})
+    method.update(**{name: torch.tensor(value) for name, value in numbers().items()})
+    assert method.watched() == {}
+
+
 def test_the_mean_of_a_linear_kernel_has_a_name_of_its_own() -> None:
     """No gamma moves it, and where it lies says nothing of gradients."""
     n = numbers()

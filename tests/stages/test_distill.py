@@ -136,6 +136,22 @@ def test_ckd_trains_a_small_student_at_the_papers_rate(
     assert (asked.parameters["lr"], asked.facts["recipe"]["lr"]["value"]) == (1e-3, 1e-3)
 
 
+@pytest.mark.parametrize(
+    ("options", "told"), [(("gamma=50",), True), (("gamma=50", "kernel=imq"), False), (("gamma=50", "beta=0"), False)]
+)
+def test_a_kernel_that_vanishes_is_told_early_and_once(
+    work: WorkDirectory, options: tuple[str, ...], told: bool
+) -> None:
+    listener = Listener()
+    student = stage.run(params("ibkd", options=options, eval_every=1000, lr=1e-5), work, listener)
+    found = [text for text in listener.warned if "mean kernel value" in text]
+    assert len(found) == told
+    if told:
+        assert found[0].startswith("step 10: ")
+        assert "smaller gamma, kernel=imq or normalise=true" in found[0]
+        assert "mean kernel value" in student.facts["diagnosis"]
+
+
 def test_the_best_checkpoint_is_kept_and_not_the_last(work: WorkDirectory, dev: Path) -> None:
     listener = Listener()
     # A learning rate that grows too high: later is worse.
