@@ -5,7 +5,7 @@ from typing import Annotated, ClassVar
 
 from sentcompress.commands import Command
 from sentcompress.commands.options import MODEL, Opt
-from sentcompress.commands.shared import Sentences, TeacherVectors, Training
+from sentcompress.commands.shared import Pooling, Sentences, TeacherVectors, Training
 from sentcompress.errors import UsageError
 
 FOR_TEACHER_LAYERS = "With --student teacher:K:"
@@ -57,6 +57,7 @@ class Params(Training):
             choices=STARTS,
         ),
     ] = "weights"
+    pooling: Pooling = "auto"
     sentences: Sentences = None
     teacher_vectors: TeacherVectors = None
     projection: Annotated[

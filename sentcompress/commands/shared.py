@@ -24,6 +24,15 @@ Bootstrap = Annotated[int, Opt("Bootstrap samples for the 95% intervals; 0 for n
 SkipBad = Annotated[bool, Opt("Skip and count lines that cannot be read.")]
 Sentences = Annotated[str | None, Opt("Sentence table.", affects="input", names="sentences", default="the newest")]
 Objective = Annotated[str, Opt("simcse or ibkd: see `sentcompress methods`.")]
+POOLINGS = ("auto", "mean", "cls", "cls-mlp")
+Pooling = Annotated[
+    str,
+    Opt(
+        "For a checkpoint without modules.json: mean, cls, cls-mlp (CLS, a new Linear and Tanh); auto: mean, or a "
+        "SimCSE checkpoint's own.",
+        choices=POOLINGS,
+    ),
+]
 TeacherVectors = Annotated[
     str | None, Opt("Teacher vectors.", affects="input", names="teacher-vectors", default="the newest")
 ]

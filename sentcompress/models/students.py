@@ -14,7 +14,7 @@ from sentcompress.errors import InputError
 from sentcompress.models.factorised import check_factorisable, check_holds_states, factorised
 from sentcompress.models.families import WITH_LAYERS, Family, find_family
 from sentcompress.models.feed_forward import Activity, check_narrowable, measure_activity, narrow_feed_forward
-from sentcompress.models.layout import load_encoder, model_size
+from sentcompress.models.layout import load_encoder, load_pooled, model_size
 from sentcompress.models.repeated import repeated
 from sentcompress.models.shape import WEIGHTS, Shape, Size
 from sentcompress.models.sources import ModelSource
@@ -37,6 +37,7 @@ class InitialStudent:
         source: the files with its weights; the teacher's for `teacher:K`.
         shape: the parts of the teacher to keep, for `teacher:K`.
         pooling: how a checkpoint without modules is pooled.
+        new_pooling: how it is pooled instead, see `load_pooled`; `auto`: as `pooling` says.
         trust_remote_code: whether the user allows the model to run its own code.
     """
 
@@ -44,6 +45,7 @@ class InitialStudent:
     source: ModelSource
     shape: Shape = field(default_factory=Shape)
     pooling: str = "auto"
+    new_pooling: str = "auto"
     trust_remote_code: bool = False
 
     @property
@@ -66,6 +68,8 @@ class InitialStudent:
     ) -> TransformerEncoder:
         """Load the encoder to train, in float32; the deployed student always normalises its vectors.
 
+        New parts get torch's random weights.
+
         Args:
             texts: texts for choosing a smaller vocabulary.
             sample: texts for measuring the teacher, if the shape starts from sentences.
@@ -77,7 +81,10 @@ class InitialStudent:
                 token table cannot be factorised.
         """
         shape = self.shape
-        encoder = load_encoder(self.source, pooling=self.pooling, trust_remote_code=self.trust_remote_code)
+        if self.new_pooling == "auto":
+            encoder = load_encoder(self.source, pooling=self.pooling, trust_remote_code=self.trust_remote_code)
+        else:
+            encoder = load_pooled(self.source, self.new_pooling, trust_remote_code=self.trust_remote_code)
         if shape.token_dim is not None:
             # Before anything slow: fewer architectures support this than cutting layers.
             check_factorisable(encoder.config, self.source.label)

@@ -17,7 +17,7 @@ from sentcompress.methods.base import Method
 from sentcompress.models.catalog import NamedModel, find_model, typed_name
 from sentcompress.models.devices import pick_device
 from sentcompress.models.encoder import Encoder
-from sentcompress.models.model_files import MODULES
+from sentcompress.models.layout import check_poolable, has_modules
 from sentcompress.models.names import PRESETS
 from sentcompress.models.principal_axes import Projection
 from sentcompress.models.shape import WEIGHTS, Shape, layer_count
@@ -56,6 +56,7 @@ def run(params: Params, work: WorkDirectory, reporter: Reporter = LOGGED) -> Art
         needs_projection="pca" in params.find_method().needs,
     )
     student, found = _find_student(params, work, inputs.vectors)
+    check_poolable(student.source, params.pooling)
     request = _request(params, inputs, student, found)
     distillation = _Distillation(params, inputs, student, found, reporter)
     return train(params, request, work, reporter, distillation.job)
@@ -67,12 +68,16 @@ def _find_student(params: Params, work: WorkDirectory, vectors: Artifact) -> tup
     if layers is None:
         found = _find_start(params, work)
         label = params.student if params.student in (EMBEDDED, *PRESETS) else found.source.label
-        given = InitialStudent(label, found.source, pooling=found.pooling, trust_remote_code=params.trust_remote_code)
-        return given, found
+        start = InitialStudent(label, found.source, pooling=found.pooling)
+        return _as_asked(start, params), found
     # Made of the teacher's own files, and pooled as the teacher is.
     pooling = str(vectors.parameters.get("pooling", "auto"))
     shape = params.part(Shape, layers=layers)
-    return InitialStudent(params.student, find_teacher_of(vectors), shape, pooling, params.trust_remote_code), None
+    return _as_asked(InitialStudent(params.student, find_teacher_of(vectors), shape, pooling), params), None
+
+
+def _as_asked(student: InitialStudent, params: Params) -> InitialStudent:
+    return replace(student, new_pooling=params.pooling, trust_remote_code=params.trust_remote_code)
 
 
 def _find_start(params: Params, work: WorkDirectory) -> NamedModel:
@@ -120,7 +125,7 @@ def _first(table: SentenceTable, count: int) -> Iterator[list[str]]:
 def _is_sentence_encoder(found: NamedModel) -> bool:
     """Whether a folder, a student or `embedded` was given that has vectors of its own, and not a bare checkpoint."""
     of_hub = found.place != EMBEDDED and not Path(found.place).is_dir()
-    return not of_hub and (found.source.path / MODULES).is_file()
+    return not of_hub and has_modules(found.source)
 
 
 @dataclass(frozen=True)
@@ -179,6 +184,7 @@ class _Distillation:
         student, shape = self.student, self.student.shape
         if Checkpoints(build, CHECKPOINTS).exist():
             student = replace(student, shape=replace(shape, start=WEIGHTS))
+        torch.manual_seed(self.params.seed)
         watched = [] if student.shape.start == WEIGHTS else table.spread(WATCHED)
         return student.load(_first(table, COUNTED), watched, device, self.reporter)
 

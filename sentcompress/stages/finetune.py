@@ -17,7 +17,7 @@ from sentcompress.methods.base import Shapes
 from sentcompress.methods.triplets import TripletMethod
 from sentcompress.models.catalog import NamedModel, find_model, typed_name
 from sentcompress.models.encoder import Encoder
-from sentcompress.models.layout import model_size
+from sentcompress.models.layout import check_poolable, model_size
 from sentcompress.models.principal_axes import check_dimension, principal_axes
 from sentcompress.progress import LOGGED, Reporter
 from sentcompress.store import Artifact, Build, Request, WorkDirectory
@@ -50,6 +50,7 @@ def run(params: Params, work: WorkDirectory, reporter: Reporter = LOGGED) -> Art
         trust_remote_code=params.trust_remote_code,
         besides=COMMAND,
     )
+    check_poolable(model.source, params.pooling)
     sentences = find_triplets(work, params.sentences)
     vectors = work.get("teacher-vectors", params.teacher_vectors) if params.method_options()["keep"] else None
     request = _request(params, model, sentences, vectors)
@@ -102,7 +103,8 @@ class _Finetuning:
     def job(self, build: Build) -> TrainingJob:
         """The training run."""
         params, options = self.params, self.params.method_options()
-        encoder = self.model.load()
+        torch.manual_seed(params.seed)
+        encoder = self.model.load(params.pooling)
         encoder.normalize = True
         size = model_size(self.model.source)
         settings = fitted(params.settings(size), encoder)

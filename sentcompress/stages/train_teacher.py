@@ -16,8 +16,8 @@ from sentcompress.corpora.text_files import BadRecords
 from sentcompress.errors import InputError
 from sentcompress.methods.base import Shapes
 from sentcompress.models.catalog import NamedModel, find_model, typed_name
-from sentcompress.models.encoder import Dense, Encoder
-from sentcompress.models.layout import load_encoder, model_size
+from sentcompress.models.encoder import Encoder
+from sentcompress.models.layout import has_modules, load_encoder, load_pooled, model_size
 from sentcompress.models.shape import Size
 from sentcompress.progress import LOGGED, Reporter
 from sentcompress.store import Artifact, Build, Request, WorkDirectory, name_part
@@ -128,18 +128,12 @@ class _Teaching:
         )
 
     @property
-    def _plain(self) -> bool:
-        return not (self.model.source.path / "modules.json").is_file()
-
-    @property
     def _with_head(self) -> bool:
-        return self._plain and self.params.pooling == "cls-mlp"
+        return self.params.pooling == "cls-mlp" and not has_modules(self.model.source)
 
     def _start(self) -> Encoder:
-        """The model to train; a plain checkpoint gets SimCSE's new head after its first token, if asked."""
-        pooling = "cls" if self._with_head else self.params.pooling if self._plain else "auto"
-        encoder = load_encoder(self.model.source, pooling=pooling, trust_remote_code=self.params.trust_remote_code)
-        if self._with_head:
-            width = encoder.pooled_dimension
-            encoder.dense.append(Dense(width, width, activation="Tanh"))
-        return encoder
+        """The model to train; only a plain checkpoint is pooled as asked."""
+        source, trusted = self.model.source, self.params.trust_remote_code
+        if has_modules(source):
+            return load_encoder(source, trust_remote_code=trusted)
+        return load_pooled(source, self.params.pooling, trust_remote_code=trusted)

@@ -16,9 +16,10 @@ from typing import Any
 
 import numpy as np
 import pytest
+import sentence_transformers
 import torch
 from distilling import add_sentences, add_vectors, make_work, write_dev
-from tiny_models import make_sentences, make_tiny_model
+from tiny_models import make_plain, make_sentences, make_tiny_model
 
 from sentcompress.encoding.vector_shards import VectorShards
 from sentcompress.errors import InputError, MissingArtifactError, TrainingError, UsageError
@@ -150,6 +151,40 @@ def test_a_kernel_that_vanishes_is_told_early_and_once(
         assert found[0].startswith("step 10: ")
         assert "smaller gamma, kernel=imq or normalise=true" in found[0]
         assert "mean kernel value" in student.facts["diagnosis"]
+
+
+@pytest.mark.parametrize(("pooling", "mode", "dense"), [("mean", "mean", 0), ("cls", "cls", 0), ("cls-mlp", "cls", 1)])
+@pytest.mark.parametrize("student", ["plain", "teacher:1"])
+def test_a_pooling_that_is_asked_for_is_trained_and_saved(
+    tmp_path: Path, tiny_model: Path, student: str, pooling: str, mode: str, dense: int
+) -> None:
+    plain = make_plain(tmp_path / "plain", tiny_model)
+    work = make_work(tmp_path / "work", plain, TEXTS[:100])
+    name = str(plain) if student == "plain" else student
+    asked = params("ckd", student=name, pooling=pooling, max_steps=3, options=("queue=64",))
+    made = stage.run(asked, work)
+    assert made.parameters.get("pooling") == pooling
+    saved = load_encoder(resolve(str(made.path / "model")))
+    assert saved.pooling == (mode,)
+    assert [layer.activation_name for layer in saved.dense_layers] == ["Tanh"] * dense
+    other = sentence_transformers.SentenceTransformer(str(made.path / "model"), device="cpu")
+    ids = [torch.tensor([row]) for row in saved.tokenize(TEXTS[:5])]
+    with torch.inference_mode():
+        ours = torch.cat([saved(row, torch.ones_like(row)) for row in ids]).numpy()
+    np.testing.assert_allclose(other.encode(TEXTS[:5]), ours, atol=1e-6)
+    # The new layer starts from the seed.
+    again = stage.run(replace(asked, name="again"), work)
+    assert again.facts["dev_before_training"] == made.facts["dev_before_training"]
+    assert (again.path / "model/model.safetensors").read_bytes() == (made.path / "model/model.safetensors").read_bytes()
+
+
+@pytest.mark.parametrize("student", ["teacher:1", "folder"])
+def test_a_model_that_says_how_it_is_pooled_is_pooled_so(work: WorkDirectory, tiny_model: Path, student: str) -> None:
+    name = str(tiny_model) if student == "folder" else student
+    with pytest.raises(InputError, match=r"`pooling` cls: .* has modules of its own") as caught:
+        stage.run(params("ckd", student=name, pooling="cls"), work)
+    assert "`pooling` auto" in str(caught.value.hint)
+    assert work.names("students") == work.unfinished("students") == []
 
 
 def test_the_best_checkpoint_is_kept_and_not_the_last(work: WorkDirectory, dev: Path) -> None:

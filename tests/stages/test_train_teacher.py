@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 from distilling import write_dev
-from tiny_models import make_tiny_model
+from tiny_models import make_plain, make_tiny_model
 
 from sentcompress.errors import InputError, UsageError
 from sentcompress.models.catalog import find_model
@@ -39,13 +39,7 @@ def triplets(tmp_path: Path, sentences: list[str]) -> Path:
 
 @pytest.fixture
 def plain(tmp_path: Path, tiny_model: Path) -> Path:
-    """The tiny model as a bare checkpoint, without sentence-transformers' modules."""
-    folder = tmp_path / "plain"
-    folder.mkdir()
-    for path in tiny_model.iterdir():
-        if path.is_file() and path.name not in ("modules.json", "sentence_bert_config.json"):
-            (folder / path.name).write_bytes(path.read_bytes())
-    return folder
+    return make_plain(tmp_path / "plain", tiny_model)
 
 
 def test_a_checkpoint_gets_simcse_s_head_and_teaches(
