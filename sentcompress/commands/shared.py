@@ -67,6 +67,8 @@ class Evaluation(Hub, Named):
     dtype: Annotated[str, Opt("auto, float32, bfloat16 or float16 (GPU).", choices=DTYPES)] = "float32"
 
 
+BY_LENGTH = "by-length"
+BATCHES = (BY_LENGTH, "random")
 DEFAULT = "the method's"
 # Options that a default name spells out.
 MOST_TOLD = 3
@@ -82,6 +84,13 @@ class Training(Hub, Named):
     batch_tokens: Annotated[
         int | None, Opt("Maximum tokens of a batch, padding included.", minimum=1, default="64 per text")
     ] = None
+    batches: Annotated[
+        str,
+        Opt(
+            "by-length: texts of similar length in a batch, with little padding; random: any texts, as in the papers.",
+            choices=BATCHES,
+        ),
+    ] = BY_LENGTH
     grad_accum: Annotated[
         int, Opt("Batches per step; contrastive methods use negatives from all of them.", minimum=1)
     ] = 1

@@ -77,8 +77,18 @@ def test_a_checkpoint_gets_the_pooling_that_is_asked_for(work: WorkDirectory, tm
     assert again.facts["dev_before_training"] == student.facts["dev_before_training"]
     mean = finetune.run(params(tiny_model, model=str(plain)), work)
     assert load_encoder(resolve(str(mean.path / "model"))).pooling == ("mean",)
-    with pytest.raises(InputError, match="`pooling` mean: .* has modules of its own"):
+    with pytest.raises(InputError, match=r"`pooling` mean: .* has modules of its own"):
         finetune.run(params(tiny_model, pooling="mean"), work)
+
+
+def test_random_batches_of_triplets_and_of_the_sentences_beside_them(work: WorkDirectory, tiny_model: Path) -> None:
+    asked = params(tiny_model, batches="random", keep=1.0)
+    student, again = finetune.run(asked, work), finetune.run(replace(asked, name="again"), work)
+    assert student.parameters["batches"] == "random"
+    weights = [(made.path / "model/model.safetensors").read_bytes() for made in (student, again)]
+    assert weights[0] == weights[1]
+    other = finetune.run(params(tiny_model, keep=1.0), work)
+    assert other.facts["tokens_seen"] != student.facts["tokens_seen"]
 
 
 def test_without_graded_pairs_held_out_triplets_choose(work: WorkDirectory, tiny_model: Path) -> None:

@@ -97,6 +97,24 @@ def test_all_faults_are_named_at_once() -> None:
     assert distill.Params(lr=float("nan")).all_faults()[0] == "`lr` must be above 0, not nan"
 
 
+def test_random_batches_are_in_the_request_and_are_not_cut_by_length(tmp_path: Path, tiny_model: Path) -> None:
+    plain, random = settings("lrn-kd", batch_size=100), settings("lrn-kd", batch_size=100, batches="random")
+    assert plain.that_matter() == random.that_matter()
+    assert (plain.token_budget(), random.token_budget()) == (6_400, 25_600)
+    assert settings("lrn-kd", batches="random", batch_tokens=500).token_budget() == 500
+    work = make_work(tmp_path / "work", tiny_model, [f"a man {'plays ' * (n % 9)}{n}" for n in range(60)])
+    numbers: dict[str, Any] = {"max_steps": 3, "dtype": "float32", "device": "cpu", "student": "teacher:1"}
+    students = {
+        batches: distill.run(distill.Params(batches=batches, batch_size=8, **numbers), work)
+        for batches in ("by-length", "random")
+    }
+    assert "batches" not in students["by-length"].parameters
+    assert students["random"].parameters["batches"] == "random"
+    assert "batches-random" in students["random"].name
+    assert students["random"].facts["tokens_seen"] > students["by-length"].facts["tokens_seen"]
+    assert distill.Params(batches="sorted").all_faults() == ["`batches` sorted: choose one of: by-length, random"]
+
+
 def test_betas_are_the_methods_or_those_asked_for(tmp_path: Path, tiny_model: Path) -> None:
     assert settings("ckd").betas == (0.9, 0.98)
     assert settings("ckd", betas=(0.8, 0.999)).betas == (0.8, 0.999)
