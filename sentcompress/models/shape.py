@@ -10,10 +10,9 @@ from sentcompress.errors import UsageError
 from sentcompress.models.model_files import whole_number
 
 TEACHER_LAYERS = re.compile(r"teacher:(.*)")
-# What the narrowed parts of `teacher:K` are initialised from: the teacher's weights, as published, or its hidden states
-# on sample sentences.
-WEIGHTS, SENTENCES = "weights", "sentences"
-STARTS = (WEIGHTS, SENTENCES)
+# What a student is initialised from: the checkpoint's weights, as published; for narrowed parts of `teacher:K`, the
+# teacher's hidden states on sample sentences; or random numbers.
+WEIGHTS, SENTENCES, RANDOM = "weights", "sentences", "random"
 
 
 @dataclass(frozen=True)
@@ -27,7 +26,8 @@ class Shape:
         character_count: with a smaller vocabulary, keep characters that occur at least this often; 0 keeps all.
         feed_forward: neurons to keep in each feed-forward network; None keeps all.
         passes: with a factorised table, how often the layers are applied (weight sharing, as in ALBERT).
-        start: one of STARTS, what a narrow table and narrow networks are initialised from.
+        start: WEIGHTS, SENTENCES (a narrow table and narrow networks) or RANDOM (the layers of `teacher:K`, all weights
+            of a separate checkpoint).
     """
 
     layers: int | None = None

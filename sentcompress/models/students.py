@@ -12,11 +12,11 @@ from torch import nn
 
 from sentcompress.errors import InputError
 from sentcompress.models.factorised import check_factorisable, check_holds_states, factorised
-from sentcompress.models.families import WITH_LAYERS, Family, find_family
+from sentcompress.models.families import FAMILIES, WITH_LAYERS, Family, find_family
 from sentcompress.models.feed_forward import Activity, check_narrowable, measure_activity, narrow_feed_forward
 from sentcompress.models.layout import load_encoder, load_pooled, model_size
 from sentcompress.models.repeated import repeated
-from sentcompress.models.shape import WEIGHTS, Shape, Size
+from sentcompress.models.shape import RANDOM, SENTENCES, Shape, Size
 from sentcompress.models.sources import ModelSource
 from sentcompress.models.token_states import TokenStates, measure_token_states
 from sentcompress.models.transformer_encoder import TransformerEncoder
@@ -94,6 +94,8 @@ class InitialStudent:
         if shape.layers is not None:
             states, activity = self._watch(encoder, shape.layers, sample, device, reporter)
             self._cut(encoder, shape.layers, states, activity)
+        if shape.start == RANDOM:
+            start_anew(encoder, layers_only=shape.layers is not None)
         encoder.normalize = True
         return encoder
 
@@ -106,7 +108,7 @@ class InitialStudent:
         reporter: Reporter,
     ) -> tuple[TokenStates | None, list[Activity]]:
         """Measure the teacher on the sample, as far as the shape needs it."""
-        if self.shape.start == WEIGHTS:
+        if self.shape.start != SENTENCES:
             return None, []
         if not sample:
             raise ValueError("start=sentences needs a sample of sentences")
@@ -145,6 +147,25 @@ class InitialStudent:
             encoder.transformer = factorised(encoder.transformer, self.shape.token_dim, label, states)
         if self.shape.passes > 1:
             encoder.transformer = repeated(encoder.transformer, self.shape.passes)
+
+
+@torch.no_grad()
+def start_anew(encoder: TransformerEncoder, *, layers_only: bool) -> None:
+    """Give an encoder, in place, the random weights that its architecture starts with, from torch's random state.
+
+    Args:
+        layers_only: the embeddings and the projection of a narrow token table keep their weights, as do Dense layers.
+    """
+    transformer: Any = encoder.transformer
+    # Not the initialiser of the model itself: transformers passes over weights that were read from a file.
+    fresh = type(transformer)(transformer.config).state_dict()
+    kept = ("embeddings.", f"{FAMILIES[transformer.config.model_type].projection}.") if layers_only else ()
+    for name, tensor in transformer.state_dict().items():
+        if not name.startswith(kept):
+            tensor.copy_(fresh[name])
+    if not layers_only:
+        for layer in encoder.dense_layers:
+            layer.linear.reset_parameters()
 
 
 def last_layers(transformer: nn.Module, count: int, label: str) -> nn.ModuleList:

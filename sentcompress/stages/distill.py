@@ -20,7 +20,7 @@ from sentcompress.models.encoder import Encoder
 from sentcompress.models.layout import check_poolable, has_modules
 from sentcompress.models.names import PRESETS
 from sentcompress.models.principal_axes import Projection
-from sentcompress.models.shape import WEIGHTS, Shape, layer_count
+from sentcompress.models.shape import SENTENCES, WEIGHTS, Shape, layer_count
 from sentcompress.models.sources import EMBEDDED, FetchError
 from sentcompress.models.students import InitialStudent
 from sentcompress.progress import LOGGED, Reporter
@@ -68,7 +68,7 @@ def _find_student(params: Params, work: WorkDirectory, vectors: Artifact) -> tup
     if layers is None:
         found = _find_start(params, work)
         label = params.student if params.student in (EMBEDDED, *PRESETS) else found.source.label
-        start = InitialStudent(label, found.source, pooling=found.pooling)
+        start = InitialStudent(label, found.source, Shape(start=params.start), found.pooling)
         return _as_asked(start, params), found
     # Made of the teacher's own files, and pooled as the teacher is.
     pooling = str(vectors.parameters.get("pooling", "auto"))
@@ -185,7 +185,7 @@ class _Distillation:
         if Checkpoints(build, CHECKPOINTS).exist():
             student = replace(student, shape=replace(shape, start=WEIGHTS))
         torch.manual_seed(self.params.seed)
-        watched = [] if student.shape.start == WEIGHTS else table.spread(WATCHED)
+        watched = table.spread(WATCHED) if student.shape.start == SENTENCES else []
         return student.load(_first(table, COUNTED), watched, device, self.reporter)
 
     def _projection(self) -> dict[str, Tensor]:

@@ -187,6 +187,25 @@ def test_a_model_that_says_how_it_is_pooled_is_pooled_so(work: WorkDirectory, ti
     assert work.names("students") == work.unfinished("students") == []
 
 
+@pytest.mark.parametrize("student", ["teacher:1", "folder"])
+def test_a_student_starts_at_random_by_the_seed(work: WorkDirectory, tiny_model: Path, student: str) -> None:
+    name = str(tiny_model) if student == "folder" else student
+    asked = params("lrn-kd", student=name, max_steps=2)
+    starts = {}
+    for start, seed in (("weights", 0), ("random", 0), ("random", 1)):
+        made = stage.run(replace(asked, start=start, seed=seed, name=f"{start}-{seed}"), work)
+        starts[start, seed] = made.facts["dev_before_training"]
+        assert made.facts["start"] == start
+        assert made.parameters.get("start", "weights") == start
+    assert len(set(starts.values())) == 3
+    again = stage.run(replace(asked, start="random", name="again"), work)
+    assert again.facts["dev_before_training"] == starts["random", 0]
+    weights = [
+        (work.get("students", name).path / "model/model.safetensors").read_bytes() for name in ("again", "random-0")
+    ]
+    assert weights[0] == weights[1]
+
+
 def test_the_best_checkpoint_is_kept_and_not_the_last(work: WorkDirectory, dev: Path) -> None:
     listener = Listener()
     # A learning rate that grows too high: later is worse.
