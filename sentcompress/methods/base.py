@@ -64,6 +64,8 @@ class Method(nn.Module):
     - "tokens": `student_tokens` [M, H_s] and `teacher_tokens` [M, H_t], outputs of the embedding layers
     - "teacher-layers": `student_layers` [B, L, D_p] and `teacher_layers` [B, L, D_l], pooled states of matched layers
     - "states": `student_states` [M, L, H_s] and `teacher_states` [M, L, H_t], hidden states of matched layers
+    - "last-layers": views as for "states", but of the student's K layers, without its embedding layer, and the
+      teacher's last K
     - "last-states": `student_last` [M, H_s] and `teacher_last` [M, H_t], the hidden states before pooling
     - "domains": `domains` [B], the index of each sentence's domain
     - "triplets": `anchor` [B, D_s], `positive` [B, D_s] and `negatives` [B N, D_s], where row i N + j is the j-th hard

@@ -32,7 +32,7 @@ def contrast(
     return (logits.logsumexp(dim=1) - positive).mean()
 
 
-def relation_error(first: Tensor, second: Tensor) -> Tensor:
+def relation_error(first: Tensor, second: Tensor, *, absolute: bool = False) -> Tensor:
     """Mean squared difference between the cosine matrices of two sets of vectors for the same sentences.
 
     mean over i != j of (cos(a_i, a_j) - cos(b_i, b_j))^2; 0 for a single sentence. The widths may differ.
@@ -40,11 +40,13 @@ def relation_error(first: Tensor, second: Tensor) -> Tensor:
     Args:
         first: [B, D_1].
         second: [B, D_2].
+        absolute: the mean absolute difference instead.
 
     Returns:
         A scalar.
     """
     a, b = unit(first), unit(second)
-    squares = (a @ a.T - b @ b.T).square()
+    difference = a @ a.T - b @ b.T
+    errors = difference.abs() if absolute else difference.square()
     pairs = len(first) * (len(first) - 1)
-    return (squares.sum() - squares.diagonal().sum()) / max(pairs, 1)
+    return (errors.sum() - errors.diagonal().sum()) / max(pairs, 1)

@@ -33,6 +33,7 @@ SOURCES: Mapping[str, Source] = {
     "tokens": Source("the teacher's token embeddings, read from the teacher's checkpoint during training"),
     "teacher-layers": Source("pooled states of chosen teacher layers, cached", "teacher-embed --layers"),
     "states": Source("hidden states of the teacher, which runs during training"),
+    "last-layers": Source("hidden states of the teacher's last layers, which runs during training"),
     "last-states": Source("last hidden states of the teacher, which runs during training"),
     "domains": Source("the domain of each sentence (by default one domain for all)", "augment --domain COLUMN"),
 }

@@ -200,9 +200,8 @@ def test_a_student_starts_at_random_by_the_seed(work: WorkDirectory, tiny_model:
     assert len(set(starts.values())) == 3
     again = stage.run(replace(asked, start="random", name="again"), work)
     assert again.facts["dev_before_training"] == starts["random", 0]
-    weights = [
-        (work.get("students", name).path / "model/model.safetensors").read_bytes() for name in ("again", "random-0")
-    ]
+    folders = [work.get("students", name).path / "model" for name in ("again", "random-0")]
+    weights = [(folder / "model.safetensors").read_bytes() for folder in folders]
     assert weights[0] == weights[1]
 
 
