@@ -7,7 +7,17 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from sentcompress.corpora.byte_streams import COMPRESSED, format_extension
-from sentcompress.corpora.collections import CHUNK, Collection, Corpus, DataSet, DocumentIds, pick_split, stem
+from sentcompress.corpora.collections import (
+    CHUNK,
+    DEV_FULL,
+    DEV_SMALL,
+    Collection,
+    Corpus,
+    DataSet,
+    DocumentIds,
+    pick_split,
+    stem,
+)
 from sentcompress.corpora.delimited import counted, parse_number
 from sentcompress.corpora.records import kind_of
 from sentcompress.corpora.text_files import HALF_A_CHARACTER, batches, is_encodable, open_lines
@@ -151,7 +161,10 @@ def _existing(folder: Path, names: tuple[str, ...]) -> Path | None:
 
 
 def _splits(folder: Path) -> dict[str | None, Path]:
-    """Split -> its file: by the names in `qrels/`, by `qrels.<split>.tsv`, or by a column of `qrels.tsv`."""
+    """Split -> its file: by the names in `qrels/`, by `qrels.<split>.tsv`, or by a column of `qrels.tsv`.
+
+    MS MARCO's `dev` is called dev.full if there is a dev.small, which is what published scores are on.
+    """
     found: dict[str | None, Path] = {}
     inside = folder / "qrels"
     for path in sorted(inside.iterdir()) if inside.is_dir() else []:
@@ -165,6 +178,8 @@ def _splits(folder: Path) -> dict[str | None, Path]:
         found |= {one: path for one in names if one not in found}
     if len(found) > 1:
         found.pop(None, None)
+    if DEV_SMALL in found and found[DEV_SMALL] != found.get("dev", found[DEV_SMALL]):
+        found[DEV_FULL] = found.pop("dev")
     return found
 
 

@@ -15,10 +15,11 @@ from sentcompress.errors import InputError, did_you_mean
 
 # Texts per list of a corpus.
 CHUNK = 1000
-# Names of the same split.
-DEV = ("dev", "validation", "valid", "val")
+# Names of the same split. MS MARCO's dev.small is last: full dev has another name where there are both (DEV_FULL).
+DEV_SMALL, DEV_FULL = "dev.small", "dev.full"
+DEV = ("dev", "validation", "valid", "val", DEV_SMALL)
 # The split that is taken if none is named, in order of preference.
-PREFERRED = ("test", *DEV, "dev.small")
+PREFERRED = ("test", *DEV)
 
 
 class DocumentIds:
@@ -136,13 +137,15 @@ def stem(path: Path) -> str:
 
 
 def pick_split(where: str, there: Sequence[str], requested: str | None) -> str:
-    """The requested split; otherwise test, else dev, else the only one. All names in DEV mean the same split.
+    """The requested split; otherwise test, else dev, else the only one.
+
+    All names in DEV mean the same split, but dev.small is never replaced by a larger one.
 
     Raises:
         InputError: if the requested split does not exist, or none was requested and the choice is not clear.
     """
     if requested is not None:
-        for name in (requested, *DEV) if requested in DEV else (requested,):
+        for name in (requested, *DEV) if requested in DEV and requested != DEV_SMALL else (requested,):
             if name in there:
                 return name
         raise InputError(f"{where} has no split {requested!r}", did_you_mean(requested, there))

@@ -46,7 +46,7 @@ def run(params: Params, work: WorkDirectory, reporter: Reporter = LOGGED) -> Art
         if build.fresh:
             reporter.note(f"{COMMAND}: times as measured on {build.fresh.manifest['finished'][:19]} UTC")
             return build.fresh
-        if data.split and params.split is None:
+        if data.split and data.split != params.split:
             reporter.note(f"{COMMAND}: split {data.split}")
         collection = data.read()
         for warning in collection.warnings:

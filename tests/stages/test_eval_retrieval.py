@@ -177,6 +177,21 @@ def test_a_collection_equals_pytrec_eval(tmp_path: Path, collection: Path) -> No
     ]
 
 
+def test_the_result_says_that_dev_of_ms_marco_is_dev_small(tmp_path: Path, tiny_model: Path) -> None:
+    texts = {"collection.tsv": "1\tthe cat\n2\tthe dog\n", "queries.dev.tsv": "7\tcat\n8\tdog\n"}
+    judged = {"qrels.dev.small.tsv": "7\t0\t1\t1\n", "qrels.dev.tsv": "7\t0\t1\t1\n8\t0\t2\t1\n"}
+    for name, content in (texts | judged).items():
+        (tmp_path / name).write_text(content)
+    listener = Listener()
+    params = Params(collection=tmp_path, split="dev", model=str(tiny_model), index=("flat",), rounds=1, device="cpu")
+    artifact = run(params, WorkDirectory(tmp_path / "work"), listener)
+    assert listener.notes == ["eval-retrieval: split dev.small"]
+    assert artifact.facts["dataset"]["split"] == "dev.small"
+    assert "(split dev.small)" in artifact.facts["protocol"]["statement"]
+    assert artifact.facts["judged_queries"] == 1
+    assert artifact.name == f"retrieval-{tmp_path.name}-dev.small-tiny-model"
+
+
 def test_entities_by_hand(tmp_path: Path) -> None:
     vectors = {"apple": [1, 0], "pear": [0, 1], "red apple": [1, 0.1], "ripe pear": [0.9, 0.2], "plum": [1, 1]}
     model = write_vectors(tmp_path / "fruit.npy", vectors)
