@@ -6,6 +6,7 @@ from array import array
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
@@ -81,6 +82,35 @@ class Corpus:
 
 
 @dataclass(frozen=True)
+class CorpusChoice:
+    """Which texts of a file of question pairs are the corpus.
+
+    Attributes:
+        taken: the name of the choice.
+        pairs: the pairs that it takes, in words.
+        sizes: the documents that each choice has, by name.
+        published: the documents that the published scores were measured on.
+        met: whether the corpus is of that size.
+    """
+
+    taken: str
+    pairs: str
+    sizes: Mapping[str, int]
+    published: int
+    met: bool
+
+    @property
+    def statement(self) -> str:
+        """The choice in words, with the number of documents beside the published one."""
+        published = f"{'' if self.met else 'not '}the {self.published:,} of HPD's table"
+        return f"{self.pairs}, {self.sizes[self.taken]:,} documents ({published})"
+
+    def as_dict(self) -> dict[str, Any]:
+        """The choice as facts."""
+        return {"taken": self.taken, "sizes": dict(self.sizes), "hpd_documents": self.published, "hpd_met": self.met}
+
+
+@dataclass(frozen=True)
 class Collection:
     """A retrieval task.
 
@@ -91,12 +121,14 @@ class Collection:
             none. A judged document that is missing from the corpus has a row beyond its end: it counts as relevant
             and is never found, as in trec_eval.
         warnings: what was dropped, with counts.
+        choice: how the corpus was chosen, for question pairs.
     """
 
     corpus: Corpus
     queries: tuple[str, ...]
     grades: tuple[Mapping[int, int], ...]
     warnings: tuple[str, ...] = ()
+    choice: CorpusChoice | None = None
 
     @property
     def judged(self) -> int:

@@ -50,8 +50,8 @@ EXACT = "exact search"
 MAIN = {"pairs": MRR, "collection": NDCG, "entities": recall_at(1)}
 DEPTHS = {"pairs": CUTOFF, "collection": max(RECALLS), "entities": CUTOFF}
 STATEMENTS = {
-    "pairs": "question pairs: the corpus is the distinct question2, the queries are the distinct question1, relevant "
-    "is every question2 marked as a duplicate; queries without one are timed but not scored",
+    "pairs": "question pairs: the corpus is the distinct question2 of {corpus}; the queries are the distinct "
+    "question1, relevant is every question2 marked as a duplicate; queries without one are timed but not scored",
     "collection": "collection with judgements: a document is its title, a space and its text, stripped; relevant are "
     "documents judged above zero; the queries are those of the split with a relevant document",
     "entities": "entity resolution: the corpus is the distinct entities, the queries are those with a pair of label 1, "
@@ -218,7 +218,7 @@ def _one_by_one(built: Mapping[str, BuiltIndex], queries: Mapping[str, Vectors],
     return seconds
 
 
-def protocol(kind: str, split: str | None, task: Task, threads: int) -> dict[str, Any]:
+def protocol(kind: str, split: str | None, task: Task, threads: int, corpus: str = "all pairs") -> dict[str, Any]:
     """The protocol as a statement in words and as individual settings.
 
     Args:
@@ -226,6 +226,7 @@ def protocol(kind: str, split: str | None, task: Task, threads: int) -> dict[str
         split: the split, for data sets that have splits.
         task: the task measured.
         threads: threads used by FAISS.
+        corpus: for question pairs, of which pairs the second questions are the corpus.
     """
     facts = {
         "main_score": task.main,
@@ -238,7 +239,8 @@ def protocol(kind: str, split: str | None, task: Task, threads: int) -> dict[str
         "seed": task.seed,
         "bootstrap": task.bootstrap,
     }
-    named = f"{STATEMENTS[kind]} (split {split})" if split else STATEMENTS[kind]
+    statement = STATEMENTS[kind].format(corpus=corpus)
+    named = f"{statement} (split {split})" if split else statement
     return {"statement": f"{named}; {_how(facts)}", **facts}
 
 

@@ -128,8 +128,22 @@ def test_pairs_equal_brute_force(
     assert facts["model"]["weight_bytes"] == (tiny_model / "model.safetensors").stat().st_size
     assert (facts["protocol"]["threads"], facts["protocol"]["main_score"]) == (1, MRR)
     assert facts["dataset"] == {"protocol": "pairs", "name": "pairs.tsv", "split": None}
+    assert (facts["corpus"]["taken"], facts["corpus"]["hpd_met"]) == ("all", False)
+    stated = f"question2 of all pairs, {facts['documents']} documents (not the 87,265 of HPD's table)"
+    assert stated in facts["protocol"]["statement"]
     assert artifact.name == "retrieval-pairs-tiny-model"
     assert {path.name for path in artifact.path.iterdir()} == {"result.json", "manifest.json", "request.json"}
+
+
+def test_the_corpus_of_duplicates_is_another_result(tmp_path: Path, pairs: Path, tiny_model: Path) -> None:
+    params = Params(
+        pairs=pairs, corpus="duplicates", model=str(tiny_model), index=("flat",), rounds=1, device="cpu", name="two"
+    )
+    facts = run(params, WorkDirectory(tmp_path / "work")).facts
+    assert (facts["documents"], facts["judged_queries"]) == (100, 100)
+    assert facts["corpus"]["sizes"]["duplicates"] == 100
+    with pytest.raises(UsageError, match="`corpus` is for `pairs`"):
+        run(Params(collection=tmp_path, corpus="all"), WorkDirectory(tmp_path / "work"))
 
 
 def test_a_collection_equals_pytrec_eval(tmp_path: Path, collection: Path) -> None:
