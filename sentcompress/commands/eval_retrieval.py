@@ -32,7 +32,8 @@ class Params(Index, Hub, Named):
         Path | None, Opt("Folder with corpus, queries and judgements: BEIR, MS MARCO.", affects="input")
     ] = None
     entities: Annotated[
-        Path | None, Opt("Entity pairs, a file or a folder of splits: query, entity, label.", affects="input")
+        Path | None,
+        Opt("Entity pairs, a file or a folder of splits or languages: query, entity, label.", affects="input"),
     ] = None
     split: Annotated[str | None, Opt("Split of the data set.", default="test, else dev, else the only one")] = None
     model: Model = None

@@ -116,12 +116,13 @@ class Collection:
 
     Attributes:
         corpus: the documents that are searched.
-        queries: distinct texts.
+        queries: distinct texts, or distinct texts of each language.
         grades: for each query, row in the corpus -> grade of the documents judged above zero; empty if there are
             none. A judged document that is missing from the corpus has a row beyond its end: it counts as relevant
             and is never found, as in trec_eval.
         warnings: what was dropped, with counts.
         choice: how the corpus was chosen, for question pairs.
+        languages: for each query; empty if the data set names none.
     """
 
     corpus: Corpus
@@ -129,6 +130,7 @@ class Collection:
     grades: tuple[Mapping[int, int], ...]
     warnings: tuple[str, ...] = ()
     choice: CorpusChoice | None = None
+    languages: tuple[str, ...] = ()
 
     @property
     def judged(self) -> int:

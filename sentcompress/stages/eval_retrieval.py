@@ -166,7 +166,12 @@ class Evaluation:
             comparison.exact()
             indexes = [comparison.index(kind, params.part(IndexSettings)) for kind in params.index]
         corpus = {"corpus": choice.statement} if (choice := self.collection.choice) else {}
-        return {"protocol": protocol(kind, self.data.split, task, threads, **corpus), "indexes": indexes}
+        spoken = self.collection.languages
+        return {
+            "protocol": protocol(kind, self.data.split, task, threads, languages=len(set(spoken)), **corpus),
+            "indexes": indexes,
+            **({"languages": comparison.by_language(spoken)} if spoken else {}),
+        }
 
     def _encode(self, name: str, role: Sides) -> tuple[Searched, dict[str, Any]]:
         """Encode documents (into a file) and queries; returns the vectors and a description of the models."""
