@@ -103,7 +103,8 @@ class Training(Hub, Named):
     dev: Annotated[
         Path | None,
         Opt(
-            "Graded pairs for checkpoint selection, score<TAB>sentence1<TAB>sentence2; never a test set.",
+            "For checkpoint selection: graded pairs (score<TAB>sentence1<TAB>sentence2), or a folder as of "
+            "eval-retrieval --collection; never a test set.",
             affects="input",
             default="held-out training data",
         ),
@@ -202,8 +203,8 @@ class Training(Hub, Named):
             faults = parse_options(self.find_method().options, self.given_options())[1]
         else:
             faults = [f"no {self.names_method} {self.method_name!r}; {hint_for(self.method_name, known)}"]
-        if self.dev is not None and not self.dev.is_file():
-            faults.append(f"`dev` {self.dev}: no such file")
+        if self.dev is not None and not self.dev.exists():
+            faults.append(f"`dev` {self.dev}: no such file or folder")
         return faults
 
 

@@ -84,7 +84,7 @@ def collection_data_set(folder: Path, split: str | None) -> DataSet:
     corpus = _existing(folder, CORPUS)
     if corpus is None:
         raise InputError(f"{folder} has no corpus", LAYOUTS)
-    splits = _splits(folder)
+    splits = find_splits(folder)
     if not splits:
         raise InputError(f"{folder} has no judgements", LAYOUTS)
     if list(splits) == [None] and split is not None:
@@ -160,7 +160,7 @@ def _existing(folder: Path, names: tuple[str, ...]) -> Path | None:
     return next((path for path in spelt if path.is_file()), None)
 
 
-def _splits(folder: Path) -> dict[str | None, Path]:
+def find_splits(folder: Path) -> dict[str | None, Path]:
     """Split -> its file: by the names in `qrels/`, by `qrels.<split>.tsv`, or by a column of `qrels.tsv`.
 
     MS MARCO's `dev` is called dev.full if there is a dev.small, which is what published scores are on.
