@@ -33,7 +33,7 @@ from sentcompress.commands import find_command
 from sentcompress.commands.options import keys_of
 from sentcompress.errors import SentcompressError
 from sentcompress.models.layout import load_encoder
-from sentcompress.models.sources import EMBEDDED, find_model
+from sentcompress.models.sources import EMBEDDED, resolve
 from sentcompress.models.students import keep_last_layers
 from sentcompress.progress import SILENT
 from sentcompress.recipes.document import Recipe, Stage, read_recipe
@@ -145,7 +145,7 @@ def make_models(folder: Path) -> dict[str, Path]:
     for name, layers in LAYERS.items():
         path = folder / name.replace("/", "-")
         if not (path / "config.json").is_file():
-            encoder = load_encoder(find_model(EMBEDDED))
+            encoder = load_encoder(resolve(EMBEDDED))
             keep_last_layers(encoder.transformer, layers, EMBEDDED)
             encoder.transformer.save_pretrained(path)
             encoder.tokenizer.save_pretrained(path)
