@@ -25,7 +25,7 @@ BATCH_TOKENS = {"cpu": 1024, "cuda": 8192}
 # Long enough that starting the translation takes a small part of the time.
 TRIAL = ("The committee will publish its report next week.", "Two dogs are running along the beach.")
 _WEIGHTS = ("model.safetensors", "pytorch_model.bin")
-_INSTEAD = "use apertium (see `sentcompress augment --help`), folders with models, or `back_translate` 0"
+_INSTEAD = "name folders with models (`translator` FROM,TO), or use apertium (`translator` apertium)"
 
 
 @dataclass(frozen=True)
@@ -133,7 +133,9 @@ def _load(route: tuple[ModelSource, ModelSource], device: str) -> Any:
     """nlpaug's pair of models, in float32."""
     from nlpaug.augmenter.word.back_translation import BackTranslationAug
     from transformers import dynamic_module_utils
+    from transformers.utils import logging
 
+    logging.disable_progress_bar()
     # nlpaug does not pass trust_remote_code, so transformers would ask on the terminal; with 0 it refuses at once.
     dynamic_module_utils.TIME_OUT_REMOTE_CODE = 0
     # nlpaug keeps every model that it loaded; an earlier one may have another number format.

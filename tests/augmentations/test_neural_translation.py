@@ -183,7 +183,7 @@ def test_a_missing_model_is_told_at_once(tmp_path: Path, monkeypatch: pytest.Mon
     monkeypatch.setattr(huggingface_hub, "snapshot_download", refuse)
     with pytest.raises(InputError, match="translator: owner/en-de cannot be fetched from the hub") as caught:
         neural_spec([("owner/en-de", "owner/de-en")])
-    assert "use apertium" in str(caught.value.hint)
+    assert "`translator` apertium" in str(caught.value.hint)
 
 
 def test_a_missing_package_is_told_before_a_model_is_looked_for(
