@@ -25,7 +25,8 @@ from sentcompress.extras import EXTRAS, check_installed
 from sentcompress.models.names import is_teacher_layers, meaning_of
 from sentcompress.models.sources import EMBEDDED, HUB_PREFIX
 from sentcompress.recipes.hub_lookup import HubLookup
-from sentcompress.recipes.plan import VECTORS, Plan, Step
+from sentcompress.recipes.plan import Plan, Step
+from sentcompress.recipes.references import VECTORS
 
 # Commands that search with FAISS.
 SEARCHING = ("eval-retrieval", "mine-negatives")

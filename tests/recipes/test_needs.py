@@ -16,7 +16,8 @@ from sentcompress.errors import InputError
 from sentcompress.recipes import needs
 from sentcompress.recipes.document import Recipe, Stage
 from sentcompress.recipes.needs import missing, raise_missing
-from sentcompress.recipes.plan import Asked, Known, Plan, make_plan
+from sentcompress.recipes.plan import Asked, Plan, make_plan
+from sentcompress.recipes.references import Known
 from sentcompress.recipes.rows import Row
 
 RECIPE = """
