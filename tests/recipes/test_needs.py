@@ -104,7 +104,13 @@ def test_without_a_hub_everything_has_to_be_in_the_cache(recipe: Path) -> None:
     for done, why in ((run, "the hub cannot be reached"), (offline, "the hub is disabled (offline)")):
         assert done.returncode == 0, done.stderr
         told = [line for line in done.stdout.splitlines() if line.startswith("# missing: ")]
-        names = ("model owner/there", "model owner/back", "model owner/teacher", "model owner/student", "data set owner/graded")
+        names = (
+            "model owner/there",
+            "model owner/back",
+            "model owner/teacher",
+            "model owner/student",
+            "data set owner/graded",
+        )
         for line, name in zip(told, names, strict=True):
             assert f"needs the {name}: " in line
             assert why in line
