@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from sentcompress.augmentations.apertium import INSTALL_APERTIUM, ApertiumSpec, check_apertium, find_pivots
 from sentcompress.augmentations.base import AugmenterSpec
-from sentcompress.augmentations.neural_translation import DEFAULT_ROUTE, is_cached, neural_spec
+from sentcompress.augmentations.neural_translation import DEFAULT_ROUTE, Route, check_packages, is_cached, neural_spec
 from sentcompress.corpora.delimited import counted
 from sentcompress.errors import InputError, UsageError
 
@@ -28,10 +28,22 @@ def check_translators(names: Sequence[str]) -> list[str]:
 
 
 def back_translation_spec(names: Sequence[str], copies: int) -> AugmenterSpec:
-    """The specification for a number of copies. `auto` takes apertium, else nlpaug's models if they are on this disk.
+    """The specification for a number of copies; models of the hub are downloaded.
 
     Raises:
-        InputError: if there is no translator, a model or package is missing, or there are fewer routes than copies.
+        InputError, UsageError: see `choose_translator`; also if a model cannot be found.
+    """
+    chosen = choose_translator(names, copies)
+    return chosen if isinstance(chosen, ApertiumSpec) else neural_spec(chosen)
+
+
+def choose_translator(names: Sequence[str], copies: int) -> ApertiumSpec | list[Route]:
+    """Apertium, or the names of the models that translate, a pair for each copy. Nothing is downloaded.
+
+    `auto` takes apertium, else nlpaug's models if they are on this disk; no other choice falls back to another.
+
+    Raises:
+        InputError: if there is no translator, a package is missing, or there are fewer routes than copies.
         UsageError: if `names` are invalid.
     """
     faults = check_translators(names)
@@ -51,9 +63,11 @@ def back_translation_spec(names: Sequence[str], copies: int) -> AugmenterSpec:
         if not all(is_cached(name) for name in DEFAULT_ROUTE):
             raise InputError("no translator is installed", INSTALL)
         wanted = [NLPAUG]
-    routes = [DEFAULT_ROUTE if name == NLPAUG else _route(name) for name in wanted]
-    _check_routes(copies, len(routes), "model pair", "give `translator` once for each copy")
-    return neural_spec([(route[0], route[1]) for route in routes[:copies]])
+    named = [DEFAULT_ROUTE if name == NLPAUG else _route(name) for name in wanted]
+    _check_routes(copies, len(named), "model pair", "give `translator` once for each copy")
+    routes = [(there, back) for there, back in named[:copies]]
+    check_packages(routes)
+    return routes
 
 
 def _check_routes(copies: int, there: int, what: str, hint: str) -> None:

@@ -18,6 +18,8 @@ from sentcompress.models.token_batches import by_length
 
 # nlpaug's default, which HPD uses.
 DEFAULT_ROUTE = ("facebook/wmt19-en-de", "facebook/wmt19-de-en")
+# A model that translates from English, and one that translates back.
+Route = tuple[str, str]
 # What the tokenizers of these kinds of models need.
 PACKAGES = {"fsmt": "sacremoses", "marian": "sentencepiece", "m2m_100": "sentencepiece"}
 # Tokens of a batch, padding included. Beam search holds about 1 MB for each with the default models in float32.
@@ -50,13 +52,22 @@ class NeuralSpec:
         return NeuralAugmenter(self)
 
 
-def neural_spec(routes: Sequence[tuple[str, str]]) -> NeuralSpec:
+def check_packages(routes: Sequence[Route]) -> None:
+    """Check the packages of models by name, before these are downloaded.
+
+    Raises:
+        InputError: if nlpaug, or sacremoses for its default models, is missing.
+    """
+    check_installed("nlpaug", *(["sacremoses"] if DEFAULT_ROUTE in routes else []))
+
+
+def neural_spec(routes: Sequence[Route]) -> NeuralSpec:
     """The specification with models by name; those of the hub are downloaded.
 
     Raises:
         InputError: if a model is not found or asks to run code, or if nlpaug or a package that it needs is missing.
     """
-    check_installed("nlpaug", *(["sacremoses"] if DEFAULT_ROUTE in routes else []))
+    check_packages(routes)
     found = {name: _found(name) for route in routes for name in route}
     needed = {PACKAGES.get(str(read_config(model.path).get("model_type"))) for model in found.values()}
     check_installed(*sorted(filter(None, needed)))

@@ -72,6 +72,7 @@ class Row:
         score: the published value, x 100 for everything that is a share; None if the paper has none.
         note: anything else to know about it.
         data: the evaluation (by its `name`) or the data set, if several of the recipe score `of` in this metric.
+        split: the split of the STS sets, if it is not their test split.
         queries, documents: the number of them in the paper, for retrieval; with others, figures are not comparable.
     """
 
@@ -82,6 +83,7 @@ class Row:
     score: float | None = None
     note: str = ""
     data: str = ""
+    split: str = ""
     queries: int | None = None
     documents: int | None = None
 
