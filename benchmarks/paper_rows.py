@@ -163,7 +163,8 @@ def make_inputs(data: Path, folder: Path) -> dict[str, Path]:
     for name, source in (("STS13.tsv", "sts13"), ("STS-B.tsv", "stsb/test.tsv")):
         found = data / "sts" / source
         files = sorted(found.glob("*.tsv")) if found.is_dir() else [found]
-        (sts / name).write_text("".join(file.read_text("utf-8") for file in files), encoding="utf-8")
+        lines = [line for file in files for line in file.read_text("utf-8").splitlines() if line[:1].isdigit()]
+        (sts / name).write_text("\n".join(lines) + "\n", encoding="utf-8")
     texts = folder / "texts.txt"
     with (data / "retrieval" / "scifact" / "corpus.jsonl").open(encoding="utf-8") as lines:
         texts.write_text(
