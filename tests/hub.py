@@ -6,7 +6,7 @@ import hashlib
 import json
 import re
 import threading
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
@@ -17,12 +17,18 @@ COMMIT = hashlib.sha1(b"the only commit").hexdigest()
 
 
 @contextmanager
-def serve_hub(models: Mapping[str, Path]) -> Iterator[str]:
-    """Serve folders under names such as `owner/model`; yields the address for HF_ENDPOINT."""
+def serve_hub(models: Mapping[str, Path], data_sets: Sequence[str] = ()) -> Iterator[str]:
+    """Serve folders under names such as `owner/model`; yields the address for HF_ENDPOINT.
+
+    Args:
+        data_sets: names of data sets that exist, without files.
+    """
     files = {
         name: {path.relative_to(folder).as_posix(): path for path in sorted(folder.rglob("*")) if path.is_file()}
         for name, folder in models.items()
     }
+
+    files |= {f"datasets/{name}": {} for name in data_sets}
 
     class Handler(_Handler):
         repositories = files
@@ -53,7 +59,7 @@ class _Handler(BaseHTTPRequestHandler):
 
     def _answer(self, *, body: bool) -> None:
         path = unquote(urlsplit(self.path).path).strip("/")
-        if match := re.fullmatch(r"api/models/(.+?)(?:/(revision|tree)/[^/]+)?", path):
+        if match := re.fullmatch(r"api/(?:models/|(?=datasets/))(.+?)(?:/(revision|tree)/[^/]+)?", path):
             self._describe(match[1], tree=match[2] == "tree", body=body)
         elif match := re.fullmatch(r"(.+?)/resolve/[^/]+/(.+)", path):
             self._file(match[1], match[2], body=body)

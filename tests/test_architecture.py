@@ -68,6 +68,7 @@ SIDEWAYS = {
     ("measuring", "evaluation"),
     ("measuring", "exporting"),
     ("reporting", "evaluation"),
+    ("recipes", "augmentations"),
     ("recipes", "corpora"),
     ("recipes", "evaluation"),
 }

@@ -28,7 +28,9 @@ def document(outcome: Outcome, call: Call) -> dict[str, Any]:
         "left_out": list(plan.left_out),
     }
     if call.params.dry_run:
-        return {**described, "rows": [row.as_dict() for row in plan.recipe.rows], "commands": _lines(outcome, call)}
+        rows = [row.as_dict() for row in plan.recipe.rows]
+        needs = [str(need) for need in outcome.needs]
+        return {**described, "rows": rows, "missing": needs, "commands": _lines(outcome, call)}
     rows = [row.as_dict() for row in outcome.measured()]
     return {**described, "rows": rows, "stages": [one.as_dict() for one in outcome.done]}
 
@@ -45,6 +47,8 @@ def show(outcome: Outcome, call: Call) -> None:
         say(shell_line(words))
     for line in outcome.plan.left_out:
         say(f"# {line}")
+    for need in outcome.needs:
+        say(f"# missing: {need}")
 
 
 def _lines(outcome: Outcome, call: Call) -> list[list[str]]:
@@ -71,7 +75,7 @@ def _print_rows(rows: Sequence[Measured]) -> None:
             one.row.metric,
             _figure(one.row.score),
             _figure(one.value),
-            signed(one.difference, _digits(one.row.score)),
+            signed(one.difference),
             f"not compared: {one.why}" if one.why and one.row.score is not None else one.why,
         ]
         for one in rows
@@ -87,10 +91,4 @@ def _told(row: Row) -> str:
 
 
 def _figure(value: float | None) -> str:
-    return "-" if value is None else f"{value:,.{_digits(value)}f}"
-
-
-def _digits(value: float | None) -> int:
-    """The papers print ratios with three digits, percentages with two and speeds with none."""
-    size = abs(value or 0)
-    return 3 if size <= 1 else 2 if size < 1000 else 0
+    return "-" if value is None else f"{value:,.2f}"

@@ -16,17 +16,13 @@ from sentcompress.recipes.plan import EVALUATIONS, Step
 from sentcompress.recipes.rows import KEPT, Row
 from sentcompress.store import Artifact
 
-# The papers print ratios as 0.613 or as 61.3; a published value up to this is the former.
-LARGEST_RATIO = 1.0
-PERCENT = 100
-
 
 @dataclass(frozen=True)
 class Measured:
     """A published figure and the measured one.
 
     Attributes:
-        value: in the unit of the published one; None if nothing was measured.
+        value: None if nothing was measured.
         why: why there is no value, or why the two cannot be compared; empty if they can.
     """
 
@@ -61,11 +57,9 @@ def _measured(row: Row, done: Sequence[tuple[Step, Artifact]]) -> Measured:
         for role in _roles(step, row.of):
             evaluation = read_evaluation(artifact)
             for score in _scores(row, evaluation, step, role):
-                value = score.kept if row.metric.endswith(KEPT) else score.value / row.figure.unit
-                if value is None:
-                    continue
-                why = _other_protocol(row, evaluation, role)
-                return Measured(row, value / PERCENT if _is_ratio(row, score) else value, why)
+                value = score.kept if row.metric.endswith(KEPT) else score.value
+                if value is not None:
+                    return Measured(row, value, _other_protocol(row, evaluation, role))
     return Measured(row, None, _nothing(row, done))
 
 
@@ -86,11 +80,6 @@ def _scores(row: Row, evaluation: Evaluation, step: Step, role: str) -> list[Sco
         found = [score for score in found if score.data == row.data]
     index = next(iter(getattr(step.params, "index", ())), "")
     return [score for score in found if score.part == index] or found
-
-
-def _is_ratio(row: Row, score: Score) -> bool:
-    in_percent = row.metric.endswith(KEPT) or score.of.scale == PERCENT
-    return in_percent and row.score is not None and abs(row.score) <= LARGEST_RATIO
 
 
 def _nothing(row: Row, done: Sequence[tuple[Step, Artifact]]) -> str:

@@ -13,13 +13,10 @@ from sentcompress.errors import did_you_mean
 from sentcompress.evaluation.measures import (
     ACCURACY,
     ALIGNMENT,
-    INDEX_BYTES,
     MRR,
     NDCG,
     PASS_SECONDS,
-    SEARCH_TIME,
     SPEARMAN,
-    SPEED,
     UNIFORMITY,
     recall_at,
 )
@@ -28,7 +25,6 @@ from sentcompress.evaluation.score import MEAN
 STS_MEAN = "STS mean"
 # After the name of a metric: the share of the compared model's score that is kept, in percent.
 KEPT = " kept"
-MEBIBYTE = 2**20
 # Characters of a value that an error shows.
 SHOWN = 80
 
@@ -41,14 +37,12 @@ class Figure:
         evaluation: the kind of evaluation.
         metric: the metric's name in the score records.
         data: the data set's name in the score records; None for any.
-        unit: the recorded value of 1 in the unit of the papers.
         same_everywhere: whether values of different machines can be compared.
     """
 
     evaluation: str
     metric: str
     data: str | None = None
-    unit: float = 1.0
     same_everywhere: bool = True
 
 
@@ -60,11 +54,8 @@ FIGURES: Mapping[str, Figure] = {
     "MRR@10": Figure("retrieval", MRR),
     "nDCG@10": Figure("retrieval", NDCG),
     **{f"Recall@{cutoff}": Figure("retrieval", recall_at(cutoff)) for cutoff in (1, 10, 100, 1000)},
-    "index MiB": Figure("retrieval", INDEX_BYTES, unit=MEBIBYTE),
-    "search ms per 1,000 queries": Figure("retrieval", SEARCH_TIME, same_everywhere=False),
     "transfer mean": Figure("transfer", ACCURACY, MEAN),
     **{name: Figure("transfer", ACCURACY, name) for name in TASKS},
-    "sentences/s": Figure("bench", SPEED, same_everywhere=False),
     "one pass s": Figure("bench", PASS_SECONDS, same_everywhere=False),
 }
 
@@ -78,7 +69,7 @@ class Row:
         model: the row's name there.
         of: the model that is scored, as an evaluation of the recipe names it.
         metric: a key of `FIGURES`, possibly with KEPT.
-        score: the published value; None if the paper has none.
+        score: the published value, x 100 for everything that is a share; None if the paper has none.
         note: anything else to know about it.
         data: the evaluation (by its `name`) or the data set, if several of the recipe score `of` in this metric.
         queries, documents: the number of them in the paper, for retrieval; with others, figures are not comparable.

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any
 
 from sentcompress.errors import did_you_mean
@@ -95,8 +95,12 @@ def faults_of_texts(texts: Mapping[str, str], values: Mapping[str, Value]) -> li
 
 def filled_row(row: Row, values: Mapping[str, Value]) -> Row:
     """The row with the placeholders in its texts replaced by values."""
-    texts = {key: text_with_values(value, values) for key, value in row.as_dict().items() if isinstance(value, str)}
-    return replace(row, **texts)
+    return Row(
+        **{
+            key: text_with_values(value, values) if isinstance(value, str) else value
+            for key, value in row.as_dict().items()
+        }
+    )
 
 
 def texts_of_rows(rows: tuple[Row, ...], where: str) -> dict[str, str]:

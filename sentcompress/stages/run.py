@@ -6,6 +6,7 @@ Params with `check`, and `run`.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
@@ -19,6 +20,7 @@ from sentcompress.evaluation.results import headline_of
 from sentcompress.progress import LOGGED, Reporter
 from sentcompress.recipes.document import read_recipe
 from sentcompress.recipes.measured import Measured, measured
+from sentcompress.recipes.needs import Need, missing, raise_missing
 from sentcompress.recipes.plan import Asked, Known, Plan, Step, make_plan
 from sentcompress.store import Artifact, WorkDirectory
 
@@ -48,10 +50,16 @@ class Done:
 
 @dataclass(frozen=True)
 class Outcome:
-    """The plan of a recipe and the finished steps; no steps in a dry run."""
+    """The plan of a recipe and the finished steps.
+
+    Attributes:
+        done: none in a dry run.
+        needs: in a dry run, what is missing for the plan to run.
+    """
 
     plan: Plan
     done: list[Done]
+    needs: Sequence[Need] = ()
 
     def measured(self) -> list[Measured]:
         """The published figures of the recipe, each with the measured one."""
@@ -84,15 +92,18 @@ def run(params: Params, work: WorkDirectory, reporter: Reporter = LOGGED) -> Out
     """Run the stages in order; each stage that is up to date is skipped. With `dry_run`, nothing is run.
 
     Raises:
-        InputError: if the recipe cannot be read.
+        InputError: if the recipe cannot be read, or a package, model or data set that it needs is missing; it lists
+            everything that is, and is raised before anything is run.
         UsageError: if the recipe has errors; it lists all of them, and is raised before anything is run.
         SentcompressError: the error of the stage that failed, with its number.
     """
     params.check()
     found = plan(params, work)
+    needs = missing(found, lambda kind, name: work.find(kind, name) is not None)
     done: list[Done] = []
     if params.dry_run:
-        return Outcome(found, done)
+        return Outcome(found, done, needs)
+    raise_missing(found, needs)
     for line in found.left_out:
         reporter.note(line)
     for step in found.steps:

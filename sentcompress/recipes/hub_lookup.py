@@ -1,0 +1,87 @@
+"""Whether models and data sets are in the hub's cache, or on a hub that can be reached. Nothing is downloaded."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+from sentcompress.errors import InputError
+from sentcompress.extras import check_installed
+from sentcompress.models.sources import EMBEDDED_INSTEAD, EMBEDDED_LABEL
+
+# Seconds to wait for an answer of the hub.
+TIMEOUT = 10.0
+MODEL, DATA_SET = "model", "data set"
+WEIGHTS = ("*.safetensors", "pytorch_model*.bin")
+OFFLINE_HINT = "fetch it where there is a network, or name a folder with --set STAGE.OPTION=FOLDER"
+
+
+class HubLookup:
+    """Asks the hub once for each name; once it cannot be reached, it is not asked again."""
+
+    def __init__(self) -> None:
+        self._unreachable = ""
+
+    def check_model(self, name: str, revision: str | None) -> None:
+        """Check that a model can be loaded.
+
+        Raises:
+            InputError: if it is neither in the cache nor on the hub.
+        """
+        if not _is_cached(name, revision):
+            hint = EMBEDDED_INSTEAD if name == EMBEDDED_LABEL else OFFLINE_HINT
+            self._ask(MODEL, name, revision, lambda hub: hub.model_info, hint)
+
+    def check_data_set(self, name: str, revision: str | None) -> None:
+        """Check that a data set can be read; its rows are streamed, so the cache is no help.
+
+        Raises:
+            InputError: if it is not on the hub, or the hub cannot be reached.
+        """
+        check_installed("datasets")
+        hint = "without a network, give a file: jsonl, csv, tsv, parquet or text"
+        self._ask(DATA_SET, name, revision, lambda hub: hub.dataset_info, hint)
+
+    def _ask(
+        self, what: str, name: str, revision: str | None, question: Callable[[Any], Callable[..., Any]], hint: str
+    ) -> None:
+        from huggingface_hub import HfApi, errors
+
+        known = f"needs the {what} {name}"
+        try:
+            if not self._unreachable:
+                question(HfApi())(name, revision=revision, timeout=TIMEOUT)
+        except errors.RevisionNotFoundError:
+            raise InputError(f"{known}, which has no revision {revision!r} on the hub", "check `revision`") from None
+        except errors.GatedRepoError:
+            raise InputError(f"{known}, which is gated on the hub", "accept its terms there and set HF_TOKEN") from None
+        except (errors.RepositoryNotFoundError, errors.HFValidationError):
+            raise InputError(f"{known}, which the hub does not have", hint) from None
+        except errors.OfflineModeIsEnabled:
+            self._unreachable = "the hub is disabled (offline)"
+        except _network_errors() as error:
+            self._unreachable = f"the hub cannot be reached ({type(error).__name__})"
+        if self._unreachable:
+            cache = "it is not in the hub's cache, and " if what == MODEL else ""
+            raise InputError(f"{known}: {cache}{self._unreachable}", hint)
+
+
+def _is_cached(name: str, revision: str | None) -> bool:
+    """Whether a model with its weights is in the hub's cache."""
+    from huggingface_hub import errors, snapshot_download
+
+    try:
+        folder = Path(snapshot_download(name, revision=revision, local_files_only=True))
+    except (errors.LocalEntryNotFoundError, errors.HFValidationError):
+        return False
+    return any(path.is_file() for pattern in WEIGHTS for path in folder.rglob(pattern))
+
+
+def _network_errors() -> tuple[type[Exception], ...]:
+    """What is raised if the hub cannot be reached or answers with an error; not all of them are OSErrors."""
+    from huggingface_hub import errors
+
+    libraries = (sys.modules[name] for name in ("httpx", "httpx2") if name in sys.modules)
+    return (OSError, errors.HfHubHTTPError, *(library.HTTPError for library in libraries))

