@@ -97,11 +97,18 @@ def _recipe(method: Mapping[str, Any], before: list[dict[str, Any]]) -> str:
     if same:
         return f"Hyperparameters: as `{same}`.\n"
     rows = [
-        [_label(name), _value(number["value"]), number["source"]]
-        for name, number in method["recipe"].items()
-        if number != DEFAULTS[name]
+        [label, _value(number["value"]), number["source"]]
+        for name, told in method["recipe"].items()
+        if told != DEFAULTS[name]
+        for label, number in _numbers(name, told)
     ]
     return _table(["hyperparameter", "value", "source"], rows)
+
+
+def _numbers(name: str, told: Mapping[str, Any]) -> list[tuple[str, Mapping[str, Any]]]:
+    """A hyperparameter, and its value for models of another size if it has one."""
+    sized = told.get("sized")
+    return [(_label(name), told), *([(f"{_label(name)}, {sized['condition']}", sized)] if sized else [])]
 
 
 def _options(method: Mapping[str, Any], before: list[dict[str, Any]]) -> str:

@@ -57,6 +57,15 @@ def make_tiny_model(folder: Path, *, layers: int = 2, width: int = 32, seed: int
     return folder
 
 
+def make_plain(folder: Path, model: Path) -> Path:
+    """A model as a bare checkpoint, without sentence-transformers' modules."""
+    folder.mkdir()
+    for path in model.iterdir():
+        if path.is_file() and path.name not in ("modules.json", "sentence_bert_config.json"):
+            (folder / path.name).write_bytes(path.read_bytes())
+    return folder
+
+
 def break_weights(folder: Path, value: float = float("nan"), token: str | None = None) -> Path:
     """Write a value that is not a number into a model folder's token table: one token's row, or all of them."""
     from safetensors.torch import load_file, save_file

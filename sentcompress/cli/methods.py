@@ -38,7 +38,11 @@ def _show(method: Mapping[str, Any]) -> None:
     }
     render.print_facts(facts, f"{method['name']}: {method['title']}")
     render.print_text(method["description"])
-    recipe = [[name, _value(number["value"]), number["source"]] for name, number in method["recipe"].items()]
+    recipe = [
+        [label, _value(number["value"]), number["source"]]
+        for name, told in method["recipe"].items()
+        for label, number in _numbers(name, told)
+    ]
     render.print_table(["recipe", "value", "source"], recipe)
     if method["options"]:
         columns = ["--set", "type", "default", "effect", "source"]
@@ -47,6 +51,12 @@ def _show(method: Mapping[str, Any]) -> None:
             for name, option in method["options"].items()
         ]
         render.print_table(columns, switches)
+
+
+def _numbers(name: str, told: Mapping[str, Any]) -> list[tuple[str, Mapping[str, Any]]]:
+    """A hyperparameter, and its value for models of another size if it has one."""
+    sized = told.get("sized")
+    return [(name, told), *([(f"{name}, {sized['condition']}", sized)] if sized else [])]
 
 
 def _need(source: Mapping[str, Any]) -> str:

@@ -5,11 +5,11 @@ from typing import Annotated, ClassVar
 
 from sentcompress.commands import Command
 from sentcompress.commands.options import MODEL, Opt
-from sentcompress.commands.shared import Sentences, TeacherVectors, Training
+from sentcompress.commands.shared import Pooling, Sentences, TeacherVectors, Training
 from sentcompress.errors import UsageError
 
 FOR_TEACHER_LAYERS = "With --student teacher:K:"
-STARTS = ("weights", "sentences")
+STARTS = ("weights", "sentences", "random")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -53,10 +53,12 @@ class Params(Training):
     start: Annotated[
         str,
         Opt(
-            "Fit narrowed parts to the teacher's weights, or to its activations on sentences (weights, sentences).",
+            "weights; sentences: fit narrowed parts to the teacher's activations; random: new layers, or a new "
+            "model of a checkpoint's shape.",
             choices=STARTS,
         ),
     ] = "weights"
+    pooling: Pooling = "auto"
     sentences: Sentences = None
     teacher_vectors: TeacherVectors = None
     projection: Annotated[
@@ -90,7 +92,7 @@ class Params(Training):
             faults.append("`passes` is for a factorised token table: give `token_dim`")
         if self.character_count and self.vocabulary is None:
             faults.append("`character_count` is for a smaller vocabulary: give `vocabulary`")
-        if self.start != "weights" and not {"token_dim", "feed_forward"} & set(narrowed):
+        if self.start == "sentences" and not {"token_dim", "feed_forward"} & set(narrowed):
             faults.append(f"`start` {self.start} is for narrowed parts: `token_dim` or `feed_forward`")
         return faults
 
@@ -99,5 +101,6 @@ COMMAND = Command(
     Params,
     "Train a student on the teacher's cached vectors; an interrupted run resumes where it stopped.",
     makes="students",
+    version=2,
     needs=("teacher-vectors",),
 )

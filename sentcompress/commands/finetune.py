@@ -5,7 +5,7 @@ from typing import Annotated, ClassVar
 
 from sentcompress.commands import Command
 from sentcompress.commands.options import Opt
-from sentcompress.commands.shared import Model, Objective, TeacherVectors, Training
+from sentcompress.commands.shared import Model, Objective, Pooling, TeacherVectors, Training
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -16,6 +16,7 @@ class Params(Training):
 
     objective: Objective = "simcse"
     model: Model = None
+    pooling: Pooling = "auto"
     dim: Annotated[int | None, Opt("Add a linear head with this many dimensions.")] = None
     keep: Annotated[
         float | None, Opt("Weight of a distillation term on unlabelled sentences with teacher vectors.")

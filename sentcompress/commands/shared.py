@@ -32,6 +32,15 @@ Bootstrap = Annotated[int, Opt("Bootstrap samples for the 95% intervals; 0 for n
 SkipBad = Annotated[bool, Opt("Skip and count lines that cannot be read.")]
 Sentences = Annotated[str | None, Opt("Sentence table.", affects="input", names="sentences", default="the newest")]
 Objective = Annotated[str, Opt("simcse or ibkd: see `sentcompress methods`.")]
+POOLINGS = ("auto", "mean", "cls", "cls-mlp")
+Pooling = Annotated[
+    str,
+    Opt(
+        "For a checkpoint without modules.json: mean, cls, cls-mlp (CLS, a new Linear and Tanh); auto: mean, or a "
+        "SimCSE checkpoint's own.",
+        choices=POOLINGS,
+    ),
+]
 TeacherVectors = Annotated[
     str | None, Opt("Teacher vectors.", affects="input", names="teacher-vectors", default="the newest")
 ]
@@ -66,6 +75,8 @@ class Evaluation(Hub, Named):
     dtype: Dtype = "float32"
 
 
+BY_LENGTH = "by-length"
+BATCHES = (BY_LENGTH, "random")
 DEFAULT = "the method's"
 # Options that a default name spells out.
 MOST_TOLD = 3
@@ -81,6 +92,13 @@ class Training(Hub, Named):
     batch_tokens: Annotated[
         int | None, Opt("Maximum tokens of a batch, padding included.", minimum=1, default="64 per text")
     ] = None
+    batches: Annotated[
+        str,
+        Opt(
+            "by-length: texts of similar length in a batch, with little padding; random: any texts, as in the papers.",
+            choices=BATCHES,
+        ),
+    ] = BY_LENGTH
     grad_accum: Annotated[
         int, Opt("Batches per step; contrastive methods use negatives from all of them.", minimum=1)
     ] = 1
@@ -100,6 +118,10 @@ class Training(Hub, Named):
     ] = None
     weight_decay: Annotated[
         float | None, Opt("Weight decay of AdamW, on matrices only.", minimum=0, default=DEFAULT)
+    ] = None
+    betas: Annotated[
+        tuple[float, ...] | None,
+        Opt("AdamW's two betas, e.g. 0.9,0.98.", minimum=0, below=1, commas=True, default=DEFAULT),
     ] = None
     clip: Annotated[
         float | None, Opt("Clip gradients to this norm; 0 disables clipping.", minimum=0, default=DEFAULT)
@@ -165,7 +187,7 @@ class Training(Hub, Named):
         """
         own = {key: getattr(self, key.field) for key in keys_of(type(self)).values() if key.opt.affects == "result"}
         told = [
-            "-".join([key.name, *([] if value is True else [str(value)])])
+            "-".join([key.name, *([] if value is True else _texts(value))])
             for key, value in own.items()
             if key.field not in {*self.in_name, "options"} and value != key.default
         ]
@@ -185,21 +207,25 @@ class Training(Hub, Named):
         """Those that were asked for, each as `name=value`."""
         return self.options
 
-    def recipe(self, hidden: int = 0) -> Any:
-        """The method's own hyperparameters, for a model of hidden width `hidden` (0: not known)."""
+    def recipe(self) -> Any:
+        """The method's own hyperparameters, for models of every size."""
         return self.find_method().recipe
 
-    def hyperparameters(self, hidden: int = 0) -> Any:
+    def recipe_for(self, size: Any = None) -> Any:
+        """These for a model of one size, a `models.shape.Size`; None: not known."""
+        return self.recipe().for_size(**(vars(size) if size else {}))
+
+    def hyperparameters(self, size: Any = None) -> Any:
         """These with what was asked for in their place."""
         from sentcompress.training.settings import in_place
 
-        return in_place(self.recipe(hidden), self)
+        return in_place(self.recipe_for(size), self)
 
-    def settings(self, hidden: int = 0) -> Any:
+    def settings(self, size: Any = None) -> Any:
         """The same as a `Settings`."""
         from sentcompress.training.settings import Settings
 
-        return Settings.of(self.recipe(hidden), self)
+        return Settings.of(self.recipe_for(size), self)
 
     def faults(self) -> list[str]:
         from sentcompress.methods import METHODS, OBJECTIVES, hint_for
@@ -210,9 +236,15 @@ class Training(Hub, Named):
             faults = parse_options(self.find_method().options, self.given_options())[1]
         else:
             faults = [f"no {self.names_method} {self.method_name!r}; {hint_for(self.method_name, known)}"]
+        if self.betas is not None and len(self.betas) != 2:
+            faults.append(f"`betas` must be two numbers, such as 0.9,0.98, not {len(self.betas)}")
         if self.dev is not None and not self.dev.is_file():
             faults.append(f"`dev` {self.dev}: no such file")
         return faults
+
+
+def _texts(value: Any) -> list[str]:
+    return [str(one) for one in value] if isinstance(value, tuple) else [str(value)]
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -32,8 +32,9 @@ class Params(Training):
     objective: Objective = "simcse"
     skip_bad: SkipBad = False
 
-    def recipe(self, hidden: int = 0) -> Any:
-        return self.find_method().teacher_recipe(hidden)
+    def recipe(self) -> Any:
+        method = self.find_method()
+        return method.teacher_recipe or method.recipe
 
     def faults(self) -> list[str]:
         from sentcompress.methods import OBJECTIVES

@@ -64,6 +64,8 @@ class Method(nn.Module):
     - "tokens": `student_tokens` [M, H_s] and `teacher_tokens` [M, H_t], outputs of the embedding layers
     - "teacher-layers": `student_layers` [B, L, D_p] and `teacher_layers` [B, L, D_l], pooled states of matched layers
     - "states": `student_states` [M, L, H_s] and `teacher_states` [M, L, H_t], hidden states of matched layers
+    - "last-layers": views as for "states", but of the student's K layers, without its embedding layer, and the
+      teacher's last K
     - "last-states": `student_last` [M, H_s] and `teacher_last` [M, H_t], the hidden states before pooling
     - "domains": `domains` [B], the index of each sentence's domain
     - "triplets": `anchor` [B, D_s], `positive` [B, D_s] and `negatives` [B N, D_s], where row i N + j is the j-th hard
@@ -85,17 +87,14 @@ class Method(nn.Module):
     # up. Set per instance if it depends on options.
     contrastive: bool
     recipe: ClassVar[Hyperparameters]
+    # The hyperparameters of `train-teacher`; None: `recipe`.
+    teacher_recipe: ClassVar[Hyperparameters | None] = None
     options: ClassVar[Mapping[str, Option]] = {}
 
     def __init__(self, shapes: Shapes, options: Mapping[str, Any]) -> None:
         super().__init__()
         self.shapes = shapes
         self.settings = {**{name: option.default for name, option in self.options.items()}, **options}
-
-    @classmethod
-    def teacher_recipe(cls, hidden: int) -> Hyperparameters:
-        """Hyperparameters for `train-teacher`, given the width of the model's hidden states (0: unknown)."""
-        return cls.recipe
 
     @classmethod
     def needs_with(cls, options: Mapping[str, Any]) -> frozenset[str]:

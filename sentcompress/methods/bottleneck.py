@@ -55,7 +55,9 @@ class Bottleneck(nn.Module):
 
     @torch.no_grad()
     def look(self, inputs: Tensor, states: Tensor) -> None:
-        """Record the mean kernel values of this batch."""
+        """Record the mean kernel values of this batch; not if the term is off."""
+        if not self.settings["beta"]:
+            return
         # A separate name for the linear kernel: its means have another scale, and 0 or 80 is no cause for concern.
         name = "linear" if self.settings["kernel"] == "linear" else "kernel"
         for side, vectors in (("x", inputs), ("s", states)):

@@ -11,8 +11,9 @@ from torch import Tensor, nn
 from sentcompress.methods.base import Method, Shapes, linear_head, unit
 from sentcompress.methods.hyperparameters import CODE, OURS, PAPER, Hyperparameters, Number, Option
 from sentcompress.methods.queue_logsumexp import queue_logsumexp
+from sentcompress.methods.regression import distilcse_lr
 
-DETAILS = f"{PAPER}, training details"
+DETAILS = f"{PAPER}, section 4.2"
 RUN = f"{CODE}, ckd_contrastive_run.sh"
 SCRIPT = f"{CODE}, ckd_contrastive.py"
 
@@ -42,16 +43,16 @@ class CKD(Method):
     needs = frozenset({"teacher"})
     contrastive = True
     recipe = Hyperparameters(
-        lr=Number(2e-4, f"{RUN}, for 110M parameters; 3e-4 for 52M and 14M, for which there is no script"),
-        epochs=Number(20, RUN),
+        lr=distilcse_lr(PAPER, RUN),
+        epochs=Number(20, f"{DETAILS}, and {RUN}"),
         batch_size=Number(512, f"{DETAILS}; {RUN}: 512 on each of 8 GPUs"),
         schedule=Number("cosine", SCRIPT),
         warmup_epochs=Number(0.1, f"{SCRIPT}: a tenth of one epoch"),
-        weight_decay=Number(0.01, f"{OURS}: AdamW's usual value; {SCRIPT}: 0, the default of transformers' AdamW"),
+        weight_decay=Number(0.0, f"{DETAILS}: Adam; {SCRIPT}: the default of transformers' AdamW"),
         clip=Number(1.0, SCRIPT),
         betas=Number("0.9 0.98", SCRIPT),
-        eval_every=Number(125, RUN),
-        patience=Number(3, f"{RUN}: stops after 3 epochs without a better dev score"),
+        eval_every=Number(125, f"{DETAILS}, and {RUN}"),
+        patience=Number(3, f"{DETAILS}, and {RUN}: stops after 3 epochs without a better dev score"),
     )
     options: ClassVar[Mapping[str, Option]] = {
         "queue": Option(

@@ -17,7 +17,7 @@ HEAD = Option(
 
 
 class ProjectionHead(nn.Module):
-    """The identity or Linear(D -> K, bias); `kept` says whether it is deployed with the student."""
+    """The identity or Linear(D -> K); `kept` says whether it is deployed with the student."""
 
     def __init__(self, linear: nn.Linear | None, *, kept: bool) -> None:
         super().__init__()
@@ -29,11 +29,12 @@ class ProjectionHead(nn.Module):
         return vectors if self.linear is None else self.linear(vectors)
 
 
-def choose_head(student: int, teacher: int, choice: str) -> ProjectionHead:
-    """The head from width `student` to width `teacher` that option `head` selects."""
+def choose_head(student: int, teacher: int, choice: str, *, bias: bool = True) -> ProjectionHead:
+    """The head from width `student` to width `teacher` that option `head` selects, with or without a bias."""
     if choice == "auto" and student == teacher:
         return ProjectionHead(None, kept=False)
-    return ProjectionHead(linear_head(student, teacher, "random"), kept=choice != "thrown")
+    linear = linear_head(student, teacher, "random") if bias else nn.Linear(student, teacher, bias=False)
+    return ProjectionHead(linear, kept=choice != "thrown")
 
 
 class HeadedMethod(Method):

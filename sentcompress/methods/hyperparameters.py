@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, fields, replace
-from typing import Any
+from typing import Any, Literal
 
 from sentcompress.errors import did_you_mean
 
@@ -19,12 +19,51 @@ TRUE = ("true", "yes", "on", "1")
 FALSE = ("false", "no", "off", "0")
 
 
+Value = float | int | str | None
+
+
+@dataclass(frozen=True)
+class Sized:
+    """A hyperparameter's value for models of a certain size, and its source.
+
+    Attributes:
+        measure: what is measured: `parameters`, or `width`, that of the hidden states.
+        at_least, below: the limits of the size; None: no limit.
+    """
+
+    value: Value
+    source: str
+    measure: Literal["parameters", "width"]
+    at_least: int | None = None
+    below: int | None = None
+
+    def fits(self, size: int) -> bool:
+        """Whether it holds for a model of that size; 0 is an unknown size, for which it does not."""
+        return size > 0 and (self.at_least or 0) <= size and (self.below is None or size < self.below)
+
+    @property
+    def condition(self) -> str:
+        """The limits in words, such as `below 100,000,000 parameters`."""
+        of = {"parameters": "parameters", "width": "wide"}[self.measure]
+        parts = [f"{limit:,} {of} and more" for limit in (self.at_least,) if limit is not None]
+        return ", ".join(parts + [f"below {limit:,} {of}" for limit in (self.below,) if limit is not None])
+
+
 @dataclass(frozen=True)
 class Number:
-    """A hyperparameter's value and its source."""
+    """A hyperparameter's value and its source; `sized` replaces both for models of its size."""
 
-    value: float | int | str | None
+    value: Value
     source: str
+    sized: Sized | None = None
+
+    def as_dict(self) -> dict[str, Any]:
+        """Value and source, for JSON; `sized` only if there is one."""
+        told: dict[str, Any] = {"value": self.value, "source": self.source}
+        if self.sized:
+            condition = {"condition": self.sized.condition}
+            told["sized"] = condition | {"value": self.sized.value, "source": self.sized.source}
+        return told
 
 
 # Defaults for every method.
@@ -76,7 +115,13 @@ class Hyperparameters:
 
     def as_dict(self) -> dict[str, dict[str, Any]]:
         """Values and sources by name, for JSON."""
-        return {field.name: dict(vars(getattr(self, field.name))) for field in fields(self)}
+        return {field.name: getattr(self, field.name).as_dict() for field in fields(self)}
+
+    def for_size(self, *, parameters: int = 0, width: int = 0) -> Hyperparameters:
+        """A copy for a model of that size; 0 is an unknown size, for which a number keeps its own value."""
+        sizes = {"parameters": parameters, "width": width}
+        numbers = {field.name: getattr(self, field.name) for field in fields(self)}
+        return replace(self, **{name: _fitting(number, sizes) for name, number in numbers.items()})
 
     def overridden(self, values: Mapping[str, Any], by: str) -> Hyperparameters:
         """A copy with some values replaced; None keeps a value. `by` becomes the source of the new ones."""
@@ -86,6 +131,13 @@ class Hyperparameters:
             if value is not None
         }
         return replace(self, **given)
+
+
+def _fitting(number: Number, sizes: Mapping[str, int]) -> Number:
+    sized = number.sized
+    if sized and sized.fits(sizes[sized.measure]):
+        return Number(sized.value, sized.source)
+    return Number(number.value, number.source)
 
 
 @dataclass(frozen=True)

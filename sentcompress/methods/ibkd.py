@@ -18,6 +18,7 @@ from sentcompress.methods.triplets import TRIPLET_OPTIONS, TripletMethod
 
 SETUP = f"{PAPER}, experimental setup"
 UNSUP = f"{CODE}, run_unsup.sh"
+UNSUP_MODEL = f"{CODE}, simcse/models_unsup.py"
 SUP = f"{CODE}, run_sup.sh"
 SUP_MODEL = f"{CODE}, simcse/models_sup.py"
 
@@ -29,11 +30,15 @@ class IBKD(HeadedMethod):
     X: the mean over the real tokens of a low layer of the student, S = s: the student's own pooled vector, not
     normalised. HSIC = tr(K_X H K_S H) / (n - 1)^2. M: Linear(D_s -> D_t, bias).
 
-    Differences between paper and code: the paper divides HSIC by n^2 (`divisor=n`); the paper's RBF lacks the minus
-    and the square; the code's scripts have tau 1.0, beta 0.2, gamma 1.0; its linear kernel is on unit vectors
-    (`kernel=linear normalise=true`); its evaluation drops M, but its dev scores during training use M s. Here both use
-    s, or M s with `head=kept`. Watch `kernel_x` and `kernel_s`: if they are near 0, all sentences look unrelated to
-    the kernel and the term has no gradient; a smaller gamma, `kernel=imq` or `normalise=true` helps.
+    Differences between paper and code: the paper compares by exp(s' W t / tau), without scaling s and t to length one
+    and with a matrix W [D_s, D_t] for M (`similarity=bilinear`), the code by cosines of M s and t; the paper divides
+    HSIC by n^2 (`divisor=n`); the paper's RBF lacks the minus and the square; the code's scripts have tau 1.0, beta
+    0.2, gamma 1.0; its linear kernel is on unit vectors (`kernel=linear normalise=true`); its evaluation drops M, but
+    its dev scores during training use M s. Here both use s, or M s with `head=kept`. Equation 5 adds the positive to a
+    sum that is written over the whole batch; its text says the other samples, and so do code and we.
+
+    Watch `kernel_x` and `kernel_s`: if they are near 0, all sentences look unrelated to the kernel and the term has no
+    gradient; a smaller gamma, `kernel=imq` or `normalise=true` helps.
     """
 
     title = "Information bottleneck distillation, stage 1"
@@ -49,25 +54,32 @@ class IBKD(HeadedMethod):
         epochs=Number(10, f"{SETUP} (3 for dense retrieval), and {UNSUP}"),
         batch_size=Number(256, f"{SETUP} (128 for dense retrieval), and {UNSUP}"),
         schedule=Number("linear", f"{UNSUP}: {TRAINER}"),
-        weight_decay=Number(0.0, f"{UNSUP}: {TRAINER}"),
+        weight_decay=Number(0.0, f"{SETUP}: Adam; {UNSUP}: {TRAINER}"),
         clip=Number(1.0, f"{UNSUP}: {TRAINER}"),
         eval_every=Number(2000, UNSUP),
     )
     options: ClassVar[Mapping[str, Option]] = {
         "temperature": Option(0.1, "tau", f"{SETUP}; {UNSUP}: 1.0", minimum=1e-6),
+        "similarity": Option(
+            "cosine",
+            "cosine of M s and t; bilinear: the inner product s' W t, with a matrix W and no bias",
+            f"{UNSUP_MODEL}: cosine; {PAPER}, equation 5: bilinear",
+            choices=("cosine", "bilinear"),
+        ),
         **bottleneck_options(1.0, f"{SETUP}; {UNSUP}: 0.2", f"{SETUP}; {UNSUP}: 1.0", UNSUP),
         "head": replace(HEAD, default="thrown", source=f"{CODE}, evaluation.py: the evaluated model has no head"),
     }
 
     def __init__(self, shapes: Shapes, options: Mapping[str, Any]) -> None:
         super().__init__(shapes, options)
-        self.head = choose_head(shapes.student, shapes.teacher, self.settings["head"])
+        self.cosine = self.settings["similarity"] == "cosine"
+        self.head = choose_head(shapes.student, shapes.teacher, self.settings["head"], bias=self.cosine)
         self.bottleneck = Bottleneck(self.settings)
 
     def objective(self, student: Tensor, teacher: Tensor, inputs: Tensor) -> dict[str, Tensor]:
         scale = 1.0 / self.settings["temperature"]
         return {
-            "contrastive": contrast(self.predict(student), teacher, scale),
+            "contrastive": contrast(self.predict(student), teacher, scale, cosine=self.cosine),
             "hsic": self.bottleneck(inputs, student),
         }
 
@@ -85,14 +97,16 @@ SIDES = (("inputs", "anchor"), ("positive_inputs", "positive"), ("negative_input
 class IBKDFinetune(TripletMethod):
     """Supervised SimCSE with hard negatives and an information bottleneck, stage 2 (Zhang et al. 2023).
 
-    loss = SimCSE's on z = unit(s), or unit(P s) with `dim`, + beta HSIC(X, S). S = s, before P. X and S cover the
+    loss = SimCSE's on z = s, or P s with `dim`, + beta HSIC(X, S). S = s, before P. X and S cover the
     anchors, positives and negatives together (only the anchors if the other inputs are absent). The linear head P
     (`dim=128`: the IBKD-128 rows) is deployed.
 
-    Differences between paper and code: the code's script has lr 1e-6, batch 128, beta 1.0; its gamma is fixed at 0.1,
-    its X is the last layer but one (`layer=-2`), and it always has P. Its evaluation drops P; here P is always saved
-    and scored. Dense retrieval: lr 1e-5, batch 128, 3 epochs, 8 hard negatives mined with the teacher
-    (mine-negatives).
+    Differences between paper and code: the paper's equation 10 compares by inner products (`similarity=dot`) and has
+    the anchor's own hard negatives in its denominator, beside all positives (`negatives=own`); the code has cosines
+    and all hard negatives of the batch. The code's script has lr 1e-6, batch 128, beta 1.0; its gamma is fixed at 0.1,
+    its X is the last layer but one (`layer=-2`), and it always has P. P has a bias in the code and here, and none in
+    equation 11. The code's evaluation drops P; here P is always saved and scored. Dense retrieval: lr 1e-5, batch 128,
+    3 epochs, 8 hard negatives mined with the teacher (mine-negatives).
     """
 
     title = "Information bottleneck distillation, stage 2"
@@ -108,7 +122,7 @@ class IBKDFinetune(TripletMethod):
         epochs=Number(3, f"{SETUP}, and {SUP}"),
         batch_size=Number(256, f"{SETUP}; {SUP}: 128"),
         schedule=Number("linear", f"{SUP}: {TRAINER}"),
-        weight_decay=Number(0.0, f"{SUP}: {TRAINER}"),
+        weight_decay=Number(0.0, f"{SETUP}: Adam; {SUP}: {TRAINER}"),
         clip=Number(1.0, f"{SUP}: {TRAINER}"),
         eval_every=Number(125, SUP),
     )

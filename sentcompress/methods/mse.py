@@ -11,8 +11,10 @@ class MSE(Regression):
     """Regression on the teacher's vector (the KD row of DistilCSE's tables, with the hyperparameters of `ckd`).
 
     loss = mean over the batch of |M s - t|^2 with M: Linear(D_s -> D_t, bias), which is discarded: the student's own
-    pooled vector is the embedding, and the one that dev scores. The papers give no formula beyond "MSE". Our
-    additions: `head=none` compares s and t directly, if the widths are equal; `normalise=true` compares directions.
+    pooled vector is the embedding, and the one that dev scores. DistilCSE's equation 3 is the sum over the batch of
+    MSE(s M, t), with M a matrix where the widths differ; our M has a bias, as in its code, and is there for equal
+    widths too. Our additions: `head=none` compares s and t directly, if the widths are equal; `normalise=true`
+    compares directions.
     """
 
     title = "Mean squared error to the teacher (KD)"

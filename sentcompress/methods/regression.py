@@ -8,23 +8,42 @@ from typing import Any
 from torch import Tensor, nn
 
 from sentcompress.methods.base import Method, Shapes, linear_head, row_errors, unit
-from sentcompress.methods.hyperparameters import CODE, OURS, PAPER, Hyperparameters, Number, Option
+from sentcompress.methods.hyperparameters import CODE, OURS, PAPER, Hyperparameters, Number, Option, Sized
 
 # The scripts for the KD row of DistilCSE's tables; `distinllation` is the file's own spelling.
 RUN = f"DistilCSE's {CODE}, kd_distinllation_run.sh"
 SCRIPT = f"DistilCSE's {CODE}, kd_distillation.py"
+DETAILS = f"DistilCSE's {PAPER}, section 4.2"
+# Between DistilCSE's students of 110M parameters and those of 52M (67M as counted here) and 14M.
+SMALL = 100_000_000
+
+
+def distilcse_lr(paper: str, script: str) -> Number:
+    """The learning rate of DistilCSE's first stage, for students of all methods: 2e-4, or 3e-4 for smaller ones.
+
+    Args:
+        paper: whose paper it is.
+        script: the script that has the former.
+    """
+    small = f"{paper}, section 4.2: for 52M and 14M parameters; the limit of {SMALL // 10**6}M is {OURS}"
+    return Number(
+        2e-4,
+        f"{paper}, section 4.2, and {script}: for 110M parameters",
+        Sized(3e-4, small, "parameters", below=SMALL),
+    )
+
 
 BASELINE_RECIPE = Hyperparameters(
-    lr=Number(2e-4, f"{RUN}, for 110M parameters"),
-    epochs=Number(20, RUN),
-    batch_size=Number(512, f"as ckd: DistilCSE's {PAPER}, training details; {RUN}: 512 on each of 8 GPUs"),
+    lr=distilcse_lr(f"DistilCSE's {PAPER}", RUN),
+    epochs=Number(20, f"{DETAILS}, and {RUN}"),
+    batch_size=Number(512, f"{DETAILS}; {RUN}: 512 on each of 8 GPUs"),
     schedule=Number("cosine", SCRIPT),
     warmup_epochs=Number(0.1, f"{SCRIPT}: a tenth of one epoch"),
-    weight_decay=Number(0.01, f"{OURS}: AdamW's usual value; {SCRIPT}: 0, the default of transformers' AdamW"),
+    weight_decay=Number(0.0, f"{DETAILS}: Adam; {SCRIPT}: the default of transformers' AdamW"),
     clip=Number(1.0, f"{OURS}: as ckd; {SCRIPT}: none"),
     betas=Number("0.9 0.98", SCRIPT),
-    eval_every=Number(125, RUN),
-    patience=Number(3, f"{RUN}: stops after 3 epochs without a better dev score"),
+    eval_every=Number(125, f"{DETAILS}, and {RUN}"),
+    patience=Number(3, f"{DETAILS}, and {RUN}: stops after 3 epochs without a better dev score"),
     dropout=Number(0.0, f"{OURS}: each sentence has one fixed target vector, and dropout only adds noise"),
 )
 REGRESSION_OPTIONS: Mapping[str, Option] = {

@@ -6,7 +6,7 @@ from dataclasses import replace
 
 from torch import Tensor
 
-from sentcompress.methods.hyperparameters import CODE, OURS, PAPER, TRAINER, Hyperparameters, Number
+from sentcompress.methods.hyperparameters import CODE, OURS, PAPER, TRAINER, Hyperparameters, Number, Sized
 from sentcompress.methods.triplets import NLI, NLI_RUN, TRIPLET_OPTIONS, TripletMethod
 
 APPENDIX = f"SimCSE's {PAPER}, appendix A"
@@ -22,7 +22,8 @@ class SimCSE(TripletMethod):
 
     loss = mean over i of -log( exp(cos(z_i, z+_i) / tau) / sum_j [exp(cos(z_i, z+_j) / tau) + sum over the N hard
     negatives of j of exp(cos(z_i, z-_jn) / tau)] ): the denominator has B + B N entries, including the hard negatives
-    of the other anchors. z = s, or P s with `dim`: the linear head P is deployed ("+Projection-128").
+    of the other anchors (`negatives=own` leaves those out). z = s, or P s with `dim`: the linear head P is deployed
+    ("+Projection-128").
 
     The hyperparameters are those of DistilCSE's stage 2, for a student already distilled, with SimCSE's fixed
     temperature. DistilCSE's code learns the scale, starting at 20 (`temperature=0`), and uses 1e-5 for 52M parameters.
@@ -54,13 +55,18 @@ class SimCSE(TripletMethod):
             f"{OURS}: long texts cost little, and without them retrieval gets worse; 32 in {RUN}",
         ),
     )
+    teacher_recipe = replace(
+        recipe,
+        lr=Number(
+            5e-5,
+            f"{TABLE}, base models",
+            Sized(1e-5, f"{TABLE}, large models, which are {LARGE:,} wide", "width", at_least=LARGE),
+        ),
+        epochs=Number(3, APPENDIX),
+        batch_size=Number(512, TABLE),
+        max_length=Number(32, RUN),
+    )
     options = TRIPLET_OPTIONS
-
-    @classmethod
-    def teacher_recipe(cls, hidden: int) -> Hyperparameters:
-        lr = Number(1e-5, f"{TABLE}, large models") if hidden >= LARGE else Number(5e-5, f"{TABLE}, base models")
-        epochs, batch, length = Number(3, APPENDIX), Number(512, TABLE), Number(32, RUN)
-        return replace(cls.recipe, lr=lr, epochs=epochs, batch_size=batch, max_length=length)
 
     def objective(
         self,

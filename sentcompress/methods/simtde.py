@@ -7,6 +7,7 @@ from dataclasses import replace
 from typing import Any, ClassVar
 
 from torch import Tensor, nn
+from torch.nn import functional
 
 from sentcompress.methods.base import Shapes, linear_head, squared_error, unit
 from sentcompress.methods.heads import HEAD, HeadedMethod, choose_head
@@ -16,6 +17,7 @@ from sentcompress.methods.similarity import contrast, relation_error
 LOSS = f"{PAPER}, definition of the loss"
 UNNAMED = f"{OURS}: the paper names AdamW, but no value"
 OFF = f"{OURS}: off, as it is not in the paper"
+ABLATION = f"{PAPER}, ablation study"
 
 # Shared by the three methods of the SimTDE paper.
 SIMTDE_RECIPE = Hyperparameters(
@@ -42,6 +44,13 @@ class SimTDE(HeadedMethod):
     projection to its hidden width, E_t [M, H_t] the teacher's, for the M real tokens of the batch, without padding. If
     H_s and H_t differ, a linear layer maps between them and is discarded. If the widths of s and t differ, another one
     does (option `head`); it is deployed by default, so that vectors keep the teacher's width.
+
+    The paper's ablations are options. `layers` adds MSE(H_s, H_t) [M, K, H] of the student's K layers and the teacher's
+    last K, layer by layer: the paper has it in place of the teacher's weights (`start` random). `sentence_loss`
+    replaces MSE(s, t): `kl` is the Kullback-Leibler divergence of softmax(s) from softmax(t), `cosine-mse` and `cosine-mae` are
+    the mean squared and the mean absolute difference of the cosines of every two sentences in the batch. The paper
+    names these losses without a formula; the softmax over the dimensions and the choice of pairs are ours. Then s need
+    not equal t, and dev compares cosines.
 
     The paper does not state learning rate, batch size and epochs. Our additions, all off by default: `normalise`
     compares the directions of s and t; `token_weight` w changes the loss to w MSE(E_s, E_t) + MSE(s, t); `contrast`
@@ -73,6 +82,19 @@ class SimTDE(HeadedMethod):
         "states": Option(
             0.0, "weight of the hidden-state term; the teacher then runs alongside the student", OFF, minimum=0
         ),
+        "layers": Option(
+            0.0,
+            "weight of the hidden states, the student's layers with the teacher's last ones; the teacher then runs"
+            " alongside the student",
+            f"{ABLATION}: none; with the last 3 layers of the teacher in one row, whose weight it does not state",
+            minimum=0,
+        ),
+        "sentence_loss": Option(
+            "mse",
+            "the sentence term: mse or kl on the vectors, mse or mae (mean absolute error) on the batch's cosines",
+            f"{ABLATION}: mse, which is best; the forms of kl, cosine-mse and cosine-mae are {OURS}",
+            choices=("mse", "kl", "cosine-mse", "cosine-mae"),
+        ),
         "head": replace(HEAD, source=f"{PAPER}, table 2: students as wide as the teacher; the rest is {OURS}"),
     }
 
@@ -83,13 +105,16 @@ class SimTDE(HeadedMethod):
         self.head = choose_head(shapes.student, shapes.teacher, self.settings["head"])
         self.token_map = self._map("tokens")
         self.state_map = self._map("last-states")
-        self.contrastive = bool(self.settings["contrast"] or self.settings["relation"])
+        self.layer_map = self._map("last-layers")
+        relations = self.settings["contrast"] or self.settings["relation"]
+        self.contrastive = bool(relations) or self.settings["sentence_loss"].startswith("cosine-")
 
     @classmethod
     def needs_with(cls, options: Mapping[str, Any]) -> frozenset[str]:
         tokens = {"tokens"} if options["token_weight"] or options["alpha"] else set()
         states = {"last-states"} if options["states"] else set()
-        return frozenset({"teacher"} | tokens | states)
+        layers = {"last-layers"} if options["layers"] else set()
+        return frozenset({"teacher"} | tokens | states | layers)
 
     def _map(self, need: str) -> nn.Module:
         """A layer from the student's hidden width to the teacher's, used only in training."""
@@ -112,6 +137,8 @@ class SimTDE(HeadedMethod):
         teacher_tokens: Tensor | None = None,
         student_last: Tensor | None = None,
         teacher_last: Tensor | None = None,
+        student_states: Tensor | None = None,
+        teacher_states: Tensor | None = None,
     ) -> dict[str, Tensor]:
         settings, prediction, terms = self.settings, self.predict(student), {}
         token_weight, sentence_weight = self.weights
@@ -122,6 +149,10 @@ class SimTDE(HeadedMethod):
         if student_last is not None and teacher_last is not None:
             states = squared_error(self.state_map(student_last), teacher_last, settings["reduction"])
             terms["states"] = settings["states"] * states
+        if student_states is not None and teacher_states is not None:
+            mapped = self.layer_map(student_states).flatten(0, 1)
+            layers = squared_error(mapped, teacher_states.flatten(0, 1), settings["reduction"])
+            terms["layers"] = settings["layers"] * layers
         if settings["contrast"]:
             scale = 1.0 / settings["temperature"]
             terms["contrast"] = settings["contrast"] * contrast(prediction, teacher, scale)
@@ -129,7 +160,18 @@ class SimTDE(HeadedMethod):
             terms["relation"] = settings["relation"] * relation_error(prediction, teacher)
         return terms
 
+    def has_target(self) -> bool:
+        return self.settings["sentence_loss"] == "mse" and super().has_target()
+
     def _distance(self, prediction: Tensor, teacher: Tensor) -> Tensor:
         if self.settings["normalise"]:
             prediction, teacher = unit(prediction), unit(teacher)
+        match self.settings["sentence_loss"]:
+            case "kl":
+                ours, theirs = prediction.log_softmax(dim=1), teacher.log_softmax(dim=1)
+                return functional.kl_div(ours, theirs, reduction="batchmean", log_target=True)
+            case "cosine-mse":
+                return relation_error(prediction, teacher)
+            case "cosine-mae":
+                return relation_error(prediction, teacher, absolute=True)
         return squared_error(prediction, teacher, self.settings["reduction"])

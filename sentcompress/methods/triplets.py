@@ -27,6 +27,20 @@ TRIPLET_OPTIONS: Mapping[str, Option] = {
         or_zero=True,
     ),
     "scale_start": Option(20.0, "initial 1 / temperature, if it is learnt", NLI_RUN, minimum=1e-6),
+    "similarity": Option(
+        "cosine",
+        "compare by cosines, or by inner products (dot); the deployed vectors have length one either way",
+        f"SimCSE's {PAPER}, section 4, and IBKD's {CODE}, simcse/models_sup.py: cosine; IBKD's {PAPER}, equation 10:"
+        " dot",
+        choices=("cosine", "dot"),
+    ),
+    "negatives": Option(
+        "batch",
+        "hard negatives in an anchor's denominator: those of the whole batch, or its own",
+        f"SimCSE's {PAPER}, section 4, and IBKD's {CODE}, simcse/models_sup.py: batch; IBKD's {PAPER}, equation 10:"
+        " own",
+        choices=("batch", "own"),
+    ),
     "dim": Option(
         0,
         "output dimension of a linear head that is deployed with the model; 0: no head",
@@ -51,7 +65,7 @@ TRIPLET_OPTIONS: Mapping[str, Option] = {
 class TripletMethod(HeadedMethod):
     """Base of the stage 2 objectives.
 
-    `triplet_terms` is SimCSE's supervised loss on z = unit(P s), with P the head of option `dim` or the identity. With
+    `triplet_terms` is SimCSE's supervised loss on z = P s, with P the head of option `dim` or the identity. With
     `keep` = w > 0 it adds w times a distillation term (ours): mean |unit(P s) - unit(t)|^2 if both have the same
     width, otherwise the mean squared difference of the cosines within the batch.
     """
@@ -89,7 +103,12 @@ class TripletMethod(HeadedMethod):
     ) -> dict[str, Tensor]:
         """The loss terms that all stage 2 objectives share."""
         keys = self.predict(torch.cat([positive, negatives]))  # [B + B N, K]
-        terms = {"contrastive": contrast(self.predict(anchor), keys, self.scale)}
+        own = None
+        if self.settings["negatives"] == "own":
+            keys, hard = keys[: len(positive)], keys[len(positive) :]
+            own = hard.reshape(len(anchor), len(hard) // len(anchor), hard.shape[1])  # [B, N, K]
+        cosine = self.settings["similarity"] == "cosine"
+        terms = {"contrastive": contrast(self.predict(anchor), keys, self.scale, own=own, cosine=cosine)}
         if self.settings["keep"]:
             if student is None or teacher is None:
                 raise ValueError("keep needs the views student and teacher")

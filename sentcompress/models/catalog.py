@@ -8,7 +8,7 @@ from typing import Protocol
 
 from sentcompress.errors import MissingArtifactError
 from sentcompress.models.encoder import Encoder
-from sentcompress.models.layout import load_encoder
+from sentcompress.models.layout import load_encoder, load_pooled
 from sentcompress.models.names import KINDS, STUDENT, TEACHER, TEACHER_VECTORS, meaning_of, no_such_model
 from sentcompress.models.sources import EMBEDDED, ModelSource, resolve
 from sentcompress.store import MANIFEST, Artifact, WorkDirectory, name_part
@@ -55,9 +55,16 @@ class NamedModel:
         """The label as a part of a file name."""
         return name_part(self.label) or "model"
 
-    def load(self) -> Encoder:
-        """The encoder, float32, in eval mode, on the CPU."""
-        encoder = load_encoder(self.source, pooling=self.pooling, trust_remote_code=self.trust_remote_code)
+    def load(self, new_pooling: str = "auto") -> Encoder:
+        """The encoder, float32, in eval mode, on the CPU.
+
+        Args:
+            new_pooling: how a checkpoint without modules is pooled instead, see `load_pooled`.
+        """
+        if new_pooling == "auto":
+            encoder = load_encoder(self.source, pooling=self.pooling, trust_remote_code=self.trust_remote_code)
+        else:
+            encoder = load_pooled(self.source, new_pooling, trust_remote_code=self.trust_remote_code)
         if self.max_length is not None:
             encoder.text = replace(encoder.text, max_length=self.max_length)
         encoder.normalize = encoder.normalize or self.normalize

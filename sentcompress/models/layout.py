@@ -13,13 +13,15 @@ from typing import Any
 
 from safetensors.torch import save_file
 
+from sentcompress.errors import InputError
 from sentcompress.models.checks import check_sound, require_sound
 from sentcompress.models.encoder import Dense, Encoder
 from sentcompress.models.families import readable_positions
 from sentcompress.models.foreign_code import refuse_code
-from sentcompress.models.model_files import read_config, transformer_folder, whole_number
+from sentcompress.models.model_files import MODULES, read_config, transformer_folder
 from sentcompress.models.pretrained import hush_transformers, left_out_pooler, load_transformer
 from sentcompress.models.sentence_modules import POOLING_KEYS, plain_modules, read_modules
+from sentcompress.models.shape import Shape, Size, size_of
 from sentcompress.models.sources import ModelSource, locate
 from sentcompress.models.text import read_text_settings
 from sentcompress.models.token_weights import save_token_weights
@@ -61,18 +63,49 @@ def load_encoder(source: ModelSource, *, pooling: str = "auto", trust_remote_cod
     return encoder
 
 
+def load_pooled(source: ModelSource, pooling: str, *, trust_remote_code: bool = False) -> TransformerEncoder:
+    """Load a checkpoint without modules to train it with this pooling: `mean`, `cls` or `cls-mlp`.
+
+    `cls-mlp` is the first token's state, then a new Linear and Tanh, as SimCSE trains them; the layer gets torch's
+    random weights.
+
+    Raises:
+        InputError: see `load_encoder`.
+    """
+    with_head = pooling == "cls-mlp"
+    encoder = load_encoder(source, pooling="cls" if with_head else pooling, trust_remote_code=trust_remote_code)
+    if with_head:
+        width = encoder.pooled_dimension
+        encoder.dense.append(Dense(width, width, activation="Tanh"))
+    return encoder
+
+
+def has_modules(source: ModelSource) -> bool:
+    """Whether a model says itself how it is pooled, in its `modules.json`."""
+    return (source.path / MODULES).is_file()
+
+
+def check_poolable(source: ModelSource, pooling: str) -> None:
+    """Raise InputError if a pooling is asked for, not `auto`, of a model that says itself how it is pooled."""
+    if pooling != "auto" and has_modules(source):
+        raise InputError(
+            f"`pooling` {pooling}: {source.label} has modules of its own ({MODULES}), which say how it is pooled",
+            "use `pooling` auto, or start from a checkpoint without them",
+        )
+
+
 def read_back(folder: Path, *, trust_remote_code: bool) -> TransformerEncoder:
     """Load a model written by `save_encoder`, with `trust_remote_code` as when it was first loaded."""
     return load_encoder(locate(str(folder)), trust_remote_code=trust_remote_code)
 
 
-def hidden_width(source: ModelSource) -> int:
-    """The width of a model's hidden states according to its configuration; 0 if it does not say.
+def model_size(source: ModelSource, shape: Shape | None = None) -> Size:
+    """The size of a model, or of the student of that shape that is cut from it, according to its configuration.
 
     Raises:
         InputError: if the configuration is missing or damaged.
     """
-    return whole_number(read_config(transformer_folder(source.path)), "hidden_size", "dim", "d_model")
+    return size_of(read_config(transformer_folder(source.path)), shape or Shape())
 
 
 def save_encoder(encoder: Encoder, folder: Path) -> None:

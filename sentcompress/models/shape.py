@@ -7,12 +7,12 @@ from dataclasses import dataclass, fields
 from typing import Any
 
 from sentcompress.errors import UsageError
+from sentcompress.models.model_files import whole_number
 
 TEACHER_LAYERS = re.compile(r"teacher:(.*)")
-# What the narrowed parts of `teacher:K` are initialised from: the teacher's weights, as published, or its hidden states
-# on sample sentences.
-WEIGHTS, SENTENCES = "weights", "sentences"
-STARTS = (WEIGHTS, SENTENCES)
+# What a student is initialised from: the checkpoint's weights, as published; for narrowed parts of `teacher:K`, the
+# teacher's hidden states on sample sentences; or random numbers.
+WEIGHTS, SENTENCES, RANDOM = "weights", "sentences", "random"
 
 
 @dataclass(frozen=True)
@@ -26,7 +26,8 @@ class Shape:
         character_count: with a smaller vocabulary, keep characters that occur at least this often; 0 keeps all.
         feed_forward: neurons to keep in each feed-forward network; None keeps all.
         passes: with a factorised table, how often the layers are applied (weight sharing, as in ALBERT).
-        start: one of STARTS, what a narrow table and narrow networks are initialised from.
+        start: WEIGHTS, SENTENCES (a narrow table and narrow networks) or RANDOM (the layers of `teacher:K`, all weights
+            of a separate checkpoint).
     """
 
     layers: int | None = None
@@ -53,6 +54,34 @@ class Shape:
         """Like `as_dict`, but only the values that differ from the default."""
         plain = Shape().as_dict()
         return {name: value for name, value in self.as_dict().items() if value != plain[name]}
+
+
+@dataclass(frozen=True)
+class Size:
+    """The size of a model as its configuration tells it; 0 where it does not.
+
+    Attributes:
+        parameters: weights of the layers and of the token table, without positions, norms and biases (1% of BERT-base).
+        width: of the hidden states.
+    """
+
+    parameters: int = 0
+    width: int = 0
+
+
+def size_of(config: dict[str, Any], shape: Shape) -> Size:
+    """The size of the model with this configuration, or of the student of this shape that is cut from it."""
+    width = whole_number(config, "hidden_size", "dim", "d_model")
+    # ALBERT's layers share their weights.
+    own = whole_number(config, "num_hidden_groups") * whole_number(config, "inner_group_num")
+    layers = shape.layers or own or whole_number(config, "num_hidden_layers", "n_layers")
+    neurons = shape.feed_forward or whole_number(config, "intermediate_size", "hidden_dim")
+    tokens = shape.vocabulary or whole_number(config, "vocab_size")
+    token_dim = shape.token_dim or whole_number(config, "embedding_size") or width
+    if not all((width, layers, neurons, tokens)):
+        return Size(0, width)
+    projection = token_dim * width if token_dim != width else 0
+    return Size(layers * (4 * width**2 + 2 * width * neurons) + tokens * token_dim + projection, width)
 
 
 def layer_count(name: str) -> int | None:

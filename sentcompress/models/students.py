@@ -12,11 +12,11 @@ from torch import nn
 
 from sentcompress.errors import InputError
 from sentcompress.models.factorised import check_factorisable, check_holds_states, factorised
-from sentcompress.models.families import WITH_LAYERS, Family, find_family
+from sentcompress.models.families import FAMILIES, WITH_LAYERS, Family, find_family
 from sentcompress.models.feed_forward import Activity, check_narrowable, measure_activity, narrow_feed_forward
-from sentcompress.models.layout import load_encoder
+from sentcompress.models.layout import load_encoder, load_pooled, model_size
 from sentcompress.models.repeated import repeated
-from sentcompress.models.shape import WEIGHTS, Shape
+from sentcompress.models.shape import RANDOM, SENTENCES, Shape, Size
 from sentcompress.models.sources import ModelSource
 from sentcompress.models.token_states import TokenStates, measure_token_states
 from sentcompress.models.transformer_encoder import TransformerEncoder
@@ -37,6 +37,7 @@ class InitialStudent:
         source: the files with its weights; the teacher's for `teacher:K`.
         shape: the parts of the teacher to keep, for `teacher:K`.
         pooling: how a checkpoint without modules is pooled.
+        new_pooling: how it is pooled instead, see `load_pooled`; `auto`: as `pooling` says.
         trust_remote_code: whether the user allows the model to run its own code.
     """
 
@@ -44,6 +45,7 @@ class InitialStudent:
     source: ModelSource
     shape: Shape = field(default_factory=Shape)
     pooling: str = "auto"
+    new_pooling: str = "auto"
     trust_remote_code: bool = False
 
     @property
@@ -51,6 +53,11 @@ class InitialStudent:
         """The label and shape as part of an artifact's name."""
         name = Path(self.label).resolve().name if Path(self.label).is_dir() else self.label.rsplit("/", 1)[-1]
         return (name_part(name).lower() or "student") + self.shape.suffix
+
+    @property
+    def size(self) -> Size:
+        """Its size, according to the configuration it is made from."""
+        return model_size(self.source, self.shape)
 
     def load(
         self,
@@ -60,6 +67,8 @@ class InitialStudent:
         reporter: Reporter = SILENT,
     ) -> TransformerEncoder:
         """Load the encoder to train, in float32; the deployed student always normalises its vectors.
+
+        New parts get torch's random weights.
 
         Args:
             texts: texts for choosing a smaller vocabulary.
@@ -72,7 +81,10 @@ class InitialStudent:
                 token table cannot be factorised.
         """
         shape = self.shape
-        encoder = load_encoder(self.source, pooling=self.pooling, trust_remote_code=self.trust_remote_code)
+        if self.new_pooling == "auto":
+            encoder = load_encoder(self.source, pooling=self.pooling, trust_remote_code=self.trust_remote_code)
+        else:
+            encoder = load_pooled(self.source, self.new_pooling, trust_remote_code=self.trust_remote_code)
         if shape.token_dim is not None:
             # Before anything slow: fewer architectures support this than cutting layers.
             check_factorisable(encoder.config, self.source.label)
@@ -82,6 +94,8 @@ class InitialStudent:
         if shape.layers is not None:
             states, activity = self._watch(encoder, shape.layers, sample, device, reporter)
             self._cut(encoder, shape.layers, states, activity)
+        if shape.start == RANDOM:
+            start_anew(encoder, layers_only=shape.layers is not None)
         encoder.normalize = True
         return encoder
 
@@ -94,7 +108,7 @@ class InitialStudent:
         reporter: Reporter,
     ) -> tuple[TokenStates | None, list[Activity]]:
         """Measure the teacher on the sample, as far as the shape needs it."""
-        if self.shape.start == WEIGHTS:
+        if self.shape.start != SENTENCES:
             return None, []
         if not sample:
             raise ValueError("start=sentences needs a sample of sentences")
@@ -133,6 +147,25 @@ class InitialStudent:
             encoder.transformer = factorised(encoder.transformer, self.shape.token_dim, label, states)
         if self.shape.passes > 1:
             encoder.transformer = repeated(encoder.transformer, self.shape.passes)
+
+
+@torch.no_grad()
+def start_anew(encoder: TransformerEncoder, *, layers_only: bool) -> None:
+    """Give an encoder, in place, the random weights that its architecture starts with, from torch's random state.
+
+    Args:
+        layers_only: the embeddings and the projection of a narrow token table keep their weights, as do Dense layers.
+    """
+    transformer: Any = encoder.transformer
+    # Not the initialiser of the model itself: transformers passes over weights that were read from a file.
+    fresh = type(transformer)(transformer.config).state_dict()
+    kept = ("embeddings.", f"{FAMILIES[transformer.config.model_type].projection}.") if layers_only else ()
+    for name, tensor in transformer.state_dict().items():
+        if not name.startswith(kept):
+            tensor.copy_(fresh[name])
+    if not layers_only:
+        for layer in encoder.dense_layers:
+            layer.linear.reset_parameters()
 
 
 def last_layers(transformer: nn.Module, count: int, label: str) -> nn.ModuleList:

@@ -17,10 +17,10 @@ from sentcompress.methods.base import Method
 from sentcompress.models.catalog import NamedModel, find_model, typed_name
 from sentcompress.models.devices import pick_device
 from sentcompress.models.encoder import Encoder
-from sentcompress.models.model_files import MODULES
+from sentcompress.models.layout import check_poolable, has_modules
 from sentcompress.models.names import PRESETS
 from sentcompress.models.principal_axes import Projection
-from sentcompress.models.shape import WEIGHTS, Shape, layer_count
+from sentcompress.models.shape import SENTENCES, WEIGHTS, Shape, layer_count
 from sentcompress.models.sources import EMBEDDED, FetchError
 from sentcompress.models.students import InitialStudent
 from sentcompress.progress import LOGGED, Reporter
@@ -56,6 +56,7 @@ def run(params: Params, work: WorkDirectory, reporter: Reporter = LOGGED) -> Art
         needs_projection="pca" in params.find_method().needs,
     )
     student, found = _find_student(params, work, inputs.vectors)
+    check_poolable(student.source, params.pooling)
     request = _request(params, inputs, student, found)
     distillation = _Distillation(params, inputs, student, found, reporter)
     return train(params, request, work, reporter, distillation.job)
@@ -67,12 +68,16 @@ def _find_student(params: Params, work: WorkDirectory, vectors: Artifact) -> tup
     if layers is None:
         found = _find_start(params, work)
         label = params.student if params.student in (EMBEDDED, *PRESETS) else found.source.label
-        given = InitialStudent(label, found.source, pooling=found.pooling, trust_remote_code=params.trust_remote_code)
-        return given, found
+        start = InitialStudent(label, found.source, Shape(start=params.start), found.pooling)
+        return _as_asked(start, params), found
     # Made of the teacher's own files, and pooled as the teacher is.
     pooling = str(vectors.parameters.get("pooling", "auto"))
     shape = params.part(Shape, layers=layers)
-    return InitialStudent(params.student, find_teacher_of(vectors), shape, pooling, params.trust_remote_code), None
+    return _as_asked(InitialStudent(params.student, find_teacher_of(vectors), shape, pooling), params), None
+
+
+def _as_asked(student: InitialStudent, params: Params) -> InitialStudent:
+    return replace(student, new_pooling=params.pooling, trust_remote_code=params.trust_remote_code)
 
 
 def _find_start(params: Params, work: WorkDirectory) -> NamedModel:
@@ -102,7 +107,7 @@ def _request(params: Params, inputs: Inputs, student: InitialStudent, found: Nam
     return training_request(
         params,
         f"{params.method}-{student.slug}{width}",
-        params.settings(),
+        params.settings(student.size),
         digests,
         {"method": params.method, "student": student.label},
         **chosen,
@@ -120,7 +125,7 @@ def _first(table: SentenceTable, count: int) -> Iterator[list[str]]:
 def _is_sentence_encoder(found: NamedModel) -> bool:
     """Whether a folder, a student or `embedded` was given that has vectors of its own, and not a bare checkpoint."""
     of_hub = found.place != EMBEDDED and not Path(found.place).is_dir()
-    return not of_hub and (found.source.path / MODULES).is_file()
+    return not of_hub and has_modules(found.source)
 
 
 @dataclass(frozen=True)
@@ -138,7 +143,7 @@ class _Distillation:
         params, options, device = self.params, self.params.method_options(), pick_device(self.params.device)
         table = SentenceTable(self.inputs.sentences.path)
         encoder = self._start(table, build, device)
-        settings = fitted(params.settings(), encoder)
+        settings = fitted(params.settings(self.student.size), encoder)
         domains = table.domains()
         needs = params.find_method().needs_with(options)
         if "domains" in needs and not domains.any():
@@ -168,7 +173,7 @@ class _Distillation:
             data=SentenceData(self.inputs.sentences.reference, table, tokens, supplied.fields, pad_id(encoder), method),
             views=supplied.views,
             settings=settings,
-            hyperparameters=params.hyperparameters(),
+            hyperparameters=params.hyperparameters(self.student.size),
             facts=self._facts(options),
             build=build,
             reporter=self.reporter,
@@ -179,7 +184,8 @@ class _Distillation:
         student, shape = self.student, self.student.shape
         if Checkpoints(build, CHECKPOINTS).exist():
             student = replace(student, shape=replace(shape, start=WEIGHTS))
-        watched = [] if student.shape.start == WEIGHTS else table.spread(WATCHED)
+        torch.manual_seed(self.params.seed)
+        watched = table.spread(WATCHED) if student.shape.start == SENTENCES else []
         return student.load(_first(table, COUNTED), watched, device, self.reporter)
 
     def _projection(self) -> dict[str, Tensor]:

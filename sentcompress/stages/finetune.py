@@ -17,6 +17,7 @@ from sentcompress.methods.base import Shapes
 from sentcompress.methods.triplets import TripletMethod
 from sentcompress.models.catalog import NamedModel, find_model, typed_name
 from sentcompress.models.encoder import Encoder
+from sentcompress.models.layout import check_poolable, model_size
 from sentcompress.models.principal_axes import check_dimension, principal_axes
 from sentcompress.progress import LOGGED, Reporter
 from sentcompress.store import Artifact, Build, Request, WorkDirectory
@@ -49,6 +50,7 @@ def run(params: Params, work: WorkDirectory, reporter: Reporter = LOGGED) -> Art
         trust_remote_code=params.trust_remote_code,
         besides=COMMAND,
     )
+    check_poolable(model.source, params.pooling)
     sentences = find_triplets(work, params.sentences)
     vectors = work.get("teacher-vectors", params.teacher_vectors) if params.method_options()["keep"] else None
     request = _request(params, model, sentences, vectors)
@@ -80,7 +82,7 @@ def _request(params: Params, model: NamedModel, sentences: Artifact, vectors: Ar
     return training_request(
         params,
         f"{model.slug.lower()}-{params.objective}{width}",
-        params.settings(),
+        params.settings(model_size(model.source)),
         inputs,
         {"objective": params.objective, "model": model.reference},
         model=typed_name(params.model, model),
@@ -101,9 +103,11 @@ class _Finetuning:
     def job(self, build: Build) -> TrainingJob:
         """The training run."""
         params, options = self.params, self.params.method_options()
-        encoder = self.model.load()
+        torch.manual_seed(params.seed)
+        encoder = self.model.load(params.pooling)
         encoder.normalize = True
-        settings = fitted(params.settings(), encoder)
+        size = model_size(self.model.source)
+        settings = fitted(params.settings(size), encoder)
         layer = int(options.get("layer", 0))
         check_layer(layer, encoder.depth)
         data = self._data(encoder, settings, build)
@@ -120,7 +124,7 @@ class _Finetuning:
             data=data,
             views=TripletViews(encoder, method.needs, layer),
             settings=settings,
-            hyperparameters=params.hyperparameters(),
+            hyperparameters=params.hyperparameters(size),
             facts=self._facts(options),
             build=build,
             reporter=self.reporter,

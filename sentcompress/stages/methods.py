@@ -33,6 +33,7 @@ REQUIREMENTS: Mapping[str, Requirement] = {
     "tokens": Requirement("the teacher's token embeddings, read from the teacher's checkpoint during training"),
     "teacher-layers": Requirement("pooled states of chosen teacher layers, cached", "teacher-embed --layers"),
     "states": Requirement("hidden states of the teacher, which runs during training"),
+    "last-layers": Requirement("hidden states of the teacher's last layers, which runs during training"),
     "last-states": Requirement("last hidden states of the teacher, which runs during training"),
     "domains": Requirement("the domain of each sentence (by default one domain for all)", "augment --domain COLUMN"),
 }

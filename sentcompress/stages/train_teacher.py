@@ -16,8 +16,9 @@ from sentcompress.corpora.text_files import BadRecords
 from sentcompress.errors import InputError
 from sentcompress.methods.base import Shapes
 from sentcompress.models.catalog import NamedModel, find_model, typed_name
-from sentcompress.models.encoder import Dense, Encoder
-from sentcompress.models.layout import hidden_width, load_encoder
+from sentcompress.models.encoder import Encoder
+from sentcompress.models.layout import has_modules, load_encoder, load_pooled, model_size
+from sentcompress.models.shape import Size
 from sentcompress.progress import LOGGED, Reporter
 from sentcompress.store import Artifact, Build, Request, WorkDirectory, name_part
 from sentcompress.training.data import STATE, pad_id, tokenised
@@ -41,19 +42,19 @@ def run(params: Params, work: WorkDirectory, reporter: Reporter = LOGGED) -> Art
     """
     params.check()
     model = find_model(work, params.model, revision=params.revision, trust_remote_code=params.trust_remote_code)
-    hidden = hidden_width(model.source)
+    size = model_size(model.source)
     reading = ReadOptions(None, (), "train")
     with open_inputs(params.triplets, reading, None, None, work.path, reporter) as inputs:
-        request = _request(params, hidden, model, inputs)
-        return train(params, request, work, reporter, _Teaching(params, hidden, model, inputs, reporter).job)
+        request = _request(params, size, model, inputs)
+        return train(params, request, work, reporter, _Teaching(params, size, model, inputs, reporter).job)
 
 
-def _request(params: Params, hidden: int, model: NamedModel, inputs: list[Input]) -> Request:
+def _request(params: Params, size: Size, model: NamedModel, inputs: list[Input]) -> Request:
     digests = {model.reference: model.digest, **{given.reference: given.digest for given in inputs}}
     return training_request(
         params,
         f"{name_part(Path(model.label).name).lower()}-{params.objective}",
-        params.settings(hidden),
+        params.settings(size),
         digests,
         {
             "objective": params.objective,
@@ -86,7 +87,7 @@ class _Teaching:
     """What a teacher is made of."""
 
     params: Params
-    hidden: int
+    size: Size
     model: NamedModel
     inputs: list[Input]
     reporter: Reporter
@@ -97,7 +98,7 @@ class _Teaching:
         _read(self.inputs, params, build, self.reporter)
         torch.manual_seed(params.seed)
         encoder = self._start()
-        settings = fitted(params.settings(self.hidden), encoder)
+        settings = fitted(params.settings(self.size), encoder)
         layer = int(options.get("layer", 0))
         check_layer(layer, encoder.depth)
         table = SentenceTable(build.path / TABLE)
@@ -120,25 +121,19 @@ class _Teaching:
             data=data,
             views=TripletViews(encoder, method.needs, layer),
             settings=settings,
-            hyperparameters=params.hyperparameters(self.hidden),
+            hyperparameters=params.hyperparameters(self.size),
             facts=facts,
             build=build,
             reporter=self.reporter,
         )
 
     @property
-    def _plain(self) -> bool:
-        return not (self.model.source.path / "modules.json").is_file()
-
-    @property
     def _with_head(self) -> bool:
-        return self._plain and self.params.pooling == "cls-mlp"
+        return self.params.pooling == "cls-mlp" and not has_modules(self.model.source)
 
     def _start(self) -> Encoder:
-        """The model to train; a plain checkpoint gets SimCSE's new head after its first token, if asked."""
-        pooling = "cls" if self._with_head else self.params.pooling if self._plain else "auto"
-        encoder = load_encoder(self.model.source, pooling=pooling, trust_remote_code=self.params.trust_remote_code)
-        if self._with_head:
-            width = encoder.pooled_dimension
-            encoder.dense.append(Dense(width, width, activation="Tanh"))
-        return encoder
+        """The model to train; only a plain checkpoint is pooled as asked."""
+        source, trusted = self.model.source, self.params.trust_remote_code
+        if has_modules(source):
+            return load_encoder(source, trust_remote_code=trusted)
+        return load_pooled(source, self.params.pooling, trust_remote_code=trusted)

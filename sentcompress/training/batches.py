@@ -26,6 +26,7 @@ class BatchPlan:
         rows: [N] the rows to train on.
         lengths: [N] tokens of each row.
         token_budget: maximum tokens of a batch, padding included; a longer row is a batch by itself.
+        by_length: whether rows of similar length come together; otherwise any rows do.
     """
 
     rows: Rows
@@ -33,11 +34,15 @@ class BatchPlan:
     batch_size: int
     token_budget: int
     seed: int
+    by_length: bool = True
 
     def epoch(self, number: int) -> list[Rows]:
-        """The batches of one epoch: every row once, rows of similar length together, in random order."""
+        """The batches of one epoch: every row once, in random order."""
         random = np.random.default_rng((self.seed, number))
         order = random.permutation(len(self.rows))
+        if not self.by_length:
+            cuts = random_cuts(self.lengths[order], self.batch_size, self.token_budget)
+            return [self.rows[order[start:end]] for start, end in cuts]
         window = np.arange(len(order)) // (self.batch_size * WINDOW_BATCHES)
         order = order[np.lexsort((self.lengths[order], window))]
         batches = [self.rows[order[start:end]] for start, end in self._cuts(self.lengths[order], window)]
@@ -58,6 +63,17 @@ class BatchPlan:
                 end = max(start + 1, min(end - 1, start + self.token_budget // int(lengths[end - 1])))
             yield start, end
             start = end
+
+
+def random_cuts(lengths: npt.NDArray[np.int32], batch_size: int, token_budget: int) -> Iterator[tuple[int, int]]:
+    """Start and end of each batch of rows in an order without regard to their lengths."""
+    start = 0
+    while start < len(lengths):
+        longest = np.maximum.accumulate(lengths[start : start + batch_size].astype(np.int64))
+        tokens = longest * np.arange(1, len(longest) + 1)
+        end = start + max(1, int(np.searchsorted(tokens, token_budget, side="right")))
+        yield start, end
+        start = end
 
 
 @dataclass(frozen=True)

@@ -79,7 +79,8 @@ class SentenceData:
     def plan(self, rows: Rows, settings: Settings) -> BatchPlan:
         """See `TrainingData`."""
         budget = settings.token_budget(self.method.contrastive)
-        return BatchPlan(rows, self.tokens.lengths[rows], settings.batch_size, budget, settings.seed)
+        lengths = self.tokens.lengths[rows]
+        return BatchPlan(rows, lengths, settings.batch_size, budget, settings.seed, settings.by_length)
 
     def collate(self, rows: Rows) -> Batch:
         """See `TrainingData`."""

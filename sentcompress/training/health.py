@@ -25,6 +25,10 @@ COLLAPSED_RANK = 2.0
 NARROW_SHARE = 0.25
 # A drop of the dev score below the best one (or the start) that noise cannot explain.
 LOST = 20.0
+# A kernel whose mean value is below this has next to no gradient.
+VANISHED = 0.01
+# What the values of kernels that have a gamma are logged as, and what they are of.
+KERNELS = {"kernel_x": "the student's input X", "kernel_s": "the student's vectors S"}
 # A learning rate that only some methods tolerate, and one that hardly any does.
 HIGH_LR, VERY_HIGH_LR = 3e-4, 1e-3
 
@@ -128,6 +132,18 @@ def diagnose(
     return None
 
 
+def vanished_kernel(watched: Mapping[str, float]) -> str | None:
+    """Say that a kernel of the bottleneck term has vanished, and what to do; None if none has."""
+    means = {name: watched[name] for name in KERNELS if watched.get(name, 1.0) < VANISHED}
+    if not means:
+        return None
+    found = " and ".join(f"{KERNELS[name]} is {mean:.1e} ({name})" for name, mean in means.items())
+    return (
+        f"the mean kernel value of {found}: the kernel takes nearly all sentences for unrelated, and the HSIC term "
+        "teaches next to nothing; set a smaller gamma, kernel=imq or normalise=true (`options`)"
+    )
+
+
 def _stillness(settings: Settings) -> str:
     if settings.batch_size * settings.grad_accum == 1:
         return "a batch of one sentence has no negatives; use a larger `batch_size`"
@@ -140,8 +156,8 @@ def _cause(settings: Settings, watched: Mapping[str, float]) -> tuple[str, str]:
     if settings.lr > VERY_HIGH_LR:
         return "rate", rate
     # Only kernels with a gamma: the mean of a linear kernel can be any number.
-    for kernel in (watched[name] for name in ("kernel_x", "kernel_s") if name in watched):
-        if not 0.01 < kernel < 0.99:
+    for kernel in (watched[name] for name in KERNELS if name in watched):
+        if not VANISHED < kernel < 0.99:
             return "kernel", f"the kernel's mean is {kernel:.3f}, where its gradient vanishes; choose another gamma"
     if watched.get("temperature", 0.0) > 1.0:
         warm = f"a temperature of {watched['temperature']:.2f} hardly separates sentences; set a lower fixed one"

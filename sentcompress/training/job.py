@@ -70,6 +70,7 @@ class TrainingJob:
             InputError: if there are too few rows to hold some out.
             TrainingError: if the loss is no longer a number; the best weights so far are left as a model folder.
         """
+        self._tell_numbers()
         rows, dev = self.data.rows_and_dev(self._graded(pairs), self.settings.seed)
         training = Training(
             encoder=self.encoder,
@@ -95,6 +96,13 @@ class TrainingJob:
         with self.build.write(OUTCOME) as path:
             path.write_text(to_json({"facts": facts, "files": _digests(self.build)}) + "\n", encoding="utf-8")
         return self.build.finish(facts)
+
+    def _tell_numbers(self) -> None:
+        """Report what the run is trained with, and where its learning rate is from."""
+        numbers, options = self.hyperparameters.values(), self.method.settings
+        told = [f"{name} {value}" for name, value in numbers.items() if value is not None and name != "lr"]
+        self.reporter.note(f"learning rate {numbers['lr']:g} ({self.hyperparameters.lr.source})")
+        self.reporter.note(", ".join([*told, *(f"{name}={value}" for name, value in options.items())]))
 
     @property
     def _device(self) -> torch.device:
@@ -146,7 +154,7 @@ class TrainingJob:
             "best_step": progress.best_step,
             "steps": progress.step,
             "stopped": progress.stopped,
-            "diagnosis": progress.warning or "none",
+            "diagnosis": progress.warning or progress.vanished or "none",
             "mean_cosine": saved.health and saved.health.mean_cosine,
             "effective_rank": saved.health and saved.health.effective_rank,
             "training_rows": rows,

@@ -22,7 +22,7 @@ from sentcompress.training.batches import Batch, BatchPlan, Rows
 from sentcompress.training.checkpoint import Checkpoints, Weights, copy_weights
 from sentcompress.training.dev import Dev, score_of
 from sentcompress.training.gradient_cache import backward_together
-from sentcompress.training.health import Health, Watch, diagnose
+from sentcompress.training.health import Health, Watch, diagnose, vanished_kernel
 from sentcompress.training.log import StepMeter, TrainingLog
 from sentcompress.training.optimizer import RunningMean, make_optimizer, set_dropout
 from sentcompress.training.precision import computing_in, training_dtype
@@ -53,6 +53,7 @@ class Progress:
     effective_rank: float | None = None
     wrong: str = ""
     warning: str = ""
+    vanished: str = ""
     dtype: str = ""
     dtype_reason: str = ""
     stopped: str = ""
@@ -139,6 +140,7 @@ class Training:
                 evaluate = last or progress.step % eval_every == 0
                 if evaluate or progress.step % LOOK_EVERY == 0:
                     self._check(meter)
+                    self._watch_kernels()
                     score = self._evaluate(model, still=meter.still()) if evaluate else None
                     self._tell({**meter.take(), "lr": rate, "dev": score, "best": progress.best_score}, log)
                 if last:
@@ -254,6 +256,13 @@ class Training:
         if found and found.kind != progress.wrong:
             self.reporter.warn(f"step {progress.step}: {found.text}")
         progress.wrong, progress.warning = (found.kind, found.text) if found else ("", "")
+
+    def _watch_kernels(self) -> None:
+        """Warn, once in a run, if a kernel of the method has vanished: long before the student shows it."""
+        progress = self.progress
+        if not progress.vanished and (found := vanished_kernel(self.method.watched())):
+            progress.vanished = found
+            self.reporter.warn(f"step {progress.step}: {found}")
 
     def _tell(self, values: Mapping[str, float | None], log: TrainingLog) -> None:
         progress = self.progress

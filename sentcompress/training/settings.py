@@ -6,7 +6,7 @@ import math
 from dataclasses import dataclass, fields
 from typing import Any
 
-from sentcompress.commands.shared import Training
+from sentcompress.commands.shared import BY_LENGTH, Training
 from sentcompress.methods.hyperparameters import Hyperparameters
 
 # A warm-up that a recipe counts in steps was meant for millions of sentences; a small run must not end inside it.
@@ -18,6 +18,8 @@ TOKENS_A_ROW = 64
 def in_place(recipe: Hyperparameters, asked: Training) -> Hyperparameters:
     """The recipe with what was asked for, and who asked, in its place."""
     given = {name: value for name, value in vars(asked).items() if name in recipe.values()}
+    if asked.betas is not None:
+        given["betas"] = " ".join(map(str, asked.betas))
     if asked.warmup_steps is not None:
         given["warmup_epochs"] = 0
     return recipe.overridden(given, "asked for")
@@ -42,6 +44,7 @@ class Settings:
     patience: float | None
     warmup_ratio: float | None = None
     batch_tokens: int | None = None
+    batches: str = BY_LENGTH
     grad_accum: int = 1
     max_steps: int | None = None
     ema: float | None = None
@@ -58,18 +61,25 @@ class Settings:
         first, second = (float(beta) for beta in str(values.pop("betas")).split())
         return cls(**values, betas=(first, second))
 
+    @property
+    def by_length(self) -> bool:
+        """Whether a batch holds rows of similar length."""
+        return self.batches == BY_LENGTH
+
     def token_budget(self, contrastive: bool = False) -> int:
         """The tokens that a batch may hold, padding included.
 
-        Where its rows are each other's negatives, no row is left out unless `batch_tokens` asks for it.
+        Where its rows are each other's negatives, or are of any length, no row is left out unless `batch_tokens` asks
+        for it.
         """
-        return self.batch_tokens or self.batch_size * (
-            self.max_length if contrastive else min(self.max_length, TOKENS_A_ROW)
-        )
+        whole = contrastive or not self.by_length
+        return self.batch_tokens or self.batch_size * (self.max_length if whole else min(self.max_length, TOKENS_A_ROW))
 
     def that_matter(self) -> dict[str, Any]:
-        """All that the result depends on: not the device, nor how often a checkpoint is written."""
-        kept = {name: value for name, value in vars(self).items() if name not in ("device", "checkpoint_seconds")}
+        """The numbers that the result depends on: not the device, nor how often a checkpoint is written."""
+        # The request has `batches` of its own where it is not the default.
+        others = ("device", "checkpoint_seconds", "batches")
+        kept = {name: value for name, value in vars(self).items() if name not in others}
         return {**kept, "betas": list(self.betas)}
 
 

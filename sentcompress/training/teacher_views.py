@@ -77,7 +77,7 @@ def supply(
         fields["teacher_layers"] = lambda rows: cached(rows).view(len(rows), count, width)
         widths |= {"layers": count, "teacher_layer_width": width, "student_layer_width": encoder.pooled_dimension}
         chosen["layers"] = matched_layers(depth, count)
-    if needs & {"tokens", "states", "last-states"}:
+    if needs & {"tokens", "states", "last-layers", "last-states"}:
         teacher = teacher_in_loop(vectors, encoder, trust_remote_code=trust_remote_code).to(device)
         widths["teacher_hidden"] = teacher.encoder.hidden_size
         chosen["teacher"] = teacher
@@ -85,9 +85,23 @@ def supply(
             spread = spread_layers(depth, teacher.encoder.depth)
             widths["layers"] = len(spread)
             chosen |= {"layers": tuple(range(depth + 1)), "teacher_layers": spread}
+        if "last-layers" in needs:
+            last = _last_layers(depth, teacher.encoder.depth)
+            widths["layers"] = depth
+            chosen |= {"layers": tuple(range(1, depth + 1)), "teacher_layers": last}
     check_layer(input_layer, depth)
     shapes = Shapes(encoder.dimension, shards.dimension, tensors, **widths)
     return Supply(shapes, fields, DistillationViews(encoder, needs, input_layer, **chosen))
+
+
+def _last_layers(student: int, teacher: int) -> tuple[int, ...]:
+    """The numbers of as many last layers of the teacher as the student has."""
+    if student > teacher:
+        raise InputError(
+            f"the student has {student} layers, its teacher only {teacher}: not every layer has one to match",
+            "this method needs a student of at most as many layers, such as `student` teacher:3",
+        )
+    return tuple(range(teacher - student + 1, teacher + 1))
 
 
 def check_layer(layer: int, depth: int) -> None:

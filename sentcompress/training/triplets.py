@@ -11,7 +11,15 @@ import numpy.typing as npt
 import torch
 
 from sentcompress.errors import InputError
-from sentcompress.training.batches import Batch, BatchPlan, RowField, Rows, collate, collate_triplets
+from sentcompress.training.batches import (
+    Batch,
+    BatchPlan,
+    RowField,
+    Rows,
+    collate,
+    collate_triplets,
+    random_cuts,
+)
 from sentcompress.training.dev import Dev, Embed, encode_tokens
 from sentcompress.training.settings import Settings
 from sentcompress.training.token_cache import TokenCache
@@ -40,6 +48,10 @@ class KeptSentences:
         """The batch for these triplets; it depends only on the seed and the triplets."""
         order, settings = self._order, self._settings
         generator = np.random.default_rng((settings.seed, int(triplets[0, 0]), int(triplets.sum())))
+        if not settings.by_length:
+            rows = generator.choice(len(order), min(settings.batch_size, len(order)), replace=False)
+            _, end = next(random_cuts(self._tokens.lengths[rows], len(rows), settings.token_budget()))
+            return collate(rows[:end], self._tokens, self._fields, pad)
         place = int(generator.integers(len(order)))
         longest = max(1, int(self._tokens.lengths[order[place]]))
         count = max(1, min(settings.batch_size, settings.token_budget() // longest, len(order)))
@@ -69,7 +81,8 @@ class TripletData:
         """The batches of the triplets numbered `rows`; a triplet's length is that of its longest text times 2 + N."""
         lengths = self.tokens.lengths[self.triplets[rows]].max(axis=1) * np.int32(self.triplets.shape[1])
         budget = settings.batch_tokens or settings.token_budget(contrastive=True) * self.triplets.shape[1]
-        return BatchPlan(rows, lengths.astype(np.int32), settings.batch_size, budget, settings.seed)
+        lengths = lengths.astype(np.int32)
+        return BatchPlan(rows, lengths, settings.batch_size, budget, settings.seed, settings.by_length)
 
     def collate(self, rows: Rows) -> Batch:
         mine = self.triplets[rows]

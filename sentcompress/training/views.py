@@ -55,9 +55,9 @@ class DistillationViews:
     Attributes:
         needs: see `Method`.
         input_layer: the layer for "inputs".
-        layers: the student's matched layers (0 is the embedding layer), for "teacher-layers" and "states".
-        teacher_layers: the teacher's matched layers, for "states".
-        teacher: the teacher, for "tokens", "states" and "last-states".
+        layers: the student's matched layers (0 is the embedding layer), for "teacher-layers" and the next.
+        teacher_layers: the teacher's matched layers, for "states" and "last-layers".
+        teacher: the teacher, for "tokens", "states", "last-layers" and "last-states".
     """
 
     encoder: Encoder
@@ -70,7 +70,7 @@ class DistillationViews:
     def __call__(self, batch: Batch) -> dict[str, Tensor]:
         ids, mask = batch.input_ids, batch.attention_mask
         views = dict(batch.fields)
-        if not self.needs & {"inputs", "tokens", "teacher-layers", "states", "last-states"}:
+        if not self.needs & {"inputs", "tokens", "teacher-layers", "states", "last-layers", "last-states"}:
             return {"student": self.encoder.embed(ids, mask), **views}
         student, states = self.encoder.embed_with_states(ids, mask)
         views = {"student": student, **views}
@@ -81,7 +81,7 @@ class DistillationViews:
         if "tokens" in self.needs and self.teacher:
             views["student_tokens"] = _real(states[0], mask)
             views["teacher_tokens"] = self.teacher.token_embeddings(batch)
-        if "states" in self.needs and self.teacher:
+        if self.needs & {"states", "last-layers"} and self.teacher:
             views["student_states"] = _stacked(states, self.layers, mask)
             views["teacher_states"] = self.teacher.states(batch, self.teacher_layers)
         if "last-states" in self.needs and self.teacher:

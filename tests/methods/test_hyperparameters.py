@@ -11,7 +11,7 @@ import pytest
 from sentcompress.errors import UsageError
 from sentcompress.methods import METHODS, OBJECTIVES, method_class, objective_class
 from sentcompress.methods.base import Method
-from sentcompress.methods.hyperparameters import Hyperparameters, Number, Option, parse_options
+from sentcompress.methods.hyperparameters import Hyperparameters, Number, Option, Sized, parse_options
 
 OPTIONS = {
     "tanh": Option(False, "", ""),
@@ -50,12 +50,12 @@ def unnamed(source: str) -> list[str]:
 
 def sources(method: type[Method]) -> dict[str, str]:
     """All sources of a method, by what they are of: its recipe, those that train-teacher goes by, its options."""
-    recipes = {"recipe": method.recipe}
-    recipes |= {f"teacher {hidden}": method.teacher_recipe(hidden) for hidden in (0, 768, 1024)}
+    recipes = {"recipe": method.recipe, "teacher": method.teacher_recipe or method.recipe}
     found = {
-        f"{kind}: {name}": number["source"]
+        f"{kind}: {name} {place}": number["source"]
         for kind, recipe in recipes.items()
-        for name, number in recipe.as_dict().items()
+        for name, told in recipe.as_dict().items()
+        for place, number in {"": told, **({"sized": told["sized"]} if "sized" in told else {})}.items()
     }
     return found | {f"--set {name}": option.source for name, option in method.options.items()}
 
@@ -83,7 +83,7 @@ def test_every_method_says_what_it_is(method: type[Method]) -> None:
 @pytest.mark.parametrize("method", EVERY, ids=lambda method: method.__name__)
 def test_every_source_names_the_place_or_the_file(method: type[Method]) -> None:
     found = sources(method)
-    assert len(found) >= 4 * len(fields(Hyperparameters))
+    assert len(found) >= 2 * len(fields(Hyperparameters))
     faults = {name: (source, unnamed(source)) for name, source in found.items() if unnamed(source)}
     assert not faults
 
@@ -159,6 +159,48 @@ def test_a_number_that_is_overridden_says_so() -> None:
     assert changed.lr == Number(5e-4, "asked for, in place of 0.0001")
     assert changed.epochs == recipe.epochs
     assert {field.name for field in fields(Hyperparameters)} == set(changed.values())
+
+
+@pytest.mark.parametrize(
+    ("limits", "sizes"),
+    [
+        ({"below": 100}, {99: True, 100: False, 101: False, 0: False}),
+        ({"at_least": 100}, {99: False, 100: True, 0: False}),
+        ({"at_least": 10, "below": 20}, {9: False, 10: True, 19: True, 20: False}),
+    ],
+)
+def test_a_number_for_models_of_some_sizes(limits: dict[str, int], sizes: dict[int, bool]) -> None:
+    lr = Number(1e-4, "paper, one", Sized(3e-4, "paper, two", "parameters", **limits))
+    recipe = Hyperparameters(lr, Number(3, ""), Number(256, ""), Number("linear", ""))
+    for size, small in sizes.items():
+        found = recipe.for_size(parameters=size, width=15)
+        assert found.lr == (Number(3e-4, "paper, two") if small else Number(1e-4, "paper, one"))
+        assert found.epochs == recipe.epochs
+    assert recipe.for_size(width=15).lr.value == 1e-4
+    assert recipe.overridden({"lr": 1e-3}, "asked for").for_size(parameters=15).lr.value == 1e-3
+
+
+@pytest.mark.parametrize(
+    ("limits", "words"),
+    [
+        ({"below": 100_000_000}, "below 100,000,000 parameters"),
+        ({"at_least": 1024}, "1,024 parameters and more"),
+        ({"at_least": 5, "below": 9}, "5 parameters and more, below 9 parameters"),
+    ],
+)
+def test_the_limit_of_a_size_in_words(limits: dict[str, int], words: str) -> None:
+    assert Sized(1, "", "parameters", **limits).condition == words
+
+
+@pytest.mark.parametrize("name", ["ckd", "mse", "pkd", "metakd"])
+def test_distilcse_s_optimiser(name: str) -> None:
+    """Section 4.2: Adam, which has no weight decay; 2e-4 for 110M parameters, 3e-4 for 52M and 14M."""
+    recipe = method_class(name).recipe
+    assert recipe.weight_decay.value == 0
+    assert recipe.betas.value == "0.9 0.98"
+    rates = {size: recipe.for_size(parameters=size).lr.value for size in (110_000_000, 52_000_000, 14_000_000)}
+    assert rates == {110_000_000: 2e-4, 52_000_000: 3e-4, 14_000_000: 3e-4}
+    assert recipe.as_dict()["lr"]["sized"]["condition"] == "below 100,000,000 parameters"
 
 
 @pytest.mark.parametrize(

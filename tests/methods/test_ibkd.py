@@ -108,6 +108,43 @@ def test_the_defaults_are_the_papers_numbers() -> None:
     assert float(terms["hsic"]) == pytest.approx(rbf_hsic(n["inputs"], n["student"], 0.5, B - 1), rel=1e-9)
 
 
+def test_equation_5_compares_by_a_matrix_and_no_lengths() -> None:
+    n = numbers()
+    method = IBKD(Shapes(STUDENT, TEACHER, hidden=HIDDEN), {"similarity": "bilinear", "temperature": 0.7}).double()
+    linear = method.head.linear
+    assert linear is not None
+    assert linear.bias is None
+    matrix = linear.weight.detach().numpy().T.copy()  # W [D_s, D_t]
+
+    def loss(student: np.ndarray, matrix: np.ndarray) -> float:
+        total = 0.0
+        for i in range(B):
+            similar = [math.exp(float(student[i] @ matrix @ n["teacher"][j]) / 0.7) for j in range(B)]
+            total -= math.log(similar[i] / sum(similar)) / B
+        return total
+
+    views = {name: torch.tensor(value, requires_grad=True) for name, value in n.items()}
+    term = method.objective(**views)["contrastive"]
+    term.backward()
+    assert float(term) == pytest.approx(loss(n["student"], matrix), rel=1e-9)
+    assert views["student"].grad is not None
+    by_student = differences(lambda moved: loss(moved, matrix), n["student"])
+    np.testing.assert_allclose(views["student"].grad.numpy(), by_student, atol=1e-7)
+    assert linear.weight.grad is not None
+    by_matrix = differences(lambda moved: loss(n["student"], moved), matrix)
+    np.testing.assert_allclose(linear.weight.grad.numpy().T, by_matrix, atol=1e-7)
+
+
+def test_a_bilinear_head_that_is_kept_has_no_bias() -> None:
+    options = {"similarity": "bilinear", "head": "kept"}
+    method = IBKD(Shapes(STUDENT, TEACHER, hidden=HIDDEN), options).double()
+    head, student = method.deployed_head(), numbers()["student"]
+    assert head is not None
+    assert head.bias is None
+    deployed = method.deploy(torch.tensor(student)).detach().numpy()
+    np.testing.assert_allclose(deployed, student @ head.weight.detach().numpy().T)
+
+
 def test_the_kernels_means_are_logged() -> None:
     n = numbers()
     method, _, _ = make({"gamma": 0.2})
@@ -120,6 +157,12 @@ def test_the_kernels_means_are_logged() -> None:
     for name, vectors in (("kernel_x", n["inputs"]), ("kernel_s", n["student"])):
         gram = np.exp(-0.2 * ((vectors[:, None] - vectors[None]) ** 2).sum(-1))
         assert method.watched()[name] == pytest.approx(gram[apart].mean())
+
+
+def test_a_term_that_is_off_logs_no_kernels() -> None:
+    method, _, _ = make({"beta": 0.0})
+    method.update(**{name: torch.tensor(value) for name, value in numbers().items()})
+    assert method.watched() == {}
 
 
 def test_the_mean_of_a_linear_kernel_has_a_name_of_its_own() -> None:

@@ -51,6 +51,45 @@ def test_the_loss_and_its_gradients_are_the_equation(hard: int, tau: float) -> N
             np.testing.assert_allclose(tensor.grad.numpy(), wanted, atol=1e-7)
 
 
+def own_equation(views: dict[str, np.ndarray], tau: float, hard: int, *, cosine: bool) -> float:
+    """IBKD's equation 10: all positives of the batch, and the anchor's own hard negatives."""
+    losses = []
+    for i in range(B):
+        own = views["negatives"][i * hard : (i + 1) * hard]
+        anchor, keys = views["anchor"][i], np.concatenate([views["positive"], own])
+        similar = rows(keys) @ rows(anchor) if cosine else keys @ anchor
+        powers = np.exp(similar / tau)
+        losses.append(-math.log(powers[i] / powers.sum()))
+    return sum(losses) / len(losses)
+
+
+@pytest.mark.parametrize("hard", [0, 1, 3])
+@pytest.mark.parametrize("cosine", [True, False])
+def test_equation_10_has_the_anchors_own_negatives(hard: int, cosine: bool) -> None:
+    views = triplets(hard)
+    given = tensors(views)
+    options = {"temperature": 0.7, "negatives": "own", "similarity": "cosine" if cosine else "dot"}
+    loss = SimCSE(Shapes(WIDTH, 0, hard_negatives=hard), options).objective(**given)["contrastive"]
+    loss.backward()
+    assert float(loss) == pytest.approx(own_equation(views, 0.7, hard, cosine=cosine), rel=1e-9)
+    for name, tensor in given.items():
+        if tensor.numel():
+            assert tensor.grad is not None
+            wanted = differences(
+                lambda moved, name=name: own_equation({**views, name: moved}, 0.7, hard, cosine=cosine), views[name]
+            )
+            np.testing.assert_allclose(tensor.grad.numpy(), wanted, atol=1e-7)
+
+
+def test_inner_products_with_all_hard_negatives_of_the_batch() -> None:
+    views = triplets()
+    loss = SimCSE(Shapes(WIDTH, 0, hard_negatives=N), {"temperature": 0.7, "similarity": "dot"}).objective(
+        **tensors(views)
+    )["contrastive"]
+    powers = np.exp(views["anchor"] @ np.concatenate([views["positive"], views["negatives"]]).T / 0.7)
+    assert float(loss) == pytest.approx(-np.log(np.diag(powers) / powers.sum(1)).mean(), rel=1e-9)
+
+
 def test_the_denominator_holds_all_positives_and_all_hard_negatives_of_the_batch() -> None:
     same = {name: torch.ones(size, WIDTH) for name, size in (("anchor", B), ("positive", B), ("negatives", B * N))}
     loss = SimCSE(Shapes(WIDTH, 0, hard_negatives=N), {}).objective(**same)["contrastive"]

@@ -130,12 +130,13 @@ def test_last_states_are_compared_token_by_token_in_place_of_embeddings(reductio
         ({"alpha": 0.0, "states": 0.1}, {"teacher", "last-states"}),
         ({"alpha": 0.0, "token_weight": 0.1}, {"teacher", "tokens"}),
         ({"alpha": 0.0}, {"teacher"}),
+        ({"layers": 2.0}, {"teacher", "tokens", "last-layers"}),
     ],
 )
 def test_nothing_is_computed_that_no_term_looks_at(options: dict[str, Any], needs: set[str]) -> None:
     method = make(options, teacher_hidden=8)
     assert SimTDE.needs_with(method.settings) == needs
-    maps = {"tokens": method.token_map, "last-states": method.state_map}
+    maps = {"tokens": method.token_map, "last-states": method.state_map, "last-layers": method.layer_map}
     assert {name for name, module in maps.items() if list(module.parameters())} == needs - {"teacher"}
 
 
@@ -190,3 +191,68 @@ def test_tokens_of_another_width_go_through_a_map_that_is_thrown_away() -> None:
 def test_alpha_is_a_share() -> None:
     with pytest.raises(ValueError, match="alpha must be from 0 to 1"):
         make({"alpha": 1.5})
+
+
+def with_layers(teacher_hidden: int, layers: int = 3) -> dict[str, np.ndarray]:
+    """Hidden states of matched layers too: [M, K, H]."""
+    random = np.random.default_rng(1)
+    states = {"student_states": (M, layers, HIDDEN), "teacher_states": (M, layers, teacher_hidden)}
+    return numbers(teacher_hidden=teacher_hidden) | {name: random.normal(size=size) for name, size in states.items()}
+
+
+@pytest.mark.parametrize("teacher_hidden", [HIDDEN, 8])
+@pytest.mark.parametrize("reduction", ["mean", "sum"])
+def test_layers_are_compared_one_with_one(teacher_hidden: int, reduction: str) -> None:
+    n = with_layers(teacher_hidden)
+    method = make({"layers": 0.3, "reduction": reduction, "alpha": 0.0}, teacher_hidden=teacher_hidden)
+    weight, bias = np.eye(HIDDEN), np.zeros(HIDDEN)
+    if teacher_hidden != HIDDEN:
+        weight, bias = (parameter.detach().numpy() for parameter in method.layer_map.parameters())
+    assert method.deployed_head() is None
+
+    def loss(n: dict[str, np.ndarray]) -> float:
+        total = 0.0
+        for token in range(M):
+            for layer in range(3):
+                squares = (n["student_states"][token, layer] @ weight.T + bias - n["teacher_states"][token, layer]) ** 2
+                total += (squares.sum() if reduction == "sum" else squares.mean()) / (3 * M)
+        sentence = sentence_error(n["student"], n["teacher"], normalise=False, reduction=reduction)
+        return float(sentence + 0.3 * total)
+
+    del n["student_tokens"], n["teacher_tokens"]
+    trained = ("student", "student_states")
+    assert_is_the_loss(method, n, loss, terms=["sentence", "layers"], trained=trained)
+
+
+def kl(n: dict[str, np.ndarray]) -> float:
+    """KL(softmax(t) || softmax(s)), the mean over the sentences."""
+    ours, theirs = (np.exp(n[name]) / np.exp(n[name]).sum(1, keepdims=True) for name in ("student", "teacher"))
+    return float((theirs * np.log(theirs / ours)).sum(1).mean())
+
+
+def cosine_error(n: dict[str, np.ndarray], power: int) -> float:
+    errors = []
+    for i in range(B):
+        for j in range(B):
+            if i != j:
+                ours, theirs = (rows(n[name][i]) @ rows(n[name][j]) for name in ("student", "teacher"))
+                errors.append(abs(float(ours - theirs)) ** power)
+    return sum(errors) / len(errors)
+
+
+@pytest.mark.parametrize(
+    ("name", "loss", "of_the_batch"),
+    [
+        ("kl", kl, False),
+        ("cosine-mse", lambda n: cosine_error(n, 2), True),
+        ("cosine-mae", lambda n: cosine_error(n, 1), True),
+    ],
+)
+def test_other_sentence_losses(name: str, loss: Callable[[dict[str, np.ndarray]], float], of_the_batch: bool) -> None:
+    method = make({"sentence_loss": name, "alpha": 0.25})
+    assert method.contrastive is of_the_batch
+    assert not method.has_target()
+    assert make({}).has_target()
+    n = {name: value for name, value in numbers().items() if name in ("student", "teacher")}
+    assert_is_the_loss(method, n, lambda n: 0.75 * loss(n), terms=["sentence"], trained=("student",))
+    assert 0.75 * loss(n) > 0.01

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -9,9 +10,10 @@ import torch
 from tiny_models import make_tiny_model, tiny_transformer
 
 from sentcompress.errors import InputError, UsageError
+from sentcompress.models.encoder import Dense
 from sentcompress.models.families import WITH_LAYERS
 from sentcompress.models.layout import load_encoder, save_encoder
-from sentcompress.models.shape import Shape, layer_count
+from sentcompress.models.shape import Shape, Size, layer_count, size_of
 from sentcompress.models.sources import resolve
 from sentcompress.models.students import InitialStudent, keep_last_layers
 from sentcompress.models.transformer_encoder import TransformerEncoder
@@ -107,8 +109,6 @@ def test_a_plain_checkpoint_is_mean_pooled_and_its_vectors_are_normalised(tmp_pa
 
 
 def test_a_dense_layer_of_its_own_stays_part_of_the_pooled_vector(tmp_path: Path) -> None:
-    from sentcompress.models.encoder import Dense
-
     plain = load_encoder(resolve(str(make_tiny_model(tmp_path / "plain"))))
     dense = [Dense(32, 12, activation="Tanh")]
     save_encoder(
@@ -121,3 +121,105 @@ def test_slugs_are_names_of_artifacts(tmp_path: Path) -> None:
     source = resolve(str(make_tiny_model(tmp_path / "My Model")))
     assert InitialStudent("teacher:3", source, Shape(3)).slug == "teacher-3"
     assert given(tmp_path / "My Model").slug == "my-model"
+
+
+BERT = {"hidden_size": 768, "num_hidden_layers": 12, "intermediate_size": 3072, "vocab_size": 30522}
+
+
+@pytest.mark.parametrize(
+    ("config", "shape", "millions"),
+    [
+        (BERT, Shape(), 109.5),
+        (BERT | {"num_hidden_layers": 6}, Shape(), 67.0),
+        (BERT | {"hidden_size": 312, "num_hidden_layers": 4, "intermediate_size": 1200}, Shape(), 14.35),
+        # SimTDE's base student.
+        (BERT, Shape(3, token_dim=384), 34.1),
+        (BERT, Shape(2), 38.4),
+        ({"dim": 768, "n_layers": 6, "hidden_dim": 3072, "vocab_size": 30522}, Shape(), 66.4),
+    ],
+)
+def test_the_size_of_a_model_by_its_configuration(config: dict[str, int], shape: Shape, millions: float) -> None:
+    found = size_of(config, shape)
+    assert found.parameters / 1e6 == pytest.approx(millions, rel=0.025)
+    assert found.width == config.get("hidden_size", 768)
+
+
+def test_a_size_that_is_not_known() -> None:
+    assert size_of({"hidden_size": 768, "vocab_size": 10}, Shape()) == Size(0, 768)
+    assert size_of({}, Shape()) == Size(0, 0)
+
+
+@pytest.mark.parametrize(
+    "shape",
+    [
+        Shape(),
+        Shape(2),
+        Shape(2, token_dim=8),
+        Shape(2, vocabulary=60),
+        Shape(1, feed_forward=8),
+        Shape(1, 8, passes=3),
+    ],
+)
+def test_the_size_of_a_student_is_that_of_what_is_loaded(tmp_path: Path, shape: Shape) -> None:
+    """All matrices but the positions, which are few in a model of a usual size, and the segments."""
+    folder = make_tiny_model(tmp_path / "teacher", layers=3)
+    student = InitialStudent("teacher", resolve(str(folder)), shape)
+    encoder = student.load(texts=[["a man plays a guitar"] * 3])
+    counted = {name: p for name, p in encoder.transformer.named_parameters() if p.dim() == 2}
+    own = sum(p.numel() for name, p in counted.items() if "position" not in name and "token_type" not in name)
+    assert student.size.parameters == own
+
+
+@pytest.mark.parametrize("shape", [Shape(2), Shape(2, token_dim=8), Shape(1, 8, passes=2), Shape(2, feed_forward=8)])
+def test_layers_that_start_at_random_and_embeddings_that_do_not(tmp_path: Path, shape: Shape) -> None:
+    source = resolve(str(make_tiny_model(tmp_path / "teacher", layers=3)))
+    plain = InitialStudent("teacher", source, shape).load().transformer.state_dict()
+    torch.manual_seed(7)
+    encoder = InitialStudent("teacher", source, replace(shape, start="random")).load()
+    found = encoder.transformer.state_dict()
+    assert list(found) == list(plain)
+    own = [
+        name for name in found if name.startswith("embeddings.") or "embeddings_project" in name or "mapping" in name
+    ]
+    assert own
+    assert all(torch.equal(found[name], plain[name]) for name in own)
+    matrices = [name for name in found if name not in own and found[name].dim() == 2]
+    assert matrices
+    assert not any(torch.equal(found[name], plain[name]) for name in matrices)
+    # BERT's initialiser: a normal distribution, here of standard deviation 0.2, biases of zero and norms of one.
+    weights = torch.cat([found[name].flatten() for name in matrices])
+    assert weights.std() == pytest.approx(0.2, rel=0.1)
+    assert all(bool((found[name] == 0).all()) for name in found if name not in own and name.endswith("bias"))
+    torch.manual_seed(7)
+    again = InitialStudent("teacher", source, replace(shape, start="random")).load()
+    assert all(torch.equal(found[name], tensor) for name, tensor in again.transformer.state_dict().items())
+    assert InitialStudent("teacher:2", source, replace(shape, start="random")).slug.endswith("-random")
+
+
+@pytest.mark.parametrize("kind", WITH_LAYERS)
+def test_a_checkpoint_of_every_architecture_can_start_anew(tmp_path: Path, kind: str) -> None:
+    folder = make_tiny_model(tmp_path / "model")
+    tiny_transformer(kind, tokens=100).save_pretrained(folder)
+    source = resolve(str(folder))
+    before = load_encoder(source).transformer.state_dict()
+    student = InitialStudent(str(folder), source, Shape(start="random"))
+    torch.manual_seed(3)
+    encoder = student.load()
+    found = encoder.transformer.state_dict()
+    assert not [name for name in found if found[name].dim() == 2 and torch.equal(found[name], before[name])]
+    torch.manual_seed(4)
+    other = student.load().transformer.state_dict()
+    assert not [name for name in found if found[name].dim() == 2 and torch.equal(found[name], other[name])]
+    save_encoder(encoder, tmp_path / "saved")
+    again = load_encoder(resolve(str(tmp_path / "saved")))
+    with torch.inference_mode():
+        assert torch.equal(encoder(IDS, MASK), again(IDS, MASK))
+
+
+def test_a_dense_layer_starts_anew_with_its_checkpoint(tmp_path: Path) -> None:
+    plain = load_encoder(resolve(str(make_tiny_model(tmp_path / "plain"))))
+    whole = plain.with_dense([Dense(32, 12, activation="Tanh")], normalize=True)
+    save_encoder(whole, tmp_path / "dense")
+    [layer] = replace(given(tmp_path / "dense"), shape=Shape(start="random")).load().dense_layers
+    assert layer.activation_name == "Tanh"
+    assert not torch.equal(layer.linear.weight, whole.dense_layers[0].linear.weight)

@@ -16,12 +16,14 @@ from typing import Any
 
 import numpy as np
 import pytest
+import sentence_transformers
 import torch
 from distilling import add_sentences, add_vectors, make_work, write_dev
-from tiny_models import make_sentences, make_tiny_model
+from tiny_models import make_plain, make_sentences, make_tiny_model
 
 from sentcompress.encoding.vector_shards import VectorShards
 from sentcompress.errors import InputError, MissingArtifactError, TrainingError, UsageError
+from sentcompress.methods.ckd import CKD
 from sentcompress.models.layout import load_encoder
 from sentcompress.models.principal_axes import Projection
 from sentcompress.models.sources import resolve
@@ -112,6 +114,95 @@ def test_methods_whose_head_is_thrown_away(work: WorkDirectory, dev: Path, metho
     assert artifact.facts["dev"] == artifact.facts["dev_of_saved_model"]
     student = load_encoder(resolve(str(artifact.path / "model")))
     assert (student.dimension, len(student.dense)) == (32, 0)
+
+
+@pytest.mark.parametrize(("limit", "lr", "reason"), [(10**8, 3e-4, "52M and 14M"), (1, 2e-4, "110M")])
+def test_ckd_trains_a_small_student_at_the_papers_rate(
+    work: WorkDirectory, monkeypatch: pytest.MonkeyPatch, limit: int, lr: float, reason: str
+) -> None:
+    """What was taken and why is in the request, in the record and in the notes; `lr` overrides it."""
+    notes: list[str] = []
+    listener = Listener()
+    monkeypatch.setattr(listener, "note", notes.append, raising=False)
+    rate = replace(CKD.recipe.lr, sized=replace(CKD.recipe.lr.sized, below=limit))
+    monkeypatch.setattr(CKD, "recipe", replace(CKD.recipe, lr=rate))
+    numbers = dict(SHORT, lr=None, epochs=1)
+    student = stage.run(params("ckd", name="own", **numbers), work, listener)
+    assert student.parameters["lr"] == lr
+    assert student.facts["recipe"]["lr"]["value"] == lr
+    assert reason in student.facts["recipe"]["lr"]["source"]
+    assert any(f"learning rate {lr:g} (paper, section 4.2" in note and reason in note for note in notes)
+    assert any("weight_decay 0.0" in note and "betas 0.9 0.98" in note and "queue=65536" in note for note in notes)
+    asked = stage.run(params("ckd", name="asked", **{**numbers, "lr": 1e-3}), work)
+    assert (asked.parameters["lr"], asked.facts["recipe"]["lr"]["value"]) == (1e-3, 1e-3)
+
+
+@pytest.mark.parametrize(
+    ("options", "told"), [(("gamma=50",), True), (("gamma=50", "kernel=imq"), False), (("gamma=50", "beta=0"), False)]
+)
+def test_a_kernel_that_vanishes_is_told_early_and_once(
+    work: WorkDirectory, options: tuple[str, ...], told: bool
+) -> None:
+    listener = Listener()
+    student = stage.run(params("ibkd", options=options, eval_every=1000, lr=1e-5), work, listener)
+    found = [text for text in listener.warned if "mean kernel value" in text]
+    assert len(found) == told
+    if told:
+        assert found[0].startswith("step 10: ")
+        assert "smaller gamma, kernel=imq or normalise=true" in found[0]
+        assert "mean kernel value" in student.facts["diagnosis"]
+
+
+@pytest.mark.parametrize(("pooling", "mode", "dense"), [("mean", "mean", 0), ("cls", "cls", 0), ("cls-mlp", "cls", 1)])
+@pytest.mark.parametrize("student", ["plain", "teacher:1"])
+def test_a_pooling_that_is_asked_for_is_trained_and_saved(
+    tmp_path: Path, tiny_model: Path, student: str, pooling: str, mode: str, dense: int
+) -> None:
+    plain = make_plain(tmp_path / "plain", tiny_model)
+    work = make_work(tmp_path / "work", plain, TEXTS[:100])
+    name = str(plain) if student == "plain" else student
+    asked = params("ckd", student=name, pooling=pooling, max_steps=3, options=("queue=64",))
+    made = stage.run(asked, work)
+    assert made.parameters.get("pooling") == pooling
+    saved = load_encoder(resolve(str(made.path / "model")))
+    assert saved.pooling == (mode,)
+    assert [layer.activation_name for layer in saved.dense_layers] == ["Tanh"] * dense
+    other = sentence_transformers.SentenceTransformer(str(made.path / "model"), device="cpu")
+    ids = [torch.tensor([row]) for row in saved.tokenize(TEXTS[:5])]
+    with torch.inference_mode():
+        ours = torch.cat([saved(row, torch.ones_like(row)) for row in ids]).numpy()
+    np.testing.assert_allclose(other.encode(TEXTS[:5]), ours, atol=1e-6)
+    # The new layer starts from the seed.
+    again = stage.run(replace(asked, name="again"), work)
+    assert again.facts["dev_before_training"] == made.facts["dev_before_training"]
+    assert (again.path / "model/model.safetensors").read_bytes() == (made.path / "model/model.safetensors").read_bytes()
+
+
+@pytest.mark.parametrize("student", ["teacher:1", "folder"])
+def test_a_model_that_says_how_it_is_pooled_is_pooled_so(work: WorkDirectory, tiny_model: Path, student: str) -> None:
+    name = str(tiny_model) if student == "folder" else student
+    with pytest.raises(InputError, match=r"`pooling` cls: .* has modules of its own") as caught:
+        stage.run(params("ckd", student=name, pooling="cls"), work)
+    assert "`pooling` auto" in str(caught.value.hint)
+    assert work.names("students") == work.unfinished("students") == []
+
+
+@pytest.mark.parametrize("student", ["teacher:1", "folder"])
+def test_a_student_starts_at_random_by_the_seed(work: WorkDirectory, tiny_model: Path, student: str) -> None:
+    name = str(tiny_model) if student == "folder" else student
+    asked = params("lrn-kd", student=name, max_steps=2)
+    starts = {}
+    for start, seed in (("weights", 0), ("random", 0), ("random", 1)):
+        made = stage.run(replace(asked, start=start, seed=seed, name=f"{start}-{seed}"), work)
+        starts[start, seed] = made.facts["dev_before_training"]
+        assert made.facts["start"] == start
+        assert made.parameters.get("start", "weights") == start
+    assert len(set(starts.values())) == 3
+    again = stage.run(replace(asked, start="random", name="again"), work)
+    assert again.facts["dev_before_training"] == starts["random", 0]
+    folders = [work.get("students", name).path / "model" for name in ("again", "random-0")]
+    weights = [(folder / "model.safetensors").read_bytes() for folder in folders]
+    assert weights[0] == weights[1]
 
 
 def test_the_best_checkpoint_is_kept_and_not_the_last(work: WorkDirectory, dev: Path) -> None:

@@ -98,6 +98,34 @@ def test_simtde_with_the_states_of_a_teacher_that_is_deeper(prepared: tuple[Work
     assert student.facts["dev_of_saved_model"] == student.facts["dev"]
 
 
+def test_simtde_layer_to_layer_from_a_random_start(prepared: tuple[WorkDirectory, Path]) -> None:
+    work, dev = prepared
+    asked = Params(method="simtde", student="teacher:2", token_dim=8, start="random", dev=dev, **NUMBERS)
+    student = distill.run(replace(asked, options=("layers=0.5",)), work)
+    log = [json.loads(line) for line in (student.path / "log.jsonl").read_text().splitlines()]
+    assert log[-1]["layers"] > 0
+    assert student.facts["dev_of_saved_model"] == student.facts["dev"]
+
+
+def test_simtde_layer_to_layer_needs_a_teacher_that_is_as_deep(
+    prepared: tuple[WorkDirectory, Path], tmp_path: Path
+) -> None:
+    work, dev = prepared
+    deeper = make_tiny_model(tmp_path / "deeper", layers=5)
+    with pytest.raises(InputError, match="the student has 5 layers, its teacher only 4"):
+        distill.run(Params(method="simtde", student=str(deeper), options=("layers=1",), dev=dev, **NUMBERS), work)
+
+
+@pytest.mark.parametrize("loss", ["kl", "cosine-mse", "cosine-mae"])
+def test_simtde_with_another_sentence_loss(prepared: tuple[WorkDirectory, Path], loss: str) -> None:
+    work, _ = prepared
+    student = distill.run(
+        Params(method="simtde", student="teacher:2", options=(f"sentence_loss={loss}",), **NUMBERS), work
+    )
+    assert student.facts["dev_of_saved_model"] == student.facts["dev"]
+    assert student.facts["dev_protocol"].startswith("Pearson's r")
+
+
 def test_pkd_needs_the_layers_and_no_more_than_the_student_has(
     prepared: tuple[WorkDirectory, Path], tmp_path: Path, tiny_model: Path, sentences: list[str]
 ) -> None:

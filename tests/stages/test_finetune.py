@@ -14,7 +14,7 @@ import pyarrow.parquet as pq
 import pytest
 import torch
 from distilling import make_work, write_dev
-from tiny_models import make_tiny_model
+from tiny_models import make_plain, make_tiny_model
 
 from sentcompress.corpora.sentence_table import SentenceTable
 from sentcompress.errors import InputError, MissingArtifactError, UsageError
@@ -65,6 +65,30 @@ def test_the_saved_student_is_the_one_that_was_scored(
     saved = load_encoder(resolve(str(student.path / "model")))
     assert saved.dimension == 8
     assert saved.normalize
+
+
+def test_a_checkpoint_gets_the_pooling_that_is_asked_for(work: WorkDirectory, tmp_path: Path, tiny_model: Path) -> None:
+    plain = make_plain(tmp_path / "plain", tiny_model)
+    student = finetune.run(params(tiny_model, model=str(plain), pooling="cls-mlp"), work)
+    saved = load_encoder(resolve(str(student.path / "model")))
+    assert saved.pooling == ("cls",)
+    assert [layer.activation_name for layer in saved.dense_layers] == ["Tanh"]
+    again = finetune.run(params(tiny_model, model=str(plain), pooling="cls-mlp", name="again"), work)
+    assert again.facts["dev_before_training"] == student.facts["dev_before_training"]
+    mean = finetune.run(params(tiny_model, model=str(plain)), work)
+    assert load_encoder(resolve(str(mean.path / "model"))).pooling == ("mean",)
+    with pytest.raises(InputError, match=r"`pooling` mean: .* has modules of its own"):
+        finetune.run(params(tiny_model, pooling="mean"), work)
+
+
+def test_random_batches_of_triplets_and_of_the_sentences_beside_them(work: WorkDirectory, tiny_model: Path) -> None:
+    asked = params(tiny_model, batches="random", keep=1.0)
+    student, again = finetune.run(asked, work), finetune.run(replace(asked, name="again"), work)
+    assert student.parameters["batches"] == "random"
+    weights = [(made.path / "model/model.safetensors").read_bytes() for made in (student, again)]
+    assert weights[0] == weights[1]
+    other = finetune.run(params(tiny_model, keep=1.0), work)
+    assert other.facts["tokens_seen"] != student.facts["tokens_seen"]
 
 
 def test_without_graded_pairs_held_out_triplets_choose(work: WorkDirectory, tiny_model: Path) -> None:

@@ -67,7 +67,16 @@ def test_the_command(capfd: pytest.CaptureFixture[str]) -> None:
     assert ckd["recipe"]["betas"]["value"] == "0.9 0.98"
     assert _run(["methods", "show", "ckd"]) == 0
     shown = capfd.readouterr().out
-    for part in ("0.0002", "released code", "teacher-embed", "--set", "65536", "DistilCSE"):
+    for part in (
+        "0.0002",
+        "0.0003",
+        "below 100,000,000",
+        "released code",
+        "teacher-embed",
+        "--set",
+        "65536",
+        "DistilCSE",
+    ):
         assert part in shown
     assert _run(["methods"]) == 0
     assert "hpd" in capfd.readouterr().out

@@ -7,11 +7,12 @@ from typing import Any
 
 import pytest
 from distilling import write_dev
-from tiny_models import make_tiny_model
+from tiny_models import make_plain, make_tiny_model
 
 from sentcompress.errors import InputError, UsageError
 from sentcompress.models.catalog import find_model
 from sentcompress.models.layout import load_encoder
+from sentcompress.models.shape import Size
 from sentcompress.models.sources import resolve
 from sentcompress.stages import augment, teacher_embed, train_teacher
 from sentcompress.stages.train_teacher import Params
@@ -38,13 +39,7 @@ def triplets(tmp_path: Path, sentences: list[str]) -> Path:
 
 @pytest.fixture
 def plain(tmp_path: Path, tiny_model: Path) -> Path:
-    """The tiny model as a bare checkpoint, without sentence-transformers' modules."""
-    folder = tmp_path / "plain"
-    folder.mkdir()
-    for path in tiny_model.iterdir():
-        if path.is_file() and path.name not in ("modules.json", "sentence_bert_config.json"):
-            (folder / path.name).write_bytes(path.read_bytes())
-    return folder
+    return make_plain(tmp_path / "plain", tiny_model)
 
 
 def test_a_checkpoint_gets_simcse_s_head_and_teaches(
@@ -77,12 +72,13 @@ def test_a_sentence_transformers_folder_keeps_its_pooling(tmp_path: Path, tiny_m
     assert len(saved.dense) == 0
 
 
-@pytest.mark.parametrize(("hidden", "lr"), [(0, 5e-5), (768, 5e-5), (1024, 1e-5)])
-def test_a_teacher_is_trained_with_the_numbers_of_simcse_s_paper(hidden: int, lr: float) -> None:
-    found = Params(model="x", triplets=("y",)).settings(hidden)
+@pytest.mark.parametrize(("width", "lr"), [(0, 5e-5), (768, 5e-5), (1024, 1e-5)])
+def test_a_teacher_is_trained_with_the_numbers_of_simcse_s_paper(width: int, lr: float) -> None:
+    size = Size(width=width)
+    found = Params(model="x", triplets=("y",)).settings(size)
     assert (found.lr, found.batch_size, found.epochs, found.max_length) == (lr, 512, 3, 32)
     assert (found.schedule, found.warmup_steps, found.clip, found.eval_every) == ("linear", 0, 1.0, 125)
-    asked = Params(model="x", triplets=("y",), lr=2e-5, batch_size=64).settings(hidden)
+    asked = Params(model="x", triplets=("y",), lr=2e-5, batch_size=64).settings(size)
     assert (asked.lr, asked.batch_size, asked.epochs) == (2e-5, 64, 3)
 
 

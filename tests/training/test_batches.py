@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+from itertools import pairwise
+
 import numpy as np
 import pytest
 
@@ -54,3 +57,29 @@ def test_no_batch_is_larger_than_asked() -> None:
 def test_a_sentence_longer_than_the_budget_is_a_batch_of_its_own() -> None:
     made = BatchPlan(np.arange(4), np.array([3, 500, 3, 3], dtype=np.int32), 4, 100, 0)
     assert [1] in [list(rows) for rows in made.epoch(0)]
+
+
+@pytest.mark.parametrize("count", [1, 16, 1000])
+@pytest.mark.parametrize("budget", [10_000, 200])
+def test_random_batches_are_a_shuffled_list_cut_in_pieces(count: int, budget: int) -> None:
+    made = replace(plan(count, budget=budget), by_length=False)
+    batches = made.epoch(2)
+    order = np.random.default_rng((0, 2)).permutation(count) + 7
+    np.testing.assert_array_equal(np.concatenate(batches), order)
+    assert len(batches) == made.steps(2)
+    if budget == 10_000:
+        assert {len(rows) for rows in batches[:-1]} <= {16}
+    else:
+        # No batch is larger than asked, and none could hold the next row too.
+        for rows, following in pairwise(batches):
+            lengths = made.lengths[np.concatenate([rows, following[:1]]) - 7]
+            assert len(rows) == 1 or len(rows) * int(lengths[:-1].max()) <= 200
+            assert len(rows) == 16 or len(lengths) * int(lengths.max()) > 200
+
+
+def test_random_batches_hold_texts_of_every_length() -> None:
+    made = replace(plan(10_000), by_length=False)
+    spreads = [float(made.lengths[rows - 7].std()) for rows in made.epoch(0)]
+    assert np.mean(spreads) == pytest.approx(made.lengths.std(), rel=0.1)
+    first, again = made.epoch(3), made.epoch(3)
+    assert all(np.array_equal(a, b) for a, b in zip(first, again, strict=True))

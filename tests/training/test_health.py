@@ -10,7 +10,7 @@ from torch import Tensor
 
 from sentcompress.commands.shared import Training
 from sentcompress.methods.hpd import HPD
-from sentcompress.training.health import SAMPLE, Health, Watch, diagnose
+from sentcompress.training.health import SAMPLE, Health, Watch, diagnose, vanished_kernel
 from sentcompress.training.settings import Settings
 
 SETTINGS = Settings.of(HPD.recipe, Training())
@@ -118,3 +118,24 @@ def test_a_loss_without_a_gradient_is_told(batch_size: int, cause: str) -> None:
     assert found is not None
     assert "the loss has no gradient" in found.text
     assert cause in found.text
+
+
+@pytest.mark.parametrize(
+    ("watched", "parts"),
+    [
+        ({}, None),
+        ({"temperature": 0.001}, None),
+        ({"kernel_x": 0.3, "kernel_s": 0.02}, None),
+        ({"linear_x": 0.0, "linear_s": -3.0}, None),
+        ({"kernel_x": 0.001, "kernel_s": 0.3}, ["X is 1.0e-03 (kernel_x):"]),
+        ({"kernel_x": 0.0, "kernel_s": 1e-5}, ["X is 0.0e+00 (kernel_x) and", "S is 1.0e-05 (kernel_s):"]),
+    ],
+)
+def test_a_vanished_kernel_is_told_with_what_to_do(watched: dict[str, float], parts: list[str] | None) -> None:
+    found = vanished_kernel(watched)
+    if parts is None:
+        assert found is None
+        return
+    assert found is not None
+    for part in (*parts, "smaller gamma", "kernel=imq", "normalise=true"):
+        assert part in found

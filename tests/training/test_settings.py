@@ -9,9 +9,11 @@ import numpy as np
 import pytest
 from distilling import make_work
 
+from sentcompress.commands.options import build, checked, words
 from sentcompress.commands.shared import Training
 from sentcompress.methods import method_class
-from sentcompress.stages import distill
+from sentcompress.methods.hyperparameters import Number
+from sentcompress.stages import distill, finetune
 from sentcompress.training.settings import Settings, factor, warmup_steps
 from sentcompress.training.token_cache import TokenCache
 from sentcompress.training.triplets import TripletData
@@ -93,6 +95,56 @@ def test_all_faults_are_named_at_once() -> None:
     infinite = distill.Params(lr=float("inf"), weight_decay=float("inf"), seed=2**63).all_faults()
     assert [fault.split()[0] for fault in infinite][:3] == ["`lr`", "`weight_decay`", "`seed`"]
     assert distill.Params(lr=float("nan")).all_faults()[0] == "`lr` must be above 0, not nan"
+
+
+def test_random_batches_are_in_the_request_and_are_not_cut_by_length(tmp_path: Path, tiny_model: Path) -> None:
+    plain, random = settings("lrn-kd", batch_size=100), settings("lrn-kd", batch_size=100, batches="random")
+    assert plain.that_matter() == random.that_matter()
+    assert (plain.token_budget(), random.token_budget()) == (6_400, 25_600)
+    assert settings("lrn-kd", batches="random", batch_tokens=500).token_budget() == 500
+    work = make_work(tmp_path / "work", tiny_model, [f"a man {'plays ' * (n % 9)}{n}" for n in range(60)])
+    numbers: dict[str, Any] = {"max_steps": 3, "dtype": "float32", "device": "cpu", "student": "teacher:1"}
+    students = {
+        batches: distill.run(distill.Params(batches=batches, batch_size=8, **numbers), work)
+        for batches in ("by-length", "random")
+    }
+    assert "batches" not in students["by-length"].parameters
+    assert students["random"].parameters["batches"] == "random"
+    assert "batches-random" in students["random"].name
+    assert students["random"].facts["tokens_seen"] > students["by-length"].facts["tokens_seen"]
+    assert distill.Params(batches="sorted").all_faults() == ["`batches` sorted: choose one of: by-length, random"]
+
+
+def test_betas_are_the_methods_or_those_asked_for(tmp_path: Path, tiny_model: Path) -> None:
+    assert settings("ckd").betas == (0.9, 0.98)
+    assert settings("ckd", betas=(0.8, 0.999)).betas == (0.8, 0.999)
+    asked = checked(distill.Params, {"method": "ckd", "betas": "0.8, 0.95"})
+    assert asked.betas == (0.8, 0.95)
+    assert asked.settings().betas == (0.8, 0.95)
+    assert asked.hyperparameters().betas == Number("0.8 0.95", "asked for, in place of 0.9 0.98")
+    assert words(asked) == ["distill", "--method", "ckd", "--betas", "0.8,0.95"]
+    assert build(distill.Params, {"betas": [0.8, 0.95]})[0].betas == (0.8, 0.95)
+    work = make_work(tmp_path / "work", tiny_model, [f"a man plays {n}" for n in range(22)])
+    numbers: dict[str, Any] = {"max_steps": 1, "dtype": "float32", "device": "cpu", "student": "teacher:1"}
+    student = distill.run(distill.Params(betas=(0.8, 0.95), **numbers), work)
+    assert student.parameters["betas"] == [0.8, 0.95]
+    assert "betas-0.8-0.95" in student.name
+
+
+@pytest.mark.parametrize(
+    ("betas", "fault"),
+    [
+        ((0.9,), "`betas` must be two numbers, such as 0.9,0.98, not 1"),
+        ((0.9, 0.9, 0.9), "`betas` must be two numbers, such as 0.9,0.98, not 3"),
+        ((), "`betas` must be two numbers, such as 0.9,0.98, not 0"),
+        ((0.9, 1.0), "`betas` must be at least 0 and below 1, not 1.0"),
+        ((-0.1, 0.9), "`betas` must be at least 0 and below 1, not -0.1"),
+        ((0.9, float("nan")), "`betas` must be at least 0 and below 1, not nan"),
+    ],
+)
+def test_betas_that_cannot_be(betas: tuple[float, ...], fault: str) -> None:
+    for params in (distill.Params(betas=betas), finetune.Params(betas=betas)):
+        assert params.all_faults() == [fault]
 
 
 def test_device_and_checkpoints_do_not_matter_to_the_result() -> None:

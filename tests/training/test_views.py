@@ -265,6 +265,30 @@ def test_triplets_alone_have_no_more_views_than_they_need(tmp_path: Path) -> Non
         close(found[name], [states_alone(encoder, Numbers.rows[row])[-1].mean(dim=0) for row in triplets[:, column]])
 
 
+def test_every_layer_of_the_student_is_matched_with_the_teachers_last(tmp_path: Path) -> None:
+    texts = make_sentences(10)
+    folder = make_tiny_model(tmp_path / "teacher", layers=5)
+    work = make_work(tmp_path / "work", folder, texts)
+    teacher = load_encoder(resolve(str(folder))).eval()
+    student = load_encoder(resolve(str(make_tiny_model(tmp_path / "student", layers=2, seed=3)))).eval()
+    supplied = supply(
+        frozenset({"teacher", "last-layers"}),
+        student,
+        work.get("teacher-vectors"),
+        domains=np.zeros(10, np.int64),
+        tensors={},
+        input_layer=0,
+        device=torch.device("cpu"),
+        trust_remote_code=False,
+    )
+    assert (supplied.shapes.layers, supplied.shapes.teacher_hidden) == (2, 32)
+    rows = student.tokenize(texts[:3])
+    found = supplied.views(padded(rows))
+    for place in range(2):
+        close(found["student_states"][:, place], torch.cat([states_alone(student, row)[1 + place] for row in rows]))
+        close(found["teacher_states"][:, place], torch.cat([states_alone(teacher, row)[4 + place] for row in rows]))
+
+
 def test_what_is_supplied_belongs_to_the_sentences(tmp_path: Path) -> None:
     """Layers that are cached, a teacher with other numbers for the same tokens: by the texts it is all the same."""
     texts = make_sentences(30)
