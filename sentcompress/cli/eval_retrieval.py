@@ -19,13 +19,16 @@ def show(artifact: Artifact, call: Call) -> None:
     from sentcompress.evaluation.measures import INDEX_BYTES, INDEX_LOSS, OVERLAP, SEARCH_TIME
     from sentcompress.evaluation.results import read_evaluation
     from sentcompress.evaluation.score import select
-    from sentcompress.evaluation.tables import grid
+    from sentcompress.evaluation.tables import grid, languages_table
 
     result, evaluation = artifact.facts, read_evaluation(artifact)
     labels, main = evaluation.labels, evaluation.scores[0]
     judged = f"{result['judged_queries']:,} of {result['queries']:,} queries judged"
     title = f"{main.data}: {result['documents']:,} documents, {judged}; {main.of.title}"
     render.print_scores(select(evaluation.scores, main.metric), labels, "index", title)
+    if "languages" in result:
+        columns, rows = languages_table(result["languages"], labels)
+        render.print_table(columns, rows, f"{main.of.title} by language, exact search")
     quality = [score for score in evaluation.scores if score.of.scale > 1 and score.metric not in (OVERLAP, INDEX_LOSS)]
     render.print_table(*grid(quality, labels, "index"), "All metrics", whole=["index"])
     costs = [score for score in evaluation.scores if score.of.gain or score.metric in (OVERLAP, INDEX_LOSS)]

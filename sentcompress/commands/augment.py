@@ -72,4 +72,9 @@ class Params(Named):
         return faults + check_translators(self.translator)
 
 
-COMMAND = Command(Params, "Read sentences, and add WordNet and back-translated copies.", makes="sentences")
+COMMAND = Command(
+    Params,
+    "Read sentences, and add WordNet and back-translated copies.",
+    makes="sentences",
+    version=2,  # triplets of QQP, QNLI and MRPC
+)

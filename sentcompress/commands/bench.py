@@ -39,7 +39,7 @@ class Params(Hub, Named):
     preset: Annotated[
         str | None,
         Opt(
-            "simtde: seconds per pass over the STS-B test pairs, one sentence at a time.",
+            "simtde: seconds per pass over the STS-B test pairs, one sentence at a time, on the CPU.",
             choices=("simtde",),
         ),
     ] = None
@@ -49,7 +49,7 @@ class Params(Hub, Named):
     ] = ()
     memory: Annotated[bool, Opt("Measure peak memory, each model in its own process.")] = True
     seed: Seed = 0
-    device: Annotated[str, Opt("auto, cpu, cuda or mps.")] = "auto"
+    device: Annotated[str, Opt("auto, cpu, cuda or mps; with --preset simtde, auto is cpu.")] = "auto"
 
     def faults(self) -> list[str]:
         faults = []
@@ -66,5 +66,8 @@ class Params(Hub, Named):
 
 
 COMMAND = Command(
-    Params, "Measure speed, size and memory of two models, alternating in one process.", makes="evaluations"
+    Params,
+    "Measure speed, size and memory of two models, alternating in one process.",
+    makes="evaluations",
+    version=2,  # the preset runs on the CPU
 )

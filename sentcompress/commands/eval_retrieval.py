@@ -21,11 +21,19 @@ class Params(Index, Hub, Named):
     pairs: Annotated[
         Path | None, Opt("Question pairs, csv or tsv: question1, question2, is_duplicate.", affects="input")
     ] = None
+    corpus: Annotated[
+        str,
+        Opt(
+            "Corpus of --pairs: question2 of all pairs or of duplicates; auto: the one of HPD's 87,265, else all.",
+            choices="sentcompress.corpora.pairs:CORPORA",
+        ),
+    ] = "auto"
     collection: Annotated[
         Path | None, Opt("Folder with corpus, queries and judgements: BEIR, MS MARCO.", affects="input")
     ] = None
     entities: Annotated[
-        Path | None, Opt("Entity pairs, a file or a folder of splits: query, entity, label.", affects="input")
+        Path | None,
+        Opt("Entity pairs, a file or a folder of splits or languages: query, entity, label.", affects="input"),
     ] = None
     split: Annotated[str | None, Opt("Split of the data set.", default="test, else dev, else the only one")] = None
     model: Model = None
@@ -63,6 +71,8 @@ class Params(Index, Hub, Named):
             faults.append("give one of `pairs`, `collection` and `entities`")
         if self.pairs is not None and self.split is not None:
             faults.append("`split` is for `collection` and `entities`; a file of pairs has no splits")
+        if self.pairs is None and self.corpus != "auto":
+            faults.append("`corpus` is for `pairs`")
         if self.model is not None and self.documents is not None and self.queries is not None:
             faults.append("`model` has no effect with both `documents` and `queries`")
         return faults
@@ -72,4 +82,5 @@ COMMAND = Command(
     Params,
     "Score a model on retrieval, with the search time, the size and the loss of each index.",
     makes="evaluations",
+    version=2,  # the corpus of question pairs, dev of MS MARCO
 )

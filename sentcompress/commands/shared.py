@@ -133,7 +133,8 @@ class Training(Hub, Named):
     dev: Annotated[
         Path | None,
         Opt(
-            "Graded pairs for checkpoint selection, score<TAB>sentence1<TAB>sentence2; never a test set.",
+            "For checkpoint selection: graded pairs (score<TAB>sentence1<TAB>sentence2), or a folder as of "
+            "eval-retrieval --collection; never a test set.",
             affects="input",
             default="held-out training data",
         ),
@@ -238,8 +239,8 @@ class Training(Hub, Named):
             faults = [f"no {self.names_method} {self.method_name!r}; {hint_for(self.method_name, known)}"]
         if self.betas is not None and len(self.betas) != 2:
             faults.append(f"`betas` must be two numbers, such as 0.9,0.98, not {len(self.betas)}")
-        if self.dev is not None and not self.dev.is_file():
-            faults.append(f"`dev` {self.dev}: no such file")
+        if self.dev is not None and not self.dev.exists():
+            faults.append(f"`dev` {self.dev}: no such file or folder")
         return faults
 
 

@@ -11,7 +11,7 @@ What they become:
 - `sentence_table`, `originals`: the sentence table, and its first part made from the inputs.
 - `text_sample`: a sample of sentences of any size of input.
 - `sts`, `sts_sources`, `transfer`: test sets of graded pairs and of classification tasks.
-- `collections`, `collection_folders`, `pairs`: retrieval tasks.
+- `collections`, `collection_folders`, `pairs`, `entities`: retrieval tasks; `dev_collection`: a sample of one.
 - `vector_file`: vectors made by another program.
 
 A reader turns a file into plain Python and NumPy values, and every fault into an `InputError` with file and line.

@@ -7,7 +7,17 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from sentcompress.corpora.byte_streams import COMPRESSED, format_extension
-from sentcompress.corpora.collections import CHUNK, Collection, Corpus, DataSet, DocumentIds, pick_split, stem
+from sentcompress.corpora.collections import (
+    CHUNK,
+    DEV_FULL,
+    DEV_SMALL,
+    Collection,
+    Corpus,
+    DataSet,
+    DocumentIds,
+    pick_split,
+    stem,
+)
 from sentcompress.corpora.delimited import counted, parse_number
 from sentcompress.corpora.records import kind_of
 from sentcompress.corpora.text_files import HALF_A_CHARACTER, batches, is_encodable, open_lines
@@ -74,7 +84,7 @@ def collection_data_set(folder: Path, split: str | None) -> DataSet:
     corpus = _existing(folder, CORPUS)
     if corpus is None:
         raise InputError(f"{folder} has no corpus", LAYOUTS)
-    splits = _splits(folder)
+    splits = find_splits(folder)
     if not splits:
         raise InputError(f"{folder} has no judgements", LAYOUTS)
     if list(splits) == [None] and split is not None:
@@ -150,8 +160,11 @@ def _existing(folder: Path, names: tuple[str, ...]) -> Path | None:
     return next((path for path in spelt if path.is_file()), None)
 
 
-def _splits(folder: Path) -> dict[str | None, Path]:
-    """Split -> its file: by the names in `qrels/`, by `qrels.<split>.tsv`, or by a column of `qrels.tsv`."""
+def find_splits(folder: Path) -> dict[str | None, Path]:
+    """Split -> its file: by the names in `qrels/`, by `qrels.<split>.tsv`, or by a column of `qrels.tsv`.
+
+    MS MARCO's `dev` is called dev.full if there is a dev.small, which is what published scores are on.
+    """
     found: dict[str | None, Path] = {}
     inside = folder / "qrels"
     for path in sorted(inside.iterdir()) if inside.is_dir() else []:
@@ -165,6 +178,8 @@ def _splits(folder: Path) -> dict[str | None, Path]:
         found |= {one: path for one in names if one not in found}
     if len(found) > 1:
         found.pop(None, None)
+    if DEV_SMALL in found and found[DEV_SMALL] != found.get("dev", found[DEV_SMALL]):
+        found[DEV_FULL] = found.pop("dev")
     return found
 
 

@@ -6,6 +6,7 @@ from array import array
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
@@ -15,10 +16,11 @@ from sentcompress.errors import InputError, did_you_mean
 
 # Texts per list of a corpus.
 CHUNK = 1000
-# Names of the same split.
-DEV = ("dev", "validation", "valid", "val")
+# Names of the same split. MS MARCO's dev.small is last: full dev has another name where there are both (DEV_FULL).
+DEV_SMALL, DEV_FULL = "dev.small", "dev.full"
+DEV = ("dev", "validation", "valid", "val", DEV_SMALL)
 # The split that is taken if none is named, in order of preference.
-PREFERRED = ("test", *DEV, "dev.small")
+PREFERRED = ("test", *DEV)
 
 
 class DocumentIds:
@@ -80,22 +82,55 @@ class Corpus:
 
 
 @dataclass(frozen=True)
+class CorpusChoice:
+    """Which texts of a file of question pairs are the corpus.
+
+    Attributes:
+        taken: the name of the choice.
+        pairs: the pairs that it takes, in words.
+        sizes: the documents that each choice has, by name.
+        published: the documents that the published scores were measured on.
+        met: whether the corpus is of that size.
+    """
+
+    taken: str
+    pairs: str
+    sizes: Mapping[str, int]
+    published: int
+    met: bool
+
+    @property
+    def statement(self) -> str:
+        """The choice in words, with the number of documents beside the published one."""
+        published = f"{'' if self.met else 'not '}the {self.published:,} of HPD's table"
+        return f"{self.pairs}, {self.sizes[self.taken]:,} documents ({published})"
+
+    def as_dict(self) -> dict[str, Any]:
+        """The choice as facts."""
+        return {"taken": self.taken, "sizes": dict(self.sizes), "hpd_documents": self.published, "hpd_met": self.met}
+
+
+@dataclass(frozen=True)
 class Collection:
     """A retrieval task.
 
     Attributes:
         corpus: the documents that are searched.
-        queries: distinct texts.
+        queries: distinct texts, or distinct texts of each language.
         grades: for each query, row in the corpus -> grade of the documents judged above zero; empty if there are
             none. A judged document that is missing from the corpus has a row beyond its end: it counts as relevant
             and is never found, as in trec_eval.
         warnings: what was dropped, with counts.
+        choice: how the corpus was chosen, for question pairs.
+        languages: for each query; empty if the data set names none.
     """
 
     corpus: Corpus
     queries: tuple[str, ...]
     grades: tuple[Mapping[int, int], ...]
     warnings: tuple[str, ...] = ()
+    choice: CorpusChoice | None = None
+    languages: tuple[str, ...] = ()
 
     @property
     def judged(self) -> int:
@@ -136,13 +171,15 @@ def stem(path: Path) -> str:
 
 
 def pick_split(where: str, there: Sequence[str], requested: str | None) -> str:
-    """The requested split; otherwise test, else dev, else the only one. All names in DEV mean the same split.
+    """The requested split; otherwise test, else dev, else the only one.
+
+    All names in DEV mean the same split, but dev.small is never replaced by a larger one.
 
     Raises:
         InputError: if the requested split does not exist, or none was requested and the choice is not clear.
     """
     if requested is not None:
-        for name in (requested, *DEV) if requested in DEV else (requested,):
+        for name in (requested, *DEV) if requested in DEV and requested != DEV_SMALL else (requested,):
             if name in there:
                 return name
         raise InputError(f"{where} has no split {requested!r}", did_you_mean(requested, there))

@@ -26,7 +26,8 @@ from sentcompress.corpora.text_files import BadRecords
 from sentcompress.progress import Reporter
 
 HUB_PREFIX = "hub:"
-_HUB_NAME = re.compile(r"[A-Za-z0-9][\w.-]*(/[\w.-]+)?")
+# A configuration can follow: nyu-mll/glue:qqp.
+_HUB_NAME = re.compile(r"[A-Za-z0-9][\w.-]*(/[\w.-]+(:[\w.-]+)?)?")
 
 
 class Input(Protocol):
@@ -96,7 +97,8 @@ def open_inputs(
             if source is None:
                 from sentcompress.corpora.hub import hub_input
 
-                inputs.append(hub_input(name.removeprefix(HUB_PREFIX), config, revision, options))
+                data_set, _, own = name.removeprefix(HUB_PREFIX).partition(":")
+                inputs.append(hub_input(data_set, own or config, revision, options))
             else:
                 inputs.append(_file_input(name, source, _origin(name, names), options, reporter))
         yield inputs

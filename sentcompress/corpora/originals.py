@@ -28,6 +28,13 @@ from sentcompress.corpora.text_files import HALF_A_CHARACTER, BadRecords, batche
 from sentcompress.progress import Reporter
 
 _BATCH = 20_000
+_AS_LABEL = {
+    Relation.ENTAILMENT: Relation.ENTAILMENT,
+    Relation.CONTRADICTION: Relation.CONTRADICTION,
+    Relation.PARAPHRASE: Relation.ENTAILMENT,
+    Relation.NOT_PARAPHRASE: Relation.CONTRADICTION,
+}
+_SYMMETRIC = (Relation.PARAPHRASE, Relation.NOT_PARAPHRASE)
 
 
 @dataclass(frozen=True)
@@ -69,10 +76,11 @@ def clean(text: str) -> str:
 
 
 class TripletCollector:
-    """Collects labelled pairs and complete triplets by row number, 17 and 24 bytes each.
+    """Collects labelled pairs and complete triplets by row number, 17 and 24 bytes each (34 for paraphrases).
 
     Pairs give one triplet per premise, as in SimCSE: with its first entailment and its first contradiction in file
-    order. A premise without one of them gives none. Complete triplets are kept unchanged.
+    order. A premise without one of them gives none. A paraphrase counts as an entailment in both directions, a pair
+    marked as no paraphrase as a contradiction in both. Complete triplets are kept unchanged.
     """
 
     def __init__(self) -> None:
@@ -87,10 +95,11 @@ class TripletCollector:
             return
         if relation is Relation.TRIPLET:
             self._complete.extend(rows)
-        elif relation in (Relation.ENTAILMENT, Relation.CONTRADICTION):
-            self._premises.append(rows[0])
-            self._hypotheses.append(rows[1])
-            self._labels.append(int(relation))
+        elif relation in _AS_LABEL:
+            for premise, hypothesis in (rows, rows[::-1]) if relation in _SYMMETRIC else (rows,):
+                self._premises.append(premise)
+                self._hypotheses.append(hypothesis)
+                self._labels.append(int(_AS_LABEL[relation]))
 
     def finish(self) -> npt.NDArray[np.int64]:
         """All triplets, [n, 3] rows of anchor, positive and negative: of pairs by premise, then the complete ones."""

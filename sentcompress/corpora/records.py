@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from enum import IntEnum
 
 from sentcompress.corpora.delimited import find_columns, listed
@@ -19,6 +19,8 @@ class Relation(IntEnum):
     UNRELATED = 3  # any number of sentences, nothing known about them
     TRIPLET = 4  # (anchor, positive, negative)
     NO_GOLD = 5  # a pair whose annotators did not agree; dropped, as is usual with SNLI
+    PARAPHRASE = 6  # a pair in any order; each is a positive of the other
+    NOT_PARAPHRASE = 7  # a pair in any order; each is a hard negative of the other
 
 
 @dataclass(frozen=True)
@@ -44,17 +46,44 @@ class BadRecordError(Exception):
     """A record that cannot be interpreted; the reader adds file and line."""
 
 
+# The labels of each kind of data set, in lower case.
+NLI_WORDS = {
+    "entailment": Relation.ENTAILMENT,
+    "neutral": Relation.NEUTRAL,
+    "contradiction": Relation.CONTRADICTION,
+}
+NLI = {**NLI_WORDS, **{str(int(relation)): relation for relation in NLI_WORDS.values()}}
+NO_GOLD_LABELS = ("-", "-1", "")
+_MARKS = {
+    **dict.fromkeys(("1", "1.0", "true", "duplicate", "equivalent"), Relation.PARAPHRASE),
+    **dict.fromkeys(("0", "0.0", "false", "not_duplicate", "not_equivalent"), Relation.NOT_PARAPHRASE),
+}
+# Of `sentence1` and `sentence2`: MRPC by name, RTE, NLI. The numbers mean other things in each.
+_BY_NAME = {
+    **NLI_WORDS,
+    "not_entailment": Relation.NEUTRAL,
+    "equivalent": Relation.PARAPHRASE,
+    "not_equivalent": Relation.NOT_PARAPHRASE,
+    **dict.fromkeys(("0", "1", "2"), Relation.UNRELATED),
+}
+# QNLI: a sentence that does not answer its question comes from the same paragraph as the one that does.
+_ANSWERS = {
+    **dict.fromkeys(("entailment", "0"), Relation.ENTAILMENT),
+    **dict.fromkeys(("not_entailment", "1"), Relation.CONTRADICTION),
+}
+
+
 @dataclass(frozen=True)
 class Layout:
     """Which columns hold the sentences, the label, and the split of the data set (train, dev, test).
 
-    `numbers`: whether the label numbers are those of NLI sets.
+    `labels`: what each label means.
     """
 
     columns: tuple[str, ...]
     relation: Relation = Relation.UNRELATED
     label: str | None = None
-    numbers: bool = True
+    labels: Mapping[str, Relation] = field(default_factory=lambda: NLI)
     split: str | None = None
 
     @property
@@ -75,19 +104,23 @@ class Layout:
             return Record(texts, self.relation)
         if self.label not in row:
             raise BadRecordError(f"no {self.label!r}")
-        return Record(texts, parse_label(row[self.label], self.numbers))
+        return Record(texts, parse_label(row[self.label], self.labels))
 
 
 # The column with the domain of a row, unless another is named; most files have none.
 DOMAIN = "domain"
 
 # The first layout whose columns are all there is taken. Sources, in order: SNLI and MNLI files; SNLI and MNLI on the
-# hub; AllNLI.tsv of sentence-transformers; SimCSE's csv; AllNLI triplets on the hub; premise triplets; plain pairs.
+# hub; AllNLI.tsv of sentence-transformers, MRPC on the hub; QQP and Quora's release; QQP on the hub; QNLI; MRPC's own
+# files; SimCSE's csv; AllNLI triplets on the hub; premise triplets; plain pairs.
 LAYOUTS = (
     Layout(("sentence1", "sentence2"), label="gold_label"),
     Layout(("premise", "hypothesis"), label="label"),
-    # Binary paraphrase and RTE sets use the same names with numbers that mean other things.
-    Layout(("sentence1", "sentence2"), label="label", numbers=False),
+    Layout(("sentence1", "sentence2"), label="label", labels=_BY_NAME),
+    Layout(("question1", "question2"), label="is_duplicate", labels=_MARKS),
+    Layout(("question1", "question2"), label="label", labels=_MARKS),
+    Layout(("question", "sentence"), label="label", labels=_ANSWERS),
+    Layout(("#1 String", "#2 String"), label="Quality", labels=_MARKS),
     Layout(("sent0", "sent1", "hard_neg"), Relation.TRIPLET),
     Layout(("anchor", "positive", "negative"), Relation.TRIPLET),
     Layout(("premise", "entailment", "contradiction"), Relation.TRIPLET),
@@ -101,21 +134,18 @@ LAYOUTS = (
 )
 
 
-def parse_label(value: object, numbers: bool = True) -> Relation:
-    """An NLI label: a word, a number, or `-`, -1 or an empty field for a pair without a gold label.
+def parse_label(value: object, labels: Mapping[str, Relation] = NLI) -> Relation:
+    """The relation that a label means; `-`, -1 and an empty field stand for a pair without a gold label.
 
     Raises:
-        BadRecordError: for anything else.
+        BadRecordError: for a label that is not in `labels`.
     """
     word = as_text(value, "the label").strip().lower()
-    if word in ("-", "-1", ""):
+    if word in NO_GOLD_LABELS:
         return Relation.NO_GOLD
-    if word in ("0", "1", "2"):
-        return Relation(int(word)) if numbers else Relation.UNRELATED
-    named = {"entailment": Relation.ENTAILMENT, "neutral": Relation.NEUTRAL, "contradiction": Relation.CONTRADICTION}
-    if word not in named:
-        raise BadRecordError(f"unknown label {word[:40]!r} (known: {', '.join(named)}, 0, 1, 2, - and -1)")
-    return named[word]
+    if word not in labels:
+        raise BadRecordError(f"unknown label {word[:40]!r} (known: {', '.join(labels)}, - and -1)")
+    return labels[word]
 
 
 def find_layout(name: str, there: Sequence[str], columns: Sequence[str], domain: str | None = None) -> Layout:
@@ -130,7 +160,7 @@ def find_layout(name: str, there: Sequence[str], columns: Sequence[str], domain:
     for layout in LAYOUTS:
         if set(layout.needed) <= set(there):
             split = "split" if "split" in there else None
-            return Layout(layout.columns, layout.relation, layout.label, layout.numbers, split)
+            return Layout(layout.columns, layout.relation, layout.label, layout.labels, split)
     raise InputError(
         f"{name}: cannot tell which columns hold sentences", f"columns there: {listed(there)}; name them with `column`"
     )

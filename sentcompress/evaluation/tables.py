@@ -6,6 +6,7 @@ Each function returns the column heads and rows of as many texts; empty columns 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from typing import Any
 
 from sentcompress.evaluation.measures import METRICS, Metric
 from sentcompress.evaluation.score import COMPARE, MEAN, MODEL, Score
@@ -84,6 +85,21 @@ def grid(scores: Sequence[Score], names: Mapping[str, str], what: str = "index")
     columns = [what, "model", *(METRICS[metric].title for metric in metrics)]
     rows = [[part, names[role], *(_value(of.get(metric)) for metric in metrics)] for (part, role), of in cells.items()]
     return columns, rows
+
+
+def languages_table(languages: Sequence[Mapping[str, Any]], labels: Mapping[str, str]) -> Table:
+    """A row for each language of a retrieval evaluation, with the change relative to the compared model in percent.
+
+    Args:
+        labels: role -> display name.
+    """
+    columns: list[tuple[str, Callable[[Mapping[str, Any]], str]]] = [
+        ("language", lambda row: "mean of the languages" if row["language"] == MEAN else row["language"]),
+        ("queries", lambda row: number(row["queries"])),
+        *((short(label), lambda row, role=role: number(row[role], 2)) for role, label in labels.items()),
+        ("relative", lambda row: "" if row.get("relative_percent") is None else f"{signed(row['relative_percent'])}%"),
+    ]
+    return _filled(columns, languages)
 
 
 def by_place(scores: Sequence[Score]) -> dict[Place, dict[str, Score]]:

@@ -10,7 +10,8 @@ from typing import Any
 from sentcompress.commands.eval_retrieval import Params
 from sentcompress.corpora.collection_folders import collection_data_set
 from sentcompress.corpora.collections import Collection, DataSet
-from sentcompress.corpora.pairs import entities_data_set, pairs_data_set
+from sentcompress.corpora.entities import entities_data_set
+from sentcompress.corpora.pairs import pairs_data_set
 from sentcompress.encoding.embedders import Embedder
 from sentcompress.encoding.sides import Sides, find_sides
 from sentcompress.encoding.vector_shards import writing_vectors
@@ -46,7 +47,7 @@ def run(params: Params, work: WorkDirectory, reporter: Reporter = LOGGED) -> Art
         if build.fresh:
             reporter.note(f"{COMMAND}: times as measured on {build.fresh.manifest['finished'][:19]} UTC")
             return build.fresh
-        if data.split and params.split is None:
+        if data.split and data.split != params.split:
             reporter.note(f"{COMMAND}: split {data.split}")
         collection = data.read()
         for warning in collection.warnings:
@@ -58,7 +59,7 @@ def run(params: Params, work: WorkDirectory, reporter: Reporter = LOGGED) -> Art
 def _data_set(params: Params) -> DataSet:
     """The data set; its files are located, but not read yet."""
     if params.pairs is not None:
-        return pairs_data_set(params.pairs)
+        return pairs_data_set(params.pairs, params.corpus)
     if params.entities is not None:
         return entities_data_set(params.entities, params.split)
     assert params.collection is not None
@@ -146,6 +147,7 @@ class Evaluation:
             "evaluation": "retrieval",
             "dataset": {"protocol": self.data.protocol, "name": self.data.name, "split": self.data.split},
             "documents": len(self.collection.corpus),
+            **({"corpus": self.collection.choice.as_dict()} if self.collection.choice else {}),
             "queries": len(self.collection.queries),
             "judged_queries": self.collection.judged,
             **described,
@@ -163,7 +165,13 @@ class Evaluation:
         with search_threads(params.threads) as threads:
             comparison.exact()
             indexes = [comparison.index(kind, params.part(IndexSettings)) for kind in params.index]
-        return {"protocol": protocol(kind, self.data.split, task, threads), "indexes": indexes}
+        corpus = {"corpus": choice.statement} if (choice := self.collection.choice) else {}
+        spoken = self.collection.languages
+        return {
+            "protocol": protocol(kind, self.data.split, task, threads, languages=len(set(spoken)), **corpus),
+            "indexes": indexes,
+            **({"languages": comparison.by_language(spoken)} if spoken else {}),
+        }
 
     def _encode(self, name: str, role: Sides) -> tuple[Searched, dict[str, Any]]:
         """Encode documents (into a file) and queries; returns the vectors and a description of the models."""

@@ -10,7 +10,6 @@ from typing import Any
 import torch
 
 from sentcompress.commands.shared import Training as TrainingOptions
-from sentcompress.corpora.sts import StsSubset, read_dev
 from sentcompress.documents import read_json, to_json
 from sentcompress.errors import InputError, SentcompressError, TrainingError, UsageError
 from sentcompress.methods import package_of
@@ -25,8 +24,9 @@ from sentcompress.store import SCAFFOLD, Artifact, Build, Request, WorkDirectory
 from sentcompress.training.checkpoint import Checkpoints
 from sentcompress.training.data import STATE, TrainingData, pad_id
 from sentcompress.training.deploy import Deployed, deploy
-from sentcompress.training.dev import Dev, sts_dev
+from sentcompress.training.dev import Dev
 from sentcompress.training.loop import Progress, Training
+from sentcompress.training.retrieval_dev import Tokenize, dev_digests, open_dev
 from sentcompress.training.settings import Settings
 from sentcompress.training.views import Views
 
@@ -60,18 +60,19 @@ class TrainingJob:
     build: Build
     reporter: Reporter
 
-    def run(self, pairs: StsSubset | None) -> Artifact:
+    def run(self, chosen_by: Callable[[Tokenize, int], Dev] | None) -> Artifact:
         """Train, write the model with the best weights, read it back, score it, and finish the artifact.
 
         Args:
-            pairs: graded pairs that choose the best weights; None holds out rows of the data.
+            chosen_by: what `dev` names (`open_dev`), which chooses the best weights; None holds out rows of the data.
 
         Raises:
             InputError: if there are too few rows to hold some out.
             TrainingError: if the loss is no longer a number; the best weights so far are left as a model folder.
         """
         self._tell_numbers()
-        rows, dev = self.data.rows_and_dev(self._graded(pairs), self.settings.seed)
+        given = chosen_by(self.encoder.tokenize, pad_id(self.encoder)) if chosen_by else None
+        rows, dev = self.data.rows_and_dev(given, self.settings.seed)
         training = Training(
             encoder=self.encoder,
             method=self.method,
@@ -107,11 +108,6 @@ class TrainingJob:
     @property
     def _device(self) -> torch.device:
         return pick_device(self.params.device)
-
-    def _graded(self, pairs: StsSubset | None) -> Dev | None:
-        if pairs is None:
-            return None
-        return sts_dev(pairs.first, pairs.second, pairs.scores, self.encoder.tokenize, pad_id(self.encoder))
 
     def _train(self, training: Training) -> Progress:
         try:
@@ -180,12 +176,12 @@ def train(
     """The artifact that a command asks for: the finished one, or that of the job which `prepare` makes.
 
     Raises:
-        InputError: if the graded pairs or the data cannot be used.
+        InputError: if what `dev` names or the data cannot be used.
         TrainingError: see `TrainingJob.run`.
     """
-    pairs = read_dev(params.dev) if params.dev else None
+    chosen_by = open_dev(params.dev) if params.dev else None
     with work.build(request, force=params.force, reporter=reporter) as build:
-        return build.fresh or finish_trained(build, reporter) or prepare(build).run(pairs)
+        return build.fresh or finish_trained(build, reporter) or prepare(build).run(chosen_by)
 
 
 def training_request(
@@ -201,7 +197,7 @@ def training_request(
     Args:
         settings: the hyperparameters, before they are fitted to a model.
     """
-    files = {f"file:{params.dev.resolve()}": file_digest(params.dev)} if params.dev is not None else {}
+    files = dev_digests(params.dev) if params.dev is not None else {}
     known = {**settings.that_matter(), **resolved, "options": params.method_options(), **package_of(params.method_name)}
     own = params.name or name_part(name + params.suffix())
     return Request.of(params, own, {**inputs, **files}, known, **chosen)

@@ -87,6 +87,21 @@ def test_a_split_is_chosen_by_name_or_by_column(tmp_path: Path) -> None:
     assert "one, two" in (caught.value.hint or "")
 
 
+def test_dev_of_ms_marco_is_dev_small_and_full_dev_has_its_own_name(tmp_path: Path) -> None:
+    full = {"queries.dev.tsv": "q1\tsleep\nq4\tsing\n", "qrels.dev.tsv": "q1\t0\td1\t1\nq4\t0\td3\t1\n"}
+    folder = write(tmp_path / "marco", MARCO | full)
+    for asked in (None, "dev", "dev.small"):
+        data = collection_data_set(folder, asked)
+        assert (data.split, data.read().queries) == ("dev.small", ("sleep", "run"))
+        assert [path.name for path in data.files[1:]] == ["queries.dev.small.tsv", "qrels.dev.small.tsv"]
+    data = collection_data_set(folder, "dev.full")
+    assert (data.split, data.read().queries) == ("dev.full", ("sleep", "sing"))
+    (folder / "qrels.dev.small.tsv").unlink()
+    assert collection_data_set(folder, "dev").read().queries == ("sleep", "sing")
+    with pytest.raises(InputError, match=r"no split 'dev\.small'"):
+        collection_data_set(folder, "dev.small")
+
+
 def test_unknown_documents_count_as_not_found_and_unknown_queries_are_dropped(tmp_path: Path) -> None:
     rows = QRELS + "q1\tlost\t3\nq9\td1\t1\nq2\tgone\t1\n"
     collection = collection_data_set(write(tmp_path, BEIR | {"qrels.tsv": rows}), None).read()

@@ -97,6 +97,10 @@ def test_a_data_set_of_the_hub_is_streamed(tmp_path: Path, monkeypatch: pytest.M
         assert inputs[0].digest == "abc"
     assert [record.relation.name for record in records] == ["CONTRADICTION", "NO_GOLD"]
     assert asked == {"name": "owner/nli", "config": "cfg", "split": "dev", "revision": "abc", "streaming": True}
+    with open_inputs(["owner/glue:qqp", "hub:own:x"], ReadOptions(), "cfg", None, tmp_path, SILENT) as inputs:
+        assert [given.reference for given in inputs] == ["hub:owner/glue:qqp:train", "hub:own:x:train"]
+        list(inputs[0].records(BadRecords()))
+    assert (asked["name"], asked["config"]) == ("owner/glue", "qqp")
 
 
 def test_without_a_network_the_error_names_alternatives(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

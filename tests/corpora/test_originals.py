@@ -35,3 +35,11 @@ def test_complete_triplets_are_kept_once_and_come_last() -> None:
     triplet = Relation.TRIPLET
     found = collect(((9, 8, 7), triplet), ((9, 8, 6), triplet), ((9, 8, 7), triplet), ((0, 1), ENT), ((0, 2), CON))
     assert found == [[0, 1, 2], [9, 8, 7], [9, 8, 6]]
+
+
+def test_either_of_two_paraphrases_is_an_anchor() -> None:
+    same, other = Relation.PARAPHRASE, Relation.NOT_PARAPHRASE
+    assert collect(((0, 1), same), ((2, 1), other), ((0, 3), other)) == [[0, 1, 3], [1, 0, 2]]
+    assert collect(((0, 1), same), ((2, 3), other)) == []
+    # QNLI's questions are anchors, its sentences are not.
+    assert collect(((0, 1), ENT), ((0, 2), CON), ((3, 1), CON)) == [[0, 1, 2]]

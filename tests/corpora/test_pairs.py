@@ -8,10 +8,10 @@ from pathlib import Path
 import pytest
 import zstandard
 
-from sentcompress.corpora.pairs import Pair, collection_of_pairs, entities_data_set, pairs_data_set, read_pairs
+from sentcompress.corpora import pairs as pairs_module
+from sentcompress.corpora.pairs import Pair, collection_of_pairs, pairs_data_set, read_pairs
 from sentcompress.errors import InputError
 
-ENTITY_HEADER = "query\tentity\tlabel\n"
 HEADER = "id\tqid1\tqid2\tquestion1\tquestion2\tis_duplicate\n"
 
 
@@ -70,59 +70,6 @@ def test_real_pairs_have_the_documented_counts(shared_data: Path) -> None:
     assert sum(pair.match for pair in pairs.rows) == 13_425
 
 
-@pytest.fixture
-def folder(tmp_path: Path) -> Path:
-    """`a` has one match in test and another in train; `b` none; `c` only one in train."""
-    folder = tmp_path / "shop"
-    folder.mkdir()
-    (folder / "test.tsv").write_text(ENTITY_HEADER + "a\tx\t1\na\ty\t0\nb\tx\t0\n", encoding="utf-8")
-    (folder / "train.tsv").write_text(ENTITY_HEADER + "a\tz\t1\nc\tx\t1\nd\t\t0\n", encoding="utf-8")
-    return folder
-
-
-def test_a_single_file_of_entities(folder: Path) -> None:
-    data = entities_data_set(folder / "test.tsv", None)
-    assert (data.protocol, data.name, data.split) == ("entities", "shop-test.tsv", None)
-    collection = data.read()
-    assert list(collection.corpus.texts()) == [["x", "y"]]
-    assert collection.queries == ("a",)
-    assert collection.grades == ({0: 1},)
-
-
-def test_a_folder_has_one_catalogue_and_queries_of_a_split(folder: Path) -> None:
-    data = entities_data_set(folder, None)
-    assert (data.name, data.split, len(data.files)) == ("shop", "test", 2)
-    collection = data.read()
-    assert list(collection.corpus.texts()) == [["x", "y", "z"]]
-    assert collection.queries == ("a",)
-    assert collection.grades == ({0: 1, 2: 1},)
-    assert collection.warnings == (f"{folder / 'train.tsv'}: dropped 1 pair with an empty text",)
-    assert entities_data_set(folder, "train").read().queries == ("a", "c")
-
-
-def test_entity_files_that_cannot_be_evaluated(folder: Path, tmp_path: Path) -> None:
-    (tmp_path / "none.tsv").write_text(ENTITY_HEADER + "a\tx\t0\n", encoding="utf-8")
-    with pytest.raises(InputError, match="no pair of label 1"):
-        entities_data_set(tmp_path / "none.tsv", None).read()
-    with pytest.raises(InputError, match="no splits"):
-        entities_data_set(tmp_path / "none.tsv", "test")
-    with pytest.raises(InputError, match="no split 'dev'"):
-        entities_data_set(folder, "dev")
-    with pytest.raises(InputError, match="no such file"):
-        entities_data_set(tmp_path / "gone.tsv", None)
-    (tmp_path / "bad.tsv").write_text(ENTITY_HEADER + "a\tx\tyes\n", encoding="utf-8")
-    with pytest.raises(InputError, match="line 2: label is 'yes'"):
-        entities_data_set(tmp_path / "bad.tsv", None).read()
-    (tmp_path / "empty").mkdir()
-    with pytest.raises(InputError, match=r"holds no \.tsv"):
-        entities_data_set(tmp_path / "empty", None)
-
-
-def test_real_entities(shared_data: Path) -> None:
-    collection = entities_data_set(shared_data / "er" / "amazon-google" / "test.tsv", None).read()
-    assert 0 < collection.judged == len(collection.queries) < len(collection.corpus)
-
-
 PAIRS = [
     Pair("a", "x", True),
     Pair("a", "y", False),
@@ -141,6 +88,41 @@ def test_corpus_queries_and_relevance_by_hand() -> None:
     assert collection.grades == ({0: 1, 2: 1}, {}, {0: 1}, {})
     assert collection.judged == 2
     assert [collection.corpus.ids[row] for row in range(4)] == [b"x", b"y", b"z", b"a"]
+
+
+def test_the_corpus_can_be_that_of_duplicates_only() -> None:
+    collection = collection_of_pairs(PAIRS, corpus="duplicates")
+    assert list(collection.corpus.texts()) == [["x", "z"]]
+    assert collection.queries == ("a", "b", "c", "d")
+    assert collection.grades == ({0: 1, 1: 1}, {}, {0: 1}, {})
+    assert collection.choice is not None
+    assert collection.choice.as_dict() == {
+        "taken": "duplicates",
+        "sizes": {"all": 4, "duplicates": 2},
+        "hpd_documents": 87_265,
+        "hpd_met": False,
+    }
+    assert collection.choice.statement == "the pairs marked as duplicates, 2 documents (not the 87,265 of HPD's table)"
+
+
+@pytest.mark.parametrize(
+    ("published", "taken", "met"), [(87_265, "all", False), (4, "all", True), (2, "duplicates", True)]
+)
+def test_auto_takes_the_corpus_of_the_published_size_if_there_is_one(
+    monkeypatch: pytest.MonkeyPatch, published: int, taken: str, met: bool
+) -> None:
+    monkeypatch.setattr(pairs_module, "HPD_DOCUMENTS", published)
+    choice = collection_of_pairs(PAIRS).choice
+    assert choice is not None
+    assert (choice.taken, choice.met) == (taken, met)
+    assert ("(the " if met else "(not the ") in choice.statement
+    assert len(collection_of_pairs(PAIRS, corpus="all").corpus) == 4
+
+
+def test_a_small_part_of_quora_is_searched_whole(shared_data: Path) -> None:
+    collection = pairs_data_set(shared_data / "quora" / "quora.tsv.gz").read()
+    pairs = read_pairs(shared_data / "quora" / "quora.tsv.gz").rows
+    assert len(collection.corpus) == len({pair.second for pair in pairs})
 
 
 def test_a_file_of_pairs(tmp_path: Path) -> None:

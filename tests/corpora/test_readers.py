@@ -73,6 +73,50 @@ def test_numbers_of_binary_sets_are_not_nli_labels(tmp_path: Path) -> None:
     assert list(read_records(tmp_path / "a.tsv")) == [Record(("a", "b"), Relation.UNRELATED)]
 
 
+PARAPHRASE, NOT_PARAPHRASE = Relation.PARAPHRASE, Relation.NOT_PARAPHRASE
+GLUE = {
+    "QQP": ("id\tqid1\tqid2\tquestion1\tquestion2\tis_duplicate", "5\t1\t2\ta\tb\t{}", "1", "0"),
+    "QNLI": ("index\tquestion\tsentence\tlabel", "0\ta\tb\t{}", "entailment", "not_entailment"),
+    "MRPC": ("Quality\t#1 ID\t#2 ID\t#1 String\t#2 String", "{}\t7\t8\ta\tb", "1", "0"),
+}
+
+
+@pytest.mark.parametrize("name", GLUE)
+@pytest.mark.parametrize("extension", ["tsv", "txt"])
+def test_files_of_glue(tmp_path: Path, name: str, extension: str) -> None:
+    header, form, *labels = GLUE[name]
+    path = tmp_path / f"train.{extension}"
+    rows = "".join(form.format(label) + "\n" for label in labels)
+    path.write_text(f"\ufeff{header}\n{rows}", encoding="utf-8")
+    expected = (Relation.ENTAILMENT, Relation.CONTRADICTION) if name == "QNLI" else (PARAPHRASE, NOT_PARAPHRASE)
+    assert list(read_records(path)) == [Record(("a", "b"), relation) for relation in expected]
+
+
+@pytest.mark.parametrize(
+    ("columns", "labels", "expected"),
+    [
+        (("question1", "question2"), (1, 0, -1), (PARAPHRASE, NOT_PARAPHRASE, Relation.NO_GOLD)),
+        (("question1", "question2"), ("duplicate", "not_duplicate"), (PARAPHRASE, NOT_PARAPHRASE)),
+        (("question", "sentence"), (0, 1), (Relation.ENTAILMENT, Relation.CONTRADICTION)),
+        (("sentence1", "sentence2"), ("equivalent", "not_equivalent"), (PARAPHRASE, NOT_PARAPHRASE)),
+        (("sentence1", "sentence2"), ("entailment", "not_entailment"), (Relation.ENTAILMENT, Relation.NEUTRAL)),
+        (("sentence1", "sentence2"), (1, 0), (Relation.UNRELATED, Relation.UNRELATED)),
+    ],
+)
+def test_rows_of_glue_on_the_hub(
+    tmp_path: Path, columns: tuple[str, str], labels: tuple[object, ...], expected: tuple[Relation, ...]
+) -> None:
+    rows: list[dict[str, object]] = [{columns[0]: "a", columns[1]: "b", "label": label, "idx": 0} for label in labels]
+    path = write_jsonl(tmp_path / "a.jsonl", rows)
+    assert [record.relation for record in read_records(path)] == list(expected)
+
+
+def test_question_pairs_know_no_other_labels(tmp_path: Path) -> None:
+    path = write_jsonl(tmp_path / "a.jsonl", [{"question1": "a", "question2": "b", "is_duplicate": "2"}])
+    with pytest.raises(InputError, match=r"line 1: unknown label '2' \(known: 1, "):
+        list(read_records(path))
+
+
 @pytest.mark.parametrize("suffix", ["", ".gz"])
 def test_parquet(tmp_path: Path, suffix: str) -> None:
     table = pa.table({"premise": ["p", "q"], "hypothesis": ["h", "i"], "label": [0, 2], "vector": [[1.0], [2.0]]})

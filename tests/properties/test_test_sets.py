@@ -16,7 +16,8 @@ from properties.test_text_readers import write
 
 from sentcompress.corpora.collection_folders import collection_data_set, read_judgements, splits_of
 from sentcompress.corpora.collections import Collection, DataSet
-from sentcompress.corpora.pairs import entities_data_set, pairs_data_set, read_pairs
+from sentcompress.corpora.entities import entities_data_set
+from sentcompress.corpora.pairs import pairs_data_set, read_pairs
 from sentcompress.corpora.sts import read_dev, read_sts, read_sts_file
 from sentcompress.corpora.text_files import BadRecords
 from sentcompress.corpora.transfer import read_transfer

@@ -146,6 +146,32 @@ def test_distinct_sentences_in_order_with_triplets(tmp_path: Path, nli: Path) ->
     assert facts["skipped"] == {"no_gold_label": 1, "blank": 1, "duplicates": 3}
 
 
+def write_glue(folder: Path) -> list[Path]:
+    """A file of each task of GLUE that SimTDE's teacher is trained on, with one triplet of each kind."""
+    files = {
+        "QQP.tsv": "id\tqid1\tqid2\tquestion1\tquestion2\tis_duplicate\n"
+        "0\t1\t2\tHow old is Rome?\tWhat is the age of Rome?\t1\n1\t1\t3\tHow old is Rome?\tHow large is Rome?\t0\n",
+        "QNLI.tsv": "index\tquestion\tsentence\tlabel\n0\tWho built it?\tRomans built it.\tentailment\n"
+        "1\tWho built it?\tIt has two towers.\tnot_entailment\n",
+        "MRPC.tsv": "Quality\t#1 ID\t#2 ID\t#1 String\t#2 String\n1\t1\t2\tShares fell.\tThe shares dropped.\n"
+        "0\t3\t2\tShares rose.\tThe shares dropped.\n",
+    }
+    for name, content in files.items():
+        (folder / name).write_text(content, encoding="utf-8")
+    return [folder / name for name in files]
+
+
+def test_duplicates_answers_and_paraphrases_become_triplets(tmp_path: Path) -> None:
+    artifact = run(tmp_path, *write_glue(tmp_path))
+    texts = [row["text"] for row in rows_of(artifact)]
+    assert [tuple(texts[row] for row in triplet) for triplet in triplets_of(artifact)] == [
+        ("How old is Rome?", "What is the age of Rome?", "How large is Rome?"),
+        ("Who built it?", "Romans built it.", "It has two towers."),
+        # Either sentence of a paraphrase is an anchor.
+        ("The shares dropped.", "Shares fell.", "Shares rose."),
+    ]
+
+
 def test_without_labels_there_is_no_triplet_file(tmp_path: Path) -> None:
     (tmp_path / "a.txt").write_text("one\ntwo\n")
     artifact = run(tmp_path, tmp_path / "a.txt")

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import dataclasses
 import json
 from pathlib import Path
 from typing import Any
 
 import pytest
+import torch
 from tiny_models import make_tiny_model
 
 from sentcompress.errors import InputError, MissingArtifactError, UsageError
@@ -25,6 +27,8 @@ from sentcompress.evaluation.tables import ratio
 from sentcompress.exporting.onnx import FLOAT32_FILE, INT8_FILE, quantise, write_graph
 from sentcompress.models.catalog import NamedModel, find_model
 from sentcompress.models.layout import save_encoder
+from sentcompress.progress import SilentReporter
+from sentcompress.stages import bench
 from sentcompress.stages.bench import Params, run
 from sentcompress.store import Artifact, Request, WorkDirectory
 
@@ -129,6 +133,30 @@ def test_simtde_is_a_pass_over_all_pairs_repeats_included(tmp_path: Path, pairs:
     seconds = value_of(scores, PASS_SECONDS, part="float32")
     assert seconds == pytest.approx(sum(passes) / 3, abs=0.001)
     assert seconds >= 24 * value_of(scores, LATENCY_P50, part="float32") / 1000 / 4
+
+
+def test_simtde_is_measured_on_the_cpu_beside_a_gpu(
+    tmp_path: Path, pairs: Path, tiny_model: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(bench, "pick_device", lambda name="auto": torch.device("cuda" if name == "auto" else name))
+    notes: list[str] = []
+    monkeypatch.setattr(SilentReporter, "note", lambda self, message: notes.append(message))
+    params = Params(model=str(tiny_model), compare=None, runtimes=("float32",), preset="simtde", sts=(pairs,))
+    artifact = run(dataclasses.replace(params, memory=False), WorkDirectory(tmp_path / "work"), SilentReporter())
+    protocol = artifact.facts["protocol"]
+    assert protocol["device"] == "cpu"
+    assert "one at a time, including tokenisation, on the CPU" in protocol["statement"]
+    assert notes == ["bench: SimTDE's protocol is measured on the CPU (for the GPU: `device` cuda)"]
+
+
+@pytest.mark.parametrize(
+    ("preset", "device", "measured"), [("simtde", "auto", "cpu"), ("simtde", "cuda", "cuda"), (None, "auto", "cuda")]
+)
+def test_the_gpu_is_used_where_it_is_asked_for(
+    monkeypatch: pytest.MonkeyPatch, preset: str | None, device: str, measured: str
+) -> None:
+    monkeypatch.setattr(bench, "pick_device", lambda name="auto": torch.device("cuda" if name == "auto" else name))
+    assert bench._device(Params(preset=preset, device=device), SilentReporter()) == measured
 
 
 def test_without_text_and_without_sentences_the_hint_names_both(tmp_path: Path, tiny_model: Path) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -27,6 +28,7 @@ from sentcompress.evaluation.score import read_scores, select, value_of
 from sentcompress.evaluation.tables import ratio
 from sentcompress.progress import SilentReporter
 from sentcompress.stages import eval_retrieval as stage
+from sentcompress.stages import report
 from sentcompress.stages.eval_retrieval import Params, run
 from sentcompress.store import WorkDirectory
 
@@ -128,8 +130,22 @@ def test_pairs_equal_brute_force(
     assert facts["model"]["weight_bytes"] == (tiny_model / "model.safetensors").stat().st_size
     assert (facts["protocol"]["threads"], facts["protocol"]["main_score"]) == (1, MRR)
     assert facts["dataset"] == {"protocol": "pairs", "name": "pairs.tsv", "split": None}
+    assert (facts["corpus"]["taken"], facts["corpus"]["hpd_met"]) == ("all", False)
+    stated = f"question2 of all pairs, {facts['documents']} documents (not the 87,265 of HPD's table)"
+    assert stated in facts["protocol"]["statement"]
     assert artifact.name == "retrieval-pairs-tiny-model"
     assert {path.name for path in artifact.path.iterdir()} == {"result.json", "manifest.json", "request.json"}
+
+
+def test_the_corpus_of_duplicates_is_another_result(tmp_path: Path, pairs: Path, tiny_model: Path) -> None:
+    params = Params(
+        pairs=pairs, corpus="duplicates", model=str(tiny_model), index=("flat",), rounds=1, device="cpu", name="two"
+    )
+    facts = run(params, WorkDirectory(tmp_path / "work")).facts
+    assert (facts["documents"], facts["judged_queries"]) == (100, 100)
+    assert facts["corpus"]["sizes"]["duplicates"] == 100
+    with pytest.raises(UsageError, match="`corpus` is for `pairs`"):
+        run(Params(collection=tmp_path, corpus="all"), WorkDirectory(tmp_path / "work"))
 
 
 def test_a_collection_equals_pytrec_eval(tmp_path: Path, collection: Path) -> None:
@@ -177,6 +193,21 @@ def test_a_collection_equals_pytrec_eval(tmp_path: Path, collection: Path) -> No
     ]
 
 
+def test_the_result_says_that_dev_of_ms_marco_is_dev_small(tmp_path: Path, tiny_model: Path) -> None:
+    texts = {"collection.tsv": "1\tthe cat\n2\tthe dog\n", "queries.dev.tsv": "7\tcat\n8\tdog\n"}
+    judged = {"qrels.dev.small.tsv": "7\t0\t1\t1\n", "qrels.dev.tsv": "7\t0\t1\t1\n8\t0\t2\t1\n"}
+    for name, content in (texts | judged).items():
+        (tmp_path / name).write_text(content)
+    listener = Listener()
+    params = Params(collection=tmp_path, split="dev", model=str(tiny_model), index=("flat",), rounds=1, device="cpu")
+    artifact = run(params, WorkDirectory(tmp_path / "work"), listener)
+    assert listener.notes == ["eval-retrieval: split dev.small"]
+    assert artifact.facts["dataset"]["split"] == "dev.small"
+    assert "(split dev.small)" in artifact.facts["protocol"]["statement"]
+    assert artifact.facts["judged_queries"] == 1
+    assert artifact.name == f"retrieval-{tmp_path.name}-dev.small-tiny-model"
+
+
 def test_entities_by_hand(tmp_path: Path) -> None:
     vectors = {"apple": [1, 0], "pear": [0, 1], "red apple": [1, 0.1], "ripe pear": [0.9, 0.2], "plum": [1, 1]}
     model = write_vectors(tmp_path / "fruit.npy", vectors)
@@ -193,6 +224,38 @@ def test_entities_by_hand(tmp_path: Path) -> None:
     assert value_of(read_scores(facts), MRR, part=EXACT) == 75
     # Not the name of an evaluation of the folder's split `test`, whose catalogue is another.
     assert artifact.name == f"retrieval-{tmp_path.name}-test.tsv-{tmp_path.name}-fruit.npy"
+
+
+def test_entities_of_several_languages(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    from sentcompress.cli import eval_retrieval as command
+    from sentcompress.cli.line import Call
+
+    texts = ["Apfel", "Birne", "pomme", "poire", "apfel", "birne", "la pomme", "la poire"]
+    units = np.eye(4)
+    right = dict(zip(texts, [*units, *units], strict=True))
+    # The student confuses one of the two German queries.
+    wrong = right | {"birne": units[0]}
+    teacher, student = (write_vectors(tmp_path / f"{name}.npy", of) for name, of in (("t", right), ("s", wrong)))
+    rows = {"german": ("apfel\tApfel", "birne\tBirne"), "french": ("la pomme\tpomme", "la poire\tpoire")}
+    (tmp_path / "er").mkdir()
+    for language, pairs in rows.items():
+        lines = "".join(f"{pair}\t1\n" for pair in pairs)
+        (tmp_path / "er" / f"{language}.tsv").write_text(f"query\tentity\tlabel\n{lines}")
+    params = Params(entities=tmp_path / "er", model=student, compare=teacher, index=("flat",), rounds=1)
+    artifact = run(params, WorkDirectory(tmp_path / "w"))
+    french = {"language": "french", "queries": 2, "model": 100, "compare": 100, "relative_percent": 0}
+    german = {"language": "german", "queries": 2, "model": 50, "compare": 100, "relative_percent": -50}
+    mean = {"language": "mean", "queries": 4, "model": 75, "compare": 100, "relative_percent": -25}
+    assert artifact.facts["languages"] == [french, german, mean]
+    assert "2 languages with one catalogue" in artifact.facts["protocol"]["statement"]
+    command.show(artifact, Call(params, tmp_path / "w"))
+    shown = capsys.readouterr().out
+    assert "by language, exact search" in shown
+    assert all(word in shown for word in ("-50.00%", "+0.00%", "mean of the languages", "-25.00%"))
+    work = WorkDirectory(tmp_path / "w")
+    page = report.run(report.Params(), work)["markdown"]
+    assert "by language: er, exact search" in page
+    assert re.search(r"german *\| 2 *\| 50.00 *\| 100.00 *\| -50.00%", page)
 
 
 def test_every_kind_stands_beside_exact_search(tmp_path: Path, collection: Path, tiny_model: Path) -> None:

@@ -129,3 +129,13 @@ def test_a_start_from_principal_axes_is_for_finetune(tmp_path: Path, tiny_model:
     asked = Params(model=str(tiny_model), triplets=(str(triplets),), **SHORT, options=("dim=8", "dim_start=pca"))
     with pytest.raises(UsageError, match="for finetune"):
         train_teacher.run(asked, WorkDirectory(tmp_path / "work"))
+
+
+def test_glue_s_question_pairs_are_triplets(tmp_path: Path, tiny_model: Path, sentences: list[str]) -> None:
+    rows = [f"{sentences[row]}\t{sentences[row + mark]}\t{mark % 2}\n" for row in range(0, 180, 3) for mark in (1, 2)]
+    path = tmp_path / "QQP.tsv"
+    path.write_text("question1\tquestion2\tis_duplicate\n" + "".join(rows), encoding="utf-8")
+    teacher = train_teacher.run(
+        Params(model=str(tiny_model), triplets=(str(path),), **SHORT), WorkDirectory(tmp_path / "work")
+    )
+    assert teacher.facts["triplets"] == 60

@@ -11,7 +11,7 @@ from sentcompress.evaluation.measures import INDEX_BYTES, INDEX_LOSS, METRICS, S
 from sentcompress.evaluation.results import Evaluation
 from sentcompress.evaluation.retrieval import EXACT
 from sentcompress.evaluation.score import MODEL, Score, select
-from sentcompress.evaluation.tables import kept_or_gained
+from sentcompress.evaluation.tables import kept_or_gained, languages_table
 from sentcompress.numeric import between, size
 from sentcompress.reporting.charts import Level, Point, scatter
 from sentcompress.reporting.drawing import MARKERS
@@ -54,7 +54,14 @@ def _tables(evidence: Evidence, name: str, found: list[Evaluation]) -> list[Tabl
     """A table of exact search for all models, then a table of indexes for each evaluation."""
     main = METRICS[found[0].scores[0].metric]
     together = [table for table in score_tables(evidence, found, name) if main.title in table.columns]
-    return [*together, *(_table(evidence, one) for one in found)]
+    spoken = [_by_language(one) for one in found if "languages" in one.facts]
+    return [*together, *spoken, *(_table(evidence, one) for one in found)]
+
+
+def _by_language(evaluation: Evaluation) -> Table:
+    columns, rows = languages_table(evaluation.facts["languages"], evaluation.labels)
+    title = f"{evaluation.scores[0].of.title} by language: {evaluation.scores[0].data}, exact search"
+    return Table(title, columns, rows, [Source.of(evaluation.artifact)])
 
 
 def _table(evidence: Evidence, evaluation: Evaluation) -> Table:

@@ -1,0 +1,99 @@
+"""The dev score on a retrieval collection, and what the option `dev` names."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+import numpy.typing as npt
+import torch
+
+from sentcompress.corpora.dev_collection import RetrievalSample, dev_collection, sample_of
+from sentcompress.corpora.sts import read_dev
+from sentcompress.evaluation.metrics import UndefinedError, normalized
+from sentcompress.evaluation.ranking import CUTOFF
+from sentcompress.store import file_digest
+from sentcompress.training.dev import Dev, Embed, encode_tokens, sts_dev
+
+Tokenize = Callable[[Sequence[str]], list[list[int]]]
+
+
+@dataclass(frozen=True)
+class RetrievalDev:
+    """MRR@10 x 100 of exact search with cosines. Other documents of equal score rank before a relevant one.
+
+    Attributes:
+        queries, documents: token ids of each.
+        relevant: for each query, the places of its relevant documents.
+        slack: difference between two scores of the same weights: rounding can swap the ranks of near ties.
+    """
+
+    queries: Sequence[Sequence[int]]
+    documents: Sequence[Sequence[int]]
+    relevant: Sequence[Sequence[int]]
+    pad: int
+    protocol: str
+    slack: float = 0.5
+
+    def score(self, vectors: Embed, device: torch.device) -> float:
+        try:
+            queries, documents = (
+                normalized(encode_tokens(tokens, self.pad, vectors, device))[0]
+                for tokens in (self.queries, self.documents)
+            )
+        except UndefinedError:
+            return math.nan
+        ranks = [
+            _rank(documents @ query, list(relevant)) for query, relevant in zip(queries, self.relevant, strict=True)
+        ]
+        return 100 * float(np.mean([1 / rank if rank <= CUTOFF else 0.0 for rank in ranks]))
+
+
+def _rank(scores: npt.NDArray[np.float32], relevant: list[int]) -> float:
+    """The rank of the best relevant document, from 1; infinite if there is none."""
+    if not relevant:
+        return math.inf
+    own = scores[relevant]
+    return 1 + int((scores >= own.max()).sum()) - int((own >= own.max()).sum())
+
+
+def retrieval_dev(sample: RetrievalSample, tokenize: Tokenize, pad: int) -> RetrievalDev:
+    """The dev score on a sample of a collection, which is tokenised once."""
+    others = len(sample.documents) - sample.judged
+    return RetrievalDev(
+        tokenize(sample.queries),
+        tokenize(sample.documents),
+        sample.relevant,
+        pad,
+        f"MRR@10 x 100 on {len(sample.queries):,} queries of {sample.name}, among {len(sample.documents):,} of "
+        f"{sample.corpus:,} documents: all {sample.judged:,} relevant ones and {others:,} others",
+    )
+
+
+def dev_digests(path: Path) -> dict[str, str]:
+    """The files that the option `dev` names, with their digests, as inputs of a request.
+
+    Raises:
+        InputError: if it is a folder, but not a collection with a dev split.
+    """
+    files = dev_collection(path).files if path.is_dir() else (path,)
+    return {f"file:{file.resolve()}": file_digest(file) for file in files}
+
+
+def open_dev(path: Path) -> Callable[[Tokenize, int], Dev]:
+    """Reads what the option `dev` names: graded pairs at once, a collection, which can be large, when it is needed.
+
+    Returns:
+        A function from a tokenizer and its padding token to the dev score.
+
+    Raises:
+        InputError: if it cannot be used.
+    """
+    if path.is_dir():
+        data = dev_collection(path)
+        return lambda tokenize, pad: retrieval_dev(sample_of(data), tokenize, pad)
+    pairs = read_dev(path)
+    return lambda tokenize, pad: sts_dev(pairs.first, pairs.second, pairs.scores, tokenize, pad)
