@@ -16,6 +16,9 @@ from sentcompress.recipes.plan import EVALUATIONS, Step
 from sentcompress.recipes.rows import KEPT, Row
 from sentcompress.store import Artifact
 
+# Graded pairs of STS-B dev.
+DEV_PAIRS = 1500
+
 
 @dataclass(frozen=True)
 class Measured:
@@ -73,7 +76,7 @@ def _roles(step: Step, model: str) -> Iterator[str]:
 def _scores(row: Row, evaluation: Evaluation, step: Step, role: str) -> list[Score]:
     """The scores of the row's metric; of several indexes, those of the first one that the stage names."""
     figure = row.figure
-    if evaluation.name != figure.evaluation:
+    if evaluation.name != figure.evaluation or figure.split not in (None, evaluation.facts["protocol"].get("split")):
         return []
     found = select(evaluation.scores, figure.metric, figure.data, role=role)
     if row.data and row.data != evaluation.artifact.name:
@@ -108,6 +111,9 @@ def _other_protocol(row: Row, evaluation: Evaluation, role: str) -> str:
 
 def _other_sets(row: Row, evaluation: Evaluation, role: str) -> str:
     protocol = evaluation.facts["protocol"]
+    if row.figure.split:
+        pairs = select(evaluation.scores, SPEARMAN, role=role)[0].count
+        return "" if pairs in (None, DEV_PAIRS) else f"{pairs:,} pairs, in the papers {DEV_PAIRS:,}"
     if protocol.get("split") != "test":
         return f"split {protocol.get('split')}"
     if protocol.get("aggregate") != "all":

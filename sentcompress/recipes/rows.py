@@ -13,6 +13,7 @@ from sentcompress.errors import did_you_mean
 from sentcompress.evaluation.measures import (
     ACCURACY,
     ALIGNMENT,
+    CORRELATION,
     MRR,
     NDCG,
     PASS_SECONDS,
@@ -37,12 +38,14 @@ class Figure:
         evaluation: the kind of evaluation.
         metric: the metric's name in the score records.
         data: the data set's name in the score records; None for any.
+        split: the split that an STS evaluation must be of; None for any, of which only test can be compared.
         same_everywhere: whether values of different machines can be compared.
     """
 
     evaluation: str
     metric: str
     data: str | None = None
+    split: str | None = None
     same_everywhere: bool = True
 
 
@@ -51,9 +54,13 @@ FIGURES: Mapping[str, Figure] = {
     **{name: Figure("sts", SPEARMAN, name) for name in OFFICIAL_PAIRS},
     "alignment": Figure("sts", ALIGNMENT, "STS-B"),
     "uniformity": Figure("sts", UNIFORMITY, "STS-B"),
+    "STS-B dev": Figure("sts", SPEARMAN, split="dev"),
+    "alignment dev": Figure("sts", ALIGNMENT, split="dev"),
+    "uniformity dev": Figure("sts", UNIFORMITY, split="dev"),
     "MRR@10": Figure("retrieval", MRR),
     "nDCG@10": Figure("retrieval", NDCG),
     **{f"Recall@{cutoff}": Figure("retrieval", recall_at(cutoff)) for cutoff in (1, 10, 100, 1000)},
+    "correlation of dimensions": Figure("fidelity", CORRELATION),
     "transfer mean": Figure("transfer", ACCURACY, MEAN),
     **{name: Figure("transfer", ACCURACY, name) for name in TASKS},
     "one pass s": Figure("bench", PASS_SECONDS, same_everywhere=False),
