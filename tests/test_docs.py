@@ -73,6 +73,12 @@ def test_the_page_of_methods_has_what_the_code_says_of_each() -> None:
     assert written == docs.page(written), "run: python scripts/write_method_docs.py"
 
 
+def test_the_list_of_recipes_has_every_variant() -> None:
+    written = (ROOT / "recipes" / "README.md").read_text(encoding="utf-8")
+    assert re.findall(r"<!-- generated: (.*?) -->", written) == ["papers", "ours"]
+    assert written == script("write_recipe_docs").page(written), "run: python scripts/write_recipe_docs.py"
+
+
 def test_the_commands_of_the_demo_parse() -> None:
     group: Any = typer.main.get_command(app)
     lines = (ROOT / "scripts" / "demo.sh").read_text(encoding="utf-8").splitlines()

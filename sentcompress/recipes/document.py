@@ -68,7 +68,7 @@ class Recipe:
         rows: the published figures to compare with.
         inputs: the inputs that the user provides.
         stages: in the order in which they run.
-        values: what fills the placeholders that are no inputs.
+        values: what fills the placeholders that are no inputs; a value can contain others.
         variants: by name; a recipe that has some runs only as one of them.
         variant: the name of the variant that it is.
     """
@@ -105,6 +105,7 @@ class Recipe:
             raise UsageError(f"{self.path} has no variant {name!r}", hint)
         variant = self.variants[name] if name is not None else Variant("", {}, self.rows)
         values = {**self.values, **variant.values}
+        values = {name: with_values(value, values) for name, value in values.items()}
         return replace(
             self,
             title=text_with_values(self.title, values),
@@ -147,9 +148,15 @@ def _faults_of_values(recipe: Recipe) -> list[str]:
         texts |= texts_of_rows(variant.rows, f"variant {variant.name}: ")
     used = {name for text in texts.values() for name in placeholders(text)}
     used |= {name for stage in recipe.stages for name in (*stage.condition, *placeholders(dict(stage.values)))}
+    # A value can be made of others, and can be an input.
+    tables = (recipe.values, *(variant.values for variant in recipe.variants.values()))
+    inside = {name for table in tables for name in placeholders(dict(table))}
+    used |= inside
+    strange = sorted(inside - {*recipe.values, *recipe.inputs})
+    unknown = [f"values: ${{{name}}} is neither a value nor an input" for name in strange]
     both = [f"{name} is both an input and a value" for name in recipe.values if name in recipe.inputs]
     unused = [f"values: {name} is used nowhere" for name in recipe.values if name not in used]
-    return [*faults_of_texts(texts, recipe.values), *both, *unused]
+    return [*faults_of_texts(texts, recipe.values), *both, *unused, *unknown]
 
 
 def _toml(path: Path) -> dict[str, Any]:

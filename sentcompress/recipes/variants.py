@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from sentcompress.errors import did_you_mean
@@ -95,12 +95,10 @@ def faults_of_texts(texts: Mapping[str, str], values: Mapping[str, Value]) -> li
 
 def filled_row(row: Row, values: Mapping[str, Value]) -> Row:
     """The row with the placeholders in its texts replaced by values."""
-    return Row(
-        **{
-            key: text_with_values(value, values) if isinstance(value, str) else value
-            for key, value in row.as_dict().items()
-        }
-    )
+    texts: dict[str, Any] = {
+        key: text_with_values(value, values) for key, value in row.as_dict().items() if isinstance(value, str)
+    }
+    return replace(row, **texts)
 
 
 def texts_of_rows(rows: tuple[Row, ...], where: str) -> dict[str, str]:

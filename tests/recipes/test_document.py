@@ -97,6 +97,7 @@ student = "minilm"
 dim = 128
 short = false
 copies = 1
+name = "x-${dim}"
 [[variant]]
 name = "minilm-128"
 [[variant.row]]
@@ -117,7 +118,7 @@ if = ["short", "copies"]
 [[stage]]
 command = "distill"
 student = "${student}"
-name = "x-${dim}"
+name = "${name}"
 """
 
 
@@ -168,6 +169,7 @@ dim = 128
 list = [1]
 nli = 3
 idle = ""
+name = "${dim}-${made}"
 [inputs]
 nli = "pairs"
 [[row]]
@@ -210,9 +212,11 @@ if = 3
         "row: a recipe with variants has its rows in them: [[variant.row]]",
         "stage 1 (distill): if: din is not among the values of the recipe; did you mean dim?",
         "stage 2 (distill): if must be the name of a value, or a list of such",
-        "title: ${nothing} is not among the values of the recipe; choose one of: dim, idle, nli",
+        "title: ${nothing} is not among the values of the recipe; choose one of: dim, idle, name, nli",
         "nli is both an input and a value",
         "values: idle is used nowhere",
+        "values: name is used nowhere",
+        "values: ${made} is neither a value nor an input",
     ]
 
 

@@ -1,84 +1,41 @@
-"""The recipes that come with the project: checked against the Params they name, and each run for a few tiny steps."""
+"""The recipes that come with the project: every variant is planned, and each distinct chain runs for a few steps."""
 
 from __future__ import annotations
 
 import json
 import math
 import re
-import tomllib
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, fields, is_dataclass
 from pathlib import Path
 from typing import Any
 
 import pytest
 from distilling import write_dev
+from recipes.shipped import CASES, CHAINS, FOLDER, Case
 from tiny_models import make_sentences, make_tiny_model
 
 from sentcompress.cli.main import _run
 from sentcompress.commands import find_command
-from sentcompress.commands.options import keys_of
+from sentcompress.commands.options import MODEL, keys_of
 from sentcompress.methods import METHODS, OBJECTIVES
 from sentcompress.methods.hyperparameters import Hyperparameters
-from sentcompress.models.names import PRESETS
-from sentcompress.recipes.document import read_recipe
-from sentcompress.recipes.inputs import placeholders
+from sentcompress.models.names import PRESETS, meaning_of
+from sentcompress.recipes.document import Stage
+from sentcompress.recipes.placeholders import placeholders
 from sentcompress.stages import run as stage
 from sentcompress.store import WorkDirectory
 
-FOLDER = Path(__file__).resolve().parents[2] / "recipes"
-RECIPES = sorted(FOLDER.glob("*.toml"))
-# The published figures, seven-set means unless said otherwise; each is the aim of one recipe.
-PUBLISHED = {
-    "simcse-tinybert": 78.78,
-    "simcse-tinybert-huawei": 77.19,
-    "simcse-projection-128-tinybert": 78.12,
-    "simcse-whitening-128-tinybert": 78.74,
-    "mse-tinybert": 79.78,
-    "crd-tinybert": 80.54,
-    "hpd-128-tinybert": 81.02,
-    "ibkd-tinybert": 81.69,
-    "ibkd-ft-tinybert": 82.01,
-    "ibkd-128-tinybert": 81.12,
-    "ckd-tinybert-huawei": 81.16,
-    "ckd-ft-tinybert-huawei": 82.84,
-    "simcse-minilm": 77.16,
-    "mse-minilm": 79.30,
-    "crd-minilm": 81.30,
-    "hpd-128-minilm": 81.80,
-    "ibkd-minilm": 82.01,
-    "ibkd-ft-minilm": 82.69,
-    "ibkd-128-minilm": 82.29,
-    "simcse-tinybert6": 81.09,
-    "kd-tinybert6": 83.85,
-    "pkd-tinybert6": 84.32,
-    "metakd-tinybert6": 84.20,
-    "ckd-ft-tinybert6": 84.58,
-    "simcse-bert-base": 81.57,
-    "kd-bert-base": 84.57,
-    "pkd-bert-base": 84.34,
-    "metakd-bert-base": 84.30,
-    "ckd-ft-bert-base": 85.04,
-    "simcse-roberta-large": 83.76,
-    "simtde-base": 80.47,
-    "simtde-small": 78.09,
-    "simtde-entities-1-4m": 99.57,  # percent of the teacher's Recall@1
-    "ibkd-ft-msmarco-tinybert": 37.32,  # MRR@10
-    "ibkd-ft-msmarco-minilm": 37.49,
-}
-# Every model that a recipe names: as many layers as the real one has, and next to no width.
+# Models from which layers are taken, or states of layers: as many as the real one has, and next to no width.
 LAYERS = {
     **{"tinybert": 4, "tinybert-huawei": 4, "tinybert6": 6, "minilm": 6, "bert-base": 12},
     "princeton-nlp/sup-simcse-roberta-large": 24,
     "sentence-transformers/nli-mpnet-base-v2": 12,
     "princeton-nlp/sup-simcse-bert-base-uncased": 12,
     "sentence-transformers/all-MiniLM-L6-v2": 6,
-    "google/bert_uncased_L-2_H-128_A-2": 2,
     "google/bert_uncased_L-6_H-128_A-2": 6,
-    "Luyu/co-condenser-marco-retriever": 12,
-    "bert-base-uncased": 12,
-    "roberta-large": 24,
 }
+FEWEST_LAYERS = 2
 # What makes a stage short, and what does not suit tiny models or depends on what else is installed.
 SHORT = {
     **{"max-steps": 2, "epochs": 1, "batch-size": 8, "max-length": 16, "dtype": "float32", "device": "cpu"},
@@ -91,52 +48,50 @@ NARROW = {
 }
 
 
-def test_every_published_figure_has_its_recipe() -> None:
-    aims = {path.stem: tomllib.loads(path.read_text("utf-8"))["row"].get("score") for path in RECIPES}
-    assert {name: score for name, score in aims.items() if score is not None} == PUBLISHED
+def ids(case: Case) -> str:
+    return case.name
 
 
-def test_the_list_of_recipes_is_whole() -> None:
-    listed = re.findall(
-        r"^\| \[(.+)\]\((.+)\.toml\) \| (.+) \| .+ \| (.+) \|$",
-        (FOLDER / "README.md").read_text(encoding="utf-8"),
-        flags=re.MULTILINE,
-    )
-    assert sorted(name for name, *_ in listed) == sorted(path.stem for path in RECIPES)
-    for name, file, model, score in listed:
-        row = read_recipe(FOLDER / f"{file}.toml")[0].row
-        assert (name, model) == (file, row["model"])
-        assert score == (f"{row['score']:.2f}" if "score" in row else "-")
-
-
-def test_hpd_is_there_for_every_width_teacher_and_student() -> None:
-    wanted = {f"hpd-{w}-{s}{t}" for w in (128, 256, "full") for s in ("tinybert", "minilm") for t in ("", "-mpnet")}
-    assert wanted <= {path.stem for path in RECIPES}
+def all_stages() -> Iterator[Stage]:
+    for case in CASES:
+        yield from case.recipe.stages
 
 
 def test_every_method_has_a_recipe() -> None:
-    stages = [table for path in RECIPES for table in tomllib.loads(path.read_text("utf-8"))["stage"]]
-    assert {table["method"] for table in stages if "method" in table} == set(METHODS)
-    objectives = {table["objective"] for table in stages if "objective" in table}
-    assert objectives == set(OBJECTIVES)
+    assert {one.values["method"] for one in all_stages() if "method" in one.values} == set(METHODS)
+    assert {one.values["objective"] for one in all_stages() if "objective" in one.values} == set(OBJECTIVES)
 
 
-@pytest.mark.parametrize("path", RECIPES, ids=lambda path: path.stem)
-def test_a_recipe_says_what_it_is_for_and_where_its_numbers_are_from(path: Path) -> None:
-    recipe, faults = read_recipe(path)
-    assert not faults
-    assert "http" in recipe.paper
-    assert {"table", "model", "parameters", "metric"} <= recipe.row.keys()
-    assert "score" in recipe.row or "note" in recipe.row
-    used = {name for one in recipe.stages for name in placeholders(dict(one.values))}
-    assert used == set(recipe.inputs)
-    assert recipe.stages[-1].command in ("eval-sts", "eval-retrieval")
-    assert recipe.stages[-1].values["model"] == path.stem
+def test_presets_are_the_students_of_the_recipes() -> None:
+    named = {str(one.values.get(option)) for one in all_stages() for option in ("student", "model")}
+    assert named >= set(PRESETS)
+
+
+def test_every_input_of_a_recipe_is_used_by_some_variant() -> None:
+    used: dict[Path, set[str]] = {}
+    declared = {case.path: set(case.recipe.inputs) for case in CASES}
+    for case in CASES:
+        names = {name for one in case.recipe.stages for name in placeholders(dict(one.values))}
+        used[case.path] = used.get(case.path, set()) | names
+    assert used == declared
+
+
+@pytest.mark.parametrize("path", sorted({case.path for case in CASES}), ids=lambda path: path.stem)
+def test_a_recipe_says_where_its_numbers_are_from(path: Path) -> None:
+    """A stage with numbers of its own has a comment that names the paper or the code; a value has one beside it."""
+    text = path.read_text(encoding="utf-8")
+    assert "http" in next(case.recipe.paper for case in CASES if case.path == path)
     numbers = {field.name.replace("_", "-") for field in fields(Hyperparameters)}
-    blocks = path.read_text(encoding="utf-8").split("[[stage]]")[1:]
-    for one, block in zip(recipe.stages, blocks, strict=True):
-        if numbers & one.values.keys() and one.command != "augment":
-            assert re.search(r"^# .*(paper|code)", block, flags=re.MULTILINE | re.IGNORECASE), one
+    for block in text.split("[[stage]]")[1:]:
+        own = {line.partition(" = ")[0] for line in block.splitlines()}
+        if numbers & own and 'command = "augment"' not in block:
+            assert re.search(r"^# .*(paper|code)", block, flags=re.MULTILINE | re.IGNORECASE), block
+
+
+@pytest.mark.parametrize("case", CASES, ids=ids)
+def test_a_recipe_ends_with_the_scores_of_its_rows(case: Case) -> None:
+    assert case.recipe.rows
+    assert case.recipe.stages[-1].command.startswith("eval-")
 
 
 @dataclass(frozen=True)
@@ -147,9 +102,9 @@ class Workshop:
     models: dict[str, Path]
     inputs: dict[str, Path]
 
-    def params(self, path: Path) -> stage.Params:
+    def params(self, case: Case) -> stage.Params:
         """The recipe with tiny models and a few steps."""
-        recipe, _ = read_recipe(path)
+        recipe = case.recipe
         inputs = tuple(f"{name}={self.inputs[name]}" for name in recipe.inputs)
         settings = []
         for one in recipe.stages:
@@ -157,12 +112,14 @@ class Workshop:
             short = {name: value for name, value in SHORT.items() if name in options}
             if one.command == "augment":
                 short.pop("max-length", None)
-            short |= {name: value for name, value in NARROW.get(one.command, {}).items() if name in one.values}
-            short |= {key: self.models[str(v)] for key, v in one.values.items() if str(v) in self.models}
+            narrow = NARROW.get(one.command, {})
+            short |= {name: value for name, value in narrow.items() if isinstance(one.values.get(name), int)}
+            models = {key: str(one.values.get(key)) for key, of in options.items() if of.opt.names == MODEL}
+            short |= {key: self.models[name] for key, name in models.items() if name in self.models}
             settings += [f"{one.number}.{name}={value}" for name, value in short.items()]
             if one.command == "average":
                 settings += [f"{one.number}.inputs={self.models.get(v, v)}" for v in one.values["inputs"]]
-        return stage.Params(recipe=path, inputs=inputs, settings=tuple(settings))
+        return stage.Params(recipe=case.path, variant=case.variant, inputs=inputs, settings=tuple(settings))
 
 
 @pytest.fixture(scope="session")
@@ -170,10 +127,20 @@ def workshop(tmp_path_factory: pytest.TempPathFactory) -> Workshop:
     folder = tmp_path_factory.mktemp("workshop")
     texts = make_sentences(140, seed=9)
     models = {
-        name: make_tiny_model(folder / f"model-{number}", layers=layers, width=16, seed=number)
-        for number, (name, layers) in enumerate(LAYERS.items())
+        name: make_tiny_model(folder / f"model-{number}", layers=LAYERS.get(name, FEWEST_LAYERS), width=16, seed=number)
+        for number, name in enumerate(sorted({name for case in CHAINS for name in models_of(case)}))
     }
     return Workshop(WorkDirectory(folder / "work"), models, write_inputs(folder, texts))
+
+
+def models_of(case: Case) -> Iterator[str]:
+    """The models that a recipe takes from outside."""
+    for one in case.recipe.stages:
+        for key, of in keys_of(find_command(one.command).params).items():
+            given = one.values.get(key) if of.opt.names == MODEL else None
+            for name in given if isinstance(given, list) else [given]:
+                if name and (meaning := meaning_of(name, lambda *_: False)) and meaning.kind == "source":
+                    yield name
 
 
 def write_inputs(folder: Path, texts: Sequence[str]) -> dict[str, Path]:
@@ -184,6 +151,7 @@ def write_inputs(folder: Path, texts: Sequence[str]) -> dict[str, Path]:
         "nli": ("nli.csv", "sent0,sent1,hard_neg\n" + lines(",".join(three) for three in triplets)),
         "news": ("news.txt", lines(texts[:60])),
         "text": ("text.txt", lines(texts[:60])),
+        "sentences": ("sentences.txt", lines(texts[:20])),
         "wide": ("wide.txt", lines(texts[:80])),
         "short": ("short.txt", lines(texts[40:120])),
         **{f"broad-{part}": (f"broad-{part}.txt", lines(texts[part * 15 : part * 15 + 40])) for part in (1, 2, 3, 4)},
@@ -211,17 +179,32 @@ def write_inputs(folder: Path, texts: Sequence[str]) -> dict[str, Path]:
     for split, numbers in (("train", range(10)), ("dev", range(10, 20))):
         judged = "query-id\tcorpus-id\tscore\n" + lines(f"q{number}\td{number}\t1" for number in numbers)
         (collection / "qrels" / f"{split}.tsv").write_text(judged, encoding="utf-8")
+    tasks = folder / "tasks" / "MR"
+    tasks.mkdir(parents=True)
+    (tasks / "all.tsv").write_text(lines(f"{row % 2}\t{text}" for row, text in enumerate(texts[:40])), encoding="utf-8")
     named = {name: folder / file for name, (file, _) in files.items()}
-    return {**named, "dev": folder / "dev.tsv", "sts": folder / "sts.tsv", "collection": collection}
+    return {
+        **named,
+        "tasks": tasks.parent,
+        "dev": folder / "dev.tsv",
+        "sts": folder / "sts.tsv",
+        "collection": collection,
+    }
 
 
 def lines(texts: Any) -> str:
     return "".join(f"{text}\n" for text in texts)
 
 
-@pytest.mark.parametrize("path", RECIPES, ids=lambda path: path.stem)
+@pytest.fixture(scope="session")
+def checked() -> set[str]:
+    """The command lines that were read already: variants share most of their stages."""
+    return set()
+
+
+@pytest.mark.parametrize("case", CASES, ids=ids)
 def test_a_recipe_asks_for_what_its_commands_would(
-    path: Path, workshop: Workshop, monkeypatch: pytest.MonkeyPatch
+    case: Case, workshop: Workshop, checked: set[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The printed command lines, read by the command line itself, give the very Params that `run` uses."""
     asked: list[Any] = []
@@ -233,9 +216,13 @@ def test_a_recipe_asks_for_what_its_commands_would(
         asked.append(params)
         raise EnoughError
 
-    inputs = tuple(f"{name}={workshop.inputs[name]}" for name in read_recipe(path)[0].inputs)
-    plan = stage.plan(stage.Params(recipe=path, inputs=inputs), workshop.work)
+    inputs = tuple(f"{name}={workshop.inputs[name]}" for name in case.recipe.inputs)
+    plan = stage.plan(stage.Params(recipe=case.path, variant=case.variant, inputs=inputs), workshop.work)
+    assert len(plan.steps) == len(case.recipe.stages)
     for step in plan.steps:
+        if str(step.words) in checked:
+            continue
+        checked.add(str(step.words))
         monkeypatch.setattr(f"sentcompress.stages.{step.command.replace('-', '_')}.run", catch)
         _run([*step.words, "--quiet"])
         assert plain(asked.pop()) == plain(step.params)
@@ -250,28 +237,24 @@ def plain(value: Any) -> Any:
     return str(value) if isinstance(value, Path) else value
 
 
-@pytest.mark.parametrize("path", RECIPES, ids=lambda path: path.stem)
-def test_a_recipe_runs(path: Path, workshop: Workshop) -> None:
-    done = stage.run(workshop.params(path), workshop.work).done
-    assert [one.step.command for one in done] == [one.command for one in read_recipe(path)[0].stages]
-    scored = done[-1].artifact
-    assert f"students/{path.stem}" in scored.inputs
-    assert all(math.isfinite(number) for one in done for number in one.as_dict()["result"].values())
-    trained = [one.artifact for one in done if one.step.command in ("distill", "finetune", "train-teacher")]
-    assert trained
+@pytest.mark.parametrize("case", CHAINS, ids=ids)
+def test_a_chain_runs(case: Case, workshop: Workshop) -> None:
+    outcome = stage.run(workshop.params(case), workshop.work)
+    assert [one.step.command for one in outcome.done] == [one.command for one in case.recipe.stages]
+    assert all(math.isfinite(number) for one in outcome.done for number in one.as_dict()["result"].values())
+    trained = [one.artifact for one in outcome.done if one.step.command in ("distill", "finetune", "train-teacher")]
     assert all(1 <= artifact.facts["steps"] <= 2 for artifact in trained)
+    for one in outcome.measured():
+        assert one.value is None or math.isfinite(one.value)
+        assert one.why or one.row.figure.evaluation != "sts", "a miniature is not comparable"
 
 
-def test_recipes_share_what_they_have_in_common(workshop: Workshop) -> None:
-    """Stage 1 of IBKD is trained once, whichever of its recipes came first."""
-    for path, fresh in ((FOLDER / "ibkd-minilm.toml", 3), (FOLDER / "ibkd-128-minilm.toml", 3)):
-        done = stage.run(workshop.params(path), workshop.work).done
-        again = stage.run(workshop.params(path), workshop.work).done
-        assert [one.artifact.digest for one in done] == [one.artifact.digest for one in again]
-        assert all(one.fresh for one in again)
-        assert sum(one.step.command in ("augment", "teacher-embed", "distill") for one in again) == fresh
-
-
-def test_presets_are_the_students_of_the_recipes() -> None:
-    names = {str(table.get("student")) for path in RECIPES for table in tomllib.loads(path.read_text("utf-8"))["stage"]}
-    assert {name for name in names if name in PRESETS} == set(PRESETS)
+def test_variants_share_what_they_have_in_common(workshop: Workshop) -> None:
+    """Sentences and teacher vectors are made once, whichever variant came first."""
+    fresh = []
+    for variant in ("tinybert-128-mpnet", "tinybert-whiten-128"):
+        params = workshop.params(Case(FOLDER / "hpd.toml", variant))
+        fresh = [one.fresh for one in stage.run(params, workshop.work).done if one.step.number <= 2]
+        done = stage.run(params, workshop.work).done
+        assert all(one.fresh for one in done)
+    assert fresh == [True, True]

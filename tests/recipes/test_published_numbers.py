@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import tomllib
 from collections.abc import Mapping
 from dataclasses import fields
 from fnmatch import fnmatch
@@ -10,14 +9,12 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from recipes.shipped import CASES, Case
 
-from sentcompress.recipes.document import read_recipe
 from sentcompress.recipes.plan import Step
 from sentcompress.stages import run as stage
 from sentcompress.store import WorkDirectory
 
-FOLDER = Path(__file__).resolve().parents[2] / "recipes"
-RECIPES = {path.stem: path for path in sorted(FOLDER.glob("*.toml"))}
 TRAINING = ("distill", "finetune", "train-teacher")
 
 # DistilCSE's frame: 64 tokens, a cosine over 20 epochs, three epochs without a better score are the end.
@@ -28,6 +25,7 @@ CKD = {**DISTILCSE, "betas": (0.9, 0.98), "queue": 65_536, "temperature": 0}
 STAGE_2 = {"batch_size": 128, "epochs": 5, "lr": 5e-5, "eval_every": 125, "temperature": 0, "scale_start": 20}
 SIMCSE = {"batch_size": 512, "epochs": 3, "max_length": 32, "lr": 5e-5, "schedule": "linear", "warmup_steps": 0}
 SIMCSE |= {"warmup_epochs": 0, "clip": 1.0, "eval_every": 125, "temperature": 0.05}
+OWN_SIMCSE = {**SIMCSE, "pooling": "cls-mlp"}
 # HPD's baseline students, trained without a teacher.
 HPD_SIMCSE = {"batch_size": 256, "epochs": 3, "lr": 1e-3, "temperature": 0.05}
 HPD = {"batch_size": 256, "epochs": 3, "lr": 1e-4, "warmup_steps": 1000, "weight_decay": 0.01}
@@ -38,26 +36,28 @@ IBKD_2 = {"batch_size": 256, "epochs": 3, "lr": 3e-5, "temperature": 0.05, "beta
 
 # (recipes, stage) -> setting -> number. Where a recipe fits several rows, the later one stands.
 NUMBERS: list[tuple[str, str, dict[str, Any]]] = [
-    ("simcse-bert-base", "train-teacher", {**SIMCSE, "pooling": "cls-mlp"}),
-    ("simcse-roberta-large", "train-teacher", {**SIMCSE, "pooling": "cls-mlp", "lr": 1e-5}),
-    ("simcse-tinybert6", "finetune", {**SIMCSE, "dim": 0}),
-    ("simcse-tinybert-huawei", "finetune", {**SIMCSE, "dim": 0}),
-    ("simcse-tinybert", "finetune", {**HPD_SIMCSE, "dim": 0}),
-    ("simcse-minilm", "finetune", {**HPD_SIMCSE, "dim": 0}),
-    ("simcse-projection-128-tinybert", "finetune", {**HPD_SIMCSE, "dim": 128}),
-    ("simcse-whitening-128-tinybert", "finetune", {**HPD_SIMCSE, "dim": 0}),
-    ("simcse-whitening-128-tinybert", "whiten", {"dim": 128}),
+    ("simcse/tinybert*", "finetune", {**HPD_SIMCSE, "dim": 0}),
+    ("simcse/minilm*", "finetune", {**HPD_SIMCSE, "dim": 0}),
+    ("simcse/*-projection-128", "finetune", {"dim": 128}),
+    ("simcse/*-whitening-128", "whiten", {"dim": 128}),
+    ("simcse/tinybert[6-]*", "train-teacher", OWN_SIMCSE),
+    ("simcse/*-base", "train-teacher", OWN_SIMCSE),
+    ("simcse/*-large", "train-teacher", {**OWN_SIMCSE, "lr": 1e-5}),
     # Three sentences of each.
-    ("hpd-*", "augment", {"wordnet": 1, "back_translate": 1}),
-    ("hpd-*", "distill", HPD),
-    ("hpd-*", "fit-pca", {"sample": 100_000, "whiten": False}),
-    ("hpd-128-*", "fit-pca", {"dim": 128}),
-    ("hpd-256-*", "fit-pca", {"dim": 256}),
-    ("hpd-full-*", "fit-pca", {"dim": 1024}),
-    ("hpd-full-*-mpnet", "fit-pca", {"dim": 768}),
-    ("hpd-whiten-*", "fit-pca", {"dim": 1024}),
-    ("hpd-whiten-128-*", "whiten", {"dim": 128}),
-    ("hpd-whiten-256-*", "whiten", {"dim": 256}),
+    ("hpd/*", "augment", {"wordnet": 1, "back_translate": 1, "translator": ("nlpaug",)}),
+    ("hpd/*-wo-aug", "augment", {"wordnet": 0, "back_translate": 0}),
+    ("hpd/*", "distill", HPD),
+    ("hpd/*", "fit-pca", {"sample": 100_000, "whiten": False}),
+    ("hpd/*-128*", "fit-pca", {"dim": 128}),
+    ("hpd/*-256*", "fit-pca", {"dim": 256}),
+    # All of the student's dimensions.
+    ("hpd/tinybert-312*", "fit-pca", {"dim": 312}),
+    ("hpd/minilm-384*", "fit-pca", {"dim": 384}),
+    ("hpd/tinybert-whiten-*", "fit-pca", {"dim": 312}),
+    ("hpd/minilm-whiten-*", "fit-pca", {"dim": 384}),
+    ("hpd/*-whiten-128", "whiten", {"dim": 128}),
+    ("hpd/*-whiten-256", "whiten", {"dim": 256}),
+    ("hpd/*", "eval-retrieval", {"index": ("ivf",), "nlist": 1024, "nprobe": 5}),
     ("ckd-*", "distill", CKD),
     ("kd-*", "distill", DISTILCSE),
     ("pkd-*", "distill", DISTILCSE),
@@ -132,31 +132,36 @@ def settings_of(step: Step) -> Mapping[str, Any]:
     return found
 
 
-@pytest.mark.parametrize("name", sorted(set(RECIPES) - UNNAMED))
-def test_a_recipe_trains_with_the_published_numbers(name: str, tmp_path: Path) -> None:
+def trained(case: Case) -> set[str]:
+    return {stage.command for stage in case.recipe.stages} & set(TRAINING)
+
+
+@pytest.mark.parametrize("case", [case for case in CASES if wanted(case.name)], ids=lambda case: case.name)
+def test_a_recipe_trains_with_the_published_numbers(case: Case, tmp_path: Path) -> None:
     given = tmp_path / "given"
     given.mkdir()
     inputs = []
-    for slot in read_recipe(RECIPES[name])[0].inputs:
+    for slot in case.recipe.inputs:
         path = given / f"{slot}.tsv"
         path.touch()
-        inputs.append(f"{slot}={given if slot == 'collection' else path}")
-    plan = stage.plan(stage.Params(recipe=RECIPES[name], inputs=tuple(inputs)), WorkDirectory(tmp_path / "work"))
+        inputs.append(f"{slot}={given if slot in ('collection', 'tasks') else path}")
+    asked = stage.Params(recipe=case.path, variant=case.variant, inputs=tuple(inputs))
+    plan = stage.plan(asked, WorkDirectory(tmp_path / "work"))
     # The first of each command: the triplets of stage 2 are read by an `augment` of their own.
     steps = {step.command: step for step in reversed(plan.steps)}
-    numbers = wanted(name)
+    numbers = {of: number for of, number in wanted(case.name).items() if of[0] in steps}
     found = {(command, setting): settings_of(steps[command]).get(setting, "absent") for command, setting in numbers}
     assert found == numbers
 
 
 def test_every_training_of_a_recipe_has_its_numbers_in_the_table() -> None:
-    for name, path in RECIPES.items():
-        commands = {table["command"] for table in tomllib.loads(path.read_text("utf-8"))["stage"]} & set(TRAINING)
-        told = {command for command, _ in wanted(name)} & set(TRAINING)
-        assert told == (set() if name in UNNAMED else commands), name
+    for case in CASES:
+        told = {command for command, _ in wanted(case.name)} & trained(case)
+        assert told == (set() if case.name in UNNAMED else trained(case)), case.name
 
 
 def test_every_row_of_the_table_is_about_some_recipe() -> None:
     for pattern, command, _ in NUMBERS:
-        assert any(fnmatch(name, pattern) for name in RECIPES), (pattern, command)
-    assert set(RECIPES) >= UNNAMED
+        commands = {stage.command for case in CASES if fnmatch(case.name, pattern) for stage in case.recipe.stages}
+        assert command in commands, (pattern, command)
+    assert {case.name for case in CASES} >= UNNAMED

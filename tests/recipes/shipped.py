@@ -1,0 +1,57 @@
+"""The recipes that come with the project, one case for each variant."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+from sentcompress.recipes.document import Recipe, Stage, read_recipe
+
+FOLDER = Path(__file__).resolve().parents[2] / "recipes"
+
+
+@dataclass(frozen=True)
+class Case:
+    """A recipe, or one variant of it; its name is `hpd/minilm-128`."""
+
+    path: Path
+    variant: str | None
+
+    @property
+    def name(self) -> str:
+        return f"{self.path.stem}/{self.variant}" if self.variant else self.path.stem
+
+    @property
+    def recipe(self) -> Recipe:
+        return _read(self.path).of_variant(self.variant)
+
+    @property
+    def chain(self) -> tuple[Any, ...]:
+        """What makes its stages different ones to run: commands, methods, options and how stages hang together."""
+        return tuple(_shape(stage) for stage in self.recipe.stages)
+
+
+def _shape(stage: Stage) -> tuple[str, ...]:
+    method = str(stage.values.get("method", stage.values.get("objective", "")))
+    switches = stage.values.get("set", {})
+    return (stage.command, method, *sorted(stage.values), *(sorted(switches) if isinstance(switches, Mapping) else ()))
+
+
+@cache
+def _read(path: Path) -> Recipe:
+    recipe, faults = read_recipe(path)
+    assert not faults, faults
+    return recipe
+
+
+def cases() -> list[Case]:
+    paths = sorted(FOLDER.glob("*.toml"))
+    return [Case(path, variant) for path in paths for variant in _read(path).variants or (None,)]
+
+
+CASES = cases()
+# The first case of each chain.
+CHAINS = list({case.chain: case for case in reversed(CASES)}.values())[::-1]
