@@ -47,10 +47,10 @@ class SimTDE(HeadedMethod):
 
     The paper's ablations are options. `layers` adds MSE(H_s, H_t) [M, K, H] of the student's K layers and the teacher's
     last K, layer by layer: the paper has it in place of the teacher's weights (`start` random). `sentence_loss`
-    replaces MSE(s, t): `kl` is the Kullback-Leibler divergence of softmax(s) from softmax(t), `cosine-mse` and `cosine-mae` are
-    the mean squared and the mean absolute difference of the cosines of every two sentences in the batch. The paper
-    names these losses without a formula; the softmax over the dimensions and the choice of pairs are ours. Then s need
-    not equal t, and dev compares cosines.
+    replaces MSE(s, t): `kl` is the Kullback-Leibler divergence KL(softmax(t), softmax(s)), `cosine-mse` and
+    `cosine-mae` are the mean squared and the mean absolute difference of the cosines of every two sentences in the
+    batch. The paper names these losses without a formula; the softmax over the dimensions and the choice of pairs are
+    ours. Then s need not equal t, and dev compares cosines.
 
     The paper does not state learning rate, batch size and epochs. Our additions, all off by default: `normalise`
     compares the directions of s and t; `token_weight` w changes the loss to w MSE(E_s, E_t) + MSE(s, t); `contrast`
@@ -92,7 +92,7 @@ class SimTDE(HeadedMethod):
         "sentence_loss": Option(
             "mse",
             "the sentence term: mse or kl on the vectors, mse or mae (mean absolute error) on the batch's cosines",
-            f"{ABLATION}: mse, which is best; the forms of kl, cosine-mse and cosine-mae are {OURS}",
+            f"{ABLATION}: mse, which is best; the form of kl, cosine-mse and cosine-mae is {OURS}",
             choices=("mse", "kl", "cosine-mse", "cosine-mae"),
         ),
         "head": replace(HEAD, source=f"{PAPER}, table 2: students as wide as the teacher; the rest is {OURS}"),

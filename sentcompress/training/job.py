@@ -101,9 +101,9 @@ class TrainingJob:
     def _tell_numbers(self) -> None:
         """Report what the run is trained with, and where its learning rate is from."""
         numbers, options = self.hyperparameters.values(), self.method.settings
-        told = [f"{name} {value}" for name, value in numbers.items() if value is not None and name != "lr"]
+        told = [f"{name} {_shown(value)}" for name, value in numbers.items() if value is not None and name != "lr"]
         self.reporter.note(f"learning rate {numbers['lr']:g} ({self.hyperparameters.lr.source})")
-        self.reporter.note(", ".join([*told, *(f"{name}={value}" for name, value in options.items())]))
+        self.reporter.note(", ".join([*told, *(f"{name}={_shown(value)}" for name, value in options.items())]))
 
     @property
     def _device(self) -> torch.device:
@@ -238,6 +238,10 @@ def finish_trained(build: Build, reporter: Reporter) -> Artifact | None:
         reporter.warn(f"the model in {build.path} was changed after training; it will be rebuilt")
         return None
     return build.finish(outcome["facts"])
+
+
+def _shown(value: Any) -> str:
+    return str(value).lower() if isinstance(value, bool) else f"{value:g}" if isinstance(value, float) else str(value)
 
 
 def _digests(build: Build) -> dict[str, str]:

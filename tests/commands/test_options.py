@@ -71,7 +71,7 @@ def test_none_for_what_is_on_by_default() -> None:
         ({"method": 3}, "`method` must be a text"),
         ({"force": "yes"}, "`force` must be true or false"),
         ({"dev": ["a", "b"]}, "`dev` must be a text"),
-        ({"batchsize": 3}, "no option 'batchsize'; did you mean batch-size?"),
+        ({"batchsize": 3}, "no option 'batchsize'; did you mean batch-size or batches?"),
     ],
 )
 def test_a_value_of_the_wrong_kind(values: dict[str, Any], words: str) -> None:

@@ -44,6 +44,10 @@ def test_tinybert_comes_from_the_hub(work: WorkDirectory, tmp_path: Path) -> Non
     assert manifest["name"].startswith("ckd-tinybert-")
     assert manifest["facts"]["dimension"] == 24
     assert f"model:{TINYBERT}" in manifest["inputs"]
+    # DistilCSE's numbers for a small student.
+    for told in ("learning rate 0.0003 (paper, section 4.2", "weight_decay 0,", "betas 0.9 0.98", "queue=65536"):
+        assert told in first.stderr
+    assert manifest["facts"]["recipe"]["lr"]["value"] == 3e-4
     # The hub has gone; what was downloaded is still there.
     again = distill(work, endpoint, tmp_path / "home", "--student", "tinybert", "--name", "again", *numbers)
     assert again.returncode == 0, again.stderr

@@ -187,13 +187,14 @@ def replace_request(table: object, name: str) -> object:
     return Request("sentences", name, "mine-negatives", {"of": str(table)}, {})
 
 
+@pytest.mark.parametrize("batches", ["by-length", "random"])
 def test_an_interrupted_run_ends_with_the_same_weights(
-    work: WorkDirectory, tiny_model: Path, sentences: list[str], monkeypatch: pytest.MonkeyPatch
+    work: WorkDirectory, tiny_model: Path, sentences: list[str], monkeypatch: pytest.MonkeyPatch, batches: str
 ) -> None:
     from sentcompress.methods.simcse import SimCSE
 
     dev = write_dev(work.path / "dev.tsv", sentences[:40])
-    asked = params(tiny_model, dev=dev, keep=0.5, checkpoint_seconds=0, dropout=0.1)
+    asked = params(tiny_model, dev=dev, keep=0.5, checkpoint_seconds=0, dropout=0.1, batches=batches)
     whole = finetune.run(replace(asked, name="whole"), work)
     objective, calls = SimCSE.objective, [0]
 
@@ -211,6 +212,10 @@ def test_an_interrupted_run_ends_with_the_same_weights(
     names = ("model.safetensors",)
     for name in names:
         assert (part.path / "model" / name).read_bytes() == (whole.path / "model" / name).read_bytes()
+    logs = [[json.loads(line) for line in (made.path / "log.jsonl").read_text().splitlines()] for made in (whole, part)]
+    one, two = ([(line["step"], line.get("contrastive"), line["dev"]) for line in log] for log in logs)
+    assert one == two
+    assert len(one) == 3
 
 
 def test_what_is_missing_is_named(tmp_path: Path, tiny_model: Path, sentences: list[str]) -> None:

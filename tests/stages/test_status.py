@@ -145,10 +145,11 @@ def test_a_teacher_whose_files_changed_makes_stale(work: WorkDirectory, tmp_path
 
 def test_an_artifact_of_an_older_stage_is_stale(work: WorkDirectory, monkeypatch: pytest.MonkeyPatch) -> None:
     chain(work)
-    newer = {"distill": version_of("distill") + 1}
+    before = version_of("distill")
+    newer = {"distill": before + 1}
     monkeypatch.setattr("sentcompress.store.freshness.version_of", lambda name: newer.get(name) or version_of(name))
     found = states(work)
-    assert found["students/small"] == ("stale", "made by version 1 of distill, now 2")
+    assert found["students/small"] == ("stale", f"made by version {before} of distill, now {before + 1}")
     assert found["exports/small"] == ("stale", "students/small is stale")
     assert found["projections/pca-8"] == ("fresh", "")
 
