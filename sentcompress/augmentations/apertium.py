@@ -57,6 +57,8 @@ class ApertiumSpec:
 class ApertiumAugmenter:
     """Needs the program `apertium` and the language pairs of its pivots in both directions; see the module."""
 
+    note = ""
+
     def __init__(self, pivots: Sequence[str]) -> None:
         self._pivots = pivots
 

@@ -6,10 +6,9 @@ from collections.abc import Sequence
 
 from sentcompress.augmentations.apertium import INSTALL_APERTIUM, ApertiumSpec, check_apertium, find_pivots
 from sentcompress.augmentations.base import AugmenterSpec
-from sentcompress.augmentations.neural_translation import DEFAULT_ROUTE, NeuralSpec, is_cached
+from sentcompress.augmentations.neural_translation import DEFAULT_ROUTE, is_cached, neural_spec
 from sentcompress.corpora.delimited import counted
 from sentcompress.errors import InputError, UsageError
-from sentcompress.extras import check_installed
 
 AUTO = "auto"
 APERTIUM = "apertium"
@@ -32,7 +31,7 @@ def back_translation_spec(names: Sequence[str], copies: int) -> AugmenterSpec:
     """The specification for a number of copies. `auto` takes apertium, else nlpaug's models if they are on this disk.
 
     Raises:
-        InputError: if there is no translator, or fewer routes than copies.
+        InputError: if there is no translator, a model or package is missing, or there are fewer routes than copies.
         UsageError: if `names` are invalid.
     """
     faults = check_translators(names)
@@ -52,10 +51,9 @@ def back_translation_spec(names: Sequence[str], copies: int) -> AugmenterSpec:
         if not all(is_cached(name) for name in DEFAULT_ROUTE):
             raise InputError("no translator is installed", INSTALL)
         wanted = [NLPAUG]
-    check_installed("nlpaug")
-    routes = tuple(DEFAULT_ROUTE if name == NLPAUG else _route(name) for name in wanted)
+    routes = [DEFAULT_ROUTE if name == NLPAUG else _route(name) for name in wanted]
     _check_routes(copies, len(routes), "model pair", "give `translator` once for each copy")
-    return NeuralSpec(tuple((route[0], route[1]) for route in routes[:copies]))
+    return neural_spec([(route[0], route[1]) for route in routes[:copies]])
 
 
 def _check_routes(copies: int, there: int, what: str, hint: str) -> None:

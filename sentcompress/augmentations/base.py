@@ -7,7 +7,13 @@ from typing import Any, Protocol
 
 
 class Augmenter(Protocol):
-    """Makes new sentences from existing ones."""
+    """Makes new sentences from existing ones.
+
+    Attributes:
+        note: how it computes, if that was decided when it was made; otherwise empty.
+    """
+
+    note: str
 
     def augment(self, texts: Sequence[str], first_row: int, copy: int) -> list[str]:
         """One new sentence for each of `texts`, which are consecutive rows of the sentence table.

@@ -3,59 +3,64 @@
 from __future__ import annotations
 
 import importlib.metadata
-import os
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from copy import deepcopy
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from sentcompress.augmentations.base import Augmenter
 from sentcompress.errors import InputError
+from sentcompress.extras import check_installed
+from sentcompress.models.model_files import read_config
+from sentcompress.models.sources import FetchError, ModelSource, resolve
+from sentcompress.models.token_batches import by_length
 
 # nlpaug's default, which HPD uses.
 DEFAULT_ROUTE = ("facebook/wmt19-en-de", "facebook/wmt19-de-en")
+# What the tokenizers of these kinds of models need.
+PACKAGES = {"fsmt": "sacremoses", "marian": "sentencepiece", "m2m_100": "sentencepiece"}
+# Tokens of a batch, padding included. Beam search holds about 1 MB for each with the default models in float32.
+BATCH_TOKENS = {"cpu": 1024, "cuda": 8192}
+# Long enough that starting the translation takes a small part of the time.
+TRIAL = ("The committee will publish its report next week.", "Two dogs are running along the beach.")
 _WEIGHTS = ("model.safetensors", "pytorch_model.bin")
+_INSTEAD = "name folders with models (`translator` FROM,TO), or use apertium (`translator` apertium)"
 
 
 @dataclass(frozen=True)
 class NeuralSpec:
     """Translate with one model and back with another; copy k uses the k-th of `routes`."""
 
-    routes: tuple[tuple[str, str], ...]
-    batch_size: int = 32
+    routes: tuple[tuple[ModelSource, ModelSource], ...]
 
     source = "back-translation"
     in_workers = False
 
     @property
     def summary(self) -> str:
-        return "; ".join(" and ".join(route) for route in self.routes)
+        return "; ".join(" and ".join(model.label for model in route) for route in self.routes)
 
     def describe(self) -> dict[str, Any]:
-        revisions = {name: _revision(name) for route in self.routes for name in route}
+        digests = {model.label: model.digest[:16] for route in self.routes for model in route}
         versions = {name: importlib.metadata.version(name) for name in ("nlpaug", "transformers")}
-        return {"routes": [list(route) for route in self.routes], "revisions": revisions, **versions}
+        return {"routes": [[model.label for model in route] for route in self.routes], "models": digests, **versions}
 
     def load(self) -> Augmenter:
         return NeuralAugmenter(self)
 
 
-class NeuralAugmenter:
-    """Translates with nlpaug, on CUDA if available."""
+def neural_spec(routes: Sequence[tuple[str, str]]) -> NeuralSpec:
+    """The specification with models by name; those of the hub are downloaded.
 
-    def __init__(self, spec: NeuralSpec) -> None:
-        self._models = [_load(route, spec.batch_size) for route in spec.routes]
-
-    def augment(self, texts: Sequence[str], first_row: int, copy: int) -> list[str]:
-        if not texts:
-            return []
-        # Sorted by length, so that batches need little padding. This hardly changes the translations.
-        order = sorted(range(len(texts)), key=lambda place: (len(texts[place]), place))
-        new = self._models[copy - 1].augment([texts[place] for place in order])
-        out = list(texts)
-        for place, text in zip(order, new, strict=True):
-            out[place] = " ".join(str(text).split()) or texts[place]
-        return out
+    Raises:
+        InputError: if a model is not found or asks to run code, or if nlpaug or a package that it needs is missing.
+    """
+    check_installed("nlpaug", *(["sacremoses"] if DEFAULT_ROUTE in routes else []))
+    found = {name: _found(name) for route in routes for name in route}
+    needed = {PACKAGES.get(str(read_config(model.path).get("model_type"))) for model in found.values()}
+    check_installed(*sorted(filter(None, needed)))
+    return NeuralSpec(tuple((found[there], found[back]) for there, back in routes))
 
 
 def is_cached(name: str) -> bool:
@@ -68,36 +73,82 @@ def is_cached(name: str) -> bool:
     return any(found)
 
 
-def _load(route: tuple[str, str], batch_size: int) -> Any:
-    import torch
+def _found(name: str) -> ModelSource:
+    try:
+        return resolve(name)
+    except FetchError as error:
+        raise InputError(f"translator: {error.message}", _INSTEAD) from None
+
+
+class NeuralAugmenter:
+    """Translates with nlpaug, on CUDA if available.
+
+    nlpaug pads all texts of a call to the longest, so it is called for one batch of similar length at a time.
+
+    Attributes:
+        note: the device and the number format, with the reason for it.
+    """
+
+    def __init__(self, spec: NeuralSpec) -> None:
+        import torch
+
+        from sentcompress.models.dtype_trial import choose_dtype
+
+        device = torch.device("cuda" if torch.cuda.is_available() else "cpu")
+        self._budget = BATCH_TOKENS[device.type]
+        self._models = [_load(route, str(device)) for route in spec.routes]
+        first = self._models[0]
+
+        def trial(dtype: str) -> Callable[[], object]:
+            model = first.src_model if dtype == "float32" else deepcopy(first.src_model).to(getattr(torch, dtype))
+            return lambda: self._translate(TRIAL, first, first.src_tokenizer, model)
+
+        dtype, reason = choose_dtype("auto", device, trial, "translates")
+        self.note = f"{dtype} on {device} ({reason})"
+        for pair in self._models:
+            pair.src_model.to(getattr(torch, dtype))
+            pair.tgt_model.to(getattr(torch, dtype))
+
+    def augment(self, texts: Sequence[str], first_row: int, copy: int) -> list[str]:
+        if not texts:
+            return []
+        pair = self._models[copy - 1]
+        there = self._translate(texts, pair, pair.src_tokenizer, pair.src_model)
+        back = self._translate(there, pair, pair.tgt_tokenizer, pair.tgt_model)
+        return [" ".join(str(new).split()) or old for new, old in zip(back, texts, strict=True)]
+
+    def _translate(self, texts: Sequence[str], pair: Any, tokenizer: Any, model: Any) -> list[str]:
+        """The translations in the order of `texts`, made in batches of similar length, the longest first."""
+        lengths = [len(ids) for ids in tokenizer(list(texts), truncation=True)["input_ids"]]
+        out = [""] * len(texts)
+        for batch in by_length(lengths, self._budget, longest_first=True):
+            pair.batch_size = len(batch)
+            new = pair.translate_one_step_batched([texts[place] for place in batch], tokenizer, model)
+            for place, text in zip(batch, new, strict=True):
+                out[place] = text
+        return out
+
+
+def _load(route: tuple[ModelSource, ModelSource], device: str) -> Any:
+    """nlpaug's pair of models, in float32."""
     from nlpaug.augmenter.word.back_translation import BackTranslationAug
     from transformers import dynamic_module_utils
+    from transformers.utils import logging
 
-    device = "cuda" if torch.cuda.is_available() else "cpu"
+    logging.disable_progress_bar()
     # nlpaug does not pass trust_remote_code, so transformers would ask on the terminal; with 0 it refuses at once.
     dynamic_module_utils.TIME_OUT_REMOTE_CODE = 0
+    # nlpaug keeps every model that it loaded; an earlier one may have another number format.
+    BackTranslationAug.clear_cache()
+    names = " and ".join(model.label for model in route)
     try:
-        return BackTranslationAug(*route, device=device, batch_size=batch_size)
+        pair = BackTranslationAug(*(str(model.path) for model in route), device=device).model
     except ImportError as error:
         reason = str(error).strip().splitlines()[0]
-        raise InputError(f"the translators {' and '.join(route)} need a library: {reason}", "pip install it") from None
+        raise InputError(f"the translators {names} need a library: {reason}", "pip install it") from None
     except (OSError, ValueError) as error:
         reason = str(error).strip().splitlines()[0]
-        offline = "; the hub is disabled (HF_HUB_OFFLINE)" if os.environ.get("HF_HUB_OFFLINE") else ""
-        raise InputError(
-            f"cannot load the translators {' and '.join(route)}: {reason}{offline}",
-            "use apertium (see `sentcompress augment --help`), folders with models, or `back_translate` 0",
-        ) from None
-
-
-def _revision(name: str) -> str:
-    """The commit of a model in the hub's cache, or a digest of a folder's files."""
-    if Path(name).is_dir():
-        from sentcompress.store import tree_digest
-
-        files = {path.name: path for path in Path(name).iterdir() if path.is_file()}
-        return tree_digest(files)[:16]
-    from huggingface_hub import try_to_load_from_cache
-
-    found = try_to_load_from_cache(name, "config.json")
-    return Path(found).parent.name if isinstance(found, str) else "main"
+        raise InputError(f"cannot load the translators {names}: {reason}", _INSTEAD) from None
+    pair.src_model.float()
+    pair.tgt_model.float()
+    return pair

@@ -37,6 +37,8 @@ _CONSONANT_SOUND = re.compile(r"(?:eu|ewe|one\b|once|uni|us[aeiou]|uti|ur[aeiou]
 class SynonymAugmenter:
     """Replaces words by synonyms; see the module."""
 
+    note = ""
+
     def __init__(self, spec: WordNetSpec) -> None:
         self._seed = spec.seed
         self._augmenter = _Substitution(Thesaurus(spec), spec.share)

@@ -49,12 +49,16 @@ class Augmented:
     skipped: dict[str, int] = field(default_factory=dict)
 
 
-def make_pieces(plan: AugmentationPlan, build: Build, workers: int, reporter: Reporter) -> None:
+def make_pieces(plan: AugmentationPlan, build: Build, workers: int, reporter: Reporter) -> dict[str, str]:
     """Augment every original and store each piece in a file; pieces of an earlier run are kept.
+
+    Returns:
+        Source -> the note of its augmenter, if it has one and did something here.
 
     Raises:
         SentcompressError: from an augmenter.
     """
+    notes: dict[str, str] = {}
     with ExitStack() as stack:
         tasks = {
             spec.source: stack.enter_context(reporter.track(spec.source, total=plan.originals * copies))
@@ -69,8 +73,9 @@ def make_pieces(plan: AugmentationPlan, build: Build, workers: int, reporter: Re
                 for piece, new in results:
                     _keep(piece, new, build, tasks)
         for spec, _ in plan.augmentations:
-            if not spec.in_workers:
-                _augment_here(spec, plan, build, tasks)
+            if not spec.in_workers and (note := _augment_here(spec, plan, build, tasks, reporter)):
+                notes[spec.source] = note
+    return notes
 
 
 def append_pieces(plan: AugmentationPlan, build: Build, limits: Limits, reporter: Reporter) -> Augmented:
@@ -150,11 +155,17 @@ def _missing(
                 tasks[source].advance(len(mine.texts))
 
 
-def _augment_here(spec: AugmenterSpec, plan: AugmentationPlan, build: Build, tasks: Mapping[str, Task]) -> None:
+def _augment_here(
+    spec: AugmenterSpec, plan: AugmentationPlan, build: Build, tasks: Mapping[str, Task], reporter: Reporter
+) -> str:
     augmenter = None
     for piece in _missing(plan, build, {spec.source: spec}, tasks):
-        augmenter = augmenter or spec.load()
+        if augmenter is None:
+            augmenter = spec.load()
+            if augmenter.note:
+                reporter.note(f"{spec.source}: {augmenter.note}")
         _keep(piece, augmenter.augment(piece.texts, piece.first_row, piece.copy), build, tasks)
+    return augmenter.note if augmenter else ""
 
 
 def _keep(piece: Piece, new: list[str], build: Build, tasks: Mapping[str, Task]) -> None:

@@ -33,7 +33,6 @@ from sentcompress.evaluation.ranking import (
     Grades,
     in_order,
     overlap,
-    recall_cutoffs,
     scores_of_queries,
 )
 from sentcompress.evaluation.score import COMPARE, MEAN, MODEL, Difference, Recorder, share_kept
@@ -49,14 +48,6 @@ SINGLE_QUERIES = 200
 EXACT = "exact search"
 MAIN = {"pairs": MRR, "collection": NDCG, "entities": recall_at(1)}
 DEPTHS = {"pairs": CUTOFF, "collection": max(RECALLS), "entities": CUTOFF}
-STATEMENTS = {
-    "pairs": "question pairs: the corpus is the distinct question2 of {corpus}; the queries are the distinct "
-    "question1, relevant is every question2 marked as a duplicate; queries without one are timed but not scored",
-    "collection": "collection with judgements: a document is its title, a space and its text, stripped; relevant are "
-    "documents judged above zero; the queries are those of the split with a relevant document",
-    "entities": "entity resolution: the corpus is the distinct entities, the queries are those with a pair of label 1, "
-    "relevant is every entity of such a pair",
-}
 
 
 @dataclass(frozen=True)
@@ -242,52 +233,3 @@ def _one_by_one(built: Mapping[str, BuiltIndex], queries: Mapping[str, Vectors],
             built[role].search(query, depth)
             seconds[role].append(time.perf_counter() - start)
     return seconds
-
-
-def protocol(
-    kind: str, split: str | None, task: Task, threads: int, corpus: str = "all pairs", languages: int = 0
-) -> dict[str, Any]:
-    """The protocol as a statement in words and as individual settings.
-
-    Args:
-        kind: pairs, collection or entities.
-        split: the split, for data sets that have splits.
-        task: the task measured.
-        threads: threads used by FAISS.
-        corpus: for question pairs, of which pairs the second questions are the corpus.
-        languages: the number of languages, if the data set names them.
-    """
-    facts = {
-        "main_score": task.main,
-        "scale": 100,
-        "depth": task.depth,
-        "threads": threads,
-        "rounds": task.rounds,
-        "timed_queries": len(task.timed),
-        "single_queries": min(SINGLE_QUERIES, len(task.timed)),
-        "seed": task.seed,
-        "bootstrap": task.bootstrap,
-    }
-    statement = STATEMENTS[kind].format(corpus=corpus)
-    named = f"{statement} (split {split})" if split else statement
-    if languages:
-        named += f"; {languages} languages with one catalogue, and the mean over the languages"
-    return {"statement": f"{named}; {_how(facts)}", **facts}
-
-
-def _how(facts: Mapping[str, Any]) -> str:
-    depth, threads = facts["depth"], facts["threads"]
-    recalls = ", ".join(f"Recall@{cutoff}" for cutoff in recall_cutoffs(depth))
-    intervals = (
-        f"intervals: 95%, bootstrap over the queries ({facts['bootstrap']} samples), paired for differences"
-        if facts["bootstrap"]
-        else "no intervals"
-    )
-    return (
-        f"MRR@10, nDCG@10 (linear gain), {recalls}, x 100, computed as in trec_eval on the top {depth} documents; "
-        f"FAISS, inner product on normalised vectors, trained on the corpus, seed {facts['seed']}; every index is "
-        f"compared with exact search on the same vectors; time: one batched search of {facts['timed_queries']} queries "
-        f"for the top {depth}, stated per {TIMED_QUERIES}, median of {facts['rounds']}, and {facts['single_queries']} "
-        f"single queries, {threads} thread{'s' * (threads != 1)}, models measured alternately; bytes: size of the "
-        f"serialised FAISS index; {intervals}"
-    )

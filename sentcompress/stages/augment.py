@@ -39,8 +39,9 @@ def run(params: Params, work: WorkDirectory, reporter: Reporter = LOGGED) -> Art
     """
     params.check()
     options = ReadOptions(params.format, params.column, params.split, params.domain)
+    # Before anything is read: a missing translator would be told after hours otherwise.
+    recipes = _recipes(params, reporter)
     with _opened(params, options, work, reporter) as inputs:
-        recipes = _recipes(params, reporter)
         request = _request(params, inputs, recipes)
         with work.build(request, force=params.force, reporter=reporter) as build:
             if build.fresh:
@@ -101,8 +102,9 @@ def _build(
     tally = _originals(params, inputs, limits, build, reporter)
     plan = AugmentationPlan(tally.originals, tally.shards, recipes)
     augmented = Augmented(tally.originals)
+    notes: dict[str, str] = {}
     if recipes:
-        make_pieces(plan, build, params.workers or _cores(), reporter)
+        notes = make_pieces(plan, build, params.workers or _cores(), reporter)
         augmented = append_pieces(plan, build, limits, reporter)
     return build.finish(
         {
@@ -110,6 +112,7 @@ def _build(
             "originals": tally.originals,
             "by_source": {ORIGINAL: tally.originals, **augmented.by_source},
             "triplets": tally.triplets,
+            **({"computed": notes} if notes else {}),
             "skipped": {**tally.skipped, **augmented.skipped},
             "sentences_per_second": round(augmented.rows / max(time.monotonic() - started, 1e-6), 1),
         }

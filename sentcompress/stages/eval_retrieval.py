@@ -21,7 +21,8 @@ from sentcompress.evaluation.index_plan import IndexSettings, plan_index
 from sentcompress.evaluation.metrics import UndefinedError, normalized
 from sentcompress.evaluation.ranking import recall_cutoffs
 from sentcompress.evaluation.results import write_result
-from sentcompress.evaluation.retrieval import DEPTHS, MAIN, Comparison, Searched, Task, protocol
+from sentcompress.evaluation.retrieval import DEPTHS, MAIN, Comparison, Searched, Task
+from sentcompress.evaluation.retrieval_protocol import protocol
 from sentcompress.evaluation.score import COMPARE, MODEL, Recorder
 from sentcompress.evaluation.vector_rows import Vectors, in_file
 from sentcompress.extras import check_installed

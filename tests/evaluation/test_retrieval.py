@@ -20,7 +20,8 @@ from sentcompress.evaluation.measures import (
 )
 from sentcompress.evaluation.metrics import normalized
 from sentcompress.evaluation.ranking import scores_of_queries
-from sentcompress.evaluation.retrieval import EXACT, Comparison, Searched, Task, protocol
+from sentcompress.evaluation.retrieval import EXACT, Comparison, Searched, Task
+from sentcompress.evaluation.retrieval_protocol import protocol
 from sentcompress.evaluation.score import Recorder, Score, select, value_of
 from sentcompress.evaluation.tables import ratio
 from sentcompress.evaluation.vector_rows import in_memory

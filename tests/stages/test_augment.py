@@ -54,6 +54,7 @@ class Doubling:
     source: str = "wordnet"
     summary: str = "each sentence twice"
     in_workers: bool = False
+    note: str = ""
 
     def describe(self) -> dict[str, Any]:
         return {}
@@ -109,6 +110,27 @@ def test_a_column_tells_the_domains_and_copies_have_their_parents(
     assert [row["domain"] for row in rows] == [said or "" for said in told] * 2
     assert [row["text"] for row in rows[5:]] == [f"{row['text']} {row['text']}" for row in rows[:5]]
     assert sentence_table.SentenceTable(artifact.path).domains().tolist() == [0, 1, 2, 0, 1] * 2
+
+
+def test_how_an_augmenter_computes_is_said_and_recorded(
+    tmp_path: Path, nli: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(augment, "wordnet_spec", lambda *_: Doubling(note="float32 on cpu"))
+    listener = Listener()
+    params = Params(inputs=(str(nli),), wordnet=1, back_translate=0)
+    artifact = augment.run(params, WorkDirectory(tmp_path / "work"), listener)
+    assert "wordnet: float32 on cpu" in listener.notes
+    assert artifact.facts["computed"] == {"wordnet": "float32 on cpu"}
+    assert "computed" not in run(tmp_path / "other", nli).facts
+
+
+def test_a_missing_translator_is_told_before_anything_is_read(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def absent(*_: object) -> None:
+        raise InputError("sacremoses is not installed", "install it")
+
+    monkeypatch.setattr(augment, "back_translation_spec", absent)
+    with pytest.raises(InputError, match="sacremoses is not installed"):
+        run(tmp_path, tmp_path / "there is no such file.txt", back_translate=1, translator=("nlpaug",))
 
 
 def test_without_a_domain_all_is_one(tmp_path: Path, nli: Path) -> None:
