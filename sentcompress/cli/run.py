@@ -41,6 +41,7 @@ def show(outcome: Outcome, call: Call) -> None:
         _print_table(outcome.plan, outcome.done)
         _print_rows(outcome.measured())
         return
+    say(f"# {_title(outcome.plan)}")
     for row in outcome.plan.recipe.rows:
         say(f"# {_told(row)}")
     for words in _lines(outcome, call):
@@ -63,7 +64,7 @@ def _print_table(plan: Plan, done: Sequence[Done]) -> None:
         rows.append(
             [str(found["number"]), found["command"], found["artifact"], "fresh" if one.fresh else "made", result]
         )
-    render.print_table(["stage", "command", "artifact", "", "result"], rows, plan.recipe.title)
+    render.print_table(["stage", "command", "artifact", "", "result"], rows, _title(plan))
 
 
 def _print_rows(rows: Sequence[Measured]) -> None:
@@ -82,6 +83,11 @@ def _print_rows(rows: Sequence[Measured]) -> None:
     ]
     if cells:
         render.print_table(["table", "model", "metric", "published", "measured", "difference", ""], cells)
+
+
+def _title(plan: Plan) -> str:
+    """The title of the recipe, and the variant."""
+    return plan.recipe.title + (f" ({plan.recipe.variant})" if plan.recipe.variant else "")
 
 
 def _told(row: Row) -> str:

@@ -9,15 +9,18 @@ from typing import Any
 from sentcompress.commands.options import MODEL as NAMES_MODEL
 from sentcompress.commands.options import keys_of
 from sentcompress.corpora.sts import OFFICIAL_PAIRS
+from sentcompress.corpora.transfer import TASKS
 from sentcompress.evaluation.measures import SPEARMAN
 from sentcompress.evaluation.results import Evaluation, read_evaluation
 from sentcompress.evaluation.score import COMPARE, MEAN, MODEL, Score, select
-from sentcompress.recipes.plan import EVALUATIONS, Step
+from sentcompress.recipes.plan import Step
+from sentcompress.recipes.references import EVALUATIONS
 from sentcompress.recipes.rows import KEPT, Row
 from sentcompress.store import Artifact
 
-# Graded pairs of STS-B dev.
-DEV_PAIRS = 1500
+TEST = "test"
+# The sets of which the papers print the mean, by the evaluation.
+SETS = {"sts": frozenset(OFFICIAL_PAIRS), "transfer": frozenset(TASKS)}
 
 
 @dataclass(frozen=True)
@@ -56,14 +59,17 @@ def measured(rows: Sequence[Row], done: Sequence[tuple[Step, Artifact]]) -> list
 
 
 def _measured(row: Row, done: Sequence[tuple[Step, Artifact]]) -> Measured:
-    for step, artifact in done:
-        for role in _roles(step, row.of):
-            evaluation = read_evaluation(artifact)
-            for score in _scores(row, evaluation, step, role):
-                value = score.kept if row.metric.endswith(KEPT) else score.value
-                if value is not None:
-                    return Measured(row, value, _other_protocol(row, evaluation, role))
-    return Measured(row, None, _nothing(row, done))
+    """The first score that can be compared with the published one, else the first of all."""
+    found = [
+        Measured(row, value, _other_protocol(row, evaluation, role))
+        for step, artifact in done
+        for role in _roles(step, row.of)
+        for evaluation in [read_evaluation(artifact)]
+        for score in _scores(row, evaluation, step, role)
+        if (value := score.kept if row.metric.endswith(KEPT) else score.value) is not None
+    ]
+    comparable = [one for one in found if not one.why]
+    return (comparable or found or [Measured(row, None, _nothing(row, done))])[0]
 
 
 def _roles(step: Step, model: str) -> Iterator[str]:
@@ -76,7 +82,7 @@ def _roles(step: Step, model: str) -> Iterator[str]:
 def _scores(row: Row, evaluation: Evaluation, step: Step, role: str) -> list[Score]:
     """The scores of the row's metric; of several indexes, those of the first one that the stage names."""
     figure = row.figure
-    if evaluation.name != figure.evaluation or figure.split not in (None, evaluation.facts["protocol"].get("split")):
+    if evaluation.name != figure.evaluation:
         return []
     found = select(evaluation.scores, figure.metric, figure.data, role=role)
     if row.data and row.data != evaluation.artifact.name:
@@ -88,18 +94,26 @@ def _scores(row: Row, evaluation: Evaluation, step: Step, role: str) -> list[Sco
 def _nothing(row: Row, done: Sequence[tuple[Step, Artifact]]) -> str:
     """Why a row has no measured figure."""
     names = {read_evaluation(artifact).name for step, artifact in done if [*_roles(step, row.of)]}
-    if row.figure.evaluation == "sts" and row.figure.evaluation in names:
-        return f"not all {len(OFFICIAL_PAIRS)} sets were scored" if row.figure.data == MEAN else "not among the sets"
-    return "not measured"
+    if row.figure.evaluation not in names:
+        return "not measured"
+    if row.figure.data == MEAN:
+        return f"not all {len(SETS[row.figure.evaluation])} sets were scored"
+    return "not among the scores"
 
 
 def _other_protocol(row: Row, evaluation: Evaluation, role: str) -> str:
     """How the evaluation differs from the paper's; empty if it does not."""
     if not row.figure.same_everywhere:
         return "depends on the machine"
-    facts = evaluation.facts
-    if evaluation.name == "sts":
-        return _other_sets(row, evaluation, role)
+    facts, protocol = evaluation.facts, evaluation.facts["protocol"]
+    if evaluation.name == "sts" and protocol.get("split") != (row.split or TEST):
+        return f"split {protocol.get('split')}"
+    if evaluation.name == "sts" and protocol.get("aggregate") != "all":
+        return f"aggregate {protocol.get('aggregate')}"
+    if row.figure.data == MEAN and (others := _other_sets(row, evaluation, role)):
+        return others
+    if evaluation.name == "sts" and not row.split:
+        return _other_pairs(row, evaluation, role)
     for key, paper, had in (
         ("queries", row.queries, facts.get("judged_queries")),
         ("documents", row.documents, facts.get("documents")),
@@ -110,20 +124,17 @@ def _other_protocol(row: Row, evaluation: Evaluation, role: str) -> str:
 
 
 def _other_sets(row: Row, evaluation: Evaluation, role: str) -> str:
-    protocol = evaluation.facts["protocol"]
-    if row.figure.split:
-        pairs = select(evaluation.scores, SPEARMAN, role=role)[0].count
-        return "" if pairs in (None, DEV_PAIRS) else f"{pairs:,} pairs, in the papers {DEV_PAIRS:,}"
-    if protocol.get("split") != "test":
-        return f"split {protocol.get('split')}"
-    if protocol.get("aggregate") != "all":
-        return f"aggregate {protocol.get('aggregate')}"
-    scores = [score for score in select(evaluation.scores, SPEARMAN, role=role) if score.data != MEAN]
-    wanted = OFFICIAL_PAIRS if row.figure.data == MEAN else {row.figure.data: OFFICIAL_PAIRS.get(str(row.figure.data))}
-    counts = {score.data: score.count for score in scores if row.figure.data in (MEAN, score.data)}
-    if set(counts) != set(wanted):
-        others = [name for name in counts if name not in wanted]
-        more = f" and {len(others)} others" if others else ""
-        return f"mean of {len(counts) - len(others)} of the {len(wanted)} sets{more}"
-    wrong = [name for name, count in counts.items() if count not in (None, wanted[name])]
-    return f"{wrong[0]} has {counts[wrong[0]]:,} pairs, in the papers {wanted[wrong[0]]:,}" if wrong else ""
+    """How the sets of a mean differ from those of the papers."""
+    wanted = SETS[evaluation.name]
+    names = {score.data for score in select(evaluation.scores, row.figure.metric, role=role)} - {MEAN}
+    others = f" and {len(names - wanted)} others" if names - wanted else ""
+    return "" if names == wanted else f"mean of {len(names & wanted)} of the {len(wanted)} sets{others}"
+
+
+def _other_pairs(row: Row, evaluation: Evaluation, role: str) -> str:
+    """Which set has another number of pairs than the published one."""
+    for score in select(evaluation.scores, SPEARMAN, role=role):
+        official = OFFICIAL_PAIRS.get(score.data)
+        if row.figure.data in (MEAN, score.data) and official and score.count not in (None, official):
+            return f"{score.data} has {score.count:,} pairs, in the papers {official:,}"
+    return ""

@@ -25,7 +25,8 @@ from sentcompress.extras import EXTRAS, check_installed
 from sentcompress.models.names import is_teacher_layers, meaning_of
 from sentcompress.models.sources import EMBEDDED, HUB_PREFIX
 from sentcompress.recipes.hub_lookup import HubLookup
-from sentcompress.recipes.plan import VECTORS, Plan, Step
+from sentcompress.recipes.plan import Plan, Step
+from sentcompress.recipes.references import VECTORS
 
 # Commands that search with FAISS.
 SEARCHING = ("eval-retrieval", "mine-negatives")
@@ -92,7 +93,10 @@ def _faults(step: Step, known: Callable[[str, str], bool], hub: HubLookup) -> It
     if step.command == "augment" and params.wordnet:
         checks.append(partial(wordnet_spec, params.aug_p, params.seed))
     if step.command == "augment" and params.back_translate:
-        checks.append(partial(_check_translators, params, hub))
+        try:
+            checks += [partial(hub.check_model, name, None) for name in _translators(params)]
+        except InputError as error:
+            yield error
     if step.command in SEARCHING:
         checks.append(partial(check_installed, "faiss"))
     if step.command == "export" and set(params.formats) - {FOLDER}:
@@ -108,12 +112,15 @@ def _faults(step: Step, known: Callable[[str, str], bool], hub: HubLookup) -> It
             yield error
 
 
-def _check_translators(params: Any, hub: HubLookup) -> None:
+def _translators(params: Any) -> list[str]:
+    """The hub models that translate.
+
+    Raises:
+        InputError: if no translator can be used.
+    """
     spec = back_translation_spec(params.translator, params.back_translate)
-    if isinstance(spec, NeuralSpec):
-        for name in dict.fromkeys(name for route in spec.routes for name in route):
-            if not Path(name).is_dir():
-                hub.check_model(name, None)
+    names = dict.fromkeys(name for route in spec.routes for name in route) if isinstance(spec, NeuralSpec) else ()
+    return [name for name in names if not Path(name).is_dir()]
 
 
 def _models(params: Any) -> Iterator[tuple[str, str | None]]:

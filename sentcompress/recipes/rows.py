@@ -38,14 +38,12 @@ class Figure:
         evaluation: the kind of evaluation.
         metric: the metric's name in the score records.
         data: the data set's name in the score records; None for any.
-        split: the split that an STS evaluation must be of; None for any, of which only test can be compared.
         same_everywhere: whether values of different machines can be compared.
     """
 
     evaluation: str
     metric: str
     data: str | None = None
-    split: str | None = None
     same_everywhere: bool = True
 
 
@@ -54,9 +52,6 @@ FIGURES: Mapping[str, Figure] = {
     **{name: Figure("sts", SPEARMAN, name) for name in OFFICIAL_PAIRS},
     "alignment": Figure("sts", ALIGNMENT, "STS-B"),
     "uniformity": Figure("sts", UNIFORMITY, "STS-B"),
-    "STS-B dev": Figure("sts", SPEARMAN, split="dev"),
-    "alignment dev": Figure("sts", ALIGNMENT, split="dev"),
-    "uniformity dev": Figure("sts", UNIFORMITY, split="dev"),
     "MRR@10": Figure("retrieval", MRR),
     "nDCG@10": Figure("retrieval", NDCG),
     **{f"Recall@{cutoff}": Figure("retrieval", recall_at(cutoff)) for cutoff in (1, 10, 100, 1000)},
@@ -79,6 +74,7 @@ class Row:
         score: the published value, x 100 for everything that is a share; None if the paper has none.
         note: anything else to know about it.
         data: the evaluation (by its `name`) or the data set, if several of the recipe score `of` in this metric.
+        split: the split of the STS sets, if it is not their test split.
         queries, documents: the number of them in the paper, for retrieval; with others, figures are not comparable.
     """
 
@@ -89,6 +85,7 @@ class Row:
     score: float | None = None
     note: str = ""
     data: str = ""
+    split: str = ""
     queries: int | None = None
     documents: int | None = None
 

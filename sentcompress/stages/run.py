@@ -21,7 +21,8 @@ from sentcompress.progress import LOGGED, Reporter
 from sentcompress.recipes.document import read_recipe
 from sentcompress.recipes.measured import Measured, measured
 from sentcompress.recipes.needs import Need, missing, raise_missing
-from sentcompress.recipes.plan import Asked, Known, Plan, Step, make_plan
+from sentcompress.recipes.plan import Asked, Plan, Step, make_plan
+from sentcompress.recipes.references import Known
 from sentcompress.store import Artifact, WorkDirectory
 
 COMMAND = Params.command

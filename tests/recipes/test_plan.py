@@ -7,7 +7,8 @@ from typing import Any
 
 from sentcompress.commands import makers
 from sentcompress.recipes.document import Recipe, Slot, Stage
-from sentcompress.recipes.plan import Asked, Known, Plan, make_plan
+from sentcompress.recipes.plan import Asked, Plan, make_plan
+from sentcompress.recipes.references import Known
 from sentcompress.recipes.rows import Row
 
 # A work directory with sentences, vectors and a student, each called old.

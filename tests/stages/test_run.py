@@ -257,7 +257,8 @@ def test_a_dry_run_prints_commands_that_do_the_same(
 def test_a_dry_run_names_what_is_left_out(params: Params, capsys: pytest.CaptureFixture[str]) -> None:
     asked = replace(params, inputs=params.inputs[:2])
     assert _run(words(asked, "--dry-run", "--work", "a b")) == 0
-    row, *lines = capsys.readouterr().out.splitlines()
+    title, row, *lines = capsys.readouterr().out.splitlines()
+    assert title == "# A short chain"
     assert row == "# results, A student, STS mean 81.50"
     assert lines[0].startswith("sentcompress augment ")
     assert all(line.endswith("--work 'a b'") for line in lines[:3])
