@@ -38,5 +38,8 @@ class Params(Evaluation):
 
 
 COMMAND = Command(
-    Params, "Estimate, without labels, how much of its teacher's behaviour a model keeps.", makes="evaluations"
+    Params,
+    "Estimate, without labels, how much of its teacher's behaviour a model keeps.",
+    makes="evaluations",
+    version=2,  # the correlation of dimensions is a score
 )

@@ -66,6 +66,11 @@ _BY_NAME = {
     "not_equivalent": Relation.NOT_PARAPHRASE,
     **dict.fromkeys(("0", "1", "2"), Relation.UNRELATED),
 }
+# Entity pairs: whether an entity of a catalogue matches a query.
+_MATCHES = {
+    **dict.fromkeys(("1", "1.0", "true"), Relation.ENTAILMENT),
+    **dict.fromkeys(("0", "0.0", "false"), Relation.CONTRADICTION),
+}
 # QNLI: a sentence that does not answer its question comes from the same paragraph as the one that does.
 _ANSWERS = {
     **dict.fromkeys(("entailment", "0"), Relation.ENTAILMENT),
@@ -112,7 +117,7 @@ DOMAIN = "domain"
 
 # The first layout whose columns are all there is taken. Sources, in order: SNLI and MNLI files; SNLI and MNLI on the
 # hub; AllNLI.tsv of sentence-transformers, MRPC on the hub; QQP and Quora's release; QQP on the hub; QNLI; MRPC's own
-# files; SimCSE's csv; AllNLI triplets on the hub; premise triplets; plain pairs.
+# files; entity pairs; SimCSE's csv; AllNLI triplets on the hub; premise triplets; plain pairs.
 LAYOUTS = (
     Layout(("sentence1", "sentence2"), label="gold_label"),
     Layout(("premise", "hypothesis"), label="label"),
@@ -121,6 +126,7 @@ LAYOUTS = (
     Layout(("question1", "question2"), label="label", labels=_MARKS),
     Layout(("question", "sentence"), label="label", labels=_ANSWERS),
     Layout(("#1 String", "#2 String"), label="Quality", labels=_MARKS),
+    Layout(("query", "entity"), label="label", labels=_MATCHES),
     Layout(("sent0", "sent1", "hard_neg"), Relation.TRIPLET),
     Layout(("anchor", "positive", "negative"), Relation.TRIPLET),
     Layout(("premise", "entailment", "contradiction"), Relation.TRIPLET),

@@ -148,13 +148,11 @@ def _check_model(name: str, revision: str | None, known: Callable[[str, str], bo
 
 
 def _data_sets(params: Any) -> Iterator[str]:
-    """The data sets of the hub that a step reads."""
-    for name in getattr(params, "inputs", ()) if params.command == "augment" else ():
+    """The data sets of the hub that a step reads, without their configurations."""
+    read = getattr(params, "inputs", ()) if params.command == "augment" else getattr(params, "triplets", ())
+    for name in map(str, read):
         if is_hub_name(name):
-            yield name.removeprefix(DATA_PREFIX)
-    for name in getattr(params, "triplets", ()):
-        if is_hub_name(str(name)):
-            yield str(name).removeprefix(DATA_PREFIX)
+            yield name.removeprefix(DATA_PREFIX).partition(":")[0]
     for source in getattr(params, "sts", ()):
         for name in hub_names(source, getattr(params, "split", "test")):
             yield name.partition(":")[0]

@@ -13,6 +13,7 @@ from sentcompress.errors import did_you_mean
 from sentcompress.evaluation.measures import (
     ACCURACY,
     ALIGNMENT,
+    CORRELATION,
     MRR,
     NDCG,
     PASS_SECONDS,
@@ -54,6 +55,7 @@ FIGURES: Mapping[str, Figure] = {
     "MRR@10": Figure("retrieval", MRR),
     "nDCG@10": Figure("retrieval", NDCG),
     **{f"Recall@{cutoff}": Figure("retrieval", recall_at(cutoff)) for cutoff in (1, 10, 100, 1000)},
+    "correlation of dimensions": Figure("fidelity", CORRELATION),
     "transfer mean": Figure("transfer", ACCURACY, MEAN),
     **{name: Figure("transfer", ACCURACY, name) for name in TASKS},
     "one pass s": Figure("bench", PASS_SECONDS, same_everywhere=False),

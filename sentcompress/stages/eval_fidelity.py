@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import math
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -20,6 +21,7 @@ from sentcompress.encoding.token_counts import TokenCounts
 from sentcompress.errors import InputError, MissingArtifactError
 from sentcompress.evaluation.fidelity_result import Measuring, agreement, cosine_to, shape_of
 from sentcompress.evaluation.fidelity_verdict import judge
+from sentcompress.evaluation.measures import CORRELATION
 from sentcompress.evaluation.metrics import Floats, normalized
 from sentcompress.evaluation.results import write_result
 from sentcompress.evaluation.score import COMPARE, MODEL, Recorder
@@ -175,14 +177,13 @@ def _evaluate(
     lengths = counted.lengths[usable] if counted else np.array([len(text.split()) for text in texts])
     recorder = Recorder({role: str(of.described["reference"]) for role, of in embedded.items()})
     details = agreement(recorder, source.name, unit, texts, lengths, _measuring(params))
+    shapes = {role: shape_of(vectors) for role, vectors in unit.items()}
+    _record_correlation(recorder, source.name, shapes)
     cosine, of_cosine = _cosine(projection, raw[MODEL], raw[COMPARE])
     result: dict[str, Any] = {
         "evaluation": "fidelity",
         "protocol": _protocol(params, source, sample, len(texts)),
-        **{
-            role: {**of.described, "tokens": _tokens(tokens[role]), **shape_of(unit[role])}
-            for role, of in embedded.items()
-        },
+        **{role: {**of.described, "tokens": _tokens(tokens[role]), **shapes[role]} for role, of in embedded.items()},
         "sentences": len(texts),
         "seen_in_training": source.seen,
         "cosine_to_compared": cosine,
@@ -192,6 +193,14 @@ def _evaluate(
         "scores": recorder.as_dicts(),
     }
     return {**result, "verdict": judge(result, recorder.scores).as_dict()}
+
+
+def _record_correlation(recorder: Recorder, data: str, shapes: Mapping[str, Mapping[str, Any]]) -> None:
+    """Record what stands for IBKD's figure 4: the covariances that it shows depend on the number of dimensions."""
+    found = {role: shape["mean_absolute_correlation"] for role, shape in shapes.items()}
+    values = {role: math.nan if value is None else value for role, value in found.items()}
+    of_first = f"first {shapes[MODEL]['dimensions_shown']} dimensions"
+    recorder.add(data, CORRELATION, values, part=of_first, count=shapes[MODEL]["sentences_of_covariance"], shared=False)
 
 
 def _embed(

@@ -98,12 +98,13 @@ def test_files_of_glue(tmp_path: Path, name: str, extension: str) -> None:
         (("question1", "question2"), (1, 0, -1), (PARAPHRASE, NOT_PARAPHRASE, Relation.NO_GOLD)),
         (("question1", "question2"), ("duplicate", "not_duplicate"), (PARAPHRASE, NOT_PARAPHRASE)),
         (("question", "sentence"), (0, 1), (Relation.ENTAILMENT, Relation.CONTRADICTION)),
+        (("query", "entity"), (0, 1), (Relation.CONTRADICTION, Relation.ENTAILMENT)),
         (("sentence1", "sentence2"), ("equivalent", "not_equivalent"), (PARAPHRASE, NOT_PARAPHRASE)),
         (("sentence1", "sentence2"), ("entailment", "not_entailment"), (Relation.ENTAILMENT, Relation.NEUTRAL)),
         (("sentence1", "sentence2"), (1, 0), (Relation.UNRELATED, Relation.UNRELATED)),
     ],
 )
-def test_rows_of_glue_on_the_hub(
+def test_rows_of_labelled_pairs(
     tmp_path: Path, columns: tuple[str, str], labels: tuple[object, ...], expected: tuple[Relation, ...]
 ) -> None:
     rows: list[dict[str, object]] = [{columns[0]: "a", columns[1]: "b", "label": label, "idx": 0} for label in labels]

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
@@ -30,14 +29,14 @@ class Case:
 
     @property
     def chain(self) -> tuple[Any, ...]:
-        """What makes its stages different ones to run: commands, methods, options and how stages hang together."""
+        """What makes its stages different ones to run: commands, methods, options, and settings of a method."""
         return tuple(_shape(stage) for stage in self.recipe.stages)
 
 
 def _shape(stage: Stage) -> tuple[str, ...]:
     method = str(stage.values.get("method", stage.values.get("objective", "")))
     switches = stage.values.get("set", {})
-    return (stage.command, method, *sorted(stage.values), *(sorted(switches) if isinstance(switches, Mapping) else ()))
+    return (stage.command, method, *sorted(stage.values), *sorted(switches))
 
 
 @cache

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import MISSING, dataclass
 from fnmatch import fnmatchcase
 from functools import cache
 from pathlib import Path
@@ -18,6 +18,8 @@ import pytest
 from sentcompress.commands import find_command
 from sentcompress.commands.options import build, keys_of
 from sentcompress.commands.shared import Training
+from sentcompress.methods.hyperparameters import Hyperparameters
+from sentcompress.models.shape import Size
 from sentcompress.recipes.document import Recipe, Stage, read_recipe
 from sentcompress.recipes.rows import Row
 
@@ -131,8 +133,9 @@ def used(stage: Stage, option: str) -> Any:
     params_type = find_command(stage.command).params
     # What an input or an earlier stage gives is no number of a paper.
     values = {key: value for key, value in stage.values.items() if "${" not in str(value)}
-    if "inputs" in keys_of(params_type) and "inputs" not in values:
-        values["inputs"] = ["-"]
+    for key in keys_of(params_type).values():
+        if key.default is MISSING:
+            values.setdefault(key.name, ["-"] if key.item else "-")
     params, faults = build(params_type, values)
     assert params is not None, faults
     head, _, name = option.partition(".")
@@ -144,8 +147,13 @@ def used(stage: Stage, option: str) -> Any:
     return getattr(params, field)
 
 
-def hyperparameters(params: Training, stage: Stage) -> Any:
-    raise NotImplementedError
+def hyperparameters(params: Training, stage: Stage) -> Hyperparameters:
+    """What the stage trains with, which depends on the size of the model that it starts from."""
+    start = str(stage.values.get("student", stage.values.get("model")))
+    known = [name for name in PARAMETERS if name in start]
+    millions = PARAMETERS[max(known, key=len)] if known else 0
+    found: Hyperparameters = params.hyperparameters(Size(parameters=millions * 10**6))
+    return found
 
 
 @pytest.mark.parametrize("fact", settings(), ids=lambda fact: f"{fact['place']}: {fact['what']}")

@@ -15,6 +15,7 @@ from sentcompress.commands import makers
 from sentcompress.errors import InputError
 from sentcompress.recipes import needs
 from sentcompress.recipes.document import Recipe, Stage
+from sentcompress.recipes.hub_lookup import HubLookup
 from sentcompress.recipes.needs import missing, raise_missing
 from sentcompress.recipes.plan import Asked, Plan, make_plan
 from sentcompress.recipes.references import Known
@@ -154,6 +155,19 @@ def test_packages_and_data_of_this_machine(monkeypatch: pytest.MonkeyPatch, tmp_
     with pytest.raises(InputError, match=r"6 things are missing for Nobody, Table 1: Small\n") as raised:
         raise_missing(wanting, told)
     assert "\n  - stage 2 (mine-negatives): faiss is not installed; pip install faiss\n" in raised.value.message
+
+
+def test_the_configuration_of_a_data_set_is_not_part_of_its_name(monkeypatch: pytest.MonkeyPatch) -> None:
+    asked: list[str] = []
+    monkeypatch.setattr(HubLookup, "check_data_set", lambda _, name, revision: asked.append(name))
+    monkeypatch.setattr(HubLookup, "check_model", lambda *_: None)
+    inputs = ["owner/pairs:some", "hub:owner/lines"]
+    reading = plan(
+        Stage(1, "augment", {"inputs": inputs, "wordnet": 0, "back-translate": 0, "name": "a"}),
+        Stage(2, "train-teacher", {"model": "owner/model", "triplets": ["owner/pairs:some"], "name": "b"}),
+    )
+    assert missing(reading, lambda *_: False) == []
+    assert asked == ["owner/pairs", "owner/lines", "owner/pairs"]
 
 
 def test_what_is_not_asked_for_is_not_needed(tmp_path: Path) -> None:

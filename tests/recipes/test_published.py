@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 from distilling import write_dev
 from recipes.shipped import CASES, CHAINS, FOLDER, Case
-from tiny_models import make_sentences, make_tiny_model
+from tiny_models import make_plain, make_sentences, make_tiny_model
 
 from sentcompress.cli.main import _run
 from sentcompress.commands import find_command
@@ -33,7 +33,8 @@ LAYERS = {
     "sentence-transformers/nli-mpnet-base-v2": 12,
     "princeton-nlp/sup-simcse-bert-base-uncased": 12,
     "sentence-transformers/all-MiniLM-L6-v2": 6,
-    "google/bert_uncased_L-6_H-128_A-2": 6,
+    "bert-base-uncased": 12,
+    "microsoft/MiniLM-L12-H384-uncased": 12,
 }
 FEWEST_LAYERS = 2
 # What makes a stage short, and what does not suit tiny models or depends on what else is installed.
@@ -91,7 +92,7 @@ def test_a_recipe_says_where_its_numbers_are_from(path: Path) -> None:
 @pytest.mark.parametrize("case", CASES, ids=ids)
 def test_a_recipe_ends_with_the_scores_of_its_rows(case: Case) -> None:
     assert case.recipe.rows
-    assert case.recipe.stages[-1].command.startswith("eval-")
+    assert case.recipe.stages[-1].command.startswith(("eval-", "bench"))
 
 
 @dataclass(frozen=True)
@@ -126,10 +127,12 @@ class Workshop:
 def workshop(tmp_path_factory: pytest.TempPathFactory) -> Workshop:
     folder = tmp_path_factory.mktemp("workshop")
     texts = make_sentences(140, seed=9)
-    models = {
-        name: make_tiny_model(folder / f"model-{number}", layers=LAYERS.get(name, FEWEST_LAYERS), width=16, seed=number)
-        for number, name in enumerate(sorted({name for case in CHAINS for name in models_of(case)}))
-    }
+    models = {}
+    for number, name in enumerate(sorted({name for case in CHAINS for name in models_of(case)})):
+        place = folder / f"model-{number}"
+        model = make_tiny_model(place, layers=LAYERS.get(name, FEWEST_LAYERS), width=16, seed=number)
+        # A preset is a bare checkpoint, whose pooling a recipe can choose.
+        models[name] = make_plain(folder / f"bare-{number}", model) if name in PRESETS else model
     return Workshop(WorkDirectory(folder / "work"), models, write_inputs(folder, texts))
 
 
@@ -159,7 +162,8 @@ def write_inputs(folder: Path, texts: Sequence[str]) -> dict[str, Path]:
         **{f"forum-{part}": (f"forum-{part}.txt", lines(texts[part * 20 : part * 20 + 40])) for part in (1, 2)},
         "documents": ("documents.txt", lines(texts[80:120])),
         "texts": ("texts.txt", lines(texts[60:])),
-        "pairs": ("pairs.txt", lines(texts[60:100])),
+        "labelled": ("labelled.csv", "sent0,sent1,hard_neg\n" + lines(",".join(three) for three in triplets)),
+        "pairs": ("pairs.tsv", "query\tentity\tlabel\n" + lines(f"{a}\t{b}\t1\n{a}\t{c}\t0" for a, b, c in triplets)),
         "quora": (
             "quora.tsv",
             "question1\tquestion2\tis_duplicate\n" + lines(f"{one}\t{two}\t1" for one, two in twos),
@@ -188,6 +192,7 @@ def write_inputs(folder: Path, texts: Sequence[str]) -> dict[str, Path]:
         "tasks": tasks.parent,
         "dev": folder / "dev.tsv",
         "sts": folder / "sts.tsv",
+        "stsb": folder / "sts.tsv",
         "collection": collection,
     }
 

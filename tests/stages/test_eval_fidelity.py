@@ -13,7 +13,7 @@ from distilling import make_work, write_dev
 from tiny_models import make_sentences, make_tiny_model
 
 from sentcompress.errors import InputError, MissingArtifactError, UsageError
-from sentcompress.evaluation.measures import NEIGHBOURS, SIMILARITIES
+from sentcompress.evaluation.measures import CORRELATION, NEIGHBOURS, SIMILARITIES
 from sentcompress.evaluation.score import read_scores, value_of
 from sentcompress.progress import SilentReporter
 from sentcompress.stages.eval_fidelity import Params, run
@@ -53,7 +53,9 @@ def test_a_model_is_the_same_as_itself(tmp_path: Path, text: Path, tiny_model: P
     scores = read_scores(facts)
     assert [(score.metric, score.role) for score in scores[:2]] == [(NEIGHBOURS, "model"), (NEIGHBOURS, "compare")]
     assert {score.data for score in scores} == {text.name}
-    assert [score.value for score in scores] == pytest.approx([100] * 6)
+    assert [score.value for score in scores if score.metric != CORRELATION] == pytest.approx([100] * 6)
+    correlations = [score.value for score in scores if score.metric == CORRELATION]
+    assert correlations == [facts[role]["mean_absolute_correlation"] for role in ("model", "compare")]
     assert facts["cosine_to_compared"]["percentile_5"] == pytest.approx(1)
     assert facts["disagreements"] == []
     assert facts["verdict"]["level"] == "same"
