@@ -5,7 +5,7 @@ from typing import Annotated, ClassVar
 
 from sentcompress.commands import Command
 from sentcompress.commands.options import MODEL, Opt
-from sentcompress.commands.shared import Pooling, Sentences, TeacherVectors, Training
+from sentcompress.commands.shared import Pooling, Sentences, TeacherVectors, TrainingOptions
 from sentcompress.errors import UsageError
 
 FOR_TEACHER_LAYERS = "With --student teacher:K:"
@@ -13,7 +13,7 @@ STARTS = ("weights", "sentences", "random")
 
 
 @dataclass(frozen=True, kw_only=True)
-class Params(Training):
+class Params(TrainingOptions):
     """The student, the method, and the data."""
 
     command: ClassVar[str] = "distill"

@@ -6,11 +6,11 @@ from typing import Annotated, ClassVar
 
 from sentcompress.commands import Command
 from sentcompress.commands.options import MODEL, Opt
-from sentcompress.commands.shared import Evaluation, Sentences
+from sentcompress.commands.shared import EvaluationOptions, Sentences
 
 
 @dataclass(frozen=True, kw_only=True)
-class Params(Evaluation):
+class Params(EvaluationOptions):
     """What to compare, and on which sentences."""
 
     command: ClassVar[str] = "eval-fidelity"

@@ -5,11 +5,11 @@ from typing import Annotated, ClassVar
 
 from sentcompress.commands import Command
 from sentcompress.commands.options import Opt
-from sentcompress.commands.shared import Evaluation
+from sentcompress.commands.shared import EvaluationOptions
 
 
 @dataclass(frozen=True, kw_only=True)
-class Params(Evaluation):
+class Params(EvaluationOptions):
     """The STS sets, and the aggregation of their scores."""
 
     command: ClassVar[str] = "eval-sts"

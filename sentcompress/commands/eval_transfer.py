@@ -6,14 +6,14 @@ from typing import Annotated, ClassVar
 
 from sentcompress.commands import Command
 from sentcompress.commands.options import Opt
-from sentcompress.commands.shared import Evaluation, Seed
+from sentcompress.commands.shared import EvaluationOptions, Seed
 
 # SentEval's seed.
 SEED = 1111
 
 
 @dataclass(frozen=True, kw_only=True)
-class Params(Evaluation):
+class Params(EvaluationOptions):
     """The tasks. The default folds and seed are SentEval's."""
 
     command: ClassVar[str] = "eval-transfer"

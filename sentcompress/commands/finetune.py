@@ -5,11 +5,11 @@ from typing import Annotated, ClassVar
 
 from sentcompress.commands import Command
 from sentcompress.commands.options import Opt
-from sentcompress.commands.shared import Model, Objective, Pooling, TeacherVectors, Training
+from sentcompress.commands.shared import Model, Objective, Pooling, TeacherVectors, TrainingOptions
 
 
 @dataclass(frozen=True, kw_only=True)
-class Params(Training):
+class Params(TrainingOptions):
     """The model and the data. `dim` and `keep` are the objective's options of the same names."""
 
     command: ClassVar[str] = "finetune"

@@ -63,7 +63,7 @@ class Hub(Options):
 
 
 @dataclass(frozen=True, kw_only=True)
-class Evaluation(Hub, Named):
+class EvaluationOptions(Hub, Named):
     """Options of evaluations. The default dtype is float32, as in published scores."""
 
     model: Model = None
@@ -83,7 +83,7 @@ MOST_TOLD = 3
 
 
 @dataclass(frozen=True, kw_only=True)
-class Training(Hub, Named):
+class TrainingOptions(Hub, Named):
     """Options of commands that train; the defaults of the hyperparameters are the method's."""
 
     lr: Annotated[float | None, Opt("Peak learning rate.", above=0, default=DEFAULT)] = None

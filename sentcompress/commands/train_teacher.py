@@ -5,11 +5,11 @@ from typing import Annotated, Any, ClassVar
 
 from sentcompress.commands import Command
 from sentcompress.commands.options import MODEL, Opt
-from sentcompress.commands.shared import Objective, SkipBad, Training
+from sentcompress.commands.shared import Objective, SkipBad, TrainingOptions
 
 
 @dataclass(frozen=True, kw_only=True)
-class Params(Training):
+class Params(TrainingOptions):
     """The starting model and the triplets."""
 
     command: ClassVar[str] = "train-teacher"

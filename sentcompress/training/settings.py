@@ -6,7 +6,7 @@ import math
 from dataclasses import dataclass, fields
 from typing import Any
 
-from sentcompress.commands.shared import BY_LENGTH, Training
+from sentcompress.commands.shared import BY_LENGTH, TrainingOptions
 from sentcompress.methods.hyperparameters import Hyperparameters
 
 # A warm-up that a recipe counts in steps was meant for millions of sentences; a small run must not end inside it.
@@ -15,7 +15,7 @@ LONGEST_WARMUP = 0.1
 TOKENS_A_ROW = 64
 
 
-def in_place(recipe: Hyperparameters, asked: Training) -> Hyperparameters:
+def in_place(recipe: Hyperparameters, asked: TrainingOptions) -> Hyperparameters:
     """The recipe with what was asked for, and who asked, in its place."""
     given = {name: value for name, value in vars(asked).items() if name in recipe.values()}
     if asked.betas is not None:
@@ -27,7 +27,7 @@ def in_place(recipe: Hyperparameters, asked: Training) -> Hyperparameters:
 
 @dataclass(frozen=True)
 class Settings:
-    """The numbers of one run; see `methods.hyperparameters.Hyperparameters` and `commands.shared.Training`."""
+    """The numbers of one run; see `methods.hyperparameters.Hyperparameters` and `commands.shared.TrainingOptions`."""
 
     lr: float
     epochs: int
@@ -54,7 +54,7 @@ class Settings:
     checkpoint_seconds: float = 60.0
 
     @classmethod
-    def of(cls, recipe: Hyperparameters, asked: Training) -> Settings:
+    def of(cls, recipe: Hyperparameters, asked: TrainingOptions) -> Settings:
         """Recipe and options put together."""
         own = {field.name: getattr(asked, field.name) for field in fields(cls) if hasattr(asked, field.name)}
         values: dict[str, Any] = {**own, **in_place(recipe, asked).values()}

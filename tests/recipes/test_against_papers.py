@@ -17,7 +17,7 @@ import pytest
 
 from sentcompress.commands import find_command
 from sentcompress.commands.options import build, keys_of
-from sentcompress.commands.shared import Training
+from sentcompress.commands.shared import TrainingOptions
 from sentcompress.methods.hyperparameters import Hyperparameters
 from sentcompress.models.shape import Size
 from sentcompress.recipes.document import Recipe, Stage, read_recipe
@@ -142,12 +142,12 @@ def used(stage: Stage, option: str) -> Any:
     if head == "set":
         return params.method_options()[name]
     field = keys_of(params_type)[option].field
-    if isinstance(params, Training) and getattr(params, field) is None:
+    if isinstance(params, TrainingOptions) and getattr(params, field) is None:
         return getattr(hyperparameters(params, stage), field).value
     return getattr(params, field)
 
 
-def hyperparameters(params: Training, stage: Stage) -> Hyperparameters:
+def hyperparameters(params: TrainingOptions, stage: Stage) -> Hyperparameters:
     """What the stage trains with, which depends on the size of the model that it starts from."""
     start = str(stage.values.get("student", stage.values.get("model")))
     known = [name for name in PARAMETERS if name in start]

@@ -8,12 +8,12 @@ import pytest
 import torch
 from torch import Tensor
 
-from sentcompress.commands.shared import Training
+from sentcompress.commands.shared import TrainingOptions
 from sentcompress.methods.hpd import HPD
 from sentcompress.training.health import SAMPLE, Health, Watch, diagnose, vanished_kernel
 from sentcompress.training.settings import Settings
 
-SETTINGS = Settings.of(HPD.recipe, Training())
+SETTINGS = Settings.of(HPD.recipe, TrainingOptions())
 IDS = torch.arange(300).view(100, 3)
 
 

@@ -15,7 +15,7 @@ from static_encoder import make_static_encoder
 from tiny_models import tiny_transformer
 from torch import Tensor
 
-from sentcompress.commands.shared import Training as Hyperparameters
+from sentcompress.commands.shared import TrainingOptions
 from sentcompress.errors import SentcompressError, TrainingError
 from sentcompress.methods.base import Method, Shapes
 from sentcompress.methods.ckd import CKD
@@ -110,7 +110,7 @@ def make_training(
 ) -> Training:
     """A run over these batches: in float32, all steps with one learning rate, without dropout."""
     plain = {"lr": 1e-2, "epochs": 1, "schedule": "constant", "warmup_steps": 0, "clip": 0.0, "dropout": 0.0}
-    settings = Settings.of(method.recipe, Hyperparameters(**{**plain, "dtype": "float32", "eval_every": 1, **numbers}))
+    settings = Settings.of(method.recipe, TrainingOptions(**{**plain, "dtype": "float32", "eval_every": 1, **numbers}))
     encoder = make_encoder() if encoder is None else encoder
     if "triplets" in method.needs:
         views, collate = TripletViews(encoder, method.needs), triplets

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import torch
 
-from sentcompress.commands.shared import Training
+from sentcompress.commands.shared import TrainingOptions
 from sentcompress.methods.ckd import CKD
 from sentcompress.training.optimizer import make_optimizer
 from sentcompress.training.settings import Settings
 
 
 def test_the_recipe_s_numbers_reach_the_optimizer() -> None:
-    settings = Settings.of(CKD.recipe, Training(weight_decay=0.03))
+    settings = Settings.of(CKD.recipe, TrainingOptions(weight_decay=0.03))
     module = torch.nn.Sequential(torch.nn.Linear(3, 2), torch.nn.LayerNorm(2))
     module[0].weight.requires_grad_(True)
     optimizer = make_optimizer(module, settings)

@@ -10,7 +10,7 @@ import pytest
 from distilling import make_work
 
 from sentcompress.commands.options import build, checked, words
-from sentcompress.commands.shared import Training
+from sentcompress.commands.shared import TrainingOptions
 from sentcompress.methods import method_class
 from sentcompress.methods.hyperparameters import Number
 from sentcompress.stages import distill, finetune
@@ -20,7 +20,7 @@ from sentcompress.training.triplets import TripletData
 
 
 def settings(method: str = "hpd", **asked: object) -> Settings:
-    return Settings.of(method_class(method).recipe, Training(**asked))  # type: ignore[arg-type]
+    return Settings.of(method_class(method).recipe, TrainingOptions(**asked))  # type: ignore[arg-type]
 
 
 def test_a_batch_of_negatives_is_cut_only_where_that_is_asked_for() -> None:
