@@ -46,29 +46,29 @@ RECIPES = ROOT / "recipes"
 RESULTS = Path(__file__).parent / "results"
 # Layers of the embedded teacher (it has six) that stand in for a checkpoint; other models are the teacher itself.
 LAYERS = {
-    "tinybert": 2,
-    "tinybert-huawei": 2,
-    "minilm": 3,
-    "tinybert6": 3,
-    "bert-base": 4,
-    "bert-base-uncased": 4,
-    "roberta-base": 4,
+    "tinybert": 1,
+    "tinybert-huawei": 1,
+    "minilm": 2,
+    "tinybert6": 2,
+    "bert-base": 3,
+    "bert-base-uncased": 6,
+    "roberta-base": 3,
     "roberta-large": 6,
     "google/bert_uncased_L-2_H-128_A-2": 2,
-    "microsoft/MiniLM-L12-H384-uncased": 4,
+    "microsoft/MiniLM-L12-H384-uncased": 6,
 }
 DEPTH = 6
 # Millions of sentences in a recipe become thousands.
 SMALLER = 1000
-LIMIT = 4000
+LIMIT = 3000
 # Options of a command in miniature, where it has them; `all` applies to every command.
 SHORT: Mapping[str, Mapping[str, Any]] = {
     "all": {"bootstrap": 0, "rounds": 1, "device": "cpu", "nlist": 32},
     "augment": {"limit": LIMIT},
     "teacher-embed": {"dtype": "bfloat16"},
-    "distill": {"max-steps": 100, "batch-size": 64, "max-length": 32, "eval-every": 50, "dtype": "bfloat16"},
-    "finetune": {"max-steps": 60, "batch-size": 32, "max-length": 32, "eval-every": 30, "dtype": "bfloat16"},
-    "train-teacher": {"max-steps": 60, "batch-size": 64, "max-length": 32, "eval-every": 30, "dtype": "bfloat16"},
+    "distill": {"max-steps": 100, "batch-size": 32, "max-length": 32, "eval-every": 50, "dtype": "bfloat16"},
+    "finetune": {"max-steps": 60, "batch-size": 16, "max-length": 32, "eval-every": 30, "dtype": "bfloat16"},
+    "train-teacher": {"max-steps": 60, "batch-size": 32, "max-length": 32, "eval-every": 30, "dtype": "bfloat16"},
 }
 
 
@@ -158,24 +158,24 @@ def make_inputs(data: Path, folder: Path) -> dict[str, Path]:
     """A sample of real data for each input that the recipes name."""
     folder.mkdir(parents=True, exist_ok=True)
     triplets = _head(data / "nli" / "triplets_allsplits_noSTS.train.tsv.gz", folder / "nli.tsv", 6000)
-    quora = _head(data / "quora" / "quora.tsv.gz", folder / "quora.tsv", 2000)
+    quora = _head(data / "quora" / "quora.tsv.gz", folder / "quora.tsv", 1200)
     sts = folder / "sts"
     sts.mkdir(exist_ok=True)
     for name, source in (("STS13.tsv", "sts13"), ("STS-B.tsv", "stsb/test.tsv")):
         found = data / "sts" / source
         files = sorted(found.glob("*.tsv")) if found.is_dir() else [found]
         lines = [line for file in files for line in file.read_text("utf-8").splitlines() if line[:1].isdigit()]
+        lines = lines[:: -(-len(lines) // 500)]
         (sts / name).write_text("\n".join(lines) + "\n", encoding="utf-8")
     dev = folder / "stsb-dev.tsv"
     graded = (data / "sts" / "stsb" / "dev.tsv").read_text("utf-8").splitlines()
-    dev.write_text("\n".join(graded[:501]) + "\n", encoding="utf-8")
+    dev.write_text("\n".join(graded[:301]) + "\n", encoding="utf-8")
     for task in ("TREC", "MRPC"):
         shutil.copytree(data / "transfer" / task, folder / "tasks" / task, dirs_exist_ok=True)
     texts = folder / "texts.txt"
-    with (data / "retrieval" / "scifact" / "corpus.jsonl").open(encoding="utf-8") as lines:
-        texts.write_text(
-            "".join(json.loads(line)["text"].replace("\n", " ") + "\n" for line in lines), encoding="utf-8"
-        )
+    collection = make_collection(data / "retrieval" / "scifact", folder / "scifact")
+    passages = [json.loads(line)["text"] for line in (collection / "corpus.jsonl").read_text("utf-8").splitlines()]
+    texts.write_text("\n".join(passages) + "\n", encoding="utf-8")
     return {
         **dict.fromkeys(("nli", "labelled"), triplets),
         "news": _head(data / "corpus" / "reuters21578.txt.gz", folder / "news.txt", 25_000),
@@ -183,7 +183,7 @@ def make_inputs(data: Path, folder: Path) -> dict[str, Path]:
         "dev": dev,
         "sts": sts,
         "quora": quora,
-        "collection": data / "retrieval" / "scifact",
+        "collection": collection,
         "texts": texts,
         "sentences": texts,
         "stsb": dev,
@@ -191,6 +191,25 @@ def make_inputs(data: Path, folder: Path) -> dict[str, Path]:
         "entities": data / "er" / "abt-buy",
         "pairs": data / "er" / "abt-buy" / "train.tsv",
     }
+
+
+def make_collection(source: Path, target: Path) -> Path:
+    """Some judged queries of each split, their documents and some hundred others, all cut to their first sentences."""
+    (target / "qrels").mkdir(parents=True, exist_ok=True)
+    with (source / "qrels.tsv").open(encoding="utf-8") as file:
+        judged = list(csv.DictReader(file, delimiter="\t"))
+    wanted: set[str] = set()
+    for split in ("train", "dev"):
+        rows = [row for row in judged if row["split"] == split][:150]
+        wanted |= {row["corpus-id"] for row in rows}
+        lines = ["query-id\tcorpus-id\tscore", *(f"{row['query-id']}\t{row['corpus-id']}\t1" for row in rows)]
+        (target / "qrels" / f"{split}.tsv").write_text("\n".join(lines) + "\n", encoding="utf-8")
+    shutil.copy(source / "queries.jsonl", target / "queries.jsonl")
+    documents = [json.loads(line) for line in (source / "corpus.jsonl").read_text("utf-8").splitlines()]
+    kept = [one for place, one in enumerate(documents) if one["_id"] in wanted or place < 500]
+    cut = [{"_id": one["_id"], "text": " ".join(one["text"].split())[:400]} for one in kept]
+    (target / "corpus.jsonl").write_text("".join(json.dumps(one) + "\n" for one in cut), encoding="utf-8")
+    return target
 
 
 def _head(source: Path, target: Path, lines: int) -> Path:
