@@ -151,3 +151,41 @@ def make_roberta(folder: Path) -> Path:
     pooling = {"word_embedding_dimension": 32, "pooling_mode_cls_token": False, "pooling_mode_mean_tokens": True}
     (folder / "1_Pooling" / "config.json").write_text(json.dumps(pooling))
     return folder
+
+
+def make_t5(folder: Path, kind: str = "t5", *, decoder: bool = False) -> Path:
+    """A folder like Sentence-T5's, written by sentence-transformers: T5's encoder, Pooling, Dense, Normalize.
+
+    Args:
+        kind: the architecture: t5, mt5 or umt5.
+        decoder: whether the checkpoint has the weights of the decoder too.
+    """
+    import torch
+    import transformers
+    from sentence_transformers import SentenceTransformer
+    from sentence_transformers.sentence_transformer import modules
+
+    words = [("<pad>", 0.0), ("</s>", 0.0), ("<unk>", 0.0), ("\u2581", -5.0)]
+    words += [(f"\u2581{word}", -3.0) for word in WORDS] + [(letter, -6.0) for letter in "abcdefghijklmnopqrstuvwxyz.,"]
+    tokenizer = transformers.T5Tokenizer(vocab=words, extra_ids=0, model_max_length=64)
+    torch.manual_seed(4)
+    # 16 columns per head, so that the queries are wider than the states, as in the largest T5.
+    config = getattr(transformers, {"t5": "T5Config", "mt5": "MT5Config", "umt5": "UMT5Config"}[kind])(
+        vocab_size=len(words) + 3, d_model=32, d_kv=16, d_ff=64, num_layers=2, num_heads=4, initializer_factor=3.0
+    )
+    plain = folder / "plain"
+    name = f"{kind.upper()}{'' if decoder else 'Encoder'}Model"
+    getattr(transformers, name)(config).save_pretrained(plain)
+    tokenizer.save_pretrained(plain)
+    parts = [
+        modules.Transformer(str(plain), max_seq_length=16),
+        modules.Pooling(32, "mean"),
+        modules.Dense(32, 24, bias=False, activation_function=torch.nn.Identity()),
+        modules.Normalize(),
+    ]
+    written = folder / "model"
+    SentenceTransformer(modules=parts, device="cpu").save(str(written), create_model_card=False)
+    if decoder:
+        (plain / "model.safetensors").replace(written / "model.safetensors")
+        (plain / "config.json").replace(written / "config.json")
+    return written

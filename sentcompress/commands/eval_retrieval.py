@@ -6,7 +6,19 @@ from typing import Annotated, ClassVar
 
 from sentcompress.commands import Command
 from sentcompress.commands.options import MODEL, Opt
-from sentcompress.commands.shared import DTYPES, Bootstrap, Compare, Device, Hub, Index, Model, Named, Seed
+from sentcompress.commands.shared import (
+    DTYPES,
+    Bootstrap,
+    Compare,
+    Device,
+    Hub,
+    Index,
+    Model,
+    Named,
+    Seed,
+    Similarity,
+    unable_to_search,
+)
 
 # The smallest depth: metrics are cut off at 10.
 CUTOFF = 10
@@ -44,6 +56,7 @@ class Params(Index, Hub, Named):
         str | None, Opt("Another model for the queries only, e.g. student.", affects="input", names=MODEL)
     ] = None
     compare: Compare = None
+    similarity: Similarity = "cosine"
     index: Annotated[
         tuple[str, ...],
         Opt(
@@ -67,6 +80,7 @@ class Params(Index, Hub, Named):
         faults = []
         if not self.index or len(set(self.index)) < len(self.index):
             faults.append("`index` takes distinct kinds, separated by commas")
+        faults += unable_to_search(self.similarity, self.index)
         if sum(given is not None for given in (self.pairs, self.collection, self.entities)) != 1:
             faults.append("give one of `pairs`, `collection` and `entities`")
         if self.pairs is not None and self.split is not None:

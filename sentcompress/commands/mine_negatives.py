@@ -6,7 +6,7 @@ from typing import Annotated, ClassVar
 
 from sentcompress.commands import Command
 from sentcompress.commands.options import MODEL, Opt
-from sentcompress.commands.shared import Device, Dtype, Hub, Index, Named, Seed, SkipBad
+from sentcompress.commands.shared import Device, Dtype, Hub, Index, Named, Seed, Similarity, SkipBad, unable_to_search
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -51,10 +51,7 @@ class Params(Index, Hub, Named):
     strategy: Annotated[
         str, Opt("Choose the negatives at random, or take the top candidates.", choices=("random", "top"))
     ] = "random"
-    similarity: Annotated[
-        str,
-        Opt("cosine, or dot for models trained with inner products.", choices=("cosine", "dot")),
-    ] = "cosine"
+    similarity: Similarity = "cosine"
     index: Annotated[
         str,
         Opt(
@@ -76,6 +73,7 @@ class Params(Index, Hub, Named):
             faults.append("`split` is for `collection`")
         if 1 <= self.depth < self.negatives:
             faults.append(f"`depth` must be at least `negatives`, {self.negatives}, not {self.depth}")
+        faults += unable_to_search(self.similarity, [self.index])
         return faults
 
 

@@ -1,6 +1,7 @@
 """Options that several commands share, declared and explained once."""
 
 import hashlib
+from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, Any, ClassVar
@@ -31,6 +32,14 @@ Seed = Annotated[int, Opt("Random seed.", minimum=0, maximum=2**63 - 1)]
 Bootstrap = Annotated[int, Opt("Bootstrap samples for the 95% intervals; 0 for none.", minimum=0)]
 SkipBad = Annotated[bool, Opt("Skip and count lines that cannot be read.")]
 Sentences = Annotated[str | None, Opt("Sentence table.", affects="input", names="sentences", default="the newest")]
+SIMILARITIES = ("cosine", "dot")
+Similarity = Annotated[
+    str,
+    Opt(
+        "cosine, or dot for models trained with inner products; the same for students, whose vectors are normalised.",
+        choices=SIMILARITIES,
+    ),
+]
 Objective = Annotated[str, Opt("simcse or ibkd: see `sentcompress methods`.")]
 POOLINGS = ("auto", "mean", "cls", "cls-mlp")
 Pooling = Annotated[
@@ -242,6 +251,14 @@ class TrainingOptions(Hub, Named):
         if self.dev is not None and not self.dev.exists():
             faults.append(f"`dev` {self.dev}: no such file or folder")
         return faults
+
+
+def unable_to_search(similarity: str, kinds: Iterable[str]) -> list[str]:
+    """The faults of index kinds that cannot search by this similarity."""
+    from sentcompress.evaluation.index_plan import WITHOUT_LENGTHS
+
+    wrong = [kind for kind in kinds if similarity == "dot" and kind in WITHOUT_LENGTHS]
+    return [f"`index` {kind} ignores the lengths of vectors, so it cannot search by `similarity` dot" for kind in wrong]
 
 
 def _texts(value: Any) -> list[str]:

@@ -1,4 +1,4 @@
-"""FAISS indexes over normalised vectors. The metric is always given: FAISS's IVF defaults to L2, not inner product."""
+"""FAISS indexes that search by inner product. The metric is always given: FAISS's IVF defaults to L2."""
 
 from __future__ import annotations
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from sentcompress.errors import InputError
@@ -15,6 +15,10 @@ MOST_POINTS_PER_CELL = 256
 BITS, FEWEST_BITS = 8, 4
 KINDS = ("flat", "ivf", "ivfpq", "pq", "hnsw", "sq8", "fp16", "binary")
 CELLS, QUANTISED, RESCORED = ("ivf", "ivfpq"), ("ivfpq", "pq"), ("pq", "binary")
+# Find candidates by the directions of the vectors alone, which is wrong for inner products of vectors of any length.
+WITHOUT_LENGTHS = ("binary",)
+# The inner product of longer vectors can overflow float32; the values of longer ones can overflow float16.
+LONGEST_VECTOR, LONGEST_IN_FLOAT16 = 1e18, 65504.0
 
 
 @dataclass(frozen=True)
@@ -106,6 +110,12 @@ def plan_index(kind: str, settings: IndexSettings, documents: int, dimension: in
     if kind == "sq8":
         points = _points_of_refinement("int8")
     return IndexPlan(kind, details, min(points, documents), settings.seed, settings.rescore, tuple(warnings))
+
+
+def longest_vector(kinds: Sequence[str], rescore: str) -> float:
+    """The greatest length of a vector that all these kinds of index can hold."""
+    float16 = "fp16" in kinds or (rescore == "float16" and any(kind in RESCORED for kind in kinds))
+    return LONGEST_IN_FLOAT16 if float16 else LONGEST_VECTOR
 
 
 def cells_for(documents: int, wanted: int) -> int:

@@ -52,7 +52,7 @@ DEPTHS = {"pairs": CUTOFF, "collection": max(RECALLS), "entities": CUTOFF}
 
 @dataclass(frozen=True)
 class Searched:
-    """Normalised vectors of one model: documents [N, D] and queries [Q, D]."""
+    """Vectors of one model, compared by inner product: documents [N, D] and queries [Q, D]."""
 
     documents: VectorRows
     queries: Vectors

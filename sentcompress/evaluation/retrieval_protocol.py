@@ -17,9 +17,20 @@ STATEMENTS = {
     "relevant is every entity of such a pair",
 }
 
+SEARCHED = {
+    "cosine": "inner product on normalised vectors",
+    "dot": "inner product on the vectors as the model gives them",
+}
+
 
 def protocol(
-    kind: str, split: str | None, task: Task, threads: int, corpus: str = "all pairs", languages: int = 0
+    kind: str,
+    split: str | None,
+    task: Task,
+    threads: int,
+    similarity: str = "cosine",
+    corpus: str = "all pairs",
+    languages: int = 0,
 ) -> dict[str, Any]:
     """The protocol as a statement in words and as individual settings.
 
@@ -28,12 +39,14 @@ def protocol(
         split: the split, for data sets that have splits.
         task: the task measured.
         threads: threads used by FAISS.
+        similarity: cosine or dot.
         corpus: for question pairs, of which pairs the second questions are the corpus.
         languages: the number of languages, if the data set names them.
     """
     facts = {
         "main_score": task.main,
         "scale": 100,
+        "similarity": similarity,
         "depth": task.depth,
         "threads": threads,
         "rounds": task.rounds,
@@ -59,7 +72,7 @@ def _how(facts: Mapping[str, Any]) -> str:
     )
     return (
         f"MRR@10, nDCG@10 (linear gain), {recalls}, x 100, computed as in trec_eval on the top {depth} documents; "
-        f"FAISS, inner product on normalised vectors, trained on the corpus, seed {facts['seed']}; every index is "
+        f"FAISS, {SEARCHED[facts['similarity']]}, trained on the corpus, seed {facts['seed']}; every index is "
         f"compared with exact search on the same vectors; time: one batched search of {facts['timed_queries']} queries "
         f"for the top {depth}, stated per {TIMED_QUERIES}, median of {facts['rounds']}, and {facts['single_queries']} "
         f"single queries, {threads} thread{'s' * (threads != 1)}, models measured alternately; bytes: size of the "

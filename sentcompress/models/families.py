@@ -1,6 +1,7 @@
 """The transformer architectures that students can be cut from, and the paths of their modules.
 
 Models of other architectures can be used for encoding, trained and exported, but their layers and tables cannot be cut.
+Of the encoder-decoders in ENCODERS, only the encoder is loaded.
 """
 
 from __future__ import annotations
@@ -105,6 +106,8 @@ FAMILIES = {
     "distilbert": Family(_DISTILBERT, "transformer.layer", "n_layers", "hidden_dim"),
     "albert": Family(_ALBERT, None, projection="encoder.embedding_hidden_mapping_in"),
 }
+# Encoder-decoders whose encoder alone computes the token states, by `model_type`: transformers' class for the encoder.
+ENCODERS = {"t5": "T5EncoderModel", "mt5": "MT5EncoderModel", "umt5": "UMT5EncoderModel"}
 # The settings that BERT, RoBERTa, ELECTRA and ALBERT have in common, besides the widths and lengths of their tables.
 COMMON_SETTINGS = (
     *("vocab_size", "hidden_size", "num_attention_heads", "intermediate_size", "hidden_act", "layer_norm_eps"),

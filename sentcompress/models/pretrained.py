@@ -15,6 +15,7 @@ from torch import nn
 from sentcompress.documents import read_json
 from sentcompress.errors import InputError
 from sentcompress.models.encoder import Dense
+from sentcompress.models.families import ENCODERS
 from sentcompress.models.foreign_code import nothing_fetched
 from sentcompress.models.library_errors import reading
 from sentcompress.models.model_files import DAMAGED, check_inside, read_config, weight_files
@@ -49,7 +50,7 @@ def load_transformer(folder: Path, label: str, trust_remote_code: bool) -> tuple
     fetching = nullcontext() if trust_remote_code else nothing_fetched()
     with fetching, reading(f"{label} cannot be loaded"):
         tokenizer = AutoTokenizer.from_pretrained(folder, trust_remote_code=trust_remote_code)
-        model, report = AutoModel.from_pretrained(
+        model, report = (_encoder_class(folder) or AutoModel).from_pretrained(
             folder, dtype=torch.float32, trust_remote_code=trust_remote_code, output_loading_info=True
         )
     missing = [key for key in report["missing_keys"] if not key.startswith("pooler.") and "position_ids" not in key]
@@ -59,6 +60,16 @@ def load_transformer(folder: Path, label: str, trust_remote_code: bool) -> tuple
             "is it a checkpoint of another model, or a damaged download?",
         )
     return model, tokenizer, _take_pooler(model, report)
+
+
+def _encoder_class(folder: Path) -> Any:
+    """The class that loads only the encoder of an encoder-decoder; None for other models, which AutoModel loads."""
+    import transformers
+
+    config = read_config(folder)
+    name = ENCODERS.get(str(config.get("model_type")))
+    # A model with its own code has its own class.
+    return None if name is None or "auto_map" in config else getattr(transformers, name)
 
 
 def hush_transformers() -> None:
@@ -143,9 +154,10 @@ def _check_config(folder: Path, label: str, *, trusted: bool) -> None:
 def _check_architecture(folder: Path, label: str, most: int) -> None:
     from transformers import AutoConfig, AutoModel
 
+    encoder_class = _encoder_class(folder)
     with nothing_fetched(), reading(f"{label} cannot be loaded"), torch.device("meta"):
         config = AutoConfig.from_pretrained(folder, trust_remote_code=False)
-        model = AutoModel.from_config(config, trust_remote_code=False)
+        model = encoder_class(config) if encoder_class else AutoModel.from_config(config, trust_remote_code=False)
         asked = sum(tensor.numel() for tensor in (*model.parameters(), *model.buffers()))
     if asked > most:
         raise InputError(

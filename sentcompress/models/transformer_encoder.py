@@ -74,6 +74,9 @@ class TransformerEncoder(Encoder):
 
     def token_embeddings(self, input_ids: Tensor) -> Tensor:
         transformer: Any = self.transformer
+        if not hasattr(transformer, "embeddings"):
+            # T5's positions are relative: its first states are the rows of the token table.
+            return torch.as_tensor(transformer.get_input_embeddings()(input_ids))
         found: Tensor = transformer.embeddings(input_ids=input_ids)
         project = table_projection(transformer)
         return found if project is None else torch.as_tensor(project(found))

@@ -15,15 +15,14 @@ from sentcompress.corpora.pairs import pairs_data_set
 from sentcompress.encoding.embedders import Embedder
 from sentcompress.encoding.sides import Sides, find_sides
 from sentcompress.encoding.vector_shards import writing_vectors
-from sentcompress.errors import InputError
 from sentcompress.evaluation.index import search_threads
-from sentcompress.evaluation.index_plan import IndexSettings, plan_index
-from sentcompress.evaluation.metrics import UndefinedError, normalized
+from sentcompress.evaluation.index_plan import IndexSettings, longest_vector, plan_index
 from sentcompress.evaluation.ranking import recall_cutoffs
 from sentcompress.evaluation.results import write_result
 from sentcompress.evaluation.retrieval import DEPTHS, MAIN, Comparison, Searched, Task
 from sentcompress.evaluation.retrieval_protocol import protocol
 from sentcompress.evaluation.score import COMPARE, MODEL, Recorder
+from sentcompress.evaluation.similarity import searchable
 from sentcompress.evaluation.vector_rows import Vectors, in_file
 from sentcompress.extras import check_installed
 from sentcompress.models.catalog import typed_name
@@ -169,7 +168,9 @@ class Evaluation:
         corpus = {"corpus": choice.statement} if (choice := self.collection.choice) else {}
         spoken = self.collection.languages
         return {
-            "protocol": protocol(kind, self.data.split, task, threads, languages=len(set(spoken)), **corpus),
+            "protocol": protocol(
+                kind, self.data.split, task, threads, params.similarity, languages=len(set(spoken)), **corpus
+            ),
             "indexes": indexes,
             **({"languages": comparison.by_language(spoken)} if spoken else {}),
         }
@@ -204,7 +205,7 @@ class Evaluation:
                 self.warned.add(warning)
 
     def _spool(self, name: str, documents: Embedder, label: str) -> None:
-        """Write the normalised document vectors to a file, to be read for every index."""
+        """Write the document vectors, as they are searched, to a file, to be read for every index."""
         if self.build.has(_file(name)):
             return  # from an interrupted run of the same request
         corpus = self.collection.corpus
@@ -215,7 +216,7 @@ class Evaluation:
             writing_vectors(path, len(corpus), documents.dimension, "float32") as append,
         ):
             for part in documents.stream(corpus.texts(), task):
-                vectors, zero = _normalised(part, label)
+                vectors, zero = self._searchable(part, label)
                 append(vectors)
                 zeros += zero
                 first = vectors[:1] if first is None else first
@@ -227,20 +228,17 @@ class Evaluation:
     def _encode_queries(self, queries: Embedder, label: str) -> Vectors:
         texts = self.collection.queries
         with self.reporter.track(f"encoding queries with {label}", total=len(texts), unit="queries") as task:
-            vectors, zeros = _normalised(queries.encode(texts, task), label)
+            vectors, zeros = self._searchable(queries.encode(texts, task), label)
         self._warn_of_zeros(zeros, label, "queries")
         return vectors
+
+    def _searchable(self, vectors: Vectors, label: str) -> tuple[Vectors, int]:
+        longest = longest_vector(self.params.index, self.params.rescore)
+        return searchable(vectors, self.params.similarity, label, longest)
 
     def _warn_of_zeros(self, zeros: int, label: str, what: str) -> None:
         if zeros:
             self.reporter.warn(f"{label}: {zeros} {what} have a zero vector, which matches nothing")
-
-
-def _normalised(vectors: Vectors, label: str) -> tuple[Vectors, int]:
-    try:
-        return normalized(vectors)
-    except UndefinedError as error:
-        raise InputError(f"{label} cannot be searched: {error}", "is it damaged?") from None
 
 
 def _file(role: str) -> str:

@@ -7,8 +7,6 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
-import numpy as np
-
 from sentcompress.commands.mine_negatives import Params
 from sentcompress.corpora.sentence_table import SentenceTable
 from sentcompress.corpora.text_files import BadRecords
@@ -17,8 +15,8 @@ from sentcompress.encoding.vector_shards import writing_vectors
 from sentcompress.errors import InputError, SentcompressError
 from sentcompress.evaluation.index import Found, build_index, exact_search
 from sentcompress.evaluation.index_plan import IndexSettings as IndexSettings
-from sentcompress.evaluation.index_plan import plan_index
-from sentcompress.evaluation.metrics import UndefinedError, normalized
+from sentcompress.evaluation.index_plan import longest_vector, plan_index
+from sentcompress.evaluation.similarity import searchable
 from sentcompress.evaluation.vector_rows import VectorRows, in_file
 from sentcompress.extras import check_installed
 from sentcompress.mining.gathering import Gathered, Gatherer, gather_texts
@@ -26,17 +24,13 @@ from sentcompress.mining.miner import Miner, MiningCounts, Rules
 from sentcompress.mining.origins import Origin, file_digests, of_collection, of_pairs, of_triplets
 from sentcompress.mining.table import Mined, write_mined
 from sentcompress.models.catalog import typed_name
-from sentcompress.numeric import at_most
 from sentcompress.progress import LOGGED, Reporter
 from sentcompress.store import SCAFFOLD, Artifact, Build, Request, WorkDirectory
 
 COMMAND = Params.command
 DEFAULT_NAME = "mined"
-SIMILARITIES = ("cosine", "dot")
 # Temporary files, removed when mining is finished.
 CORPUS, VECTORS = f"{SCAFFOLD}/corpus", f"{SCAFFOLD}/vectors.npy"
-# The inner product of longer vectors can overflow float32.
-LONGEST_VECTOR = 1e18
 
 
 def run(params: Params, work: WorkDirectory, reporter: Reporter = LOGGED) -> Artifact:
@@ -159,18 +153,8 @@ class _Mining:
 
     def _comparable(self, vectors: Vectors) -> Vectors:
         """Vectors whose inner product is the chosen similarity."""
-        if self.params.similarity == "dot":
-            if not at_most(float(np.linalg.norm(vectors.astype(np.float64), axis=1).max(initial=0)), LONGEST_VECTOR):
-                raise InputError(
-                    f"{self.source.label} cannot be searched: its vectors contain NaN or infinity, or are longer than "
-                    f"{LONGEST_VECTOR:g}",
-                    "is the model damaged?",
-                )
-            return vectors
-        try:
-            return normalized(vectors)[0]
-        except UndefinedError as error:
-            raise InputError(f"{self.source.label} cannot be searched: {error}", "is it damaged?") from None
+        longest = longest_vector([self.params.index], self.params.rescore)
+        return searchable(vectors, self.params.similarity, self.source.label, longest)[0]
 
     def _search(self, corpus: VectorRows) -> Callable[[Vectors, int], Found]:
         if self.params.index == "flat":

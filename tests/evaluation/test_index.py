@@ -56,6 +56,17 @@ def test_ranks_by_inner_product_and_not_by_distance(kind: str) -> None:
     assert found.scores[0].tolist() == pytest.approx([11, 1], rel=0.02)
 
 
+@pytest.mark.parametrize("kind", ["hnsw", "sq8", "fp16", "pq"])
+def test_inner_products_of_vectors_of_any_length_are_found(vectors: np.ndarray, kind: str) -> None:
+    lengths = np.exp(0.3 * np.random.default_rng(1).normal(size=(2000, 1)))
+    of_any_length = (vectors * lengths).astype(np.float32)
+    documents, queries = of_any_length[:1900], of_any_length[1900:]
+    exact = brute_force(documents, queries, 10)
+    assert overlap(built(kind, documents).search(queries, 10).documents, exact) > 0.9
+    # Cosines find others.
+    assert overlap(brute_force(vectors[:1900], vectors[1900:], 10), exact) < 0.6
+
+
 def test_ivf_that_looks_everywhere_equals_brute_force(vectors: np.ndarray) -> None:
     documents, queries = vectors[:1900], vectors[1900:]
     index = built("ivf", documents, IndexSettings(nlist=20, nprobe=20))

@@ -4,16 +4,20 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
-from tiny_models import make_tiny_model
+import torch
+from safetensors.torch import load_file, save_file
+from tiny_models import make_plain, make_tiny_model
 
+from sentcompress.encoding.engine import EncodeEngine
 from sentcompress.errors import InputError, UsageError
-from sentcompress.evaluation.index_plan import KINDS
+from sentcompress.evaluation.index_plan import KINDS, QUANTISED, WITHOUT_LENGTHS
 from sentcompress.evaluation.measures import (
     BYTES_PER_DOCUMENT,
     INDEX_BYTES,
@@ -23,12 +27,15 @@ from sentcompress.evaluation.measures import (
     SEARCH_TIME,
     recall_at,
 )
+from sentcompress.evaluation.metrics import normalized
 from sentcompress.evaluation.retrieval import EXACT
 from sentcompress.evaluation.score import read_scores, select, value_of
 from sentcompress.evaluation.tables import ratio
+from sentcompress.models.layout import load_encoder
+from sentcompress.models.sources import resolve
 from sentcompress.progress import SilentReporter
+from sentcompress.stages import augment, report, teacher_embed
 from sentcompress.stages import eval_retrieval as stage
-from sentcompress.stages import report
 from sentcompress.stages.eval_retrieval import Params, run
 from sentcompress.store import WorkDirectory
 
@@ -96,18 +103,24 @@ def read_jsonl(path: Path) -> list[dict[str, str]]:
     return [json.loads(line) for line in path.read_text(encoding="utf-8").splitlines()]
 
 
-def brute_force_mrr(model_folder: Path, rows: list[tuple[str, str, int]]) -> float:
-    """The Quora protocol once more, in plain loops."""
+def brute_force_mrr(model_folder: Path, rows: list[tuple[str, str, int]], normalize: bool = True) -> float:
+    """The MRR of sentence-transformers' vectors."""
     from sentence_transformers import SentenceTransformer
 
     model = SentenceTransformer(str(model_folder), device="cpu")
+    return mrr_of(lambda texts: np.asarray(model.encode(texts, normalize_embeddings=normalize)), rows)
+
+
+def mrr_of(encode: Callable[[list[str]], np.ndarray], rows: list[tuple[str, str, int]]) -> float:
+    """The Quora protocol once more, in plain loops."""
     documents = sorted({second for _, second, _ in rows})
-    vectors = model.encode(documents, normalize_embeddings=True)
+    vectors = encode(documents)
+    queries = sorted({first for first, _, _ in rows})
     values = []
-    for query in sorted({first for first, _, _ in rows}):
+    for query, vector in zip(queries, encode(queries), strict=True):
         wanted = {second for first, second, mark in rows if first == query and mark}
         if wanted:
-            scores = vectors @ model.encode(query, normalize_embeddings=True)
+            scores = vectors @ vector
             best = [documents[i] for i in np.argsort(-scores)[:10]]
             values.append(next((1 / rank for rank, text in enumerate(best, start=1) if text in wanted), 0.0))
     return 100 * float(np.mean(values))
@@ -271,6 +284,96 @@ def test_every_kind_stands_beside_exact_search(tmp_path: Path, collection: Path,
     bytes_each = {kind: value_of(scores, BYTES_PER_DOCUMENT, part=kind) for kind in KINDS}
     assert bytes_each["sq8"] < bytes_each["fp16"] < bytes_each["flat"] < bytes_each["hnsw"]
     assert value_of(scores, INDEX_LOSS, part="flat") == 0
+
+
+def lengths_matter(path: Path) -> tuple[Path, str]:
+    """Two queries whose document is far from parallel to them, but long; and a model of those vectors."""
+    path.mkdir()
+    (path / "pairs.tsv").write_text(
+        "question1\tquestion2\tis_duplicate\na\tlong\t1\nb\tlong\t1\na\tnear a\t0\nb\tnear b\t0\n"
+    )
+    vectors = {"a": [2, 1], "b": [1, 2], "long": [30, 30], "near a": [2, 1], "near b": [1, 2]}
+    return path / "pairs.tsv", write_vectors(path / "vectors.npy", vectors)
+
+
+def test_inner_products_rank_by_the_lengths_too(tmp_path: Path) -> None:
+    pairs, model = lengths_matter(tmp_path / "data")
+    work, kinds = WorkDirectory(tmp_path / "work"), ("flat", "ivf", "hnsw", "sq8", "fp16")
+    found = {}
+    for similarity in ("cosine", "dot"):
+        params = Params(pairs=pairs, model=model, index=kinds, rounds=1, similarity=similarity, name=similarity)
+        facts = run(params, work).facts
+        found[similarity] = [value_of(read_scores(facts), MRR, part=kind) for kind in (EXACT, *kinds)]
+        assert facts["protocol"]["similarity"] == similarity
+        stated = "normalised vectors" if similarity == "cosine" else "the vectors as the model gives them"
+        assert f"inner product on {stated}" in facts["protocol"]["statement"]
+    assert found == {"cosine": [50] * 6, "dot": [100] * 6}
+
+
+def test_inner_products_equal_those_of_sentence_transformers(
+    tmp_path: Path, pairs: Path, rows: list[tuple[str, str, int]]
+) -> None:
+    folder = make_tiny_model(tmp_path / "plain", normalize=False)
+    expected = {similarity: brute_force_mrr(folder, rows, similarity == "cosine") for similarity in ("cosine", "dot")}
+    work, found = WorkDirectory(tmp_path / "work"), {}
+    for similarity in expected:
+        kinds = tuple(kind for kind in KINDS if kind not in WITHOUT_LENGTHS and kind not in QUANTISED)
+        params = Params(pairs=pairs, model=str(folder), index=kinds, rounds=1, device="cpu", similarity=similarity)
+        scores = read_scores(run(replace(params, name=similarity), work).facts)
+        found[similarity] = value_of(scores, MRR, part=EXACT)
+        assert value_of(scores, MRR, part="flat") == found[similarity]
+        assert value_of(scores, MRR, part="fp16") == pytest.approx(found[similarity], abs=1)
+    assert found == pytest.approx(expected, abs=0.5)
+    assert abs(found["cosine"] - found["dot"]) > 1
+
+
+def test_a_model_that_normalises_scores_the_same_by_inner_product(
+    tmp_path: Path, pairs: Path, tiny_model: Path
+) -> None:
+    found = []
+    for similarity in ("cosine", "dot"):
+        params = Params(
+            pairs=pairs, model=str(tiny_model), index=("flat",), rounds=1, device="cpu", similarity=similarity
+        )
+        artifact = run(replace(params, name=similarity), WorkDirectory(tmp_path / "work"))
+        found.append(value_of(read_scores(artifact.facts), MRR, part=EXACT))
+    assert found[0] == found[1]
+
+
+def test_a_teacher_that_is_read_in_its_own_way_is_searched_by_its_own_lengths(
+    tmp_path: Path, pairs: Path, tiny_model: Path, rows: list[tuple[str, str, int]]
+) -> None:
+    """CoCondenser: the state of [CLS], not normalised, as `teacher-embed --pooling cls` reads it."""
+    plain = make_plain(tmp_path / "plain", tiny_model)
+    weights = load_file(plain / "model.safetensors")
+    # A trained norm; with equal weights, all states would have the same length.
+    weights["encoder.layer.1.output.LayerNorm.weight"] *= torch.linspace(0, 2, 32)
+    save_file(weights, plain / "model.safetensors", metadata={"format": "pt"})
+    work = WorkDirectory(tmp_path / "work")
+    (tmp_path / "texts.txt").write_text("the cat\nthe dog\n")
+    augment.run(augment.Params(inputs=(str(tmp_path / "texts.txt"),), wordnet=0, back_translate=0), work)
+    asked = teacher_embed.Params(teacher=str(plain), pooling="cls", dtype="float32", device="cpu", name="cls")
+    teacher_embed.run(asked, work)
+    model = "teacher-vectors/cls"
+    params = Params(pairs=pairs, model=model, index=("flat",), rounds=1, device="cpu", similarity="dot")
+    found = value_of(read_scores(run(params, work).facts), MRR, part=EXACT)
+
+    engine = EncodeEngine(load_encoder(resolve(str(plain)), pooling="cls"), device="cpu", dtype="float32")
+    assert found == pytest.approx(mrr_of(engine.encode, rows), abs=0.5)
+    assert found != pytest.approx(mrr_of(lambda texts: normalized(engine.encode(texts))[0], rows), abs=0.5)
+
+
+def test_a_result_with_cosines_is_not_one_with_inner_products(tmp_path: Path, pairs: Path, tiny_model: Path) -> None:
+    params = Params(pairs=pairs, model=str(tiny_model), index=("flat",), rounds=1, device="cpu")
+    run(params, WorkDirectory(tmp_path / "work"))
+    with pytest.raises(UsageError, match=r"already exists with different options .*now dot"):
+        run(replace(params, similarity="dot"), WorkDirectory(tmp_path / "work"))
+
+
+def test_binary_is_refused_for_inner_products(tmp_path: Path, pairs: Path) -> None:
+    params = Params(pairs=pairs, model="x.npy", index=("flat", "binary"), similarity="dot")
+    with pytest.raises(UsageError, match="`index` binary ignores the lengths of vectors"):
+        run(params, WorkDirectory(tmp_path / "work"))
 
 
 def test_cells_are_lowered_with_a_warning_that_says_the_rule(tmp_path: Path, pairs: Path, tiny_model: Path) -> None:

@@ -153,6 +153,11 @@ def test_a_share_of_an_inner_product_is_warned_of(
     assert any("inner products" in warning for warning in listener.warnings) == warned
 
 
+def test_binary_is_refused_for_inner_products(work: WorkDirectory, pairs: Path) -> None:
+    with pytest.raises(UsageError, match="`index` binary ignores the lengths of vectors"):
+        run(Params(model="x", pairs=pairs, index="binary", similarity="dot"), work)
+
+
 @pytest.mark.parametrize("value", [np.nan, 1e19])
 def test_inner_products_that_are_not_numbers_decide_nothing(
     work: WorkDirectory,

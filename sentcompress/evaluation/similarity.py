@@ -1,0 +1,39 @@
+"""Vectors prepared so that their inner product is the similarity that a search ranks by."""
+
+from __future__ import annotations
+
+import numpy as np
+import numpy.typing as npt
+
+from sentcompress.errors import InputError
+from sentcompress.evaluation.metrics import Floats, UndefinedError, normalized
+from sentcompress.numeric import at_most
+
+
+def searchable(vectors: Floats, similarity: str, label: str, longest: float) -> tuple[npt.NDArray[np.float32], int]:
+    """The vectors as they are searched by inner product, and the number of zero rows.
+
+    Args:
+        vectors: [N, D].
+        similarity: `cosine`, for which rows are scaled to unit length, or `dot`.
+        label: the model's name, for errors.
+        longest: the greatest length of a vector for `dot`, from `index_plan.longest_vector`.
+
+    Returns:
+        [N, D] float32, and a count.
+
+    Raises:
+        InputError: if a value is NaN or infinite, or a vector is too long.
+    """
+    if similarity == "cosine":
+        try:
+            return normalized(vectors)
+        except UndefinedError as error:
+            raise InputError(f"{label} cannot be searched: {error}", "is it damaged?") from None
+    lengths = np.linalg.norm(vectors.astype(np.float64), axis=1)
+    if not at_most(float(lengths.max(initial=0)), longest):
+        raise InputError(
+            f"{label} cannot be searched: its vectors contain NaN or infinity, or are longer than {longest:g}",
+            "is the model damaged?",
+        )
+    return vectors.astype(np.float32, copy=False), int(np.count_nonzero(lengths == 0))
