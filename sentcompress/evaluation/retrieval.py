@@ -59,7 +59,7 @@ class Searched:
 
 
 @dataclass(frozen=True)
-class Task:
+class RetrievalTask:
     """The relevance judgements, and how the search is measured.
 
     Attributes:
@@ -102,7 +102,7 @@ class Comparison:
     """
 
     searched: Mapping[str, Searched]
-    task: Task
+    task: RetrievalTask
     data: str
     recorder: Recorder
     reporter: Reporter = SILENT

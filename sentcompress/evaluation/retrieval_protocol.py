@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from sentcompress.evaluation.ranking import recall_cutoffs
-from sentcompress.evaluation.retrieval import SINGLE_QUERIES, TIMED_QUERIES, Task
+from sentcompress.evaluation.retrieval import SINGLE_QUERIES, TIMED_QUERIES, RetrievalTask
 
 STATEMENTS = {
     "pairs": "question pairs: the corpus is the distinct question2 of {corpus}; the queries are the distinct "
@@ -26,7 +26,7 @@ SEARCHED = {
 def protocol(
     kind: str,
     split: str | None,
-    task: Task,
+    task: RetrievalTask,
     threads: int,
     similarity: str = "cosine",
     corpus: str = "all pairs",

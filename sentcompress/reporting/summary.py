@@ -50,7 +50,7 @@ class Summary:
 
 
 @dataclass(frozen=True)
-class Line:
+class VerdictLine:
     """One row of the short table: a value of the model and of the compared model.
 
     Attributes:
@@ -115,13 +115,13 @@ def evaluations_of(evidence: Evidence, reference: str) -> list[Evaluation]:
     return sorted(found, key=lambda one: names.index(one.name))
 
 
-def lines_of(evidence: Evidence, reference: str) -> list[Line]:
+def lines_of(evidence: Evidence, reference: str) -> list[VerdictLine]:
     """The short table of a model: sizes, then evaluations; empty without evaluations."""
     about = evaluations_of(evidence, reference)
     return [*_size_lines(evidence, about), *(line for one in about for line in _lines(one))] if about else []
 
 
-def _lines(evaluation: Evaluation) -> Iterator[Line]:
+def _lines(evaluation: Evaluation) -> Iterator[VerdictLine]:
     scores = [score for score in evaluation.headlines() if score.data != MEAN]
     theirs = {score.place: score for score in scores if score.role == COMPARE}
     for score in scores:
@@ -129,11 +129,13 @@ def _lines(evaluation: Evaluation) -> Iterator[Line]:
             yield _line(score, theirs.get(score.place), evaluation.artifact.reference)
 
 
-def _line(score: Score, other: Score | None, source: str) -> Line:
+def _line(score: Score, other: Score | None, source: str) -> VerdictLine:
     metric = score.of
     shown = (metric.show(score.value), metric.show(other.value) if other else "", _in_words(score))
     found = ratio(score) if metric.gain else score.kept
-    return Line(score.title, score.value, other.value if other else None, found, metric.gain or KEPT, source, shown)
+    return VerdictLine(
+        score.title, score.value, other.value if other else None, found, metric.gain or KEPT, source, shown
+    )
 
 
 def _in_words(score: Score) -> str:
@@ -141,7 +143,7 @@ def _in_words(score: Score) -> str:
     return f"{said} kept" if said.endswith("%") else said
 
 
-def _size_lines(evidence: Evidence, about: Sequence[Evaluation]) -> Iterator[Line]:
+def _size_lines(evidence: Evidence, about: Sequence[Evaluation]) -> Iterator[VerdictLine]:
     """Sizes of the model and of the model it was last compared with, if any."""
     known = summaries(evidence)
     chosen = next((one for one in reversed(about) if COMPARE in one.models), about[-1])

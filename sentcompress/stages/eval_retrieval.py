@@ -19,7 +19,7 @@ from sentcompress.evaluation.index import search_threads
 from sentcompress.evaluation.index_plan import IndexSettings, longest_vector, plan_index
 from sentcompress.evaluation.ranking import recall_cutoffs
 from sentcompress.evaluation.results import write_result
-from sentcompress.evaluation.retrieval import DEPTHS, MAIN, Comparison, Searched, Task
+from sentcompress.evaluation.retrieval import DEPTHS, MAIN, Comparison, RetrievalTask, Searched
 from sentcompress.evaluation.retrieval_protocol import protocol
 from sentcompress.evaluation.score import COMPARE, MODEL, Recorder
 from sentcompress.evaluation.similarity import searchable
@@ -53,7 +53,7 @@ def run(params: Params, work: WorkDirectory, reporter: Reporter = LOGGED) -> Art
         for warning in collection.warnings:
             reporter.warn(warning)
         depth = _depth(params, data, len(collection.corpus), reporter)
-        return write_result(build, Evaluation(params, data, collection, depth, build, reporter).facts(roles))
+        return write_result(build, RetrievalEvaluation(params, data, collection, depth, build, reporter).facts(roles))
 
 
 def _data_set(params: Params) -> DataSet:
@@ -113,7 +113,7 @@ def _depth(params: Params, data: DataSet, documents: int, reporter: Reporter) ->
 
 
 @dataclass
-class Evaluation:
+class RetrievalEvaluation:
     """One build of the result.
 
     Attributes:
@@ -159,7 +159,7 @@ class Evaluation:
         params, kind = self.params, self.data.protocol
         name_of = self.collection.corpus.ids.__getitem__
         grades, seed = self.collection.grades, params.seed
-        task = Task(grades, name_of, MAIN[kind], self.depth, params.rounds, seed, params.bootstrap)
+        task = RetrievalTask(grades, name_of, MAIN[kind], self.depth, params.rounds, seed, params.bootstrap)
         data = " ".join(filter(None, (self.data.name, self.data.split)))
         comparison = Comparison(searched, task, data, recorder, self.reporter)
         with search_threads(params.threads) as threads:

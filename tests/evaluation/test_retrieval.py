@@ -20,7 +20,7 @@ from sentcompress.evaluation.measures import (
 )
 from sentcompress.evaluation.metrics import normalized
 from sentcompress.evaluation.ranking import scores_of_queries
-from sentcompress.evaluation.retrieval import EXACT, Comparison, Searched, Task
+from sentcompress.evaluation.retrieval import EXACT, Comparison, RetrievalTask, Searched
 from sentcompress.evaluation.retrieval_protocol import protocol
 from sentcompress.evaluation.score import Recorder, Score, select, value_of
 from sentcompress.evaluation.tables import ratio
@@ -41,7 +41,7 @@ def comparison() -> Comparison:
         "compare": Searched(in_memory(documents), queries),
     }
     grades = [{query: 1} if query % 4 else {} for query in range(QUERIES)]
-    task = Task(grades, lambda row: f"{row:05d}".encode(), MRR, 10, rounds=1)
+    task = RetrievalTask(grades, lambda row: f"{row:05d}".encode(), MRR, 10, rounds=1)
     return Comparison(searched, task, "data", Recorder({"model": "small", "compare": "large"}))
 
 
