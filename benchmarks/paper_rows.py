@@ -10,7 +10,8 @@ runs, and how the rows of a table compare; the published figures cannot be reach
 
 `--full` runs the recipes as published: a machine with a GPU, a model hub and the papers' data is needed.
 
-Writes benchmarks/results/paper_rows.json after each variant, and .md at the end; started again, it goes on.
+Several processes may share a work directory, each with other recipes (`--only`); started again, they go on. At its end
+each writes benchmarks/results/paper_rows.json and .md with all results so far.
 """
 
 from __future__ import annotations
@@ -24,7 +25,7 @@ import shlex
 import shutil
 import time
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -58,6 +59,8 @@ LAYERS = {
     "microsoft/MiniLM-L12-H384-uncased": 6,
 }
 DEPTH = 6
+# Layers of a student in the papers, and of its stand-in.
+STUDENT_LAYERS = {12: 3, 6: 2, 4: 1}
 # Millions of sentences in a recipe become thousands.
 SMALLER = 1000
 LIMIT = 3000
@@ -66,8 +69,8 @@ SHORT: Mapping[str, Mapping[str, Any]] = {
     "all": {"bootstrap": 0, "rounds": 1, "device": "cpu", "nlist": 32},
     "augment": {"limit": LIMIT},
     "teacher-embed": {"dtype": "bfloat16"},
-    "distill": {"max-steps": 100, "batch-size": 32, "max-length": 32, "eval-every": 50, "dtype": "bfloat16"},
-    "finetune": {"max-steps": 60, "batch-size": 16, "max-length": 32, "eval-every": 30, "dtype": "bfloat16"},
+    "distill": {"max-steps": 60, "batch-size": 32, "max-length": 32, "eval-every": 30, "dtype": "bfloat16"},
+    "finetune": {"max-steps": 30, "batch-size": 16, "max-length": 32, "eval-every": 15, "dtype": "bfloat16"},
     "train-teacher": {"max-steps": 60, "batch-size": 32, "max-length": 32, "eval-every": 30, "dtype": "bfloat16"},
 }
 
@@ -98,6 +101,10 @@ class Miniature:
         for name, value in one.values.items():
             if name in options and options[name].opt.names == "model":
                 yield from self._model(name, str(value))
+        if one.values.get("layers"):
+            # As many of the teacher's layers as the stand-in of the student has, evenly spaced.
+            count = STUDENT_LAYERS[str(one.values["layers"]).count(",") + 1]
+            yield "layers", ",".join(str(DEPTH * (place + 1) // count) for place in range(count))
         if one.command == "teacher-embed":
             # The embedded teacher has a pooling of its own.
             yield "pooling", "auto"
@@ -114,21 +121,21 @@ class Miniature:
             yield option, EMBEDDED
 
 
-@dataclass
+@dataclass(frozen=True)
 class Results:
-    """What was measured, by recipe and variant; kept in a file."""
+    """What was measured of each recipe and variant: a file for each, so that several processes can share the work."""
 
-    path: Path
-    found: dict[str, dict[str, Any]] = field(default_factory=dict)
+    folder: Path
 
-    @classmethod
-    def read(cls, path: Path) -> Results:
-        return cls(path, json.loads(path.read_text("utf-8"))["variants"] if path.is_file() else {})
+    def read(self) -> dict[str, dict[str, Any]]:
+        """All results, by recipe and variant."""
+        found = [json.loads(path.read_text("utf-8")) for path in sorted(self.folder.glob("*.json"))]
+        return {one["key"]: one for one in found}
 
     def add(self, key: str, result: dict[str, Any]) -> None:
-        self.found[key] = result
-        document = {"machine": machine(), "variants": self.found}
-        self.path.write_text(json.dumps(document, indent=1) + "\n", encoding="utf-8")
+        self.folder.mkdir(parents=True, exist_ok=True)
+        text = json.dumps({"key": key, **result}, indent=1)
+        (self.folder / f"{key.replace(' ', '--')}.json").write_text(text + "\n", encoding="utf-8")
 
 
 def variants(only: Sequence[str]) -> Iterator[tuple[Recipe, str | None]]:
@@ -170,8 +177,10 @@ def make_inputs(data: Path, folder: Path) -> dict[str, Path]:
     dev = folder / "stsb-dev.tsv"
     graded = (data / "sts" / "stsb" / "dev.tsv").read_text("utf-8").splitlines()
     dev.write_text("\n".join(graded[:301]) + "\n", encoding="utf-8")
-    for task in ("TREC", "MRPC"):
-        shutil.copytree(data / "transfer" / task, folder / "tasks" / task, dirs_exist_ok=True)
+    for split, count in (("train", 800), ("test", 200)):
+        lines = (data / "transfer" / "TREC" / f"{split}.tsv").read_text("utf-8").splitlines()
+        (folder / "tasks" / "TREC").mkdir(parents=True, exist_ok=True)
+        (folder / "tasks" / "TREC" / f"{split}.tsv").write_text("\n".join(lines[:count]) + "\n", encoding="utf-8")
     texts = folder / "texts.txt"
     collection = make_collection(data / "retrieval" / "scifact", folder / "scifact")
     passages = [json.loads(line)["text"] for line in (collection / "corpus.jsonl").read_text("utf-8").splitlines()]
@@ -199,8 +208,8 @@ def make_collection(source: Path, target: Path) -> Path:
     with (source / "qrels.tsv").open(encoding="utf-8") as file:
         judged = list(csv.DictReader(file, delimiter="\t"))
     wanted: set[str] = set()
-    for split in ("train", "dev"):
-        rows = [row for row in judged if row["split"] == split][:150]
+    for split, named in (("train", "train"), ("dev", "validation")):
+        rows = [row for row in judged if row["split"] == named][:150]
         wanted |= {row["corpus-id"] for row in rows}
         lines = ["query-id\tcorpus-id\tscore", *(f"{row['query-id']}\t{row['corpus-id']}\t1" for row in rows)]
         (target / "qrels" / f"{split}.tsv").write_text("\n".join(lines) + "\n", encoding="utf-8")
@@ -300,20 +309,23 @@ def main() -> None:
     if not given.full and given.data is None:
         parser.error("name the folder with the data, or give --full")
     name = "paper_rows_full" if given.full else "paper_rows"
-    results = Results.read(RESULTS / f"{name}.json")
+    results = Results(given.work / "results")
     if not given.full:
         given.work.mkdir(parents=True, exist_ok=True)
         inputs, models = make_inputs(given.data, given.work / "inputs"), make_models(given.work / "models")
         small = Miniature(inputs, models, WorkDirectory(given.work / "work"))
     for recipe, variant in variants([part for part in given.only.split(",") if part]):
         key = " ".join([recipe.path.stem, *([variant] if variant else [])])
-        if "rows" in results.found.get(key, {}):
+        if "rows" in results.read().get(key, {}):
             continue
         result = full(recipe, variant, given.input, given.work) if given.full else measure(small, recipe, variant)
         results.add(key, result)
         print(key, result.get("error") or f"{result.get('seconds')} s", flush=True)
-    seconds = sum(result.get("seconds", 0) for result in results.found.values())
-    (RESULTS / f"{name}.md").write_text(as_markdown(results.found, seconds, given.full), encoding="utf-8")
+    found = results.read()
+    document = {"machine": machine(), "variants": found}
+    (RESULTS / f"{name}.json").write_text(json.dumps(document, indent=1) + "\n", encoding="utf-8")
+    seconds = sum(result.get("seconds", 0) for result in found.values())
+    (RESULTS / f"{name}.md").write_text(as_markdown(found, seconds, given.full), encoding="utf-8")
 
 
 if __name__ == "__main__":
