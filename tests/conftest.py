@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import os
 import signal
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+import warm
 from tiny_models import make_sentences, make_tiny_model
 
 os.environ.setdefault("TOKENIZERS_PARALLELISM", "false")
@@ -18,6 +20,13 @@ signal.signal(signal.SIGINT, signal.default_int_handler)
 def tiny_model(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Folder of a tiny random sentence encoder: 2 layers, 32 wide, at most 64 tokens."""
     return make_tiny_model(tmp_path_factory.mktemp("tiny") / "tiny-model")
+
+
+@pytest.fixture(scope="session")
+def commands() -> Iterator[warm.Commands]:
+    """Runs commands in processes of their own that need not load torch and transformers."""
+    with warm.started() as found:
+        yield found
 
 
 @pytest.fixture(scope="session")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import os
 import re
 import threading
 from collections.abc import Iterator, Mapping, Sequence
@@ -42,6 +43,15 @@ def serve_hub(models: Mapping[str, Path], data_sets: Sequence[str] = ()) -> Iter
         server.shutdown()
         server.server_close()
         thread.join()
+
+
+def asking(endpoint: str, home: Path) -> dict[str, str]:
+    """The variables of a command that asks the hub at this address, and keeps what it gets in `home`."""
+    variables = {**os.environ, "HF_ENDPOINT": endpoint, "HF_HOME": str(home), "HF_HUB_DISABLE_XET": "1"}
+    # A proxy would be asked for 127.0.0.1 too.
+    variables |= {"NO_PROXY": "127.0.0.1", "no_proxy": "127.0.0.1", "OMP_NUM_THREADS": "1"}
+    variables.pop("HF_HUB_OFFLINE", None)
+    return variables
 
 
 class _Handler(BaseHTTPRequestHandler):

@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 from tiny_models import make_sentences
+from warm import Commands
 
 from sentcompress.errors import InputError
 from sentcompress.extras import EXTRAS, require
@@ -26,11 +27,8 @@ for line in sys.argv[2:]:
 """
 
 
-def run_without(packages: list[str], lines: list[str], folder: Path) -> subprocess.CompletedProcess[str]:
-    """Commands in a process where some packages are not installed, up to the first that fails."""
-    environment = {**os.environ, "HF_HUB_OFFLINE": "1", "PYTHONPATH": str(ROOT), "SENTCOMPRESS_WORK": "work"}
-    command = [sys.executable, "-c", START, ",".join(packages), *lines]
-    return subprocess.run(command, cwd=folder, env=environment, capture_output=True, text=True, timeout=120)
+def environment() -> dict[str, str]:
+    return {**os.environ, "HF_HUB_OFFLINE": "1", "PYTHONPATH": str(ROOT), "SENTCOMPRESS_WORK": "work"}
 
 
 @pytest.fixture
@@ -58,9 +56,9 @@ def folder(tmp_path: Path, tiny_model: Path) -> Path:
     ],
 )
 def test_a_missing_package_is_told_with_the_line_that_installs_it(
-    folder: Path, package: str, line: str, extra: str
+    folder: Path, package: str, line: str, extra: str, commands: Commands
 ) -> None:
-    done = run_without([package], [line], folder)
+    done = commands(line.split(), environment=environment(), folder=folder, without=[package])
     assert done.returncode == 1, done.stderr
     assert f"pip install 'sentcompress[{extra}]'" in done.stderr.splitlines()[-1]
     assert package in done.stderr or "the embedded teacher" in done.stderr
@@ -94,6 +92,8 @@ def test_encoding_distilling_and_sts_run_without_any_extra(folder: Path) -> None
         "encode a.txt --model small -o v.npy",
     ]
     optional = [package for package, extra in EXTRAS.items() if extra]
-    done = run_without(optional, chain, folder)
+    # In a new process: torch and transformers are loaded without them too.
+    command = [sys.executable, "-c", START, ",".join(optional), *chain]
+    done = subprocess.run(command, cwd=folder, env=environment(), capture_output=True, text=True, timeout=120)
     assert done.returncode == 0, done.stderr
     assert (folder / "v.npy").is_file()

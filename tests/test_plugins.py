@@ -5,14 +5,14 @@ from __future__ import annotations
 import json
 import os
 import re
-import subprocess
-import sys
 import tomllib
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 from distilling import make_work
 from tiny_models import make_sentences
+from warm import Commands
 
 ROOT = Path(__file__).resolve().parents[1]
 PAGE = (ROOT / "docs" / "plugins.md").read_text(encoding="utf-8")
@@ -46,21 +46,24 @@ def package(tmp_path: Path) -> Path:
     return tmp_path / "site"
 
 
-def sentcompress(package: Path, *words: str, start: tuple[str, ...] = ("-m", "sentcompress")) -> tuple[int, str, str]:
-    """A command in a process that sees the package."""
-    environment = {**os.environ, "PYTHONPATH": f"{ROOT}{os.pathsep}{package}", "HF_HUB_OFFLINE": "1"}
-    done = subprocess.run(
-        [sys.executable, *start, *words],
-        env=environment,
-        capture_output=True,
-        text=True,
-        timeout=300,
-        cwd=package.parent,
-    )
-    return done.returncode, done.stdout, done.stderr
+Run = Callable[..., tuple[int, str, str]]
 
 
-def test_a_method_an_evaluation_and_a_format_of_a_package_work(package: Path, tiny_model: Path) -> None:
+@pytest.fixture
+def sentcompress(commands: Commands) -> Run:
+    """Runs a command, or code, in a process that sees the package."""
+
+    def run(package: Path, *words: str, code: str | None = None) -> tuple[int, str, str]:
+        environment = {**os.environ, "PYTHONPATH": f"{ROOT}{os.pathsep}{package}", "HF_HUB_OFFLINE": "1"}
+        done = commands(words, environment=environment, folder=package.parent, path=[package], code=code)
+        return done.returncode, done.stdout, done.stderr
+
+    return run
+
+
+def test_a_method_an_evaluation_and_a_format_of_a_package_work(
+    sentcompress: Run, package: Path, tiny_model: Path
+) -> None:
     work = make_work(package.parent / "work", tiny_model, make_sentences(60))
     code, _, err = sentcompress(package, "distill", "--method", "tiny-mse", "--student", "teacher:1", "--name", "small")
     assert code == 0, err
@@ -81,11 +84,11 @@ def test_a_method_an_evaluation_and_a_format_of_a_package_work(package: Path, ti
     assert "token table" in (work.get("exports", "small").path / "README.md").read_text(encoding="utf-8")
 
     library = "import sentcompress; work = sentcompress.Workspace('work'); made = work.eval_spread(model='small'); "
-    code, out, err = sentcompress(package, start=("-c", f"{library}print(made.name, work.scores()[0]['metric'])"))
+    code, out, err = sentcompress(package, code=f"{library}print(made.name, work.scores()[0]['metric'])")
     assert out.split() == ["spread-small", "spread"], err
 
 
-def test_its_commands_are_in_the_help_and_in_recipes(package: Path) -> None:
+def test_its_commands_are_in_the_help_and_in_recipes(sentcompress: Run, package: Path) -> None:
     _, out, err = sentcompress(package, "--help")
     assert re.search(r"^  eval-spread +Measure how far apart", out, flags=re.MULTILINE)
     assert err == ""
@@ -97,21 +100,21 @@ def test_its_commands_are_in_the_help_and_in_recipes(package: Path) -> None:
     assert (code, "--texts must be a list of such, or a text, not 3" in err) == (2, True), err
 
 
-def test_a_mistyped_name_proposes_what_a_package_adds(package: Path) -> None:
+def test_a_mistyped_name_proposes_what_a_package_adds(sentcompress: Run, package: Path) -> None:
     code, _, err = sentcompress(package, "distill", "--method", "tiny-msee")
     assert (code, "did you mean tiny-mse?" in err) == (2, True)
     code, _, err = sentcompress(package, "export", "--format", "npy")
     assert (code, "did you mean npz?" in err) == (2, True)
 
 
-def test_another_version_of_the_package_is_another_request(package: Path) -> None:
+def test_another_version_of_the_package_is_another_request(sentcompress: Run, package: Path) -> None:
     code = "from sentcompress.methods import package_of as p; print(p('tiny-mse'), p('mse'))"
-    assert sentcompress(package, start=("-c", code))[1] == "{'package': 'tiny 0.1'} {}\n"
+    assert sentcompress(package, code=code)[1] == "{'package': 'tiny 0.1'} {}\n"
     write_package(package, declared(), version="0.2")
-    assert sentcompress(package, start=("-c", code))[1] == "{'package': 'tiny 0.2'} {}\n"
+    assert sentcompress(package, code=code)[1] == "{'package': 'tiny 0.2'} {}\n"
 
 
-def test_what_cannot_be_used_is_told_and_the_rest_works(tmp_path: Path) -> None:
+def test_what_cannot_be_used_is_told_and_the_rest_works(sentcompress: Run, tmp_path: Path) -> None:
     broken = {
         "sentcompress.evaluations": {
             "eval-none": "tiny.nowhere",
@@ -133,9 +136,9 @@ def test_what_cannot_be_used_is_told_and_the_rest_works(tmp_path: Path) -> None:
         assert "SentcompressWarning" not in err
 
 
-def test_the_help_is_quick_with_plugins(package: Path) -> None:
+def test_the_help_is_quick_with_plugins(sentcompress: Run, package: Path) -> None:
     """Less than 0.3 s of CPU time; the smallest of three, because other processes disturb it."""
     code = "import resource, subprocess, sys; subprocess.run([sys.executable, '-m', 'sentcompress', '--help']); "
     code += "used = resource.getrusage(resource.RUSAGE_CHILDREN); print(used.ru_utime + used.ru_stime)"
-    seconds = [float(sentcompress(package, start=("-c", code))[1].splitlines()[-1]) for _ in range(3)]
+    seconds = [float(sentcompress(package, code=code)[1].splitlines()[-1]) for _ in range(3)]
     assert min(seconds) < 0.3

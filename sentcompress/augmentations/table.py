@@ -12,7 +12,13 @@ import pyarrow.parquet as pq
 from sentcompress.augmentations.base import AugmenterSpec
 from sentcompress.augmentations.workers import Piece, augment_pieces
 from sentcompress.corpora.originals import Limits, clean
-from sentcompress.corpora.sentence_table import SentenceIndex, SentenceTable, SentenceWriter, sentence_hashes
+from sentcompress.corpora.sentence_table import (
+    SentenceIndex,
+    SentenceTable,
+    SentenceWriter,
+    read_columns,
+    sentence_hashes,
+)
 from sentcompress.progress import Reporter, Task
 from sentcompress.store import SCAFFOLD, Build
 
@@ -112,7 +118,7 @@ def _append(
     result: Augmented,
 ) -> None:
     origins = piece.texts
-    texts = [clean(text) for text in pq.read_table(build.path / _file(piece)).column(0).to_pylist()]
+    texts = [clean(text) for text in read_columns(build.path / _file(piece)).column(0).to_pylist()]
     fit = [place for place, text in enumerate(texts) if limits.fault(text) is None]
     _, new = index.assign(sentence_hashes([texts[place] for place in fit]))
     for place in (fit[number] for number in new):

@@ -72,8 +72,7 @@ class SentenceTable:
         return self._column(shard, "domain")
 
     def _column(self, shard: int, name: str) -> list[str]:
-        values = pq.read_table(self.shards[shard], columns=[name]).column(name)
-        return values.to_pylist()  # type: ignore[no-any-return]
+        return read_columns(self.shards[shard], name).column(name).to_pylist()  # type: ignore[no-any-return]
 
     def stream(self, batch_rows: int = 10_000) -> Iterator[list[str]]:
         """All sentences in row order, in lists of at most `batch_rows`."""
@@ -98,13 +97,14 @@ class SentenceTable:
         path = self.folder / TRIPLETS
         if not path.is_file():
             return np.zeros((0, 3), np.int64)
-        table = pq.read_table(path)
+        table = read_columns(path)
         single = "negative" in table.column_names
-        columns = [table.column(name).to_numpy() for name in ("anchor", "positive", *(["negative"] if single else []))]
+        columns = [_numbers(table.column(name)) for name in ("anchor", "positive", *(["negative"] if single else []))]
         if single:
             return np.stack(columns, axis=1)
-        lists = table.column("negatives").combine_chunks()
-        return np.concatenate([np.stack(columns, axis=1), lists.flatten().to_numpy().reshape(len(lists), -1)], axis=1)
+        lists = table.column("negatives")
+        negatives = _numbers(pa.chunked_array([chunk.flatten() for chunk in lists.chunks], pa.int64()))
+        return np.concatenate([np.stack(columns, axis=1), negatives.reshape(len(lists), -1)], axis=1)
 
     def domains(self) -> npt.NDArray[np.int64]:
         """[N] the number of each row's domain, counted by first occurrence; all 0 if no domains are known."""
@@ -117,8 +117,21 @@ class SentenceTable:
 
     def parents(self) -> npt.NDArray[np.int64]:
         """[N] the row that each row was made from, -1 for originals."""
-        columns = [pq.read_table(path, columns=["parent"]).column("parent").to_numpy() for path in self.shards]
+        columns = [_numbers(read_columns(path, "parent").column("parent")) for path in self.shards]
         return np.concatenate([np.zeros(0, np.int64), *columns])
+
+
+# Neither `read_table` nor `to_numpy`: both load pandas where it is installed, half a second at the start of a command.
+
+
+def read_columns(path: Path, *names: str) -> pa.Table:
+    """Columns of a file that this project wrote; all of them without names."""
+    with pq.ParquetFile(path) as file:
+        return file.read(columns=list(names) or None)
+
+
+def _numbers(column: pa.ChunkedArray) -> npt.NDArray[np.int64]:
+    return np.concatenate([np.zeros(0, np.int64), *(np.from_dlpack(chunk) for chunk in column.chunks)])
 
 
 class SentenceWriter:

@@ -40,8 +40,12 @@ def run(params: Params, work: WorkDirectory, reporter: Reporter = LOGGED) -> Art
     params.check()
     options = ReadOptions(params.format, params.column, params.split, params.domain)
     # Before anything is read: a missing translator would be told after hours otherwise.
-    recipes = _recipes(params, reporter)
+    recipes, skipped = _recipes(params)
     with _opened(params, options, work, reporter) as inputs:
+        for spec, _ in recipes:
+            reporter.note(f"{spec.source}: {spec.summary}")
+        for message in skipped:
+            reporter.warn(message)
         request = _request(params, inputs, recipes)
         with work.build(request, force=params.force, reporter=reporter) as build:
             if build.fresh:
@@ -55,22 +59,21 @@ def _opened(
     return open_inputs(params.inputs, options, params.config, params.revision, work.path, reporter)
 
 
-def _recipes(params: Params, reporter: Reporter) -> tuple[tuple[AugmenterSpec, int], ...]:
-    """The augmentations and their number of copies, in table order; unavailable defaults are skipped with a warning."""
+def _recipes(params: Params) -> tuple[tuple[tuple[AugmenterSpec, int], ...], list[str]]:
+    """The augmentations and their number of copies, in table order, and a warning for each unavailable default."""
     recipes: list[tuple[AugmenterSpec, int]] = []
+    skipped: list[str] = []
     for option, asked in (("wordnet", params.wordnet), ("back_translate", params.back_translate)):
         copies = DEFAULT_COPIES if asked is None else asked
         if copies == 0:
             continue
         try:
-            spec = _recipe(option, copies, params)
-            recipes.append((spec, copies))
-            reporter.note(f"{spec.source}: {spec.summary}")
+            recipes.append((_recipe(option, copies, params), copies))
         except InputError as error:
             if asked is not None or (option == "back_translate" and params.translator):
                 raise InputError(error.message, f"{error.hint}; or disable it: `{option}` 0") from None
-            reporter.warn(f"`{option}` is skipped: {error.message} ({error.hint})")
-    return tuple(recipes)
+            skipped.append(f"`{option}` is skipped: {error.message} ({error.hint})")
+    return tuple(recipes), skipped
 
 
 def _recipe(option: str, copies: int, params: Params) -> AugmenterSpec:

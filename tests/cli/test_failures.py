@@ -9,7 +9,7 @@ import resource
 import shutil
 import subprocess
 import sys
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, cast
@@ -18,6 +18,7 @@ import numpy as np
 import pytest
 import torch
 from distilling import make_work
+from warm import Commands
 
 from sentcompress.cli.failures import FULL, LIMIT_HINT, explain
 from sentcompress.cli.main import _run
@@ -30,17 +31,7 @@ FULL_DEVICE = Path("/dev/full")
 needs_full_device = pytest.mark.skipif(not FULL_DEVICE.exists(), reason="no /dev/full here")
 as_root = pytest.mark.skipif(os.getuid() != 0, reason="only root can become somebody else")
 NOBODY = 65534
-TRAINING = ["distill", "--method", "mse", "--student", "teacher:1", "--max-steps", "4", "--checkpoint-every", "0"]
-
-
-def sentcompress(arguments: list[str | Path], before: Callable[[], None] | None = None) -> tuple[int, str]:
-    command = [sys.executable, "-m", "sentcompress", "--offline", *map(str, arguments)]
-    done = subprocess.run(command, capture_output=True, text=True, timeout=120, preexec_fn=before)
-    return done.returncode, done.stderr
-
-
-def limited(size: int) -> Callable[[], None]:
-    return lambda: resource.setrlimit(resource.RLIMIT_FSIZE, (size, size))
+TRAINING = "distill --method mse --student teacher:1 --max-steps 4 --dtype float32 --checkpoint-every 0".split()
 
 
 @pytest.fixture(scope="module")
@@ -130,15 +121,15 @@ def test_an_earlier_permission_error_is_not_reported() -> None:
     ids=lambda value: value[0] if isinstance(value, list) else str(value),
 )
 def test_a_limit_on_file_sizes_is_told(
-    arguments: list[str], size: int, work: Path, tiny_model: Path, tmp_path: Path
+    arguments: list[str], size: int, work: Path, tiny_model: Path, tmp_path: Path, commands: Commands
 ) -> None:
     (tmp_path / "lines.txt").write_text("".join(f"a man plays number {i}\n" for i in range(200)))
     (tmp_path / "new").mkdir()
     places = {"MODEL": tiny_model, "lines.txt": tmp_path / "lines.txt", "new/x.npy": tmp_path / "new" / "x.npy"}
     words = [places.get(word, word) for word in arguments]
-    code, err = sentcompress([*words, "--work", work], limited(size))
-    assert code == 1, err
-    lines = [line for line in err.splitlines() if line.startswith(("error:", "help:"))]
+    done = commands(["--offline", *words, "--work", work], file_size=size)
+    assert done.returncode == 1, done.stderr
+    lines = [line for line in done.stderr.splitlines() if line.startswith(("error:", "help:"))]
     assert lines[0].startswith("error: the file is too large for this disk or for your limits")
     assert lines[1] == f"help:  {LIMIT_HINT}"
     assert not list(tmp_path.rglob(".*.tmp"))
@@ -158,16 +149,16 @@ def small_disk(tmp_path: Path) -> Iterator[Path]:
 
 @pytest.mark.parametrize("left", [70_000, 120_000, 250_000])
 def test_a_full_disk_under_a_training_is_told_and_goes_on_when_there_is_space(
-    left: int, small_disk: Path, template: Path
+    left: int, small_disk: Path, template: Path, commands: Commands
 ) -> None:
     work = shutil.copytree(template, small_disk / "work")
     free = shutil.disk_usage(small_disk).free
     filler = small_disk / "filler"
     filler.write_bytes(bytes(free - left))
-    code, err = sentcompress([*TRAINING, "--work", work])
-    assert (code, err.splitlines()[-2:]) == (1, [f"error: {FULL[0]}", f"help:  {FULL[1]}"])
+    done = commands(["--offline", *TRAINING, "--work", work])
+    assert (done.returncode, done.stderr.splitlines()[-2:]) == (1, [f"error: {FULL[0]}", f"help:  {FULL[1]}"])
     filler.unlink()
-    assert sentcompress([*TRAINING, "--work", work])[0] == 0
+    assert commands(["--offline", *TRAINING, "--work", work]).returncode == 0
 
 
 # Permissions, which do not bind root

@@ -6,12 +6,13 @@ import json
 import os
 import re
 import subprocess
-import sys
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import pytest
 import report_works
+from warm import Commands
 
 from sentcompress.store import Request, WorkDirectory
 
@@ -23,13 +24,20 @@ SHOWN = r"\x1b[2J\x1b]0;owned\x07\x9b?25l\u202e"
 DRAWING = re.compile(r"\x1b\[(?:[0-9;]*m|\?25[lh]|2K|\d*A)|\r")
 
 
-def lines_of(arguments: list[str | Path], folder: Path, code: int) -> str:
-    """What the installed program says, standard error first, when it thinks that a terminal is looking."""
-    command = [sys.executable, "-m", "sentcompress", "--offline", *map(str, arguments)]
-    environment = {**os.environ, "TTY_COMPATIBLE": "1", "FORCE_COLOR": "1", "COLUMNS": "400"}
-    done = subprocess.run(command, capture_output=True, text=True, timeout=120, env=environment, cwd=folder)
-    assert done.returncode == code, done.stderr
-    return DRAWING.sub("", done.stderr + done.stdout).strip("\n")
+Lines = Callable[[list[str | Path], Path, int], str]
+
+
+@pytest.fixture
+def lines_of(commands: Commands) -> Lines:
+    """What a command says, standard error first, when it thinks that a terminal is looking."""
+
+    def run(arguments: list[str | Path], folder: Path, code: int) -> str:
+        environment = {**os.environ, "TTY_COMPATIBLE": "1", "FORCE_COLOR": "1", "COLUMNS": "400"}
+        done = commands(["--offline", *arguments], environment=environment, folder=folder)
+        assert done.returncode == code, done.stderr
+        return DRAWING.sub("", done.stderr + done.stdout).strip("\n")
+
+    return run
 
 
 def harmless(said: str) -> str:
@@ -44,23 +52,23 @@ def finished(work: Path, kind: str, name: str, facts: dict[str, Any], inputs: di
         build.finish(facts)
 
 
-def test_the_name_of_a_missing_file(tmp_path: Path) -> None:
+def test_the_name_of_a_missing_file(tmp_path: Path, lines_of: Lines) -> None:
     said = harmless(lines_of(["augment", f"{EVIL}.txt"], tmp_path, 1))
     assert f"{SHOWN}.txt" in said
     assert len(said.splitlines()) == 2
 
 
-def test_the_name_of_a_missing_file_forges_no_line(tmp_path: Path) -> None:
+def test_the_name_of_a_missing_file_forges_no_line(tmp_path: Path, lines_of: Lines) -> None:
     said = lines_of(["augment", "x\nhelp:  run: rm -rf ~\n.txt"], tmp_path, 1)
     assert [line.split()[0] for line in said.splitlines()] == ["error:", "help:"]
 
 
-def test_the_header_of_a_csv_file(tmp_path: Path) -> None:
+def test_the_header_of_a_csv_file(tmp_path: Path, lines_of: Lines) -> None:
     (tmp_path / "x.csv").write_text(f"{EVIL},b\none,two\n", encoding="utf-8")
     assert SHOWN in harmless(lines_of(["augment", "x.csv"], tmp_path, 1))
 
 
-def test_the_type_of_a_module(tmp_path: Path, tiny_model: Path) -> None:
+def test_the_type_of_a_module(tmp_path: Path, tiny_model: Path, lines_of: Lines) -> None:
     model = tmp_path / "model"
     model.mkdir()
     for path in tiny_model.iterdir():
@@ -75,27 +83,27 @@ def test_the_type_of_a_module(tmp_path: Path, tiny_model: Path) -> None:
     assert SHOWN in harmless(lines_of(["encode", "x.txt", "--model", model, "-o", "x.npy"], tmp_path, 1))
 
 
-def test_facts_of_an_artifact_in_status(tmp_path: Path) -> None:
+def test_facts_of_an_artifact_in_status(tmp_path: Path, lines_of: Lines) -> None:
     finished(tmp_path / "w", "teacher-vectors", "main", {"teacher": EVIL, "rows": 3}, {f"file:/no{EVIL}": "1" * 64})
     said = harmless(lines_of(["status", "--work", "w"], tmp_path, 0))
     assert f"teacher {SHOWN}" in said
     assert f"no longer exist: /no{SHOWN}" in said
 
 
-def test_json_has_its_own_escapes(tmp_path: Path) -> None:
+def test_json_has_its_own_escapes(tmp_path: Path, lines_of: Lines) -> None:
     finished(tmp_path / "w", "teacher-vectors", "main", {"teacher": f"{EVIL}\u2028ü", "rows": 3})
     said = harmless(lines_of(["status", "--json", "--work", "w"], tmp_path, 0))
     assert json.loads(said)["artifacts"][0]["facts"]["teacher"] == f"{EVIL}\u2028ü"
     assert "ü" in said
 
 
-def test_the_name_of_an_sts_set(tmp_path: Path, tiny_model: Path) -> None:
+def test_the_name_of_an_sts_set(tmp_path: Path, tiny_model: Path, lines_of: Lines) -> None:
     (tmp_path / f"{EVIL}.tsv").write_text("5.0\ta man\ta man\n1.0\ta dog\ta cat\n2.0\ta cat\ta man\n", encoding="utf-8")
     said = harmless(lines_of(["eval-sts", "--sts", f"{EVIL}.tsv", "--model", tiny_model, "--work", "w"], tmp_path, 0))
     assert SHOWN in said
 
 
-def test_the_words_of_a_recipe(tmp_path: Path) -> None:
+def test_the_words_of_a_recipe(tmp_path: Path, lines_of: Lines) -> None:
     name = f"$(touch stolen){EVIL}.txt"
     (tmp_path / name).write_text("one line\n")
     recipe = f'title = {json.dumps(EVIL)}\n[[stage]]\ncommand = "augment"\ninputs = [{json.dumps(name)}]\n'
@@ -108,7 +116,7 @@ def test_the_words_of_a_recipe(tmp_path: Path) -> None:
     assert not (tmp_path / "stolen").exists()
 
 
-def test_the_work_directory_in_a_hint_is_a_word_of_the_shell(tmp_path: Path) -> None:
+def test_the_work_directory_in_a_hint_is_a_word_of_the_shell(tmp_path: Path, lines_of: Lines) -> None:
     (tmp_path / f"my work; touch stolen{EVIL}").mkdir()
     said = harmless(lines_of(["fit-pca", "--work", f"my work; touch stolen{EVIL}"], tmp_path, 1))
     hint = said.splitlines()[1].removeprefix("help:  run: sentcompress ")
@@ -117,12 +125,12 @@ def test_the_work_directory_in_a_hint_is_a_word_of_the_shell(tmp_path: Path) -> 
     assert not (tmp_path / "stolen").exists()
 
 
-def test_an_unknown_command_and_an_unknown_option(tmp_path: Path) -> None:
+def test_an_unknown_command_and_an_unknown_option(tmp_path: Path, lines_of: Lines) -> None:
     assert SHOWN in harmless(lines_of([f"x{EVIL}"], tmp_path, 2))
     assert SHOWN in harmless(lines_of(["status", f"--x{EVIL}"], tmp_path, 2))
 
 
-def test_labels_in_a_report(tmp_path: Path) -> None:
+def test_labels_in_a_report(tmp_path: Path, lines_of: Lines) -> None:
     work = WorkDirectory(tmp_path / "w")
     student = report_works.student(work, "small")
     facts = {**report_works.sts(work, student).facts, "compare": {**report_works.TEACHER, "label": f"owner/{EVIL}"}}
@@ -134,9 +142,10 @@ def test_labels_in_a_report(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("finished_at", ["yesterday", "2026-01-01", "2026-01-01T00:00:00", ""])
-def test_an_artifact_with_an_invalid_date_is_rebuilt(finished_at: str, tmp_path: Path) -> None:
+def test_an_artifact_with_an_invalid_date_is_rebuilt(finished_at: str, tmp_path: Path, lines_of: Lines) -> None:
     (tmp_path / "x.txt").write_text("".join(f"sentence number {i}\n" for i in range(20)))
-    lines_of(["augment", "x.txt", "--wordnet", "0", "--work", "w"], tmp_path, 0)
+    augment: list[str | Path] = "augment x.txt --wordnet 0 --back-translate 0 --work w".split()
+    lines_of(augment, tmp_path, 0)
     manifest = tmp_path / "w" / "sentences" / "main" / "manifest.json"
     manifest.write_text(json.dumps({**json.loads(manifest.read_text()), "finished": finished_at}))
-    assert "Wrote w/sentences/main" in lines_of(["augment", "x.txt", "--wordnet", "0", "--work", "w"], tmp_path, 0)
+    assert "Wrote w/sentences/main" in lines_of(augment, tmp_path, 0)

@@ -51,6 +51,7 @@ class Reversal:
     source = "wordnet"
     summary = "words back to front"
     in_workers = False
+    note = ""
 
     def describe(self) -> dict[str, str]:
         return {"words": "back to front"}

@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import json
-import os
 import subprocess
 import sys
+from collections.abc import Callable
 from pathlib import Path
+from subprocess import CompletedProcess
 
 import pytest
-from hub import serve_hub
+from hub import asking, serve_hub
+from warm import Commands
 
 from sentcompress.commands import makers
 from sentcompress.errors import InputError
@@ -62,16 +64,6 @@ model = "small"
 """
 
 
-def sentcompress(recipe: Path, endpoint: str, *words: str) -> subprocess.CompletedProcess[str]:
-    """Run a recipe against a hub; nothing is in the cache."""
-    environment = {**os.environ, "HF_ENDPOINT": endpoint, "HF_HOME": str(recipe.parent / "home")}
-    environment |= {"NO_PROXY": "127.0.0.1", "no_proxy": "127.0.0.1", "HF_HUB_DISABLE_XET": "1"}
-    environment.pop("HF_HUB_OFFLINE", None)
-    command = [sys.executable, "-m", "sentcompress", "run", str(recipe), *words]
-    command += ["--work", str(recipe.parent / "work"), "--input", f"nli={recipe}"]
-    return subprocess.run(command, env=environment, capture_output=True, text=True, check=False, timeout=120)
-
-
 @pytest.fixture
 def recipe(tmp_path: Path) -> Path:
     path = tmp_path / "hub.toml"
@@ -79,11 +71,24 @@ def recipe(tmp_path: Path) -> Path:
     return path
 
 
-def test_what_the_hub_does_not_have_is_told_at_once(recipe: Path, tiny_model: Path) -> None:
+@pytest.fixture
+def run_recipe(recipe: Path, commands: Commands) -> Callable[..., CompletedProcess[str]]:
+    """Runs the recipe against a hub; nothing is in the cache."""
+
+    def run(endpoint: str, *words: str) -> CompletedProcess[str]:
+        asked = ["run", recipe, *words, "--work", recipe.parent / "work", "--input", f"nli={recipe}"]
+        return commands(asked, environment=asking(endpoint, recipe.parent / "home"))
+
+    return run
+
+
+def test_what_the_hub_does_not_have_is_told_at_once(
+    recipe: Path, tiny_model: Path, run_recipe: Callable[..., CompletedProcess[str]]
+) -> None:
     there = dict.fromkeys(("owner/teacher", "owner/there", "owner/back"), tiny_model)
     with serve_hub(there, data_sets=("owner/graded",)) as endpoint:
-        run = sentcompress(recipe, endpoint, "--quiet", "--variant", "small")
-        other = sentcompress(recipe, endpoint, "--quiet", "--variant", "other", "--dry-run", "--json")
+        run = run_recipe(endpoint, "--quiet", "--variant", "small")
+        other = run_recipe(endpoint, "--quiet", "--variant", "other", "--dry-run", "--json")
     assert run.returncode == 1
     assert run.stderr.startswith(
         f"error: run {recipe} --variant small: 1 thing is missing for Nobody, Table 1: Small\n"
@@ -99,9 +104,19 @@ def test_what_the_hub_does_not_have_is_told_at_once(recipe: Path, tiny_model: Pa
     ]
 
 
-def test_without_a_hub_everything_has_to_be_in_the_cache(recipe: Path) -> None:
-    run = sentcompress(recipe, "http://127.0.0.1:9", "--quiet", "--variant", "small", "--dry-run")
-    offline = sentcompress(recipe, "http://127.0.0.1:9", "--offline", "--variant", "small", "--dry-run")
+def test_without_a_hub_everything_has_to_be_in_the_cache(
+    recipe: Path, run_recipe: Callable[..., CompletedProcess[str]]
+) -> None:
+    run = run_recipe("http://127.0.0.1:9", "--quiet", "--variant", "small", "--dry-run")
+    # In a new process: `--offline` sets what the hub's library reads when it is loaded.
+    words = ["run", recipe, "--offline", "--variant", "small", "--dry-run", "--input", f"nli={recipe}"]
+    offline = subprocess.run(
+        [sys.executable, "-m", "sentcompress", *words],
+        env=asking("http://127.0.0.1:9", recipe.parent / "home"),
+        capture_output=True,
+        text=True,
+        timeout=120,
+    )
     for done, why in ((run, "the hub cannot be reached"), (offline, "the hub is disabled (offline)")):
         assert done.returncode == 0, done.stderr
         told = [line for line in done.stdout.splitlines() if line.startswith("# missing: ")]

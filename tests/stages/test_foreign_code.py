@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-import os
-import subprocess
-import sys
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -13,7 +10,8 @@ import numpy as np
 import pytest
 from distilling import make_work
 from hostile import FILES, SPELLINGS, ask_for_code, with_code, write_code
-from hub import serve_hub
+from hub import asking, serve_hub
+from warm import Commands
 
 from sentcompress.errors import InputError
 from sentcompress.models.catalog import find_model
@@ -193,17 +191,10 @@ def test_trust_in_a_teacher_is_asked_again_by_each_command(
     assert mark.exists()
 
 
-def sentcompress(endpoint: str, home: Path, *words: str) -> subprocess.CompletedProcess[str]:
-    environment = {**os.environ, "HF_ENDPOINT": endpoint, "HF_HOME": str(home), "HF_HUB_DISABLE_XET": "1"}
-    # A proxy would be asked for 127.0.0.1 too.
-    environment |= {"NO_PROXY": "127.0.0.1", "no_proxy": "127.0.0.1", "OMP_NUM_THREADS": "1"}
-    environment.pop("HF_HUB_OFFLINE", None)
-    command = [sys.executable, "-m", "sentcompress", *words]
-    return subprocess.run(command, env=environment, capture_output=True, text=True, check=False, timeout=300)
-
-
 @pytest.mark.parametrize("repository", ["", "owner/code"])
-def test_code_of_a_hubs_model_runs_only_when_trusted(repository: str, tiny_model: Path, tmp_path: Path) -> None:
+def test_code_of_a_hubs_model_runs_only_when_trusted(
+    repository: str, tiny_model: Path, tmp_path: Path, commands: Commands
+) -> None:
     mark = tmp_path / "ran"
     model = with_code(tiny_model, tmp_path / "model", mark)
     ask_for_code(model, "escaped", repository)
@@ -214,14 +205,15 @@ def test_code_of_a_hubs_model_runs_only_when_trusted(repository: str, tiny_model
     averaged = ("average", "owner/model", str(tiny_model), "--name", "made", "--work", str(tmp_path / "work"))
     encoded = ("encode", str(tmp_path / "lines.txt"), "--model", "owner/model", "-o", str(tmp_path / "lines.npy"))
     with serve_hub({"owner/model": model, "owner/code": tmp_path / "code"}) as endpoint:
+        environment = asking(endpoint, tmp_path / "home")
         for words in (averaged, encoded):
-            run = sentcompress(endpoint, tmp_path / "home", *words)
+            run = commands(words, environment=environment)
             assert run.returncode == 1
             assert REFUSED in run.stderr
             assert "pass --trust-remote-code" in run.stderr
             assert not mark.exists()
         for words in (averaged, encoded):
-            run = sentcompress(endpoint, tmp_path / "home", *words, "--trust-remote-code")
+            run = commands([*words, "--trust-remote-code"], environment=environment)
             assert run.returncode == 0, run.stderr
             assert mark.exists()
             mark.unlink()
