@@ -67,11 +67,10 @@ LIMIT = 3000
 # Options of a command in miniature, where it has them; `all` applies to every command.
 SHORT: Mapping[str, Mapping[str, Any]] = {
     "all": {"bootstrap": 0, "rounds": 1, "device": "cpu", "nlist": 32},
-    "augment": {"limit": LIMIT},
     "teacher-embed": {"dtype": "bfloat16"},
-    "distill": {"max-steps": 60, "batch-size": 32, "max-length": 32, "eval-every": 30, "dtype": "bfloat16"},
-    "finetune": {"max-steps": 30, "batch-size": 16, "max-length": 32, "eval-every": 15, "dtype": "bfloat16"},
-    "train-teacher": {"max-steps": 60, "batch-size": 32, "max-length": 32, "eval-every": 30, "dtype": "bfloat16"},
+    "distill": {"batch-size": 32, "max-length": 32, "dtype": "bfloat16"},
+    "finetune": {"batch-size": 16, "max-length": 32, "dtype": "bfloat16"},
+    "train-teacher": {"batch-size": 32, "max-length": 32, "dtype": "bfloat16"},
 }
 
 
@@ -82,6 +81,7 @@ class Miniature:
     inputs: Mapping[str, Path]
     models: Mapping[str, Path]
     work: WorkDirectory
+    steps: int
 
     def params(self, recipe: Recipe, variant: str | None) -> stage.Params:
         """A recipe's variant with everything small."""
@@ -93,7 +93,10 @@ class Miniature:
     def _short(self, one: Stage) -> Iterator[tuple[str, Any]]:
         options = keys_of(find_command(one.command).params)
         short = {**SHORT["all"], **SHORT.get(one.command, {})}
-        yield from ((name, value) for name, value in short.items() if name in options and name != "limit")
+        yield from ((name, value) for name, value in short.items() if name in options)
+        if "max-steps" in options:
+            steps = self.steps // 2 if one.command == "finetune" else self.steps
+            yield from (("max-steps", steps), ("eval-every", max(1, steps // 2)))
         if one.command == "augment":
             yield "limit", int(one.values.get("limit", LIMIT * SMALLER)) // SMALLER
             if "nlpaug" in str(one.values.get("translator")):
@@ -234,7 +237,12 @@ def measure(one: Miniature, recipe: Recipe, variant: str | None) -> dict[str, An
         outcome = stage.run(one.params(recipe, variant), one.work, SILENT)
     except SentcompressError as error:
         return {"error": f"{error.message} ({error.hint})" if error.hint else error.message}
-    rows = [measured.as_dict() for measured in outcome.measured()]
+    # Students whose best checkpoint is the one that they started from.
+    unchanged = {done.artifact.name for done in outcome.done if done.artifact.facts.get("best_step") == 0}
+    rows = [
+        {**measured.as_dict(), **({"unchanged": True} if measured.row.of in unchanged else {})}
+        for measured in outcome.measured()
+    ]
     trained = sum(done.step.command in ("distill", "finetune", "train-teacher") for done in outcome.done)
     return {"rows": rows, "trained": trained, "seconds": round(time.perf_counter() - started, 1)}
 
@@ -263,15 +271,16 @@ def agreement(rows: Sequence[Mapping[str, Any]]) -> tuple[int, int]:
     return same, len(pairs)
 
 
-def as_markdown(found: Mapping[str, Mapping[str, Any]], seconds: float, full_size: bool) -> str:
+def as_markdown(found: Mapping[str, Mapping[str, Any]], size: str) -> str:
     """The tables of the papers with both figures and the rank of each row."""
-    known = machine()
+    known, seconds = machine(), sum(result.get("seconds", 0) for result in found.values())
     failed = {key: result["error"] for key, result in found.items() if "error" in result}
     parts = [
-        f"# The rows of the papers, {'at full size' if full_size else 'in miniature'}",
+        f"# The rows of the papers, {size}",
         "",
-        f"`benchmarks/paper_rows.py{' --full' if full_size else ''}`: {len(found)} variants of recipes in "
-        f"{seconds / 60:.0f} minutes on {known['cores']} cores ({known['processor']}); {len(failed)} failed.",
+        f"`benchmarks/paper_rows.py`: {len(found)} variants of recipes, {seconds / 60:.0f} minutes of one-threaded "
+        f"processes on {known['cores']} cores ({known['processor']}); {len(failed)} failed. A figure with *(the start)* "
+        "is that of a student whose best checkpoint is the one that it started from.",
         "",
     ]
     parts += [f"- `{key}` failed: {reason}" for key, reason in failed.items()]
@@ -283,7 +292,8 @@ def as_markdown(found: Mapping[str, Mapping[str, Any]], seconds: float, full_siz
         published, here = ranks(rows, "score"), ranks(rows, "measured")
         for row in sorted(rows, key=lambda row: -(row.get("score") or 0)):
             cells = [row["model"], row["key"], _number(row.get("score")), published[id(row)]]
-            parts.append("| " + " | ".join([*cells, _number(row.get("measured")), here[id(row)]]) + " |")
+            found = _number(row.get("measured")) + " (the start)" * ("unchanged" in row)
+            parts.append("| " + " | ".join([*cells, found, here[id(row)]]) + " |")
     return "\n".join(parts) + "\n"
 
 
@@ -303,6 +313,7 @@ def main() -> None:
     parser.add_argument("data", nargs="?", type=Path, help="folder with real data, for the miniature")
     parser.add_argument("--work", type=Path, default=Path("work-rows"))
     parser.add_argument("--only", default="", help="recipes, separated by commas")
+    parser.add_argument("--steps", type=int, default=200, help="of each training; half of it for fine-tuning")
     parser.add_argument("--full", action="store_true", help="as published, on a GPU with a hub")
     parser.add_argument("--input", action="append", default=[], help="NAME=FILE of the recipes, with --full")
     given = parser.parse_args()
@@ -313,7 +324,7 @@ def main() -> None:
     if not given.full:
         given.work.mkdir(parents=True, exist_ok=True)
         inputs, models = make_inputs(given.data, given.work / "inputs"), make_models(given.work / "models")
-        small = Miniature(inputs, models, WorkDirectory(given.work / "work"))
+        small = Miniature(inputs, models, WorkDirectory(given.work / "work"), given.steps)
     for recipe, variant in variants([part for part in given.only.split(",") if part]):
         key = " ".join([recipe.path.stem, *([variant] if variant else [])])
         if "rows" in results.read().get(key, {}):
@@ -322,10 +333,10 @@ def main() -> None:
         results.add(key, result)
         print(key, result.get("error") or f"{result.get('seconds')} s", flush=True)
     found = results.read()
-    document = {"machine": machine(), "variants": found}
+    document = {"machine": machine(), "steps": None if given.full else given.steps, "variants": found}
     (RESULTS / f"{name}.json").write_text(json.dumps(document, indent=1) + "\n", encoding="utf-8")
-    seconds = sum(result.get("seconds", 0) for result in found.values())
-    (RESULTS / f"{name}.md").write_text(as_markdown(found, seconds, given.full), encoding="utf-8")
+    size = "at full size" if given.full else f"in miniature, {given.steps} steps"
+    (RESULTS / f"{name}.md").write_text(as_markdown(found, size), encoding="utf-8")
 
 
 if __name__ == "__main__":
