@@ -68,21 +68,30 @@ def _print_table(plan: Plan, done: Sequence[Done]) -> None:
 
 
 def _print_rows(rows: Sequence[Measured]) -> None:
-    """The published figures, each beside the measured one."""
+    """The published figures, each beside the measured one; below, why there is none or why they cannot be compared."""
+    reasons = {reason: number for number, reason in enumerate(dict.fromkeys(filter(None, map(_reason, rows))), 1)}
     cells = [
         [
-            one.row.table,
-            one.row.model,
+            ": ".join(filter(None, (one.row.table, one.row.model or one.row.of))),
             one.row.metric,
             _figure(one.row.score),
             _figure(one.value),
-            signed(one.difference),
-            f"not compared: {one.why}" if one.why and one.row.score is not None else one.why,
+            f"({reasons[reason]})" if (reason := _reason(one)) else signed(one.difference),
         ]
         for one in rows
     ]
     if cells:
-        render.print_table(["table", "model", "metric", "published", "measured", "difference", ""], cells)
+        figures = ["published", "measured", "difference"]
+        render.print_table(["row", "metric", *figures], cells, whole=figures)
+    for reason, number in reasons.items():
+        say(f"({number}) {reason}")
+
+
+def _reason(measured: Measured) -> str:
+    """Why there is no measured figure, or why it cannot be compared; empty if it can."""
+    if not measured.why or measured.value is None:
+        return measured.why
+    return f"not compared: {measured.why}"
 
 
 def _title(plan: Plan) -> str:

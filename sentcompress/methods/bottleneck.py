@@ -12,7 +12,7 @@ from sentcompress.methods.base import unit
 from sentcompress.methods.hsic import KERNELS, hsic, kernel, mean_off_diagonal
 from sentcompress.methods.hyperparameters import CODE, OURS, PAPER, Option
 
-HSIC = f"{PAPER}, definition of HSIC"
+HSIC = f"{PAPER}, section 3.2"
 MODELS = f"{CODE}, simcse/models_unsup.py and simcse/models_sup.py"
 
 
@@ -20,7 +20,12 @@ def bottleneck_options(beta: float, beta_source: str, gamma_source: str, layer_s
     """Options of the bottleneck term. Stage 1 and stage 2 differ in the defaults and their sources."""
     return {
         "beta": Option(beta, "weight of the HSIC term", beta_source, minimum=0),
-        "kernel": Option("rbf", "kernel for both sides of HSIC", f"{HSIC}: all three; {MODELS}: rbf", choices=KERNELS),
+        "kernel": Option(
+            "rbf",
+            "kernel for both sides of HSIC",
+            f"{HSIC}, and {MODELS}: rbf; {PAPER}, table 4: all three",
+            choices=KERNELS,
+        ),
         "gamma": Option(0.5, "gamma of the rbf kernel, or offset of imq; above 0", gamma_source),
         "layer": Option(
             0,

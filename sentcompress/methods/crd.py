@@ -12,7 +12,7 @@ from torch.nn import functional
 
 from sentcompress.methods.base import Method, Shapes, linear_head, unit
 from sentcompress.methods.hyperparameters import CODE, PAPER, TRAINER, Hyperparameters, Number, Option
-from sentcompress.methods.ibkd import SETUP, UNSUP
+from sentcompress.methods.ibkd import TABLE, UNSUP
 
 TRAIN = f"{CODE}, train_student.py"
 
@@ -51,9 +51,9 @@ class CRD(Method):
     # The negatives come only from the memory.
     contrastive = False
     recipe = Hyperparameters(
-        lr=Number(1e-4, f"as ibkd, whose tables include it: {SETUP}"),
-        epochs=Number(10, f"as ibkd: {SETUP}"),
-        batch_size=Number(256, f"as ibkd: {SETUP}"),
+        lr=Number(1e-4, f"as ibkd, whose tables include it: {TABLE}"),
+        epochs=Number(10, f"as ibkd: {TABLE}"),
+        batch_size=Number(256, f"as ibkd: {TABLE}"),
         schedule=Number("linear", f"as ibkd: {UNSUP}: {TRAINER}"),
         weight_decay=Number(0.0, f"as ibkd: {UNSUP}: {TRAINER}"),
         clip=Number(1.0, f"as ibkd: {UNSUP}: {TRAINER}"),

@@ -11,8 +11,8 @@ from torch import Tensor
 from sentcompress.methods.base import DeployedHead, Method, Shapes, linear_head, squared_error
 from sentcompress.methods.hyperparameters import CODE, OURS, PAPER, Hyperparameters, Number, Option
 
-SETUP = f"{PAPER}, experimental setup"
-LOSS = f"{PAPER}, definition of the loss"
+SETUP = f"{PAPER}, appendix A"
+LOSS = f"{PAPER}, section 3"
 RUN = f"{CODE}, run.sh"
 TRAIN = f"{CODE}, train.py"
 FIT = "the default of sentence-transformers"

@@ -16,7 +16,8 @@ from sentcompress.methods.hyperparameters import CODE, OURS, PAPER, TRAINER, Hyp
 from sentcompress.methods.similarity import contrast
 from sentcompress.methods.triplets import TRIPLET_OPTIONS, TripletMethod
 
-SETUP = f"{PAPER}, experimental setup"
+TABLE = f"{PAPER}, table 1"
+SETUP = f"{PAPER}, section 4.3"
 UNSUP = f"{CODE}, run_unsup.sh"
 UNSUP_MODEL = f"{CODE}, simcse/models_unsup.py"
 SUP = f"{CODE}, run_sup.sh"
@@ -50,16 +51,16 @@ class IBKD(HeadedMethod):
     needs = frozenset({"teacher", "inputs"})
     contrastive = True
     recipe = Hyperparameters(
-        lr=Number(1e-4, f"{SETUP}, and {UNSUP}"),
-        epochs=Number(10, f"{SETUP} (3 for dense retrieval), and {UNSUP}"),
-        batch_size=Number(256, f"{SETUP} (128 for dense retrieval), and {UNSUP}"),
+        lr=Number(1e-4, f"{TABLE}, and {UNSUP}"),
+        epochs=Number(10, f"{TABLE} (3 for dense retrieval), and {UNSUP}"),
+        batch_size=Number(256, f"{TABLE} (128 for dense retrieval), and {UNSUP}"),
         schedule=Number("linear", f"{UNSUP}: {TRAINER}"),
         weight_decay=Number(0.0, f"{SETUP}: Adam; {UNSUP}: {TRAINER}"),
         clip=Number(1.0, f"{UNSUP}: {TRAINER}"),
         eval_every=Number(2000, UNSUP),
     )
     options: ClassVar[Mapping[str, Option]] = {
-        "temperature": Option(0.1, "tau", f"{SETUP}; {UNSUP}: 1.0", minimum=1e-6),
+        "temperature": Option(0.1, "tau", f"{TABLE}; {UNSUP}: 1.0", minimum=1e-6),
         "similarity": Option(
             "cosine",
             "cosine of M s and t; bilinear: the inner product s' W t, with a matrix W and no bias",
@@ -118,9 +119,9 @@ class IBKDFinetune(TripletMethod):
     needs = frozenset({"triplets", "inputs"})
     contrastive = True
     recipe = Hyperparameters(
-        lr=Number(3e-5, f"{SETUP} (1e-5 for dense retrieval); {SUP}: 1e-6"),
-        epochs=Number(3, f"{SETUP}, and {SUP}"),
-        batch_size=Number(256, f"{SETUP}; {SUP}: 128"),
+        lr=Number(3e-5, f"{TABLE} (1e-5 for dense retrieval); {SUP}: 1e-6"),
+        epochs=Number(3, f"{TABLE}, and {SUP}"),
+        batch_size=Number(256, f"{TABLE}; {SUP}: 128"),
         schedule=Number("linear", f"{SUP}: {TRAINER}"),
         weight_decay=Number(0.0, f"{SETUP}: Adam; {SUP}: {TRAINER}"),
         clip=Number(1.0, f"{SUP}: {TRAINER}"),

@@ -9,6 +9,7 @@ from torch import Tensor
 from sentcompress.methods.hyperparameters import CODE, OURS, PAPER, TRAINER, Hyperparameters, Number, Sized
 from sentcompress.methods.triplets import NLI, NLI_RUN, TRIPLET_OPTIONS, TripletMethod
 
+DISTILCSE = f"DistilCSE's {PAPER}, section 4.2"
 APPENDIX = f"SimCSE's {PAPER}, appendix A"
 TABLE = f"SimCSE's {PAPER}, table A.1"
 RUN = f"SimCSE's {CODE}, run_sup_example.sh"
@@ -26,10 +27,10 @@ class SimCSE(TripletMethod):
     ("+Projection-128").
 
     The hyperparameters are those of DistilCSE's stage 2, for a student already distilled, with SimCSE's fixed
-    temperature. DistilCSE's code learns the scale, starting at 20 (`temperature=0`), and uses 1e-5 for 52M parameters.
-    `train-teacher` follows SimCSE's paper and script instead: batch 512, 3 epochs, 32 tokens, learning rate 5e-5 or,
-    for models 1,024 wide and more (large), 1e-5, linear decay. HPD's baseline students: batch 256, 3 epochs, learning
-    rate 1e-3, which looks high.
+    temperature. DistilCSE's paper has 1e-5 for 52M parameters; its code learns the scale, starting at 20
+    (`temperature=0`). `train-teacher` follows SimCSE's paper and script instead: batch 512, 3 epochs, 32 tokens,
+    learning rate 5e-5 or, for models 1,024 wide and more (large), 1e-5, linear decay. HPD's baseline students: batch
+    256, 3 epochs, learning rate 1e-3, which looks high.
     """
 
     title = "Supervised contrastive learning on triplets"
@@ -41,15 +42,19 @@ class SimCSE(TripletMethod):
     needs = frozenset({"triplets"})
     contrastive = True
     recipe = Hyperparameters(
-        lr=Number(5e-5, f"{NLI_RUN} (1e-5 for 52M, for which there is no script); {TABLE}: 5e-5 base, 1e-5 large"),
-        epochs=Number(5, f"{NLI}; {APPENDIX}: 3"),
-        batch_size=Number(128, f"{NLI_RUN}, on each of 4 GPUs; {TABLE}: 512"),
+        lr=Number(
+            5e-5,
+            f"{DISTILCSE}, and {NLI_RUN}: for 110M and 14M parameters; 1e-5 for 52M in {DISTILCSE}; {TABLE}: 5e-5 base,"
+            " 1e-5 large",
+        ),
+        epochs=Number(5, f"{DISTILCSE}, and {NLI}; {APPENDIX}: 3"),
+        batch_size=Number(128, f"{DISTILCSE}; {NLI_RUN}: 128 on each of 4 GPUs; {TABLE}: 512"),
         schedule=Number("linear", f"{RUN}: {TRAINER}; {NLI}: cosine"),
         warmup_steps=Number(0, f"{RUN}: {TRAINER}; {NLI}: a tenth of one epoch"),
-        weight_decay=Number(0.0, f"{RUN}: {TRAINER}"),
+        weight_decay=Number(0.0, f"{DISTILCSE}: Adam; {RUN}: {TRAINER}"),
         clip=Number(1.0, f"{NLI}, and {RUN}: {TRAINER}"),
         betas=Number("0.9 0.999", f"{RUN}: {TRAINER}; {NLI}: 0.9 0.98"),
-        eval_every=Number(125, f"{NLI_RUN}, and {RUN}"),
+        eval_every=Number(125, f"{DISTILCSE}, {NLI_RUN}, and {RUN}"),
         max_length=Number(
             256,
             f"{OURS}: long texts cost little, and without them retrieval gets worse; 32 in {RUN}",

@@ -14,7 +14,7 @@ from sentcompress.methods.heads import HEAD, HeadedMethod, choose_head
 from sentcompress.methods.hyperparameters import OURS, PAPER, Hyperparameters, Number, Option
 from sentcompress.methods.similarity import contrast, relation_error
 
-LOSS = f"{PAPER}, definition of the loss"
+LOSS = f"{PAPER}, section 3"
 UNNAMED = f"{OURS}: the paper names AdamW, but no value"
 OFF = f"{OURS}: off, as it is not in the paper"
 ABLATION = f"{PAPER}, ablation study"

@@ -22,7 +22,7 @@ TRIPLET_OPTIONS: Mapping[str, Option] = {
     "temperature": Option(
         0.05,
         "fixed temperature; 0 learns it, as scale = exp(p), starting at `scale_start`",
-        f"SimCSE's {PAPER}, table D.1, and IBKD's {PAPER}, experimental setup: 0.05; {NLI}: learnt, as scale = p",
+        f"SimCSE's {PAPER}, table D.1, and IBKD's {PAPER}, table 1: 0.05; {NLI}: learnt, as scale = p",
         minimum=1e-6,
         or_zero=True,
     ),

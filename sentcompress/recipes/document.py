@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import tomllib
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
@@ -99,7 +99,8 @@ class Recipe:
         """
         if name is None and self.variants:
             listed = f"choose one of: {', '.join(self.variants)}"
-            raise UsageError(f"{self.path} has {len(self.variants)} variants; name one with `variant`", listed)
+            count = "a variant" if len(self.variants) == 1 else f"{len(self.variants)} variants"
+            raise UsageError(f"{self.path} has {count}; name one with `variant`", listed)
         if name is not None and name not in self.variants:
             hint = did_you_mean(name, self.variants) if self.variants else "leave `variant` out"
             raise UsageError(f"{self.path} has no variant {name!r}", hint)
@@ -154,9 +155,19 @@ def _faults_of_values(recipe: Recipe) -> list[str]:
     used |= inside
     strange = sorted(inside - {*recipe.values, *recipe.inputs})
     unknown = [f"values: ${{{name}}} is neither a value nor an input" for name in strange]
+    unknown += dict.fromkeys(fault for table in tables for fault in _faults_of_depth({**recipe.values, **table}))
     both = [f"{name} is both an input and a value" for name in recipe.values if name in recipe.inputs]
     unused = [f"values: {name} is used nowhere" for name in recipe.values if name not in used]
     return [*faults_of_texts(texts, recipe.values), *both, *unused, *unknown]
+
+
+def _faults_of_depth(values: Mapping[str, Value]) -> Iterator[str]:
+    """Errors for values made of values that are made of others: placeholders are filled once."""
+    for name, value in values.items():
+        for part in placeholders(value):
+            if deeper := next((one for one in placeholders(values.get(part)) if one in values), None):
+                fill = f"write the text of {part} in its place"
+                yield f"values: {name} contains ${{{part}}}, which contains ${{{deeper}}}; {fill}"
 
 
 def _toml(path: Path) -> dict[str, Any]:

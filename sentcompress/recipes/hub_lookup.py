@@ -24,14 +24,14 @@ class HubLookup:
     def __init__(self) -> None:
         self._unreachable = ""
 
-    def check_model(self, name: str, revision: str | None) -> None:
+    def check_model(self, name: str, revision: str | None, hint: str = OFFLINE_HINT) -> None:
         """Check that a model can be loaded.
 
         Raises:
-            InputError: if it is neither in the cache nor on the hub.
+            InputError: if it is neither in the cache nor on the hub; it has the hint.
         """
         if not _is_cached(name, revision):
-            hint = EMBEDDED_INSTEAD if name == EMBEDDED_LABEL else OFFLINE_HINT
+            hint = EMBEDDED_INSTEAD if name == EMBEDDED_LABEL else hint
             self._ask(MODEL, name, revision, lambda hub: hub.model_info, hint)
 
     def check_data_set(self, name: str, revision: str | None) -> None:

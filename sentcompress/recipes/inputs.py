@@ -39,7 +39,9 @@ def overridden(recipe: Recipe, given: Sequence[str], faults: list[str]) -> Recip
             faults.append(f"--set {name}: write --set STAGE.OPTION=VALUE, such as distill.epochs=1")
         elif not chosen and where != EVERY_STAGE:
             known = [*{stage.command for stage in stages}, EVERY_STAGE]
-            hint = f"{did_you_mean(where, known)} Or a number from 1 to {len(stages)}"
+            # A variant does not have all stages of the file.
+            numbers = ", ".join(str(stage.number) for stage in stages)
+            hint = f"{did_you_mean(where, known)}; or a number: {numbers}"
             faults.append(f"--set {name}: the recipe has no stage {where!r}; {hint}")
         for place in chosen:
             stages[place] = _with(stages[place], option, values)
@@ -84,6 +86,6 @@ def faults_of_inputs(recipe: Recipe, given: Mapping[str, Sequence[str]], used: s
     for name, values in given.items():
         for value in values:
             if name in used and not os.path.exists(value) and not is_hub_name(value):
-                faults.append(f"input {name!r}: no such file: {value}")
+                faults.append(f"input {name!r}: no such file: {value}" if value else f"input {name!r} is empty")
                 bad.append(value)
     return faults, bad

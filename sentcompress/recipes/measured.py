@@ -8,9 +8,10 @@ from typing import Any
 
 from sentcompress.commands.options import MODEL as NAMES_MODEL
 from sentcompress.commands.options import keys_of
+from sentcompress.corpora.delimited import listed
 from sentcompress.corpora.sts import OFFICIAL_PAIRS
 from sentcompress.corpora.transfer import TASKS
-from sentcompress.evaluation.measures import SPEARMAN
+from sentcompress.evaluation.measures import SPEARMAN, recall_at
 from sentcompress.evaluation.results import Evaluation, read_evaluation
 from sentcompress.evaluation.score import COMPARE, MEAN, MODEL, Score, select
 from sentcompress.recipes.plan import Step
@@ -19,6 +20,8 @@ from sentcompress.recipes.rows import KEPT, Row
 from sentcompress.store import Artifact
 
 TEST = "test"
+# The protocol of retrieval on entity pairs.
+ENTITIES = "entities"
 # The sets of which the papers print the mean, by the evaluation.
 SETS = {"sts": frozenset(OFFICIAL_PAIRS), "transfer": frozenset(TASKS)}
 
@@ -85,19 +88,36 @@ def _scores(row: Row, evaluation: Evaluation, step: Step, role: str) -> list[Sco
     if evaluation.name != figure.evaluation:
         return []
     found = select(evaluation.scores, figure.metric, figure.data, role=role)
+    if not row.data and (mean := _mean_of_languages(evaluation, figure.metric, role)):
+        return [mean]
     if row.data and row.data != evaluation.artifact.name:
         found = [score for score in found if score.data == row.data]
     index = next(iter(getattr(step.params, "index", ())), "")
     return [score for score in found if score.part == index] or found
 
 
+def _mean_of_languages(evaluation: Evaluation, metric: str, role: str) -> Score | None:
+    """The mean over the languages of entity pairs, which is the average of SimTDE's table 3."""
+    languages = evaluation.facts.get("languages")
+    if not languages or metric != recall_at(1):
+        return None
+    mean = languages[-1]
+    change = mean.get("relative_percent") if role == MODEL else None
+    kept = None if change is None else 100 + change
+    return Score(evaluation.facts[role]["reference"], role, MEAN, metric, mean[role], kept=kept)
+
+
 def _nothing(row: Row, done: Sequence[tuple[Step, Artifact]]) -> str:
     """Why a row has no measured figure."""
-    names = {read_evaluation(artifact).name for step, artifact in done if [*_roles(step, row.of)]}
-    if row.figure.evaluation not in names:
+    evaluations = [read_evaluation(artifact) for step, artifact in done if [*_roles(step, row.of)]]
+    fitting = [evaluation for evaluation in evaluations if evaluation.name == row.figure.evaluation]
+    if not fitting:
         return "not measured"
     if row.figure.data == MEAN:
         return f"not all {len(SETS[row.figure.evaluation])} sets were scored"
+    data = {score.data for evaluation in fitting for score in evaluation.scores} - {MEAN}
+    if row.figure.data is not None and data and row.figure.data not in data:
+        return f"no set named {row.figure.data}, only {listed(sorted(data))}"
     return "not among the scores"
 
 
@@ -106,6 +126,8 @@ def _other_protocol(row: Row, evaluation: Evaluation, role: str) -> str:
     if not row.figure.same_everywhere:
         return "depends on the machine"
     facts, protocol = evaluation.facts, evaluation.facts["protocol"]
+    if facts.get("dataset", {}).get("protocol") == ENTITIES:
+        return "the paper's entity pairs are not public"
     if evaluation.name == "sts" and protocol.get("split") != (row.split or TEST):
         return f"split {protocol.get('split')}"
     if evaluation.name == "sts" and protocol.get("aggregate") != "all":

@@ -1,7 +1,8 @@
 """What the steps of a plan need from this machine and from the hub, looked at before the first one runs.
 
 A step that would fail for want of a package, WordNet, a translator, a model or a data set is reported here, so that
-nothing runs for hours before that. Nothing is replaced by something else that is at hand.
+nothing runs for hours before that; so is a dev file or a collection that cannot be used. Nothing is replaced by
+something else that is at hand.
 """
 
 from __future__ import annotations
@@ -17,8 +18,11 @@ from sentcompress.augmentations.back_translation import choose_translator
 from sentcompress.augmentations.wordnet import wordnet_spec
 from sentcompress.commands import find_command
 from sentcompress.commands.options import MODEL, keys_of, spelled
+from sentcompress.corpora.collection_folders import collection_data_set
+from sentcompress.corpora.dev_collection import dev_collection
 from sentcompress.corpora.inputs import HUB_PREFIX as DATA_PREFIX
 from sentcompress.corpora.inputs import is_hub_name
+from sentcompress.corpora.sts import read_dev
 from sentcompress.corpora.sts_sources import hub_names
 from sentcompress.errors import InputError
 from sentcompress.extras import EXTRAS, check_installed
@@ -35,6 +39,7 @@ FOLDER = "folder"
 ONNX = tuple(package for package, extra in EXTRAS.items() if extra == "onnx")
 # Options whose model has the revision of `revision`; compared models have none.
 REVISED = ("model", "teacher", "student")
+TRANSLATORS_HINT = "fetch it where there is a network, or choose other translators with --set STAGE.translator=FROM,TO"
 # Rows that an error names.
 MOST_ROWS = 3
 
@@ -84,7 +89,7 @@ def raise_missing(plan: Plan, needs: Sequence[Need]) -> None:
     named = f" for {'; '.join(rows[:MOST_ROWS])}{' and others' * (len(rows) > MOST_ROWS)}" if rows else ""
     lines = "".join(f"\n  - {need}" for need in needs)
     count = "1 thing is" if len(needs) == 1 else f"{len(needs)} things are"
-    raise InputError(f"run {plan.recipe.name}: {count} missing{named}{lines}", "nothing was run")
+    raise InputError(f"run {plan.recipe.name}: {count} missing or unusable{named}{lines}", "nothing was run")
 
 
 def _faults(step: Step, known: Callable[[str, str], bool], hub: HubLookup) -> Iterator[InputError]:
@@ -94,7 +99,7 @@ def _faults(step: Step, known: Callable[[str, str], bool], hub: HubLookup) -> It
         checks.append(partial(wordnet_spec, params.aug_p, params.seed))
     if step.command == "augment" and params.back_translate:
         try:
-            checks += [partial(hub.check_model, name, None) for name in _translators(params)]
+            checks += [partial(hub.check_model, name, None, TRANSLATORS_HINT) for name in _translators(params)]
         except InputError as error:
             yield error
     if step.command in SEARCHING:
@@ -104,6 +109,10 @@ def _faults(step: Step, known: Callable[[str, str], bool], hub: HubLookup) -> It
     if step.command == "bench" and any(name.startswith("onnx") for name in params.runtimes):
         checks.append(partial(check_installed, "onnxruntime"))
     checks += [partial(hub.check_data_set, name, _revision(params)) for name in _data_sets(params)]
+    if (dev := getattr(params, "dev", None)) is not None:
+        checks.append(partial(dev_collection if dev.is_dir() else read_dev, dev))
+    if (folder := getattr(params, "collection", None)) is not None and params.split:
+        checks.append(partial(collection_data_set, folder, params.split))
     checks += [partial(_check_model, name, revision, known, hub) for name, revision in _models(params)]
     for check in checks:
         try:

@@ -84,10 +84,11 @@ def _without_optional(
     stages, left_out = [], []
     for stage in recipe.stages:
         names = list(dict.fromkeys(placeholders(dict(stage.values))))
-        for name in (name for name in names if name not in recipe.inputs):
+        # A value that remains is inside another one, which is told with the values.
+        for name in (name for name in names if name not in recipe.inputs and name not in recipe.values):
             names_known = [*recipe.inputs, *recipe.values]
             hint = did_you_mean(name, names_known) if names_known else "declare it under [inputs]"
-            faults.append(f"{stage.label}: ${{{name}}} is not an input of the recipe; {hint}")
+            faults.append(f"{stage.label}: ${{{name}}} is neither an input nor a value of the recipe; {hint}")
         slots = {name: recipe.inputs[name] for name in names if name in recipe.inputs and name not in given}
         absent = [f"--input {name} ({slot.about})" for name, slot in slots.items() if slot.optional]
         if absent:

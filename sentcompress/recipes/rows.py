@@ -126,10 +126,10 @@ def _faults_of_row(table: Mapping[str, Any]) -> list[str]:
     for key, value in table.items():
         if key in NUMBERS:
             if isinstance(value, bool) or not isinstance(value, int | float) or not math.isfinite(value):
-                faults.append(f"{key} must be a finite number, not {str(value)[:SHOWN]}")
+                faults.append(f"{key} must be a finite number, not {_shown(value)}")
         elif key in COUNTS:
             if type(value) is not int or value < 1:
-                faults.append(f"{key} must be a whole number above 0, not {str(value)[:SHOWN]}")
+                faults.append(f"{key} must be a whole number above 0, not {_shown(value)}")
         elif key in KEYS and not isinstance(value, str):
             faults.append(f"{key} must be a text")
     faults += [f"{key} is missing" for key in ("of", "metric") if key not in table]
@@ -137,3 +137,8 @@ def _faults_of_row(table: Mapping[str, Any]) -> list[str]:
     if isinstance(metric, str) and metric.removesuffix(KEPT) not in FIGURES:
         faults.append(f"no metric {metric[:SHOWN]!r}; {did_you_mean(metric, FIGURES)}")
     return faults
+
+
+def _shown(value: Any) -> str:
+    """A value in an error; a text in quotes."""
+    return repr(value[:SHOWN]) if isinstance(value, str) else str(value)[:SHOWN]

@@ -61,7 +61,10 @@ def read_variants(tables: Any, values: Mapping[str, Value], faults: list[str]) -
     for number, table in enumerate(tables, start=1):
         name = table.get("name")
         if not isinstance(name, str) or not _NAME.fullmatch(name):
-            faults.append(f'variant {number}: no name; write, for example, name = "minilm-128"')
+            what = (
+                "no name" if name is None else f"{str(name)[:SHOWN]!r} cannot be a name (letters, digits, ., - and _)"
+            )
+            faults.append(f'variant {number}: {what}; write, for example, name = "minilm-128"')
             continue
         where = f"variant {name}: "
         if name in variants:

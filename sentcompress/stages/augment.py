@@ -103,6 +103,8 @@ def _build(
     started = time.monotonic()
     limits = Limits(params.min_length, params.max_length, params.limit)
     tally = _originals(params, inputs, limits, build, reporter)
+    if params.limit is not None and tally.originals < params.limit:
+        reporter.note(f"the input has {tally.originals:,} distinct sentences, fewer than `limit` {params.limit:,}")
     plan = AugmentationPlan(tally.originals, tally.shards, recipes)
     augmented = Augmented(tally.originals)
     notes: dict[str, str] = {}

@@ -220,6 +220,45 @@ if = 3
     ]
 
 
+DEEP = """
+title = "A chain"
+[values]
+a = "${b}"
+b = "x-${c}"
+c = "y"
+[[variant]]
+name = "one"
+[[variant]]
+name = "two words"
+[[variant]]
+name = "round"
+values = { c = "${a}" }
+[[stage]]
+command = "distill"
+student = "${a}"
+"""
+
+
+def test_values_are_one_level_deep_and_a_wrong_name_is_told(tmp_path: Path) -> None:
+    recipe, faults = read_recipe(write(tmp_path, DEEP))
+    assert faults == [
+        "variant 2: 'two words' cannot be a name (letters, digits, ., - and _); write, for example, "
+        'name = "minilm-128"',
+        "values: a contains ${b}, which contains ${c}; write the text of b in its place",
+        "values: b contains ${c}, which contains ${a}; write the text of c in its place",
+        "values: c contains ${a}, which contains ${b}; write the text of a in its place",
+    ]
+    assert list(recipe.variants) == ["one", "round"]
+
+
+def test_a_number_in_quotes_is_no_number(tmp_path: Path) -> None:
+    _, faults = read_recipe(write(tmp_path, WHOLE.replace("score = 80.5", 'score = "80.5"\nqueries = "many"')))
+    assert faults == [
+        "row 1: score must be a finite number, not '80.5'",
+        "row 1: queries must be a whole number above 0, not 'many'",
+    ]
+
+
 def test_no_such_file_names_its_neighbours(tmp_path: Path) -> None:
     write(tmp_path, WHOLE)
     with pytest.raises(InputError, match="no recipe") as raised:

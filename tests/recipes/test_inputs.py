@@ -51,6 +51,19 @@ def test_settings_that_fit_nowhere(setting: str, words: str) -> None:
     assert words in faults[0]
 
 
+def test_the_numbers_of_a_variants_stages_are_named() -> None:
+    faults: list[str] = []
+    overridden(recipe(Stage(1, "augment"), Stage(7, "distill")), ["3.lr=3"], faults)
+    assert faults == [
+        "--set 3.lr: the recipe has no stage '3'; choose one of: all, augment, distill; or a number: 1, 7"
+    ]
+
+
+def test_an_empty_input_is_told_as_such() -> None:
+    faults, _ = faults_of_inputs(recipe(nli=Slot("pairs")), {"nli": [""]}, {"nli"})
+    assert faults == ["input 'nli' is empty"]
+
+
 def test_inputs_are_all_looked_at(tmp_path: Path) -> None:
     there = tmp_path / "nli.csv"
     there.touch()

@@ -112,6 +112,30 @@ def test_a_row_can_name_the_data_or_the_evaluation() -> None:
     assert only(Row(of="small", metric="Recall@1 kept", score=99.0), german, french).difference == 0.5
 
 
+def test_entity_pairs_of_languages_count_with_their_mean() -> None:
+    """The mean of SimTDE's table 3 is that over the languages; the score of all queries weighs them by their size."""
+    scores = [score("er", recall_at(1), 52.0, kept=104.0), score("er", recall_at(1), 50.0, role=COMPARE)]
+    languages = [
+        {"language": "german", "queries": 90, MODEL: 55.0, COMPARE: 50.0, "relative_percent": 10.0},
+        {"language": "mean", "queries": 100, MODEL: 40.0, COMPARE: 50.0, "relative_percent": -20.0},
+    ]
+    entities = {"command": "eval-retrieval", "entities": "er", "model": "small", "compare": "teacher"}
+    several = done(entities, *scores, languages=languages, dataset={"protocol": "entities"})
+    one = done(entities, *scores, dataset={"protocol": "entities"})
+    kept, of_teacher = Row(of="small", metric="Recall@1 kept", score=100.09), Row(of="teacher", metric="Recall@1")
+    assert [only(row, several).value for row in (kept, of_teacher)] == [80.0, 50.0]
+    assert only(kept, one).value == 104.0
+    assert only(kept, several).why == "the paper's entity pairs are not public"
+    assert only(kept, several).difference is None
+    assert only(Row(of="small", metric="MRR@10"), several).why == "not among the scores"
+
+
+def test_a_set_of_another_name_is_told() -> None:
+    dev = done(STS, score("sts-dev", SPEARMAN, 88.0, count=1500), protocol={"split": "dev", "aggregate": "all"})
+    found = only(Row(of="small", metric="STS-B", split="dev", score=87.0), dev)
+    assert (found.value, found.why) == (None, "no set named STS-B, only sts-dev")
+
+
 def test_times_depend_on_the_machine() -> None:
     evaluation = done({"command": "bench", "model": "small"}, score("", PASS_SECONDS, 12.0, part="float32"))
     found = only(Row(of="small", metric="one pass s", score=14.0), evaluation)

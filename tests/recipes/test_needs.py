@@ -91,7 +91,7 @@ def test_what_the_hub_does_not_have_is_told_at_once(
         other = run_recipe(endpoint, "--quiet", "--variant", "other", "--dry-run", "--json")
     assert run.returncode == 1
     assert run.stderr.startswith(
-        f"error: run {recipe} --variant small: 1 thing is missing for Nobody, Table 1: Small\n"
+        f"error: run {recipe} --variant small: 1 thing is missing or unusable for Nobody, Table 1: Small\n"
         "  - stage 3 (distill): needs the model owner/student, which the hub does not have"
     )
     assert not (recipe.parent / "work").exists()
@@ -167,7 +167,7 @@ def test_packages_and_data_of_this_machine(monkeypatch: pytest.MonkeyPatch, tmp_
         (5, "onnx"),
         (6, "onnxruntime"),
     ]
-    with pytest.raises(InputError, match=r"6 things are missing for Nobody, Table 1: Small\n") as raised:
+    with pytest.raises(InputError, match=r"6 things are missing or unusable for Nobody, Table 1: Small\n") as raised:
         raise_missing(wanting, told)
     assert "\n  - stage 2 (mine-negatives): faiss is not installed; pip install faiss\n" in raised.value.message
 
@@ -196,3 +196,24 @@ def test_what_is_not_asked_for_is_not_needed(tmp_path: Path) -> None:
     )
     assert missing(chain, lambda *_: False) == []
     raise_missing(chain, [])
+
+
+def test_dev_files_and_collections_are_looked_at_before_anything_runs(tmp_path: Path) -> None:
+    graded, folder = tmp_path / "dev.tsv", tmp_path / "marco"
+    graded.write_text("3\ta cat\ta dog\n3\ta\tb\n", encoding="utf-8")
+    (folder / "qrels").mkdir(parents=True)
+    for name in ("corpus.jsonl", "queries.jsonl", "qrels/test.tsv"):
+        (folder / name).touch()
+    (tmp_path / "model").mkdir()
+    wanting = plan(
+        Stage(1, "finetune", {"model": str(tmp_path / "model"), "sentences": "a", "dev": str(graded), "name": "b"}),
+        Stage(2, "finetune", {"model": "b", "sentences": "a", "dev": str(folder), "name": "c"}),
+        Stage(3, "mine-negatives", {"collection": str(folder), "split": "train", "model": "c", "name": "d"}),
+        Stage(4, "eval-retrieval", {"collection": str(folder), "split": "test", "model": "c"}),
+    )
+    told = [str(need) for need in missing(wanting, lambda *_: True)]
+    assert [line.split("; ")[0] for line in told] == [
+        f"stage 1 (finetune): {graded}: all pairs have the same score",
+        f"stage 2 (finetune): {folder} has no dev split to select checkpoints on, only test",
+        f"stage 3 (mine-negatives): {folder} has no split 'train'",
+    ]

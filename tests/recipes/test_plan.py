@@ -58,7 +58,7 @@ def test_every_fault_is_told_with_its_stage() -> None:
     )
     told = "\n".join(faults)
     for words in (
-        "stage 1 (augment): ${nil} is not an input of the recipe; did you mean nli?",
+        "stage 1 (augment): ${nil} is neither an input nor a value of the recipe; did you mean nli?",
         "--set all.warmth: no stage has that option",
         "stage 2 (distil): no such command; did you mean distill?",
         "stage 3 (distill): no method 'hdp'; did you mean hpd?",

@@ -208,6 +208,16 @@ def test_length_and_number_are_limited(tmp_path: Path) -> None:
     assert artifact.facts["skipped"] == {"too_short": 1, "too_long": 1}
 
 
+def test_fewer_sentences_than_the_limit_are_told(tmp_path: Path) -> None:
+    (tmp_path / "a.txt").write_text("one\ntwo\ntwo\n")
+    listener = Listener()
+    work = WorkDirectory(tmp_path / "work")
+    for limit in (2, 1000):
+        params = Params(inputs=(str(tmp_path / "a.txt"),), limit=limit, name=f"limit-{limit}", **PLAIN)
+        augment.run(params, work, listener)
+    assert listener.notes == ["the input has 2 distinct sentences, fewer than `limit` 1,000"]
+
+
 def test_a_triplet_never_names_a_sentence_that_was_left_out(tmp_path: Path, nli: Path) -> None:
     artifact = run(tmp_path, nli, max_length=18)
     assert not (artifact.path / "triplets.parquet").exists()

@@ -300,4 +300,4 @@ def test_the_table_of_a_run(params: Params, tmp_path: Path, capsys: pytest.Captu
     for part in ("A short chain", "students/student", "evaluations/sts-student", "Spearman x 100", "made"):
         assert part in shown
     assert "81.50" in shown
-    assert "not compared: not all 7 sets were scored" in shown
+    assert "\n(1) not all 7 sets were scored\n" in shown
