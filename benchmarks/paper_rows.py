@@ -279,8 +279,8 @@ def as_markdown(found: Mapping[str, Mapping[str, Any]], size: str) -> str:
         f"# The rows of the papers, {size}",
         "",
         f"`benchmarks/paper_rows.py`: {len(found)} variants of recipes, {seconds / 60:.0f} minutes of one-threaded "
-        f"processes on {known['cores']} cores ({known['processor']}); {len(failed)} failed. A figure with *(the start)* "
-        "is that of a student whose best checkpoint is the one that it started from.",
+        f"processes on {known['cores']} cores ({known['processor']}); {len(failed)} failed. A figure with *(the "
+        "start)* is that of a student whose best checkpoint is the one that it started from.",
         "",
     ]
     parts += [f"- `{key}` failed: {reason}" for key, reason in failed.items()]

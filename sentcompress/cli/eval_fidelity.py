@@ -8,6 +8,7 @@ from typing import Any
 from sentcompress.cli import render
 from sentcompress.cli.evaluations import closing
 from sentcompress.cli.line import Call
+from sentcompress.evaluation.measures import CORRELATION
 from sentcompress.numeric import measured
 from sentcompress.store import Artifact, WorkDirectory
 
@@ -72,7 +73,7 @@ def _shapes(ours: Mapping[str, Any], other: Mapping[str, Any]) -> list[list[Any]
     measures = {
         "anisotropy (mean cosine of pairs)": "anisotropy",
         "effective rank": "effective_rank",
-        f"mean |correlation|, {of_first}": "mean_absolute_correlation",
+        f"mean |correlation|, {of_first}": CORRELATION,
         f"mean |covariance|, {of_first}": "mean_absolute_covariance",
     }
     both = (ours, other)

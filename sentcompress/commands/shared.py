@@ -143,7 +143,7 @@ class TrainingOptions(Hub, Named):
         Path | None,
         Opt(
             "For checkpoint selection: graded pairs (score<TAB>sentence1<TAB>sentence2), or a folder as of "
-            "eval-retrieval --collection; never a test set.",
+            "eval-retrieval; never a test set.",
             affects="input",
             default="held-out training data",
         ),

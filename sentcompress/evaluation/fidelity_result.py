@@ -21,7 +21,7 @@ from sentcompress.evaluation.fidelity import (
     shared_neighbours,
 )
 from sentcompress.evaluation.geometry import anisotropy, correlation, covariance, effective_rank, mean_off_diagonal
-from sentcompress.evaluation.measures import NEAREST, NEIGHBOURS, SIMILARITIES
+from sentcompress.evaluation.measures import CORRELATION, NEAREST, NEIGHBOURS, SIMILARITIES
 from sentcompress.evaluation.metrics import Floats, UndefinedError, cosine_of_pairs, spearman
 from sentcompress.evaluation.score import COMPARE, MODEL, Recorder
 from sentcompress.evaluation.stats import Resampling, mean_interval
@@ -74,7 +74,7 @@ def shape_of(vectors: Floats) -> dict[str, Any]:
         "effective_rank": rank,
         "dimensions_shown": len(matrix),
         "sentences_of_covariance": len(some),
-        "mean_absolute_correlation": mean_off_diagonal(correlations),
+        CORRELATION: mean_off_diagonal(correlations),
         "mean_absolute_covariance": mean_off_diagonal(rounded),
         "covariance": rounded,
         "correlation": [[None if v is None else round(v, MATRIX_DIGITS) for v in row] for row in correlations],

@@ -197,7 +197,7 @@ def _evaluate(
 
 def _record_correlation(recorder: Recorder, data: str, shapes: Mapping[str, Mapping[str, Any]]) -> None:
     """Record what stands for IBKD's figure 4: the covariances that it shows depend on the number of dimensions."""
-    found = {role: shape["mean_absolute_correlation"] for role, shape in shapes.items()}
+    found = {role: shape[CORRELATION] for role, shape in shapes.items()}
     values = {role: math.nan if value is None else value for role, value in found.items()}
     of_first = f"first {shapes[MODEL]['dimensions_shown']} dimensions"
     recorder.add(data, CORRELATION, values, part=of_first, count=shapes[MODEL]["sentences_of_covariance"], shared=False)

@@ -479,7 +479,7 @@ def test_corpus_smaller_than_ten(tmp_path: Path, tiny_model: Path) -> None:
 def test_a_corpus_too_small_to_train_is_refused_before_anything_is_encoded(
     tmp_path: Path, pairs: Path, tiny_model: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(stage.Evaluation, "_spool", None)
+    monkeypatch.setattr(stage.RetrievalEvaluation, "_spool", None)
     with pytest.raises(InputError, match="too small to train ivfpq, which needs at least 624"):
         run(Params(pairs=pairs, model=str(tiny_model), index=("flat", "ivfpq")), WorkDirectory(tmp_path / "work"))
 

@@ -8,7 +8,7 @@ from functools import partial
 from typing import Any
 
 from sentcompress.evaluation.fidelity_verdict import retrieval_of_the_same
-from sentcompress.evaluation.measures import NEIGHBOURS, SIMILARITIES
+from sentcompress.evaluation.measures import CORRELATION, NEIGHBOURS, SIMILARITIES
 from sentcompress.evaluation.results import Evaluation
 from sentcompress.evaluation.score import COMPARE, MODEL, select
 from sentcompress.numeric import between, measured, number, share
@@ -93,7 +93,7 @@ def _shapes(evidence: Evidence, found: Sequence[Evaluation]) -> Table:
                 number(model["dimension"]),
                 measured(number(model["effective_rank"], 1)),
                 number(model["anisotropy"], 3),
-                measured(number(model["mean_absolute_correlation"], 3)),
+                measured(number(model[CORRELATION], 3)),
                 share(None if cut is None else 100 * cut),
                 share(None if unknown is None else 100 * unknown),
             ]
