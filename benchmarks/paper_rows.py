@@ -263,14 +263,6 @@ def tables(found: Mapping[str, Mapping[str, Any]]) -> dict[tuple[str, str], list
     return dict(sorted(out.items()))
 
 
-def agreement(rows: Sequence[Mapping[str, Any]]) -> tuple[int, int]:
-    """Pairs of rows that are in the paper's order, and all pairs that differ in the paper."""
-    both = [row for row in rows if row.get("score") is not None and row.get("measured") is not None]
-    pairs = [(a, b) for a, b in itertools.combinations(both, 2) if a["score"] != b["score"]]
-    same = sum((a["score"] > b["score"]) == (a["measured"] > b["measured"]) for a, b in pairs)
-    return same, len(pairs)
-
-
 def as_markdown(found: Mapping[str, Mapping[str, Any]], size: str) -> str:
     """The tables of the papers with both figures and the rank of each row."""
     known, seconds = machine(), sum(result.get("seconds", 0) for result in found.values())
@@ -285,9 +277,7 @@ def as_markdown(found: Mapping[str, Mapping[str, Any]], size: str) -> str:
     ]
     parts += [f"- `{key}` failed: {reason}" for key, reason in failed.items()]
     for (place, metric), rows in tables(found).items():
-        same, pairs = agreement(rows)
-        order = f"; {same} of {pairs} pairs of rows are in the paper's order" if pairs else ""
-        parts += ["", f"## {place}: {metric}{order}", ""]
+        parts += ["", f"## {place}: {metric}", ""]
         parts += ["| row | recipe | published | rank | here | rank |", "|---|---|---|---|---|---|"]
         published, here = ranks(rows, "score"), ranks(rows, "measured")
         for row in sorted(rows, key=lambda row: -(row.get("score") or 0)):

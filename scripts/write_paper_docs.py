@@ -56,9 +56,16 @@ def _read(path: Path) -> Iterable[Published]:
 
 def page(written: str) -> str:
     """The page with up-to-date generated parts."""
-    results = json.loads(RESULTS.read_text(encoding="utf-8"))["variants"]
-    parts = {"coverage": _coverage(read_published(), results), "rows": _rows(results)}
+    parts = generated()
     return PART.sub(lambda found: f"{found[1]}{found[2]}{parts[found[1]]}", written)
+
+
+def generated() -> dict[str, str]:
+    """Name of a part -> its Markdown."""
+    document = json.loads(RESULTS.read_text(encoding="utf-8"))
+    results = document["variants"]
+    told = f"The results below are of {document['steps']} steps.\n\n"
+    return {"coverage": _coverage(read_published(), results), "rows": told + _rows(results)}
 
 
 def _coverage(published: Sequence[Published], results: Mapping[str, Mapping[str, Any]]) -> str:
@@ -80,7 +87,10 @@ def _why_not(rows: Sequence[Published], results: Mapping[str, Mapping[str, Any]]
 
 
 def _rows(results: Mapping[str, Mapping[str, Any]]) -> str:
-    """For each table: how many pairs of its rows are in the paper's order, and the pairs that are not."""
+    """For each table: how many pairs of its rows are in the paper's order, and the pairs that are not.
+
+    Pairs of students that both stayed at their start say nothing and are left out.
+    """
     tables: dict[tuple[str, str], list[Mapping[str, Any]]] = {}
     for result in results.values():
         for row in result.get("rows", ()):
@@ -88,7 +98,8 @@ def _rows(results: Mapping[str, Mapping[str, Any]]) -> str:
     lines = []
     for (place, metric), rows in sorted(tables.items()):
         both = [row for row in rows if row.get("score") is not None and row.get("measured") is not None]
-        pairs = [(a, b) for a, b in combinations(both, 2) if a["score"] != b["score"]]
+        told = [(a, b) for a, b in combinations(both, 2) if not ("unchanged" in a and "unchanged" in b)]
+        pairs = [(a, b) for a, b in told if a["score"] != b["score"]]
         wrong = [pair for pair in pairs if (pair[0]["score"] > pair[1]["score"]) != _above(*pair)]
         wrong.sort(key=lambda pair: -abs(pair[0]["score"] - pair[1]["score"]))
         furthest = "; ".join(f"{a['model']} / {b['model']}" for a, b in wrong[:2])
@@ -103,7 +114,7 @@ def _above(one: Mapping[str, Any], other: Mapping[str, Any]) -> bool:
 
 def _table(head: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
     lines = [head, ["---"] * len(head), *rows]
-    return "".join(f"| {' | '.join(cells)} |\n" for cells in lines)
+    return "\n" + "".join(f"| {' | '.join(cells)} |\n" for cells in lines) + "\n"
 
 
 def main() -> None:

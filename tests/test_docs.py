@@ -73,6 +73,13 @@ def test_the_page_of_methods_has_what_the_code_says_of_each() -> None:
     assert written == docs.page(written), "run: python scripts/write_method_docs.py"
 
 
+def test_the_page_of_the_papers_has_the_tables_and_what_ran() -> None:
+    written = (ROOT / "docs" / "papers.md").read_text(encoding="utf-8")
+    docs = script("write_paper_docs")
+    assert re.findall(r"<!-- generated: (.*?) -->", written) == list(docs.generated())
+    assert written == docs.page(written), "run: python scripts/write_paper_docs.py"
+
+
 def test_the_list_of_recipes_has_every_variant() -> None:
     written = (ROOT / "recipes" / "README.md").read_text(encoding="utf-8")
     assert re.findall(r"<!-- generated: (.*?) -->", written) == ["papers", "ours"]
