@@ -6,19 +6,18 @@ import importlib.util
 import json
 import os
 import stat
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
 from distilling import make_work, write_dev
+from warm import Commands
 
 from sentcompress.store import atomic
 
 RUN = """
 import json, sys
 from sentcompress.cli.main import _run
-for words in json.load(sys.stdin):
+for words in json.loads(sys.argv[1]):
     assert _run(words) == 0, words
 """
 
@@ -27,19 +26,21 @@ def mode(path: Path) -> int:
     return stat.S_IMODE(path.stat().st_mode)
 
 
-# Each takes the start of a process and eleven commands.
+# Each takes eleven commands.
 SLOWER = [pytest.param(umask, marks=pytest.mark.slow) for umask in (0o022, 0o077)]
 
 
 @pytest.mark.parametrize("umask", [0o027, *SLOWER], ids=oct)
-def test_a_chain_of_stages(umask: int, tiny_model: Path, sentences: list[str], tmp_path: Path) -> None:
+def test_a_chain_of_stages(
+    umask: int, tiny_model: Path, sentences: list[str], tmp_path: Path, commands: Commands
+) -> None:
     lines = tmp_path / "lines.txt"
     lines.write_text("".join(f"{text}\n" for text in sentences))
     dev = write_dev(tmp_path / "dev.tsv", sentences[:40])
     made = tmp_path / "made"
     training = ["--max-steps", "2", "--checkpoint-every", "0"]
     exported = ["export", *([] if importlib.util.find_spec("onnxscript") else ["--format", "folder"])]
-    commands: list[list[str]] = [
+    chain: list[list[str]] = [
         ["augment", str(lines), "--wordnet", "0", "--back-translate", "0"],
         ["teacher-embed", "--teacher", str(tiny_model)],
         ["fit-pca", "--dim", "8"],
@@ -52,10 +53,8 @@ def test_a_chain_of_stages(umask: int, tiny_model: Path, sentences: list[str], t
         ["encode", str(lines), "--model", "s", "-o", str(made / "vectors.npy")],
         ["report", "-o", str(made / "pages" / "report.html")],
     ]
-    given = json.dumps([[*words, "--work", str(made / "work")] for words in commands])
-    done = subprocess.run(
-        [sys.executable, "-c", RUN], input=given, text=True, capture_output=True, umask=umask, timeout=300
-    )
+    given = json.dumps([[*words, "--work", str(made / "work")] for words in chain])
+    done = commands([given], code=RUN, umask=umask)
     assert done.returncode == 0, done.stderr[-2000:]
     found = list(made.rglob("*"))
     assert sum(path.suffix == ".safetensors" for path in found) > 6

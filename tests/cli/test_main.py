@@ -6,7 +6,6 @@ import errno
 import json
 import os
 import platform
-import resource
 import signal
 import subprocess
 import sys
@@ -17,6 +16,7 @@ from typing import Any
 
 import pytest
 import typer
+from warm import Commands
 
 from sentcompress import __main__ as start
 from sentcompress.cli import main as command_line
@@ -323,17 +323,14 @@ def test_an_interrupt_and_the_end_that_a_scheduler_sends_are_told(
     assert "Traceback" not in err
 
 
-def test_a_limit_on_file_sizes_is_told(work: Path) -> None:
+def test_a_limit_on_file_sizes_is_told(work: Path, commands: Commands) -> None:
     np = pytest.importorskip("numpy")
     with WorkDirectory(work).build(Request("teacher-vectors", "main", "teacher-embed", {})) as build:
         with build.write("vectors-00000.npy") as path, path.open("wb") as stream:
             np.save(stream, np.random.default_rng(0).normal(size=(300, 200)).astype(np.float32))
         build.finish({})
 
-    def limit() -> None:
-        resource.setrlimit(resource.RLIMIT_FSIZE, (4096, 4096))
-
-    done = sentcompress(["fit-pca", "--work", str(work)], stdout=subprocess.DEVNULL, preexec_fn=limit)
+    done = commands(["fit-pca", "--work", work], file_size=4096)
     assert done.returncode == 1
     assert "Traceback" not in done.stderr
     assert "too large for this disk" in done.stderr

@@ -1,6 +1,6 @@
 """Five typical bugs of such stores, planted only in the forked child and never in the package.
 
-The harness has to catch each; test_planted_bugs.py sees that it does.
+The harness has to catch each; test_campaign.py sees that it does.
 """
 
 from __future__ import annotations

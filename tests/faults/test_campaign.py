@@ -1,4 +1,7 @@
-"""A sample of the campaign: some faults in every stage, none of which leaves a trace."""
+"""A sample of the campaign: some faults in every stage, none of which leaves a trace; planted bugs are caught.
+
+All tests that need the pool of workers are in this file, so that xdist gives them to one process.
+"""
 
 from __future__ import annotations
 
@@ -8,6 +11,8 @@ from collections import Counter
 
 import pytest
 
+from faults import planted
+from faults.aimed import AIMED, aimed
 from faults.campaign import run_campaign
 from faults.disk import STATES
 from faults.pool import Pool
@@ -28,6 +33,23 @@ def test_no_fault_leaves_a_trace(pool: Pool, capsys: pytest.CaptureFixture[str])
     assert [f"{found}: --trial '{trial.as_json()}'" for trial, found in result.failures] == []
     assert (result.runs, result.stuck) == (RUNS, 0)
     assert {stage for stage, _, _ in result.hits} == set(pool.kinds)
+
+
+@pytest.mark.parametrize("bug", AIMED)
+def test_a_planted_bug_is_caught(bug: str, pool: Pool) -> None:
+    result = run_campaign(pool, aimed(bug, pool.kinds, plant=True), seed=0)
+    assert len(result.failures) >= 2
+    assert result.stuck == 0
+
+
+@pytest.mark.parametrize("bug", AIMED)
+def test_the_same_trials_find_nothing_without_a_planted_bug(bug: str, pool: Pool) -> None:
+    result = run_campaign(pool, aimed(bug, pool.kinds, plant=False), seed=0)
+    assert result.failures == []
+
+
+def test_there_is_no_other_planted_bug() -> None:
+    assert set(AIMED) == set(planted.BUGS)
 
 
 def test_every_operation_comes_with_every_outcome() -> None:

@@ -5,8 +5,6 @@ from __future__ import annotations
 import json
 import logging
 import pickle
-import subprocess
-import sys
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -15,6 +13,7 @@ import numpy as np
 import pytest
 import torch
 from transformers import BertConfig, BertModel, ElectraConfig, ElectraModel, RobertaConfig, RobertaModel
+from warm import Commands
 
 from sentcompress.errors import InputError
 from sentcompress.models.encoder import Dense, Encoder, TextSettings
@@ -165,7 +164,7 @@ def test_a_roberta_student_survives(tmp_path: Path) -> None:
     check_round_trip(encoder, tmp_path, [*TEXTS, " leading", "trailing \n", "Ünïcode 東京 " * 9])
 
 
-def test_loading_a_saved_student_elsewhere_warns_of_nothing(bert: Encoder, tmp_path: Path) -> None:
+def test_loading_a_saved_student_elsewhere_warns_of_nothing(bert: Encoder, tmp_path: Path, commands: Commands) -> None:
     transformers = {"bert": (bert.transformer, bert.tokenizer), "roberta": roberta()}
     for name, (model, tokenizer) in transformers.items():
         save_encoder(TransformerEncoder(model, tokenizer, text=TextSettings(64)), tmp_path / name)
@@ -175,8 +174,8 @@ def test_loading_a_saved_student_elsewhere_warns_of_nothing(bert: Encoder, tmp_p
         "    model = SentenceTransformer(folder, device='cpu', local_files_only=True)\n"
         "    print(sum(p.numel() for p in model.parameters()))"
     )
-    folders = [str(tmp_path / name) for name in transformers]
-    run = subprocess.run([sys.executable, "-c", code, *folders], capture_output=True, text=True, check=True)
+    run = commands([tmp_path / name for name in transformers], code=code)
+    assert run.returncode == 0, run.stderr
     assert "MISSING" not in run.stderr + run.stdout
     assert "newly initialized" not in run.stderr
     sizes = [sum(parameter.numel() for parameter in model.parameters()) for model, _ in transformers.values()]

@@ -27,6 +27,12 @@ def page(measured: WorkDirectory) -> str:
     return (measured.path / "report" / "report.html").read_text(encoding="utf-8")
 
 
+@pytest.fixture
+def figures_not_drawn(monkeypatch: pytest.MonkeyPatch) -> None:
+    """For tests that look at words and numbers alone: to draw takes a second for each report."""
+    monkeypatch.setattr(report, "_draw", lambda chart: (f"<svg>{chart.name}</svg>", chart.name.encode()))
+
+
 def tree(page: str) -> ElementTree.Element:
     """The page as XML: every element is closed, every attribute quoted, every character escaped."""
     return ElementTree.fromstring(page.removeprefix("<!DOCTYPE html>\n"))
@@ -176,6 +182,7 @@ def test_a_student_with_nothing_but_sts_has_a_page(tmp_path: Path) -> None:
     assert sorted(path.suffix for path in (tmp_path / "out").iterdir()) == [".html", ".md", *[".png"] * 4]
 
 
+@pytest.mark.usefixtures("figures_not_drawn")
 def test_what_was_measured_of_an_older_student_of_that_name_is_left_out(tmp_path: Path) -> None:
     work = WorkDirectory(tmp_path / "work")
     works.sts(work, works.student(work, "small"))
@@ -189,6 +196,7 @@ def test_what_was_measured_of_an_older_student_of_that_name_is_left_out(tmp_path
     }
 
 
+@pytest.mark.usefixtures("figures_not_drawn")
 def test_by_default_the_table_is_of_the_newest_student_that_was_measured(tmp_path: Path) -> None:
     work = WorkDirectory(tmp_path / "work")
     works.sts(work, works.student(work, "small"))
@@ -198,6 +206,7 @@ def test_by_default_the_table_is_of_the_newest_student_that_was_measured(tmp_pat
         report.run(report.Params(model="newer"), work)
 
 
+@pytest.mark.usefixtures("figures_not_drawn")
 def test_a_damaged_log_is_told(tmp_path: Path) -> None:
     work = WorkDirectory(tmp_path / "work")
     small = works.student(work, "small")
@@ -211,6 +220,7 @@ def test_a_damaged_log_is_told(tmp_path: Path) -> None:
     assert "log.jsonl, line 1, is not valid JSON" in found["left_out"]["students/small"]
 
 
+@pytest.mark.usefixtures("figures_not_drawn")
 def test_an_evaluation_whose_manifest_is_odd_is_left_out(tmp_path: Path) -> None:
     work = WorkDirectory(tmp_path / "work")
     small = works.student(work, "small")
@@ -266,6 +276,7 @@ def test_without_a_student_it_says_how_to_make_one(tmp_path: Path, capsys: pytes
     assert "sentcompress distill" in capsys.readouterr().err
 
 
+@pytest.mark.usefixtures("figures_not_drawn")
 def test_a_model_from_outside_has_a_report_without_any_student(
     tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -284,6 +295,7 @@ def test_a_model_from_outside_has_a_report_without_any_student(
     assert "did you mean short?" in capsys.readouterr().err.replace("\n", " ")
 
 
+@pytest.mark.usefixtures("figures_not_drawn")
 def test_an_export_has_a_report_of_its_own(tmp_path: Path) -> None:
     work = works.full_work(tmp_path / "work")
     export = work.get("exports", "small")
