@@ -52,13 +52,15 @@ LAYERS = {
     "minilm": 2,
     "tinybert6": 2,
     "bert-base": 3,
-    "bert-base-uncased": 6,
+    "bert-base-uncased": 3,
     "roberta-base": 3,
     "roberta-large": 6,
     "google/bert_uncased_L-2_H-128_A-2": 2,
     "microsoft/MiniLM-L12-H384-uncased": 6,
 }
 DEPTH = 6
+# SimTDE cuts its students from this checkpoint.
+LAYERS_OF_RECIPE = {"simtde": {"bert-base-uncased": DEPTH}}
 # Layers of a student in the papers, and of its stand-in.
 STUDENT_LAYERS = {12: 3, 6: 2, 4: 1}
 # Millions of sentences in a recipe become thousands.
@@ -86,11 +88,15 @@ class Miniature:
     def params(self, recipe: Recipe, variant: str | None) -> stage.Params:
         """A recipe's variant with everything small."""
         chosen = recipe.of_variant(variant)
-        settings = [f"{one.number}.{name}={value}" for one in chosen.stages for name, value in self._short(one)]
+        models = {
+            **self.models,
+            **{name: self.models[f"{recipe.path.stem}/{name}"] for name in LAYERS_OF_RECIPE.get(recipe.path.stem, {})},
+        }
+        settings = [f"{one.number}.{name}={value}" for one in chosen.stages for name, value in self._short(one, models)]
         inputs = tuple(f"{name}={self.inputs[name]}" for name in recipe.inputs if name in self.inputs)
         return stage.Params(recipe=recipe.path, variant=variant, inputs=inputs, settings=tuple(settings))
 
-    def _short(self, one: Stage) -> Iterator[tuple[str, Any]]:
+    def _short(self, one: Stage, models: Mapping[str, Path]) -> Iterator[tuple[str, Any]]:
         options = keys_of(find_command(one.command).params)
         short = {**SHORT["all"], **SHORT.get(one.command, {})}
         yield from ((name, value) for name, value in short.items() if name in options)
@@ -98,12 +104,13 @@ class Miniature:
             steps = self.steps // 2 if one.command == "finetune" else self.steps
             yield from (("max-steps", steps), ("eval-every", max(1, steps // 2)))
         if one.command == "augment":
-            yield "limit", int(one.values.get("limit", LIMIT * SMALLER)) // SMALLER
+            limit = int(one.values.get("limit", LIMIT * SMALLER))
+            yield "limit", limit if limit < LIMIT else limit // SMALLER
             if "nlpaug" in str(one.values.get("translator")):
                 yield "translator", "apertium"
         for name, value in one.values.items():
             if name in options and options[name].opt.names == "model":
-                yield from self._model(name, str(value))
+                yield from _model(name, str(value), models)
         if one.values.get("layers"):
             # As many of the teacher's layers as the stand-in of the student has, evenly spaced.
             count = STUDENT_LAYERS[str(one.values["layers"]).count(",") + 1]
@@ -115,13 +122,15 @@ class Miniature:
             # Half of the width, as 384 is half of 768.
             yield "token-dim", 192
 
-    def _model(self, option: str, name: str) -> Iterator[tuple[str, Any]]:
-        if name in self.models:
-            yield option, self.models[name]
-        elif name.startswith("teacher:"):
-            yield option, f"teacher:{min(DEPTH, int(name.partition(':')[2]))}"
-        elif "/" in name and not name.startswith(("students/", "exports/")):
-            yield option, EMBEDDED
+
+def _model(option: str, name: str, models: Mapping[str, Path]) -> Iterator[tuple[str, Any]]:
+    """What stands in for a model; nothing if it is one that the recipe makes."""
+    if name in models:
+        yield option, models[name]
+    elif name.startswith("teacher:"):
+        yield option, f"teacher:{min(DEPTH, int(name.partition(':')[2]))}"
+    elif "/" in name and not name.startswith(("students/", "exports/")):
+        yield option, EMBEDDED
 
 
 @dataclass(frozen=True)
@@ -153,7 +162,8 @@ def variants(only: Sequence[str]) -> Iterator[tuple[Recipe, str | None]]:
 def make_models(folder: Path) -> dict[str, Path]:
     """Checkpoints without modules, cut from the embedded teacher, for the names in LAYERS."""
     models = {}
-    for name, layers in LAYERS.items():
+    own = {f"{recipe}/{name}": layers for recipe, of in LAYERS_OF_RECIPE.items() for name, layers in of.items()}
+    for name, layers in {**LAYERS, **own}.items():
         path = folder / name.replace("/", "-")
         if not (path / "config.json").is_file():
             encoder = load_encoder(resolve(EMBEDDED))
@@ -258,7 +268,7 @@ def tables(found: Mapping[str, Mapping[str, Any]]) -> dict[tuple[str, str], list
     """The rows by table and metric, each with its recipe and variant."""
     out: dict[tuple[str, str], list[dict[str, Any]]] = {}
     for key, result in found.items():
-        for row in result.get("rows", ()):
+        for row in (row for row in result.get("rows", ()) if "table" in row):
             out.setdefault((row["table"], row["metric"]), []).append({**row, "key": key})
     return dict(sorted(out.items()))
 

@@ -93,8 +93,8 @@ def _rows(results: Mapping[str, Mapping[str, Any]]) -> str:
     """
     tables: dict[tuple[str, str], list[Mapping[str, Any]]] = {}
     for result in results.values():
-        for row in result.get("rows", ()):
-            tables.setdefault((row["table"], row["metric"]), []).append(row)
+        for row in (row for row in result.get("rows", ()) if "table" in row):
+            tables.setdefault((row.get("table", ""), row["metric"]), []).append(row)
     lines = []
     for (place, metric), rows in sorted(tables.items()):
         both = [row for row in rows if row.get("score") is not None and row.get("measured") is not None]
