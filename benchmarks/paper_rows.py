@@ -164,7 +164,7 @@ def make_models(folder: Path) -> dict[str, Path]:
     models = {}
     own = {f"{recipe}/{name}": layers for recipe, of in LAYERS_OF_RECIPE.items() for name, layers in of.items()}
     for name, layers in {**LAYERS, **own}.items():
-        path = folder / name.replace("/", "-")
+        path = folder / f"last-{layers}-layers"
         if not (path / "config.json").is_file():
             encoder = load_encoder(resolve(EMBEDDED))
             keep_last_layers(encoder.transformer, layers, EMBEDDED)
