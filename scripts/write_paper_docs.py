@@ -11,10 +11,9 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
 from itertools import combinations
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 ROOT = Path(__file__).resolve().parents[1]
 TARGET = ROOT / "docs" / "papers.md"
@@ -24,8 +23,7 @@ PART = re.compile(r"(?<=<!-- generated: )([^>]*)( -->\n).*?(?=<!-- end -->)", re
 NONE = "-"
 
 
-@dataclass(frozen=True)
-class Published:
+class Published(NamedTuple):
     """One row of a paper's table, with the recipe and variant that make it."""
 
     place: str
