@@ -10,9 +10,9 @@ demo: install
 	scripts/get_language_data.sh $(BIN)/python
 	PATH="$(CURDIR)/$(BIN):$$PATH" scripts/demo.sh
 
-# One thread per process: more would compete for the cores.
+# One thread per process: more would compete for the cores. Files in the order of tests/conftest.py, longest first.
 test: install
-	OMP_NUM_THREADS=1 $(BIN)/pytest -n auto --maxprocesses 8 --dist loadfile
+	OMP_NUM_THREADS=1 $(BIN)/pytest -n auto --maxprocesses 8 --dist loadfile --no-loadscope-reorder
 
 slow: install
 	$(BIN)/pytest -m slow

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Sequence
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -21,6 +22,7 @@ from sentcompress.corpora.sentence_table import SCHEMA, TRIPLET_SCHEMA, Sentence
 from sentcompress.encoding.engine import EncodeEngine
 from sentcompress.errors import InputError, MissingArtifactError, UsageError
 from sentcompress.mining import miner
+from sentcompress.models.encoder import Encoder
 from sentcompress.models.layout import load_encoder, save_encoder
 from sentcompress.models.sources import resolve
 from sentcompress.progress import SILENT
@@ -63,9 +65,14 @@ def write_pairs(path: Path, rows: Sequence[Sequence[str]], header: str = "query\
     return path
 
 
+@cache
+def encoder_of(model: Path) -> Encoder:
+    return load_encoder(resolve(str(model)))
+
+
 def embedded(model: Path, texts: Sequence[str]) -> Floats:
     """Normalised vectors, in one batch."""
-    encoder = load_encoder(resolve(str(model)))
+    encoder = encoder_of(model)
     tokens = [torch.tensor(ids) for ids in encoder.tokenize(texts)]
     ids = torch.nn.utils.rnn.pad_sequence(tokens, batch_first=True)
     with torch.inference_mode():
