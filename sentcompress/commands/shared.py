@@ -153,6 +153,10 @@ class TrainingOptions(Hub, Named):
         float | None, Opt("Stop after this many epochs without a better dev score.", above=0, default=DEFAULT)
     ] = None
     max_steps: Annotated[int | None, Opt("Stop after this many steps.", minimum=1)] = None
+    max_minutes: Annotated[
+        float | None,
+        Opt("Stop after this many minutes of training; the result then depends on the machine's speed.", above=0),
+    ] = None
     ema: Annotated[
         float | None,
         Opt("EMA decay, e.g. 0.998; the averaged weights are the ones scored and saved.", above=0, below=1),

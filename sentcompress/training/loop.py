@@ -31,6 +31,8 @@ from sentcompress.training.views import Views
 
 # Steps between two log entries; on a GPU each of them waits for the device.
 LOOK_EVERY = 10
+# Dev scores of a run that is limited by time.
+DEV_SCORES = 4
 # Steps whose batches are prepared in advance.
 PREFETCHED = 3
 # Rows of the batch for timing the number formats, on one thread.
@@ -87,6 +89,7 @@ class Training:
     best: Weights | None = None
     mean: RunningMean | None = None
     meter: StepMeter = field(default_factory=StepMeter)
+    eval_every: int | None = None
 
     def run(self) -> Progress:
         """Train to the end, resuming from the last checkpoint; afterwards the model has the best weights.
@@ -107,14 +110,14 @@ class Training:
         epoch_steps = [-(-self.plan.steps(epoch) // settings.grad_accum) for epoch in range(settings.epochs)]
         total = min(sum(epoch_steps), settings.max_steps or sum(epoch_steps))
         warmup = warmup_steps(settings, total, sum(epoch_steps) / settings.epochs)
-        eval_every = settings.eval_every or math.ceil(epoch_steps[0] / 4)
+        self.eval_every = settings.eval_every or (None if settings.max_minutes else math.ceil(epoch_steps[0] / 4))
         sentences = round(len(self.plan.rows) * settings.epochs * total / sum(epoch_steps))
         meter = self.meter
         saved = time.monotonic()
         model.train()
         with (
             closing(TrainingLog(self.log_path, progress.log_bytes)) as log,
-            self.reporter.track("training", total=sentences) as bar,
+            self.reporter.track("training", total=None if settings.max_minutes else sentences) as bar,
             closing(prefetch(self._batches(epoch_steps, progress.step, total), PREFETCHED)) as batches,
         ):
             bar.advance(progress.sentences)
@@ -125,7 +128,8 @@ class Training:
             clock = time.perf_counter()
             while not progress.stopped:
                 together = next(batches)
-                rate = settings.lr * factor(progress.step, total=total, warmup=warmup, kind=settings.schedule)
+                rate = settings.lr * self._factor(total, warmup)
+                used = self._time_used()
                 terms, norm = self._step(together, model, optimizer, rate)
                 count = sum(map(len, together))
                 progress.step += 1
@@ -136,15 +140,15 @@ class Training:
                 meter.add(terms, norm, count, now - clock)
                 bar.advance(count)
 
-                last = progress.step == total
-                evaluate = last or progress.step % eval_every == 0
+                last = progress.step == total or self._time_used() >= 1
+                evaluate = last or self._is_due(used)
                 if evaluate or progress.step % LOOK_EVERY == 0:
                     self._check(meter)
                     self._watch_kernels()
                     score = self._evaluate(model, still=meter.still()) if evaluate else None
                     self._tell({**meter.take(), "lr": rate, "dev": score, "best": progress.best_score}, log)
                 if last:
-                    progress.stopped = "all steps done"
+                    progress.stopped = "all steps done" if progress.step == total else "the time is up"
                 if progress.stopped or time.monotonic() - saved >= settings.checkpoint_seconds:
                     self._check(meter)
                     self._save(model, optimizer, log)
@@ -153,6 +157,28 @@ class Training:
                 clock = time.perf_counter()
         self.restore_best()
         return progress
+
+    def _time_used(self) -> float:
+        """The share of `max_minutes` that training has taken, also before it was resumed; 0 without a limit."""
+        limit = self.settings.max_minutes
+        return self.progress.seconds / (60 * limit) if limit else 0.0
+
+    def _factor(self, total: int, warmup: int) -> float:
+        """The share of the peak learning rate; with a time limit, it has fallen to zero when the time is up."""
+        step, kind = self.progress.step, self.settings.schedule
+        by_step = factor(step, total=total, warmup=warmup, kind=kind)
+        by_time = factor(min(self._time_used(), 1.0), total=1, warmup=0, kind=kind)
+        return min(by_step, by_time)
+
+    def _is_due(self, used_before: float) -> bool:
+        """Whether the step just done is followed by a dev score: every `eval_every` steps, or each quarter of the time.
+
+        Args:
+            used_before: the share of the time that had been used before this step.
+        """
+        if self.eval_every is not None:
+            return self.progress.step % self.eval_every == 0
+        return int(DEV_SCORES * self._time_used()) > int(DEV_SCORES * used_before)
 
     def _step(
         self, batches: Sequence[Batch], model: nn.ModuleDict, optimizer: torch.optim.Optimizer, rate: float

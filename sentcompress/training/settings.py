@@ -47,6 +47,7 @@ class Settings:
     batches: str = BY_LENGTH
     grad_accum: int = 1
     max_steps: int | None = None
+    max_minutes: float | None = None
     ema: float | None = None
     seed: int = 0
     device: str = "auto"
@@ -91,7 +92,7 @@ def warmup_steps(settings: Settings, total: int, per_epoch: float) -> int:
     return min(asked, math.ceil(LONGEST_WARMUP * total))
 
 
-def factor(step: int, *, total: int, warmup: int, kind: str) -> float:
+def factor(step: float, *, total: int, warmup: int, kind: str) -> float:
     """The share of the peak learning rate in step `step` (from 0): linear warm-up, then the decay to zero."""
     if step < warmup:
         return (step + 1) / warmup

@@ -239,6 +239,29 @@ def test_max_steps_ends_it_with_the_schedule(work: WorkDirectory) -> None:
     assert listener.told[-1]["lr"] < 0.5 * 2e-3
 
 
+def test_max_minutes_ends_it_with_the_schedule_and_counts_the_time_before_an_interruption(
+    work: WorkDirectory, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    seconds = 0.0
+
+    def clock() -> float:
+        nonlocal seconds
+        seconds += 0.5
+        return seconds
+
+    monkeypatch.setattr("sentcompress.training.loop.time.perf_counter", clock)
+    listener = Listener()
+    limited = params("lrn-kd", epochs=1000, max_minutes=0.1, schedule="linear", name="limited")
+    artifact = stage.run(limited, work, listener)
+    assert artifact.facts["stopped"] == "the time is up"
+    assert 6 <= artifact.facts["training_seconds"] < 7
+    assert artifact.facts["steps"] < 1000
+    scored = [told["step"] for told in listener.told if told.get("dev") is not None]
+    assert len(scored) == 5, "the start, and each quarter of the time"
+    rates = [told["lr"] for told in listener.told if "lr" in told]
+    assert rates[-1] < 0.2 * 2e-3
+
+
 def test_a_student_of_other_width_and_tokenizer(work: WorkDirectory, tmp_path: Path) -> None:
     other = make_tiny_model(tmp_path / "narrow-one", width=16, layers=1, seed=3)
     artifact = stage.run(params("ckd", student=str(other), options=("queue=32",)), work)
