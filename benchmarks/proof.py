@@ -3,7 +3,7 @@
     python benchmarks/proof.py ../shared/data --work work-real [--students NAME,NAME] [--only sts,bench]
     python benchmarks/proof.py ../shared/data --work work-published --published
 
-The second is of the students in benchmarks/results/students instead, which anybody can measure without training.
+The second is of the students that come with the package instead, which anybody can measure without training.
 
 Runs the commands that a user would run, on real data: STS-B and STS13; SciFact dev, msmarco_5k and Quora with every
 kind of index; amazon-google and abt-buy; MR, SUBJ, TREC and MRPC; fidelity on sentences that no student was trained
@@ -30,7 +30,7 @@ from sentcompress.store import WorkDirectory
 ROOT = Path(__file__).resolve().parent.parent
 RESULTS = ROOT / "benchmarks" / "results"
 PROOF, OF_PUBLISHED = RESULTS / "proof", RESULTS / "proof-published"
-PUBLISHED = RESULTS / "students"
+PUBLISHED = ROOT / "sentcompress" / "published"
 INDEXES = "flat,ivf,ivfpq,pq,hnsw,sq8,fp16,binary"
 TASKS = ("MR", "SUBJ", "TREC", "MRPC")
 STEPS = ("export", "sts", "retrieval", "entities", "transfer", "fidelity", "bench", "simtde")
@@ -129,7 +129,7 @@ def main() -> None:
     parser.add_argument("--work", type=Path, default=Path("work-real"))
     parser.add_argument("--students", help="names with commas between them; by default all of the work directory")
     parser.add_argument("--only", default=",".join(STEPS), help=f"steps, of {','.join(STEPS)}; none for the report")
-    parser.add_argument("--published", action="store_true", help="the students in benchmarks/results/students")
+    parser.add_argument("--published", action="store_true", help="the students that come with the package")
     options = parser.parse_args()
     students = options.students.split(",") if options.students else WorkDirectory(options.work).names("students")
     if options.published:

@@ -47,7 +47,7 @@ simtde-2m-short   the last layer three times over, 16,000 tokens of width 96, 25
 None of the text is of an STS set, and but for simtde-9m-own's none of a retrieval collection. Each student is scored on
 STS-B test and STS13, and with exact search on SciFact dev, msmarco_5k and Quora. What is fresh in the work directory is
 skipped, so an interrupted run goes on where it stopped. Writes benchmarks/results/students.json and .md, and with
-`--publish` each student itself, in float16, as a folder of benchmarks/results/students/.
+`--publish` each student itself, in float16, as a folder of sentcompress/published/.
 """
 
 from __future__ import annotations
@@ -76,6 +76,7 @@ from sentcompress.models.catalog import find_model
 from sentcompress.store import WorkDirectory
 
 RESULTS = Path(__file__).parent / "results"
+PUBLISHED = Path(__file__).parent.parent / "sentcompress" / "published"
 SHORT = "--sentences short --teacher-vectors short --schedule cosine --dropout 0 --dtype bfloat16 --lr 5e-4 --dev {dev}"
 # Sentences as squared distances of unit vectors, and a token term of about an eighth of that; `relation` is what
 # keeps the order of neighbours. Batches of 4,096 tokens hold 18 paragraphs or 256 short sentences.
@@ -361,7 +362,7 @@ def main() -> None:
         trained[name] = json.loads((work / "students" / name / "manifest.json").read_text(encoding="utf-8"))
         measured[name] = measure(name, data, work)
         if options.publish:
-            publish(work / "students" / name / "model", RESULTS / "students" / name)
+            publish(work / "students" / name / "model", PUBLISHED / name)
     results = RESULTS / "students.json"
     before = json.loads(results.read_text(encoding="utf-8")) if results.exists() else {"training": {}, "rows": []}
     training, scores = before["training"], {row["model"]: row for row in before["rows"]}

@@ -20,7 +20,6 @@ PAGES = [
     ROOT / "README.md",
     *sorted((ROOT / "docs").rglob("*.md")),
     ROOT / "recipes" / "README.md",
-    ROOT / "benchmarks" / "results" / "students" / "README.md",
 ]
 
 

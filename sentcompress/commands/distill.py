@@ -9,6 +9,8 @@ from sentcompress.commands.shared import Pooling, Sentences, TeacherVectors, Tra
 from sentcompress.errors import UsageError
 
 FOR_TEACHER_LAYERS = "With --student teacher:K:"
+# The best of all methods on retrieval, and the second best on STS: docs/methods.md.
+DEFAULT_METHOD = "lrn-kd"
 STARTS = ("weights", "sentences", "random")
 
 
@@ -22,7 +24,10 @@ class Params(TrainingOptions):
         {"method", "student", "token_dim", "vocabulary", "character_count", "feed_forward", "passes", "start"}
     )
 
-    method: Annotated[str, Opt("Training objective: see `sentcompress methods`.")] = "lrn-kd"
+    method: Annotated[
+        str | None,
+        Opt("Training objective: see `sentcompress methods`.", default="lrn-kd; of a finished student, its own"),
+    ] = None
     student: Annotated[
         str,
         Opt(
@@ -65,11 +70,18 @@ class Params(TrainingOptions):
         str | None, Opt("Projection.", affects="input", names="projections", default="the only one")
     ] = None
 
+    @property
+    def method_name(self) -> str:
+        return self.method or DEFAULT_METHOD
+
+    def method_is_known(self) -> bool:
+        return self.method is not None or self.student.startswith("teacher:")
+
     def faults(self) -> list[str]:
         from sentcompress.methods import METHODS
 
         faults = super().faults()
-        if self.method in METHODS and "pca" not in self.find_method().needs:
+        if self.method is not None and self.method in METHODS and "pca" not in self.find_method().needs:
             given = [f"`{name}`" for name in ("dim", "projection") if getattr(self, name)]
             faults += [f"{name} is for methods that learn a projection; {self.method} has none" for name in given]
         if self.dim is not None and self.projection is not None:

@@ -184,6 +184,10 @@ class TrainingOptions(Hub, Named):
         """The method, or objective, that was asked for."""
         return str(getattr(self, self.names_method))
 
+    def method_is_known(self) -> bool:
+        """Whether the method does not depend on anything but these options."""
+        return True
+
     def find_method(self) -> Any:
         """Its class, a `Method`.
 
@@ -246,7 +250,9 @@ class TrainingOptions(Hub, Named):
         from sentcompress.methods.hyperparameters import parse_options
 
         known = METHODS if self.names_method == "method" else OBJECTIVES
-        if self.method_name in known:
+        if not self.method_is_known():
+            faults = []
+        elif self.method_name in known:
             faults = parse_options(self.find_method().options, self.given_options())[1]
         else:
             faults = [f"no {self.names_method} {self.method_name!r}; {hint_for(self.method_name, known)}"]

@@ -10,7 +10,7 @@ from sentcompress.errors import MissingArtifactError
 from sentcompress.models.encoder import Encoder
 from sentcompress.models.layout import load_encoder, load_pooled
 from sentcompress.models.names import KINDS, STUDENT, TEACHER, TEACHER_VECTORS, meaning_of, no_such_model
-from sentcompress.models.sources import EMBEDDED, ModelSource, resolve
+from sentcompress.models.sources import EMBEDDED, ModelSource, comes_along, resolve
 from sentcompress.store import MANIFEST, Artifact, WorkDirectory, name_part
 
 MODEL_FOLDER = "model"
@@ -26,7 +26,8 @@ class NamedModel:
         reference: how a request names it as an input: `students/<name>`, `exports/<name>`, `teacher-vectors/<name>` or
             `model:<place>`.
         digest: what the request records for that reference.
-        place: what `sources.locate` finds the files by, from any folder: `embedded`, an absolute path or a hub name.
+        place: what `sources.locate` finds the files by, from any folder: `embedded`, a published student, an absolute
+            path or a hub name.
         revision: of a hub model.
         pooling: how a checkpoint without modules is pooled.
         trust_remote_code: whether the user allows the model to run its own code.
@@ -163,7 +164,7 @@ def _of_vectors(work: WorkDirectory, vectors: Artifact, trust_remote_code: bool)
 
 def _of_source(work: WorkDirectory, name: str, revision: str | None, trust_remote_code: bool) -> NamedModel:
     """The model in a folder, which may be that of an artifact, of the hub, or the embedded one."""
-    if name == EMBEDDED or not Path(name).is_dir():
+    if comes_along(name) or not Path(name).is_dir():
         source = resolve(name, revision=revision, trust_remote_code=trust_remote_code)
         return NamedModel(
             source, source.label, f"model:{name}", source.digest, name, revision, trust_remote_code=trust_remote_code

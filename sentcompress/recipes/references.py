@@ -13,6 +13,7 @@ from sentcompress.commands.options import MODEL, Key, keys_of
 from sentcompress.errors import did_you_mean
 from sentcompress.models.names import KINDS, PRESETS, STUDENT, TEACHER, is_teacher_layers, meaning_of
 from sentcompress.models.sources import EMBEDDED, HUB_PREFIX
+from sentcompress.published import PUBLISHED
 from sentcompress.recipes.document import Recipe, Stage
 from sentcompress.recipes.placeholders import FromUser, placeholders
 
@@ -128,7 +129,7 @@ def _fault_of_model(name: str, option: str, stages: Sequence[Stage], place: int,
 
 
 def _hint(name: str, names: Sequence[str]) -> str:
-    close = did_you_mean(name, [*names, TEACHER, STUDENT, EMBEDDED, *PRESETS])
+    close = did_you_mean(name, [*names, TEACHER, STUDENT, EMBEDDED, *PUBLISHED, *PRESETS])
     hub = f"a model of the hub is named owner/name or {HUB_PREFIX}{name}"
     return f"{close} ({hub})" if close.startswith("did you mean") else hub
 

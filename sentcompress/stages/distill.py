@@ -21,12 +21,13 @@ from sentcompress.models.layout import check_poolable, has_modules
 from sentcompress.models.names import PRESETS
 from sentcompress.models.principal_axes import Projection
 from sentcompress.models.shape import SENTENCES, WEIGHTS, Shape, layer_count
-from sentcompress.models.sources import EMBEDDED, FetchError
+from sentcompress.models.sources import FetchError, comes_along
 from sentcompress.models.students import InitialStudent
 from sentcompress.progress import LOGGED, Reporter
 from sentcompress.store import Artifact, Build, Request, WorkDirectory
 from sentcompress.training.checkpoint import Checkpoints
 from sentcompress.training.data import SentenceData, pad_id, tokenised
+from sentcompress.training.further import further
 from sentcompress.training.inputs import Inputs, find_inputs, find_teacher_of
 from sentcompress.training.job import CHECKPOINTS, TrainingJob, fitted, make_method, train, training_request
 from sentcompress.training.teacher_views import supply
@@ -48,6 +49,8 @@ def run(params: Params, work: WorkDirectory, reporter: Reporter = LOGGED) -> Art
         TrainingError: if the loss is no longer a number.
     """
     params.check()
+    params = further(params, work, reporter)
+    params.check()
     inputs = find_inputs(
         work,
         sentences=params.sentences,
@@ -67,7 +70,7 @@ def _find_student(params: Params, work: WorkDirectory, vectors: Artifact) -> tup
     layers = layer_count(params.student)
     if layers is None:
         found = _find_start(params, work)
-        label = params.student if params.student in (EMBEDDED, *PRESETS) else found.source.label
+        label = params.student if comes_along(params.student) or params.student in PRESETS else found.source.label
         start = InitialStudent(label, found.source, Shape(start=params.start), found.pooling)
         return _as_asked(start, params), found
     # Made of the teacher's own files, and pooled as the teacher is.
@@ -106,10 +109,10 @@ def _request(params: Params, inputs: Inputs, student: InitialStudent, found: Nam
         params = replace(params, dim=None, projection=inputs.projection.name)  # named in one way in the printed command
     return training_request(
         params,
-        f"{params.method}-{student.slug}{width}",
+        f"{params.method_name}-{student.slug}{width}",
         params.settings(student.size),
         digests,
-        {"method": params.method, "student": student.label},
+        {"method": params.method_name, "student": student.label},
         **chosen,
     )
 
@@ -124,7 +127,7 @@ def _first(table: SentenceTable, count: int) -> Iterator[list[str]]:
 
 def _is_sentence_encoder(found: NamedModel) -> bool:
     """Whether a folder, a student or `embedded` was given that has vectors of its own, and not a bare checkpoint."""
-    of_hub = found.place != EMBEDDED and not Path(found.place).is_dir()
+    of_hub = not comes_along(found.place) and not Path(found.place).is_dir()
     return not of_hub and has_modules(found.source)
 
 
@@ -148,7 +151,7 @@ class _Distillation:
         needs = params.find_method().needs_with(options)
         if "domains" in needs and not domains.any():
             self.reporter.warn(
-                f"{self.inputs.sentences.reference} tells of one domain only, so that {params.method} weighs all "
+                f"{self.inputs.sentences.reference} tells of one domain only, so that {params.method_name} weighs all "
                 "sentences by one prototype (sentcompress augment --domain COLUMN)"
             )
         supplied = supply(
@@ -203,14 +206,14 @@ class _Distillation:
         if after != encoder.dimension:
             self.reporter.warn(
                 f"the vectors of {self.student.label} change from {encoder.dimension} to {after} dimensions: "
-                f"{self.params.method} adds a layer with random weights, and what the model has learnt may be lost "
-                "(lrn-kd, or an option head=none, adds none)"
+                f"{self.params.method_name} adds a layer with random weights, and what the model has learnt may be "
+                "lost (lrn-kd, or an option head=none, adds none)"
             )
 
     def _facts(self, options: dict[str, Any]) -> dict[str, Any]:
         vectors = self.inputs.vectors
         return {
-            "method": self.params.method,
+            "method": self.params.method_name,
             "student": self.student.label,
             **self.student.shape.as_dict(),
             "teacher": vectors.facts.get("teacher"),

@@ -10,7 +10,7 @@ from typing import Any
 from sentcompress.commands.status import Params
 from sentcompress.errors import DamagedError, InputError
 from sentcompress.evaluation.results import headline_of
-from sentcompress.models.sources import EMBEDDED, locate
+from sentcompress.models.sources import comes_along, locate
 from sentcompress.progress import LOGGED, Reporter
 from sentcompress.store import (
     KINDS,
@@ -78,7 +78,7 @@ def run(params: Params, work: WorkDirectory, reporter: Reporter = LOGGED) -> lis
 
 def _model_digest(name: str) -> str | None:
     """The current digest of a model's files; None for a hub model, and for one that cannot be read."""
-    if name != EMBEDDED and not Path(name).is_dir():
+    if not comes_along(name) and not Path(name).is_dir():
         return None
     try:
         return locate(name).digest

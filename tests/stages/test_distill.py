@@ -28,8 +28,8 @@ from sentcompress.models.layout import load_encoder
 from sentcompress.models.principal_axes import Projection
 from sentcompress.models.sources import resolve
 from sentcompress.progress import SilentReporter
+from sentcompress.stages import average, fit_pca
 from sentcompress.stages import distill as stage
-from sentcompress.stages import fit_pca
 from sentcompress.stages.distill import Params
 from sentcompress.store import Build, WorkDirectory
 from sentcompress.training.checkpoint import Checkpoints
@@ -659,3 +659,25 @@ def test_the_command(work: WorkDirectory, capfd: pytest.CaptureFixture[str]) -> 
     assert "dev before training" in shown.out
     name = "mse-teacher-1-epochs-1-batch-size-64-head-none"
     assert f"Next: sentcompress eval-fidelity --text FILE --model {name} --work {work.path}" in shown.err
+
+
+def test_a_finished_student_goes_on_with_its_own_method_and_options(work: WorkDirectory) -> None:
+    first = stage.run(params("simtde", options=("alpha=0", "normalise=true"), name="first"), work)
+    again = stage.run(params(None, student="first", lr=None, name="again"), work)  # type: ignore[arg-type]
+    assert again.facts["method"] == "simtde"
+    assert again.facts["options"] == first.facts["options"]
+    assert again.facts["recipe"]["lr"]["value"] == pytest.approx(0.6 * 5e-4)
+    other = stage.run(params(None, student="first", options=("alpha=0.5",), name="other"), work)  # type: ignore[arg-type]
+    assert other.facts["options"]["alpha"] == 0.5
+    assert other.facts["options"]["normalise"] is True
+    assert other.facts["recipe"]["lr"]["value"] == 2e-3
+    averaged = average.run(average.Params(inputs=("first", "again"), name="mean"), work)
+    assert stage.run(params(None, student="mean", name="fourth"), work).facts["method"] == "simtde"  # type: ignore[arg-type]
+    assert averaged.facts["method"] == "average"
+
+
+def test_a_student_of_hpd_does_not_go_on_with_hpd(work: WorkDirectory) -> None:
+    stage.run(params("hpd", name="first"), work)
+    listener = Listener()
+    stage.run(params(None, student="first", name="again"), work, listener)  # type: ignore[arg-type]
+    assert work.get("students", "again").facts["method"] == "lrn-kd"

@@ -1,0 +1,34 @@
+"""The students that come with the package, one model folder each: what they are, and how to train them further.
+
+Nothing else lives here, and torch is not imported. docs/published-students.md has their scores.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+FOLDER = Path(__file__).parent
+
+
+@dataclass(frozen=True)
+class Published:
+    """A student of all-MiniLM-L6-v2.
+
+    Attributes:
+        parameters: number of parameters.
+        method: the training objective of its last stage.
+        options: the options of that method, as `name=value`.
+    """
+
+    parameters: int
+    method: str
+    options: tuple[str, ...]
+
+
+_SIMTDE = ("normalise=true", "reduction=sum", "alpha=0", "relation=20", "states=0.05")
+PUBLISHED: Mapping[str, Published] = {
+    "simtde-9m-broad": Published(9_347_712, "simtde", _SIMTDE),
+    "simtde-2m-short": Published(2_413_184, "simtde", _SIMTDE),
+}
