@@ -678,6 +678,5 @@ def test_a_finished_student_goes_on_with_its_own_method_and_options(work: WorkDi
 
 def test_a_student_of_hpd_does_not_go_on_with_hpd(work: WorkDirectory) -> None:
     stage.run(params("hpd", name="first"), work)
-    listener = Listener()
-    stage.run(params(None, student="first", name="again"), work, listener)  # type: ignore[arg-type]
-    assert work.get("students", "again").facts["method"] == "lrn-kd"
+    with pytest.raises(UsageError, match="lrn-kd: the student must be as wide as the teacher"):
+        stage.run(params(None, student="first", name="again"), work)  # type: ignore[arg-type]
