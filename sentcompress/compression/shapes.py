@@ -1,0 +1,154 @@
+"""The students that a budget of bytes allows: shapes cut from the teacher, and published students.
+
+The size of a shape is computed, that of its int8 graph: one byte for each weight of a matrix, four for every other
+parameter. The graphs of `export` are at most 3% larger.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from sentcompress.models.model_files import whole_number
+from sentcompress.published import PUBLISHED
+
+# Bytes of a graph besides its weights.
+GRAPH = 150_000
+# Widths of a factorised token table, neurons of feed-forward networks and sizes of the vocabulary to try, as shares of
+# the teacher's.
+TOKEN_DIMS = (None, 1 / 3)
+VOCABULARIES = (1.0, 0.75, 0.5, 0.25)
+NEURONS = (1.0, 0.5, 0.25)
+# A budget is used to at least this share: a smaller shape would waste it.
+LEAST_USE = 0.6
+
+
+@dataclass(frozen=True)
+class Shape:
+    """A model that may fit.
+
+    Attributes:
+        student: what `distill --student` takes, or the teacher's own name.
+        options: the options of `distill` for a shape cut from the teacher.
+        bytes: of its int8 graph.
+        untrained: whether it can be used without training: the teacher itself.
+    """
+
+    student: str
+    bytes: int
+    options: Mapping[str, Any] = field(default_factory=dict)
+    untrained: bool = False
+    published: bool = False
+
+    @property
+    def label(self) -> str:
+        letters = {"token-dim": "e", "vocabulary": "v", "feed-forward": "f"}
+        sizes = "".join(f"-{letters[name]}{value}" for name, value in self.options.items() if name in letters)
+        return f"{self.student}{sizes}"
+
+
+@dataclass(frozen=True)
+class Teacher:
+    """The sizes of a teacher, from its configuration.
+
+    Attributes:
+        layers, width, neurons, tokens, positions: of its layers, hidden states, feed-forward networks, vocabulary and
+            position table.
+        vector: D, the width of its vectors.
+    """
+
+    layers: int
+    width: int
+    neurons: int
+    tokens: int
+    positions: int
+    vector: int
+
+    @classmethod
+    def of(cls, config: dict[str, Any], vector: int) -> Teacher | None:
+        """The sizes in a configuration; None if it does not tell them."""
+        found = cls(
+            whole_number(config, "num_hidden_layers", "n_layers"),
+            whole_number(config, "hidden_size", "dim"),
+            whole_number(config, "intermediate_size", "hidden_dim"),
+            whole_number(config, "vocab_size"),
+            whole_number(config, "max_position_embeddings"),
+            vector,
+        )
+        return found if all((found.layers, found.width, found.neurons, found.tokens)) else None
+
+    def graph_bytes(
+        self, layers: int | None = None, token_dim: int | None = None, tokens: int | None = None, neurons: int | None = None
+    ) -> int:
+        """The size of the int8 graph of a shape cut from this teacher; None keeps what the teacher has."""
+        layers, neurons, tokens = layers or self.layers, neurons or self.neurons, tokens or self.tokens
+        narrow = token_dim or self.width
+        layer = 4 * self.width**2 + 2 * self.width * neurons + 4 * (9 * self.width + neurons)
+        table = tokens * narrow + (narrow * self.width if token_dim else 0)
+        dense = 0 if self.vector == self.width else self.width * self.vector
+        return table + self.positions * narrow + layers * layer + dense + GRAPH
+
+
+def own_shape(teacher: Teacher, name: str) -> Shape:
+    """The teacher itself, as an int8 graph."""
+    return Shape(name, teacher.graph_bytes(), untrained=True)
+
+
+def fitting(teacher: Teacher, most: int, *, with_published: bool, count: int, can_factorise: bool) -> list[Shape]:
+    """Up to `count` shapes of at most `most` bytes, the most promising first.
+
+    Published students come first, because they have been trained for hours. Of the others, one for each number of
+    layers, the one that uses most of the budget.
+
+    Args:
+        with_published: whether the teacher is theirs.
+        can_factorise: whether the teacher's token table can be factorised.
+    """
+    ready = [
+        Shape(name, one.graph_bytes, published=True)
+        for name, one in PUBLISHED.items()
+        if with_published and one.graph_bytes <= most
+    ]
+    ready.sort(key=lambda shape: -shape.bytes)
+    best: dict[int, Shape] = {}
+    for layers, shape in _cuts(teacher, can_factorise):
+        if shape.bytes <= most and (layers not in best or shape.bytes > best[layers].bytes):
+            best[layers] = shape
+    cut = sorted(best.values(), key=lambda shape: -shape.bytes)
+    cut = [shape for shape in cut if shape.bytes >= LEAST_USE * most] or cut[:1]
+    return [*ready[:1], *cut][:count]
+
+
+def smallest(teacher: Teacher, *, can_factorise: bool) -> Shape:
+    """The smallest of all shapes, for the hint of an error."""
+    return min((shape for _, shape in _cuts(teacher, can_factorise)), key=lambda shape: shape.bytes)
+
+
+def _cuts(teacher: Teacher, can_factorise: bool) -> Iterator[tuple[int, Shape]]:
+    """Shapes cut from the teacher, each with its number of layers."""
+    for layers in range(1, teacher.layers + 1):
+        for narrow in TOKEN_DIMS if can_factorise else TOKEN_DIMS[:1]:
+            token_dim = round(narrow * teacher.width) if narrow else None
+            for kept in VOCABULARIES:
+                tokens = None if kept == 1 else _rounded(kept * teacher.tokens)
+                for share in NEURONS:
+                    neurons = None if share == 1 else round(share * teacher.neurons)
+                    yield layers, _cut(teacher, layers, token_dim, tokens, neurons)
+
+
+def _cut(teacher: Teacher, layers: int, token_dim: int | None, tokens: int | None, neurons: int | None) -> Shape:
+    options = {"token-dim": token_dim, "vocabulary": tokens, "feed-forward": neurons}
+    given = {name: value for name, value in options.items() if value is not None}
+    if token_dim or neurons:
+        given["start"] = "sentences"
+    return Shape(f"teacher:{layers}", teacher.graph_bytes(layers, token_dim, tokens, neurons), given)
+
+
+def _rounded(tokens: float) -> int:
+    return max(500, round(tokens / 500) * 500)
+
+
+def told(shapes: Sequence[Shape]) -> str:
+    """The shapes in words, for messages."""
+    return ", ".join(f"{shape.label} ({shape.bytes / 1e6:.1f} MB)" for shape in shapes)
