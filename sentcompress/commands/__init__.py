@@ -21,6 +21,7 @@ from sentcompress.plugins import EVALUATIONS, Plugin, plugins
 
 # The order of `sentcompress --help`.
 NAMES = (
+    "compress",
     "run",
     "augment",
     "train-teacher",
@@ -31,6 +32,7 @@ NAMES = (
     "whiten",
     "weigh-tokens",
     "average",
+    "select",
     "mine-negatives",
     "eval-sts",
     "eval-retrieval",

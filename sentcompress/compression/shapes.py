@@ -79,7 +79,11 @@ class Teacher:
         return found if all((found.layers, found.width, found.neurons, found.tokens)) else None
 
     def graph_bytes(
-        self, layers: int | None = None, token_dim: int | None = None, tokens: int | None = None, neurons: int | None = None
+        self,
+        layers: int | None = None,
+        token_dim: int | None = None,
+        tokens: int | None = None,
+        neurons: int | None = None,
     ) -> int:
         """The size of the int8 graph of a shape cut from this teacher; None keeps what the teacher has."""
         layers, neurons, tokens = layers or self.layers, neurons or self.neurons, tokens or self.tokens
@@ -149,6 +153,6 @@ def _rounded(tokens: float) -> int:
     return max(500, round(tokens / 500) * 500)
 
 
-def told(shapes: Sequence[Shape]) -> str:
+def told_shapes(shapes: Sequence[Shape]) -> str:
     """The shapes in words, for messages."""
     return ", ".join(f"{shape.label} ({shape.bytes / 1e6:.1f} MB)" for shape in shapes)

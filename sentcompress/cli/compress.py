@@ -1,0 +1,36 @@
+"""The output of `sentcompress compress`."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from sentcompress.cli.line import Call
+from sentcompress.cli.terminal import say
+from sentcompress.compression.quantities import told_time
+from sentcompress.plain_text import shell_word
+from sentcompress.stages.compress import Result
+
+
+def document(result: Result, call: Call) -> dict[str, Any]:
+    """The plan, and the verdict, for `--json`."""
+    return {
+        "name": result.name,
+        "recipe": str(result.recipe),
+        "plan": list(result.plan),
+        "seconds": round(result.seconds, 1),
+        "verdict": result.verdict.as_dict() if result.verdict else None,
+    }
+
+
+def show(result: Result, call: Call) -> str | None:
+    """The plan (dry run), or the verdict and where the model is."""
+    if result.verdict is None:
+        for line in result.plan:
+            say(line)
+        say(f"Plan: {result.recipe}")
+        return None
+    say(result.verdict.sentence)
+    say(f"Model: {result.verdict.export}")
+    say(f"Plan: {result.recipe}, run in {told_time(result.seconds)}")
+    work = shell_word(call.work)
+    return f"sentcompress report --work {work}; sentcompress search QUERY --compare teacher --work {work}"

@@ -1,0 +1,60 @@
+"""The options of `sentcompress compress`."""
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Annotated, ClassVar
+
+from sentcompress.commands import Command
+from sentcompress.commands.options import MODEL, Opt, Options
+from sentcompress.commands.shared import Seed
+
+
+@dataclass(frozen=True, kw_only=True)
+class Params(Options):
+    """The documents, and the budget."""
+
+    command: ClassVar[str] = "compress"
+
+    inputs: Annotated[
+        tuple[str, ...],
+        Opt(
+            "Documents: folders, files (jsonl, csv, tsv, parquet, text), or hub data sets, as for split-documents.",
+            positional=True,
+            metavar="DOCUMENTS...",
+        ),
+    ]
+    max_bytes: Annotated[str, Opt("Largest int8 graph of the model, such as 10MB.", metavar="SIZE")] = "10MB"
+    vector_bytes: Annotated[
+        int | None, Opt("Bytes of a stored vector.", minimum=1, default="one per dimension of the teacher")
+    ] = None
+    time: Annotated[str, Opt("How long it may take, such as 30m or 2h.", metavar="TIME")] = "30m"
+    teacher: Annotated[str, Opt("Teacher: embedded, a folder, or a hub name.", names=MODEL)] = "embedded"
+    queries: Annotated[tuple[Path, ...], Opt("Queries of your users, one per line; can be repeated.")] = ()
+    judged: Annotated[
+        Path | None, Opt("Collection with judgements to report on; nothing is chosen with it.", metavar="FOLDER")
+    ] = None
+    column: Annotated[tuple[str, ...], Opt("Column of the documents' text; can be repeated.")] = ()
+    keep_index: Annotated[
+        bool, Opt("Make a model whose queries search vectors of the teacher, so that an index stays valid.")
+    ] = False
+    name: Annotated[str | None, Opt("Name of all results.", default="from the documents")] = None
+    dry_run: Annotated[bool, Opt("Read the documents and print the plan, but run nothing.", affects="run")] = False
+    force: Annotated[bool, Opt("Replace the plan and the results of that name.", affects="run")] = False
+    seed: Seed = 0
+
+    def faults(self) -> list[str]:
+        from sentcompress.compression.quantities import read_bytes, read_seconds
+
+        faults = ["name at least one file or folder of documents"] if not self.inputs else []
+        for field, read in (("max_bytes", read_bytes), ("time", read_seconds)):
+            try:
+                read(getattr(self, field))
+            except ValueError as error:
+                faults.append(f"`{field}` {error}")
+        for path in (*self.queries, *([self.judged] if self.judged else [])):
+            if not path.exists():
+                faults.append(f"no such file or folder: {path}")
+        return faults
+
+
+COMMAND = Command(Params, "Make the best small encoder for your documents under a budget, and measure it.")

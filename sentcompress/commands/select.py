@@ -1,0 +1,42 @@
+"""The options of `sentcompress select`."""
+
+from dataclasses import dataclass
+from typing import Annotated, ClassVar
+
+from sentcompress.commands import Command
+from sentcompress.commands.options import MODEL, Opt
+from sentcompress.commands.shared import Named, TrustRemoteCode
+from sentcompress.errors import did_you_mean
+
+
+@dataclass(frozen=True, kw_only=True)
+class Params(Named):
+    """The models, and the metric that ranks them."""
+
+    command: ClassVar[str] = "select"
+
+    inputs: Annotated[
+        tuple[str, ...],
+        Opt("Models that were evaluated.", positional=True, metavar="MODEL...", affects="input", names=MODEL),
+    ]
+    by: Annotated[str, Opt("Metric of an evaluation of all of them.")] = "ndcg_at_10"
+    data: Annotated[str | None, Opt("Data set that the metric was measured on.", default="the only one")] = None
+    rank: Annotated[int, Opt("Which to keep: 1 is the best.", minimum=1)] = 1
+    trust_remote_code: TrustRemoteCode = False
+
+    def faults(self) -> list[str]:
+        from sentcompress.evaluation.measures import METRICS
+
+        faults = []
+        if not self.inputs:
+            faults.append("name at least one model")
+        if len(set(self.inputs)) < len(self.inputs):
+            faults.append("a model is named twice")
+        if self.rank > len(self.inputs) > 0:
+            faults.append(f"`rank` {self.rank} of {len(self.inputs)} models does not exist")
+        if self.by not in METRICS:
+            faults.append(f"`by` {self.by}: {did_you_mean(self.by, list(METRICS))}")
+        return faults
+
+
+COMMAND = Command(Params, "Keep the best of several evaluated models under one name.", makes="students")

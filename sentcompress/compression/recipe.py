@@ -1,0 +1,272 @@
+"""The recipe that `compress` writes and runs: what an expert would have written, to be read and edited.
+
+Candidates train for a short while; the better half goes on (successive halving, Jamieson and Talwalkar 2016,
+https://arxiv.org/abs/1502.07943), the last one for most of the time.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from sentcompress.compression.quantities import told_bytes, told_time
+from sentcompress.compression.shapes import Shape
+
+# docs/decisions/0010-small-students.md: unit vectors, hidden states, the batch's cosines; a running mean.
+OBJECTIVE: Mapping[str, Any] = {"normalise": True, "reduction": "sum", "alpha": 0, "relation": 20}
+STATES, STATES_AT_FIRST = 0.05, 0.1
+GENTLE_RATE, RATE = 3e-4, 5e-4
+TRAINING: Mapping[str, Any] = {
+    "schedule": "cosine",
+    "warmup-steps": 30,
+    "dropout": 0,
+    "batch-size": 256,
+    "batch-tokens": 4096,
+    "max-length": 256,
+    "epochs": 100,
+    "ema": 0.99,
+}
+# Shares of the weights of the trained student and of its start in their average, which keeps more of what the start
+# knew of other texts.
+MIX = (0.75, 0.25)
+
+
+@dataclass(frozen=True)
+class Documents:
+    """What is compressed for.
+
+    Attributes:
+        inputs: files and folders of documents.
+        queries: files of queries.
+        judged: a collection with judgements, to report on.
+        columns: of the documents' text.
+    """
+
+    inputs: Sequence[str]
+    queries: Sequence[str] = ()
+    judged: str | None = None
+    columns: Sequence[str] = ()
+
+
+@dataclass(frozen=True)
+class Budget:
+    """What is asked for, and how the time is shared out.
+
+    Attributes:
+        max_bytes: of the int8 graph.
+        vector_bytes: of a stored vector.
+        seconds: of all.
+        texts: how many texts the teacher embeds; None for all of them.
+        embedding: seconds that this takes.
+        rounds: minutes that each candidate trains for in each round before the last.
+        last: minutes that the best trains for.
+    """
+
+    max_bytes: int
+    vector_bytes: int
+    seconds: float
+    texts: int | None
+    embedding: float
+    rounds: Sequence[float]
+    last: float
+
+
+@dataclass(frozen=True)
+class CompressionPlan:
+    """Everything that the recipe is written from.
+
+    Attributes:
+        name: of all results.
+        candidates: the shapes to train, or only the teacher itself, if it fits.
+        keep_index: the student's queries are for vectors of the teacher.
+    """
+
+    name: str
+    teacher: str
+    documents: Documents
+    budget: Budget
+    candidates: Sequence[Shape]
+    keep_index: bool = False
+    seed: int = 0
+
+    @property
+    def untrained(self) -> bool:
+        """Whether the teacher itself is the answer."""
+        return self.candidates[0].untrained
+
+    def stages(self) -> Iterator[dict[str, Any]]:
+        """The stages, each a table of the recipe."""
+        yield from self._data()
+        best = self.teacher
+        if not self.untrained:
+            best = yield from self._training()
+        yield from self._proof(best)
+
+    def _data(self) -> Iterator[dict[str, Any]]:
+        of = self.documents
+        split = {"command": "split-documents", "inputs": list(of.inputs), "name": self.name}
+        if of.queries:
+            split["queries"] = list(of.queries)
+        if of.columns:
+            split["column"] = list(of.columns)
+        yield {**split, "seed": self.seed}
+        augment = {"command": "augment", "inputs": [f"documents/{self.name}"], "wordnet": 0, "back-translate": 0}
+        limit = {"limit": self.budget.texts} if self.budget.texts else {}
+        yield {**augment, **limit, "name": self.name}
+        yield {
+            "command": "teacher-embed",
+            "teacher": self.teacher,
+            "sentences": self.name,
+            "store": "float16",
+            "name": self.name,
+        }
+
+    def _training(self) -> Iterator[dict[str, Any]] | Any:
+        """The training stages; returns the name of the student to keep."""
+        running: list[tuple[str, Shape]] = []
+        first, *later = self.budget.rounds or (None,)
+        starts = [(shape.student, shape) for shape in self.candidates]
+        for number, minutes in enumerate((first, *later), 1):
+            if minutes is None:
+                break
+            running = []
+            for place, (start, shape) in enumerate(starts, 1):
+                trial = f"{self.name}-{number}-{place}"
+                yield self._distill(start, shape, minutes, trial, first=number == 1)
+                running.append((trial, shape))
+            kept = max(1, len(running) // 2)
+            names = [trial for trial, _ in running]
+            yield from map(self._search, names)
+            starts = []
+            for rank in range(1, kept + 1):
+                name = f"{self.name}-{number}-best" + (f"-{rank}" if rank > 1 else "")
+                yield self._select(names, name, rank)
+                starts.append((name, running[0][1]))
+        start, shape = starts[0]
+        yield self._distill(start, shape, self.budget.last, f"{self.name}-last", first=not self.budget.rounds)
+        if shape.published or self.budget.rounds:
+            yield {
+                "command": "average",
+                "inputs": [f"{self.name}-last", start],
+                "weights": list(MIX),
+                "name": f"{self.name}-mixed",
+            }
+            ends = [f"{self.name}-last", f"{self.name}-mixed"]
+            yield from map(self._search, ends)
+            yield self._select(ends, self.name, 1)
+            return self.name
+        return f"{self.name}-last"
+
+    def _search(self, model: str) -> dict[str, Any]:
+        asymmetric = {"keep-index": True} if self.keep_index else {}
+        own = model.removeprefix("exports/")
+        return {
+            "command": "eval-search",
+            "documents": self.name,
+            "model": model,
+            "compare": self.teacher,
+            **asymmetric,
+            "name": f"{own}-search" if own != model else f"{own}-trial",
+        }
+
+    def _select(self, names: Sequence[str], name: str, rank: int) -> dict[str, Any]:
+        place = {"rank": rank} if rank > 1 else {}
+        return {"command": "select", "inputs": list(names), "data": self.name, **place, "name": name}
+
+    def _distill(self, start: str, shape: Shape, minutes: float, name: str, *, first: bool) -> dict[str, Any]:
+        cut = first and not shape.published
+        return {
+            "command": "distill",
+            "method": "simtde",
+            "student": start,
+            **(shape.options if cut else {}),
+            "sentences": self.name,
+            "teacher-vectors": self.name,
+            "dev": f"documents/{self.name}",
+            "lr": RATE if cut else GENTLE_RATE,
+            **TRAINING,
+            "max-minutes": round(minutes, 2),
+            "seed": self.seed,
+            "set": {**OBJECTIVE, "states": STATES_AT_FIRST if cut else STATES},
+            "name": name,
+        }
+
+    def _proof(self, best: str) -> Iterator[dict[str, Any]]:
+        name = self.name
+        yield {
+            "command": "fit-quantizer",
+            "model": self.teacher if self.keep_index else best,
+            "documents": name,
+            "vector-bytes": self.budget.vector_bytes,
+            "name": name,
+        }
+        yield {"command": "export", "model": best, "quantizer": name, "name": name}
+        compared = {"model": f"exports/{name}", "compare": self.teacher}
+        yield self._search(f"exports/{name}")
+        if self.documents.judged:
+            judged = {"collection": self.documents.judged, **compared}
+            yield {"command": "eval-retrieval", **judged, "name": f"{name}-judged"}
+        yield {"command": "bench", **compared, "sentences": name, "name": f"{name}-speed"}
+
+
+def written_recipe(plan: CompressionPlan, request: Mapping[str, Any]) -> str:
+    """The recipe as TOML.
+
+    Args:
+        request: what was asked for, kept as a comment in the first line, so that it can be recognised.
+    """
+    budget = plan.budget
+    title = f"{plan.name}: at most {told_bytes(budget.max_bytes)}, {budget.vector_bytes} bytes a vector"
+    lines = [
+        f"{MARK}{json.dumps(request, sort_keys=True, ensure_ascii=False)}",
+        *(f"# {line}" for line in told(plan)),
+        f"title = {_value(title)}",
+    ]
+    for stage in plan.stages():
+        lines += ["", "[[stage]]", *(f"{key} = {_value(value)}" for key, value in stage.items())]
+    return "\n".join(lines) + "\n"
+
+
+MARK = "# compress "
+
+
+def told(plan: CompressionPlan) -> list[str]:
+    """The plan in words, one line each."""
+    budget = plan.budget
+    if plan.untrained:
+        return ["The int8 graph of the teacher itself fits: nothing is trained."]
+    lines = [
+        f"{told_time(budget.embedding)}: the teacher embeds {f'{budget.texts:,}' if budget.texts else 'all'} texts"
+    ]
+    count = len(plan.candidates)
+    for minutes in budget.rounds:
+        lines.append(f"{told_time(60 * minutes * count)}: {count} candidates, {told_time(60 * minutes)} each")
+        count = max(1, count // 2)
+    lines.append(f"{told_time(60 * budget.last)}: the best candidate")
+    lines.append("candidates: " + ", ".join(f"{one.label} ({told_bytes(one.bytes)})" for one in plan.candidates))
+    return lines
+
+
+def request_of(text: str) -> Any:
+    """What the recipe was written for; None if it was not written by `compress`."""
+    first = text.partition("\n")[0]
+    if not first.startswith(MARK):
+        return None
+    try:
+        return json.loads(first.removeprefix(MARK))
+    except ValueError:
+        return None
+
+
+def _value(value: Any) -> str:
+    if isinstance(value, bool):
+        return str(value).lower()
+    if isinstance(value, str):
+        return json.dumps(value, ensure_ascii=False).replace("\x7f", "\\u007f")
+    if isinstance(value, int | float):
+        return repr(value)
+    if isinstance(value, Mapping):
+        return "{ " + ", ".join(f"{key} = {_value(one)}" for key, one in value.items()) + " }"
+    return "[" + ", ".join(map(_value, value)) + "]"

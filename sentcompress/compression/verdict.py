@@ -1,0 +1,94 @@
+"""What a compression achieved, in one sentence and in figures."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass
+from typing import Any
+
+from sentcompress.compression.quantities import told_bytes
+from sentcompress.evaluation.measures import NDCG, SEARCH_FIDELITY, SPEED
+from sentcompress.evaluation.results import read_evaluation
+from sentcompress.evaluation.score import COMPARE, MODEL, Interval, Score
+from sentcompress.store import Artifact
+
+
+@dataclass(frozen=True)
+class Verdict:
+    """The figures.
+
+    Attributes:
+        export: the folder of the model.
+        bytes, teacher_bytes: of the int8 graph and of the teacher's weights.
+        vector_bytes, teacher_vector_bytes: of a stored vector.
+        fidelity, interval: search fidelity on held-out queries, and its 95% interval.
+        stored_fidelity: the same with stored vectors.
+        faster: how many times as fast as the teacher, the fastest runtime with the teacher in float32.
+        judged: share of the teacher's nDCG@10 on judged queries.
+    """
+
+    export: str
+    bytes: int
+    teacher_bytes: int
+    vector_bytes: int
+    teacher_vector_bytes: int
+    fidelity: float
+    interval: Interval | None
+    stored_fidelity: float | None
+    faster: float | None
+    judged: float | None
+
+    @property
+    def sentence(self) -> str:
+        low_high = f" ({self.interval.low:.1f} to {self.interval.high:.1f})" if self.interval else ""
+        stored = f", {self.stored_fidelity:.1f} with stored vectors" if self.stored_fidelity is not None else ""
+        faster = f", {self.faster:.1f} times as fast" if self.faster else ""
+        judged = f"; {self.judged:.1f}% of its nDCG@10 on your judged queries" if self.judged is not None else ""
+        return (
+            f"The model has {told_bytes(self.bytes)} instead of {told_bytes(self.teacher_bytes)}{faster}, a vector "
+            f"{self.vector_bytes} bytes instead of {self.teacher_vector_bytes:,}; it reproduces the teacher's search "
+            f"results to {self.fidelity:.1f}{low_high} of 100{stored}{judged}."
+        )
+
+    def as_dict(self) -> dict[str, Any]:
+        return {**asdict(self), "sentence": self.sentence}
+
+
+def verdict_of(made: Mapping[str, Artifact], name: str) -> Verdict:
+    """The verdict on the results of the last stages of the recipe.
+
+    Args:
+        made: the last artifact of each command.
+    """
+    export, quantizer = made["export"], made["fit-quantizer"]
+    search = read_evaluation(made["eval-search"])
+    fidelity = _score(search.scores, SEARCH_FIDELITY)
+    teacher = search.models[COMPARE]
+    judged = _score(read_evaluation(made["eval-retrieval"]).scores, NDCG) if "eval-retrieval" in made else None
+    graph = {path: size for path, size in export.facts["bytes"].items() if "int8" in path}
+    return Verdict(
+        export=str(export.path),
+        bytes=next(iter(graph.values()), sum(export.facts["bytes"].values())),
+        teacher_bytes=int(teacher["weight_bytes"]),
+        vector_bytes=int(quantizer.facts["vector_bytes"]),
+        teacher_vector_bytes=4 * int(teacher["dimension"]),
+        fidelity=fidelity.value if fidelity else float("nan"),
+        interval=fidelity.interval if fidelity else None,
+        stored_fidelity=quantizer.facts.get("fidelity"),
+        faster=_faster(made.get("bench")),
+        judged=judged.kept if judged else None,
+    )
+
+
+def _score(scores: Any, metric: str) -> Score | None:
+    return next((score for score in scores if score.role == MODEL and score.metric == metric and not score.part), None)
+
+
+def _faster(bench: Artifact | None) -> float | None:
+    """The fastest runtime of the model by the teacher's first, which is torch in float32."""
+    if bench is None:
+        return None
+    scores = [score for score in read_evaluation(bench).scores if score.metric == SPEED]
+    mine = [score.value for score in scores if score.role == MODEL]
+    theirs = [score.value for score in scores if score.role == COMPARE]
+    return max(mine) / theirs[0] if mine and theirs else None

@@ -1,0 +1,181 @@
+"""Documents in, the best small encoder for them out, under a budget.
+
+Plans, writes the plan as a recipe, and runs it: every step is an ordinary stage, looked up by name.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from sentcompress.commands import find_command
+from sentcompress.commands.compress import Params
+from sentcompress.compression.budget import TooShortError, share_out
+from sentcompress.compression.quantities import read_bytes, read_seconds, told_bytes, told_time
+from sentcompress.compression.recipe import Budget, CompressionPlan, Documents, request_of, told, written_recipe
+from sentcompress.compression.shapes import Shape, Teacher, fitting, own_shape, smallest, told_shapes
+from sentcompress.compression.verdict import Verdict, verdict_of
+from sentcompress.compression.workload import measured_workload
+from sentcompress.errors import InputError, UsageError
+from sentcompress.models.catalog import NamedModel, find_model
+from sentcompress.models.encoder import Encoder
+from sentcompress.models.families import FACTORISABLE
+from sentcompress.models.model_files import read_config, transformer_folder
+from sentcompress.models.sources import EMBEDDED_LABEL
+from sentcompress.progress import LOGGED, Reporter
+from sentcompress.store import WorkDirectory, name_part
+from sentcompress.store.atomic import written
+
+COMMAND = Params.command
+FOLDER = "plans"
+# Candidates to try: few where a published student, trained for hours, is one of them.
+BESIDE_PUBLISHED, CANDIDATES = 2, 4
+
+
+@dataclass(frozen=True)
+class Result:
+    """The plan, and what came of it.
+
+    Attributes:
+        recipe: the file of the plan.
+        plan: in words, one line each.
+        seconds: how long this run took.
+        verdict: None in a dry run.
+    """
+
+    name: str
+    recipe: Path
+    plan: Sequence[str]
+    seconds: float
+    verdict: Verdict | None = None
+
+
+def run(params: Params, work: WorkDirectory, reporter: Reporter = LOGGED) -> Result:
+    """Plan, unless there is a plan for this request already, and run the plan as far as it has not been run.
+
+    Raises:
+        UsageError: if no model fits the budget, or the time is too short; it names what would do. Also if a plan of
+            that name was made for another request.
+        InputError: if the documents or the teacher cannot be used.
+    """
+    params.check()
+    started = time.monotonic()
+    name = params.name or _name(params)
+    path = work.path / FOLDER / f"{name}.toml"
+    request = _request(params)
+    lines = _planned(path, request, params, reporter)
+    if lines is None:
+        plan = _plan(params, name, work, reporter)
+        with written(path) as unfinished:
+            unfinished.write_text(written_recipe(plan, request), encoding="utf-8")
+        lines = told(plan)
+        reporter.note(f"the plan is {path}")
+    for line in lines:
+        reporter.note(line)
+    command = find_command("run")
+    again = params.force and not params.dry_run
+    outcome = command.run(command.params(recipe=path, dry_run=params.dry_run, force=again), work, reporter)
+    seconds = time.monotonic() - started
+    if params.dry_run:
+        return Result(name, path, lines, seconds)
+    made = {one.step.command: one.artifact for one in outcome.done}
+    return Result(name, path, lines, seconds, verdict_of(made, name))
+
+
+def _name(params: Params) -> str:
+    first = Path(params.inputs[0]).resolve().name.split(".")[0] if params.inputs[0] != "-" else "documents"
+    return name_part(first) or "documents"
+
+
+def _request(params: Params) -> dict[str, Any]:
+    """What the plan depends on, as text: places are absolute, so that it means the same from any folder."""
+    given = {key: value for key, value in vars(params).items() if key not in ("name", "dry_run", "force")}
+    given["inputs"] = [_absolute(one) for one in params.inputs]
+    given["queries"] = [_absolute(str(one)) for one in params.queries]
+    given["judged"] = params.judged and _absolute(str(params.judged))
+    return {key: list(value) if isinstance(value, tuple) else value for key, value in given.items()}
+
+
+def _absolute(place: str) -> str:
+    return str(Path(place).resolve()) if Path(place).exists() else place
+
+
+def _planned(path: Path, request: Mapping[str, Any], params: Params, reporter: Reporter) -> list[str] | None:
+    """The lines of the plan that is there for this request; None if there is none, or it is to be replaced."""
+    if not path.is_file() or params.force:
+        return None
+    text = path.read_text(encoding="utf-8")
+    before = request_of(text)
+    if before == request:
+        reporter.note(f"the plan {path} goes on")
+        return [line.removeprefix("# ") for line in text.splitlines()[1:] if line.startswith("# ")]
+    changed = [key for key, value in request.items() if not isinstance(before, dict) or before.get(key) != value]
+    raise UsageError(
+        f"{path} is a plan for another request ({', '.join(changed)} differ)",
+        "give this one another `name`, or replace it with `force`",
+    )
+
+
+def _plan(params: Params, name: str, work: WorkDirectory, reporter: Reporter) -> CompressionPlan:
+    found = find_model(work, params.teacher)
+    config = read_config(transformer_folder(found.source.path))
+    encoder = found.load()
+    teacher = Teacher.of(config, encoder.dimension)
+    if teacher is None:
+        raise InputError(
+            f"the configuration of {found.label} does not name its layers and widths",
+            "compress needs a transformer as the teacher; other models can be distilled step by step",
+        )
+    most = read_bytes(params.max_bytes)
+    candidates = _candidates(params, found, config, teacher, most)
+    vector_bytes = params.vector_bytes or teacher.vector
+    split = find_command("split-documents")
+    documents = Documents(
+        [_absolute(one) for one in params.inputs],
+        [_absolute(str(one)) for one in params.queries],
+        _absolute(str(params.judged)) if params.judged else None,
+        list(params.column),
+    )
+    asked: dict[str, Any] = {"inputs": tuple(documents.inputs), "name": name, "seed": params.seed}
+    asked |= {"queries": tuple(map(Path, documents.queries))} if documents.queries else {}
+    asked |= {"column": tuple(documents.columns)} if documents.columns else {}
+    artifact = split.run(split.params(**asked, force=params.force), work, reporter)
+    budget = _budget(params, artifact, encoder, candidates, vector_bytes, reporter)
+    return CompressionPlan(name, params.teacher, documents, budget, candidates, params.keep_index, params.seed)
+
+
+def _candidates(params: Params, found: NamedModel, config: dict[str, Any], teacher: Teacher, most: int) -> list[Shape]:
+    own = own_shape(teacher, params.teacher)
+    if own.bytes <= most:
+        return [own]
+    factorise = config.get("model_type") in FACTORISABLE
+    published = found.source.label == EMBEDDED_LABEL
+    shapes = fitting(teacher, most, with_published=published, count=CANDIDATES, can_factorise=factorise)
+    if shapes and shapes[0].published:
+        shapes = shapes[:BESIDE_PUBLISHED]
+    if not shapes:
+        least = smallest(teacher, can_factorise=factorise)
+        raise UsageError(
+            f"no model cut from {found.label} has at most {told_bytes(most)}",
+            f"the smallest is {told_shapes([least])}: allow `max_bytes` {least.bytes / 1e6:.1f}MB",
+        )
+    return shapes
+
+
+def _budget(
+    params: Params, artifact: Any, encoder: Encoder, candidates: Sequence[Shape], vector_bytes: int, reporter: Reporter
+) -> Budget:
+    load = measured_workload(artifact, encoder, reporter)
+    seconds, most = read_seconds(params.time), read_bytes(params.max_bytes)
+    trained = 0 if candidates[0].untrained else len(candidates)
+    try:
+        return share_out(seconds, load, trained, most, vector_bytes)
+    except TooShortError as error:
+        raise UsageError(
+            f"`time` {params.time} is too short: the teacher alone needs {told_time(load.seconds)} for all "
+            f"{load.texts:,} texts",
+            f"give it at least {told_time(error.needed)}",
+        ) from None

@@ -1,0 +1,102 @@
+"""Keep the best of several models, by what an evaluation measured of each."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+from sentcompress.commands.select import Params
+from sentcompress.errors import DamagedError, InputError
+from sentcompress.evaluation.measures import METRICS
+from sentcompress.evaluation.results import Evaluation, read_evaluation
+from sentcompress.evaluation.score import MODEL, Score
+from sentcompress.models.catalog import MODEL_FOLDER, NamedModel, find_model
+from sentcompress.models.layout import read_back, save_encoder
+from sentcompress.progress import LOGGED, Reporter
+from sentcompress.store import Artifact, Request, WorkDirectory, measurements, taught_by
+
+COMMAND = Params.command
+# Evaluations can be compared if they have these in common.
+Key = tuple[str, frozenset[str], str, str]
+
+
+def run(params: Params, work: WorkDirectory, reporter: Reporter = LOGGED) -> Artifact:
+    """Write a copy of the model at `rank` as an artifact of kind `students`.
+
+    Of equal models, the one named first ranks higher.
+
+    Raises:
+        InputError: if a model cannot be found or was not evaluated, or the evaluations cannot be compared.
+    """
+    params.check()
+    models = [find_model(work, name, trust_remote_code=params.trust_remote_code) for name in params.inputs]
+    scores, used = _comparable(params, work, models)
+    better = 1 if METRICS[params.by].higher_is_better else -1
+    order = sorted(range(len(models)), key=lambda place: -better * scores[place].value)
+    chosen = models[order[params.rank - 1]]
+    # The chosen one first: its method is what training further goes on with.
+    inputs = {chosen.reference: chosen.digest} | {one.reference: one.digest for one in models}
+    inputs |= {evaluation.artifact.reference: evaluation.artifact.digest for evaluation in used}
+    name = params.name or f"{chosen.slug}-selected"
+    request = Request.of(params, name, inputs, {"chosen": chosen.reference})
+    with work.build(request, force=params.force, reporter=reporter) as build:
+        if build.fresh:
+            return build.fresh
+        with build.write(MODEL_FOLDER) as folder:
+            save_encoder(chosen.load(), folder)
+            saved = read_back(folder, trust_remote_code=params.trust_remote_code)
+        ranking = [{"model": models[place].label, "value": scores[place].value} for place in order]
+        return build.finish(
+            {
+                "method": COMMAND,
+                "models": [chosen.label],
+                "by": params.by,
+                "data": scores[0].data,
+                "ranking": ranking,
+                "teacher": taught_by(work, chosen.reference, chosen.digest) or chosen.label,
+                "parameters": saved.count_parameters(),
+                "dimension": saved.dimension,
+            }
+        )
+
+
+def _comparable(
+    params: Params, work: WorkDirectory, models: Sequence[NamedModel]
+) -> tuple[list[Score], list[Evaluation]]:
+    """A score of each model with the same metric, data and protocol, and the evaluations that they are from."""
+    found = [dict(_scores(params, work, model)) for model in models]
+    missing = [model.label for model, of in zip(models, found, strict=True) if not of]
+    label = METRICS[params.by].label
+    where = f" on {params.data}" if params.data else ""
+    if missing:
+        raise InputError(
+            f"{label}{where} was not measured of {', '.join(missing)}",
+            "evaluate each model first, for example with eval-search",
+        )
+    shared = [key for key in found[0] if all(key in of for of in found)]
+    if not shared:
+        raise InputError(
+            f"{label}{where} of these models cannot be compared: it was measured on other data or by another protocol",
+            "evaluate them with the same options",
+        )
+    if len({key[2] for key in shared}) > 1:
+        names = ", ".join(sorted({key[2] for key in shared}))
+        raise InputError(f"{label} was measured on several data sets: {names}", "name one of them with `data`")
+    pairs = [of[shared[0]] for of in found]
+    return [score for score, _ in pairs], [evaluation for _, evaluation in pairs]
+
+
+def _scores(params: Params, work: WorkDirectory, model: NamedModel) -> Iterator[tuple[Key, tuple[Score, Evaluation]]]:
+    """What was measured of a model: the metric of a whole data set, or of its first part."""
+    for artifact in measurements(work, model.reference, model.digest):
+        try:
+            evaluation = read_evaluation(artifact)
+        except DamagedError:
+            continue
+        seen: set[str] = set()
+        for score in evaluation.scores:
+            if score.role != MODEL or score.metric != params.by or score.data in seen:
+                continue
+            seen.add(score.data)
+            if params.data in (None, score.data):
+                key = (evaluation.statement, evaluation.data, score.data, score.part)
+                yield key, (score, evaluation)
