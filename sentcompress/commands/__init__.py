@@ -22,6 +22,7 @@ from sentcompress.plugins import EVALUATIONS, Plugin, plugins
 # The order of `sentcompress --help`.
 NAMES = (
     "run",
+    "split-documents",
     "augment",
     "train-teacher",
     "teacher-embed",
