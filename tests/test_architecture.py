@@ -19,6 +19,7 @@ MIDDLE = (
     "corpora",
     "augmentations",
     "mining",
+    "passages",
     "encoding",
     "methods",
     "training",
@@ -62,6 +63,8 @@ SIDEWAYS = {
     ("augmentations", "corpora"),
     ("mining", "corpora"),
     ("mining", "evaluation"),
+    ("passages", "augmentations"),
+    ("passages", "corpora"),
     ("encoding", "corpora"),
     ("training", "corpora"),
     ("training", "encoding"),
@@ -153,7 +156,7 @@ def test_only_run_and_compress_look_other_stages_up() -> None:
     assert users == {"compress.py", "run.py"}
 
 
-@pytest.mark.parametrize("package", ["corpora", "mining", "evaluation"])
+@pytest.mark.parametrize("package", ["corpora", "mining", "passages", "evaluation"])
 def test_data_and_scores_are_arrays_and_need_no_torch(package: str) -> None:
     for path in (PACKAGE / package).glob("*.py"):
         assert "torch" not in {name.split(".")[0] for name in imports(path)}, path
@@ -249,7 +252,19 @@ FLAGS_OF_ZSTD = "compress it again without --long or --ultra"
 
 
 @pytest.mark.parametrize(
-    "package", ["stages", "models", "training", "encoding", "corpora", "evaluation", "augmentations", "mining", "store"]
+    "package",
+    [
+        "stages",
+        "models",
+        "training",
+        "encoding",
+        "corpora",
+        "evaluation",
+        "augmentations",
+        "mining",
+        "passages",
+        "store",
+    ],
 )
 def test_messages_name_fields_and_only_the_command_line_spells_flags(package: str) -> None:
     for path in sorted((PACKAGE / package).glob("*.py")):

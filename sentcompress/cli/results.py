@@ -19,6 +19,7 @@ FINETUNE = (
     *("dev_protocol", "best_step", "steps", "stopped", "diagnosis", "compute_dtype", "sentences_per_second"),
 )
 MINE_NEGATIVES = ("mined_from", "model", "queries", "corpus", "triplets", "negatives", "mean_positive_score")
+SPLIT_DOCUMENTS = ("documents", "words", "passages", "titles", "queries")
 TEACHER_EMBED = ("rows", "dimension", "teacher", "compute_dtype", "sentences_per_second")
 TRAIN_TEACHER = (
     *("started_from", "objective", "pooling", "triplets", "parameters", "dimension", "dev_before_training", "dev"),
@@ -76,6 +77,16 @@ def _mine_negatives(artifact: Artifact, call: Call) -> str:
     return f"sentcompress finetune --sentences {shell_word(artifact.name)} --work {shell_word(call.work)}"
 
 
+def _split_documents(artifact: Artifact, call: Call) -> str:
+    """Show the counts of texts by kind, and what is held out."""
+    facts = artifact.facts
+    skipped = {f"dropped: {why.replace('_', ' ')}": count for why, count in facts["skipped"].items()}
+    held = f"{facts['held_out_documents']} {facts['held_out_by']}s, {facts['held_out_queries']} queries"
+    shown = {key: facts[key] for key in SPLIT_DOCUMENTS}
+    render.print_facts({**shown, "held out": held, "held-out corpus": facts["corpus"], **skipped}, artifact.reference)
+    return f"sentcompress augment {shell_word(artifact.reference)} --work {shell_word(call.work)}"
+
+
 def _teacher_embed(artifact: Artifact, call: Call) -> str:
     """Show what was encoded, and the throughput."""
     render.print_facts({key: artifact.facts[key] for key in TEACHER_EMBED})
@@ -112,6 +123,7 @@ SHOW: Mapping[str, Callable[[Artifact, Call], str]] = {
     "finetune": _finetune,
     "fit-pca": _fit_pca,
     "mine-negatives": _mine_negatives,
+    "split-documents": _split_documents,
     "teacher-embed": _teacher_embed,
     "train-teacher": _train_teacher,
     "weigh-tokens": _weigh_tokens,

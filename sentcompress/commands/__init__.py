@@ -23,6 +23,7 @@ from sentcompress.plugins import EVALUATIONS, Plugin, plugins
 NAMES = (
     "compress",
     "run",
+    "split-documents",
     "augment",
     "train-teacher",
     "teacher-embed",

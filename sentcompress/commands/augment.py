@@ -5,31 +5,21 @@ from typing import Annotated, ClassVar
 
 from sentcompress.commands import Command
 from sentcompress.commands.options import Opt
-from sentcompress.commands.shared import Named, Seed, SkipBad
-
-STDIN = "-"
+from sentcompress.commands.shared import Inputs, Named, Reading, Seed, SkipBad, faults_of_inputs
 
 
 @dataclass(frozen=True, kw_only=True)
-class Params(Named):
+class Params(Reading, Named):
     """What to read, and which sentences to add."""
 
     command: ClassVar[str] = "augment"
 
-    inputs: Annotated[
-        tuple[str, ...],
-        Opt(
-            "Files (jsonl, csv, tsv, parquet, text; also .gz and .zst), - for standard input, or hub data sets.",
-            positional=True,
-            metavar="INPUT...",
-            affects="input",
-        ),
-    ]
+    inputs: Inputs
     wordnet: Annotated[
-        int | None, Opt("Copies of each sentence with WordNet synonyms.", minimum=0, default="1 if possible")
+        int | None, Opt("Copies of each sentence with WordNet synonyms.", minimum=0, default="1 for sentences")
     ] = None
     back_translate: Annotated[
-        int | None, Opt("Copies of each sentence translated and back.", minimum=0, default="1 if possible")
+        int | None, Opt("Copies of each sentence translated and back.", minimum=0, default="1 for sentences")
     ] = None
     translator: Annotated[
         tuple[str, ...],
@@ -41,15 +31,10 @@ class Params(Named):
     ] = ()
     aug_p: Annotated[float, Opt("Share of the words that WordNet replaces.", above=0, maximum=1)] = 0.3
     seed: Seed = 0
-    format: Annotated[
-        str | None,
-        Opt("jsonl, csv, tsv, parquet or text.", default="from name and content"),
-    ] = None
-    column: Annotated[tuple[str, ...], Opt("Column that holds sentences; can be repeated.")] = ()
+    separate_columns: Annotated[bool, Opt("Take each --column as a sentence of its own instead of joining them.")] = (
+        False
+    )
     domain: Annotated[str | None, Opt("Column with each row's domain, for metakd.", default="domain")] = None
-    split: Annotated[str, Opt("Split of a hub data set, or of AllNLI.tsv.")] = "train"
-    config: Annotated[str | None, Opt("Configuration of a hub data set.")] = None
-    revision: Annotated[str | None, Opt("Revision of a hub data set.")] = None
     min_length: Annotated[int, Opt("Drop sentences with fewer characters.", minimum=0)] = 1
     max_length: Annotated[int | None, Opt("Drop sentences with more characters (HPD's code: 256).", minimum=1)] = None
     limit: Annotated[int | None, Opt("Stop after this many original sentences.", minimum=1)] = None
@@ -58,15 +43,10 @@ class Params(Named):
 
     def faults(self) -> list[str]:
         from sentcompress.augmentations.back_translation import check_translators
-        from sentcompress.corpora.readers import check_format
 
-        if self.format:
-            check_format(self.format)
-        faults = []
-        if not self.inputs:
-            faults.append("name at least one file, data set, or - for standard input")
-        if self.inputs.count(STDIN) > 1:
-            faults.append("standard input (-) can be read only once")
+        faults = faults_of_inputs(self)
+        if self.separate_columns and len(self.column) < 2:
+            faults.append("`separate_columns` needs `column` at least twice")
         if self.max_length is not None and self.max_length < self.min_length:
             faults.append(f"`max_length` {self.max_length} is below `min_length` {self.min_length}")
         return faults + check_translators(self.translator)
@@ -76,5 +56,5 @@ COMMAND = Command(
     Params,
     "Read sentences, and add WordNet and back-translated copies.",
     makes="sentences",
-    version=2,  # triplets of QQP, QNLI and MRPC
+    version=3,  # titles and several columns are joined; no copies of documents by default
 )

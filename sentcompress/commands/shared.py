@@ -54,6 +54,18 @@ TeacherVectors = Annotated[
     str | None, Opt("Teacher vectors.", affects="input", names="teacher-vectors", default="the newest")
 ]
 
+STDIN = "-"
+Inputs = Annotated[
+    tuple[str, ...],
+    Opt(
+        "Files or folders (jsonl, csv, tsv, parquet, txt, md, rst; also .gz and .zst), BEIR folders, - for standard "
+        "input, documents/NAME, or hub data sets.",
+        positional=True,
+        metavar="INPUT...",
+        affects="input",
+    ),
+]
+
 
 @dataclass(frozen=True, kw_only=True)
 class Named(Options):
@@ -61,6 +73,28 @@ class Named(Options):
 
     name: Annotated[str | None, Opt("Name of the result in the work directory.", affects="input")] = None
     force: Annotated[bool, Opt("Rerun even if up to date.", affects="run")] = False
+
+
+@dataclass(frozen=True, kw_only=True)
+class Reading(Options):
+    """Options of commands that read documents or sentences; such a command has `inputs`."""
+
+    format: Annotated[
+        str | None,
+        Opt("jsonl, csv, tsv, parquet or text.", default="from name and content"),
+    ] = None
+    column: Annotated[tuple[str, ...], Opt("Column with text; if repeated, the columns are joined in this order.")] = ()
+    text_as: Annotated[
+        str | None,
+        Opt(
+            "One document or sentence of a text file: line, paragraph (between blank lines) or file.",
+            choices="sentcompress.corpora.document_files:TEXT_UNITS",
+            default="a file in a folder, otherwise a line",
+        ),
+    ] = None
+    split: Annotated[str, Opt("Split of a hub data set, or of AllNLI.tsv.")] = "train"
+    config: Annotated[str | None, Opt("Configuration of a hub data set.")] = None
+    revision: Annotated[str | None, Opt("Revision of a hub data set.")] = None
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -261,6 +295,22 @@ class TrainingOptions(Hub, Named):
         if self.dev is not None and not self.dev.exists():
             faults.append(f"`dev` {self.dev}: no such file or folder")
         return faults
+
+
+def faults_of_inputs(params: Any) -> list[str]:
+    """The faults of `inputs` and of the format of a command with Reading.
+
+    Raises:
+        UsageError: for an unknown format.
+    """
+    from sentcompress.corpora.readers import check_format
+
+    if params.format:
+        check_format(params.format)
+    faults = [] if params.inputs else ["name at least one file, folder or data set, or - for standard input"]
+    if params.inputs.count(STDIN) > 1:
+        faults.append("standard input (-) can be read only once")
+    return faults
 
 
 def unable_to_search(similarity: str, kinds: Iterable[str]) -> list[str]:

@@ -81,7 +81,7 @@ def collection_data_set(folder: Path, split: str | None) -> DataSet:
     """
     if not folder.is_dir():
         raise InputError(f"{folder} is not a folder", f"give a folder. {LAYOUTS}")
-    corpus = _existing(folder, CORPUS)
+    corpus = existing(folder, CORPUS)
     if corpus is None:
         raise InputError(f"{folder} has no corpus", LAYOUTS)
     splits = find_splits(folder)
@@ -155,7 +155,8 @@ def _without_header(fields: Sequence[str]) -> _Columns:
     return _Columns(0, 1, 2, 3 if len(fields) >= 4 else None, min(max(len(fields), 3), 4))
 
 
-def _existing(folder: Path, names: tuple[str, ...]) -> Path | None:
+def existing(folder: Path, names: tuple[str, ...]) -> Path | None:
+    """The first of some files that a folder has, plain or compressed."""
     spelt = (folder / f"{name}{ending}" for name in names for ending in ("", *COMPRESSED))
     return next((path for path in spelt if path.is_file()), None)
 
@@ -186,7 +187,7 @@ def find_splits(folder: Path) -> dict[str | None, Path]:
 def _queries_file(folder: Path, split: str | None) -> Path:
     parts = [split, split.split(".")[0]] if split else []
     names = [f"queries.{part}.tsv" for part in parts]
-    path = _existing(folder, (*names, "queries.jsonl", "queries.tsv"))
+    path = existing(folder, (*names, "queries.jsonl", "queries.tsv"))
     if path is None:
         raise InputError(f"{folder} has no queries" + (f" of split {split!r}" if split else ""), LAYOUTS)
     return path

@@ -6,6 +6,7 @@ import csv
 import math
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
+from difflib import get_close_matches
 from pathlib import Path
 
 from sentcompress.corpora.byte_streams import Readable, as_source
@@ -112,7 +113,8 @@ def find_columns(name: str, wanted: Sequence[str], header: Sequence[str]) -> lis
     if missing:
         plural = "s" if len(missing) > 1 else ""
         message = f"{name} has no column{plural} {', '.join(map(repr, missing))}"
-        raise InputError(message, f"columns there: {listed(header)}")
+        near = get_close_matches(missing[0], [name for name in header if len(name) <= _SHOWN], n=1)
+        raise InputError(message, f"{f'did you mean {near[0]}? ' if near else ''}columns there: {listed(header)}")
     return [list(header).index(column) for column in wanted]
 
 

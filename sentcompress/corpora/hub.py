@@ -7,6 +7,8 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from sentcompress.corpora.document import Document
+from sentcompress.corpora.document_files import documents_of_rows
 from sentcompress.corpora.readers import ReadOptions, records_of
 from sentcompress.corpora.records import Record
 from sentcompress.corpora.text_files import BadRecords
@@ -36,6 +38,10 @@ class HubInput:
 
     def records(self, bad: BadRecords) -> Iterator[Record]:
         return records_of(self.reference, self.rows(), self.options, bad)
+
+    def documents(self, bad: BadRecords) -> Iterator[Document]:
+        """All documents, in order."""
+        return documents_of_rows(self.reference, self.rows(), self.options, bad)
 
     def rows(self) -> Iterator[tuple[int, Mapping[str, object]]]:
         """All rows with their numbers (from 1); labels are given by name.

@@ -1,4 +1,4 @@
-"""Inputs by name: files, standard input and data sets on the hub, each with a digest of its content."""
+"""Inputs by name: files, folders, standard input, artifacts and data sets on the hub, each with a digest."""
 
 from __future__ import annotations
 
@@ -20,10 +20,22 @@ from sentcompress.corpora.byte_streams import (
     format_extension,
     spooled_source,
 )
+from sentcompress.corpora.document import Document
+from sentcompress.corpora.document_files import (
+    FolderFiles,
+    as_records,
+    find_document_files,
+    folder_records,
+    read_documents,
+    read_folder,
+)
+from sentcompress.corpora.documents_artifact import TRAIN, find_documents, names_documents
+from sentcompress.corpora.markup import MARKUP
 from sentcompress.corpora.readers import FILE_EXTENSIONS, ReadOptions, find_format, read_records
 from sentcompress.corpora.records import Record
 from sentcompress.corpora.text_files import BadRecords
 from sentcompress.progress import Reporter
+from sentcompress.store import Artifact, WorkDirectory
 
 HUB_PREFIX = "hub:"
 # A configuration can follow: nyu-mll/glue:qqp.
@@ -34,7 +46,8 @@ class Input(Protocol):
     """One input.
 
     Attributes:
-        reference: its name in the artifact's list of inputs ("file:<absolute path>", "stdin:-", "hub:<name>").
+        reference: its name in the artifact's list of inputs ("file:<absolute path>", "stdin:-", "hub:<name>",
+            "documents/<name>").
         digest: identifies the content.
         origin: the value of the column `origin` in the sentence table.
     """
@@ -51,6 +64,9 @@ class Input(Protocol):
     def records(self, bad: BadRecords) -> Iterator[Record]:
         """All records, in order. Raises InputError; faults of single lines go through `bad`."""
 
+    def documents(self, bad: BadRecords) -> Iterator[Document]:
+        """The same content as documents."""
+
 
 @dataclass(frozen=True)
 class FileInput:
@@ -63,7 +79,36 @@ class FileInput:
     options: ReadOptions
 
     def records(self, bad: BadRecords) -> Iterator[Record]:
+        if self.options.text_as or self.source.extension in MARKUP:
+            return as_records(self.documents(bad))
         return read_records(self.source, self.options, bad)
+
+    def documents(self, bad: BadRecords) -> Iterator[Document]:
+        return read_documents(self.source, self.options, bad)
+
+
+@dataclass(frozen=True)
+class FolderInput:
+    """The files of a folder. In plain text, a file is one document."""
+
+    folder: Path
+    found: FolderFiles
+    digest: str
+    options: ReadOptions
+
+    @property
+    def reference(self) -> str:
+        return f"file:{self.folder.resolve()}"
+
+    @property
+    def origin(self) -> str:
+        return self.folder.resolve().name
+
+    def records(self, bad: BadRecords) -> Iterator[Record]:
+        return folder_records(self.found, self.folder, self.options, bad)
+
+    def documents(self, bad: BadRecords) -> Iterator[Document]:
+        return read_folder(self.found, self.folder, self.options, bad)
 
 
 @contextmanager
@@ -72,29 +117,39 @@ def open_inputs(
     options: ReadOptions,
     config: str | None,
     revision: str | None,
-    spool: Path,
+    work: WorkDirectory,
     reporter: Reporter,
 ) -> Iterator[list[Input]]:
     """The named inputs, hashed, and checked as far as that is quick.
 
-    Standard input and pipes can be read only once, so they are copied to an unnamed temporary file in `spool`.
+    Standard input and pipes can be read only once, so they are copied to an unnamed temporary file in the work
+    directory.
 
     Raises:
         InputError: a file that is missing or of the wrong format, a data set that is missing or cannot be reached.
     """
     with ExitStack() as stack:
-        sources: list[ByteSource | None] = []
+        sources: list[ByteSource | Artifact | FolderFiles | None] = []
         for name in names:
             if name == STDIN or _is_pipe(name):
-                sources.append(stack.enter_context(_spooled(name, spool, reporter)))
+                sources.append(stack.enter_context(_spooled(name, work.path, reporter)))
+            elif artifact := find_documents(work, name):
+                sources.append(artifact)
+            elif os.path.isdir(name):
+                sources.append(find_document_files(Path(name)))
             else:
                 sources.append(None if is_hub_name(name) else as_source(name))
         for source in sources:
-            if source is not None:
+            if isinstance(source, ByteSource) and source.extension not in MARKUP:
                 find_format(source, options.format)
         inputs: list[Input] = []
         for name, source in zip(names, sources, strict=True):
-            if source is None:
+            if isinstance(source, Artifact):
+                file = as_source(source.path / TRAIN)
+                inputs.append(FileInput(file, source.reference, source.digest, source.reference, ReadOptions()))
+            elif isinstance(source, FolderFiles):
+                inputs.append(_folder_input(Path(name), source, options, reporter))
+            elif source is None:
                 from sentcompress.corpora.hub import hub_input
 
                 data_set, _, own = name.removeprefix(HUB_PREFIX).partition(":")
@@ -113,7 +168,9 @@ def is_hub_name(name: str) -> bool:
     """Whether a name means a data set on the hub: it starts with `hub:`, or looks like one and is not a file here."""
     if name.startswith(HUB_PREFIX):
         return True
-    if os.path.exists(name) or format_extension(name) in FILE_EXTENSIONS or Path(name).suffix in COMPRESSED:
+    if os.path.exists(name) or names_documents(name):
+        return False
+    if format_extension(name) in (*FILE_EXTENSIONS, *MARKUP) or Path(name).suffix in COMPRESSED:
         return False
     return _HUB_NAME.fullmatch(name) is not None
 
@@ -122,6 +179,22 @@ def _origin(name: str, names: Sequence[str]) -> str:
     """The bare file name if it is unambiguous, so that moving a folder does not change the table; else the path."""
     short = Path(name).name if name != STDIN else "stdin"
     return short if sum(Path(other).name == short for other in set(names)) <= 1 else str(Path(name).resolve())
+
+
+def _folder_input(folder: Path, found: FolderFiles, options: ReadOptions, reporter: Reporter) -> FolderInput:
+    if found.others:
+        reporter.note(f"{folder}: files of other formats are not read ({found.skipped})")
+    whole = hashlib.sha256()
+    with reporter.track(f"hashing {folder.name}", total=len(found.files), unit="files") as task:
+        for path in found.files:
+            # Length and name, so that a file that is renamed or emptied changes the digest.
+            name = os.fsencode(path.relative_to(folder))
+            whole.update(f"{len(name)} {path.stat().st_size} ".encode() + name)
+            with as_source(path).open() as stream:
+                while block := stream.read(2**20):
+                    whole.update(block)
+            task.advance()
+    return FolderInput(folder, found, whole.hexdigest(), options)
 
 
 def _file_input(name: str, source: ByteSource, origin: str, options: ReadOptions, reporter: Reporter) -> FileInput:

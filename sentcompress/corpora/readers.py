@@ -40,14 +40,18 @@ class ReadOptions:
     Attributes:
         format: one of FORMATS for all of them; None to tell it from name and content.
         columns: those with sentences; empty for a known layout.
+        joined: whether the columns make one text instead of a sentence each.
         split: the rows to take from a data set with several splits.
         domain: the column with the domain of each row.
+        text_as: what is one document in plain text, one of `document_files.TEXT_UNITS`; None to tell it from the file.
     """
 
     format: str | None = None
     columns: tuple[str, ...] = ()
     split: str = "train"
     domain: str | None = None
+    joined: bool = False
+    text_as: str | None = None
 
 
 def read_records(
@@ -69,7 +73,7 @@ def read_records(
         for _, line in open_lines(source, bad=bad):
             yield Record((line,), Relation.UNRELATED)
         return
-    yield from records_of(source.name, _rows_of(format_name, source, bad), options, bad)
+    yield from records_of(source.name, rows_of(format_name, source, bad), options, bad)
 
 
 def read_table(
@@ -84,14 +88,14 @@ def read_table(
     found = find_format(source, format_name)
     if found == "text":
         raise InputError(f"{source.name} has no columns that are known", "name it .csv, .tsv, .jsonl or .parquet")
-    return _rows_of(found, source, bad or BadRecords())
+    return rows_of(found, source, bad or BadRecords())
 
 
 def records_of(
     name: str, rows: Iterator[tuple[int, Mapping[str, object]]], options: ReadOptions, bad: BadRecords
 ) -> Iterator[Record]:
     """The records of numbered rows; errors call their origin `name`."""
-    make = record_maker(name, options.columns, options.split, options.domain)
+    make = record_maker(name, options.columns, options.split, options.domain, options.joined)
     others: set[str] = set()
     found = False
     for number, row in rows:
@@ -165,7 +169,8 @@ def _looks_like(head: bytes) -> str:
     return "text"
 
 
-def _rows_of(format_name: str, source: ByteSource, bad: BadRecords) -> Iterator[tuple[int, Mapping[str, object]]]:
+def rows_of(format_name: str, source: ByteSource, bad: BadRecords) -> Iterator[tuple[int, Mapping[str, object]]]:
+    """The numbered rows of a file of any format but text; faults of single lines go through `bad`."""
     if format_name == "jsonl":
         return _json_rows(source, bad)
     if format_name == "parquet":

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from enum import IntEnum
 
 from sentcompress.corpora.delimited import find_columns, listed
@@ -82,7 +82,10 @@ _ANSWERS = {
 class Layout:
     """Which columns hold the sentences, the label, and the split of the data set (train, dev, test).
 
-    `labels`: what each label means.
+    Attributes:
+        labels: what each label means.
+        document: whether the columns are the parts of one document, which make one text.
+        titles: the columns that can hold its title, which comes before them; a row may lack it.
     """
 
     columns: tuple[str, ...]
@@ -90,6 +93,8 @@ class Layout:
     label: str | None = None
     labels: Mapping[str, Relation] = field(default_factory=lambda: NLI)
     split: str | None = None
+    document: bool = False
+    titles: tuple[str, ...] = ()
 
     @property
     def needed(self) -> tuple[str, ...]:
@@ -104,6 +109,8 @@ class Layout:
         """
         if self.split and as_text(row.get(self.split, split), repr(self.split)) != split:
             return None
+        if self.document:
+            return Record((_joined((self.title(row), self.body(row))),), self.relation)
         texts = tuple(_text(row, name) for name in self.columns)
         if self.label is None:
             return Record(texts, self.relation)
@@ -111,13 +118,25 @@ class Layout:
             raise BadRecordError(f"no {self.label!r}")
         return Record(texts, parse_label(row[self.label], self.labels))
 
+    def title(self, row: Mapping[str, object]) -> str:
+        """The title of a document; empty if the row has none. Raises BadRecordError."""
+        return next((text for name in self.titles if name in row and (text := _text(row, name).strip())), "")
+
+    def body(self, row: Mapping[str, object]) -> str:
+        """The text of a document without its title. Raises BadRecordError."""
+        return _joined(_text(row, name) for name in self.columns)
+
 
 # The column with the domain of a row, unless another is named; most files have none.
 DOMAIN = "domain"
 
+# The columns that hold the title of a document and its text, in order of preference.
+TITLES = ("title", "headline", "subject")
+BODIES = ("text", "body", "content", "contents", "abstract", "document", "passage", "article")
+
 # The first layout whose columns are all there is taken. Sources, in order: SNLI and MNLI files; SNLI and MNLI on the
 # hub; AllNLI.tsv of sentence-transformers, MRPC on the hub; QQP and Quora's release; QQP on the hub; QNLI; MRPC's own
-# files; entity pairs; SimCSE's csv; AllNLI triplets on the hub; premise triplets; plain pairs.
+# files; entity pairs; SimCSE's csv; AllNLI triplets on the hub; premise triplets; plain pairs; documents.
 LAYOUTS = (
     Layout(("sentence1", "sentence2"), label="gold_label"),
     Layout(("premise", "hypothesis"), label="label"),
@@ -136,7 +155,7 @@ LAYOUTS = (
     Layout(("sentence1", "sentence2")),
     Layout(("question1", "question2")),
     Layout(("sentence",)),
-    Layout(("text",)),
+    *(Layout((body,), document=True, titles=TITLES) for body in BODIES),
 )
 
 
@@ -154,26 +173,34 @@ def parse_label(value: object, labels: Mapping[str, Relation] = NLI) -> Relation
     return labels[word]
 
 
-def find_layout(name: str, there: Sequence[str], columns: Sequence[str], domain: str | None = None) -> Layout:
+def find_layout(
+    name: str, there: Sequence[str], columns: Sequence[str], domain: str | None = None, joined: bool = False
+) -> Layout:
     """The layout of a table with the columns `there`: the requested `columns`, or else a known layout.
+
+    Args:
+        joined: whether the requested columns are the parts of one document instead of a sentence each.
 
     Raises:
         InputError: if a requested column or `domain` is missing, or no known layout fits.
     """
     find_columns(name, (*columns, *([domain] if domain else [])), there)
+    if columns and joined:
+        titled = len(columns) > 1 and columns[0] in TITLES
+        return Layout(tuple(columns[titled:]), document=True, titles=tuple(columns[:titled]))
     if columns:
         return Layout(tuple(columns))
     for layout in LAYOUTS:
         if set(layout.needed) <= set(there):
             split = "split" if "split" in there else None
-            return Layout(layout.columns, layout.relation, layout.label, layout.labels, split)
+            return replace(layout, split=split)
     raise InputError(
         f"{name}: cannot tell which columns hold sentences", f"columns there: {listed(there)}; name them with `column`"
     )
 
 
 def record_maker(
-    name: str, columns: Sequence[str], split: str, domain: str | None = None
+    name: str, columns: Sequence[str], split: str, domain: str | None = None, joined: bool = False
 ) -> Callable[[Mapping[str, object]], Record | None]:
     """A function from rows to records; it chooses the layout by the first row that it sees.
 
@@ -184,7 +211,7 @@ def record_maker(
     def make(row: Mapping[str, object]) -> Record | None:
         nonlocal layout
         if layout is None:
-            layout = find_layout(name, list(row), columns, domain)
+            layout = find_layout(name, list(row), columns, domain, joined)
         record, named = layout.record(row, split), row.get(domain or DOMAIN)
         if record is None or named is None:
             return record
@@ -224,6 +251,11 @@ def _text(row: Mapping[str, object], column: str) -> str:
     if not isinstance(value, str):
         raise BadRecordError(f"{column!r} {_fault(value)}")
     return value
+
+
+def _joined(texts: Iterable[str]) -> str:
+    """The texts that are not empty, with a blank between them."""
+    return " ".join(stripped for text in texts if (stripped := text.strip()))
 
 
 def _fault(value: object) -> str:

@@ -7,7 +7,8 @@ import os
 import shutil
 import time
 from contextlib import AbstractContextManager
-from dataclasses import asdict
+from dataclasses import asdict, replace
+from itertools import accumulate, islice
 from typing import Any
 
 from sentcompress.augmentations.back_translation import back_translation_spec
@@ -28,6 +29,11 @@ COMMAND = Params.command
 DEFAULT_NAME = "main"
 # As in HPD, each sentence appears three times: original, with synonyms, back-translated.
 DEFAULT_COPIES = 1
+# If half of the words are in longer texts, these are documents, and no copies are made by default: they would triple
+# the tokens to embed, and a synonym for some of its words leaves a long text about the same.
+DOCUMENT_WORDS = 50
+# Records of each input from which that is measured.
+_MEASURED = 2000
 _READ = f"{SCAFFOLD}/originals.json"
 
 
@@ -38,10 +44,15 @@ def run(params: Params, work: WorkDirectory, reporter: Reporter = LOGGED) -> Art
         InputError: if an input cannot be read, or a requested augmentation is not available.
     """
     params.check()
-    options = ReadOptions(params.format, params.column, params.split, params.domain)
+    options = ReadOptions(
+        *(params.format, params.column, params.split, params.domain),
+        joined=not params.separate_columns,
+        text_as=params.text_as,
+    )
     # Before anything is read: a missing translator would be told after hours otherwise.
     recipes, skipped = _recipes(params)
     with _opened(params, options, work, reporter) as inputs:
+        recipes, skipped = _for_length(params, inputs, recipes, skipped, reporter)
         for spec, _ in recipes:
             reporter.note(f"{spec.source}: {spec.summary}")
         for message in skipped:
@@ -56,7 +67,7 @@ def run(params: Params, work: WorkDirectory, reporter: Reporter = LOGGED) -> Art
 def _opened(
     params: Params, options: ReadOptions, work: WorkDirectory, reporter: Reporter
 ) -> AbstractContextManager[list[Input]]:
-    return open_inputs(params.inputs, options, params.config, params.revision, work.path, reporter)
+    return open_inputs(params.inputs, options, params.config, params.revision, work, reporter)
 
 
 def _recipes(params: Params) -> tuple[tuple[tuple[AugmenterSpec, int], ...], list[str]]:
@@ -74,6 +85,44 @@ def _recipes(params: Params) -> tuple[tuple[tuple[AugmenterSpec, int], ...], lis
                 raise InputError(error.message, f"{error.hint}; or disable it: `{option}` 0") from None
             skipped.append(f"`{option}` is skipped: {error.message} ({error.hint})")
     return tuple(recipes), skipped
+
+
+def _for_length(
+    params: Params,
+    inputs: list[Input],
+    recipes: tuple[tuple[AugmenterSpec, int], ...],
+    skipped: list[str],
+    reporter: Reporter,
+) -> tuple[tuple[tuple[AugmenterSpec, int], ...], list[str]]:
+    """The augmentations and warnings that remain: of documents, only the copies that were asked for."""
+    if None not in (params.wordnet, params.back_translate) or params.translator:
+        return recipes, skipped
+    words = usual_length(inputs)
+    if words <= DOCUMENT_WORDS:
+        return recipes, skipped
+    reporter.note(
+        f"half of the words are in texts of {words} words or more: documents, of which no copies are made; `wordnet` 1 "
+        "and `back_translate` 1 make copies"
+    )
+    return _recipes(replace(params, wordnet=params.wordnet or 0, back_translate=params.back_translate or 0))
+
+
+def usual_length(inputs: list[Input]) -> int:
+    """The words of the texts that hold half of all words, measured at the beginning of the inputs; 0 without texts.
+
+    Unlike the mean, it does not depend on how many titles and queries come with the documents.
+
+    Raises:
+        InputError: if an input cannot be read. Faults of single lines are left to the reading itself.
+    """
+    lengths = sorted(
+        len(text.split())
+        for given in inputs
+        for record in islice(given.records(BadRecords(skip=True)), _MEASURED)
+        for text in record.texts
+    )
+    total = sum(lengths)
+    return next((words for words, before in zip(lengths, accumulate(lengths), strict=True) if 2 * before >= total), 0)
 
 
 def _recipe(option: str, copies: int, params: Params) -> AugmenterSpec:

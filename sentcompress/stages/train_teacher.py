@@ -44,7 +44,7 @@ def run(params: Params, work: WorkDirectory, reporter: Reporter = LOGGED) -> Art
     model = find_model(work, params.model, revision=params.revision, trust_remote_code=params.trust_remote_code)
     size = model_size(model.source)
     reading = ReadOptions(None, (), "train")
-    with open_inputs(params.triplets, reading, None, None, work.path, reporter) as inputs:
+    with open_inputs(params.triplets, reading, None, None, work, reporter) as inputs:
         request = _request(params, size, model, inputs)
         return train(params, request, work, reporter, _Teaching(params, size, model, inputs, reporter).job)
 

@@ -101,7 +101,7 @@ def test_text_is_read_as_its_option_has_it() -> None:
 def test_words_of_a_command_line() -> None:
     params = augment.Params(inputs=("a b.txt", "c.txt"), wordnet=0, column=("x", "y"), skip_bad=True, workers=3)
     assert words(params) == [
-        *("augment", "a b.txt", "c.txt", "--wordnet", "0", "--column", "x", "--column", "y", "--skip-bad")
+        *("augment", "a b.txt", "c.txt", "--wordnet", "0", "--skip-bad", "--column", "x", "--column", "y")
     ]
     assert words(bench.Params(memory=False, compare=None, runtimes=("onnx", "float32"))) == [
         *("bench", "--compare", "none", "--runtimes", "onnx,float32", "--no-memory")

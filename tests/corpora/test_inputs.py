@@ -14,10 +14,11 @@ from sentcompress.corpora.readers import ReadOptions
 from sentcompress.corpora.text_files import BadRecords
 from sentcompress.errors import InputError
 from sentcompress.progress import SILENT
+from sentcompress.store import WorkDirectory
 
 
 def texts_of(names: list[str], tmp_path: Path, **keys: Any) -> list[tuple[str, ...]]:
-    with open_inputs(names, ReadOptions(**keys), None, None, tmp_path, SILENT) as inputs:
+    with open_inputs(names, ReadOptions(**keys), None, None, WorkDirectory(tmp_path), SILENT) as inputs:
         return [record.texts for given in inputs for record in given.records(BadRecords())]
 
 
@@ -26,7 +27,7 @@ def test_several_files_in_order(tmp_path: Path) -> None:
     (tmp_path / "a.txt").write_text("two\n")
     names = [str(tmp_path / "b.txt"), str(tmp_path / "a.txt")]
     assert texts_of(names, tmp_path) == [("one",), ("two",)]
-    with open_inputs(names, ReadOptions(), None, None, tmp_path, SILENT) as inputs:
+    with open_inputs(names, ReadOptions(), None, None, WorkDirectory(tmp_path), SILENT) as inputs:
         assert [given.origin for given in inputs] == ["b.txt", "a.txt"]
         assert inputs[0].reference == f"file:{tmp_path / 'b.txt'}"
         assert inputs[0].digest != inputs[1].digest
@@ -37,14 +38,14 @@ def test_files_of_the_same_name_have_different_origins(tmp_path: Path) -> None:
         (tmp_path / folder).mkdir()
         (tmp_path / folder / "a.txt").write_text(folder)
     names = [str(tmp_path / folder / "a.txt") for folder in ("x", "y")]
-    with open_inputs(names, ReadOptions(), None, None, tmp_path, SILENT) as inputs:
+    with open_inputs(names, ReadOptions(), None, None, WorkDirectory(tmp_path), SILENT) as inputs:
         assert [given.origin for given in inputs] == names
 
 
 def test_standard_input_is_copied(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     stdin = SimpleNamespace(buffer=io.BytesIO(b'{"text": "a"}\n{"text": "b"}\n'), isatty=lambda: False)
     monkeypatch.setattr(sys, "stdin", stdin)
-    with open_inputs(["-"], ReadOptions(), None, None, tmp_path / "work", SILENT) as inputs:
+    with open_inputs(["-"], ReadOptions(), None, None, WorkDirectory(tmp_path / "work"), SILENT) as inputs:
         for _ in range(2):
             assert [record.texts for record in inputs[0].records(BadRecords())] == [("a",), ("b",)]
         assert (inputs[0].reference, inputs[0].origin) == ("stdin:-", "stdin")
@@ -91,13 +92,15 @@ def test_a_data_set_of_the_hub_is_streamed(tmp_path: Path, monkeypatch: pytest.M
 
     monkeypatch.setattr(datasets, "load_dataset", load)
     monkeypatch.setattr(huggingface_hub.HfApi, "dataset_info", lambda *_, **__: SimpleNamespace(sha="abc"))
-    with open_inputs(["owner/nli"], ReadOptions(split="dev"), "cfg", None, tmp_path, SILENT) as inputs:
+    with open_inputs(["owner/nli"], ReadOptions(split="dev"), "cfg", None, WorkDirectory(tmp_path), SILENT) as inputs:
         records = list(inputs[0].records(BadRecords()))
         assert inputs[0].reference == "hub:owner/nli:cfg:dev"
         assert inputs[0].digest == "abc"
     assert [record.relation.name for record in records] == ["CONTRADICTION", "NO_GOLD"]
     assert asked == {"name": "owner/nli", "config": "cfg", "split": "dev", "revision": "abc", "streaming": True}
-    with open_inputs(["owner/glue:qqp", "hub:own:x"], ReadOptions(), "cfg", None, tmp_path, SILENT) as inputs:
+    with open_inputs(
+        ["owner/glue:qqp", "hub:own:x"], ReadOptions(), "cfg", None, WorkDirectory(tmp_path), SILENT
+    ) as inputs:
         assert [given.reference for given in inputs] == ["hub:owner/glue:qqp:train", "hub:own:x:train"]
         list(inputs[0].records(BadRecords()))
     assert (asked["name"], asked["config"]) == ("owner/glue", "qqp")

@@ -1,0 +1,48 @@
+"""The options of `sentcompress split-documents`."""
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Annotated, ClassVar
+
+from sentcompress.commands import Command
+from sentcompress.commands.options import Opt
+from sentcompress.commands.shared import Inputs, Named, Reading, Seed, SkipBad, faults_of_inputs
+
+
+@dataclass(frozen=True, kw_only=True)
+class Params(Reading, Named):
+    """What to read, how to cut it, and what to hold out."""
+
+    command: ClassVar[str] = "split-documents"
+
+    inputs: Inputs
+    passage_words: Annotated[
+        int, Opt("Maximum words of a passage; 160 fit into 256 tokens with their title.", minimum=10, maximum=100_000)
+    ] = 160
+    queries: Annotated[
+        tuple[Path, ...],
+        Opt("Your own query log: text with a query a line, or a table; can be repeated.", affects="input"),
+    ] = ()
+    per_passage: Annotated[
+        int, Opt("Queries to make from each training passage.", flag="queries-per-passage", minimum=0, maximum=100)
+    ] = 2
+    held_out: Annotated[
+        float | None,
+        Opt("Share of the documents to hold out.", above=0, maximum=0.5, default="0.05, within 50 to 500 documents"),
+    ] = None
+    corpus: Annotated[int, Opt("Passages of the held-out collection, filled up with training passages.", minimum=1)] = (
+        20_000
+    )
+    seed: Seed = 0
+    skip_bad: SkipBad = False
+
+    def faults(self) -> list[str]:
+        missing = [f"`queries` {path}: no such file" for path in self.queries if not path.is_file()]
+        return faults_of_inputs(self) + missing
+
+
+COMMAND = Command(
+    Params,
+    "Read documents; write passages, titles and made queries for training, and hold some documents out.",
+    makes="documents",
+)

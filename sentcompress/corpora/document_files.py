@@ -1,0 +1,228 @@
+"""Documents of files: rows of tables, lines, paragraphs or whole files of text, and the files of a folder."""
+
+from __future__ import annotations
+
+import os
+import re
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+from sentcompress.corpora.byte_streams import ByteSource, Readable, as_source, format_extension
+from sentcompress.corpora.collection_folders import CORPUS, existing
+from sentcompress.corpora.delimited import listed
+from sentcompress.corpora.document import Document, plain_document
+from sentcompress.corpora.markup import MARKUP, marked_up
+from sentcompress.corpora.readers import FILE_EXTENSIONS, ReadOptions, find_format, read_records, rows_of
+from sentcompress.corpora.records import BadRecordError, Layout, Record, Relation, find_layout
+from sentcompress.corpora.text_files import HALF_A_CHARACTER, LONGEST_LINE, BadRecords, open_lines
+from sentcompress.errors import InputError
+
+# What is one document in a file of plain text.
+FILE, PARAGRAPH, LINE = "file", "paragraph", "line"
+TEXT_UNITS = (FILE, PARAGRAPH, LINE)
+IDS = ("_id", "id", "doc_id", "docid", "document_id")
+_PROSE = ("txt", "text", *MARKUP)
+# In a folder, .json files are usually settings.
+EXTENSIONS = tuple(dict.fromkeys((*_PROSE, *(one for one in FILE_EXTENSIONS if one != "json"))))
+# Lines that decide whether a text is hard-wrapped, and the end of a line that is a whole sentence.
+_HEAD_LINES = 2000
+_SENTENCE_END = re.compile(r"[.!?:;…。！？][\"')\]”’»]*\s*$")
+
+
+@dataclass(frozen=True)
+class FolderFiles:
+    """The files of a folder that are read, sorted, and the number of others by extension.
+
+    Attributes:
+        collection: whether the folder is a collection in BEIR's or MS MARCO's layout; then only its corpus is read.
+    """
+
+    files: tuple[Path, ...]
+    others: Mapping[str, int]
+    collection: bool = False
+
+    @property
+    def skipped(self) -> str:
+        """The other files in words."""
+        return listed(f"{count:,} {name}" for name, count in self.others.items())
+
+
+def find_document_files(folder: Path) -> FolderFiles:
+    """The readable files below a folder; hidden ones are ignored.
+
+    Raises:
+        InputError: if there is none; the message lists what there is.
+    """
+    if corpus := existing(folder, CORPUS):
+        return FolderFiles((corpus,), {}, collection=True)
+    files, others = [], Counter[str]()
+    for path in sorted(folder.rglob("*")):
+        if not path.is_file() or any(part.startswith(".") for part in path.relative_to(folder).parts):
+            continue
+        if format_extension(path) in EXTENSIONS:
+            files.append(path)
+        else:
+            others[path.suffix.lower() or "without extension"] += 1
+    found = FolderFiles(tuple(files), dict(others.most_common()))
+    if not files:
+        there = f"it has {found.skipped}" if others else "it is empty"
+        raise InputError(
+            f"{folder} holds no file of text: {there}",
+            f"files read are .{', .'.join(EXTENSIONS)}, also .gz and .zst; convert others to text first",
+        )
+    return found
+
+
+def read_documents(
+    readable: Readable, options: ReadOptions, bad: BadRecords, unit: str | None = None
+) -> Iterator[Document]:
+    """The documents of one file, in order.
+
+    Args:
+        unit: one of TEXT_UNITS for a file of text; by default `options.text_as`, otherwise told from the file.
+
+    Raises:
+        InputError: if the file cannot be read; faults of single rows and lines go through `bad`.
+    """
+    source = as_source(readable)
+    format_name = "text" if source.extension in MARKUP and not options.format else find_format(source, options.format)
+    if format_name == "text":
+        documents = _text_documents(source, options.text_as or unit or usual_unit(source), bad)
+    else:
+        documents = documents_of_rows(source.name, rows_of(format_name, source, bad), options, bad)
+    for document in documents:
+        if document.encodable:
+            yield document
+        else:
+            bad.add(f"{source.name}, document {document.id[:40]!r}: {HALF_A_CHARACTER}")
+
+
+def read_folder(found: FolderFiles, folder: Path, options: ReadOptions, bad: BadRecords) -> Iterator[Document]:
+    """The documents of the files of a folder; a file of text is one document. A file's fault goes through `bad`."""
+    for path in found.files:
+        if found.collection and format_extension(path) == "tsv":
+            yield from _tab_separated(path, bad)
+            continue
+        try:
+            for document in read_documents(path, options, bad, unit=FILE):
+                # Ids made of the path are made of the path inside the folder instead.
+                inside = document.id.removeprefix(f"{folder}{os.sep}")
+                yield document if inside == document.id else replace(document, id=inside)
+        except InputError as error:
+            _skip_file(error, bad)
+
+
+def folder_records(found: FolderFiles, folder: Path, options: ReadOptions, bad: BadRecords) -> Iterator[Record]:
+    """The records of the files of a folder: those of tables as `read_records` gives them, documents as one text."""
+    for path in found.files:
+        if format_extension(path) in _PROSE or found.collection:
+            single = FolderFiles((path,), {}, found.collection)
+            yield from as_records(read_folder(single, folder, options, bad))
+            continue
+        try:
+            yield from read_records(path, options, bad)
+        except InputError as error:
+            _skip_file(error, bad)
+
+
+def as_records(documents: Iterable[Document]) -> Iterator[Record]:
+    """Each document as one text."""
+    for document in documents:
+        yield Record((document.text,), Relation.UNRELATED)
+
+
+def documents_of_rows(
+    name: str, rows: Iterable[tuple[int, Mapping[str, object]]], options: ReadOptions, bad: BadRecords
+) -> Iterator[Document]:
+    """The documents of the rows of a table; the columns are chosen by the first row.
+
+    Rows of pairs and triplets give one document for each of their sentences.
+
+    Raises:
+        InputError: if a named column is missing, or no column is known to hold text.
+    """
+    layout: Layout | None = None
+    for number, row in rows:
+        layout = layout or find_layout(name, list(row), options.columns, None, joined=True)
+        try:
+            yield from _of_row(f"{name}:{number}", row, layout, options.split)
+        except BadRecordError as error:
+            bad.add(f"{name}, line {number}: {error}")
+
+
+def usual_unit(source: ByteSource) -> str:
+    """What is one document in a text file that is named by itself.
+
+    Markdown and reStructuredText are one document. A text is read by paragraphs if it is hard-wrapped: blank lines
+    separate its paragraphs, and most lines inside them end in the middle of a sentence. Otherwise by lines.
+    """
+    if source.extension in MARKUP:
+        return FILE
+    blank = inside = broken = 0
+    above = ""
+    for number, line in open_lines(source, bad=BadRecords(skip=True)):
+        if number > _HEAD_LINES:
+            break
+        blank += not line.strip()
+        if above and line.strip():
+            inside += 1
+            broken += not _SENTENCE_END.search(above)
+        above = line.strip()
+    return PARAGRAPH if blank and inside and 2 * broken > inside else LINE
+
+
+def _of_row(number: str, row: Mapping[str, object], layout: Layout, split: str) -> Iterator[Document]:
+    given = next((row[name] for name in IDS if row.get(name) is not None), None)
+    known = isinstance(given, str | int) and not isinstance(given, bool) and str(given).strip()
+    name = str(given).strip() if known else number
+    record = layout.record(row, split)
+    if record is None:
+        return
+    if layout.document:
+        yield plain_document(name, layout.title(row), layout.body(row))
+        return
+    for place, text in enumerate(record.texts, 1):
+        yield plain_document(f"{name}-{place}" if len(record.texts) > 1 else name, "", text)
+
+
+def _text_documents(source: ByteSource, unit: str, bad: BadRecords) -> Iterator[Document]:
+    if unit == LINE:
+        for number, line in open_lines(source, bad=bad):
+            yield plain_document(f"{source.name}:{number}", "", line)
+        return
+    lines, first, length = list[str](), 1, 0
+    for number, line in open_lines(source, bad=bad):
+        if unit == PARAGRAPH and not line.strip():
+            if lines:
+                yield plain_document(f"{source.name}:{first}", "", "\n".join(lines))
+            lines, length = [], 0
+            continue
+        first = first if lines else number
+        lines.append(line)
+        length += len(line) + 1
+        if length > LONGEST_LINE:
+            raise InputError(
+                f"{source.name}, line {number}: a document longer than {LONGEST_LINE} characters",
+                "if each line or paragraph is a document, set `text_as` to line or paragraph",
+            )
+    if unit == FILE and source.extension in MARKUP:
+        yield marked_up(source.name, "\n".join(lines), source.extension)
+    elif lines:
+        yield plain_document(source.name if unit == FILE else f"{source.name}:{first}", "", "\n".join(lines))
+
+
+def _tab_separated(path: Path, bad: BadRecords) -> Iterator[Document]:
+    """Documents of a corpus in MS MARCO's layout: an id, a tab, the text."""
+    for number, line in open_lines(path, bad=bad):
+        one, tab, text = line.partition("\t")
+        if tab:
+            yield plain_document(one.strip() or f"{path}:{number}", "", text)
+        elif line.strip():
+            bad.add(f"{path}, line {number}: no tab", "a line is an id, a tab and the text")
+
+
+def _skip_file(error: InputError, bad: BadRecords) -> None:
+    hint = f"{error.hint}; or skip such files of a folder with `skip_bad`" if error.hint else None
+    bad.add(error.message, hint)

@@ -1,0 +1,96 @@
+"""Passages of whole sentences."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from math import ceil
+
+from sentcompress.corpora.document import Section
+from sentcompress.passages.sentences import split_sentences
+
+# A word of English prose has six characters with its blank. Scripts without blanks, and tables of numbers, are counted
+# by characters, so that their passages are not longer in tokens.
+CHARACTERS_PER_WORD = 10
+
+
+@dataclass(frozen=True)
+class Passage:
+    """Consecutive sentences of a document, and the number of the section in which they begin."""
+
+    text: str
+    section: int
+
+
+@dataclass(frozen=True)
+class _Piece:
+    """A sentence, or a part of one that is longer than a passage; with a heading before it if it begins a section."""
+
+    text: str
+    size: int
+    section: int
+    first: bool
+
+
+def cut(sections: Sequence[Section], words: int) -> list[Passage]:
+    """Cut a document into passages of at most `words` words.
+
+    The passages have about the same length and begin with a section where that fits. A sentence is cut only if it is
+    longer than a passage. A heading stands before the text of its section.
+    """
+    pieces = [piece for number, section in enumerate(sections) for piece in _pieces(section, number, words)]
+    left = sum(piece.size for piece in pieces)
+    passages: list[Passage] = []
+    taken: list[_Piece] = []
+    size, target = 0, _target(left, words)
+    for piece in pieces:
+        full = size + piece.size > words or size >= target or (piece.first and 2 * size >= target)
+        if taken and full:
+            passages.append(_passage(taken))
+            taken, size, target = [], 0, _target(left, words)
+        taken.append(piece)
+        size += piece.size
+        left -= piece.size
+    return [*passages, _passage(taken)] if taken else passages
+
+
+def measure(text: str) -> int:
+    """The length of a text in words; at least one for every CHARACTERS_PER_WORD characters."""
+    return max(len(text.split()), ceil(len(text) / CHARACTERS_PER_WORD))
+
+
+def _target(left: int, words: int) -> int:
+    """The length of each passage if what is left is cut into passages of equal length."""
+    return ceil(left / max(1, ceil(left / words)))
+
+
+def _passage(pieces: Sequence[_Piece]) -> Passage:
+    return Passage(" ".join(piece.text for piece in pieces), pieces[0].section)
+
+
+def _pieces(section: Section, number: int, words: int) -> Iterator[_Piece]:
+    heading = " ".join(section.heading.split())
+    sentences = split_sentences(section.text)
+    if heading:
+        sentences = [f"{heading} {sentences[0]}", *sentences[1:]] if sentences else [heading]
+    first = True
+    for sentence in sentences:
+        for part in [sentence] if measure(sentence) <= words else _parts(sentence, words):
+            yield _Piece(part, measure(part), number, first)
+            first = False
+
+
+def _parts(sentence: str, words: int) -> Iterator[str]:
+    """A sentence that is too long in parts that are not."""
+    longest = words * CHARACTERS_PER_WORD
+    kept: list[str] = []
+    length = 0
+    for word in sentence.split():
+        for start in range(0, len(word), longest):
+            part = word[start : start + longest]
+            if kept and (len(kept) >= words or length + len(part) > longest):
+                yield " ".join(kept)
+                kept, length = [], 0
+            kept.append(part)
+            length += len(part) + 1
+    yield " ".join(kept)

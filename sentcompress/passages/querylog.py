@@ -1,0 +1,85 @@
+"""The user's own queries: read from files, the distinct ones split into training and held-out queries."""
+
+from __future__ import annotations
+
+from array import array
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+
+from sentcompress.corpora.byte_streams import as_source
+from sentcompress.corpora.delimited import listed
+from sentcompress.corpora.readers import find_format, rows_of
+from sentcompress.corpora.text_files import BadRecords, is_encodable, open_lines
+from sentcompress.errors import InputError
+from sentcompress.passages.words import mark
+
+COLUMNS = ("query", "text", "question", "search", "q")
+# Held out of a log: this share, at least and at most so many, and never more than half of it.
+SHARE = 0.1
+FEWEST, MOST = 50, 500
+
+
+@dataclass(frozen=True)
+class SplitLog:
+    """The distinct queries of a log, in order, each with whether it is held out; `queries` reads them again."""
+
+    count: int
+    held: int
+    queries: Callable[[], Iterator[tuple[str, bool]]]
+
+
+def read_log(paths: Sequence[Path], bad: BadRecords) -> Iterator[str]:
+    """The queries of files: lines of text, or a column of a table, which is the first of COLUMNS that it has.
+
+    Raises:
+        InputError: if a file cannot be read or has none of these columns; faults of single lines go through `bad`.
+    """
+    for path in paths:
+        source = as_source(path)
+        format_name = find_format(source, None)
+        if format_name == "text":
+            found: Iterator[object] = (line for _, line in open_lines(source, bad=bad))
+        else:
+            found = (row.get(_column(str(path), list(row))) for _, row in rows_of(format_name, source, bad))
+        for query in found:
+            if isinstance(query, str) and (text := " ".join(query.split())):
+                if is_encodable(text):
+                    yield text
+                else:
+                    bad.add(f"{path}: a query holds half a character (a lone surrogate)")
+
+
+def split_log(read: Callable[[], Iterator[str]], seed: int) -> SplitLog:
+    """Hold out some of the distinct queries; those that differ only in case and punctuation are one.
+
+    Raises:
+        InputError: if there is no query.
+    """
+    marks = np.frombuffer(array("Q", (mark(query, seed) for query in read())), np.uint64)
+    distinct, places = np.unique(marks, return_index=True)
+    if not len(distinct):
+        raise InputError("`queries` holds no queries", "give a file with a query a line")
+    held = min(MOST, max(FEWEST, round(SHARE * len(distinct))), len(distinct) // 2)
+    first = np.zeros(len(marks), np.bool_)
+    first[places] = True
+    is_held = np.isin(marks, distinct[:held])
+
+    def queries() -> Iterator[tuple[str, bool]]:
+        for number, query in enumerate(read()):
+            if first[number]:
+                yield query, bool(is_held[number])
+
+    return SplitLog(len(distinct), held, queries)
+
+
+def _column(name: str, there: Sequence[str]) -> str:
+    column = next((known for known in COLUMNS if known in there), None)
+    if column is None:
+        raise InputError(
+            f"{name} has no column of queries ({listed(COLUMNS)})",
+            f"columns there: {listed(there)}; rename one, or give a text file with a query a line",
+        )
+    return column

@@ -1,0 +1,120 @@
+"""The first reading of a collection: its passages, written to a temporary file, and its document frequencies."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, field
+from itertools import groupby
+from pathlib import Path
+from typing import Any
+
+from sentcompress.augmentations.function_words import is_function_word
+from sentcompress.corpora.document import Document
+from sentcompress.documents import to_json
+from sentcompress.passages.cutting import Passage, cut
+from sentcompress.passages.frequencies import DocumentFrequencies
+from sentcompress.passages.words import words_of
+from sentcompress.progress import Task
+
+# Characters of each document from which the share of function words is measured.
+_LOOKED_AT = 2000
+# Passages of a section, for documents without headings that are held out by section.
+PASSAGES_PER_SECTION = 4
+
+
+@dataclass
+class ScanCounts:
+    """What was read. `function_words` of the `words_looked_at` are English function words."""
+
+    documents: int = 0
+    passages: int = 0
+    words: int = 0
+    empty: int = 0
+    function_words: int = 0
+    words_looked_at: int = 0
+    skipped: dict[str, int] = field(default_factory=dict)
+
+    @property
+    def english(self) -> float:
+        """The share of English function words; 0.35 to 0.5 in English prose, below 0.05 in most other languages."""
+        return self.function_words / max(1, self.words_looked_at)
+
+
+@dataclass(frozen=True)
+class Unit:
+    """What is held out as a whole: a document, or a section of one."""
+
+    id: str
+    title: str
+    headings: tuple[str, ...]
+    passages: tuple[str, ...]
+
+    @property
+    def text(self) -> str:
+        """Title and passages as one text."""
+        return " ".join((self.title, *self.passages))
+
+
+def scan(
+    documents: Iterable[Document], words: int, path: Path, frequencies: DocumentFrequencies, task: Task
+) -> ScanCounts:
+    """Cut all documents into passages of at most `words` words and write them to `path`, a JSON object a line."""
+    counts = ScanCounts()
+    with path.open("w", encoding="utf-8") as file:
+        for document in documents:
+            task.advance()
+            passages = cut(document.sections, words)
+            if not passages:
+                counts.empty += 1
+                continue
+            _count(document, passages, counts, frequencies)
+            headings = [[number, section.heading] for number, section in enumerate(document.sections)]
+            row = {
+                "id": document.id,
+                "title": document.title,
+                "headings": [[number, heading] for number, heading in headings if heading],
+                "passages": [[passage.section, passage.text] for passage in passages],
+            }
+            file.write(to_json(row, indent=None) + "\n")
+    return counts
+
+
+def read_units(path: Path, by_section: bool) -> Iterator[Unit]:
+    """The documents that `scan` wrote, in order, or their sections."""
+    with path.open(encoding="utf-8") as file:
+        for line in file:
+            row = json.loads(line)
+            if by_section:
+                yield from _sections(row)
+            else:
+                headings, passages = (tuple(text for _, text in row[name]) for name in ("headings", "passages"))
+                yield Unit(row["id"], row["title"], headings, passages)
+
+
+def _sections(row: dict[str, Any]) -> Iterator[Unit]:
+    """The sections of a document: passages that begin under the same heading; without headings, four passages."""
+    placed: list[tuple[int, str]] = [(section, text) for section, text in row["passages"]]
+    if not row["headings"]:
+        placed = [(number // PASSAGES_PER_SECTION, text) for number, (_, text) in enumerate(placed)]
+    headings: list[tuple[int, str]] = [(section, text) for section, text in row["headings"]]
+    before = -1
+    for number, (section, members) in enumerate(groupby(placed, key=lambda member: member[0])):
+        # The headings since the section before: several short sections can be in one passage.
+        own = tuple(text for place, text in headings if before < place <= section)
+        before = section
+        title = row["title"] if number == 0 else ""
+        yield Unit(f"{row['id']}#{number + 1}", title, own, tuple(text for _, text in members))
+
+
+def _count(
+    document: Document, passages: Iterable[Passage], counts: ScanCounts, frequencies: DocumentFrequencies
+) -> None:
+    found = words_of(document.text)
+    frequencies.add(found)
+    looked_at = words_of(document.text[:_LOOKED_AT])
+    counts.documents += 1
+    counts.passages += sum(1 for _ in passages)
+    counts.words += len(found)
+    counts.words_looked_at += len(looked_at)
+    counts.function_words += sum(map(is_function_word, looked_at))

@@ -1,0 +1,210 @@
+"""The files of a `documents` artifact: training texts, the held-out collection, and its queries."""
+
+from __future__ import annotations
+
+import heapq
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import AbstractContextManager, ExitStack
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TextIO
+
+from sentcompress.corpora.documents_artifact import (
+    CORPUS,
+    LOG,
+    PASSAGE,
+    QUERIES,
+    QUERY,
+    QUERY_KINDS,
+    TITLE,
+    TRAIN,
+)
+from sentcompress.documents import to_json
+from sentcompress.passages.frequencies import DocumentFrequencies
+from sentcompress.passages.holdout import Choice
+from sentcompress.passages.queries import make_queries
+from sentcompress.passages.querylog import SplitLog
+from sentcompress.passages.scan import Unit
+from sentcompress.passages.words import mark, words_of
+from sentcompress.progress import Task
+
+# Held-out queries in all; those of the user's log come on top.
+HELD_OUT_QUERIES = 1000
+# Queries of each kind, for each passage that held-out queries are made from.
+_PER_PASSAGE = 3
+# A shorter title says too little to be a text of its own.
+_WORDS_OF_TITLE = 2
+
+
+@dataclass
+class WrittenCounts:
+    """The number of texts by kind; `corpus` counts the passages of the held-out collection."""
+
+    passages: int = 0
+    titles: int = 0
+    queries: int = 0
+    held_out_documents: int = 0
+    held_out_queries: int = 0
+    corpus: int = 0
+    repeated_documents: int = 0
+    repeated_ids: int = 0
+    leaks_dropped: int = 0
+
+
+@dataclass(frozen=True)
+class WritePlan:
+    """What the files are made from.
+
+    Attributes:
+        units: reads all units again, in order.
+        choice: which of them are held out.
+        per_passage: queries for each training passage.
+        log: the user's own queries.
+    """
+
+    units: Callable[[], Iterable[Unit]]
+    choice: Choice
+    frequencies: DocumentFrequencies
+    per_passage: int
+    seed: int
+    log: SplitLog | None = None
+
+
+class QueryPool:
+    """Candidates for held-out queries; of each kind, a random sample of `most` is kept, chosen by hashes."""
+
+    def __init__(self, seed: int, most: int = HELD_OUT_QUERIES) -> None:
+        self._seed = seed
+        self._most = most
+        self._kept: dict[str, dict[int, tuple[str, str]]] = {}
+        self._largest: dict[str, list[int]] = {}
+
+    def add(self, kind: str, text: str, document: str) -> None:
+        """Add a candidate."""
+        kept, largest = self._kept.setdefault(kind, {}), self._largest.setdefault(kind, [])
+        number = mark(text, self._seed)
+        if number in kept or (len(kept) == self._most and number > -largest[0]):
+            return
+        kept[number] = (text, document)
+        heapq.heappush(largest, -number)
+        if len(kept) > self._most:
+            del kept[-heapq.heappop(largest)]
+
+    def chosen(self) -> list[tuple[str, str, str]]:
+        """(kind, text, document) of at most `most` distinct queries; each kind has about the same number."""
+        queues = {kind: sorted(self._kept[kind]) for kind in QUERY_KINDS if kind in self._kept}
+        found: dict[int, tuple[str, str, str]] = {}
+        for place in range(self._most):
+            for kind, queue in queues.items():
+                if place < len(queue) and len(found) < self._most:
+                    found.setdefault(queue[place], (kind, *self._kept[kind][queue[place]]))
+        return list(found.values())
+
+
+def write_documents(plan: WritePlan, write: Callable[[str], AbstractContextManager[Path]], task: Task) -> WrittenCounts:
+    """Write TRAIN, CORPUS and QUERIES; `task` counts every unit twice."""
+    choice = plan.choice
+    counts = WrittenCounts(
+        held_out_documents=int((choice.held & choice.first).sum()),
+        repeated_documents=int((~choice.first).sum()),
+        repeated_ids=int((choice.repeated_ids & choice.first).sum()),
+    )
+    with ExitStack() as stack:
+        train, corpus, queries = (
+            stack.enter_context(stack.enter_context(write(name)).open("w", encoding="utf-8"))
+            for name in (TRAIN, CORPUS, QUERIES)
+        )
+        seen = _write_held_out(plan, corpus, queries, counts, task)
+        _write_training(plan, train, corpus, seen, counts, task)
+    return counts
+
+
+def _write_held_out(
+    plan: WritePlan, corpus: TextIO, queries: TextIO, counts: WrittenCounts, task: Task
+) -> frozenset[int]:
+    """Write the held-out passages and queries; returns the marks of the queries and of all held-out titles."""
+    pool, seen = QueryPool(plan.seed), set[int]()
+    kinds = _PER_PASSAGE * max(1, counts.held_out_documents)
+    passages_each = max(1, -(-HELD_OUT_QUERIES // kinds))
+    for name, unit in _units(plan, True, task):
+        for number, passage in enumerate(unit.passages):
+            _write_passage(corpus, name, number, unit, passage)
+            counts.corpus += 1
+        ranked = sorted(unit.passages, key=lambda text: mark(text, plan.seed))
+        for passage in ranked[:passages_each]:
+            for kind, text in make_queries(passage, _PER_PASSAGE, plan.frequencies, mark(passage, plan.seed)):
+                pool.add(kind, text, unit.id)
+        titles = list(_titles(unit))
+        seen.update(mark(title, plan.seed) for title in titles)
+        for title in titles[:passages_each]:
+            pool.add(TITLE, title, unit.id)
+    logged = [(LOG, text, "") for text, held in plan.log.queries() if held] if plan.log else []
+    for number, (kind, text, document) in enumerate([*pool.chosen(), *logged]):
+        _write(queries, _id=f"q{number}", text=text, kind=kind, document=document)
+        seen.add(mark(text, plan.seed))
+        counts.held_out_queries += 1
+    return frozenset(seen)
+
+
+def _write_training(
+    plan: WritePlan, train: TextIO, corpus: TextIO, seen: frozenset[int], counts: WrittenCounts, task: Task
+) -> None:
+    """Write the training texts; none has the words of a held-out passage, title or query."""
+    unwritten = set(plan.choice.sampled)
+    for name, unit in _units(plan, False, task):
+        for title in _titles(unit):
+            if mark(title, plan.seed) not in seen:
+                _write(train, text=title, kind=TITLE, document=unit.id)
+                counts.titles += 1
+        for number, passage in enumerate(unit.passages):
+            own = mark(passage, plan.seed)
+            if own in plan.choice.held_passages:
+                counts.leaks_dropped += 1
+                continue
+            if own in unwritten:
+                unwritten.discard(own)
+                _write_passage(corpus, name, number, unit, passage)
+                counts.corpus += 1
+            title = _title_before(unit, number, passage)
+            _write(train, text=f"{title} {passage}".strip(), kind=PASSAGE, document=unit.id)
+            counts.passages += 1
+            for _, text in make_queries(passage, plan.per_passage, plan.frequencies, own):
+                counts.queries += _write_query(train, text, unit.id, seen, plan.seed)
+    for text, held in plan.log.queries() if plan.log else ():
+        counts.queries += 0 if held else _write_query(train, text, "", seen, plan.seed)
+
+
+def _units(plan: WritePlan, held: bool, task: Task) -> Iterator[tuple[str, Unit]]:
+    """The held-out units, or the others, each once, with a name that no other has."""
+    choice = plan.choice
+    for number, unit in enumerate(plan.units()):
+        task.advance()
+        if choice.first[number] and bool(choice.held[number]) == held:
+            yield f"{unit.id}~{number}" if choice.repeated_ids[number] else unit.id, unit
+
+
+def _titles(unit: Unit) -> Iterator[str]:
+    """The title and the headings that are texts of their own."""
+    titles = dict.fromkeys((unit.title, *unit.headings))
+    return (title for title in titles if len(words_of(title)) >= _WORDS_OF_TITLE)
+
+
+def _title_before(unit: Unit, number: int, passage: str) -> str:
+    """The title if it stands before this passage: before the first one, unless it begins with the title already."""
+    return "" if number or passage.startswith(unit.title) else unit.title
+
+
+def _write_passage(file: TextIO, name: str, number: int, unit: Unit, passage: str) -> None:
+    _write(file, _id=f"{name}#{number}", title=_title_before(unit, number, passage), text=passage)
+
+
+def _write_query(file: TextIO, text: str, document: str, seen: frozenset[int], seed: int) -> int:
+    """Write a training query unless it is held out too; returns how many were written."""
+    if mark(text, seed) in seen:
+        return 0
+    _write(file, text=text, kind=QUERY, document=document)
+    return 1
+
+
+def _write(file: TextIO, **row: str) -> None:
+    file.write(to_json(row, indent=None, ascii_only=False) + "\n")

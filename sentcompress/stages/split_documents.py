@@ -1,0 +1,178 @@
+"""Cut documents into passages, make queries from them, and hold some documents out."""
+
+from __future__ import annotations
+
+import json
+import shutil
+from collections.abc import Callable, Iterator
+from dataclasses import asdict, dataclass
+from functools import partial
+from typing import Any
+
+from sentcompress.commands.split_documents import Params
+from sentcompress.corpora.document import Document
+from sentcompress.corpora.inputs import Input, open_inputs
+from sentcompress.corpora.readers import ReadOptions
+from sentcompress.corpora.text_files import BadRecords
+from sentcompress.errors import InputError, SentcompressError
+from sentcompress.passages.frequencies import DocumentFrequencies
+from sentcompress.passages.holdout import choose
+from sentcompress.passages.querylog import SplitLog, read_log, split_log
+from sentcompress.passages.scan import ScanCounts, Unit, read_units, scan
+from sentcompress.passages.writing import WritePlan, WrittenCounts, write_documents
+from sentcompress.progress import LOGGED, Reporter
+from sentcompress.store import SCAFFOLD, Artifact, Build, Request, WorkDirectory, file_digest
+
+COMMAND = Params.command
+DEFAULT_NAME = "main"
+# Fewer passages leave nothing to measure; fewer documents are held out by section.
+FEWEST_PASSAGES = FEWEST_DOCUMENTS = 100
+# Below this share of English function words, the text is hardly English prose.
+LEAST_ENGLISH = 0.12
+_PASSAGES, _FREQUENCIES, _SCANNED = (f"{SCAFFOLD}/{name}" for name in ("passages.jsonl", "words.npy", "scanned.json"))
+
+
+def run(params: Params, work: WorkDirectory, reporter: Reporter = LOGGED) -> Artifact:
+    """Write training texts and a held-out collection with queries as an artifact of kind `documents`.
+
+    Raises:
+        InputError: if an input cannot be read, or there are fewer than FEWEST_PASSAGES passages.
+    """
+    params.check()
+    options = ReadOptions(params.format, params.column, params.split, joined=True, text_as=params.text_as)
+    with (
+        open_inputs(params.inputs, options, params.config, params.revision, work, reporter) as inputs,
+        work.build(_request(params, inputs), force=params.force, reporter=reporter) as build,
+    ):
+        return build.fresh or _Splitting(params, inputs, build, reporter).run()
+
+
+def _request(params: Params, inputs: list[Input]) -> Request:
+    digests = {given.reference: given.digest for given in inputs}
+    digests |= {f"file:{path.resolve()}": file_digest(path) for path in params.queries}
+    # Listed again because their order determines the order of the texts.
+    resolved = {"inputs": [given.reference for given in inputs], "queries": [str(one) for one in params.queries]}
+    return Request.of(params, params.name or DEFAULT_NAME, digests, resolved)
+
+
+@dataclass
+class _Splitting:
+    """One build of the artifact."""
+
+    params: Params
+    inputs: list[Input]
+    build: Build
+    reporter: Reporter
+
+    def run(self) -> Artifact:
+        bad = BadRecords(self.params.skip_bad)
+        try:
+            # The log first: it is read faster than the documents, and can be wrong too.
+            log = self._log(bad) if self.params.queries else None
+            scanned = self._scan(bad)
+            self._check(scanned)
+        except SentcompressError:
+            # A partial build is useless: with a fixed input, the request differs.
+            shutil.rmtree(self.build.path)
+            raise
+        by_section = scanned.documents < FEWEST_DOCUMENTS
+        units = partial(read_units, self.build.path / _PASSAGES, by_section)
+        counts, total = self._write(units, scanned, log)
+        self._tell(counts, by_section)
+        return self.build.finish(self._facts(scanned, counts, total, log, by_section))
+
+    def _log(self, bad: BadRecords) -> SplitLog:
+        return split_log(lambda: read_log(self.params.queries, bad), self.params.seed)
+
+    def _scan(self, bad: BadRecords) -> ScanCounts:
+        """Read the documents, unless an interrupted run finished that."""
+        if self.build.has(_SCANNED):
+            return ScanCounts(**json.loads((self.build.path / _SCANNED).read_text(encoding="utf-8")))
+        frequencies = DocumentFrequencies()
+        with (
+            self.reporter.track("cutting into passages", unit="documents") as task,
+            self.build.write(_PASSAGES) as path,
+        ):
+            counts = scan(self._documents(bad), self.params.passage_words, path, frequencies, task)
+        with self.build.write(_FREQUENCIES) as path:
+            frequencies.save(path)
+        counts.skipped = {"bad_lines": bad.count} if bad.count else {}
+        if bad.count:
+            self.reporter.warn(f"{bad.count} bad lines or files were skipped; the first: {bad.first}")
+        with self.build.write(_SCANNED) as path:
+            path.write_text(json.dumps(asdict(counts)), encoding="utf-8")
+        return counts
+
+    def _documents(self, bad: BadRecords) -> Iterator[Document]:
+        for given in self.inputs:
+            yield from given.documents(bad)
+
+    def _check(self, scanned: ScanCounts) -> None:
+        if scanned.passages < FEWEST_PASSAGES:
+            empty = f", and {scanned.empty} without text" if scanned.empty else ""
+            raise InputError(
+                f"there are {scanned.documents} documents with {scanned.passages} passages{empty}; at least "
+                f"{FEWEST_PASSAGES} passages are needed",
+                "add documents, or lower `passage_words`; if a text file holds a document per line or paragraph, set "
+                "`text_as` to line or paragraph",
+            )
+        if scanned.english < LEAST_ENGLISH:
+            self.reporter.warn(
+                f"{scanned.english:.0%} of the words are English function words (English prose: 35 to 50%); if the "
+                "documents are in another language, use a teacher that knows it"
+            )
+
+    def _write(
+        self, units: Callable[[], Iterator[Unit]], scanned: ScanCounts, log: SplitLog | None
+    ) -> tuple[WrittenCounts, int]:
+        """Write the files; returns their counts and the number of documents, or of sections."""
+        params = self.params
+        choice = choose(units(), params.held_out, params.corpus, params.seed)
+        frequencies = DocumentFrequencies.load(self.build.path / _FREQUENCIES, scanned.documents)
+        plan = WritePlan(units, choice, frequencies, params.per_passage, params.seed, log)
+        with self.reporter.track("writing", total=2 * len(choice.held), unit="documents") as task:
+            return write_documents(plan, self.build.write, task), len(choice.held)
+
+    def _tell(self, counts: WrittenCounts, by_section: bool) -> None:
+        if by_section:
+            self.reporter.note(
+                f"fewer than {FEWEST_DOCUMENTS} documents: held out by section instead of by document, so that "
+                "training texts come from the same documents as the held-out ones"
+            )
+        if counts.repeated_documents:
+            self.reporter.note(f"dropped {counts.repeated_documents:,} documents with the words of an earlier one")
+        if counts.repeated_ids:
+            self.reporter.warn(
+                f"{counts.repeated_ids:,} documents share their id with another one; a number is added to tell their "
+                "passages apart"
+            )
+        if counts.corpus > self.params.corpus:
+            self.reporter.note(
+                f"the held-out documents have more than {self.params.corpus:,} passages; all {counts.corpus:,} are kept"
+            )
+
+    def _facts(
+        self, scanned: ScanCounts, counts: WrittenCounts, total: int, log: SplitLog | None, by_section: bool
+    ) -> dict[str, Any]:
+        skipped = {
+            **scanned.skipped,
+            "empty_documents": scanned.empty,
+            "repeated_documents": counts.repeated_documents,
+            "passages_of_held_out_documents": counts.leaks_dropped,
+        }
+        return {
+            "documents": scanned.documents,
+            "passages": counts.passages,
+            "titles": counts.titles,
+            "queries": counts.queries,
+            "held_out_documents": counts.held_out_documents,
+            "held_out_queries": counts.held_out_queries,
+            "held_out_by": "section" if by_section else "document",
+            "sections": total if by_section else 0,
+            "corpus": counts.corpus,
+            "words": scanned.words,
+            "english": round(scanned.english, 4),
+            "repeated_ids": counts.repeated_ids,
+            "logged_queries": log.count if log else 0,
+            "skipped": {reason: count for reason, count in skipped.items() if count},
+        }

@@ -1,0 +1,364 @@
+from __future__ import annotations
+
+import gzip
+import json
+import random
+import shutil
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from sentcompress.corpora.documents_artifact import CORPUS, QUERIES, TRAIN
+from sentcompress.errors import InputError, MissingArtifactError, SentcompressError, UsageError
+from sentcompress.passages import writing
+from sentcompress.passages.words import words_of
+from sentcompress.stages import augment, split_documents
+from sentcompress.stages.split_documents import Params
+from sentcompress.store import Artifact, WorkDirectory
+
+NOUNS = "harbour engine violin orchard glacier court museum battery parliament river lantern vaccine tunnel".split()
+VERBS = "opens measures repairs carries crosses finds keeps closes warms".split()
+
+
+class Listener:
+    """A reporter that keeps what it is told."""
+
+    def __init__(self) -> None:
+        self.warnings: list[str] = []
+        self.notes: list[str] = []
+
+    def __getattr__(self, name: str) -> Any:
+        from sentcompress.progress import SILENT
+
+        return getattr(SILENT, name)
+
+    def warn(self, message: str) -> None:
+        self.warnings.append(message)
+
+    def note(self, message: str) -> None:
+        self.notes.append(message)
+
+
+def sentence(generator: random.Random) -> str:
+    one, other, third = generator.sample(NOUNS, 3)
+    return f"The old {one} near the {other} {generator.choice(VERBS)} the {third} for {generator.randint(2, 999)} days."
+
+
+def made(count: int, sentences: int = 12, seed: int = 1) -> list[dict[str, str]]:
+    """Documents with a title of their own and a word that no other has."""
+    generator = random.Random(seed)
+    return [
+        {
+            "_id": str(number),
+            "title": f"Report {number} on the {generator.choice(NOUNS)}",
+            "text": " ".join([f"Code zq{number}x was found.", *(sentence(generator) for _ in range(sentences))]),
+        }
+        for number in range(count)
+    ]
+
+
+def write_jsonl(path: Path, rows: list[dict[str, Any]]) -> Path:
+    path.write_text("".join(json.dumps(row) + "\n" for row in rows), encoding="utf-8")
+    return path
+
+
+def run(folder: Path, *inputs: Path | str, **options: Any) -> Artifact:
+    return split_documents.run(Params(inputs=tuple(map(str, inputs)), **options), WorkDirectory(folder / "work"))
+
+
+def rows(artifact: Artifact, name: str) -> list[dict[str, str]]:
+    return [json.loads(line) for line in (artifact.path / name).read_text(encoding="utf-8").splitlines()]
+
+
+def normal(text: str) -> str:
+    return " ".join(words_of(text))
+
+
+@pytest.fixture
+def articles(tmp_path: Path) -> Path:
+    return write_jsonl(tmp_path / "articles.jsonl", made(240))
+
+
+def test_what_is_written_and_its_counts(tmp_path: Path, articles: Path) -> None:
+    artifact = run(tmp_path, articles, passage_words=60)
+    facts = artifact.facts
+    train, corpus, queries = (rows(artifact, name) for name in (TRAIN, CORPUS, QUERIES))
+    assert facts["documents"] == 240
+    assert facts["held_out_documents"] == len({row["document"] for row in queries}) == 50
+    assert facts["held_out_queries"] == len(queries) == len({row["_id"] for row in queries})
+    assert facts["corpus"] == len(corpus) == len({row["_id"] for row in corpus})
+    by_kind = {kind: sum(row["kind"] == kind for row in train) for kind in ("passage", "title", "query")}
+    assert by_kind == {kind: facts[f"{kind}s" if kind != "query" else "queries"] for kind in by_kind}
+    assert 400 <= len(queries) <= 1000
+    assert {row["kind"] for row in queries} == {"span", "keywords", "rare", "title"}
+    assert facts["words"] == sum(len(words_of(f"{row['title']} {row['text']}")) for row in made(240))
+    # The title stands before the first passage, in a field of its own in the collection.
+    first = next(row for row in train if row["kind"] == "passage")
+    assert first["text"].startswith("Report 0 on the ")
+    assert all(bool(row["title"]) == row["_id"].endswith("#0") for row in corpus)
+
+
+def test_nothing_of_a_held_out_document_is_trained_on(tmp_path: Path, articles: Path) -> None:
+    artifact = run(tmp_path, articles)
+    train, corpus, queries = (rows(artifact, name) for name in (TRAIN, CORPUS, QUERIES))
+    held = {row["document"] for row in queries}
+    assert not held & {row["document"] for row in train}
+    seen = {normal(row["text"]) for row in train}
+    assert not seen & {normal(row["text"]) for row in queries}
+    # The word that only this document has.
+    trained = {word for row in train for word in words_of(row["text"])}
+    assert not trained & {f"zq{number}x" for number in held}
+    assert held <= {row["_id"].split("#")[0] for row in corpus}
+    assert all(normal(row["text"]) not in seen for row in corpus if row["_id"].split("#")[0] in held)
+
+
+def test_the_collection_is_filled_up_with_training_passages(tmp_path: Path, articles: Path) -> None:
+    artifact = run(tmp_path, articles, passage_words=60, corpus=200)
+    held = {row["document"] for row in rows(artifact, QUERIES)}
+    owners = [row["_id"].split("#")[0] for row in rows(artifact, CORPUS)]
+    assert len(owners) == artifact.facts["corpus"] == 200
+    assert sum(owner not in held for owner in owners) > 20
+
+
+def test_documents_of_the_same_words_stand_on_one_side(tmp_path: Path) -> None:
+    documents = made(150)
+    shouted = [{**row, "_id": f"again-{row['_id']}", "text": row["text"].upper() + "!!"} for row in documents]
+    artifact = run(tmp_path, write_jsonl(tmp_path / "twice.jsonl", documents + shouted))
+    assert artifact.facts["skipped"] == {"repeated_documents": 150}
+    owners = {row["document"] for name in (TRAIN, QUERIES) for row in rows(artifact, name)}
+    assert owners == {row["_id"] for row in documents}
+
+
+def test_a_passage_that_a_training_document_shares_with_a_held_out_one_is_dropped(tmp_path: Path) -> None:
+    shared = {"text": "This notice is printed below each of our articles and nobody has read it."}
+    parts = [{"title": row["title"], "text": f"{row['text']}\n\n{shared['text']}"} for row in made(150, sentences=4)]
+    artifact = run(tmp_path, write_jsonl(tmp_path / "a.jsonl", parts), passage_words=20)
+    assert artifact.facts["skipped"]["passages_of_held_out_documents"] > 50
+    assert not any(row["text"] == shared["text"] for row in rows(artifact, TRAIN))
+
+
+def test_the_same_seed_gives_the_same_bytes_and_another_holds_out_others(tmp_path: Path, articles: Path) -> None:
+    first, again = run(tmp_path, articles), run(tmp_path, articles, name="again")
+    assert first.digest == again.digest
+    other = run(tmp_path, articles, name="other", seed=7)
+    held = [{row["document"] for row in rows(one, QUERIES)} for one in (first, other)]
+    assert held[0] != held[1]
+    # Which documents are held out does not depend on their order.
+    turned = run(tmp_path, write_jsonl(tmp_path / "turned.jsonl", made(240)[::-1]), name="turned")
+    assert {row["document"] for row in rows(turned, QUERIES)} == held[0]
+
+
+def test_a_fresh_result_is_not_made_again_and_other_options_need_a_name(tmp_path: Path, articles: Path) -> None:
+    first = run(tmp_path, articles)
+    assert run(tmp_path, articles).manifest["finished"] == first.manifest["finished"]
+    with pytest.raises(UsageError, match="already exists with different options"):
+        run(tmp_path, articles, passage_words=50)
+
+
+def test_interrupted_while_writing_it_goes_on_without_reading_again(
+    tmp_path: Path, articles: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    whole = run(tmp_path, articles, name="whole")
+
+    def stop(*_: Any) -> None:
+        raise KeyboardInterrupt
+
+    with monkeypatch.context() as patch:
+        patch.setattr(writing, "_write_training", stop)
+        with pytest.raises(KeyboardInterrupt):
+            run(tmp_path, articles, name="cut")
+    with monkeypatch.context() as patch:
+        patch.setattr(split_documents, "scan", stop)
+        resumed = run(tmp_path, articles, name="cut")
+    assert resumed.digest == whole.digest
+    assert not (resumed.path / ".scaffold").exists()
+
+
+def test_a_folder_of_files(tmp_path: Path) -> None:
+    folder = tmp_path / "docs"
+    (folder / "guide").mkdir(parents=True)
+    for number, row in enumerate(made(120)):
+        suffix = ("txt", "md", "rst.gz")[number % 3]
+        head = f"{row['title']}\n{'=' * 60}\n\n" if suffix != "txt" else ""
+        content = f"{head}{row['text']}".encode()
+        path = folder / "guide" / f"page-{number}.{suffix}"
+        path.write_bytes(gzip.compress(content) if suffix.endswith("gz") else content)
+    (folder / "logo.png").write_bytes(b"\x89PNG")
+    (folder / ".hidden.txt").write_text("secret")
+    listener = Listener()
+    artifact = split_documents.run(Params(inputs=(str(folder),)), WorkDirectory(tmp_path / "work"), listener)
+    assert artifact.facts["documents"] == 120
+    assert artifact.facts["held_out_by"] == "document"
+    assert any("1 .png" in note for note in listener.notes)
+    train = rows(artifact, TRAIN)
+    assert all(row["document"].startswith("guide/page-") for row in train)
+    assert not any("secret" in row["text"] or "====" in row["text"] for row in train)
+    assert {row["text"][:6] for row in train if row["kind"] == "title"} == {"Report"}
+
+
+def test_a_few_long_documents_are_held_out_by_section(tmp_path: Path) -> None:
+    folder = tmp_path / "manual"
+    folder.mkdir()
+    for number in range(6):
+        parts = [f"## {row['title']}\n\n{row['text']}" for row in made(20, seed=number)]
+        (folder / f"{number}.md").write_text(f"# Manual {number}\n\n" + "\n\n".join(parts))
+    listener = Listener()
+    artifact = split_documents.run(Params(inputs=(str(folder),)), WorkDirectory(tmp_path / "work"), listener)
+    assert artifact.facts["held_out_by"] == "section"
+    assert artifact.facts["held_out_documents"] >= 20
+    assert any("held out by section" in note for note in listener.notes)
+    held = {row["document"] for row in rows(artifact, QUERIES)}
+    assert not held & {row["document"] for row in rows(artifact, TRAIN)}
+
+
+def test_a_query_log_is_split_too(tmp_path: Path, articles: Path) -> None:
+    log = [f"where is the {noun} {number}" for noun in NOUNS for number in range(10)]
+    path = tmp_path / "log.txt"
+    path.write_text("".join(f"{query}\n{query.upper()}?\n" for query in log))
+    artifact = run(tmp_path, articles, queries=(path,))
+    held = {row["text"] for row in rows(artifact, QUERIES) if row["kind"] == "log"}
+    trained = {row["text"] for row in rows(artifact, TRAIN) if row["kind"] == "query" and not row["document"]}
+    assert artifact.facts["logged_queries"] == 130
+    assert len(held) == 50
+    assert held | trained == set(log)
+    assert not held & trained
+    table = write_jsonl(tmp_path / "log.jsonl", [{"question": query} for query in log])
+    assert run(tmp_path, articles, queries=(table,), name="table").digest == artifact.digest
+    with pytest.raises(InputError, match="no column of queries"):
+        run(tmp_path, articles, queries=(write_jsonl(tmp_path / "b.jsonl", [{"qury": "x"}]),), name="bad")
+
+
+def test_columns_make_one_document_in_their_order(tmp_path: Path) -> None:
+    lines = ["headline,summary,body"]
+    lines += [f'Title {row["_id"]},Summary {row["_id"]}.,"{row["text"]}"' for row in made(120, sentences=3)]
+    path = tmp_path / "a.csv"
+    path.write_text("\n".join(lines) + "\n")
+    artifact = run(tmp_path, path, column=("headline", "summary", "body"), passage_words=200)
+    first = next(row["text"] for row in rows(artifact, TRAIN) if row["kind"] == "passage")
+    assert first.startswith("Title 0 Summary 0. Code zq0x was found.")
+    with pytest.raises(InputError, match="no column 'boddy'") as caught:
+        run(tmp_path, path, column=("boddy",), name="typo")
+    assert "did you mean body?" in str(caught.value.hint)
+
+
+def test_lines_paragraphs_and_files_of_text(tmp_path: Path) -> None:
+    texts = [row["text"] for row in made(120, sentences=4)]
+    lines = tmp_path / "lines.txt"
+    lines.write_text("".join(f"{text}\n" for text in texts))
+    assert run(tmp_path, lines, name="lines").facts["documents"] == 120
+    wrapped = tmp_path / "wrapped.txt"
+    wrapped.write_text("\n\n".join(text.replace(" for ", "\nfor ").replace(" near ", "\nnear ") for text in texts))
+    by_paragraph = run(tmp_path, wrapped, name="wrapped")
+    assert by_paragraph.facts["documents"] == 120
+    assert [row["text"] for row in rows(by_paragraph, TRAIN)] == [
+        row["text"] for row in rows(run(tmp_path, lines, name="again"), TRAIN)
+    ]
+    assert run(tmp_path, wrapped, text_as="file", name="file", passage_words=20).facts["documents"] == 1
+
+
+def test_too_little_text_is_an_error_that_says_how_much_is_needed(tmp_path: Path) -> None:
+    path = write_jsonl(tmp_path / "few.jsonl", [*made(10, sentences=2), {"_id": "11", "text": " "}])
+    with pytest.raises(InputError, match="10 documents with 10 passages, and 1 without text; at least 100"):
+        run(tmp_path, path)
+    assert WorkDirectory(tmp_path / "work").unfinished("documents") == []
+
+
+def test_a_folder_without_text_says_what_is_there(tmp_path: Path) -> None:
+    folder = tmp_path / "pictures"
+    folder.mkdir()
+    with pytest.raises(InputError, match="it is empty"):
+        run(tmp_path, folder)
+    for name in ("a.png", "b.png", "c.pdf", "LICENSE"):
+        (folder / name).write_bytes(b"\x89PNG\0")
+    with pytest.raises(InputError, match=r"2 \.png, 1 without extension, 1 \.pdf|2 \.png") as caught:
+        run(tmp_path, folder)
+    assert "convert others to text" in str(caught.value.hint)
+
+
+@pytest.mark.parametrize(
+    ("content", "message"),
+    [
+        (b"", "is empty"),
+        ("Caf\u00e9\n".encode("latin-1") * 200, "not UTF-8"),
+        ("A text.\n".encode("utf-16"), "UTF-16"),
+        (b"%PDF-1.7 \0\1", "PDF"),
+    ],
+)
+def test_what_cannot_be_read_is_an_error_with_the_name_of_the_file(
+    tmp_path: Path, content: bytes, message: str
+) -> None:
+    path = tmp_path / "a.txt"
+    path.write_bytes(content)
+    with pytest.raises(InputError, match=message) as caught:
+        run(tmp_path, path)
+    assert "a.txt" in caught.value.message
+    assert caught.value.hint
+
+
+def test_a_bad_file_of_a_folder_can_be_skipped(tmp_path: Path) -> None:
+    folder = tmp_path / "docs"
+    folder.mkdir()
+    for row in made(120, sentences=3):
+        (folder / f"{row['_id']}.txt").write_text(row["text"])
+    (folder / "bad.txt").write_bytes(b"\0\1\2")
+    with pytest.raises(InputError, match=r"bad\.txt is a binary file") as caught:
+        run(tmp_path, folder)
+    assert "`skip_bad`" in str(caught.value.hint)
+    with pytest.warns(UserWarning, match="1 bad lines or files were skipped"):
+        assert run(tmp_path, folder, skip_bad=True).facts["skipped"] == {"bad_lines": 1}
+
+
+def test_repeated_ids_and_other_languages_are_told(tmp_path: Path) -> None:
+    generator = random.Random(3)
+    syllables = ["ka", "lo", "mi", "tu", "ras", "eno", "vek"]
+
+    def word() -> str:
+        return "".join(generator.choices(syllables, k=3))
+
+    documents = [{"_id": "same", "text": " ".join(word() for _ in range(30)) + "."} for _ in range(120)]
+    listener = Listener()
+    path = write_jsonl(tmp_path / "a.jsonl", documents)
+    artifact = split_documents.run(Params(inputs=(str(path),)), WorkDirectory(tmp_path / "work"), listener)
+    assert artifact.facts["repeated_ids"] == 120
+    assert any("share their id" in warning for warning in listener.warnings)
+    assert any("English function words" in warning for warning in listener.warnings)
+    ids = [row["_id"] for row in rows(artifact, CORPUS)]
+    assert len(ids) == len(set(ids)) == 120
+
+
+def test_of_a_collection_folder_only_the_corpus_is_read(tmp_path: Path) -> None:
+    folder = tmp_path / "scifact"
+    (folder / "qrels").mkdir(parents=True)
+    write_jsonl(folder / "corpus.jsonl", made(120))
+    write_jsonl(folder / "queries.jsonl", [{"_id": "1", "text": "a judged query"}])
+    (folder / "qrels" / "test.tsv").write_text("query-id\tcorpus-id\tscore\n1\t1\t1\n")
+    artifact = run(tmp_path, folder)
+    assert artifact.facts["documents"] == 120
+    assert not any("judged" in row["text"] for name in (TRAIN, QUERIES) for row in rows(artifact, name))
+
+
+def test_augment_reads_the_artifact(tmp_path: Path, articles: Path) -> None:
+    split = run(tmp_path, articles)
+    work = WorkDirectory(tmp_path / "work")
+    listener = Listener()
+    table = augment.run(augment.Params(inputs=("documents/main",)), work, listener)
+    assert table.inputs == {"documents/main": split.digest}
+    texts = {row["text"] for row in rows(split, TRAIN)}
+    assert table.facts["rows"] == table.facts["originals"] == len(texts)
+    assert any("no copies are made" in note for note in listener.notes)
+    with pytest.raises(MissingArtifactError, match="no documents named 'mian'"):
+        augment.run(augment.Params(inputs=("documents/mian",)), work)
+    # With new documents, the table is made again.
+    shutil.copy(articles, tmp_path / "old.jsonl")
+    write_jsonl(articles, made(260))
+    newer = run(tmp_path, articles)
+    assert augment.run(augment.Params(inputs=("documents/main",)), work).inputs == {"documents/main": newer.digest}
+
+
+def test_faults_of_options_are_told_before_anything_is_read(tmp_path: Path) -> None:
+    params = Params(inputs=(), queries=(tmp_path / "none.txt",), passage_words=3, held_out=0.9, text_as="book")
+    with pytest.raises(UsageError, match="5 errors"):
+        split_documents.run(params, WorkDirectory(tmp_path / "work"))
+    with pytest.raises(SentcompressError, match="no such file"):
+        run(tmp_path, tmp_path / "missing.jsonl")
