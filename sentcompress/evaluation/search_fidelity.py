@@ -111,17 +111,18 @@ class GoldRanking:
         k = min(k, len(documents))
         return cls([_relevant(row, k) for row in _cosines(queries, documents)], len(documents), k)
 
-    def score(self, queries: Vectors, documents: Vectors, grading: str = GRADING) -> Values:
-        """nDCG@k of another model's exact search, [Q] values from 0 to 1.
+    def ranks(self, queries: Vectors, documents: Vectors) -> Rows:
+        """The ranks that the gold model gives to the first k results of another model's exact search.
 
         Queries and documents may come from two models that share a space: a student's queries and its teacher's
-        documents. Documents with equal cosines are ranked in the worst order. A query whose relevant documents all
-        have grade 0 has nothing to lose, and scores 1.
+        documents. Documents with equal cosines are ranked in the worst order.
 
         Args:
             queries: [Q, D] vectors of any length, of the same queries as the gold model's.
             documents: [N, D] of the same documents.
-            grading: one of `GRADINGS`.
+
+        Returns:
+            [Q, k] ranks from 0, in the order of the results; k for a document that is not relevant.
 
         Raises:
             ValueError: if the number of queries or documents differs from the gold model's.
@@ -132,9 +133,21 @@ class GoldRanking:
                 f"{len(queries)} queries and {len(documents)} documents, where the gold model has "
                 f"{len(self.relevant)} and {self.documents}"
             )
-        grade = GRADINGS[grading]
         rows = zip(_cosines(queries, documents), self.relevant, strict=True)
-        return np.array([_gain(row, of.documents, grade(of, self.k), self.k) for row, of in rows], dtype=np.float64)
+        return np.array([_ranks_of_results(row, of, self.k) for row, of in rows], dtype=np.int64).reshape(-1, self.k)
+
+    def gains(self, ranks: Rows, grading: str = GRADING) -> Values:
+        """nDCG@k of results, [Q] values from 0 to 1.
+
+        A query whose relevant documents all have grade 0 has nothing to lose, and scores 1.
+
+        Args:
+            ranks: [Q, k] from `ranks`.
+            grading: one of `GRADINGS`.
+        """
+        grade = GRADINGS[grading]
+        rows = zip(ranks, self.relevant, strict=True)
+        return np.array([_gain(row, grade(of, self.k), self.k) for row, of in rows], dtype=np.float64)
 
 
 def search_fidelity(
@@ -157,7 +170,8 @@ def search_fidelity(
         ValueError: if the numbers of queries or documents differ, or there are no documents.
         UndefinedError: if a vector contains NaN or infinity.
     """
-    return GoldRanking.of(gold_queries, gold_documents, k).score(query_vectors, document_vectors, grading)
+    gold = GoldRanking.of(gold_queries, gold_documents, k)
+    return gold.gains(gold.ranks(query_vectors, document_vectors), grading)
 
 
 def _cosines(queries: Vectors, documents: Vectors) -> Iterator[npt.NDArray[np.float32]]:
@@ -182,15 +196,19 @@ def _relevant(cosines: npt.NDArray[np.float32], k: int) -> Relevant:
     return Relevant(documents, ranks, own, float(others.max() if len(others) else own[-1]))
 
 
-def _gain(cosines: npt.NDArray[np.float32], relevant: Rows, grades: Values, k: int) -> float:
-    """nDCG@k of one query."""
+def _ranks_of_results(cosines: npt.NDArray[np.float32], relevant: Relevant, k: int) -> Rows:
+    """[k] ranks of the results of one query, by descending cosine; of equal ones, the worst rank first."""
     found = _best(cosines, k)
-    sorter = np.argsort(relevant)
-    places = sorter[np.searchsorted(relevant, found, sorter=sorter).clip(max=len(relevant) - 1)]
-    gains = np.where(relevant[places] == found, grades[places], 0.0)
-    ranked = gains[np.lexsort((gains, -cosines[found]))][:k]
+    sorter = np.argsort(relevant.documents)
+    places = sorter[np.searchsorted(relevant.documents, found, sorter=sorter).clip(max=len(sorter) - 1)]
+    ranks = np.where(relevant.documents[places] == found, relevant.ranks[places], k)
+    return np.asarray(ranks[np.lexsort((-ranks, -cosines[found]))][:k])
+
+
+def _gain(ranks: Rows, grades: Values, k: int) -> float:
+    """nDCG@k of one query; the grade of rank r stands at r, since equal documents have the rank of the first."""
     ideal = _discounted(np.sort(grades)[::-1][:k])
-    return _discounted(ranked) / ideal if ideal > 0 else 1.0
+    return _discounted(np.where(ranks < k, grades[ranks.clip(max=k - 1)], 0.0)) / ideal if ideal > 0 else 1.0
 
 
 def _discounted(gains: Values) -> float:

@@ -96,7 +96,7 @@ def test_documents_that_tie_for_the_gold_model_have_one_grade():
     assert gold.relevant[0].ranks.tolist() == [0, 0, 0]
     # Whichever of the three a model finds, it has found the best.
     model = np.array([[0.0, 1.0], [0.5, 1.0], [1.0, 1.0], [1.0, -1.0]])
-    assert gold.score(np.array([[1.0, 1.0]]), model)[0] == pytest.approx(1)
+    assert gold.ranks(np.array([[1.0, 1.0]]), model).tolist() == [[0, 0]]
 
 
 def test_the_cut_off_is_at_most_the_number_of_documents(vectors):
@@ -104,7 +104,9 @@ def test_the_cut_off_is_at_most_the_number_of_documents(vectors):
     gold = GoldRanking.of(gold_queries, gold_documents[:3])
     assert gold.k == 3
     assert gold.relevant[0].next_cosine == gold.relevant[0].cosines[-1]
-    assert gold.score(queries, documents[:3]).min() > 0
+    ranks = gold.ranks(queries, documents[:3])
+    assert sorted(ranks[0].tolist()) == [0, 1, 2]
+    assert gold.gains(ranks).min() > 0
 
 
 def test_grades_of_zero_leave_nothing_to_lose():
