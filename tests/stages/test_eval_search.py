@@ -198,4 +198,4 @@ def test_a_damaged_model_and_zero_vectors(
     assert any("1 passages have a zero vector" in warning for warning in listener.warnings)
     monkeypatch.setattr(embedders.ModelEmbedder, "encode", lambda self, texts, task: np.full((len(texts), 4), np.nan))
     with pytest.raises(InputError, match="cannot be searched"):
-        run(Params(model=str(tmp_path / "v.npy"), compare=str(tiny_model), dtype="auto"), work)
+        run(Params(model=str(tmp_path / "v.npy"), compare=str(tiny_model), dtype="auto", name="b"), work)
