@@ -39,6 +39,7 @@ NAMES = (
     "eval-retrieval",
     "eval-transfer",
     "eval-fidelity",
+    "eval-search",
     "bench",
     "export",
     "encode",
