@@ -25,6 +25,7 @@ MIDDLE = (
     "evaluation",
     "exporting",
     "measuring",
+    "quantization",
     "reporting",
     "recipes",
 )
@@ -148,7 +149,7 @@ def test_only_run_looks_other_stages_up() -> None:
     assert users == {"run.py"}
 
 
-@pytest.mark.parametrize("package", ["corpora", "mining", "evaluation"])
+@pytest.mark.parametrize("package", ["corpora", "mining", "evaluation", "quantization"])
 def test_data_and_scores_are_arrays_and_need_no_torch(package: str) -> None:
     for path in (PACKAGE / package).glob("*.py"):
         assert "torch" not in {name.split(".")[0] for name in imports(path)}, path
@@ -244,7 +245,19 @@ FLAGS_OF_ZSTD = "compress it again without --long or --ultra"
 
 
 @pytest.mark.parametrize(
-    "package", ["stages", "models", "training", "encoding", "corpora", "evaluation", "augmentations", "mining", "store"]
+    "package",
+    [
+        "stages",
+        "models",
+        "training",
+        "encoding",
+        "corpora",
+        "evaluation",
+        "augmentations",
+        "mining",
+        "quantization",
+        "store",
+    ],
 )
 def test_messages_name_fields_and_only_the_command_line_spells_flags(package: str) -> None:
     for path in sorted((PACKAGE / package).glob("*.py")):
