@@ -36,6 +36,7 @@ NAMES = (
     "eval-retrieval",
     "eval-transfer",
     "eval-fidelity",
+    "eval-search",
     "bench",
     "export",
     "encode",

@@ -79,18 +79,14 @@ def collection_data_set(folder: Path, split: str | None) -> DataSet:
     Raises:
         InputError: if the folder, its corpus, its queries, its judgements or the split are missing.
     """
-    if not folder.is_dir():
-        raise InputError(f"{folder} is not a folder", f"give a folder. {LAYOUTS}")
-    corpus = _existing(folder, CORPUS)
-    if corpus is None:
-        raise InputError(f"{folder} has no corpus", LAYOUTS)
+    corpus = corpus_file(folder)
     splits = find_splits(folder)
     if not splits:
         raise InputError(f"{folder} has no judgements", LAYOUTS)
     if list(splits) == [None] and split is not None:
         raise InputError(f"{folder} has no splits", "omit `split`")
     chosen = None if list(splits) == [None] else pick_split(str(folder), [name for name in splits if name], split)
-    qrels, queries = splits[chosen], _queries_file(folder, chosen)
+    qrels, queries = splits[chosen], queries_file(folder, chosen)
 
     def read() -> Collection:
         return _read(corpus, queries, qrels, chosen)
@@ -183,7 +179,26 @@ def find_splits(folder: Path) -> dict[str | None, Path]:
     return found
 
 
-def _queries_file(folder: Path, split: str | None) -> Path:
+def corpus_file(folder: Path) -> Path:
+    """The documents of a collection.
+
+    Raises:
+        InputError: if it is not a folder, or has none.
+    """
+    if not folder.is_dir():
+        raise InputError(f"{folder} is not a folder", f"give a folder. {LAYOUTS}")
+    corpus = _existing(folder, CORPUS)
+    if corpus is None:
+        raise InputError(f"{folder} has no corpus", LAYOUTS)
+    return corpus
+
+
+def queries_file(folder: Path, split: str | None) -> Path:
+    """The queries of a split of a collection; those of all splits may be in one file.
+
+    Raises:
+        InputError: if there are none.
+    """
     parts = [split, split.split(".")[0]] if split else []
     names = [f"queries.{part}.tsv" for part in parts]
     path = _existing(folder, (*names, "queries.jsonl", "queries.tsv"))
@@ -217,7 +232,7 @@ def _read_grades(qrels: Path, split: str | None, found: _Found) -> None:
 
 def _read_queries(path: Path, qrels: Path, found: _Found) -> None:
     empty = 0
-    for one, text in _rows(path):
+    for one, text in rows_of(path):
         if one not in found.grades:
             continue
         if text:
@@ -239,7 +254,7 @@ def _read_ids(path: Path, qrels: Path, found: _Found) -> DocumentIds:
     """All ids, and the rows of the judged documents; missing documents get rows beyond the end."""
     judged = {document for query in found.queries for document in found.grades[query]}
     ids, empty = DocumentIds(), 0
-    for one, text in _rows(path):
+    for one, text in rows_of(path):
         if one in judged:
             found.rows[one] = len(ids)
         ids.append(one)
@@ -266,10 +281,10 @@ def _read_ids(path: Path, qrels: Path, found: _Found) -> DocumentIds:
 
 
 def _texts(path: Path) -> Iterator[list[str]]:
-    return batches((text for _, text in _rows(path)), CHUNK, len)
+    return batches((text for _, text in rows_of(path)), CHUNK, len)
 
 
-def _rows(path: Path) -> Iterator[tuple[str, str]]:
+def rows_of(path: Path) -> Iterator[tuple[str, str]]:
     """(id, text) of each line; the text of a JSON line is its title, a blank and its text, stripped."""
     as_json = format_extension(path) == "jsonl"
     for number, line in open_lines(path):

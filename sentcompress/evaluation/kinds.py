@@ -10,11 +10,13 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from sentcompress.evaluation.measures import (
+    FIRST_FOUND,
     INDEX_BYTES,
     LATENCY_P50,
     NEAREST,
     PASS_SECONDS,
     PEAK_MEMORY,
+    RESULTS_SHARED,
     SEARCH_TIME,
     SIMILARITIES,
 )
@@ -82,6 +84,17 @@ EVALUATIONS: Mapping[str, EvaluationKind] = {
         what="sentences",
         beside=(NEAREST, SIMILARITIES),
         task="sentence-similarity",
+    ),
+    "search": EvaluationKind(
+        "Search fidelity",
+        "eval-search --model {model} --compare teacher",
+        "Measured without labels: the teacher's own ten best documents of each query are graded by their rank, and the "
+        "model is scored by the nDCG@10 of its exact search among the same documents. 100 means the same documents in "
+        "the same order.",
+        what="documents",
+        short="search fidelity",
+        beside=(RESULTS_SHARED, FIRST_FOUND),
+        task="information-retrieval",
     ),
     "bench": EvaluationKind(
         "Speed, size and memory",

@@ -16,6 +16,7 @@ SEARCH_TIME = "milliseconds_per_1000_queries"
 SEARCH_P50, SEARCH_P95 = "milliseconds_p50", "milliseconds_p95"
 ACCURACY, F1 = "accuracy", "f1"
 NEIGHBOURS, NEAREST, SIMILARITIES = "neighbours_shared", "nearest_found", "spearman_of_similarities"
+SEARCH_FIDELITY, RESULTS_SHARED, FIRST_FOUND = "search_fidelity", "results_shared", "first_result_found"
 CORRELATION = "mean_absolute_correlation"
 PARAMETERS, WEIGHT_BYTES, VECTOR_BYTES = "parameters", "weight_bytes", "vector_bytes"
 SPEED, SPEED_SINGLE = "sentences_per_second", "sentences_per_second_batch_1"
@@ -100,6 +101,9 @@ METRICS: Mapping[str, Metric] = {
     NEIGHBOURS: _score("nearest neighbours shared"),
     NEAREST: _score("nearest neighbour found"),
     SIMILARITIES: _score("Spearman of similarities"),
+    SEARCH_FIDELITY: _score("search fidelity"),
+    RESULTS_SHARED: _score("results shared"),
+    FIRST_FOUND: _score("first result found"),
     CORRELATION: Metric("mean |correlation| of dimensions", decimals=3, higher_is_better=False),
     PARAMETERS: Metric("parameters", decimals=0, higher_is_better=False, gain="smaller"),
     WEIGHT_BYTES: _bytes("weights"),

@@ -24,6 +24,7 @@ from sentcompress.store import (
 
 # The facts to show for each kind of artifact: display name -> path within the facts.
 TELLING: Mapping[str, Mapping[str, str]] = {
+    "documents": {"documents": "documents", "passages": "passages", "queries": "held_out_queries"},
     "sentences": {"rows": "rows", "triplets": "triplets"},
     "teacher-vectors": {"teacher": "teacher", "rows": "rows", "dimension": "dimension"},
     "projections": {"dimension": "dimension", "explained_variance": "explained_variance"},

@@ -92,7 +92,7 @@ def is_data(reference: str) -> bool:
     """Whether an input of an evaluation is data, and no model: vectors made elsewhere and graphs are files too."""
     kind = reference.partition("/")[0]
     outside = reference.startswith(("file:", "hub:")) and not reference.endswith((".npy", ".onnx"))
-    return outside or kind == "sentences"
+    return outside or kind in ("sentences", "documents")
 
 
 def _is_of(artifact: Artifact, reference: str, digest: str) -> bool:

@@ -37,6 +37,7 @@ class Kind:
 
 
 KINDS: Mapping[str, Kind] = {
+    "documents": Kind("split-documents", arguments="DOCUMENTS"),
     "sentences": Kind("augment", arguments="FILE"),
     "teacher-vectors": Kind("teacher-embed"),
     "projections": Kind("fit-pca"),

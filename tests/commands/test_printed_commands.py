@@ -12,6 +12,7 @@ from typing import Any
 
 import pytest
 from distilling import write_dev
+from search_documents import write_held_out
 from tiny_models import make_sentences, make_tiny_model
 
 from sentcompress.cli.main import _run
@@ -49,6 +50,8 @@ MADE = {
     f"evaluations/transfer-{STUDENT}-average": "eval-transfer --tasks {tasks} --only MR --folds 3",
     f"evaluations/fidelity-{STUDENT}-average": "eval-fidelity --neighbours 2 --show 3 --pairwise 50",
     f"evaluations/fidelity-text-{STUDENT}-average": "eval-fidelity --text {text} --neighbours 2 --sample 40",
+    "evaluations/search": f"eval-search --model {STUDENT}-average --collection {{searched}} --queries 5 --seed 3 "
+    "--name search",
     f"evaluations/bench-{STUDENT}-average": "bench --count 20 --single 3 --rounds 1 --no-memory",
     "teacher-vectors/inside": "teacher-embed --teacher small-simcse --name inside",
     "evaluations/inside": "eval-sts --sts {dev} --compare teacher --bootstrap 0 --name inside",
@@ -75,6 +78,7 @@ def write_files(folder: Path) -> dict[str, str]:
     (folder / "text.txt").write_text("\n".join(TEXTS[:60]) + "\n", encoding="utf-8")
     asked = [(first, second, n % 2) for n, (first, second) in enumerate(pairwise(TEXTS[:60]))]
     write_rows(folder / "pairs.tsv", [("question1", "question2", "is_duplicate"), *asked], "\t")
+    write_held_out(folder / "searched", TEXTS[:80], TEXTS[80:90])
     (folder / "my tasks" / "MR").mkdir(parents=True)
     write_rows(folder / "my tasks" / "MR" / "all.tsv", [(int("dog" in text), text) for text in TEXTS[:90]], "\t")
     return {path.stem.removeprefix("my "): str(path) for path in folder.iterdir()}

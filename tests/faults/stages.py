@@ -138,6 +138,11 @@ PLAIN = (
         "evaluations/y",
     ),
     Stage(
+        "eval-search",
+        "eval-search --collection beir --model model --compare other --bootstrap 0 --name f".split(),
+        "evaluations/f",
+    ),
+    Stage(
         "bench",
         "bench --model model --compare none --text lines.txt --count 4 --single 2 --rounds 1 "
         "--runtimes float32 --no-memory --device cpu --name b".split(),

@@ -1,0 +1,66 @@
+"""The options of `sentcompress eval-search`."""
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Annotated, ClassVar
+
+from sentcompress.commands import Command
+from sentcompress.commands.options import MODEL, Opt
+from sentcompress.commands.shared import Bootstrap, Device, Dtype, Hub, Model, Named, Seed
+
+
+@dataclass(frozen=True, kw_only=True)
+class Params(Hub, Named):
+    """The models, and what is searched."""
+
+    command: ClassVar[str] = "eval-search"
+
+    documents: Annotated[
+        str | None,
+        Opt(
+            "Result of split-documents, whose held-out part is searched.",
+            affects="input",
+            names="documents",
+            default="the newest",
+        ),
+    ] = None
+    collection: Annotated[
+        Path | None,
+        Opt("Folder with corpus and queries (BEIR, MS MARCO), in place of --documents.", affects="input"),
+    ] = None
+    split: Annotated[
+        str | None, Opt("With --collection: whose queries, if each split has its own.", default="dev, else the first")
+    ] = None
+    model: Model = None
+    compare: Annotated[
+        str | None,
+        Opt("Model whose search results are to be reproduced, named as for --model.", affects="input", names=MODEL),
+    ] = "teacher"
+    keep_index: Annotated[
+        bool, Opt("Search the vectors of --compare with the queries of --model (asymmetric search).")
+    ] = False
+    queries: Annotated[int, Opt("Maximum number of queries, sampled with the seed.", minimum=1)] = 2000
+    passages: Annotated[
+        int, Opt("Maximum number of passages searched, sampled with the seed.", minimum=11, maximum=2_000_000)
+    ] = 50_000
+    bootstrap: Bootstrap = 1000
+    seed: Seed = 0
+    device: Device = "auto"
+    dtype: Dtype = "float32"
+
+    def faults(self) -> list[str]:
+        faults = []
+        if self.documents is not None and self.collection is not None:
+            faults.append("`documents` and `collection` cannot both be given")
+        if self.split is not None and self.collection is None:
+            faults.append("`split` is for `collection`")
+        if self.compare is None:
+            faults.append("`compare` names the reference model; it cannot be none")
+        return faults
+
+
+COMMAND = Command(
+    Params,
+    "Measure, without labels, how well a model reproduces the search results of its teacher.",
+    makes="evaluations",
+)

@@ -1,0 +1,128 @@
+"""Documents and queries without judgements: what search fidelity is measured on."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+
+from sentcompress.corpora.byte_streams import format_extension
+from sentcompress.corpora.collection_folders import corpus_file, find_splits, queries_file, rows_of
+from sentcompress.corpora.collections import DEV
+from sentcompress.corpora.text_files import open_lines
+from sentcompress.corpora.text_sample import sample_texts
+from sentcompress.documents import parse_json
+from sentcompress.errors import InputError
+from sentcompress.store import WorkDirectory, file_digest
+
+KIND = "documents"
+# The folder of an artifact of kind `documents` with what no student is trained on.
+HELD_OUT = "held-out"
+# Fewer passages are all found among the first ten results.
+LEAST_PASSAGES = 11
+
+
+@dataclass(frozen=True)
+class SearchTexts:
+    """A sample of passages and queries.
+
+    Attributes:
+        name: the data set, for scores.
+        passages, queries: distinct texts.
+        kinds: of each query: span, keywords, rare, title or log; empty if unknown.
+        complete: whether all distinct passages and queries are in the sample.
+    """
+
+    name: str
+    passages: tuple[str, ...]
+    queries: tuple[str, ...]
+    kinds: tuple[str, ...]
+    complete: bool
+
+
+@dataclass(frozen=True)
+class SearchSource:
+    """Where passages and queries are; nothing is read yet.
+
+    Attributes:
+        name: the data set, for scores.
+        inputs: digests by reference, for a request.
+    """
+
+    name: str
+    inputs: Mapping[str, str]
+    corpus: Path
+    queries: Path
+
+    def read(self, *, queries: int, passages: int, seed: int) -> SearchTexts:
+        """Read at most so many distinct queries and passages, sampled with the seed; empty ones are skipped.
+
+        Raises:
+            InputError: if a line cannot be read, or there are no queries or fewer than 11 passages.
+        """
+        kinds = _kinds(self.queries)
+        of_text = {text: kinds.get(one, "") for one, text in rows_of(self.queries) if text}
+        chosen = sample_texts(of_text, queries, seed)
+        drawn = sample_texts(_texts(self.corpus), passages, seed)
+        if not chosen.texts:
+            raise InputError(f"{self.queries} has no queries", "a search is measured with at least one")
+        if len(drawn.texts) < LEAST_PASSAGES:
+            raise InputError(
+                f"{self.corpus} has {len(drawn.texts)} distinct passages, of which a search returns 10",
+                f"give a corpus of at least {LEAST_PASSAGES}",
+            )
+        complete = chosen.complete and drawn.complete
+        return SearchTexts(
+            self.name, drawn.texts, chosen.texts, tuple(map(of_text.__getitem__, chosen.texts)), complete
+        )
+
+
+def documents_source(work: WorkDirectory, name: str | None) -> SearchSource:
+    """The held-out part of an artifact of kind `documents`, by its name or reference; the newest if None.
+
+    Raises:
+        MissingArtifactError: if there is none.
+    """
+    artifact = work.get(KIND, name and name.removeprefix(f"{KIND}/"))
+    held_out = artifact.path / HELD_OUT
+    inputs = {artifact.reference: artifact.digest}
+    return SearchSource(artifact.name, inputs, held_out / "corpus.jsonl", held_out / "queries.jsonl")
+
+
+def collection_source(folder: Path, split: str | None) -> SearchSource:
+    """The documents and queries of a collection in BEIR's or MS MARCO's layout; judgements are not read.
+
+    Args:
+        split: which file of queries, if each split has its own; by default dev, else the only one or the first.
+
+    Raises:
+        InputError: if it is not a folder, or has no corpus or no queries.
+    """
+    corpus = corpus_file(folder)
+    splits = [name for name in find_splits(folder) if name is not None]
+    if split is None:
+        split = next((name for name in (*DEV, *splits) if name in splits), None)
+    queries = queries_file(folder, split)
+    inputs = {f"file:{path.resolve()}": file_digest(path) for path in (corpus, queries)}
+    return SearchSource(folder.resolve().name, inputs, corpus, queries)
+
+
+def query_kinds(kinds: Iterable[str]) -> dict[str, np.ndarray[tuple[int], np.dtype[np.int64]]]:
+    """The places of the queries of each known kind, in the order of first occurrence."""
+    listed = list(kinds)
+    return {kind: np.flatnonzero([one == kind for one in listed]) for kind in dict.fromkeys(listed) if kind}
+
+
+def _texts(corpus: Path) -> Iterable[str]:
+    return (text for _, text in rows_of(corpus) if text)
+
+
+def _kinds(path: Path) -> dict[str, str]:
+    """The kind of each query that has one, by id."""
+    if format_extension(path) != "jsonl":
+        return {}
+    rows = (parse_json(line, f"{path}, line {number}") for number, line in open_lines(path) if line.strip())
+    known = (row for row in rows if isinstance(row, dict) and isinstance(row.get("kind"), str))
+    return {str(row.get("_id", row.get("id"))).strip(): row["kind"] for row in known}

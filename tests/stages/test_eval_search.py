@@ -1,0 +1,201 @@
+"""eval-search: a model's search against its teacher's, from held-out documents or a collection."""
+
+from __future__ import annotations
+
+import gzip
+import json
+from pathlib import Path
+
+import numpy as np
+import pytest
+from search_documents import KINDS, make_documents, write_held_out
+from tiny_models import make_sentences, make_tiny_model
+
+from sentcompress.encoding import embedders
+from sentcompress.errors import InputError, MissingArtifactError, UsageError
+from sentcompress.evaluation.measures import FIRST_FOUND, RESULTS_SHARED, SEARCH_FIDELITY
+from sentcompress.evaluation.score import read_scores, select, value_of
+from sentcompress.evaluation.search_fidelity import search_fidelity
+from sentcompress.evaluation.search_verdict import LEVELS
+from sentcompress.progress import SilentReporter
+from sentcompress.stages.eval_search import Params, run
+from sentcompress.store import WorkDirectory
+
+TEXTS = make_sentences(170)
+PASSAGES, QUERIES = TEXTS[:140], [" ".join(text.split()[:4]) for text in TEXTS[140:]]
+
+
+@pytest.fixture
+def work(tmp_path: Path) -> WorkDirectory:
+    return WorkDirectory(tmp_path / "work")
+
+
+@pytest.fixture(scope="session")
+def small_model(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return make_tiny_model(tmp_path_factory.mktemp("small") / "small-model", layers=1, width=16, seed=5)
+
+
+@pytest.fixture(scope="session")
+def sister(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """As wide as the tiny model, with other weights."""
+    return make_tiny_model(tmp_path_factory.mktemp("sister") / "sister", seed=9)
+
+
+def test_a_model_reproduces_its_own_search(work: WorkDirectory, tiny_model: Path) -> None:
+    documents = make_documents(work, PASSAGES, QUERIES)
+    made = run(Params(model=str(tiny_model), compare=str(tiny_model), device="cpu"), work)
+    assert made.name == f"search-main-{tiny_model.name}"
+    assert made.inputs[documents.reference] == documents.digest
+    facts = made.facts
+    assert json.loads((made.path / "result.json").read_text()) == facts
+    scores = read_scores(facts)
+    assert scores[0].metric == SEARCH_FIDELITY
+    assert {score.value for score in scores} == {100}
+    assert (facts["queries"], facts["passages"]) == (len(set(QUERIES)), len(set(PASSAGES)))
+    assert facts["verdict"]["level"] == "same"
+    assert "practically the same results" in facts["verdict"]["text"]
+
+
+def test_the_scores_of_another_model(work: WorkDirectory, tiny_model: Path, small_model: Path) -> None:
+    from sentence_transformers import SentenceTransformer
+
+    make_documents(work, PASSAGES, QUERIES)
+    facts = run(Params(model=str(small_model), compare=str(tiny_model), device="cpu"), work).facts
+    scores = read_scores(facts)
+    vectors = [
+        SentenceTransformer(str(folder), device="cpu").encode(list(dict.fromkeys(texts)))
+        for folder in (small_model, tiny_model)
+        for texts in (QUERIES, PASSAGES)
+    ]
+    expected = search_fidelity(*vectors)
+    assert value_of(scores, SEARCH_FIDELITY, "main") == pytest.approx(100 * expected.mean(), abs=0.5)
+    kinds = [KINDS[place % 3] for place in range(len(QUERIES))]
+    distinct = list(dict(zip(QUERIES, kinds, strict=True)).values())
+    for kind in KINDS:
+        own = expected[np.array(distinct) == kind]
+        assert value_of(scores, SEARCH_FIDELITY, "main", kind) == pytest.approx(100 * own.mean(), abs=1)
+        assert select(scores, SEARCH_FIDELITY, part=kind, role="model")[0].count == len(own)
+    whole = select(scores, SEARCH_FIDELITY, part="", role="model")[0]
+    assert whole.interval is not None
+    assert whole.interval.low < whole.value < whole.interval.high
+    assert whole.kept == pytest.approx(whole.value)
+    assert 0 < value_of(scores, RESULTS_SHARED, "main") < 100
+    assert 0 < value_of(scores, FIRST_FOUND, "main") < 100
+    assert facts["verdict"]["level"] in {level for _, level, _ in LEVELS}
+    assert any("queries are few" in caution for caution in facts["verdict"]["cautions"])
+
+
+def test_a_students_queries_search_the_teachers_index(
+    work: WorkDirectory, tiny_model: Path, sister: Path, small_model: Path
+) -> None:
+    make_documents(work, PASSAGES, QUERIES)
+    both = run(Params(model=str(sister), compare=str(tiny_model), device="cpu"), work)
+    params = Params(model=str(sister), compare=str(tiny_model), keep_index=True, device="cpu")
+    one = run(params, work)
+    assert one.name == f"search-main-{sister.name}-documents-{tiny_model.name}"
+    assert one.name != both.name
+    assert one.facts["keep_index"]
+    assert "passages by the compared one" in one.facts["protocol"]["statement"]
+    # Two random models do not share a space.
+    assert value_of(read_scores(one.facts), SEARCH_FIDELITY) < value_of(read_scores(both.facts), SEARCH_FIDELITY)
+    same = Params(model=str(tiny_model), compare=str(tiny_model), keep_index=True, device="cpu")
+    assert value_of(read_scores(run(same, work).facts), SEARCH_FIDELITY) == 100
+    with pytest.raises(InputError, match="16"):
+        run(Params(model=str(small_model), compare=str(tiny_model), keep_index=True, device="cpu"), work)
+
+
+def test_a_collection_needs_no_judgements(tmp_path: Path, work: WorkDirectory, tiny_model: Path) -> None:
+    folder = tmp_path / "beir"
+    write_held_out(folder, [*PASSAGES, PASSAGES[0], ""], QUERIES)
+    params = Params(collection=folder, model=str(tiny_model), compare=str(tiny_model), passages=50, queries=7)
+    facts = run(params, work).facts
+    assert (facts["queries"], facts["passages"]) == (7, 50)
+    assert "sampled with seed 0" in facts["protocol"]["statement"]
+    (folder / "queries.jsonl").unlink()
+    (folder / "corpus.jsonl").unlink()
+    with gzip.open(folder / "collection.tsv.gz", "wt") as file:
+        file.write("".join(f"{place}\t{text}\n" for place, text in enumerate(PASSAGES)))
+    (folder / "qrels.dev.tsv").write_text("q0\t0\tp0\t1\n")
+    (folder / "queries.dev.tsv").write_text("".join(f"{place}\t{text}\n" for place, text in enumerate(QUERIES)))
+    again = run(Params(collection=folder, model=str(tiny_model), compare=str(tiny_model), name="tsv"), work)
+    assert {score.part for score in read_scores(again.facts)} == {""}  # no kinds of queries in such files
+
+
+def test_the_teachers_vectors_are_computed_once(
+    work: WorkDirectory, tiny_model: Path, small_model: Path, sister: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    make_documents(work, PASSAGES, QUERIES)
+    encoded: list[int] = []
+    encode = embedders.ModelEmbedder.encode
+
+    def counting(self: embedders.ModelEmbedder, texts: list[str], task: object = None) -> object:
+        encoded.append(len(texts))
+        return encode(self, texts, task)
+
+    monkeypatch.setattr(embedders.ModelEmbedder, "encode", counting)
+    run(Params(model=str(small_model), compare=str(tiny_model), device="cpu"), work)
+    assert len(encoded) == 4
+    run(Params(model=str(sister), compare=str(tiny_model), device="cpu"), work)
+    assert len(encoded) == 6
+
+
+def test_a_result_is_fresh_until_the_documents_change(work: WorkDirectory, tiny_model: Path) -> None:
+    make_documents(work, PASSAGES, QUERIES)
+    params = Params(documents="documents/main", model=str(tiny_model), compare=str(tiny_model), bootstrap=0)
+    first = run(params, work)
+    assert run(params, work).manifest["finished"] == first.manifest["finished"]
+    assert read_scores(first.facts)[0].interval is None
+    make_documents(work, PASSAGES[:100], QUERIES)
+    assert run(params, work).facts["passages"] == len(set(PASSAGES[:100]))
+
+
+def test_what_cannot_be_measured(tmp_path: Path, work: WorkDirectory, tiny_model: Path) -> None:
+    model = {"model": str(tiny_model), "compare": str(tiny_model), "device": "cpu"}
+    with pytest.raises(MissingArtifactError, match="no documents in") as none:
+        run(Params(**model), work)
+    assert "split-documents" in str(none.value.hint)
+    make_documents(work, PASSAGES[:10], QUERIES)
+    with pytest.raises(InputError, match="10 distinct passages"):
+        run(Params(**model), work)
+    make_documents(work, PASSAGES, ["", " "])
+    with pytest.raises(InputError, match="no queries"):
+        run(Params(**model), work)
+    with pytest.raises(MissingArtifactError, match="no documents named 'mian'"):
+        run(Params(documents="mian", **model), work)
+    with pytest.raises(InputError, match="not a folder"):
+        run(Params(collection=tmp_path / "none", **model), work)
+    (tmp_path / "empty").mkdir()
+    with pytest.raises(InputError, match="no corpus"):
+        run(Params(collection=tmp_path / "empty", **model), work)
+    for wrong, message in (
+        ({"documents": "main", "collection": tmp_path}, "cannot both be given"),
+        ({"split": "dev"}, "is for `collection`"),
+        ({"compare": None}, "cannot be none"),
+        ({"passages": 5}, "`passages` must be"),
+    ):
+        with pytest.raises(UsageError, match=message):
+            run(Params(**{**model, **wrong}), work)  # type: ignore[arg-type]
+
+
+def test_a_damaged_model_and_zero_vectors(
+    tmp_path: Path, work: WorkDirectory, tiny_model: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    class Listener(SilentReporter):
+        def __init__(self) -> None:
+            self.warnings: list[str] = []
+
+        def warn(self, message: str) -> None:
+            self.warnings.append(message)
+
+    make_documents(work, PASSAGES, QUERIES)
+    texts = list(dict.fromkeys([*PASSAGES, *QUERIES]))
+    vectors = np.random.default_rng(0).normal(size=(len(texts), 4)).astype(np.float32)
+    (tmp_path / "v.txt").write_text("\n".join(texts) + "\n")
+    vectors[0] = 0
+    np.save(tmp_path / "v.npy", vectors)
+    listener = Listener()
+    run(Params(model=str(tmp_path / "v.npy"), compare=str(tiny_model), device="cpu"), work, listener)
+    assert any("1 passages have a zero vector" in warning for warning in listener.warnings)
+    monkeypatch.setattr(embedders.ModelEmbedder, "encode", lambda self, texts, task: np.full((len(texts), 4), np.nan))
+    with pytest.raises(InputError, match="cannot be searched"):
+        run(Params(model=str(tmp_path / "v.npy"), compare=str(tiny_model), dtype="auto", name="b"), work)
