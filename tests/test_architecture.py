@@ -26,6 +26,7 @@ MIDDLE = (
     "evaluation",
     "exporting",
     "measuring",
+    "quantization",
     "reporting",
     "recipes",
     "compression",
@@ -157,6 +158,7 @@ def test_only_run_and_compress_look_other_stages_up() -> None:
 
 
 @pytest.mark.parametrize("package", ["corpora", "mining", "passages", "evaluation"])
+@pytest.mark.parametrize("package", ["corpora", "mining", "evaluation", "quantization"])
 def test_data_and_scores_are_arrays_and_need_no_torch(package: str) -> None:
     for path in (PACKAGE / package).glob("*.py"):
         assert "torch" not in {name.split(".")[0] for name in imports(path)}, path
@@ -263,6 +265,7 @@ FLAGS_OF_ZSTD = "compress it again without --long or --ultra"
         "augmentations",
         "mining",
         "passages",
+        "quantization",
         "store",
     ],
 )
