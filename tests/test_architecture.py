@@ -157,8 +157,7 @@ def test_only_run_and_compress_look_other_stages_up() -> None:
     assert users == {"compress.py", "run.py"}
 
 
-@pytest.mark.parametrize("package", ["corpora", "mining", "passages", "evaluation"])
-@pytest.mark.parametrize("package", ["corpora", "mining", "evaluation", "quantization"])
+@pytest.mark.parametrize("package", ["corpora", "mining", "passages", "evaluation", "quantization"])
 def test_data_and_scores_are_arrays_and_need_no_torch(package: str) -> None:
     for path in (PACKAGE / package).glob("*.py"):
         assert "torch" not in {name.split(".")[0] for name in imports(path)}, path

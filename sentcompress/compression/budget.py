@@ -59,15 +59,13 @@ def share_out(seconds: float, load: Workload, candidates: int, max_bytes: int, v
     Raises:
         TooShortError: if nothing could be learnt in that time.
     """
-    least = min(LEAST_TEXTS, load.texts) / load.texts * load.seconds
-    embedding = min(load.seconds, max(EMBEDDING * seconds, least))
+    embedding = _embedding(seconds, load)
     texts = None if embedding == load.seconds else int(load.texts * embedding / load.seconds)
     if not candidates:
         return Budget(max_bytes, vector_bytes, seconds, texts, embedding, (), 0.0)
-    other = max(OTHER * seconds, LEAST_OTHER)
-    training = seconds - embedding - other
+    training = _training(seconds, load)
     if training < LEAST_TRAINING:
-        raise TooShortError(LEAST_TRAINING + least + max(LEAST_OTHER, OTHER * (LEAST_TRAINING + least) / (1 - OTHER)))
+        raise TooShortError(_needed(seconds, load))
     rounds: tuple[float, ...] = ()
     if candidates > 1 and training >= FOR_ROUNDS:
         each = ROUNDS * training / _trials(candidates)
@@ -75,6 +73,26 @@ def share_out(seconds: float, load: Workload, candidates: int, max_bytes: int, v
             rounds = tuple(each / 60 for _ in _counts(candidates))
     last = training - sum(60 * minutes * count for minutes, count in zip(rounds, _counts(candidates), strict=False))
     return Budget(max_bytes, vector_bytes, seconds, texts, embedding, rounds, last / 60)
+
+
+def _embedding(seconds: float, load: Workload) -> float:
+    least = min(LEAST_TEXTS, load.texts) / load.texts * load.seconds
+    return min(load.seconds, max(EMBEDDING * seconds, least))
+
+
+def _training(seconds: float, load: Workload) -> float:
+    return seconds - _embedding(seconds, load) - max(OTHER * seconds, LEAST_OTHER)
+
+
+def _needed(low: float, load: Workload) -> float:
+    """The time from which on there is enough to train, above `low`, which is too short."""
+    high = 2 * low
+    while _training(high, load) < LEAST_TRAINING:
+        low, high = high, 2 * high
+    while high - low > 1:
+        middle = (low + high) / 2
+        low, high = (low, middle) if _training(middle, load) >= LEAST_TRAINING else (middle, high)
+    return high
 
 
 def _counts(candidates: int) -> list[int]:

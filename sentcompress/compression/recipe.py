@@ -7,7 +7,7 @@ https://arxiv.org/abs/1502.07943), the last one for most of the time.
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Generator, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -123,7 +123,7 @@ class CompressionPlan:
             "name": self.name,
         }
 
-    def _training(self) -> Iterator[dict[str, Any]] | Any:
+    def _training(self) -> Generator[dict[str, Any], None, str]:
         """The training stages; returns the name of the student to keep."""
         running: list[tuple[str, Shape]] = []
         first, *later = self.budget.rounds or (None,)
@@ -220,7 +220,7 @@ def written_recipe(plan: CompressionPlan, request: Mapping[str, Any]) -> str:
     budget = plan.budget
     title = f"{plan.name}: at most {told_bytes(budget.max_bytes)}, {budget.vector_bytes} bytes a vector"
     lines = [
-        f"{MARK}{json.dumps(request, sort_keys=True, ensure_ascii=False)}",
+        f"{MARK}{_comment(request)}",
         *(f"# {line}" for line in told(plan)),
         f"title = {_value(title)}",
     ]
@@ -230,6 +230,11 @@ def written_recipe(plan: CompressionPlan, request: Mapping[str, Any]) -> str:
 
 
 MARK = "# compress "
+
+
+def _comment(request: Mapping[str, Any]) -> str:
+    # TOML allows no control characters in comments; JSON escapes all but this one.
+    return json.dumps(request, sort_keys=True).replace("\x7f", "\\u007f")
 
 
 def told(plan: CompressionPlan) -> list[str]:

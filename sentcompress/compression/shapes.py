@@ -143,7 +143,7 @@ def _cuts(teacher: Teacher, can_factorise: bool) -> Iterator[tuple[int, Shape]]:
 
 def _cut(teacher: Teacher, layers: int, token_dim: int | None, tokens: int | None, neurons: int | None) -> Shape:
     options = {"token-dim": token_dim, "vocabulary": tokens, "feed-forward": neurons}
-    given = {name: value for name, value in options.items() if value is not None}
+    given: dict[str, Any] = {name: value for name, value in options.items() if value is not None}
     if token_dim or neurons:
         given["start"] = "sentences"
     return Shape(f"teacher:{layers}", teacher.graph_bytes(layers, token_dim, tokens, neurons), given)

@@ -75,14 +75,19 @@ def run(params: Params, work: WorkDirectory, reporter: Reporter = LOGGED) -> Res
         reporter.note(f"the plan is {path}")
     for line in lines:
         reporter.note(line)
-    command = find_command("run")
     again = params.force and not params.dry_run
-    outcome = command.run(command.params(recipe=path, dry_run=params.dry_run, force=again), work, reporter)
+    outcome = _run("run", work, reporter, recipe=path, dry_run=params.dry_run, force=again)
     seconds = time.monotonic() - started
     if params.dry_run:
         return Result(name, path, lines, seconds)
     made = {one.step.command: one.artifact for one in outcome.done}
     return Result(name, path, lines, seconds, verdict_of(made, name))
+
+
+def _run(command_name: str, work: WorkDirectory, reporter: Reporter, **options: Any) -> Any:
+    command = find_command(command_name)
+    options_of: Any = command.params
+    return command.run(options_of(**options), work, reporter)
 
 
 def _name(params: Params) -> str:
@@ -132,7 +137,6 @@ def _plan(params: Params, name: str, work: WorkDirectory, reporter: Reporter) ->
     most = read_bytes(params.max_bytes)
     candidates = _candidates(params, found, config, teacher, most)
     vector_bytes = params.vector_bytes or teacher.vector
-    split = find_command("split-documents")
     documents = Documents(
         [_absolute(one) for one in params.inputs],
         [_absolute(str(one)) for one in params.queries],
@@ -142,7 +146,7 @@ def _plan(params: Params, name: str, work: WorkDirectory, reporter: Reporter) ->
     asked: dict[str, Any] = {"inputs": tuple(documents.inputs), "name": name, "seed": params.seed}
     asked |= {"queries": tuple(map(Path, documents.queries))} if documents.queries else {}
     asked |= {"column": tuple(documents.columns)} if documents.columns else {}
-    artifact = split.run(split.params(**asked, force=params.force), work, reporter)
+    artifact = _run("split-documents", work, reporter, **asked, force=params.force)
     budget = _budget(params, artifact, encoder, candidates, vector_bytes, reporter)
     return CompressionPlan(name, params.teacher, documents, budget, candidates, params.keep_index, params.seed)
 

@@ -1,0 +1,59 @@
+"""How the time is shared out: never more than there is, and an error where nothing could be learnt."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from sentcompress.compression.budget import TooShortError, Workload, share_out
+
+
+@given(
+    seconds=st.floats(30, 1e5),
+    texts=st.integers(100, 10**8),
+    tokens_per_text=st.integers(3, 250),
+    speed=st.floats(1000, 1e6),
+    candidates=st.integers(1, 6),
+)
+def test_the_parts_add_up_to_at_most_the_whole(
+    seconds: float, texts: int, tokens_per_text: int, speed: float, candidates: int
+) -> None:
+    load = Workload(texts, texts * tokens_per_text, speed)
+    try:
+        budget = share_out(seconds, load, candidates, 10**7, 128)
+    except TooShortError as error:
+        needed = error.needed
+    else:
+        needed = 0.0
+    if needed:
+        assert needed > seconds
+        assert share_out(needed, load, candidates, 10**7, 128).last > 0
+        return
+    spent, running = budget.embedding + 60 * budget.last, candidates
+    for minutes in budget.rounds:
+        spent += 60 * minutes * running
+        running //= 2
+    assert spent <= seconds
+    assert budget.last > 0
+    assert budget.texts is None or 0 < budget.texts < texts
+    assert (budget.texts is None) == (budget.embedding == load.seconds)
+
+
+def test_all_texts_are_embedded_where_the_time_allows() -> None:
+    budget = share_out(1800, Workload(20_000, 2_000_000, 20_000), 2, 10**7, 128)
+    assert budget.texts is None
+    assert budget.embedding == 100
+    assert len(budget.rounds) == 1
+    assert 60 * budget.last > 0.5 * 1800
+
+
+def test_a_sample_is_embedded_where_it_does_not() -> None:
+    budget = share_out(600, Workload(1_000_000, 100_000_000, 20_000), 1, 10**7, 128)
+    assert budget.embedding == pytest.approx(180)
+    assert budget.texts == 36_000
+
+
+def test_nothing_is_trained_without_candidates() -> None:
+    budget = share_out(60, Workload(1000, 100_000, 20_000), 0, 10**8, 384)
+    assert (budget.rounds, budget.last) == ((), 0.0)

@@ -1,0 +1,91 @@
+"""The recipe is valid TOML with valid options, survives any name, and can be recognised."""
+
+from __future__ import annotations
+
+import tomllib
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from sentcompress.commands import find_command
+from sentcompress.commands.options import build, keys_of
+from sentcompress.compression.recipe import Budget, CompressionPlan, Documents, request_of, told, written_recipe
+from sentcompress.compression.shapes import Shape
+
+PUBLISHED = Shape("simtde-9m-broad", 9_489_094, published=True)
+CUT = Shape("teacher:2", 9_000_000, {"token-dim": 128, "vocabulary": 8000, "start": "sentences"})
+OWN = Shape("embedded", 22_800_000, untrained=True)
+
+
+def plan(candidates: list[Shape], rounds: tuple[float, ...] = (), **changes: object) -> CompressionPlan:
+    budget = Budget(10_000_000, 128, 1800, None, 60.0, rounds, 12.5)
+    of: dict[str, object] = {
+        "name": "docs",
+        "teacher": "embedded",
+        "documents": Documents(["docs/"], ["log.txt"], "scifact", ["body"]),
+        "budget": budget,
+        "candidates": candidates,
+    }
+    return CompressionPlan(**{**of, **changes})  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize(
+    "of",
+    [
+        plan([PUBLISHED, CUT], (2.0,)),
+        plan([CUT, CUT, CUT, CUT], (1.0, 1.0)),
+        plan([PUBLISHED]),
+        plan([CUT], keep_index=True),
+        plan([OWN]),
+    ],
+)
+def test_every_stage_has_valid_options_and_names_only_what_is_made_before(of: CompressionPlan) -> None:
+    stages = tomllib.loads(written_recipe(of, {}))["stage"]
+    made = {"embedded", "simtde-9m-broad", "teacher:2"}
+    for stage in stages:
+        command = stage.pop("command")
+        values = {**stage}
+        params, faults = build(find_command(command).params, values)
+        assert not faults, (command, faults)
+        assert params is not None
+        keys = keys_of(find_command(command).params)
+        models = [values[name] for name, key in keys.items() if key.opt.names == "model" and name in values]
+        for named in (one for found in models for one in (found if isinstance(found, list) else [found])):
+            assert named.rpartition("/")[2] in made, (command, named)
+        made.add(stage["name"])
+    assert stages[-1]["name"] == "docs-speed"
+
+
+def test_each_round_keeps_the_better_half() -> None:
+    stages = list(plan([CUT, CUT, CUT, CUT], (1.0, 1.0)).stages())
+    minutes = [stage["max-minutes"] for stage in stages if stage["command"] == "distill"]
+    assert minutes == [1.0] * 6 + [12.5]
+    starts = [stage["student"] for stage in stages if stage["command"] == "distill"]
+    assert starts == ["teacher:2"] * 4 + ["docs-1-best", "docs-1-best-2", "docs-2-best"]
+    assert [stage.get("token-dim") for stage in stages if stage["command"] == "distill"] == [128] * 4 + [None] * 3
+
+
+def test_the_teacher_itself_is_not_trained() -> None:
+    commands = [stage["command"] for stage in plan([OWN]).stages()]
+    assert "distill" not in commands
+    assert next(stage["model"] for stage in plan([OWN]).stages() if stage["command"] == "export") == "embedded"
+
+
+@given(st.dictionaries(st.text(max_size=10), st.text(max_size=20), max_size=3), st.text(min_size=1, max_size=20))
+def test_any_request_and_any_file_name_survive(request: dict[str, str], name: str) -> None:
+    text = written_recipe(plan([PUBLISHED], documents=Documents([name])), request)
+    assert request_of(text) == request
+    if not any(0xD800 <= ord(letter) < 0xE000 for letter in name):
+        assert tomllib.loads(text)["stage"][0]["inputs"] == [name]
+
+
+def test_a_recipe_of_somebody_else_is_not_recognised() -> None:
+    assert request_of('title = "another"\n') is None
+    assert request_of("# compress is what this does\n") is None
+
+
+def test_the_plan_in_words() -> None:
+    lines = told(plan([PUBLISHED, CUT], (2.0,)))
+    assert lines[1] == "4 min: 2 candidates, 2 min each"
+    assert "simtde-9m-broad (9.49 MB), teacher:2-e128-v8000 (9 MB)" in lines[-1]
