@@ -176,8 +176,8 @@ class TrainingOptions(Hub, Named):
     dev: Annotated[
         Path | None,
         Opt(
-            "For checkpoint selection: graded pairs (score<TAB>sentence1<TAB>sentence2), or a folder as of "
-            "eval-retrieval; never a test set.",
+            "For checkpoint selection: documents/NAME (search fidelity to the teacher), graded pairs "
+            "(score<TAB>sentence1<TAB>sentence2), or a folder as of eval-retrieval; never a test set.",
             affects="input",
             default="held-out training data",
         ),
@@ -292,7 +292,7 @@ class TrainingOptions(Hub, Named):
             faults = [f"no {self.names_method} {self.method_name!r}; {hint_for(self.method_name, known)}"]
         if self.betas is not None and len(self.betas) != 2:
             faults.append(f"`betas` must be two numbers, such as 0.9,0.98, not {len(self.betas)}")
-        if self.dev is not None and not self.dev.exists():
+        if self.dev is not None and not names_documents(self.dev) and not self.dev.exists():
             faults.append(f"`dev` {self.dev}: no such file or folder")
         return faults
 
@@ -311,6 +311,9 @@ def faults_of_inputs(params: Any) -> list[str]:
     if params.inputs.count(STDIN) > 1:
         faults.append("standard input (-) can be read only once")
     return faults
+def names_documents(path: Path) -> bool:
+    """Whether a path has the form documents/NAME, which names a result of split-documents."""
+    return len(path.parts) == 2 and path.parts[0] == "documents"
 
 
 def unable_to_search(similarity: str, kinds: Iterable[str]) -> list[str]:

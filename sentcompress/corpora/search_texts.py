@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+import math
+from collections.abc import Iterable, Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass
+from itertools import zip_longest
 from pathlib import Path
+from typing import NamedTuple
 
 import numpy as np
 
@@ -22,6 +25,18 @@ KIND = "documents"
 HELD_OUT = "held-out"
 # Fewer passages are all found among the first ten results.
 LEAST_PASSAGES = 11
+# Words of a passage that count towards a limit; models read little more.
+LONG_PASSAGE = 200
+
+
+class _Made(NamedTuple):
+    """How a query was made: its kind, and the document that it was made from; both empty if unknown."""
+
+    kind: str
+    document: str
+
+
+UNKNOWN = _Made("", "")
 
 
 @dataclass(frozen=True)
@@ -56,27 +71,38 @@ class SearchSource:
     corpus: Path
     queries: Path
 
-    def read(self, *, queries: int, passages: int, seed: int) -> SearchTexts:
+    def read(self, *, queries: int, passages: int, seed: int, words: int | None = None) -> SearchTexts:
         """Read at most so many distinct queries and passages, sampled with the seed; empty ones are skipped.
+
+        If there are more passages, up to half of the sample is of the documents that the queries were made from.
+
+        Args:
+            words: limit of the words of all passages, of which each counts as at most 200.
 
         Raises:
             InputError: if a line cannot be read, or there are no queries or fewer than 11 passages.
         """
-        kinds = _kinds(self.queries)
-        of_text = {text: kinds.get(one, "") for one, text in rows_of(self.queries) if text}
+        made = _made(self.queries)
+        of_text = {text: made.get(one, UNKNOWN) for one, text in rows_of(self.queries) if text}
         chosen = sample_texts(of_text, queries, seed)
-        drawn = sample_texts(_texts(self.corpus), passages, seed)
         if not chosen.texts:
             raise InputError(f"{self.queries} has no queries", "a search is measured with at least one")
-        if len(drawn.texts) < LEAST_PASSAGES:
+        own = {of_text[text].document for text in chosen.texts} - {""}
+        near, other = (sample_texts(self._passages(own, wanted), passages, seed) for wanted in (True, False))
+        distinct = list(dict.fromkeys(_in_turn(near.texts, other.texts)))
+        drawn = tuple(_within(distinct[:passages], words))
+        if len(drawn) < LEAST_PASSAGES:
             raise InputError(
-                f"{self.corpus} has {len(drawn.texts)} distinct passages, of which a search returns 10",
+                f"{self.corpus} has {len(drawn)} distinct passages, of which a search returns 10",
                 f"give a corpus of at least {LEAST_PASSAGES}",
             )
-        complete = chosen.complete and drawn.complete
-        return SearchTexts(
-            self.name, drawn.texts, chosen.texts, tuple(map(of_text.__getitem__, chosen.texts)), complete
-        )
+        complete = chosen.complete and near.complete and other.complete and len(drawn) == len(distinct)
+        kinds = tuple(of_text[text].kind for text in chosen.texts)
+        return SearchTexts(self.name, drawn, chosen.texts, kinds, complete)
+
+    def _passages(self, own: Set[str], wanted: bool) -> Iterator[str]:
+        """The passages of some documents, or all others."""
+        return (text for one, text in rows_of(self.corpus) if text and (_document_of(one) in own) == wanted)
 
 
 def documents_source(work: WorkDirectory, name: str | None) -> SearchSource:
@@ -115,14 +141,33 @@ def query_kinds(kinds: Iterable[str]) -> dict[str, np.ndarray[tuple[int], np.dty
     return {kind: np.flatnonzero([one == kind for one in listed]) for kind in dict.fromkeys(listed) if kind}
 
 
-def _texts(corpus: Path) -> Iterable[str]:
-    return (text for _, text in rows_of(corpus) if text)
+def _document_of(passage: str) -> str:
+    """The document of a passage, by its id: split-documents writes DOCUMENT#NUMBER."""
+    return passage.rpartition("#")[0] or passage
 
 
-def _kinds(path: Path) -> dict[str, str]:
-    """The kind of each query that has one, by id."""
+def _in_turn(first: Sequence[str], second: Sequence[str]) -> Iterator[str]:
+    for pair in zip_longest(first, second):
+        yield from (text for text in pair if text is not None)
+
+
+def _within(passages: Sequence[str], words: int | None) -> Iterator[str]:
+    """The first passages, as many as the limit of words allows, and at least `LEAST_PASSAGES`."""
+    left = math.inf if words is None else words
+    for number, text in enumerate(passages):
+        left -= min(len(text.split()), LONG_PASSAGE)
+        if left < 0 and number >= LEAST_PASSAGES:
+            return
+        yield text
+
+
+def _made(path: Path) -> dict[str, _Made]:
+    """How each query was made, by id."""
     if format_extension(path) != "jsonl":
         return {}
     rows = (parse_json(line, f"{path}, line {number}") for number, line in open_lines(path) if line.strip())
-    known = (row for row in rows if isinstance(row, dict) and isinstance(row.get("kind"), str))
-    return {str(row.get("_id", row.get("id"))).strip(): row["kind"] for row in known}
+    return {
+        str(row.get("_id", row.get("id"))).strip(): _Made(str(row.get("kind") or ""), str(row.get("document") or ""))
+        for row in rows
+        if isinstance(row, dict)
+    }

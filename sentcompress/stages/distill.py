@@ -30,6 +30,7 @@ from sentcompress.training.data import SentenceData, pad_id, tokenised
 from sentcompress.training.further import further
 from sentcompress.training.inputs import Inputs, find_inputs, find_teacher_of
 from sentcompress.training.job import CHECKPOINTS, TrainingJob, fitted, make_method, train, training_request
+from sentcompress.training.retrieval_dev import GivenDev, find_dev
 from sentcompress.training.teacher_views import supply
 
 COMMAND = Params.command
@@ -60,9 +61,10 @@ def run(params: Params, work: WorkDirectory, reporter: Reporter = LOGGED) -> Art
     )
     student, found = _find_student(params, work, inputs.vectors)
     check_poolable(student.source, params.pooling)
-    request = _request(params, inputs, student, found)
+    dev = find_dev(params, work, inputs.vectors.reference)
+    request = _request(params, inputs, student, found, dev)
     distillation = _Distillation(params, inputs, student, found, reporter)
-    return train(params, request, work, reporter, distillation.job)
+    return train(params, request, work, reporter, distillation.job, dev)
 
 
 def _find_student(params: Params, work: WorkDirectory, vectors: Artifact) -> tuple[InitialStudent, NamedModel | None]:
@@ -95,7 +97,9 @@ def _find_start(params: Params, work: WorkDirectory) -> NamedModel:
     return found
 
 
-def _request(params: Params, inputs: Inputs, student: InitialStudent, found: NamedModel | None) -> Request:
+def _request(
+    params: Params, inputs: Inputs, student: InitialStudent, found: NamedModel | None, dev: GivenDev | None
+) -> Request:
     used = [inputs.sentences, inputs.vectors, *([inputs.projection] if inputs.projection else [])]
     digests = {artifact.reference: artifact.digest for artifact in used}
     chosen = {}
@@ -113,6 +117,7 @@ def _request(params: Params, inputs: Inputs, student: InitialStudent, found: Nam
         params.settings(student.size),
         digests,
         {"method": params.method_name, "student": student.label},
+        dev,
         **chosen,
     )
 

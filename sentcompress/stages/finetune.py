@@ -18,12 +18,14 @@ from sentcompress.methods.triplets import TripletMethod
 from sentcompress.models.catalog import NamedModel, find_model, typed_name
 from sentcompress.models.encoder import Encoder
 from sentcompress.models.layout import check_poolable, model_size
+from sentcompress.models.names import TEACHER
 from sentcompress.models.principal_axes import check_dimension, principal_axes
 from sentcompress.progress import LOGGED, Reporter
 from sentcompress.store import Artifact, Build, Request, WorkDirectory
 from sentcompress.training.data import pad_id, tokenised, vector_field
 from sentcompress.training.inputs import embedding
 from sentcompress.training.job import TrainingJob, fitted, make_method, train, training_request
+from sentcompress.training.retrieval_dev import GivenDev, find_dev
 from sentcompress.training.settings import Settings
 from sentcompress.training.teacher_views import check_layer
 from sentcompress.training.triplets import KeptSentences, TripletData
@@ -53,8 +55,10 @@ def run(params: Params, work: WorkDirectory, reporter: Reporter = LOGGED) -> Art
     check_poolable(model.source, params.pooling)
     sentences = find_triplets(work, params.sentences)
     vectors = work.get("teacher-vectors", params.teacher_vectors) if params.method_options()["keep"] else None
-    request = _request(params, model, sentences, vectors)
-    return train(params, request, work, reporter, _Finetuning(params, work, model, sentences, vectors, reporter).job)
+    dev = find_dev(params, work, vectors.reference if vectors else TEACHER)
+    request = _request(params, model, sentences, vectors, dev)
+    job = _Finetuning(params, work, model, sentences, vectors, reporter).job
+    return train(params, request, work, reporter, job, dev)
 
 
 def find_triplets(work: WorkDirectory, name: str | None) -> Artifact:
@@ -73,7 +77,9 @@ def find_triplets(work: WorkDirectory, name: str | None) -> Artifact:
     )
 
 
-def _request(params: Params, model: NamedModel, sentences: Artifact, vectors: Artifact | None) -> Request:
+def _request(
+    params: Params, model: NamedModel, sentences: Artifact, vectors: Artifact | None, dev: GivenDev | None
+) -> Request:
     inputs = {model.reference: model.digest, sentences.reference: sentences.digest}
     if vectors is not None:
         inputs[vectors.reference] = vectors.digest
@@ -85,6 +91,7 @@ def _request(params: Params, model: NamedModel, sentences: Artifact, vectors: Ar
         params.settings(model_size(model.source)),
         inputs,
         {"objective": params.objective, "model": model.reference},
+        dev,
         model=typed_name(params.model, model),
     )
 

@@ -23,6 +23,7 @@ from sentcompress.progress import LOGGED, Reporter
 from sentcompress.store import Artifact, Build, Request, WorkDirectory, name_part
 from sentcompress.training.data import STATE, pad_id, tokenised
 from sentcompress.training.job import TrainingJob, fitted, make_method, train, training_request
+from sentcompress.training.retrieval_dev import GivenDev, find_dev
 from sentcompress.training.teacher_views import check_layer
 from sentcompress.training.triplets import TripletData
 from sentcompress.training.views import TripletViews
@@ -45,11 +46,12 @@ def run(params: Params, work: WorkDirectory, reporter: Reporter = LOGGED) -> Art
     size = model_size(model.source)
     reading = ReadOptions(None, (), "train")
     with open_inputs(params.triplets, reading, None, None, work, reporter) as inputs:
-        request = _request(params, size, model, inputs)
-        return train(params, request, work, reporter, _Teaching(params, size, model, inputs, reporter).job)
+        dev = find_dev(params, work, None)
+        request = _request(params, size, model, inputs, dev)
+        return train(params, request, work, reporter, _Teaching(params, size, model, inputs, reporter).job, dev)
 
 
-def _request(params: Params, size: Size, model: NamedModel, inputs: list[Input]) -> Request:
+def _request(params: Params, size: Size, model: NamedModel, inputs: list[Input], dev: GivenDev | None) -> Request:
     digests = {model.reference: model.digest, **{given.reference: given.digest for given in inputs}}
     return training_request(
         params,
@@ -61,6 +63,7 @@ def _request(params: Params, size: Size, model: NamedModel, inputs: list[Input])
             "model": model.reference,
             "inputs": [given.reference for given in inputs],
         },
+        dev,
         model=typed_name(params.model, model),
     )
 

@@ -26,7 +26,8 @@ from sentcompress.training.data import STATE, TrainingData, pad_id
 from sentcompress.training.deploy import Deployed, deploy
 from sentcompress.training.dev import Dev
 from sentcompress.training.loop import Progress, Training
-from sentcompress.training.retrieval_dev import Tokenize, dev_digests, open_dev
+from sentcompress.training.retrieval_dev import GivenDev
+from sentcompress.training.search_dev import Tokenize
 from sentcompress.training.settings import Settings
 from sentcompress.training.views import Views
 
@@ -64,7 +65,7 @@ class TrainingJob:
         """Train, write the model with the best weights, read it back, score it, and finish the artifact.
 
         Args:
-            chosen_by: what `dev` names (`open_dev`), which chooses the best weights; None holds out rows of the data.
+            chosen_by: what `dev` names, opened, which chooses the best weights; None holds out rows of the data.
 
         Raises:
             InputError: if there are too few rows to hold some out.
@@ -87,11 +88,7 @@ class TrainingJob:
             reporter=self.reporter,
         )
         progress = self._train(training)
-        if progress.best_step == 0:
-            self.reporter.warn(
-                f"training did not make the student better than its start (dev {progress.best_score:.2f}): "
-                "the weights it started from are kept"
-            )
+        self._warn_of_start(progress)
         saved = self._deploy(MODEL_FOLDER, dev, progress.best_score)
         facts = self._record(progress, saved, dev, len(rows))
         with self.build.write(OUTCOME) as path:
@@ -104,6 +101,21 @@ class TrainingJob:
         told = [f"{name} {_shown(value)}" for name, value in numbers.items() if value is not None and name != "lr"]
         self.reporter.note(f"learning rate {numbers['lr']:g} ({self.hyperparameters.lr.source})")
         self.reporter.note(", ".join([*told, *(f"{name}={_shown(value)}" for name, value in options.items())]))
+
+    def _warn_of_start(self, progress: Progress) -> None:
+        """Warn if the weights at the start score better than those at the end."""
+        start, last = progress.start_score, progress.last_score
+        if progress.best_step == 0:
+            ended = "" if last is None else f", {last:.2f} at the end"
+            self.reporter.warn(
+                f"training did not make the student better than its start (dev {progress.best_score:.2f}{ended}): "
+                "the weights it started from are kept"
+            )
+        elif start is not None and last is not None and last < start:
+            self.reporter.warn(
+                f"the student scores worse at the end of training (dev {last:.2f}) than at its start ({start:.2f}): "
+                f"the weights of step {progress.best_step} ({progress.best_score:.2f}) are kept; try a lower `lr`"
+            )
 
     @property
     def _device(self) -> torch.device:
@@ -172,6 +184,7 @@ def train(
     work: WorkDirectory,
     reporter: Reporter,
     prepare: Callable[[Build], TrainingJob],
+    dev: GivenDev | None,
 ) -> Artifact:
     """The artifact that a command asks for: the finished one, or that of the job which `prepare` makes.
 
@@ -179,9 +192,12 @@ def train(
         InputError: if what `dev` names or the data cannot be used.
         TrainingError: see `TrainingJob.run`.
     """
-    chosen_by = open_dev(params.dev) if params.dev else None
+    # Graded pairs are read even if the result is fresh: a file that cannot be used is always an error.
+    pairs = dev.open(reporter) if dev and not dev.documents else None
     with work.build(request, force=params.force, reporter=reporter) as build:
-        return build.fresh or finish_trained(build, reporter) or prepare(build).run(chosen_by)
+        if done := build.fresh or finish_trained(build, reporter):
+            return done
+        return prepare(build).run(dev.open(reporter) if dev and not pairs else pairs)
 
 
 def training_request(
@@ -190,6 +206,7 @@ def training_request(
     settings: Settings,
     inputs: Mapping[str, str],
     resolved: Mapping[str, Any],
+    dev: GivenDev | None,
     **chosen: Any,
 ) -> Request:
     """The request of a command that trains; see `Request.of`.
@@ -197,10 +214,9 @@ def training_request(
     Args:
         settings: the hyperparameters, before they are fitted to a model.
     """
-    files = dev_digests(params.dev) if params.dev is not None else {}
     known = {**settings.that_matter(), **resolved, "options": params.method_options(), **package_of(params.method_name)}
     own = params.name or name_part(name + params.suffix())
-    return Request.of(params, own, {**inputs, **files}, known, **chosen)
+    return Request.of(params, own, {**inputs, **(dev.inputs if dev else {})}, known, **chosen)
 
 
 def fitted(settings: Settings, encoder: Encoder) -> Settings:

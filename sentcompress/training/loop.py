@@ -51,6 +51,7 @@ class Progress:
     best_step: int | None = None
     best_sentences: int = 0
     start_score: float | None = None
+    last_score: float | None = None
     mean_cosine: float | None = None
     effective_rank: float | None = None
     wrong: str = ""
@@ -124,6 +125,7 @@ class Training:
             if progress.step == 0:
                 # The start is a candidate too: training that makes it worse is undone.
                 progress.start_score = self._evaluate(model)
+                self.reporter.note(f"dev score before training: {progress.start_score:.2f} ({self.dev.protocol})")
                 self._tell({"dev": progress.start_score}, log)
             clock = time.perf_counter()
             while not progress.stopped:
@@ -147,6 +149,7 @@ class Training:
                     self._watch_kernels()
                     score = self._evaluate(model, still=meter.still()) if evaluate else None
                     self._tell({**meter.take(), "lr": rate, "dev": score, "best": progress.best_score}, log)
+                    progress.last_score = progress.last_score if score is None else score
                 if last:
                     progress.stopped = "all steps done" if progress.step == total else "the time is up"
                 if progress.stopped or time.monotonic() - saved >= settings.checkpoint_seconds:

@@ -1,9 +1,9 @@
-"""The dev score on a retrieval collection, and what the option `dev` names."""
+"""The dev score on a retrieval collection, and on what else the option `dev` names."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -11,14 +11,15 @@ import numpy as np
 import numpy.typing as npt
 import torch
 
+from sentcompress.commands.shared import TrainingOptions
 from sentcompress.corpora.dev_collection import RetrievalSample, dev_collection, sample_of
 from sentcompress.corpora.sts import read_dev
 from sentcompress.evaluation.metrics import UndefinedError, normalized
 from sentcompress.evaluation.ranking import CUTOFF
-from sentcompress.store import file_digest
+from sentcompress.progress import Reporter
+from sentcompress.store import WorkDirectory, file_digest
 from sentcompress.training.dev import Dev, Embed, encode_tokens, sts_dev
-
-Tokenize = Callable[[Sequence[str]], list[list[int]]]
+from sentcompress.training.search_dev import DocumentsDev, Tokenize, documents_dev
 
 
 @dataclass(frozen=True)
@@ -74,7 +75,7 @@ def retrieval_dev(sample: RetrievalSample, tokenize: Tokenize, pad: int) -> Retr
 
 
 def dev_digests(path: Path) -> dict[str, str]:
-    """The files that the option `dev` names, with their digests, as inputs of a request.
+    """The files of graded pairs or of a collection, with their digests, as inputs of a request.
 
     Raises:
         InputError: if it is a folder, but not a collection with a dev split.
@@ -83,17 +84,48 @@ def dev_digests(path: Path) -> dict[str, str]:
     return {f"file:{file.resolve()}": file_digest(file) for file in files}
 
 
-def open_dev(path: Path) -> Callable[[Tokenize, int], Dev]:
-    """Reads what the option `dev` names: graded pairs at once, a collection, which can be large, when it is needed.
+@dataclass(frozen=True)
+class GivenDev:
+    """What the option `dev` names.
 
-    Returns:
-        A function from a tokenizer and its padding token to the dev score.
+    Attributes:
+        inputs: digests by reference, for a request.
+    """
+
+    path: Path
+    inputs: Mapping[str, str]
+    documents: DocumentsDev | None
+    device: str
+
+    def open(self, reporter: Reporter) -> Callable[[Tokenize, int], Dev]:
+        """Read graded pairs or documents at once, a collection, which can be large, when it is needed.
+
+        Returns:
+            A function from a tokenizer and its padding token to the dev score.
+
+        Raises:
+            InputError: if it cannot be used.
+        """
+        if self.documents is not None:
+            return self.documents.open(self.device, reporter)
+        if self.path.is_dir():
+            data = dev_collection(self.path)
+            return lambda tokenize, pad: retrieval_dev(sample_of(data), tokenize, pad)
+        pairs = read_dev(self.path)
+        return lambda tokenize, pad: sts_dev(pairs.first, pairs.second, pairs.scores, tokenize, pad)
+
+
+def find_dev(params: TrainingOptions, work: WorkDirectory, teacher: str | None) -> GivenDev | None:
+    """What the option `dev` names; None if it is not given.
+
+    Args:
+        teacher: see `search_dev.documents_dev`.
 
     Raises:
-        InputError: if it cannot be used.
+        MissingArtifactError, InputError: if it cannot be used.
     """
-    if path.is_dir():
-        data = dev_collection(path)
-        return lambda tokenize, pad: retrieval_dev(sample_of(data), tokenize, pad)
-    pairs = read_dev(path)
-    return lambda tokenize, pad: sts_dev(pairs.first, pairs.second, pairs.scores, tokenize, pad)
+    if params.dev is None:
+        return None
+    documents = documents_dev(params.dev, params, work, teacher)
+    inputs = documents.inputs if documents else dev_digests(params.dev)
+    return GivenDev(params.dev, inputs, documents, params.device)

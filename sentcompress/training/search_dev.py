@@ -1,0 +1,121 @@
+"""The dev score on held-out documents: search fidelity to the teacher, without labels."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import torch
+
+from sentcompress.commands.shared import TrainingOptions, names_documents
+from sentcompress.corpora.search_texts import KIND, SearchSource, SearchTexts, documents_source
+from sentcompress.encoding.embedders import EmbedderSource, find_embedder
+from sentcompress.errors import InputError
+from sentcompress.evaluation.metrics import UndefinedError
+from sentcompress.evaluation.search_fidelity import GoldRanking
+from sentcompress.progress import Reporter
+from sentcompress.store import WorkDirectory
+from sentcompress.training.dev import Dev, Embed, encode_tokens
+
+Tokenize = Callable[[Sequence[str]], list[list[int]]]
+# So few that a checkpoint is scored in seconds.
+QUERIES, PASSAGES, WORDS = 300, 3000, 120_000
+# The sample does not depend on the seed of the training, so that the scores of two runs can be compared.
+SEED = 0
+
+
+@dataclass(frozen=True)
+class SearchDev:
+    """nDCG@10 x 100 where the teacher's first ten results are the graded relevant documents.
+
+    Attributes:
+        queries, passages: token ids of each.
+        gold: the teacher's own search.
+        slack: difference between two scores of the same weights: rounding can swap the ranks of near ties.
+    """
+
+    queries: Sequence[Sequence[int]]
+    passages: Sequence[Sequence[int]]
+    gold: GoldRanking
+    pad: int
+    protocol: str
+    slack: float = 0.5
+
+    def score(self, vectors: Embed, device: torch.device) -> float:
+        queries, passages = (
+            encode_tokens(tokens, self.pad, vectors, device) for tokens in (self.queries, self.passages)
+        )
+        try:
+            return 100 * float(self.gold.gains(self.gold.ranks(queries, passages)).mean())
+        except UndefinedError:
+            return math.nan
+
+
+@dataclass(frozen=True)
+class DocumentsDev:
+    """What `dev` names as documents/NAME, and the teacher; nothing is read yet."""
+
+    source: SearchSource
+    teacher: EmbedderSource
+
+    @property
+    def inputs(self) -> dict[str, str]:
+        """Digests by reference, for a request."""
+        return {**self.source.inputs, **self.teacher.inputs}
+
+    def open(self, device: str, reporter: Reporter) -> Callable[[Tokenize, int], Dev]:
+        """Read a sample, and search it with the teacher, whose vectors are kept in the cache.
+
+        Raises:
+            InputError: if the documents cannot be read or are too few, or the teacher cannot be loaded.
+        """
+        texts = self.source.read(queries=QUERIES, passages=PASSAGES, seed=SEED, words=WORDS)
+        embedder = self.teacher.open(device=device, reporter=reporter)
+        with reporter.track(
+            f"dev: encoding with {self.teacher.label}", total=len(texts.queries) + len(texts.passages)
+        ) as task:
+            queries, passages = (embedder.encode(part, task) for part in (texts.queries, texts.passages))
+        try:
+            gold = GoldRanking.of(queries, passages)
+        except UndefinedError as error:
+            raise InputError(f"{self.teacher.label} cannot be searched: {error}", "is it damaged?") from None
+        return lambda tokenize, pad: search_dev(texts, gold, self.teacher.label, tokenize, pad)
+
+
+def search_dev(texts: SearchTexts, gold: GoldRanking, teacher: str, tokenize: Tokenize, pad: int) -> SearchDev:
+    """The dev score on texts, which are tokenised once.
+
+    Args:
+        gold: the search of the model called `teacher` on the same texts.
+    """
+    return SearchDev(
+        tokenize(texts.queries),
+        tokenize(texts.passages),
+        gold,
+        pad,
+        f"search fidelity to {teacher} (nDCG@{gold.k} x 100) on {len(texts.queries):,} queries of {texts.name}, among "
+        f"{len(texts.passages):,} passages",
+    )
+
+
+def documents_dev(path: Path, params: TrainingOptions, work: WorkDirectory, teacher: str | None) -> DocumentsDev | None:
+    """What `dev` names, if it is documents/NAME and no file or folder of that name; None otherwise.
+
+    Args:
+        teacher: whose search is to be reproduced, named as in `find_embedder`; None if the command has no teacher.
+
+    Raises:
+        MissingArtifactError: if there is neither.
+        InputError: if there is no teacher.
+    """
+    if not names_documents(path) or (path.exists() and work.find(KIND, path.name) is None):
+        return None
+    source = documents_source(work, path.name)
+    if teacher is None:
+        raise InputError(
+            f"`dev` {path} selects checkpoints by search fidelity to a teacher, and {params.command} has none",
+            "give graded pairs or a collection",
+        )
+    return DocumentsDev(source, find_embedder(work, teacher, trust_remote_code=params.trust_remote_code))
