@@ -32,6 +32,7 @@ NAMES = (
     "weigh-tokens",
     "average",
     "mine-negatives",
+    "fit-quantizer",
     "eval-sts",
     "eval-retrieval",
     "eval-transfer",
