@@ -67,6 +67,22 @@ def _fit_pca(artifact: Artifact, call: Call) -> str:
     return f"sentcompress distill --method hpd --projection {shell_word(artifact.name)} --work {shell_word(call.work)}"
 
 
+def _fit_quantizer(artifact: Artifact, call: Call) -> str:
+    """Show everything that was tried, and the prefixes of the turned vectors."""
+    facts = artifact.facts
+    columns = ("format", "dimension", "bytes", "fidelity")
+    render.print_table(columns, [[row[name] for name in columns] for row in facts["tried"]], "formats that fit")
+    prefixes = [[row["dimension"], row["float32"], row["stored"]] for row in facts["prefixes"]]
+    render.print_table(("dimensions", "float32", f"as {facts['format']}"), prefixes, "search fidelity of prefixes")
+    shown = ("format", "dimension", "bytes", "fidelity", "fidelity_of_float32")
+    render.print_facts({name.replace("_", " "): facts[name] for name in shown}, artifact.reference)
+    model = facts["model"]["reference"].partition(":")[2] or facts["model"]["reference"]
+    return (
+        f"sentcompress export --model {shell_word(model)} --quantizer {shell_word(artifact.name)} "
+        f"--work {shell_word(call.work)}"
+    )
+
+
 def _mine_negatives(artifact: Artifact, call: Call) -> str:
     """Show the number of mined negatives and their similarity."""
     facts = artifact.facts
@@ -122,6 +138,7 @@ SHOW: Mapping[str, Callable[[Artifact, Call], str]] = {
     "distill": _distill,
     "finetune": _finetune,
     "fit-pca": _fit_pca,
+    "fit-quantizer": _fit_quantizer,
     "mine-negatives": _mine_negatives,
     "split-documents": _split_documents,
     "teacher-embed": _teacher_embed,

@@ -35,6 +35,7 @@ NAMES = (
     "average",
     "select",
     "mine-negatives",
+    "fit-quantizer",
     "eval-sts",
     "eval-retrieval",
     "eval-transfer",

@@ -28,7 +28,7 @@ FOLDER = "vectors"
 DOCUMENT, TENSORS = "quantizer.json", "quantizer.safetensors"
 VERSION = 1
 AXES, ORDER = "axes", "order"
-SIMILARITIES = ("cosine", "dot")
+SIMILARITY = "cosine"
 # Decoded at a time: 64 MB.
 BLOCK = 2**24
 # How far the axes may be from orthonormal: they are stored in float32.
@@ -46,13 +46,12 @@ class Quantizer:
     Attributes:
         axes: [d, D] orthonormal rows, by decreasing share of the vectors' squared length.
         codec: the number format of d values.
-        similarity: cosine: vectors are scaled to unit length after they are cut, and again after they are decoded; dot:
-            lengths are kept.
+
+    Vectors are compared by cosine, so they are scaled to unit length after they are cut, and again after decoding.
     """
 
     axes: Values
     codec: Codec
-    similarity: str = "cosine"
 
     @property
     def format(self) -> str:
@@ -81,7 +80,7 @@ class Quantizer:
             vectors: [N, D].
 
         Returns:
-            [N, d], of unit length for cosine. A zero vector stays zero.
+            [N, d], of unit length. A zero vector stays zero.
 
         Raises:
             InputError: if the vectors have another dimension, or contain NaN or infinity.
@@ -100,16 +99,12 @@ class Quantizer:
         """Store the model's vectors: [N, D] -> [N, B] bytes.
 
         Raises:
-            InputError: see `turn`; and if a value is too large for float16.
+            InputError: see `turn`.
         """
-        values = self.turn(vectors)
-        codes = self.codec.encode(values)
-        if isinstance(self.codec, Float32) and not np.isfinite(self.codec.decode(codes)).all():
-            raise InputError(f"the model's vectors are too large for {self.format}", "use float32")
-        return codes
+        return self.codec.encode(self.turn(vectors))
 
     def decode(self, codes: Codes) -> Values:
-        """Stored vectors as float32: [N, B] -> [N, d], of unit length for cosine.
+        """Stored vectors as float32: [N, B] -> [N, d], of unit length.
 
         Raises:
             InputError: if the codes are of another quantizer.
@@ -139,7 +134,7 @@ class Quantizer:
             codes: [N, B].
 
         Returns:
-            [Q, N] cosines, or inner products for dot.
+            [Q, N] cosines.
         """
         turned = self.turn(queries)
         found = np.empty((len(queries), len(codes)), dtype=np.float32)
@@ -161,7 +156,7 @@ class Quantizer:
         document = {
             "version": VERSION,
             "format": self.format,
-            "similarity": self.similarity,
+            "similarity": SIMILARITY,
             "dimension": self.dimension,
             "model_dimension": self.model_dimension,
             "bytes": self.bytes,
@@ -189,9 +184,7 @@ class Quantizer:
             ) from None
 
     def _scaled(self, values: Values) -> Values:
-        """Rows of unit length for cosine, summed in float64; zero rows stay zero."""
-        if self.similarity == "dot":
-            return values
+        """Rows of unit length, summed in float64; zero rows stay zero."""
         lengths = np.sqrt(np.einsum("nd,nd->n", values, values, dtype=np.float64))[:, None]
         return np.asarray(values / np.where(lengths > 0, lengths, 1), dtype=np.float32)
 
@@ -209,8 +202,8 @@ def _check_document(document: Any) -> None:
         raise ValueError(f"{DOCUMENT} is of version {document['version']}, and this is a reader of version {VERSION}")
     if document["format"] not in CODECS:
         raise ValueError(f"{document['format']!r} is not one of {', '.join(CODECS)}")
-    if document["similarity"] not in SIMILARITIES:
-        raise ValueError(f"{document['similarity']!r} is not one of {', '.join(SIMILARITIES)}")
+    if document["similarity"] != SIMILARITY:
+        raise ValueError(f"vectors are compared by {document['similarity']!r}, and this is a reader for {SIMILARITY}")
 
 
 def _made(document: dict[str, Any], tensors: dict[str, Values]) -> Quantizer:
@@ -220,7 +213,7 @@ def _made(document: dict[str, Any], tensors: dict[str, Values]) -> Quantizer:
     axes = tensors.pop(AXES)
     kind = CODECS[document["format"]]
     codec = kind(len(axes)) if issubclass(kind, Float32) else kind(**tensors)
-    return Quantizer(axes, codec, document["similarity"])
+    return Quantizer(axes, codec)
 
 
 def _checked(found: Quantizer, document: dict[str, Any]) -> Quantizer:

@@ -29,6 +29,7 @@ TELLING: Mapping[str, Mapping[str, str]] = {
     "teacher-vectors": {"teacher": "teacher", "rows": "rows", "dimension": "dimension"},
     "projections": {"dimension": "dimension", "explained_variance": "explained_variance"},
     "students": {"method": "method", "parameters": "parameters", "dimension": "dimension", "dev": "dev"},
+    "quantizers": {"model": "model.label", "format": "format", "bytes": "bytes", "fidelity": "fidelity"},
     "evaluations": {"model": "model.label", "compared_with": "compare.label"},
     "exports": {"model": "model", "dimension": "dimension"},
 }

@@ -42,6 +42,7 @@ KINDS: Mapping[str, Kind] = {
     "teacher-vectors": Kind("teacher-embed"),
     "projections": Kind("fit-pca"),
     "students": Kind("distill"),
+    "quantizers": Kind("fit-quantizer"),
     "evaluations": Kind("eval-sts", arguments="--sts FILE"),
     "exports": Kind("export"),
 }

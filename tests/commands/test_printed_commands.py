@@ -42,6 +42,7 @@ MADE = {
     f"students/{STUDENT}-average": f"average {STUDENT} {STUDENT}",
     "sentences/mined": "mine-negatives --negatives 2 --max-score 0 --strategy top",
     "sentences/student": "mine-negatives --negatives 2 --model student --name student",
+    "quantizers/small": "fit-quantizer --sentences main --vector-bytes 8 --format int8 --bootstrap 10 --name small",
     f"evaluations/sts-{STUDENT}-average": "eval-sts --sts {dev} --compare teacher --bootstrap 20 --aggregate mean",
     f"evaluations/retrieval-pairs-{STUDENT}-average": "eval-retrieval --pairs {pairs} --compare teacher --index flat "
     "--rounds 1 --threads 0",

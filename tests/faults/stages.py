@@ -120,6 +120,12 @@ PLAIN = (
         "sentences/mined",
         ["sentences/nli"],
     ),
+    Stage(
+        "fit-quantizer",
+        "fit-quantizer --model model --compare model --sentences main --vector-bytes 8 --format int4 --name q".split(),
+        "quantizers/q",
+        ["sentences/main"],
+    ),
     Stage("eval-sts", "eval-sts --sts sts.tsv --model s --bootstrap 10 --name e".split(), "evaluations/e", STUDENT),
     Stage(
         "eval-retrieval",

@@ -1,0 +1,65 @@
+"""The options of `sentcompress fit-quantizer`."""
+
+from dataclasses import dataclass
+from typing import Annotated, ClassVar
+
+from sentcompress.commands import Command
+from sentcompress.commands.options import MODEL, Opt
+from sentcompress.commands.shared import Bootstrap, Device, Dtype, Hub, Model, Named, Seed
+
+
+@dataclass(frozen=True, kw_only=True)
+class Params(Hub, Named):
+    """The model, the texts, and how large a stored vector may be."""
+
+    command: ClassVar[str] = "fit-quantizer"
+
+    model: Model = None
+    vector_bytes: Annotated[int, Opt("Maximum bytes of a stored vector.", minimum=1, maximum=1_000_000)] = 128
+    format: Annotated[
+        str,
+        Opt(
+            "auto (every format that fits, the best is kept), float32, float16, int8, int4, binary or pq.",
+            choices="sentcompress.quantization.choice:FORMATS",
+        ),
+    ] = "auto"
+    dim: Annotated[int | None, Opt("Dimensions to keep.", minimum=1, default="as many as fit")] = None
+    documents: Annotated[
+        str | None,
+        Opt(
+            "Result of split-documents to fit on and choose by.",
+            affects="input",
+            names="documents",
+            default="the newest, unless there is none",
+        ),
+    ] = None
+    sentences: Annotated[
+        str | None,
+        Opt("Sentence table, in place of --documents; a part is held out.", affects="input", names="sentences"),
+    ] = None
+    compare: Annotated[
+        str | None,
+        Opt("Model whose search results are to be reproduced, named as for --model.", affects="input", names=MODEL),
+    ] = "teacher"
+    sample: Annotated[int, Opt("Texts to fit on, sampled at random.", minimum=2)] = 20_000
+    queries: Annotated[int, Opt("Maximum number of held-out queries.", minimum=1)] = 2000
+    passages: Annotated[int, Opt("Maximum number of held-out passages searched.", minimum=11)] = 20_000
+    bootstrap: Bootstrap = 1000
+    seed: Seed = 0
+    device: Device = "auto"
+    dtype: Dtype = "float32"
+
+    def faults(self) -> list[str]:
+        faults = []
+        if self.documents is not None and self.sentences is not None:
+            faults.append("`documents` and `sentences` cannot both be given")
+        if self.compare is None:
+            faults.append("`compare` names the reference model; it cannot be none")
+        return faults
+
+
+COMMAND = Command(
+    Params,
+    "Fit how a model's vectors are stored: turn, dimensions and number format within --vector-bytes.",
+    makes="quantizers",
+)

@@ -1,0 +1,76 @@
+"""The texts that a quantizer is fitted on, and the held-out ones that it is chosen by."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+from sentcompress.corpora.search_texts import LEAST_PASSAGES, SearchTexts, documents_source
+from sentcompress.corpora.sentence_table import SentenceTable
+from sentcompress.corpora.text_files import open_lines
+from sentcompress.corpora.text_sample import sample_texts
+from sentcompress.documents import parse_json
+from sentcompress.errors import InputError
+from sentcompress.store import WorkDirectory
+
+# The part of a `documents` artifact that may be trained on, and the kind of text there that is stored as a vector.
+TRAIN, PASSAGE = "train.jsonl", "passage"
+# Of a sentence table, the largest shares that are held out as queries and as passages.
+QUERIES, PASSAGES = 0.05, 0.45
+
+
+@dataclass(frozen=True)
+class FittingTexts:
+    """Texts to fit on, texts held out, and the inputs of a request."""
+
+    train: tuple[str, ...]
+    held_out: SearchTexts
+    inputs: Mapping[str, str]
+
+
+def from_documents(
+    work: WorkDirectory, name: str | None, sample: int, queries: int, passages: int, seed: int
+) -> FittingTexts:
+    """Training passages, held-out queries and the held-out collection of an artifact of kind `documents`.
+
+    Raises:
+        MissingArtifactError, InputError: see `search_texts.documents_source` and `SearchSource.read`.
+    """
+    source = documents_source(work, name)
+    artifact = work.get("documents", source.name)
+    held_out = source.read(queries=queries, passages=passages, seed=seed)
+    train = sample_texts(_passages(artifact.path / TRAIN), sample, seed)
+    if not train.texts:
+        raise InputError(f"{artifact.reference} has no training passages", "split the documents again")
+    return FittingTexts(train.texts, held_out, source.inputs)
+
+
+def from_sentences(
+    work: WorkDirectory, name: str | None, sample: int, queries: int, passages: int, seed: int
+) -> FittingTexts:
+    """Distinct sentences of a table: some are searched for among others, and the rest are fitted on.
+
+    Raises:
+        MissingArtifactError: if there is no table.
+        InputError: if it has too few sentences.
+    """
+    artifact = work.get("sentences", name)
+    every = (text.strip() for batch in SentenceTable(artifact.path).stream() for text in batch)
+    texts = sample_texts(filter(None, every), sample + queries + passages, seed).texts
+    asked, searched = (min(most, int(len(texts) * share)) for most, share in ((queries, QUERIES), (passages, PASSAGES)))
+    if not asked or searched < LEAST_PASSAGES:
+        least = int(max(1 / QUERIES, LEAST_PASSAGES / PASSAGES)) + 1
+        raise InputError(
+            f"{artifact.reference} has {len(texts)} distinct sentences, of which a part is held out",
+            f"use a table of at least {least}",
+        )
+    held_out = SearchTexts(artifact.name, texts[asked : asked + searched], texts[:asked], ("",) * asked, False)
+    return FittingTexts(texts[asked + searched :][:sample], held_out, {artifact.reference: artifact.digest})
+
+
+def _passages(path: Path) -> Iterator[str]:
+    for number, line in open_lines(path):
+        row = parse_json(line, f"{path}, line {number}")
+        if isinstance(row, dict) and row.get("kind") == PASSAGE and (text := str(row.get("text", "")).strip()):
+            yield text

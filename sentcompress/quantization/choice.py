@@ -1,0 +1,172 @@
+"""The choice of how vectors are stored within a number of bytes: every format that fits is tried."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+
+from sentcompress.errors import InputError
+from sentcompress.extras import is_installed
+from sentcompress.models.principal_axes import principal_axes
+from sentcompress.progress import Reporter
+from sentcompress.quantization.codecs import Float32, Values
+from sentcompress.quantization.fitting import FEWEST_CENTROIDS, FITS, POINTS_PER_CENTROID
+from sentcompress.quantization.quantizer import Quantizer
+
+AUTO, PQ = "auto", "pq"
+# Dimensions that one byte holds.
+PER_BYTE = {"float32": 1 / 4, "float16": 1 / 2, "int8": 1, "int4": 2, "binary": 8}
+FORMATS = (AUTO, *PER_BYTE, PQ)
+# Shares of the model's dimensions that product codes are tried with.
+SHARES = (1.0, 0.75, 0.5)
+PREFIXES = (32, 64, 128, 256)
+# Scores a search: turned queries [Q, d] and documents [N, d] to [Q] values, of which a higher mean is better.
+Score = Callable[[Values, Values], npt.NDArray[np.float64]]
+
+
+@dataclass(frozen=True)
+class Plan:
+    """One way to store vectors; `segments` of product codes, 0 for the other formats."""
+
+    format: str
+    dimension: int
+    segments: int = 0
+
+
+@dataclass(frozen=True)
+class Trial:
+    """A fitted quantizer and the scores of the held-out queries, [Q]."""
+
+    quantizer: Quantizer
+    scores: npt.NDArray[np.float64]
+
+    @property
+    def order(self) -> tuple[float, int]:
+        """The best has the largest: the mean score, rounded to its fourth digit; then the fewest bytes."""
+        return round(float(self.scores.mean()), 4), -self.quantizer.bytes
+
+
+def plans(vector_bytes: int, available: int, number_format: str = AUTO, dimension: int | None = None) -> list[Plan]:
+    """The ways to store vectors that fit.
+
+    Args:
+        vector_bytes: bytes of a stored vector.
+        available: D, the dimensions of the model's vectors.
+        number_format: one of FORMATS.
+        dimension: the number of dimensions; by default as many as fit.
+
+    Raises:
+        InputError: if nothing fits.
+    """
+    if dimension is not None and dimension > available:
+        raise InputError(f"{dimension} dimensions are more than the model's {available}", f"use `dim` {available}")
+    found: list[Plan] = []
+    for name, per_byte in PER_BYTE.items():
+        most = min(available, int(vector_bytes * per_byte))
+        if number_format in (AUTO, name) and 0 < (dimension or most) <= most:
+            found.append(Plan(name, dimension or most))
+    if number_format in (AUTO, PQ):
+        found += _product_plans(vector_bytes, available, dimension)
+    if not found:
+        what = "vectors" if number_format == AUTO else f"{number_format} vectors"
+        much = f" of {dimension} dimensions" if dimension else ""
+        raise InputError(
+            f"{what}{much} do not fit into {vector_bytes} bytes", "use a larger `vector_bytes`, or a smaller `dim`"
+        )
+    return found
+
+
+def _product_plans(vector_bytes: int, available: int, dimension: int | None) -> list[Plan]:
+    """Product codes with at least two dimensions a segment: with one, they are int8 with uneven steps."""
+    if dimension is not None:
+        segments = next(count for count in range(min(vector_bytes, dimension), 0, -1) if dimension % count == 0)
+        return [Plan(PQ, dimension, segments)] if dimension > segments else []
+    segments = min(vector_bytes, available // 2)
+    wanted = [int(available * share) // segments * segments for share in SHARES] if segments else []
+    return [Plan(PQ, found, segments) for found in dict.fromkeys(wanted) if found > segments]
+
+
+def turn_of(vectors: Values) -> Quantizer:
+    """All dimensions as float32, turned to the principal axes of the vectors: [N, D].
+
+    The mean is left out: to subtract it would change the cosines. It is always in the span of all axes, and where
+    dimensions are cut, the axes of the centred vectors keep more of a ranking than those of the vectors themselves.
+
+    Raises:
+        InputError: if all vectors are equal, or one contains NaN or infinity.
+    """
+    dimension = vectors.shape[1]
+    fitted = principal_axes([vectors.astype(np.float64)], (len(vectors), dimension), min(dimension, len(vectors)))
+    return Quantizer(np.ascontiguousarray(fitted.axes, dtype=np.float32), Float32(len(fitted.axes)))
+
+
+def fitted(plan: Plan, turn: Quantizer, vectors: Values, seed: int) -> Quantizer:
+    """The quantizer of a plan, with parameters from training vectors [N, D]."""
+    cut = shortened(turn, plan.dimension)
+    codec = FITS[plan.format](cut.turn(vectors), plan.segments, seed)
+    return Quantizer(cut.axes, codec)
+
+
+def shortened(turn: Quantizer, dimension: int) -> Quantizer:
+    """The first dimensions of a turn, as float32."""
+    return Quantizer(turn.axes[:dimension], Float32(dimension))
+
+
+def trials(
+    wanted: Sequence[Plan], turn: Quantizer, vectors: Values, held_out: HeldOut, seed: int, reporter: Reporter
+) -> Iterator[Trial]:
+    """Fit and score every plan, in order. Product codes that cannot be fitted here are skipped with a note.
+
+    Raises:
+        InputError: if none can be fitted.
+    """
+    optional = any(plan.format != PQ for plan in wanted)
+    with reporter.track("trying formats", total=len(wanted), unit="formats") as task:
+        for plan in wanted:
+            skipped = _obstacle(plan, len(vectors))
+            if skipped and optional:
+                reporter.note(f"pq with {plan.dimension} dimensions skipped: {skipped}")
+            else:
+                quantizer = fitted(plan, turn, vectors, seed)
+                yield Trial(quantizer, held_out.scores(quantizer))
+            task.advance()
+
+
+def _obstacle(plan: Plan, points: int) -> str | None:
+    if plan.format != PQ:
+        return None
+    least = POINTS_PER_CENTROID * FEWEST_CENTROIDS
+    return None if is_installed("faiss") and points >= least else f"it needs faiss and at least {least} texts"
+
+
+@dataclass(frozen=True)
+class HeldOut:
+    """Vectors of held-out queries [Q, D] and documents [N, D], and how a search of them is scored."""
+
+    queries: Values
+    documents: Values
+    score: Score
+
+    def scores(self, quantizer: Quantizer, dimension: int | None = None) -> npt.NDArray[np.float64]:
+        """Scores of float32 queries against stored documents, [Q]; of their first dimensions, if given."""
+        stored = quantizer.decode(quantizer.encode(self.documents))
+        return self.score(quantizer.turn(self.queries)[:, :dimension], stored[:, :dimension])
+
+
+def table_of_prefixes(turn: Quantizer, chosen: Quantizer, held_out: HeldOut) -> list[dict[str, float | int | None]]:
+    """The mean score of the first 32, 64, 128, 256 and of all dimensions, as float32 and as stored.
+
+    `stored` is None where the chosen quantizer has fewer dimensions.
+    """
+    widths = sorted({*(width for width in PREFIXES if width < turn.dimension), chosen.dimension, turn.dimension})
+    return [
+        {
+            "dimension": width,
+            "float32": float(held_out.scores(shortened(turn, width)).mean()),
+            "stored": float(held_out.scores(chosen, width).mean()) if width <= chosen.dimension else None,
+        }
+        for width in widths
+    ]

@@ -1,0 +1,135 @@
+"""Choose and fit how a model's vectors are stored within a number of bytes, by search fidelity on held-out texts."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from sentcompress.commands.fit_quantizer import Params
+from sentcompress.corpora.quantizer_texts import FittingTexts, from_documents, from_sentences
+from sentcompress.encoding.embedders import EmbedderSource, Vectors, find_embedder
+from sentcompress.errors import InputError
+from sentcompress.evaluation.metrics import UndefinedError
+from sentcompress.evaluation.search_fidelity import CUTOFF, GoldRanking
+from sentcompress.evaluation.stats import Resampling, mean_interval
+from sentcompress.models.catalog import typed_name
+from sentcompress.progress import LOGGED, Reporter
+from sentcompress.quantization.choice import HeldOut, Trial, plans, table_of_prefixes, trials, turn_of
+from sentcompress.quantization.quantizer import FOLDER
+from sentcompress.store import Artifact, Request, WorkDirectory
+
+COMMAND = Params.command
+
+
+def run(params: Params, work: WorkDirectory, reporter: Reporter = LOGGED) -> Artifact:
+    """Write the quantizer as an artifact of kind `quantizers`; its facts hold everything that was tried.
+
+    Raises:
+        MissingArtifactError: if there are no texts, or no student and no model was given.
+        InputError: if no format fits, there are too few texts, or a model's vectors are not usable.
+    """
+    params.check()
+    model = find_embedder(work, params.model, revision=params.revision, trust_remote_code=params.trust_remote_code)
+    compare = find_embedder(work, params.compare, trust_remote_code=params.trust_remote_code)
+    texts = _texts(params, work)
+    request = Request.of(
+        params,
+        params.name or f"{model.slug}-{params.vector_bytes}",
+        {**texts.inputs, **model.inputs, **compare.inputs},
+        {"model": model.reference, "compare": compare.reference},
+        model=typed_name(params.model, model),
+        compare=typed_name(params.compare, compare),
+    )
+    with work.build(request, force=params.force, reporter=reporter) as build:
+        if build.fresh:
+            return build.fresh
+        chosen, facts = _fit(params, model, compare, texts, reporter)
+        with build.write(FOLDER) as folder:
+            chosen.quantizer.save(folder)
+        return build.finish(facts)
+
+
+def _texts(params: Params, work: WorkDirectory) -> FittingTexts:
+    limits = (params.sample, params.queries, params.passages, params.seed)
+    if params.sentences is not None or (params.documents is None and not work.names("documents")):
+        return from_sentences(work, params.sentences, *limits)
+    return from_documents(work, params.documents, *limits)
+
+
+def _fit(
+    params: Params, model: EmbedderSource, compare: EmbedderSource, texts: FittingTexts, reporter: Reporter
+) -> tuple[Trial, dict[str, Any]]:
+    encoded = _Encoding(params, model, texts, reporter)
+    wanted = plans(params.vector_bytes, encoded.train.shape[1], params.format, params.dim)
+    turn = turn_of(encoded.train)
+    wanted = [plan for plan in wanted if plan.dimension <= turn.dimension]
+    if not wanted:
+        raise InputError(f"{len(encoded.train)} texts are too few to fit `dim` {params.dim}", "use more texts")
+    gold = encoded.gold(compare)
+
+    def score(queries: Vectors, documents: Vectors) -> Any:
+        return 100 * gold.gains(gold.ranks(queries, documents))
+
+    held_out = HeldOut(encoded.queries, encoded.passages, score)
+    tried = list(trials(wanted, turn, encoded.train, held_out, params.seed, reporter))
+    chosen = max(tried, key=lambda trial: trial.order)
+    resampling = Resampling(params.bootstrap, params.seed)
+    return chosen, {
+        "model": model.described,
+        "compare": compare.described,
+        "format": chosen.quantizer.format,
+        "dimension": chosen.quantizer.dimension,
+        "bytes": chosen.quantizer.bytes,
+        "model_dimension": chosen.quantizer.model_dimension,
+        "fidelity": float(chosen.scores.mean()),
+        "fidelity_of_float32": float(score(encoded.queries, encoded.passages).mean()),
+        "protocol": f"nDCG@{CUTOFF} x 100 of {len(encoded.queries):,} held-out queries among "
+        f"{len(encoded.passages):,} passages, float32 queries against stored passages; relevant are the first "
+        f"{CUTOFF} results of {compare.label}; {resampling.statement}",
+        "tried": [_row(trial, resampling) for trial in tried],
+        "prefixes": table_of_prefixes(turn, chosen.quantizer, held_out),
+        "texts": len(encoded.train),
+        "queries": len(encoded.queries),
+        "passages": len(encoded.passages),
+    }
+
+
+def _row(trial: Trial, resampling: Resampling) -> dict[str, Any]:
+    quantizer = trial.quantizer
+    return {
+        "format": quantizer.format,
+        "dimension": quantizer.dimension,
+        "bytes": quantizer.bytes,
+        "fidelity": float(trial.scores.mean()),
+        "interval": mean_interval(trial.scores, resampling),
+    }
+
+
+class _Encoding:
+    """Vectors of the texts: `train` [N, D], `queries` [Q, D] and `passages` [P, D] of the model."""
+
+    def __init__(self, params: Params, model: EmbedderSource, texts: FittingTexts, reporter: Reporter) -> None:
+        self._params, self._texts, self._reporter = params, texts, reporter
+        self.train, self.queries, self.passages = self._vectors(
+            model, texts.train, texts.held_out.queries, texts.held_out.passages
+        )
+
+    def gold(self, compare: EmbedderSource) -> GoldRanking:
+        """The results that are to be reproduced."""
+        held_out = self._texts.held_out
+        queries, passages = self._vectors(compare, held_out.queries, held_out.passages)
+        try:
+            return GoldRanking.of(queries, passages)
+        except UndefinedError as error:
+            raise InputError(f"{compare.label} cannot be searched: {error}", "is it damaged?") from None
+
+    def _vectors(self, source: EmbedderSource, *parts: tuple[str, ...]) -> list[Vectors]:
+        embedder = source.open(device=self._params.device, dtype=self._params.dtype, reporter=self._reporter)
+        found = []
+        with self._reporter.track(f"encoding with {source.label}", total=sum(map(len, parts))) as task:
+            for part in parts:
+                found.append(embedder.encode(part, task))
+                if not np.isfinite(found[-1]).all():
+                    raise InputError(f"{source.label} returned vectors with NaN or infinity", "is it damaged?")
+        return found

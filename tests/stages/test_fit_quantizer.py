@@ -1,0 +1,183 @@
+"""fit-quantizer: every format that fits is tried, and the best by search fidelity is kept."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+from search_documents import make_documents
+from tiny_models import make_sentences, make_tiny_model
+
+from sentcompress.cli.main import _run
+from sentcompress.encoding.engine import EncodeEngine
+from sentcompress.errors import InputError, MissingArtifactError, UsageError
+from sentcompress.evaluation.search_fidelity import search_fidelity
+from sentcompress.models.layout import load_encoder
+from sentcompress.models.sources import resolve
+from sentcompress.progress import SilentReporter
+from sentcompress.quantization.choice import Plan, plans
+from sentcompress.quantization.quantizer import FOLDER, Quantizer
+from sentcompress.stages.fit_quantizer import Params, run
+from sentcompress.store import WorkDirectory
+
+TEXTS = make_sentences(400)
+PASSAGES, QUERIES = TEXTS[:360], [" ".join(text.split()[:4]) for text in TEXTS[360:]]
+
+
+@pytest.fixture
+def work(tmp_path: Path) -> WorkDirectory:
+    found = WorkDirectory(tmp_path / "work")
+    make_documents(found, PASSAGES, QUERIES)
+    return found
+
+
+@pytest.fixture(scope="session")
+def teacher(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return make_tiny_model(tmp_path_factory.mktemp("teacher") / "teacher", seed=9)
+
+
+def params(model: Path, **others: object) -> Params:
+    return Params(**{"model": str(model), "compare": str(model), "device": "cpu", **others})  # type: ignore[arg-type]
+
+
+def test_everything_that_fits_is_tried_and_the_best_is_kept(work: WorkDirectory, tiny_model: Path) -> None:
+    made = run(params(tiny_model, vector_bytes=8), work)
+    facts, quantizer = made.facts, Quantizer.load(made.path / FOLDER)
+    assert made.reference == "quantizers/tiny-model-8"
+    tried = {(row["format"], row["dimension"], row["bytes"]) for row in facts["tried"]}
+    assert tried == {
+        *(("float32", 2, 8), ("float16", 4, 8), ("int8", 8, 8), ("int4", 16, 8), ("binary", 32, 4)),
+        *(("pq", 32, 8), ("pq", 24, 8), ("pq", 16, 8)),
+    }
+    assert facts["fidelity"] == max(row["fidelity"] for row in facts["tried"])
+    assert (facts["format"], facts["dimension"], facts["bytes"]) == (
+        *(quantizer.format, quantizer.dimension, quantizer.bytes),
+    )
+    assert facts["fidelity"] > next(row["fidelity"] for row in facts["tried"] if row["format"] == "float32") + 10
+    assert facts["fidelity_of_float32"] == pytest.approx(100)
+    assert set(made.manifest["files"]) == {"vectors/quantizer.json", "vectors/quantizer.safetensors"}
+
+
+def test_the_fidelity_is_that_of_float_queries_against_stored_documents(work: WorkDirectory, tiny_model: Path) -> None:
+    made = run(params(tiny_model, vector_bytes=6, format="int8"), work)
+    quantizer = Quantizer.load(made.path / FOLDER)
+    engine = EncodeEngine(load_encoder(resolve(str(tiny_model))), dtype="float32")
+    documents, queries = engine.encode(PASSAGES), engine.encode(QUERIES)
+    stored = quantizer.decode(quantizer.encode(documents))
+    expected = 100 * search_fidelity(quantizer.turn(queries), stored, queries, documents).mean()
+    assert made.facts["fidelity"] == pytest.approx(expected, abs=0.5)
+    low, high = made.facts["tried"][0]["interval"]
+    assert low < made.facts["fidelity"] < high
+
+
+def test_more_dimensions_of_the_turned_vectors_are_better(work: WorkDirectory, tiny_model: Path) -> None:
+    facts = run(params(tiny_model, vector_bytes=16, format="int8"), work).facts
+    assert [row["dimension"] for row in facts["prefixes"]] == [16, 32]
+    assert facts["prefixes"][0]["stored"] == pytest.approx(facts["fidelity"])
+    assert facts["prefixes"][-1]["float32"] == pytest.approx(100, abs=0.5)
+    assert facts["prefixes"][-1]["stored"] is None
+    assert facts["prefixes"][0]["float32"] < facts["prefixes"][-1]["float32"]
+
+
+def test_the_gold_is_the_teachers_ranking(work: WorkDirectory, tiny_model: Path, teacher: Path) -> None:
+    facts = run(params(tiny_model, compare=str(teacher), vector_bytes=128, format="float32"), work).facts
+    assert facts["compare"]["label"] == teacher.name
+    assert facts["fidelity"] == pytest.approx(facts["fidelity_of_float32"], abs=0.5)
+    assert facts["fidelity"] < 90
+
+
+def test_a_sentence_table_is_divided(tmp_path: Path, tiny_model: Path) -> None:
+    work = WorkDirectory(tmp_path / "sentences")
+    (tmp_path / "lines.txt").write_text("\n".join(TEXTS) + "\n", encoding="utf-8")
+    line = f"augment {tmp_path}/lines.txt --wordnet 0 --back-translate 0 --work {work.path} -q"
+    assert _run(line.split()) == 0
+    made = run(params(tiny_model, vector_bytes=8, format="int4"), work)
+    facts = made.facts
+    assert (facts["queries"], facts["passages"], facts["texts"]) == (20, 180, 200)
+    assert "sentences/main" in made.inputs
+
+
+def test_the_same_request_is_fresh(work: WorkDirectory, tiny_model: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    line = (
+        f"fit-quantizer --model {tiny_model} --compare {tiny_model} --vector-bytes 8 --format int4 --work {work.path}"
+    )
+    assert _run(line.split()) == 0
+    out = capsys.readouterr()
+    assert "formats that fit" in out.out
+    assert "search fidelity of prefixes" in out.out
+    assert f"sentcompress export --model {tiny_model} --quantizer tiny-model-8 --work {work.path}" in out.err
+    digest = work.get("quantizers").digest
+    assert _run(line.split()) == 0
+    assert "up to date" in capsys.readouterr().err
+    assert _run([*line.split(), "--force"]) == 0
+    assert work.get("quantizers").digest == digest
+
+
+class Notes(SilentReporter):
+    def __init__(self) -> None:
+        self.notes: list[str] = []
+
+    def note(self, message: str) -> None:
+        self.notes.append(message)
+
+
+def test_product_codes_are_skipped_where_there_are_too_few_texts(tmp_path: Path, tiny_model: Path) -> None:
+    work, reporter = WorkDirectory(tmp_path / "few"), Notes()
+    make_documents(work, PASSAGES[:60], QUERIES)
+    made = run(params(tiny_model, vector_bytes=8), work, reporter)
+    assert "pq" not in {row["format"] for row in made.facts["tried"]}
+    assert any(note.startswith("pq with 32 dimensions skipped: it needs") for note in reporter.notes)
+    with pytest.raises(InputError, match="60 texts are too few to fit pq") as raised:
+        run(params(tiny_model, vector_bytes=8, format="pq", name="pq"), work)
+    assert raised.value.hint == "choose another `format`"
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"vector_bytes": 4, "format": "float32", "dim": 2}, "float32 vectors of 2 dimensions do not fit into 4 bytes"),
+        ({"vector_bytes": 3, "format": "float32"}, "float32 vectors do not fit into 3 bytes"),
+        ({"vector_bytes": 8, "dim": 33}, "33 dimensions are more than the model's 32"),
+    ],
+)
+def test_what_does_not_fit_is_refused(
+    work: WorkDirectory, tiny_model: Path, options: dict[str, object], message: str
+) -> None:
+    with pytest.raises(InputError, match=message):
+        run(params(tiny_model, **options), work)
+    assert work.names("quantizers") == []
+
+
+def test_without_texts_the_error_names_the_command(tmp_path: Path, tiny_model: Path) -> None:
+    with pytest.raises(MissingArtifactError, match="no sentences") as raised:
+        run(params(tiny_model), WorkDirectory(tmp_path / "empty"))
+    assert str(raised.value.hint).startswith("run: sentcompress augment")
+
+
+def test_options_that_contradict_each_other() -> None:
+    with pytest.raises(UsageError, match="cannot both be given"):
+        Params(documents="a", sentences="b").check()
+    with pytest.raises(UsageError, match="`format`"):
+        Params(format="int3").check()
+
+
+def test_the_plans_of_a_number_of_bytes() -> None:
+    assert plans(128, 384) == [
+        Plan("float32", 32),
+        Plan("float16", 64),
+        Plan("int8", 128),
+        Plan("int4", 256),
+        Plan("binary", 384),
+        Plan("pq", 384, 128),
+        Plan("pq", 256, 128),
+    ]
+    assert plans(1, 384, "binary") == [Plan("binary", 8)]
+    assert plans(48, 384, "pq", 96) == [Plan("pq", 96, 48)]
+    assert plans(2000, 16, "auto", 16)[0] == Plan("float32", 16)
+
+
+def test_a_quantizer_is_for_turned_vectors_of_this_model(work: WorkDirectory, tiny_model: Path) -> None:
+    quantizer = Quantizer.load(run(params(tiny_model, vector_bytes=32, format="int8"), work).path / FOLDER)
+    vectors = EncodeEngine(load_encoder(resolve(str(tiny_model))), dtype="float32").encode(TEXTS[:50])
+    np.testing.assert_allclose(quantizer.scores(vectors, quantizer.encode(vectors)), vectors @ vectors.T, atol=0.02)
