@@ -311,6 +311,8 @@ def faults_of_inputs(params: Any) -> list[str]:
     if params.inputs.count(STDIN) > 1:
         faults.append("standard input (-) can be read only once")
     return faults
+
+
 def names_documents(path: Path) -> bool:
     """Whether a path has the form documents/NAME, which names a result of split-documents."""
     return len(path.parts) == 2 and path.parts[0] == "documents"
