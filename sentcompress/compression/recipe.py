@@ -199,6 +199,7 @@ class CompressionPlan:
             "command": "fit-quantizer",
             "model": self.teacher if self.keep_index else best,
             "documents": name,
+            "compare": self.teacher,
             "vector-bytes": self.budget.vector_bytes,
             "name": name,
         }

@@ -1,0 +1,100 @@
+"""compress with a tiny teacher: the plan, its run, the second run, and requests that cannot be met."""
+
+from __future__ import annotations
+
+import json
+import random
+from pathlib import Path
+
+import pytest
+from tiny_models import make_tiny_model
+
+from sentcompress.compression import budget
+from sentcompress.compression.recipe import request_of
+from sentcompress.errors import UsageError
+from sentcompress.progress import SilentReporter
+from sentcompress.stages.compress import Params, run
+from sentcompress.store import WorkDirectory
+
+WORDS = "water river mountain cloud storm engine wheel garden flower music letter window bridge market winter".split()
+
+
+@pytest.fixture
+def documents(tmp_path: Path) -> Path:
+    draw = random.Random(0)
+    lines = []
+    for number in range(160):
+        sentences = [" ".join(draw.choices(WORDS, k=8)) + f" {number}." for _ in range(3)]
+        lines.append(
+            json.dumps({"_id": str(number), "title": f"{draw.choice(WORDS)} {number}", "text": " ".join(sentences)})
+        )
+    path = tmp_path / "docs.jsonl"
+    path.write_text("\n".join(lines) + "\n", encoding="utf-8")
+    return path
+
+
+@pytest.fixture(autouse=True)
+def short(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Seconds in place of minutes."""
+    for name, value in {"LEAST_OTHER": 1.0, "LEAST_TRAINING": 1.0, "LEAST_TRIAL": 0.5, "FOR_ROUNDS": 2.0}.items():
+        monkeypatch.setattr(budget, name, value)
+
+
+def asked(documents: Path, teacher: Path, **changes: object) -> Params:
+    given: dict[str, object] = {"inputs": (str(documents),), "teacher": str(teacher), "time": "8s", "vector_bytes": 16}
+    return Params(**{**given, **changes})  # type: ignore[arg-type]
+
+
+class Notes(SilentReporter):
+    def __init__(self) -> None:
+        self.notes: list[str] = []
+
+    def note(self, message: str) -> None:
+        self.notes.append(message)
+
+
+def test_documents_become_an_export_that_is_measured_and_a_second_run_is_fresh(tmp_path: Path, documents: Path) -> None:
+    work = WorkDirectory(tmp_path / "work")
+    teacher = make_tiny_model(tmp_path / "teacher", layers=3)
+    result = run(asked(documents, teacher, max_bytes="155kB"), work, SilentReporter())
+    assert result.verdict is not None
+    assert result.verdict.bytes <= 1.2 * 155_000
+    assert result.verdict.vector_bytes <= 16
+    assert 0 < result.verdict.fidelity <= 100
+    assert "instead of" in result.verdict.sentence
+    assert (Path(result.verdict.export) / "modules.json").is_file()
+    assert work.find("students", "docs-1-1") is not None, "candidates were tried"
+    digest = work.get("exports", "docs").digest
+    notes = Notes()
+    again = run(asked(documents, teacher, max_bytes="155kB"), work, notes)
+    assert again.verdict == result.verdict
+    assert work.get("exports", "docs").digest == digest
+    assert f"the plan {result.recipe} goes on" in notes.notes
+    with pytest.raises(UsageError, match=r"a plan for another request \(vector_bytes differ\)"):
+        run(asked(documents, teacher, max_bytes="155kB", vector_bytes=8), work, SilentReporter())
+
+
+def test_the_teacher_itself_is_the_answer_where_it_fits(tmp_path: Path, documents: Path) -> None:
+    work = WorkDirectory(tmp_path / "work")
+    teacher = make_tiny_model(tmp_path / "teacher")
+    result = run(asked(documents, teacher, dry_run=True), work, SilentReporter())
+    assert result.verdict is None
+    assert result.plan == ["The int8 graph of the teacher itself fits: nothing is trained."]
+    text = result.recipe.read_text(encoding="utf-8")
+    assert 'command = "distill"' not in text
+    assert request_of(text)["inputs"] == [str(documents)]
+    assert not work.names("exports")
+
+
+def test_budgets_that_cannot_be_met_name_what_would_do(tmp_path: Path, documents: Path) -> None:
+    work = WorkDirectory(tmp_path / "work")
+    teacher = make_tiny_model(tmp_path / "teacher", layers=3)
+    with pytest.raises(UsageError) as found:
+        run(asked(documents, teacher, max_bytes="1kB"), work, SilentReporter())
+    assert "no model cut from" in found.value.message
+    assert "allow `max_bytes`" in str(found.value.hint)
+    with pytest.raises(UsageError, match=r"`time` 1s is too short") as found:
+        run(asked(documents, teacher, max_bytes="155kB", time="1s"), work, SilentReporter())
+    assert "give it at least" in str(found.value.hint)
+    with pytest.raises(UsageError, match=r"`time` must be a time, such as 30m"):
+        run(asked(documents, teacher, time="soon"), work, SilentReporter())
