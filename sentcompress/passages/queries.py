@@ -57,8 +57,8 @@ def make_rare(passage: str, frequencies: DocumentFrequencies, generator: random.
         place = next((number for number, part in enumerate(parts) if rare in words_of(part)), None)
         if place is not None:
             around = generator.randint(FEWEST_AROUND, MOST_AROUND)
-            start = max(0, place - generator.randint(0, around))
-            return _as_query(parts[start : max(place, start + around) + 1], generator)
+            start = max(0, min(place - generator.randint(0, around), len(parts) - around - 1))
+            return _as_query(parts[start : start + around + 1], generator)
     return ""
 
 
