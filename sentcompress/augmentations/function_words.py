@@ -5,6 +5,8 @@ Without such a list "a" becomes "deoxyadenosine monophosphate", "in" becomes "In
 
 from __future__ import annotations
 
+from functools import lru_cache
+
 _DETERMINERS = """
 a an the this that these those each every either neither some any no all both half such what which whose another other
 others many much more most few fewer fewest little less least several enough own same certain
@@ -44,6 +46,7 @@ FUNCTION_WORDS = frozenset(
 )
 
 
+@lru_cache(maxsize=2**16)
 def is_function_word(word: str) -> bool:
     """Whether a word is one of them, a contraction of one ("he's", "don't"), a number, or a single letter."""
     lower = word.lower().replace("\u2019", "'")

@@ -44,7 +44,8 @@ def cut(sections: Sequence[Section], words: int) -> list[Passage]:
     taken: list[_Piece] = []
     size, target = 0, _target(left, words)
     for piece in pieces:
-        full = size + piece.size > words or size >= target or (piece.first and 2 * size >= target)
+        section = piece.first and 2 * min(size, left) >= target
+        full = size + piece.size > words or size >= target or section
         if taken and full:
             passages.append(_passage(taken))
             taken, size, target = [], 0, _target(left, words)

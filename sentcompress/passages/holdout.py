@@ -33,6 +33,7 @@ class Choice:
         repeated_ids: [units] whether another unit has the same id.
         held_passages: the marks of the passages of held-out units.
         sampled: the marks of the training passages that belong to the held-out collection.
+        distinct_passages: the number of passages with words of their own.
     """
 
     first: npt.NDArray[np.bool_]
@@ -40,6 +41,12 @@ class Choice:
     repeated_ids: npt.NDArray[np.bool_]
     held_passages: frozenset[int]
     sampled: frozenset[int]
+    distinct_passages: int
+
+    @property
+    def units(self) -> int:
+        """The number of distinct units."""
+        return int(self.first.sum())
 
 
 def choose(units: Iterable[Unit], share: float | None, corpus: int, seed: int) -> Choice:
@@ -61,8 +68,12 @@ def choose(units: Iterable[Unit], share: float | None, corpus: int, seed: int) -
     first = np.zeros(len(whole), np.bool_)
     first[places] = True
     held = np.isin(whole, distinct[: held_out(len(distinct), share)])
-    held_passages, sampled = _passages(_marks(passages), np.frombuffer(counts, np.int64), first, held, corpus)
-    return Choice(first, held, _repeated(_marks(ids)), frozenset(held_passages.tolist()), frozenset(sampled.tolist()))
+    every = _marks(passages)
+    held_passages, sampled = _passages(every, np.frombuffer(counts, np.int64), first, held, corpus)
+    return Choice(
+        *(first, held, _repeated(_marks(ids)), frozenset(held_passages.tolist()), frozenset(sampled.tolist())),
+        distinct_passages=len(np.unique(every)),
+    )
 
 
 def held_out(count: int, share: float | None) -> int:

@@ -34,8 +34,8 @@ def make_span(passage: str, frequencies: DocumentFrequencies, generator: random.
 
 def make_keywords(passage: str, frequencies: DocumentFrequencies, generator: random.Random) -> str:
     """2 to 5 words of high tf-idf in this collection, in the order in which they first occur."""
-    counts = Counter(word for word in words_of(passage) if not is_function_word(word))
-    weights = {word: count * frequencies.weight(word) for word, count in counts.items()}
+    counts = Counter(words_of(passage))
+    weights = {word: n * frequencies.weight(word) for word, n in counts.items() if not is_function_word(word)}
     ranked = sorted(weights, key=lambda word: (-weights[word], word))
     count = generator.randint(FEWEST_KEYWORDS, MOST_KEYWORDS)
     pool = ranked[: _POOL * count]
@@ -47,7 +47,7 @@ def make_keywords(passage: str, frequencies: DocumentFrequencies, generator: ran
 
 def make_rare(passage: str, frequencies: DocumentFrequencies, generator: random.Random) -> str:
     """A word that few documents have, with 2 to 6 words around it from its sentence."""
-    words = {word for word in words_of(passage) if not is_function_word(word)}
+    words = [word for word in set(words_of(passage)) if not is_function_word(word)]
     ranked = sorted(words, key=lambda word: (frequencies[word], word))
     if not ranked:
         return ""
@@ -57,8 +57,8 @@ def make_rare(passage: str, frequencies: DocumentFrequencies, generator: random.
         place = next((number for number, part in enumerate(parts) if rare in words_of(part)), None)
         if place is not None:
             around = generator.randint(FEWEST_AROUND, MOST_AROUND)
-            start = max(0, place - generator.randint(0, around))
-            return _as_query(parts[start : max(place, start + around) + 1], generator)
+            start = max(0, min(place - generator.randint(0, around), len(parts) - around - 1))
+            return _as_query(parts[start : start + around + 1], generator)
     return ""
 
 

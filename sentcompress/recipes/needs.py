@@ -35,6 +35,8 @@ from sentcompress.recipes.references import VECTORS
 
 # Commands that search with FAISS.
 SEARCHING = ("eval-retrieval", "mine-negatives")
+# Commands whose inputs can be data sets of the hub.
+READING = ("augment", "split-documents")
 # The format of `export` that needs no package.
 FOLDER = "folder"
 ONNX = tuple(package for package, extra in EXTRAS.items() if extra == "onnx")
@@ -159,7 +161,8 @@ def _check_model(name: str, revision: str | None, known: Callable[[str, str], bo
 
 def _data_sets(params: Any) -> Iterator[str]:
     """The data sets of the hub that a step reads, without their configurations."""
-    read = getattr(params, "inputs", ()) if params.command == "augment" else getattr(params, "triplets", ())
+    reads = params.command in READING
+    read = getattr(params, "inputs", ()) if reads else getattr(params, "triplets", ())
     for name in map(str, read):
         if is_hub_name(name):
             yield name.removeprefix(DATA_PREFIX).partition(":")[0]

@@ -10,6 +10,8 @@ from typing import Any
 
 from sentcompress.commands import Command
 from sentcompress.commands.options import MODEL, Key, keys_of
+from sentcompress.corpora.documents_artifact import KIND as DOCUMENTS
+from sentcompress.corpora.documents_artifact import names_documents
 from sentcompress.errors import did_you_mean
 from sentcompress.models.names import KINDS, PRESETS, STUDENT, TEACHER, is_teacher_layers, meaning_of
 from sentcompress.models.sources import EMBEDDED, HUB_PREFIX
@@ -58,6 +60,7 @@ def faults_of_references(stages: Sequence[Stage], known: Known) -> list[str]:
     return [
         *_faults_of_trust(stages),
         *_faults_of_artifacts(stages, known),
+        *_faults_of_documents(stages, known),
         *_faults_of_models(stages, known),
         *_faults_of_names(stages, known),
     ]
@@ -86,6 +89,25 @@ def _faults_of_artifacts(stages: Sequence[Stage], known: Known) -> list[str]:
             if isinstance(name, str) and name not in earlier and None not in earlier and not known.exists(kind, name):
                 made = ", ".join(repr(one) for one in earlier) or "none"
                 faults.append(f"{stage.label}: no earlier stage makes {option} = {name!r}; {kind} made before: {made}")
+    return faults
+
+
+def _faults_of_documents(stages: Sequence[Stage], known: Known) -> list[str]:
+    """Errors for `documents/NAME`, in place of a file, that no earlier stage makes and that is not there."""
+    faults = []
+    for place, stage in enumerate(stages):
+        makers = known.makers(DOCUMENTS)
+        earlier = [before.values.get("name") for before in stages[:place] if before.command in makers]
+        for option, given in stage.values.items():
+            for name in given if isinstance(given, list) else [given]:
+                if not isinstance(name, str) or not names_documents(name) or [*placeholders(name)]:
+                    continue
+                own = name.partition("/")[2]
+                # A stage without a name chooses its own, so any reference may be right.
+                made_here = own in earlier or None in earlier
+                if not made_here and not os.path.exists(name) and not known.exists(DOCUMENTS, own):
+                    made = ", ".join(repr(one) for one in earlier) or "none"
+                    faults.append(f"{stage.label}: no earlier stage makes {option} = {name!r}; made before: {made}")
     return faults
 
 

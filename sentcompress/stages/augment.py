@@ -32,6 +32,8 @@ DEFAULT_COPIES = 1
 # If half of the words are in longer texts, these are documents, and no copies are made by default: they would triple
 # the tokens to embed, and a synonym for some of its words leaves a long text about the same.
 DOCUMENT_WORDS = 50
+# About what a model of 256 tokens reads of English text.
+WORDS_READ = 180
 # Records of each input from which that is measured.
 _MEASURED = 2000
 _READ = f"{SCAFFOLD}/originals.json"
@@ -104,6 +106,8 @@ def _for_length(
         f"half of the words are in texts of {words} words or more: documents, of which no copies are made; `wordnet` 1 "
         "and `back_translate` 1 make copies"
     )
+    if words > WORDS_READ:
+        reporter.note("most models read about 180 words of a text; split-documents cuts documents into passages")
     return _recipes(replace(params, wordnet=params.wordnet or 0, back_translate=params.back_translate or 0))
 
 

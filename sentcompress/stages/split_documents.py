@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import shutil
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import asdict, dataclass
 from functools import partial
 from typing import Any
@@ -16,9 +16,9 @@ from sentcompress.corpora.readers import ReadOptions
 from sentcompress.corpora.text_files import BadRecords
 from sentcompress.errors import InputError, SentcompressError
 from sentcompress.passages.frequencies import DocumentFrequencies
-from sentcompress.passages.holdout import choose
+from sentcompress.passages.holdout import Choice, choose
 from sentcompress.passages.querylog import SplitLog, read_log, split_log
-from sentcompress.passages.scan import ScanCounts, Unit, read_units, scan
+from sentcompress.passages.scan import ScanCounts, read_units, scan
 from sentcompress.passages.writing import WritePlan, WrittenCounts, write_documents
 from sentcompress.progress import LOGGED, Reporter
 from sentcompress.store import SCAFFOLD, Artifact, Build, Request, WorkDirectory, file_digest
@@ -70,16 +70,15 @@ class _Splitting:
             # The log first: it is read faster than the documents, and can be wrong too.
             log = self._log(bad) if self.params.queries else None
             scanned = self._scan(bad)
-            self._check(scanned)
+            choice, by_section = self._choose(scanned)
         except SentcompressError:
             # A partial build is useless: with a fixed input, the request differs.
             shutil.rmtree(self.build.path)
             raise
-        by_section = scanned.documents < FEWEST_DOCUMENTS
-        units = partial(read_units, self.build.path / _PASSAGES, by_section)
-        counts, total = self._write(units, scanned, log)
+        self._tell_language(scanned)
+        counts = self._write(choice, by_section, scanned, log)
         self._tell(counts, by_section)
-        return self.build.finish(self._facts(scanned, counts, total, log, by_section))
+        return self.build.finish(self._facts(scanned, counts, choice, log, by_section))
 
     def _log(self, bad: BadRecords) -> SplitLog:
         return split_log(lambda: read_log(self.params.queries, bad), self.params.seed)
@@ -107,31 +106,36 @@ class _Splitting:
         for given in self.inputs:
             yield from given.documents(bad)
 
-    def _check(self, scanned: ScanCounts) -> None:
-        if scanned.passages < FEWEST_PASSAGES:
-            empty = f", and {scanned.empty} without text" if scanned.empty else ""
-            raise InputError(
-                f"there are {scanned.documents} documents with {scanned.passages} passages{empty}; at least "
-                f"{FEWEST_PASSAGES} passages are needed",
-                "add documents, or lower `passage_words`; if a text file holds a document per line or paragraph, set "
-                "`text_as` to line or paragraph",
-            )
+    def _choose(self, scanned: ScanCounts) -> tuple[Choice, bool]:
+        """What is held out, and whether it is sections instead of documents."""
+        params = self.params
+        for by_section in (False, True):
+            units = read_units(self.build.path / _PASSAGES, by_section)
+            choice = choose(units, params.held_out, params.corpus, params.seed)
+            if choice.distinct_passages < FEWEST_PASSAGES:
+                raise InputError(
+                    f"there are {scanned.documents:,} documents ({scanned.empty:,} more are empty) with "
+                    f"{choice.distinct_passages} distinct passages; at least {FEWEST_PASSAGES} are needed",
+                    "add documents, or lower `passage_words`; if a text file holds a document per line or paragraph, "
+                    "set `text_as` to line or paragraph",
+                )
+            if choice.units >= FEWEST_DOCUMENTS:
+                break
+        return choice, by_section
+
+    def _tell_language(self, scanned: ScanCounts) -> None:
         if scanned.english < LEAST_ENGLISH:
             self.reporter.warn(
                 f"{scanned.english:.0%} of the words are English function words (English prose: 35 to 50%); if the "
                 "documents are in another language, use a teacher that knows it"
             )
 
-    def _write(
-        self, units: Callable[[], Iterator[Unit]], scanned: ScanCounts, log: SplitLog | None
-    ) -> tuple[WrittenCounts, int]:
-        """Write the files; returns their counts and the number of documents, or of sections."""
-        params = self.params
-        choice = choose(units(), params.held_out, params.corpus, params.seed)
+    def _write(self, choice: Choice, by_section: bool, scanned: ScanCounts, log: SplitLog | None) -> WrittenCounts:
+        units = partial(read_units, self.build.path / _PASSAGES, by_section)
         frequencies = DocumentFrequencies.load(self.build.path / _FREQUENCIES, scanned.documents)
-        plan = WritePlan(units, choice, frequencies, params.per_passage, params.seed, log)
+        plan = WritePlan(units, choice, frequencies, self.params.per_passage, self.params.seed, log)
         with self.reporter.track("writing", total=2 * len(choice.held), unit="documents") as task:
-            return write_documents(plan, self.build.write, task), len(choice.held)
+            return write_documents(plan, self.build.write, task)
 
     def _tell(self, counts: WrittenCounts, by_section: bool) -> None:
         if by_section:
@@ -152,7 +156,7 @@ class _Splitting:
             )
 
     def _facts(
-        self, scanned: ScanCounts, counts: WrittenCounts, total: int, log: SplitLog | None, by_section: bool
+        self, scanned: ScanCounts, counts: WrittenCounts, choice: Choice, log: SplitLog | None, by_section: bool
     ) -> dict[str, Any]:
         skipped = {
             **scanned.skipped,
@@ -168,7 +172,7 @@ class _Splitting:
             "held_out_documents": counts.held_out_documents,
             "held_out_queries": counts.held_out_queries,
             "held_out_by": "section" if by_section else "document",
-            "sections": total if by_section else 0,
+            "sections": choice.units if by_section else 0,
             "corpus": counts.corpus,
             "words": scanned.words,
             "english": round(scanned.english, 4),

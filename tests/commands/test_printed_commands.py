@@ -27,6 +27,8 @@ STUDENT = "hpd-teacher-1-e8-f16-8"
 EXPORT = "export" if find_spec("onnxruntime") else "export --format folder"
 # Every artifact and what makes it: as few names as possible, and options that are not default. {name} is a file.
 MADE = {
+    "documents/split": "split-documents {documents} --queries {text} --passage-words 20 --seed 3 --text-as line "
+    "--name split",
     "sentences/main": "augment {nli} --wordnet 0 --back-translate 0 --limit 120 --min-length 2",
     "students/small-simcse": f"train-teacher --model {{small}} --triplets {{nli}} {SHORT} --lr 0.00123 --set dim=16 "
     "--name small-simcse",
@@ -77,6 +79,7 @@ def write_files(folder: Path) -> dict[str, str]:
         write_rows(folder / name, [("sent0", "sent1", "hard_neg"), *rows], ",")
     write_dev(folder / "dev.tsv", TEXTS[:30])
     (folder / "text.txt").write_text("\n".join(TEXTS[:60]) + "\n", encoding="utf-8")
+    (folder / "documents.txt").write_text("\n".join(TEXTS) + "\n", encoding="utf-8")
     asked = [(first, second, n % 2) for n, (first, second) in enumerate(pairwise(TEXTS[:60]))]
     write_rows(folder / "pairs.tsv", [("question1", "question2", "is_duplicate"), *asked], "\t")
     write_held_out(folder / "searched", TEXTS[:80], TEXTS[80:90])

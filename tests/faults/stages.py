@@ -100,6 +100,7 @@ BASE: Sequence[Sequence[str]] = (
     "eval-sts --sts sts.tsv --model s --compare model --bootstrap 0 --name sts-s".split(),
 )
 PLAIN = (
+    Stage("split-documents", "split-documents documents.txt --name d".split(), "documents/d"),
     Stage("augment", "augment nli.csv --wordnet 2 --back-translate 0 --workers 1 --name a".split(), "sentences/a"),
     Stage("teacher-embed", [*BASE[2][:-3], "v", *BASE[2][-2:]], "teacher-vectors/v", ["sentences/main"]),
     Stage("fit-pca", "fit-pca --dim 3 --name p".split(), "projections/p", VECTORS),
@@ -182,6 +183,8 @@ def write_inputs(folder: Path) -> None:
     for name, seed in (("model", 0), ("other", 1)):
         make_tiny_model(folder / name, layers=1, width=8, seed=seed)
     (folder / "lines.txt").write_text("\n".join(texts[:20]) + "\n", encoding="utf-8")
+    numbered = (f"{texts[number % 20]} {number}" for number in range(110))
+    (folder / "documents.txt").write_text("\n".join(numbered) + "\n", encoding="utf-8")
     triplets = [",".join(texts[start : start + 3]) for start in range(0, 36, 3)]
     (folder / "nli.csv").write_text("\n".join(["sent0,sent1,hard_neg", *triplets]) + "\n", encoding="utf-8")
     write_dev(folder / "dev.tsv", texts[20:30])

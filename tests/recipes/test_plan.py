@@ -161,6 +161,13 @@ def test_a_name_that_nothing_makes_is_refused_before_the_first_stage() -> None:
     assert "needs a student" in plan(*vectors, {"command": "whiten", "model": "student"}, known=EMPTY)[1][0]
 
 
+def test_documents_in_place_of_a_file_have_to_be_made_before() -> None:
+    split = {"command": "split-documents", "inputs": ["a.jsonl"], "name": "own"}
+    assert not plan(split, {"command": "augment", "inputs": ["documents/own"]})[1]
+    _, faults = plan(split, {"command": "augment", "inputs": ["documents/onw"]}, known=EMPTY)
+    assert faults == ["stage 2 (augment): no earlier stage makes inputs = 'documents/onw'; made before: 'own'"]
+
+
 def test_two_stages_of_one_name_are_a_fault() -> None:
     _, faults = plan({"command": "distill", "name": "a"}, {"command": "whiten", "name": "a"})
     assert faults == ["stage 2 (whiten): name = 'a' would replace the result of stage 1 (distill)"]

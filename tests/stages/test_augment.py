@@ -194,6 +194,72 @@ def test_duplicates_answers_and_paraphrases_become_triplets(tmp_path: Path) -> N
     ]
 
 
+def texts_of(artifact: Artifact) -> list[str]:
+    return [row["text"] for row in rows_of(artifact)]
+
+
+def test_a_title_is_part_of_its_document(tmp_path: Path) -> None:
+    path = tmp_path / "corpus.jsonl"
+    rows = [{"_id": "1", "title": "Cats", "text": "They sleep."}, {"_id": "2", "title": "", "text": "Dogs run."}]
+    path.write_text("".join(json.dumps(row) + "\n" for row in rows))
+    assert texts_of(run(tmp_path, path)) == ["Cats They sleep.", "Dogs run."]
+    assert texts_of(run(tmp_path, path, column=("text",), name="text")) == ["They sleep.", "Dogs run."]
+
+
+def test_several_columns_are_joined_or_separate_sentences(tmp_path: Path) -> None:
+    path = tmp_path / "a.csv"
+    path.write_text("title,body\nCats,They sleep.\nDogs,They run.\n")
+    assert texts_of(run(tmp_path, path)) == ["Cats They sleep.", "Dogs They run."]
+    columns = ("body", "title")
+    assert texts_of(run(tmp_path, path, column=columns, name="joined")) == ["They sleep. Cats", "They run. Dogs"]
+    separate = run(tmp_path, path, column=columns, separate_columns=True, name="separate")
+    assert texts_of(separate) == ["They sleep.", "Cats", "They run.", "Dogs"]
+    with pytest.raises(UsageError, match="`separate_columns` needs `column` at least twice"):
+        run(tmp_path, path, separate_columns=True)
+
+
+def test_folders_are_read_and_of_a_collection_only_the_corpus(tmp_path: Path, nli: Path) -> None:
+    folder = tmp_path / "docs"
+    folder.mkdir()
+    nli.rename(folder / "nli.jsonl")
+    (folder / "page.md").write_text("# A title\n\nSome *text*.\n")
+    (folder / "notes.txt").write_text("One line.\nAnother line.\n")
+    artifact = run(tmp_path, folder)
+    assert artifact.facts["triplets"] == 1
+    assert texts_of(artifact)[4:] == ["One line. Another line.", "A title Some text."]
+    assert list(artifact.inputs) == [f"file:{folder.resolve()}"]
+    by_line = run(tmp_path, folder, text_as="line", name="lines")
+    assert texts_of(by_line)[4:] == ["One line.", "Another line.", "# A title", "Some *text*."]
+    (folder / "page.md").rename(folder / "other.md")
+    assert run(tmp_path, folder).inputs != artifact.inputs
+    collection = tmp_path / "beir"
+    collection.mkdir()
+    (collection / "corpus.jsonl").write_text('{"_id": "1", "title": "A", "text": "document"}\n')
+    (collection / "queries.jsonl").write_text('{"_id": "1", "text": "a judged query"}\n')
+    assert texts_of(run(tmp_path, collection, name="beir")) == ["A document"]
+
+
+def test_documents_are_copied_only_if_asked(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(augment, "wordnet_spec", lambda *_: Doubling())
+    monkeypatch.setattr(augment, "back_translation_spec", lambda *_: Doubling("back-translation"))
+    work = WorkDirectory(tmp_path / "work")
+
+    def sources(name: str, words: int, **options: Any) -> tuple[set[str], list[str]]:
+        path = tmp_path / f"{words}.txt"
+        titles = "".join(f"Title {number}\n" for number in range(30))
+        path.write_text(titles + "".join(f"{number} word{' word' * (words - 2)}.\n" for number in range(30)))
+        listener = Listener()
+        artifact = augment.run(Params(inputs=(str(path),), name=name, **options), work, listener)
+        return set(artifact.facts["by_source"]), [note for note in listener.notes if "no copies are made" in note]
+
+    both = {"original", "wordnet", "back-translation"}
+    assert sources("short", augment.DOCUMENT_WORDS) == (both, [])
+    only, notes = sources("long", augment.DOCUMENT_WORDS + 1)
+    assert (only, len(notes)) == ({"original"}, 1)
+    assert sources("asked", augment.DOCUMENT_WORDS + 1, wordnet=1)[0] == {"original", "wordnet"}
+    assert sources("both", augment.DOCUMENT_WORDS + 1, wordnet=1, back_translate=1) == (both, [])
+
+
 def test_without_labels_there_is_no_triplet_file(tmp_path: Path) -> None:
     (tmp_path / "a.txt").write_text("one\ntwo\n")
     artifact = run(tmp_path, tmp_path / "a.txt")

@@ -259,8 +259,12 @@ def test_lines_paragraphs_and_files_of_text(tmp_path: Path) -> None:
 
 def test_too_little_text_is_an_error_that_says_how_much_is_needed(tmp_path: Path) -> None:
     path = write_jsonl(tmp_path / "few.jsonl", [*made(10, sentences=2), {"_id": "11", "text": " "}])
-    with pytest.raises(InputError, match="10 documents with 10 passages, and 1 without text; at least 100"):
+    with pytest.raises(InputError, match=r"10 documents \(1 more are empty\) with 10 distinct passages; at least 100"):
         run(tmp_path, path)
+    same = tmp_path / "same.txt"
+    same.write_text("One line.\n" * 500)
+    with pytest.raises(InputError, match=r"500 documents .* 1 distinct"):
+        run(tmp_path, same)
     assert WorkDirectory(tmp_path / "work").unfinished("documents") == []
 
 

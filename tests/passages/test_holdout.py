@@ -1,0 +1,49 @@
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from sentcompress.passages.holdout import choose, held_out
+from sentcompress.passages.scan import Unit
+from sentcompress.passages.words import mark
+
+
+@pytest.mark.parametrize(
+    ("count", "share", "held"),
+    [(100, None, 25), (1000, None, 50), (4000, None, 200), (1_000_000, None, 500), (100, 0.1, 10), (2, 0.5, 1)],
+)
+def test_the_number_of_held_out_documents(count: int, share: float | None, held: int) -> None:
+    assert held_out(count, share) == held
+
+
+def units(count: int) -> list[Unit]:
+    return [Unit(str(n), "", (), (f"Passage {n} one.", f"Passage {n} two.")) for n in range(count)]
+
+
+def test_the_sample_has_no_held_out_passage_and_the_size_asked_for() -> None:
+    choice = choose(units(1000), 0.1, 500, seed=3)
+    assert choice.held.sum() == 100
+    assert len(choice.held_passages) == 200
+    assert len(choice.sampled) == 300
+    assert not choice.held_passages & choice.sampled
+    assert len(choose(units(1000), 0.1, 50, seed=3).sampled) == 0
+
+
+def test_documents_that_come_later_change_little() -> None:
+    """With the same share, a document stays on its side unless the border moves over it."""
+    before, after = choose(units(2000), 0.1, 500, seed=3), choose(units(2100), 0.1, 500, seed=3)
+    assert (before.held != after.held[:2000]).sum() < 40
+
+
+def test_the_same_words_are_one_document() -> None:
+    twice = [*units(50), *(Unit(unit.id, "", (), tuple(p.upper() for p in unit.passages)) for unit in units(50))]
+    choice = choose(twice, 0.2, 10, seed=0)
+    assert np.array_equal(choice.first, [True] * 50 + [False] * 50)
+    assert np.array_equal(choice.held[:50], choice.held[50:])
+    assert choice.repeated_ids.all()
+
+
+def test_marks_ignore_case_and_punctuation_but_not_words() -> None:
+    assert mark("The CAT, sat.", 1) == mark("the cat sat", 1) != mark("the cat sat", 2)
+    assert mark("the cats sat", 1) != mark("the cat sat", 1)
+    assert mark("!!!", 1) != mark("???", 1)
