@@ -15,6 +15,7 @@ from pathlib import Path
 from types import ModuleType
 from typing import Any
 
+import numpy as np
 import pytest
 import report_works as works
 import typer
@@ -364,3 +365,33 @@ def test_the_forum_corpus_keeps_off_the_sts_sets_and_what_is_used(
     monkeypatch.setattr(forum.wide_corpus, "find_wordnet", lambda: None)
     with pytest.raises(FileNotFoundError, match="wordnet-base"):
         forum.gather(tmp_path, seed=0)
+
+
+def test_search_fidelity_makes_queries_of_documents_and_correlates_what_it_measures() -> None:
+    script = importlib.import_module("search_fidelity")
+    documents = [" ".join(f"word{(n * m) % 97} alpha" for m in range(1, 9)) for n in range(1, 60)]
+    queries = script.made_queries(documents, 40, 0)
+    assert len(set(queries)) == 40
+    assert {word for query in queries for word in query.split()} <= {
+        word for text in documents for word in text.split()
+    }
+    assert queries == script.made_queries(documents, 40, 0)
+
+    vectors = np.random.default_rng(0).normal(size=(300, 300)).astype(np.float32)
+    ways = script.stored(vectors)
+    errors = {name: float(np.abs(way(vectors) - vectors).mean()) for name, way in ways.items()}
+    assert errors["pca-256"] < errors["pca-64"] < errors["pca-32"]
+    assert errors["vectors in 8 bits"] < errors["vectors in 4 bits"] < errors["vectors in 2 bits"]
+    assert np.unique(ways["vectors in 1 bit"](vectors)).tolist() == [-1, 1]
+
+    fidelity = "fidelity, linear"
+    rows = [
+        {"name": str(n), "STS-B": -n, "sets": {"a": {"nDCG@10": n, "kept": n, fidelity: n * n, "cosine": float("nan")}}}
+        for n in range(1, 6)
+    ]
+    found = script.correlations(rows)
+    assert found[fidelity] == pytest.approx({"a": 1, "mean of the sets": 1})
+    assert found["STS-B"]["a"] == pytest.approx(-1)
+    assert "| fidelity, linear | 1.000 | 1.000 |" in script.page(
+        {"machine": {"processor": "x"}, "sets": {"a": {}}, "rows": rows, "correlations": found}, "it"
+    )

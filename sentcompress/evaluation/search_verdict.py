@@ -12,10 +12,10 @@ from sentcompress.numeric import between
 
 # Smallest search fidelity, level, and what to expect: rules of thumb, see docs/eval-search.md.
 LEVELS: Sequence[tuple[float, str, str]] = (
-    (99.5, "same", "practically the same results"),
-    (90, "close", "a close replacement: expect searches to be about as good as the teacher's"),
-    (80, "good", "good for most uses: expect a few percent of search quality to be lost"),
-    (65, "rough", "a rough approximation: use it to find candidates for reranking"),
+    (99, "same", "practically the same results"),
+    (85, "close", "a close replacement: expect searches to be about as good as the teacher's"),
+    (70, "good", "good for most uses: expect a few percent of search quality to be lost"),
+    (50, "rough", "a rough approximation: use it to find candidates for reranking"),
     (0, "poor", "not a replacement: train longer, on documents like these, or use a larger student"),
 )
 # Thresholds of the cautions.
