@@ -32,5 +32,4 @@ def show(result: Result, call: Call) -> str | None:
     say(result.verdict.sentence)
     say(f"Model: {result.verdict.export}")
     say(f"Plan: {result.recipe}, run in {told_time(result.seconds)}")
-    work = shell_word(call.work)
-    return f"sentcompress report --work {work}; sentcompress search QUERY --compare teacher --work {work}"
+    return f"sentcompress report --work {shell_word(call.work)}"

@@ -189,7 +189,10 @@ class TrainingOptions(Hub, Named):
     max_steps: Annotated[int | None, Opt("Stop after this many steps.", minimum=1)] = None
     max_minutes: Annotated[
         float | None,
-        Opt("Stop after this many minutes of training; the result then depends on the machine's speed.", above=0),
+        Opt(
+            "Stop after this many minutes of training and dev scores; the result then depends on the machine's speed.",
+            above=0,
+        ),
     ] = None
     ema: Annotated[
         float | None,

@@ -47,6 +47,7 @@ class Progress:
     sentences: int = 0
     tokens: int = 0
     seconds: float = 0.0
+    scoring_seconds: float = 0.0
     best_score: float | None = None
     best_step: int | None = None
     best_sentences: int = 0
@@ -162,9 +163,9 @@ class Training:
         return progress
 
     def _time_used(self) -> float:
-        """The share of `max_minutes` that training has taken, also before it was resumed; 0 without a limit."""
+        """The share of `max_minutes` that training and dev scores have taken, also before it was resumed."""
         limit = self.settings.max_minutes
-        return self.progress.seconds / (60 * limit) if limit else 0.0
+        return (self.progress.seconds + self.progress.scoring_seconds) / (60 * limit) if limit else 0.0
 
     def _factor(self, total: int, warmup: int) -> float:
         """The share of the peak learning rate; with a time limit, it has fallen to zero when the time is up."""
@@ -253,6 +254,7 @@ class Training:
         progress, patience = self.progress, self.settings.patience
         model.eval()
         watch = Watch(self.vectors)
+        started = time.perf_counter()
         with self.mean.in_place() if self.mean else nullcontext():
             score = score_of(self.dev, watch, self.device)
             # Of equal scores the earlier one wins, except the start's: with a coarse score, a tie is no reason to
@@ -262,6 +264,7 @@ class Training:
                 progress.best_score, progress.best_step = score, progress.step
                 progress.best_sentences = progress.sentences
                 self.best = copy_weights(self.encoder, self.method)
+        progress.scoring_seconds += time.perf_counter() - started
         model.train()
         waited = (progress.sentences - progress.best_sentences) / len(self.plan.rows)
         if patience is not None and waited >= patience:
