@@ -79,7 +79,8 @@ class FileInput:
     options: ReadOptions
 
     def records(self, bad: BadRecords) -> Iterator[Record]:
-        if self.options.text_as or self.source.extension in MARKUP:
+        marked_up = self.source.extension in MARKUP and not self.options.format
+        if marked_up or (self.options.text_as and find_format(self.source, self.options.format) == "text"):
             return as_records(self.documents(bad))
         return read_records(self.source, self.options, bad)
 

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from sentcompress.augmentations.function_words import is_function_word
-from sentcompress.corpora.document import Document
+from sentcompress.corpora.document import Document, Section
 from sentcompress.documents import to_json
 from sentcompress.passages.cutting import Passage, cut
 from sentcompress.passages.frequencies import DocumentFrequencies
@@ -64,7 +64,10 @@ def scan(
     with path.open("w", encoding="utf-8") as file:
         for document in documents:
             task.advance()
-            passages = cut(document.sections, words)
+            passages, title = cut(document.sections, words), document.title
+            if not passages:
+                # A document that is a title only is a text all the same.
+                passages, title = cut((Section("", title),), words), ""
             if not passages:
                 counts.empty += 1
                 continue
@@ -72,7 +75,7 @@ def scan(
             headings = [[number, section.heading] for number, section in enumerate(document.sections)]
             row = {
                 "id": document.id,
-                "title": document.title,
+                "title": title,
                 "headings": [[number, heading] for number, heading in headings if heading],
                 "passages": [[passage.section, passage.text] for passage in passages],
             }

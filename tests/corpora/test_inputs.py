@@ -116,3 +116,27 @@ def test_without_a_network_the_error_names_alternatives(tmp_path: Path, monkeypa
     with pytest.raises(InputError, match="no file owner/nli here, and the hub cannot be reached") as caught:
         texts_of(["owner/nli"], tmp_path)
     assert "give a file" in str(caught.value.hint)
+
+
+def test_documents_of_the_hub_and_of_standard_input(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    import huggingface_hub
+
+    datasets = pytest.importorskip("datasets")
+    rows = [{"id": "a", "title": "T", "text": "Hub text."}, {"id": "b", "title": None, "text": "More."}]
+    monkeypatch.setattr(datasets, "load_dataset", lambda *_, **__: rows)
+    monkeypatch.setattr(huggingface_hub.HfApi, "dataset_info", lambda *_, **__: SimpleNamespace(sha="abc"))
+    pipe = tmp_path / "stdin"
+    pipe.write_bytes(b"A first line.\nA second one.\n")
+    options = ReadOptions(joined=True)
+    with (
+        pipe.open("rb") as stream,
+        monkeypatch.context() as patch,
+    ):
+        patch.setattr("sys.stdin", SimpleNamespace(buffer=stream, isatty=lambda: False))
+        work = WorkDirectory(tmp_path / "work")
+        with open_inputs(["owner/news", "-"], options, None, None, work, SILENT) as inputs:
+            # Twice: the length of the texts is measured before they are read.
+            for _ in range(2):
+                found = [document for given in inputs for document in given.documents(BadRecords())]
+    assert [document.text for document in found] == ["T Hub text.", "More.", "A first line.", "A second one."]
+    assert [document.id for document in found[:2]] == ["a", "b"]

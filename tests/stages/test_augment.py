@@ -218,6 +218,13 @@ def test_several_columns_are_joined_or_separate_sentences(tmp_path: Path) -> Non
         run(tmp_path, path, separate_columns=True)
 
 
+def test_a_text_is_read_by_paragraphs_and_tables_stay_as_they_are(tmp_path: Path, nli: Path) -> None:
+    (tmp_path / "a.txt").write_text("One line\nand another.\n\nA third.\n")
+    artifact = run(tmp_path, nli, tmp_path / "a.txt", text_as="paragraph")
+    assert texts_of(artifact)[4:] == ["One line and another.", "A third."]
+    assert artifact.facts["triplets"] == 1
+
+
 def test_folders_are_read_and_of_a_collection_only_the_corpus(tmp_path: Path, nli: Path) -> None:
     folder = tmp_path / "docs"
     folder.mkdir()
