@@ -59,6 +59,7 @@ SIDEWAYS = {
     ("mining", "corpora"),
     ("mining", "evaluation"),
     ("encoding", "corpora"),
+    ("encoding", "quantization"),
     ("training", "corpora"),
     ("training", "encoding"),
     ("training", "methods"),
