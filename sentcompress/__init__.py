@@ -26,7 +26,7 @@ if TYPE_CHECKING:
         TrainingError,
         UsageError,
     )
-    from sentcompress.workspace import Model, Scores, Workspace, load
+    from sentcompress.workspace import Model, Scores, Workspace, load, read_vectors
 
 __all__ = [
     "BusyError",
@@ -42,6 +42,7 @@ __all__ = [
     "Workspace",
     "__version__",
     "load",
+    "read_vectors",
 ]
 
 

@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     import numpy.typing as npt
 
     from sentcompress.encoding.engine import EncodeEngine
+    from sentcompress.encoding.vector_folder import StoredVectors
 
 WORK = "work"
 
@@ -171,6 +172,22 @@ def load(
     return Workspace(place).load(
         name, device=device, dtype=dtype, revision=revision, trust_remote_code=trust_remote_code
     )
+
+
+def read_vectors(path: str | os.PathLike[str]) -> StoredVectors:
+    """Open the vectors that `encode` wrote into a folder.
+
+    >>> stored = read_vectors("vectors")
+    >>> queries = stored.query(load("small").encode(["a question"]))
+    >>> for ids, vectors in stored.blocks():  # decoded, float32
+    ...     scores = queries @ vectors.T
+
+    Raises:
+        InputError: if it is not such a folder, or is not complete or damaged.
+    """
+    from sentcompress.encoding.vector_folder import read_vectors
+
+    return read_vectors(Path(path))
 
 
 def _directory(path: str | os.PathLike[str] | None) -> WorkDirectory:

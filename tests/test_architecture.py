@@ -67,6 +67,7 @@ SIDEWAYS = {
     ("passages", "augmentations"),
     ("passages", "corpora"),
     ("encoding", "corpora"),
+    ("encoding", "quantization"),
     ("training", "corpora"),
     ("training", "encoding"),
     ("training", "methods"),

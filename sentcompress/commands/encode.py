@@ -7,29 +7,59 @@ from typing import Annotated, ClassVar
 
 from sentcompress.commands import Command
 from sentcompress.commands.options import Opt
-from sentcompress.commands.shared import Device, EncodingDtype, EncodingTokens, Hub, Model, Store
+from sentcompress.commands.shared import Device, EncodingDtype, EncodingTokens, Hub, Model
+
+STORES = ("float32", "float16", "int8", "int4", "binary", "pq", "quantizer")
+SUFFIXES = (".npy", ".parquet")
 
 
 @dataclass(frozen=True, kw_only=True)
 class Params(Hub):
-    """The texts, the model, and the output file."""
+    """The texts, the model, and the output."""
 
     command: ClassVar[str] = "encode"
 
     lines: Annotated[
         str,
-        Opt("Text, one sentence per line, also .gz or .zst; - is standard input.", positional=True, metavar="FILE"),
+        Opt(
+            "Text (one per line), jsonl, csv, tsv or parquet, also .gz or .zst, a folder in BEIR's layout, or - for "
+            "standard input.",
+            positional=True,
+            metavar="FILE",
+        ),
     ]
-    output: Annotated[Path, Opt("The .npy file to write.", short="o")]
+    output: Annotated[
+        Path, Opt("A .npy file, a .parquet file, or a folder of shards with ids (a name without suffix).", short="o")
+    ]
     model: Model = None
-    store: Store = "float32"
+    store: Annotated[
+        str,
+        Opt(
+            "float32 or float16; or int8, int4, binary, pq, with the model's quantizer (quantizer: of any format).",
+            choices=STORES,
+        ),
+    ] = "float32"
+    column: Annotated[str | None, Opt("Column with the text.", default="title and text")] = None
+    format: Annotated[
+        str | None,
+        Opt(
+            "jsonl, csv, tsv, parquet or text.",
+            choices="sentcompress.corpora.readers:FORMATS",
+            default="from name and content",
+        ),
+    ] = None
     dtype: EncodingDtype = "auto"
     device: Device = "auto"
     batch_tokens: EncodingTokens = None
 
+    @property
+    def to_folder(self) -> bool:
+        """Whether shards are written into a folder."""
+        return self.output.suffix not in SUFFIXES
+
     def faults(self) -> list[str]:
-        if self.output.suffix not in ("", ".npy"):
-            return [f"`output` is written in NumPy's format: name it {self.output.with_suffix('.npy')}"]
+        if self.output.suffix in (".csv", ".txt", ".json", ".jsonl", ".tsv", ".pt", ".npz", ".safetensors"):
+            return [f"`output` is a .npy or .parquet file, or a folder: name it {self.output.with_suffix('.npy')}"]
         if not self.output.absolute().parent.is_dir():
             return [f"`output` {self.output}: there is no folder {self.output.parent}"]
         if not os.access(self.output.absolute().parent, os.W_OK):
@@ -37,4 +67,4 @@ class Params(Hub):
         return []
 
 
-COMMAND = Command(Params, "Encode lines of text with any model into one .npy file, one row per line.")
+COMMAND = Command(Params, "Encode texts with any model into a .npy or .parquet file, or a folder of shards with ids.")

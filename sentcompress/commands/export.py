@@ -25,6 +25,15 @@ class Params(Hub, Named):
             commas=True,
         ),
     ] = ("folder", "onnx", "int8")
+    quantizer: Annotated[
+        str | None,
+        Opt(
+            "Quantizer of this model, for the folder's vectors/; see fit-quantizer.",
+            affects="input",
+            names="quantizers",
+            default="none",
+        ),
+    ] = None
     sts: Annotated[
         tuple[str, ...],
         Opt("Graded pairs, as for eval-sts, to score the int8 graph; can be repeated.", affects="input"),

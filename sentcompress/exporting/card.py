@@ -12,6 +12,7 @@ from typing import Any
 from sentcompress.evaluation.results import Evaluation
 from sentcompress.evaluation.score import MEAN, MODEL, Score
 from sentcompress.exporting.onnx import FLOAT32_FILE, INT8_FILE
+from sentcompress.exporting.stored_vectors import stored_vectors
 from sentcompress.models.encoder import Encoder
 from sentcompress.numeric import figure
 from sentcompress.plain_text import Code, markdown, markdown_command, markdown_table, printable
@@ -49,6 +50,7 @@ class Card:
             f"# {markdown(self.name)}",
             self._summary(),
             *self._use(),
+            *(stored_vectors(self.facts["vectors"]) if self.facts.get("vectors") else ()),
             *self._measured(),
             *self._check(),
             *self._lineage(),

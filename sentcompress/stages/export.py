@@ -20,11 +20,15 @@ from sentcompress.evaluation.sts import Graded, score_set
 from sentcompress.exporting import verification
 from sentcompress.exporting.card import Card
 from sentcompress.exporting.formats import FOLDER, Format, Reader, find_formats, packages_of
+from sentcompress.exporting.stored_vectors import SHOWN
 from sentcompress.models.catalog import NamedModel, artifact_at, find_model, typed_name
 from sentcompress.models.encoder import Encoder
 from sentcompress.models.names import KINDS
 from sentcompress.numeric import at_least
+from sentcompress.plain_text import shell_word
 from sentcompress.progress import LOGGED, Reporter, Task
+from sentcompress.quantization.quantizer import FOLDER as VECTORS
+from sentcompress.quantization.quantizer import Quantizer
 from sentcompress.store import (
     REQUEST,
     Artifact,
@@ -59,7 +63,9 @@ def run(params: Params, work: WorkDirectory, reporter: Reporter = LOGGED) -> Art
     lineage = ancestors(work, model.reference, model.digest)
     sentences = _sentences(work, lineage)
     measured = measurements(work, model.reference, model.digest)
-    request = _request(params, model, sets, [*([sentences] if sentences else []), *measured])
+    quantizer = _quantizer(params, work, model)
+    used = [artifact for artifact in (sentences, quantizer) if artifact]
+    request = _request(params, model, sets, [*used, *measured])
     with work.build(request, force=params.force, reporter=reporter) as build:
         if build.fresh:
             return build.fresh
@@ -73,6 +79,8 @@ def run(params: Params, work: WorkDirectory, reporter: Reporter = LOGGED) -> Art
                 )
             texts = verification.with_extremes(_sample(sentences), encoder)
             facts = _write(build, encoder, formats, task)
+            if quantizer:
+                facts["vectors"] = _with_quantizer(build, quantizer)
             readers = {
                 name: one.open(encoder, build.path, trust_remote_code=params.trust_remote_code)
                 for name, one in formats.items()
@@ -84,6 +92,33 @@ def run(params: Params, work: WorkDirectory, reporter: Reporter = LOGGED) -> Art
             with build.write(CARD) as path:
                 path.write_text(card.render(), encoding="utf-8")
         return build.finish({**facts, "teacher": card.teacher, "model": model.label})
+
+
+def _quantizer(params: Params, work: WorkDirectory, model: NamedModel) -> Artifact | None:
+    """The named quantizer.
+
+    Raises:
+        InputError: if it was fitted to another model.
+    """
+    if params.quantizer is None:
+        return None
+    found = work.get("quantizers", params.quantizer)
+    fitted = found.facts["model"]
+    if (fitted["reference"], fitted["digest"]) != (model.reference, model.digest):
+        state = "as it was before it changed" if fitted["reference"] == model.reference else f"not to {model.label}"
+        raise InputError(
+            f"{found.reference} was fitted to {fitted['label']}, {state}",
+            f"run: sentcompress fit-quantizer --model {shell_word(model.name)} --work {shell_word(work.path)}",
+        )
+    found.require_contents()
+    return found
+
+
+def _with_quantizer(build: Build, quantizer: Artifact) -> dict[str, Any]:
+    """Write the quantizer into the export; returns its facts for the card."""
+    with build.write(VECTORS) as folder:
+        Quantizer.load(quantizer.path / VECTORS).save(folder)
+    return {"quantizer": quantizer.reference, **{name: quantizer.facts[name] for name in SHOWN}}
 
 
 def _request(params: Params, model: NamedModel, sets: Sequence[StsSet], used: Sequence[Artifact]) -> Request:

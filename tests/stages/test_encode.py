@@ -83,9 +83,16 @@ def test_bad_text_is_refused_and_nothing_is_written(
     assert sorted(path.name for path in tmp_path.iterdir()) == ["a.txt", "out.npy"]
 
 
-def test_a_folder_cannot_be_the_output(work: WorkDirectory, tmp_path: Path, tiny_model: Path) -> None:
-    with pytest.raises(InputError, match="is a folder"):
-        stage.run(Params(lines=write(tmp_path / "a.txt", ["a"]), output=tmp_path, model=str(tiny_model)), work)
+def test_a_folder_is_no_file_and_a_file_no_folder(work: WorkDirectory, tmp_path: Path, tiny_model: Path) -> None:
+    lines = write(tmp_path / "a.txt", ["a"])
+    (tmp_path / "b.npy").mkdir()
+    with pytest.raises(InputError, match=r"b.npy is a folder"):
+        stage.run(Params(lines=lines, output=tmp_path / "b.npy", model=str(tiny_model)), work)
+    (tmp_path / "file").write_text("mine")
+    with pytest.raises(InputError, match="is a file"):
+        stage.run(Params(lines=lines, output=tmp_path / "file", model=str(tiny_model)), work)
+    with pytest.raises(InputError, match="is a folder with other files"):
+        stage.run(Params(lines=lines, output=tmp_path, model=str(tiny_model)), work)
 
 
 @pytest.mark.parametrize(("name", "message"), [("gone/a.npy", "no folder"), ("a.txt", "name it .*a.npy")])
@@ -119,7 +126,7 @@ def test_an_interrupted_run_leaves_the_older_file(
 
 def test_all_faults_are_told_at_once(work: WorkDirectory, tmp_path: Path) -> None:
     with pytest.raises(UsageError, match="3 errors"):
-        stage.run(Params(lines="a.txt", output=tmp_path / "a.npy", store="int8", dtype="half", batch_tokens=0), work)
+        stage.run(Params(lines="a.txt", output=tmp_path / "a.npy", store="int3", dtype="half", batch_tokens=0), work)
 
 
 def test_the_command_reports_json(tmp_path: Path, tiny_model: Path, capfd: pytest.CaptureFixture[str]) -> None:
@@ -129,5 +136,5 @@ def test_the_command_reports_json(tmp_path: Path, tiny_model: Path, capfd: pytes
     assert _run(["encode", lines, "--model", str(tiny_model), "-o", output, "--json", "-q"]) == 0
     document = json.loads(capfd.readouterr().out)
     expected = {"rows", "dimension", "model", "seconds", "sentences_per_second", "dtype", "dtype_reason", "output"}
-    assert set(document) == expected
+    assert set(document) == expected | {"store", "bytes_per_vector"}
     assert document["output"] == output

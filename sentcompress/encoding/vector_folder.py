@@ -1,0 +1,216 @@
+"""Vectors of any number of texts as a folder of shards with their ids, written in resumable steps, and its reader.
+
+manifest.json            what was asked for; when complete: rows, shards and their SHA-256
+vectors-00000.npy        [n, D] float32 or float16, or [n, B] uint8 codes
+ids-00000.json           the n ids
+quantizer.json, quantizer.safetensors    only with codes
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from sentcompress.documents import read_json, to_json
+from sentcompress.encoding.storage import Storage
+from sentcompress.encoding.vector_shards import SHARD_PATTERN, writing_vectors
+from sentcompress.errors import InputError, UsageError
+from sentcompress.quantization.quantizer import DOCUMENT, Quantizer
+from sentcompress.store import MANIFEST, file_digest
+from sentcompress.store.atomic import make_folder, written
+from sentcompress.store.locking import locked
+
+VERSION = 1
+IDS_PATTERN = "ids-{:05d}.json"
+LOCK = ".lock"
+# Rows decoded at a time by the reader.
+BLOCK = 8192
+Vectors = npt.NDArray[np.float32]
+
+
+class VectorFolder:
+    """A folder that is being written; see `writing_folder`.
+
+    Attributes:
+        asked: what was asked for, as it is in the manifest.
+        finished: the manifest, if the folder was complete before.
+    """
+
+    def __init__(self, path: Path, asked: Mapping[str, Any], finished: Mapping[str, Any] | None) -> None:
+        self.path, self.asked, self.finished = path, asked, finished
+
+    def has(self, shard: int) -> bool:
+        """Whether a shard is complete: its vectors are written after its ids."""
+        return (self.path / SHARD_PATTERN.format(shard)).is_file()
+
+    def write(self, shard: int, ids: Sequence[str], parts: Iterator[Vectors], storage: Storage) -> None:
+        """Write one shard: n ids, and their vectors in parts [m, D]."""
+        with written(self.path / IDS_PATTERN.format(shard)) as path:
+            path.write_text(json.dumps(ids, ensure_ascii=False) + "\n", encoding="utf-8")
+        with (
+            written(self.path / SHARD_PATTERN.format(shard)) as path,
+            writing_vectors(path, len(ids), storage.width, storage.dtype) as append,
+        ):
+            # All at once: the bytes of a matrix product depend on how many rows it has.
+            append(storage.encode(np.concatenate(list(parts))))
+
+    def finish(self, rows: Sequence[int]) -> None:
+        """Complete the manifest; `rows` are those of each shard."""
+        shards = [
+            {
+                "rows": count,
+                "vectors": file_digest(self.path / SHARD_PATTERN.format(shard)),
+                "ids": file_digest(self.path / IDS_PATTERN.format(shard)),
+            }
+            for shard, count in enumerate(rows)
+        ]
+        _write_manifest(self.path, {**self.asked, "complete": True, "rows": sum(rows), "shards": shards})
+
+
+@contextmanager
+def writing_folder(path: Path, asked: Mapping[str, Any], quantizer: Quantizer | None) -> Iterator[VectorFolder]:
+    """Start a folder, or go on with one of the same request.
+
+    Args:
+        asked: everything that the bytes of the vectors depend on.
+
+    Raises:
+        InputError: if the folder holds other files.
+        UsageError: if it holds vectors that were made from other things.
+        BusyError: if another process is writing it.
+    """
+    asked = json.loads(to_json({"version": VERSION, **asked}))
+    if path.is_dir() and not (path / MANIFEST).exists() and {entry.name for entry in path.iterdir()} - {LOCK}:
+        raise InputError(f"{path} is a folder with other files", "name a new or empty folder as `output`")
+    make_folder(path)
+    with locked(path / LOCK, str(path)):
+        said = read_json(path / MANIFEST) if (path / MANIFEST).exists() else None
+        if said is None:
+            if quantizer:
+                quantizer.save(path)
+            said = {**asked, "complete": False}
+            _write_manifest(path, said)
+        elif changed := [name for name in asked if not isinstance(said, dict) or said.get(name) != asked[name]]:
+            raise UsageError(
+                f"encode: {path} holds vectors of another request (different: {', '.join(changed)})",
+                "choose another `output`, or remove the folder",
+            )
+        yield VectorFolder(path, asked, said if said["complete"] else None)
+
+
+def _write_manifest(path: Path, document: Mapping[str, Any]) -> None:
+    with written(path / MANIFEST) as unfinished:
+        unfinished.write_text(to_json(document) + "\n", encoding="utf-8")
+
+
+@dataclass(frozen=True)
+class StoredVectors:
+    """Vectors that `encode -o FOLDER/` wrote, decoded as they are read.
+
+    >>> stored = read_vectors("vectors")
+    >>> for ids, vectors in stored.blocks(): ...
+
+    Attributes:
+        path: the folder.
+        manifest: its manifest.
+        quantizer: maps a query's vector to the space of these: `quantizer.turn`; None if they are the model's own.
+    """
+
+    path: Path
+    manifest: Mapping[str, Any]
+    quantizer: Quantizer | None
+
+    def __len__(self) -> int:
+        return int(self.manifest["rows"])
+
+    @property
+    def dimension(self) -> int:
+        """The width of a decoded vector."""
+        return self.quantizer.dimension if self.quantizer else int(self.manifest["dimension"])
+
+    @cached_property
+    def ids(self) -> list[str]:
+        """All ids, in the order of the vectors."""
+        return [one for shard in range(len(self.manifest["shards"])) for one in self._ids(shard)]
+
+    def blocks(self) -> Iterator[tuple[list[str], Vectors]]:
+        """Ids and decoded float32 vectors [n, d] in order, in bounded memory.
+
+        Raises:
+            InputError: if a shard is missing or was changed.
+        """
+        for shard in range(len(self.manifest["shards"])):
+            ids, stored = self._ids(shard), self._stored(shard)
+            for start in range(0, len(ids), BLOCK):
+                block = np.ascontiguousarray(stored[start : start + BLOCK])
+                decoded = self.quantizer.decode(block) if self.quantizer else block.astype(np.float32)
+                yield ids[start : start + BLOCK], decoded
+
+    def to_array(self) -> Vectors:
+        """All decoded vectors, [N, d] float32."""
+        found = np.empty((len(self), self.dimension), dtype=np.float32)
+        start = 0
+        for _, block in self.blocks():
+            found[start : start + len(block)] = block
+            start += len(block)
+        return found
+
+    def query(self, vectors: Vectors) -> Vectors:
+        """Vectors of the model [Q, D] as they are compared with these, [Q, d]."""
+        return self.quantizer.turn(vectors) if self.quantizer else vectors
+
+    def _ids(self, shard: int) -> list[str]:
+        path = self._checked(IDS_PATTERN.format(shard), self.manifest["shards"][shard]["ids"])
+        ids = read_json(path)
+        if len(ids) != self.manifest["shards"][shard]["rows"]:
+            raise _damaged(path)
+        return list(ids)
+
+    def _stored(self, shard: int) -> npt.NDArray[Any]:
+        path = self._checked(SHARD_PATTERN.format(shard), self.manifest["shards"][shard]["vectors"])
+        found: npt.NDArray[Any] = np.load(path, mmap_mode="r", allow_pickle=False)
+        if len(found) != self.manifest["shards"][shard]["rows"]:
+            raise _damaged(path)
+        return found
+
+    def _checked(self, name: str, digest: str) -> Path:
+        path = self.path / name
+        if not path.is_file() or file_digest(path) != digest:
+            raise _damaged(path)
+        return path
+
+
+def read_vectors(path: str | Path) -> StoredVectors:
+    """Open a folder of stored vectors.
+
+    Raises:
+        InputError: if it is not one, is not complete, or its manifest or quantizer is damaged.
+    """
+    folder = Path(path)
+    if not (folder / MANIFEST).is_file():
+        raise InputError(f"{folder} is not a folder of vectors", "make one: sentcompress encode FILE -o FOLDER/")
+    manifest = read_json(folder / MANIFEST)
+    if not isinstance(manifest, dict) or manifest.get("version") != VERSION or "store" not in manifest:
+        raise InputError(f"{folder / MANIFEST} is not the manifest of vectors", "encode the texts again")
+    if manifest.get("complete") is not True:
+        raise InputError(f"{folder} is not complete", "run its command again; it resumes where it was interrupted")
+    quantizer = Quantizer.load(folder) if (folder / DOCUMENT).exists() or manifest["quantizer"] else None
+    return StoredVectors(folder, manifest, quantizer)
+
+
+def folder_digest(folder: Path) -> str:
+    """SHA-256 of a folder of vectors: that of its manifest, which holds those of its shards."""
+    return hashlib.sha256((folder / MANIFEST).read_bytes()).hexdigest()
+
+
+def _damaged(path: Path) -> InputError:
+    return InputError(f"{path} is missing or was changed", "remove it and run its command again, or copy it again")

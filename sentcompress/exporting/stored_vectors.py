@@ -1,0 +1,98 @@
+"""The section of a model card on stored vectors: how to make, decode and compare them with NumPy alone."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from sentcompress.numeric import figure
+from sentcompress.plain_text import markdown, markdown_table
+
+START = """\
+import numpy as np
+from safetensors.numpy import load_file
+
+part = load_file("vectors/quantizer.safetensors")
+
+
+def turned(vectors):
+    cut = vectors @ part["axes"].T
+    return cut / np.linalg.norm(cut, axis=1, keepdims=True)
+"""
+CELLS = """\
+    step = np.maximum(part["step"], 1e-30)
+    cells = np.clip(np.floor((turned(vectors) - part["low"]) / step), 0, {top}).astype(np.uint8)"""
+# The facts of a quantizer that `stored_vectors` shows.
+SHOWN = (
+    *("format", "dimension", "model_dimension", "bytes", "fidelity", "fidelity_of_float32"),
+    *("protocol", "prefixes"),
+)
+# How the values of a format become codes, and codes values; both are the bodies of functions.
+BODIES: Mapping[str, tuple[str, str]] = {
+    "float32": ("    return turned(vectors)", "    values = codes"),
+    "float16": ("    return turned(vectors).astype(np.float16)", "    values = codes.astype(np.float32)"),
+    "int8": (f"{CELLS.format(top=255)}\n    return cells", '    values = part["low"] + (codes + 0.5) * part["step"]'),
+    "int4": (
+        f"{CELLS.format(top=15)}\n"
+        "    cells = np.pad(cells, ((0, 0), (0, cells.shape[1] % 2)))\n"
+        "    return cells[:, ::2] | cells[:, 1::2] << 4",
+        '    cells = np.stack([codes & 15, codes >> 4], axis=2).reshape(len(codes), -1)[:, : len(part["low"])]\n'
+        '    values = part["low"] + (cells + 0.5) * part["step"]',
+    ),
+    "binary": (
+        '    return np.packbits(turned(vectors) > part["threshold"], axis=1, bitorder="little")',
+        '    bits = np.unpackbits(codes, axis=1, count=len(part["threshold"]), bitorder="little")\n'
+        '    values = np.where(bits, part["above"], part["below"])',
+    ),
+    "pq": (
+        '    books = part["codebooks"]\n'
+        '    segments = turned(vectors)[:, part["order"]].reshape(len(vectors), len(books), -1)\n'
+        '    distances = (books**2).sum(axis=2) - 2 * np.einsum("nms,mks->nmk", segments, books)\n'
+        "    return distances.argmin(axis=2).astype(np.uint8)",
+        '    books = part["codebooks"]\n'
+        '    values = np.empty((len(codes), len(part["order"])), dtype=np.float32)\n'
+        '    values[:, part["order"]] = books[np.arange(len(books)), codes].reshape(len(codes), -1)',
+    ),
+}
+END = """\
+    return values / np.linalg.norm(values, axis=1, keepdims=True)
+"""
+
+
+def recipe(number_format: str) -> str:
+    """Python lines that define `turned`, `stored` and `decoded` for a format."""
+    encode, decode = BODIES[number_format]
+    return f"{START}\n\ndef stored(vectors):\n{encode}\n\n\ndef decoded(codes):\n{decode}\n{END}"
+
+
+def stored_vectors(facts: Mapping[str, Any]) -> Iterator[str]:
+    """The paragraphs of the section.
+
+    Args:
+        facts: of the quantizer's artifact.
+    """
+    yield "## Stored vectors"
+    yield (
+        f"`vectors/` says how to store this model's vectors in {facts['bytes']} bytes each ({facts['format']}, "
+        f"{facts['dimension']} of {facts['model_dimension']} dimensions). Search fidelity: "
+        f"{figure(facts['fidelity'], '.1f')}, where the model's own float32 vectors reach "
+        f"{figure(facts['fidelity_of_float32'], '.1f')} ({markdown(str(facts['protocol']))})."
+    )
+    yield (
+        "`sentcompress encode docs.jsonl --model path/of/this/folder --store quantizer -o stored/` writes them. With "
+        "NumPy alone:"
+    )
+    use = (
+        "\n\ncodes = stored(model.encode(documents))\n"
+        "scores = turned(model.encode(queries)) @ decoded(codes).T  # queries are not quantised"
+    )
+    yield f"```python\n{recipe(str(facts['format']))}{use}\n```"
+    yield (
+        "Every prefix of the turned vectors is usable. **Scale a prefix to unit length again** before it is compared "
+        "by inner product. Search fidelity of the first dimensions:"
+    )
+    rows = [
+        (f"{row['dimension']}", *("" if row[way] is None else figure(row[way], ".1f") for way in ("float32", "stored")))
+        for row in facts["prefixes"]
+    ]
+    yield markdown_table(("dimensions", "float32", str(facts["format"])), rows)

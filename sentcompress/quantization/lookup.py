@@ -1,0 +1,61 @@
+"""The quantizer of a model: in the model's own folder, or fitted to it in the work directory."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+
+from sentcompress.errors import InputError
+from sentcompress.models.catalog import NamedModel
+from sentcompress.plain_text import shell_word
+from sentcompress.quantization.quantizer import DOCUMENT, FOLDER, TENSORS, Quantizer, has_quantizer
+from sentcompress.store import WorkDirectory, tree_digest
+
+AUTO = "auto"
+
+
+@dataclass(frozen=True)
+class FoundQuantizer:
+    """A quantizer, its folder and the SHA-256 of its files."""
+
+    quantizer: Quantizer
+    folder: Path
+
+    @property
+    def digest(self) -> str:
+        return tree_digest({name: self.folder / name for name in (DOCUMENT, TENSORS)})
+
+
+def find_quantizer(work: WorkDirectory, model: NamedModel, number_format: str = AUTO) -> FoundQuantizer:
+    """The quantizer in a model's folder; if it has none, the newest one that was fitted to this very model.
+
+    Args:
+        number_format: the format that it must have; AUTO for any.
+
+    Raises:
+        InputError: if there is none of that format, or it is damaged; the hint is the command that fits one.
+    """
+    others = []
+    for folder in _folders(work, model):
+        found = Quantizer.load(folder)
+        if number_format in (AUTO, found.format):
+            return FoundQuantizer(found, folder)
+        others.append(found.format)
+    wanted = "" if number_format == AUTO else f" for {number_format}"
+    there = f" (there is one for {others[0]})" if others else ""
+    named = shell_word(model.name) + ("" if number_format == AUTO else f" --format {shell_word(number_format)}")
+    raise InputError(
+        f"{model.label} has no quantizer{wanted}{there}",
+        f"run: sentcompress fit-quantizer --vector-bytes 128 --model {named} --work {shell_word(work.path)}",
+    )
+
+
+def _folders(work: WorkDirectory, model: NamedModel) -> list[Path]:
+    own = [model.source.path / FOLDER] if has_quantizer(model.source.path) else []
+    fitted = [
+        artifact.path / FOLDER
+        for artifact in work.newest("quantizers")
+        if artifact.facts["model"].get("reference") == model.reference
+        and artifact.facts["model"].get("digest") == model.digest
+    ]
+    return own + fitted

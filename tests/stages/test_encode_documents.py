@@ -1,0 +1,287 @@
+"""encode: tables with ids, stored formats, folders that are resumed, and the reader."""
+
+from __future__ import annotations
+
+import csv
+import json
+import shutil
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+from search_documents import make_documents
+from tiny_models import make_sentences, make_tiny_model
+
+import sentcompress
+from sentcompress.cli.main import _run
+from sentcompress.encoding.engine import EncodeEngine
+from sentcompress.encoding.vector_folder import LOCK
+from sentcompress.errors import InputError, UsageError
+from sentcompress.models.layout import load_encoder
+from sentcompress.models.sources import resolve
+from sentcompress.quantization.quantizer import FOLDER, Quantizer
+from sentcompress.stages import encode as stage
+from sentcompress.stages import fit_quantizer
+from sentcompress.stages.encode import Params, Result
+from sentcompress.store import WorkDirectory
+
+TEXTS = make_sentences(230, seed=4)
+Rows = list[dict[str, str]]
+ROWS: Rows = [{"_id": f"d{n}", "title": f"title {n}" if n % 2 else "", "text": text} for n, text in enumerate(TEXTS)]
+
+
+@pytest.fixture
+def work(tmp_path: Path) -> WorkDirectory:
+    return WorkDirectory(tmp_path / "work")
+
+
+@pytest.fixture
+def small_shards(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(stage, "SHARD", 50)
+
+
+def jsonl(path: Path, rows: Rows = ROWS) -> str:
+    path.write_text("".join(json.dumps(row) + "\n" for row in rows), encoding="utf-8")
+    return str(path)
+
+
+def encode(work: WorkDirectory, model: Path, lines: str, output: Path, **others: object) -> Result:
+    options = {"dtype": "float32", "device": "cpu", **others}
+    return stage.run(Params(lines=lines, output=output, model=str(model), **options), work)  # type: ignore[arg-type]
+
+
+def plain(model: Path, texts: list[str]) -> np.ndarray:
+    return EncodeEngine(load_encoder(resolve(str(model))), dtype="float32", device="cpu").encode(texts)
+
+
+JOINED = [f"{row['title']} {row['text']}".strip() for row in ROWS]
+
+
+def as_csv(path: Path) -> str:
+    with path.open("w", newline="", encoding="utf-8") as stream:
+        writer = csv.DictWriter(stream, ["_id", "title", "text"])
+        writer.writeheader()
+        writer.writerows(ROWS)
+    return str(path)
+
+
+def as_parquet(path: Path) -> str:
+    pq.write_table(pa.table({name: [row[name] for row in ROWS] for name in ("_id", "title", "text")}), path)
+    return str(path)
+
+
+@pytest.mark.parametrize(("name", "write"), [("a.jsonl", jsonl), ("a.csv", as_csv), ("a.parquet", as_parquet)])
+def test_a_table_keeps_its_ids_and_joins_titles(
+    work: WorkDirectory, tmp_path: Path, tiny_model: Path, small_shards: None, name: str, write: Callable[[Path], str]
+) -> None:
+    result = encode(work, tiny_model, write(tmp_path / name), tmp_path / "vectors")
+    assert (result.rows, result.dimension, result.store, result.bytes_per_vector) == (230, 32, "float32", 128)
+    stored = sentcompress.read_vectors(tmp_path / "vectors")
+    assert stored.ids == [row["_id"] for row in ROWS]
+    assert (len(stored), stored.dimension, len(stored.manifest["shards"])) == (230, 32, 5)
+    np.testing.assert_allclose(stored.to_array(), plain(tiny_model, JOINED), atol=1e-6)
+    assert stored.manifest["ids"] == "of the input"
+
+
+def test_other_columns_and_row_numbers(work: WorkDirectory, tmp_path: Path, tiny_model: Path) -> None:
+    rows = [{"sentence": text, "other": f"{text} red"} for text in TEXTS[:5]]
+    encode(work, tiny_model, jsonl(tmp_path / "a.jsonl", rows), tmp_path / "one")
+    encode(work, tiny_model, str(tmp_path / "a.jsonl"), tmp_path / "two", column="other")
+    one, two = (sentcompress.read_vectors(tmp_path / name) for name in ("one", "two"))
+    assert one.ids == ["0", "1", "2", "3", "4"]
+    np.testing.assert_allclose(one.to_array(), plain(tiny_model, TEXTS[:5]), atol=1e-6)
+    np.testing.assert_allclose(two.to_array(), plain(tiny_model, [row["other"] for row in rows]), atol=1e-6)
+
+
+def test_the_corpus_of_a_collection(work: WorkDirectory, tmp_path: Path, tiny_model: Path) -> None:
+    (tmp_path / "beir").mkdir()
+    jsonl(tmp_path / "beir" / "corpus.jsonl", ROWS[:9])
+    encode(work, tiny_model, str(tmp_path / "beir"), tmp_path / "out.parquet", store="float16")
+    table = pq.read_table(tmp_path / "out.parquet")
+    assert table.column("id").to_pylist() == [row["_id"] for row in ROWS[:9]]
+    assert table.schema.field("vector").type == pa.list_(pa.float16(), 32)
+    values = table.column("vector").combine_chunks().flatten().to_numpy(zero_copy_only=False).reshape(9, 32)
+    np.testing.assert_allclose(values, plain(tiny_model, JOINED[:9]), atol=1e-3)
+    assert json.loads(table.schema.metadata[b"sentcompress"])["store"] == "float16"
+
+
+@pytest.mark.parametrize(
+    ("rows", "options", "message"),
+    [
+        ([{"a": "x"}], {}, "cannot tell which column holds the text"),
+        ([{"text": "x"}], {"column": "body"}, "no column 'body'"),
+        ([{"_id": "1", "text": "x"}, {"_id": "", "text": "y"}], {}, "line 2: no '_id'"),
+        ([{"_id": "1", "text": 3}], {}, "'text' is not text"),
+        ([{"_id": ["1"], "text": "x"}], {}, "'_id' is a list"),
+        ([{"_id": "1", "text": "\ud800"}], {}, "half a character"),
+    ],
+)
+def test_rows_that_cannot_be_read_are_refused_and_nothing_is_written(
+    work: WorkDirectory, tmp_path: Path, tiny_model: Path, rows: Rows, options: dict[str, str], message: str
+) -> None:
+    with pytest.raises(InputError, match=message):
+        encode(work, tiny_model, jsonl(tmp_path / "a.jsonl", rows), tmp_path / "out.npy", **options)
+    assert not (tmp_path / "out.npy").exists()
+
+
+@pytest.fixture
+def quantized(work: WorkDirectory, tiny_model: Path, tmp_path: Path) -> Callable[..., Path]:
+    """A copy of the tiny model with a quantizer of a format in its folder."""
+
+    def make(name: str, size: int) -> Path:
+        if not work.names("documents"):
+            make_documents(work, TEXTS, [" ".join(text.split()[:4]) for text in TEXTS[:20]])
+        made = fit_quantizer.run(
+            fit_quantizer.Params(
+                model=str(tiny_model), compare=str(tiny_model), vector_bytes=size, format=name, name=name, device="cpu"
+            ),
+            work,
+        )
+        model = tmp_path / f"with-{name}"
+        shutil.copytree(tiny_model, model)
+        shutil.copytree(made.path / FOLDER, model / FOLDER)
+        return model
+
+    return make
+
+
+@pytest.mark.parametrize(("name", "size"), [("int8", 20), ("int4", 10), ("binary", 4), ("pq", 8)])
+def test_codes_are_those_of_the_models_quantizer(
+    work: WorkDirectory, tmp_path: Path, quantized: Callable[..., Path], small_shards: None, name: str, size: int
+) -> None:
+    model = quantized(name, size)
+    result = encode(work, model, jsonl(tmp_path / "a.jsonl"), tmp_path / "vectors", store=name)
+    quantizer = Quantizer.load(model / FOLDER)
+    expected, vectors = quantizer.encode(plain(model, JOINED)), plain(model, JOINED)
+    assert (result.store, result.bytes_per_vector, result.dimension) == (name, size, quantizer.dimension)
+    stored = sentcompress.read_vectors(tmp_path / "vectors")
+    codes = np.concatenate([np.load(path) for path in sorted((tmp_path / "vectors").glob("*.npy"))])
+    assert (codes.shape, codes.dtype) == ((230, size), np.uint8)
+    # The last axis of vectors that went through a LayerNorm has no variance: its bit is that of a rounding error.
+    assert (codes == expected).mean() > 0.85
+    np.testing.assert_allclose(quantizer.decode(codes), quantizer.decode(expected), atol=0.05)
+    np.testing.assert_array_equal(stored.to_array(), quantizer.decode(codes))
+    np.testing.assert_array_equal(stored.query(vectors), quantizer.turn(vectors))
+    nearest = (stored.query(vectors) @ stored.to_array().T).argmax(axis=1)
+    assert (nearest == np.arange(230)).mean() > (0.4 if name == "binary" else 0.9)
+    encode(work, model, str(tmp_path / "a.jsonl"), tmp_path / "a.npy", store="quantizer")
+    assert np.load(tmp_path / "a.npy").shape == (230, size)
+    encode(work, model, str(tmp_path / "a.jsonl"), tmp_path / "a.parquet", store=name)
+    column = pq.read_table(tmp_path / "a.parquet").column("vector")
+    assert column.type == pa.binary(size)
+    assert (np.frombuffer(b"".join(column.to_pylist()), np.uint8).reshape(230, size) == codes).mean() > 0.85
+
+
+def test_a_quantizer_of_the_work_directory_is_used_for_its_own_model(
+    work: WorkDirectory, tmp_path: Path, tiny_model: Path, quantized: Callable[..., Path]
+) -> None:
+    quantized("int8", 20)
+    result = encode(work, tiny_model, jsonl(tmp_path / "a.jsonl", ROWS[:3]), tmp_path / "a.npy", store="int8")
+    assert result.bytes_per_vector == 20
+    other = make_tiny_model(tmp_path / "other", seed=8)
+    with pytest.raises(InputError, match="other has no quantizer for int8") as raised:
+        encode(work, other, str(tmp_path / "a.jsonl"), tmp_path / "b.npy", store="int8")
+    hint = f"run: sentcompress fit-quantizer --vector-bytes 128 --model {other} --format int8 --work {work.path}"
+    assert raised.value.hint == hint
+    with pytest.raises(InputError, match=r"no quantizer for int4 \(there is one for int8\)") as raised:
+        encode(work, tiny_model, str(tmp_path / "a.jsonl"), tmp_path / "b.npy", store="int4")
+    assert "--format int4 --work" in str(raised.value.hint)
+
+
+def test_a_damaged_quantizer_is_refused(work: WorkDirectory, tmp_path: Path, quantized: Callable[..., Path]) -> None:
+    model = quantized("int8", 20)
+    path = model / FOLDER / "quantizer.safetensors"
+    path.write_bytes(path.read_bytes()[:-4])
+    with pytest.raises(InputError, match="is damaged"):
+        encode(work, model, jsonl(tmp_path / "a.jsonl", ROWS[:3]), tmp_path / "v", store="int8")
+    assert not (tmp_path / "v").exists()
+
+
+def content(folder: Path) -> dict[str, bytes]:
+    return {path.name: path.read_bytes() for path in folder.iterdir() if path.name != LOCK}
+
+
+class KilledError(BaseException):
+    """What a signal would do."""
+
+
+@pytest.mark.parametrize("after", [0, 1, 3])
+@pytest.mark.parametrize("store", ["float16", "int4"])
+def test_a_killed_run_goes_on_at_the_first_missing_shard_with_the_same_bytes(
+    work: WorkDirectory,
+    tmp_path: Path,
+    quantized: Callable[..., Path],
+    small_shards: None,
+    monkeypatch: pytest.MonkeyPatch,
+    after: int,
+    store: str,
+) -> None:
+    model, lines = quantized("int4", 10), jsonl(tmp_path / "a.jsonl")
+    encode(work, model, lines, tmp_path / "whole", store=store)
+    streamed, original = 0, EncodeEngine.stream
+
+    def stream(self: EncodeEngine, *given: object) -> Iterator[np.ndarray]:
+        nonlocal streamed
+        streamed += 1
+        if streamed > after:
+            raise KilledError
+        return original(self, *given)  # type: ignore[arg-type]
+
+    monkeypatch.setattr(EncodeEngine, "stream", stream)
+    with pytest.raises(KilledError):
+        encode(work, model, lines, tmp_path / "parts", store=store)
+    with pytest.raises(InputError, match="is not complete"):
+        sentcompress.read_vectors(tmp_path / "parts")
+    assert len(list((tmp_path / "parts").glob("*.npy"))) == after
+    streamed = -1000
+    result = encode(work, model, lines, tmp_path / "parts", store=store)
+    assert streamed == -1000 + 5 - after
+    assert result.rows == 230
+    assert content(tmp_path / "parts") == content(tmp_path / "whole")
+    again = encode(work, model, lines, tmp_path / "parts", store=store)
+    assert streamed == -1000 + 5 - after
+    assert (again.rows, again.sentences_per_second) == (230, 0.0)
+
+
+def test_changed_inputs_models_and_options_are_refused(
+    work: WorkDirectory, tmp_path: Path, tiny_model: Path, small_shards: None
+) -> None:
+    lines, out = jsonl(tmp_path / "a.jsonl"), tmp_path / "vectors"
+    encode(work, tiny_model, lines, out)
+    before = content(out)
+    with pytest.raises(UsageError, match=r"different: store"):
+        encode(work, tiny_model, lines, out, store="float16")
+    with pytest.raises(UsageError, match=r"different: model"):
+        encode(work, make_tiny_model(tmp_path / "other", seed=8), lines, out)
+    jsonl(tmp_path / "a.jsonl", ROWS[1:])
+    with pytest.raises(UsageError, match=r"different: input"):
+        encode(work, tiny_model, lines, out)
+    assert content(out) == before
+
+
+def test_a_damaged_folder_is_not_read(
+    work: WorkDirectory, tmp_path: Path, tiny_model: Path, small_shards: None
+) -> None:
+    out = tmp_path / "vectors"
+    encode(work, tiny_model, jsonl(tmp_path / "a.jsonl"), out)
+    shard = out / "vectors-00002.npy"
+    whole = shard.read_bytes()
+    shard.write_bytes(whole[:-1] + b"\x01")
+    with pytest.raises(InputError, match=r"vectors-00002.npy is missing or was changed"):
+        sentcompress.read_vectors(out).to_array()
+    shard.write_bytes(whole)
+    (out / "ids-00001.json").unlink()
+    with pytest.raises(InputError, match=r"ids-00001.json is missing"):
+        assert sentcompress.read_vectors(out).ids
+    with pytest.raises(InputError, match="is not a folder of vectors"):
+        sentcompress.read_vectors(tmp_path)
+
+
+def test_the_command_line(tmp_path: Path, tiny_model: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    line = ["encode", jsonl(tmp_path / "a.jsonl"), "--model", str(tiny_model), "-o", f"{tmp_path}/vectors/", "--json"]
+    assert _run([*line, "--work", str(tmp_path / "work")]) == 0
+    assert json.loads(capsys.readouterr().out)["rows"] == 230
+    assert sentcompress.read_vectors(f"{tmp_path}/vectors/").ids[-1] == "d229"
