@@ -136,6 +136,8 @@ def _cuts(teacher: Teacher, can_factorise: bool) -> Iterator[tuple[int, Shape]]:
             token_dim = round(narrow * teacher.width) if narrow else None
             for kept in VOCABULARIES:
                 tokens = None if kept == 1 else _rounded(kept * teacher.tokens)
+                if tokens and tokens >= teacher.tokens:
+                    continue  # a vocabulary so small that rounding made it larger
                 for share in NEURONS:
                     neurons = None if share == 1 else round(share * teacher.neurons)
                     yield layers, _cut(teacher, layers, token_dim, tokens, neurons)

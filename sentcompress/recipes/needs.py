@@ -20,6 +20,7 @@ from sentcompress.commands import find_command
 from sentcompress.commands.options import MODEL, keys_of, spelled
 from sentcompress.corpora.collection_folders import collection_data_set
 from sentcompress.corpora.dev_collection import dev_collection
+from sentcompress.corpora.documents_artifact import names_documents
 from sentcompress.corpora.inputs import HUB_PREFIX as DATA_PREFIX
 from sentcompress.corpora.inputs import is_hub_name
 from sentcompress.corpora.sts import read_dev
@@ -112,7 +113,7 @@ def _faults(step: Step, known: Callable[[str, str], bool], hub: HubLookup) -> It
     if step.command == "bench" and any(name.startswith("onnx") for name in params.runtimes):
         checks.append(partial(check_installed, "onnxruntime"))
     checks += [partial(hub.check_data_set, name, _revision(params)) for name in _data_sets(params)]
-    if (dev := getattr(params, "dev", None)) is not None:
+    if (dev := getattr(params, "dev", None)) is not None and not names_documents(str(dev)):
         checks.append(partial(dev_collection if dev.is_dir() else read_dev, dev))
     if (folder := getattr(params, "collection", None)) is not None and params.split:
         checks.append(partial(collection_data_set, folder, params.split))
