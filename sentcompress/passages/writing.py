@@ -30,8 +30,9 @@ from sentcompress.progress import Task
 
 # Held-out queries in all; those of the user's log come on top.
 HELD_OUT_QUERIES = 1000
-# Queries of each kind, for each passage that held-out queries are made from.
-_PER_PASSAGE = 3
+# Candidates for held-out queries from a passage, two of each kind, and how many of them are counted on: short documents
+# have one passage each, and some texts give fewer.
+_PER_PASSAGE, _EXPECTED = 6, 3
 # A shorter title says too little to be a text of its own.
 _WORDS_OF_TITLE = 2
 
@@ -124,8 +125,8 @@ def _write_held_out(
 ) -> frozenset[int]:
     """Write the held-out passages and queries; returns the marks of the queries and of all held-out titles."""
     pool, seen = QueryPool(plan.seed), set[int]()
-    kinds = _PER_PASSAGE * max(1, counts.held_out_documents)
-    passages_each = max(1, -(-HELD_OUT_QUERIES // kinds))
+    expected = _EXPECTED * max(1, counts.held_out_documents)
+    passages_each = max(1, -(-HELD_OUT_QUERIES // expected))
     for name, unit in _units(plan, True, task):
         for number, passage in enumerate(unit.passages):
             _write_passage(corpus, name, number, unit, passage)
