@@ -19,10 +19,17 @@ class Params(Named):
         tuple[str, ...],
         Opt("Models that were evaluated.", positional=True, metavar="MODEL...", affects="input", names=MODEL),
     ]
-    by: Annotated[str, Opt("Metric of an evaluation of all of them.")] = "ndcg_at_10"
+    by: Annotated[str | None, Opt("Metric of an evaluation of all of them.", default="search fidelity")] = None
     data: Annotated[str | None, Opt("Data set that the metric was measured on.", default="the only one")] = None
     rank: Annotated[int, Opt("Which to keep: 1 is the best.", minimum=1)] = 1
     trust_remote_code: TrustRemoteCode = False
+
+    @property
+    def metric(self) -> str:
+        """The name of the metric."""
+        from sentcompress.evaluation.measures import SEARCH_FIDELITY
+
+        return self.by or SEARCH_FIDELITY
 
     def faults(self) -> list[str]:
         from sentcompress.evaluation.measures import METRICS
@@ -34,7 +41,7 @@ class Params(Named):
             faults.append("a model is named twice")
         if self.rank > len(self.inputs) > 0:
             faults.append(f"`rank` {self.rank} of {len(self.inputs)} models does not exist")
-        if self.by not in METRICS:
+        if self.by is not None and self.by not in METRICS:
             faults.append(f"`by` {self.by}: {did_you_mean(self.by, list(METRICS))}")
         return faults
 

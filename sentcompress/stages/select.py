@@ -30,7 +30,7 @@ def run(params: Params, work: WorkDirectory, reporter: Reporter = LOGGED) -> Art
     params.check()
     models = [find_model(work, name, trust_remote_code=params.trust_remote_code) for name in params.inputs]
     scores, used = _comparable(params, work, models)
-    better = 1 if METRICS[params.by].higher_is_better else -1
+    better = 1 if METRICS[params.metric].higher_is_better else -1
     order = sorted(range(len(models)), key=lambda place: -better * scores[place].value)
     chosen = models[order[params.rank - 1]]
     # The chosen one first: its method is what training further goes on with.
@@ -49,7 +49,7 @@ def run(params: Params, work: WorkDirectory, reporter: Reporter = LOGGED) -> Art
             {
                 "method": COMMAND,
                 "models": [chosen.label],
-                "by": params.by,
+                "by": params.metric,
                 "data": scores[0].data,
                 "ranking": ranking,
                 "teacher": taught_by(work, chosen.reference, chosen.digest) or chosen.label,
@@ -65,7 +65,7 @@ def _comparable(
     """A score of each model with the same metric, data and protocol, and the evaluations that they are from."""
     found = [dict(_scores(params, work, model)) for model in models]
     missing = [model.label for model, of in zip(models, found, strict=True) if not of]
-    label = METRICS[params.by].label
+    label = METRICS[params.metric].label
     where = f" on {params.data}" if params.data else ""
     if missing:
         raise InputError(
@@ -94,7 +94,7 @@ def _scores(params: Params, work: WorkDirectory, model: NamedModel) -> Iterator[
             continue
         seen: set[str] = set()
         for score in evaluation.scores:
-            if score.role != MODEL or score.metric != params.by or score.data in seen:
+            if score.role != MODEL or score.metric != params.metric or score.data in seen:
                 continue
             seen.add(score.data)
             if params.data in (None, score.data):
