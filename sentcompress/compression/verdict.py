@@ -70,7 +70,7 @@ def verdict_of(made: Mapping[str, Artifact], name: str) -> Verdict:
         export=str(export.path),
         bytes=next(iter(graph.values()), sum(export.facts["bytes"].values())),
         teacher_bytes=int(teacher["weight_bytes"]),
-        vector_bytes=int(quantizer.facts["vector_bytes"]),
+        vector_bytes=int(quantizer.facts["bytes"]),
         teacher_vector_bytes=4 * int(teacher["dimension"]),
         fidelity=fidelity.value if fidelity else float("nan"),
         interval=fidelity.interval if fidelity else None,
