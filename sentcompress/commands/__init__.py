@@ -41,6 +41,7 @@ NAMES = (
     "bench",
     "export",
     "encode",
+    "search",
     "report",
     "status",
     "methods",
