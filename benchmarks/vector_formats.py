@@ -67,8 +67,8 @@ def main() -> None:
     centre = train.mean(axis=0)
     text = [
         f"# Stored vectors: {len(documents):,} documents, {len(queries):,} queries, {documents.shape[1]} dimensions",
-        "Search fidelity: nDCG@10 x 100 with the first ten results of the float32 vectors as graded relevant documents. "
-        "Fitted on half of the documents. Made by `benchmarks/vector_formats.py`.",
+        "Search fidelity: nDCG@10 x 100 with the first ten results of the float32 vectors as graded relevant "
+        "documents. Fitted on half of the documents. Made by `benchmarks/vector_formats.py`.",
         markdown_table(("bytes allowed", "format", "dimensions", "bytes used", "fidelity", "seconds to fit"), rows),
         f"All dimensions as float32 with the mean of the documents subtracted from documents and queries: "
         f"{score(queries - centre, documents - centre).mean():.2f}.",
