@@ -44,6 +44,7 @@ NAMES = (
     "bench",
     "export",
     "encode",
+    "search",
     "report",
     "status",
     "methods",

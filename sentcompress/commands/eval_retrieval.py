@@ -52,6 +52,10 @@ class Params(Index, Hub, Named):
     documents: Annotated[
         str | None, Opt("Another model for the documents only, e.g. teacher.", affects="input", names=MODEL)
     ] = None
+    vectors: Annotated[
+        Path | None,
+        Opt("Folder that encode wrote: the vectors of --model for the documents of --collection.", affects="input"),
+    ] = None
     queries: Annotated[
         str | None, Opt("Another model for the queries only, e.g. student.", affects="input", names=MODEL)
     ] = None
@@ -85,6 +89,8 @@ class Params(Index, Hub, Named):
             faults.append("give one of `pairs`, `collection` and `entities`")
         if self.pairs is not None and self.split is not None:
             faults.append("`split` is for `collection` and `entities`; a file of pairs has no splits")
+        if self.vectors is not None and (self.collection is None or self.documents is not None):
+            faults.append("`vectors` needs `collection`, and replaces `documents`")
         if self.pairs is None and self.corpus != "auto":
             faults.append("`corpus` is for `pairs`")
         if self.model is not None and self.documents is not None and self.queries is not None:

@@ -344,7 +344,7 @@ class Index(Options):
     ef_construction: Annotated[int, Opt("Candidates HNSW keeps while building.", minimum=1)] = 100
     ef_search: Annotated[int, Opt("Candidates HNSW keeps while searching.", minimum=1)] = 64
     candidates: Annotated[
-        int, Opt("Documents that binary and pq retrieve for rescoring; at least --depth.", minimum=1)
+        int, Opt("Documents that binary and pq retrieve for rescoring; at least as many as are returned.", minimum=1)
     ] = 100
     rescore: Annotated[
         str,

@@ -171,14 +171,23 @@ class StoredVectors:
     def _ids(self, shard: int) -> list[str]:
         path = self._checked(IDS_PATTERN.format(shard), self.manifest["shards"][shard]["ids"])
         ids = read_json(path)
-        if len(ids) != self.manifest["shards"][shard]["rows"]:
+        if (
+            not isinstance(ids, list)
+            or not all(isinstance(one, str) for one in ids)
+            or len(ids) != self.manifest["shards"][shard]["rows"]
+        ):
             raise _damaged(path)
         return list(ids)
 
     def _stored(self, shard: int) -> npt.NDArray[Any]:
         path = self._checked(SHARD_PATTERN.format(shard), self.manifest["shards"][shard]["vectors"])
-        found: npt.NDArray[Any] = np.load(path, mmap_mode="r", allow_pickle=False)
-        if len(found) != self.manifest["shards"][shard]["rows"]:
+        try:
+            found: npt.NDArray[Any] = np.load(path, mmap_mode="r", allow_pickle=False)
+        except (ValueError, EOFError):
+            raise _damaged(path) from None
+        width = self.quantizer.bytes if self.quantizer else self.dimension
+        dtype = "uint8" if self.quantizer else self.manifest["store"]
+        if found.shape != (self.manifest["shards"][shard]["rows"], width) or str(found.dtype) != dtype:
             raise _damaged(path)
         return found
 
@@ -203,8 +212,25 @@ def read_vectors(path: str | Path) -> StoredVectors:
         raise InputError(f"{folder / MANIFEST} is not the manifest of vectors", "encode the texts again")
     if manifest.get("complete") is not True:
         raise InputError(f"{folder} is not complete", "run its command again; it resumes where it was interrupted")
+    if not _is_sound(manifest):
+        raise InputError(f"{folder / MANIFEST} is damaged", "encode the texts again")
     quantizer = Quantizer.load(folder) if (folder / DOCUMENT).exists() or manifest["quantizer"] else None
     return StoredVectors(folder, manifest, quantizer)
+
+
+def _is_sound(manifest: Mapping[str, Any]) -> bool:
+    """Whether all that the reader uses is there, and of the right type."""
+    shards, model = manifest.get("shards"), manifest.get("model")
+    if not isinstance(shards, list) or not isinstance(model, dict) or "quantizer" not in manifest:
+        return False
+    for shard in shards:
+        kinds = {"rows": int, "vectors": str, "ids": str}
+        if not isinstance(shard, dict) or any(type(shard.get(name)) is not kind for name, kind in kinds.items()):
+            return False
+    texts = (manifest["store"], model.get("reference"), model.get("digest"))
+    sizes = (manifest.get("rows"), manifest.get("dimension"))
+    rows = sum(shard["rows"] for shard in shards)
+    return all(isinstance(text, str) for text in texts) and all(type(n) is int for n in sizes) and rows == sizes[0]
 
 
 def folder_digest(folder: Path) -> str:

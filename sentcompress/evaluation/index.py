@@ -6,6 +6,7 @@ import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -81,6 +82,16 @@ def exact_search(vectors: VectorRows, queries: Vectors, k: int, task: Task | Non
             task.advance(len(piece))
     best.finalize()
     return Found(best.D, best.I)
+
+
+def write_index(handle: Any, path: Path) -> None:
+    """Write an index to a file."""
+    require("faiss").write_index(handle, str(path))
+
+
+def read_index(path: Path) -> Any:
+    """An index that `write_index` wrote. The file must be trusted, or its digest checked: FAISS does not check it."""
+    return require("faiss").read_index(str(path))
 
 
 def serialised_bytes(handle: Any) -> int:

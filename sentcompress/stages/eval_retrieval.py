@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
-from typing import Any
+from pathlib import Path
+from typing import Any, Protocol
 
 from sentcompress.commands.eval_retrieval import Params
 from sentcompress.corpora.collection_folders import collection_data_set
@@ -14,6 +15,8 @@ from sentcompress.corpora.entities import entities_data_set
 from sentcompress.corpora.pairs import pairs_data_set
 from sentcompress.encoding.embedders import Embedder
 from sentcompress.encoding.sides import Sides, find_sides
+from sentcompress.encoding.stored_documents import StoredDocuments, TurnedQueries
+from sentcompress.encoding.vector_folder import folder_digest, read_vectors
 from sentcompress.encoding.vector_shards import writing_vectors
 from sentcompress.evaluation.index import search_threads
 from sentcompress.evaluation.index_plan import IndexSettings, longest_vector, plan_index
@@ -26,8 +29,8 @@ from sentcompress.evaluation.similarity import searchable
 from sentcompress.evaluation.vector_rows import Vectors, in_file
 from sentcompress.extras import check_installed
 from sentcompress.models.catalog import typed_name
-from sentcompress.progress import LOGGED, Reporter
-from sentcompress.store import SCAFFOLD, Artifact, Build, Request, WorkDirectory, file_digest, name_part
+from sentcompress.progress import LOGGED, Reporter, Task
+from sentcompress.store import MANIFEST, SCAFFOLD, Artifact, Build, Request, WorkDirectory, file_digest, name_part
 
 COMMAND = Params.command
 
@@ -89,6 +92,11 @@ def _request(params: Params, data: DataSet, roles: Mapping[str, Sides]) -> Reque
     parts = ("retrieval", data_name, data.split)
     name = "-".join(filter(None, (name_part(part or "", 60) for part in parts)))
     typed = {}
+    suffix = ""
+    if params.vectors is not None:
+        store = read_vectors(params.vectors).manifest["store"]
+        inputs[f"file:{(params.vectors / MANIFEST).resolve()}"] = folder_digest(params.vectors)
+        resolved["vectors"], suffix = store, f"-{store}"
     if params.documents is None or params.queries is None:
         typed["model"] = typed_name(
             params.model, roles["model"].queries if params.queries is None else roles["model"].documents
@@ -99,7 +107,7 @@ def _request(params: Params, data: DataSet, roles: Mapping[str, Sides]) -> Reque
         typed["queries"] = typed_name(params.queries, roles["model"].queries)
     if "compare" in roles:
         typed["compare"] = typed_name(params.compare, roles["compare"].queries)
-    return Request.of(params, params.name or f"{name}-{roles['model'].slug}", inputs, resolved, **typed)
+    return Request.of(params, params.name or f"{name}-{roles['model'].slug}{suffix}", inputs, resolved, **typed)
 
 
 def _depth(params: Params, data: DataSet, documents: int, reporter: Reporter) -> int:
@@ -178,22 +186,35 @@ class RetrievalEvaluation:
     def _encode(self, name: str, role: Sides) -> tuple[Searched, dict[str, Any]]:
         """Encode documents (into a file) and queries; returns the vectors and a description of the models."""
         documents, queries = role.open(device=self.params.device, dtype=self.params.dtype, reporter=self.reporter)
-        self._check_plans(documents.dimension)
-        self._spool(name, documents, role.documents.label)
+        found: _Documents = documents
+        if self.params.vectors is not None and name == MODEL:
+            found, queries = self._stored(self.params.vectors, role, queries)
+        self._check_plans(found.dimension)
+        self._spool(name, found, role.documents.label)
         vectors = self._encode_queries(queries, role.queries.label)
         described = {
             **queries.described(),
             **role.queries.described,
             "label": role.label,
-            "raw_vector_bytes": len(self.collection.corpus) * documents.dimension * 4,
+            "raw_vector_bytes": len(self.collection.corpus) * found.dimension * 4,
         }
-        if not role.symmetric:
+        if isinstance(found, StoredDocuments):
+            described["documents_by"] = found.described()
+        elif not role.symmetric:
             described["documents_by"] = {
                 **documents.described(),
                 **role.documents.described,
                 "projection": role.projection.artifact.reference if role.projection else None,
             }
         return Searched(in_file(self.build.path / _file(name)), vectors), described
+
+    def _stored(self, folder: Path, role: Sides, queries: Embedder) -> tuple[StoredDocuments, Embedder]:
+        """The stored vectors of the documents, and the queries as they are compared with them."""
+        stored = read_vectors(folder)
+        made_by = stored.manifest["model"]
+        if made_by["digest"] != role.queries.digest:
+            self.reporter.warn(f"{folder} was encoded by {made_by['reference']}, the queries by {role.queries.label}")
+        return StoredDocuments(stored, self.collection.corpus.ids), TurnedQueries(queries, stored)
 
     def _check_plans(self, dimension: int) -> None:
         """Raise if the corpus cannot train an index, before anything is encoded; warn about lowered settings."""
@@ -204,7 +225,7 @@ class RetrievalEvaluation:
                     self.reporter.warn(warning)
                 self.warned.add(warning)
 
-    def _spool(self, name: str, documents: Embedder, label: str) -> None:
+    def _spool(self, name: str, documents: _Documents, label: str) -> None:
         """Write the document vectors, as they are searched, to a file, to be read for every index."""
         if self.build.has(_file(name)):
             return  # from an interrupted run of the same request
@@ -239,6 +260,15 @@ class RetrievalEvaluation:
     def _warn_of_zeros(self, zeros: int, label: str, what: str) -> None:
         if zeros:
             self.reporter.warn(f"{label}: {zeros} {what} have a zero vector, which matches nothing")
+
+
+class _Documents(Protocol):
+    """Vectors of documents in the order of the corpus: of a model, or stored ones."""
+
+    @property
+    def dimension(self) -> int: ...
+
+    def stream(self, chunks: Iterable[Sequence[str]], task: Task | None = None) -> Iterator[Vectors]: ...
 
 
 def _file(role: str) -> str:

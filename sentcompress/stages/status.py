@@ -31,6 +31,7 @@ TELLING: Mapping[str, Mapping[str, str]] = {
     "students": {"method": "method", "parameters": "parameters", "dimension": "dimension", "dev": "dev"},
     "quantizers": {"model": "model.label", "format": "format", "bytes": "bytes", "fidelity": "fidelity"},
     "evaluations": {"model": "model.label", "compared_with": "compare.label"},
+    "indexes": {"model": "model.label", "documents": "documents", "index": "plan.kind"},
     "exports": {"model": "model", "dimension": "dimension"},
 }
 

@@ -45,6 +45,7 @@ KINDS: Mapping[str, Kind] = {
     "quantizers": Kind("fit-quantizer"),
     "evaluations": Kind("eval-sts", arguments="--sts FILE"),
     "exports": Kind("export"),
+    "indexes": Kind("search", arguments="--collection FILE"),
 }
 
 # The required fields of a manifest and their types.

@@ -26,7 +26,7 @@ from sentcompress.quantization.quantizer import FOLDER, Quantizer
 from sentcompress.stages import encode as stage
 from sentcompress.stages import fit_quantizer
 from sentcompress.stages.encode import Params, Result
-from sentcompress.store import WorkDirectory
+from sentcompress.store import WorkDirectory, file_digest
 
 TEXTS = make_sentences(230, seed=4)
 Rows = list[dict[str, str]]
@@ -278,6 +278,34 @@ def test_a_damaged_folder_is_not_read(
         assert sentcompress.read_vectors(out).ids
     with pytest.raises(InputError, match="is not a folder of vectors"):
         sentcompress.read_vectors(tmp_path)
+
+
+@pytest.mark.parametrize("name", ["shards", "model", "quantizer", "rows", "dimension", "store", "version"])
+@pytest.mark.parametrize("value", [None, [1], "x", {"rows": 1}])
+def test_a_manifest_with_anything_in_it_is_an_error_and_no_traceback(
+    work: WorkDirectory, tmp_path: Path, tiny_model: Path, name: str, value: object
+) -> None:
+    out = tmp_path / "vectors"
+    encode(work, tiny_model, jsonl(tmp_path / "a.jsonl", ROWS[:3]), out)
+    manifest = json.loads((out / "manifest.json").read_text()) | {name: value}
+    (out / "manifest.json").write_text(json.dumps(manifest))
+    if name == "quantizer" and value is None:
+        assert len(sentcompress.read_vectors(out).to_array()) == 3
+        return
+    with pytest.raises(InputError):
+        sentcompress.read_vectors(out).to_array()
+
+
+def test_arrays_that_were_put_in_with_their_digests(work: WorkDirectory, tmp_path: Path, tiny_model: Path) -> None:
+    out = tmp_path / "vectors"
+    encode(work, tiny_model, jsonl(tmp_path / "a.jsonl", ROWS[:3]), out)
+    for array in (np.array([{}, {}, {}], dtype=object), np.zeros(3, np.float32), np.zeros((3, 32), np.float64)):
+        np.save(out / "vectors-00000.npy", array, allow_pickle=True)
+        manifest = json.loads((out / "manifest.json").read_text())
+        manifest["shards"][0]["vectors"] = file_digest(out / "vectors-00000.npy")
+        (out / "manifest.json").write_text(json.dumps(manifest))
+        with pytest.raises(InputError, match=r"vectors-00000.npy is missing or was changed"):
+            sentcompress.read_vectors(out).to_array()
 
 
 def test_the_command_line(tmp_path: Path, tiny_model: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -1,0 +1,61 @@
+"""The output of `sentcompress search`."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict
+from typing import Any
+
+from sentcompress.cli import render
+from sentcompress.cli.line import Call
+from sentcompress.stages.search import Answer, Found
+
+# Characters of a text that are shown; fewer with two models side by side.
+SHOWN, SHOWN_BESIDE = 160, 60
+
+
+def document(found: Found, call: Call) -> dict[str, Any]:
+    """The answers for `--json`, with the whole texts."""
+    return asdict(found)
+
+
+def show(found: Found, call: Call) -> None:
+    """A table for each query; what was searched, if there is none."""
+    for answer in found.answers:
+        if found.compare is None:
+            rows = [
+                [one["rank"], f"{one['score']:.3f}", one["id"], _short(one["text"], SHOWN)] for one in answer.results
+            ]
+            render.print_table(("rank", "cosine", "id", "text"), rows, answer.query)
+        else:
+            _show_both(found, answer)
+    if not found.answers:
+        facts = {"collection": found.collection, "documents": found.documents, "model": found.model}
+        render.print_facts(facts, found.index)
+
+
+def _show_both(found: Found, answer: Answer) -> None:
+    """Both models side by side; a result that the other model ranks otherwise is marked with its rank there."""
+    rows = [
+        [str(rank), *_cells(answer.results, rank), *_cells(answer.compared, rank)]
+        for rank in range(1, max(len(answer.results), len(answer.compared)) + 1)
+    ]
+    render.print_table(("rank", found.model, "there", str(found.compare), "there"), rows, answer.query)
+    same = sum(one["other_rank"] == one["rank"] for one in answer.results)
+    both = sum(one["other_rank"] is not None for one in answer.results)
+    render.print_text(f"{both} of {len(answer.results)} results are found by both models, {same} at the same rank.")
+
+
+def _cells(results: Sequence[Mapping[str, Any]], rank: int) -> tuple[str, str]:
+    """The text, and the mark: empty at the same rank, otherwise the rank in the other list, or a dash."""
+    if rank > len(results):
+        return "", ""
+    one = results[rank - 1]
+    other = one["other_rank"]
+    mark = "-" if other is None else "" if other == one["rank"] else f"#{other}"
+    return f"{one['id']}: {_short(one['text'], SHOWN_BESIDE)}", mark
+
+
+def _short(text: str, most: int) -> str:
+    plain = " ".join(text.split())
+    return plain if len(plain) <= most else f"{plain[: most - 3]}..."

@@ -1,0 +1,61 @@
+"""The options of `sentcompress search`."""
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Annotated, ClassVar
+
+from sentcompress.commands import Command
+from sentcompress.commands.options import Opt
+from sentcompress.commands.shared import DTYPES, Compare, Device, Hub, Index, Model, Seed
+
+
+@dataclass(frozen=True, kw_only=True)
+class Params(Index, Hub):
+    """The queries, the collection and the models."""
+
+    command: ClassVar[str] = "search"
+
+    query: Annotated[
+        tuple[str, ...],
+        Opt(
+            "What to search for; without a query, only the index is built.",
+            positional=True,
+            metavar="[QUERY]...",
+            affects="run",
+        ),
+    ] = ()
+    queries: Annotated[Path | None, Opt("File of queries: lines of text, or a table as for encode.", affects="run")] = (
+        None
+    )
+    collection: Annotated[
+        str | None,
+        Opt(
+            "Documents: a file as for encode, a folder in BEIR's layout, or documents/NAME.",
+            affects="input",
+            default="that of the newest index, else the newest documents",
+        ),
+    ] = None
+    model: Model = None
+    compare: Compare = None
+    top: Annotated[int, Opt("Results of a query.", minimum=1, maximum=1000, affects="run")] = 10
+    index: Annotated[
+        str,
+        Opt(
+            "Kind of index: flat, ivf, ivfpq, pq, hnsw, sq8, fp16 or binary.",
+            choices="sentcompress.evaluation.index_plan:KINDS",
+        ),
+    ] = "flat"
+    column: Annotated[str | None, Opt("Column with the text.", default="title and text")] = None
+    seed: Seed = 0
+    force: Annotated[bool, Opt("Build the index again.", affects="run")] = False
+    device: Device = "auto"
+    dtype: Annotated[str, Opt("auto, float32, bfloat16 or float16 (GPU).", choices=DTYPES)] = "float32"
+
+    def faults(self) -> list[str]:
+        faults = [f"`queries` {self.queries}: no such file"] if self.queries and not self.queries.is_file() else []
+        if any(not query.strip() for query in self.query):
+            faults.append("a query must not be empty")
+        return faults
+
+
+COMMAND = Command(Params, "Search a collection with a model, or with two side by side.")

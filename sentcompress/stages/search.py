@@ -1,0 +1,242 @@
+"""Search a collection: build a FAISS index once as an artifact, and answer queries with one model or two."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Any
+
+from sentcompress.commands.options import asked, words
+from sentcompress.commands.search import Params
+from sentcompress.corpora.byte_streams import as_source
+from sentcompress.corpora.identified_texts import IdentifiedTexts, identified_texts, texts_of_folder
+from sentcompress.corpora.search_texts import documents_source
+from sentcompress.corpora.text_files import batches
+from sentcompress.corpora.text_store import TextStore, write_texts
+from sentcompress.encoding.embedders import Embedder, EmbedderSource, find_embedder
+from sentcompress.encoding.vector_shards import writing_vectors
+from sentcompress.errors import MissingArtifactError
+from sentcompress.evaluation.index import BuiltIndex, build_index, read_index, write_index
+from sentcompress.evaluation.index_plan import LONGEST_VECTOR, IndexPlan, IndexSettings, plan_index
+from sentcompress.evaluation.similarity import searchable
+from sentcompress.evaluation.vector_rows import in_file
+from sentcompress.extras import check_installed
+from sentcompress.models.catalog import typed_name
+from sentcompress.progress import LOGGED, Reporter, SilentReporter
+from sentcompress.store import SCAFFOLD, Artifact, Request, WorkDirectory, name_part
+
+COMMAND = Params.command
+KIND, DOCUMENTS = "indexes", "documents"
+TEXTS, INDEX, VECTORS = "texts", "index.faiss", f"{SCAFFOLD}/vectors.npy"
+# Texts encoded at a time.
+CHUNK = 1000
+
+
+@dataclass(frozen=True)
+class Answer:
+    """The results of one query, best first.
+
+    Attributes:
+        results: of each: `rank` from 1, `id`, `score` (cosine), `text`, and, with a second model, `other_rank`: its
+            rank in the results of the other model, None if it is not among them.
+        compared: the results of the second model in the same form; empty without one.
+    """
+
+    query: str
+    results: list[dict[str, Any]]
+    compared: list[dict[str, Any]] = field(default_factory=list)
+
+
+@dataclass(frozen=True)
+class Found:
+    """The answers to all queries, and what was searched: labels of the models, documents, reference of the index."""
+
+    collection: str
+    documents: int
+    model: str
+    compare: str | None
+    index: str
+    answers: list[Answer]
+
+
+def run(params: Params, work: WorkDirectory, reporter: Reporter = LOGGED) -> Found:
+    """Answer the queries; an index is built where there is none of this collection and model.
+
+    Raises:
+        MissingArtifactError: if no collection or no model was given and the work directory has none.
+        InputError: if the collection or the queries cannot be read, or the model's vectors cannot be searched.
+    """
+    params.check()
+    check_installed("faiss")
+    queries = _queries(params)
+    collection = _collection(params, work)
+    names = [params.model, *([params.compare] if params.compare is not None else [])]
+    sources = [
+        find_embedder(
+            work, name, revision=None if place else params.revision, trust_remote_code=params.trust_remote_code
+        )
+        for place, name in enumerate(names)
+    ]
+    searches = [
+        _Search(params, work, collection, source, name, reporter) for source, name in zip(sources, names, strict=True)
+    ]
+    found = [search.results(queries) for search in searches]
+    if len(found) > 1:
+        for one, other in zip(*found, strict=True):
+            _add_ranks(one, other)
+            _add_ranks(other, one)
+    compared = found[1] if len(found) > 1 else [[] for _ in queries]
+    return Found(
+        collection.name,
+        searches[0].documents,
+        sources[0].label,
+        sources[1].label if len(sources) > 1 else None,
+        searches[0].artifact.reference,
+        [Answer(*one) for one in zip(queries, found[0], compared, strict=True)],
+    )
+
+
+def _queries(params: Params) -> list[str]:
+    found = [query.strip() for query in params.query]
+    if params.queries is not None:
+        texts = identified_texts(as_source(params.queries)).read()
+        found += [stripped for _, text in texts if (stripped := text.strip())]
+    return found
+
+
+@dataclass(frozen=True)
+class _Collection:
+    """The documents: the name that was given or chosen, the input of a request, and the texts."""
+
+    name: str
+    reference: str
+    digest: str
+    texts: IdentifiedTexts
+
+
+def _collection(params: Params, work: WorkDirectory) -> _Collection:
+    name = params.collection
+    if name is None and (newest := next(work.newest(KIND), None)):
+        name = str(newest.facts["collection"])
+    kind, _, own = (name or "").partition("/")
+    if name is None and not work.names(DOCUMENTS):
+        raise MissingArtifactError(
+            f"no index and no documents in {work.path}", "give a `collection`: a file or a folder"
+        )
+    if name is None or (kind == DOCUMENTS and work.find(DOCUMENTS, own)):
+        source = documents_source(work, own or None)
+        (reference, digest), *_ = source.inputs.items()
+        return _Collection(reference, reference, digest, identified_texts(as_source(source.corpus)))
+    path = Path(name)
+    texts = texts_of_folder(path) if path.is_dir() else identified_texts(as_source(path), params.column)
+    return _Collection(str(path.resolve()), f"file:{Path(texts.source.name).resolve()}", texts.digest(), texts)
+
+
+class _WarningsOnly(SilentReporter):
+    """That the index of a search is up to date goes without saying."""
+
+    def __init__(self, reporter: Reporter) -> None:
+        self.warn = reporter.warn  # type: ignore[method-assign]
+
+
+class _Search:
+    """One model's search of a collection, with its index."""
+
+    def __init__(
+        self,
+        params: Params,
+        work: WorkDirectory,
+        collection: _Collection,
+        source: EmbedderSource,
+        name: str | None,
+        reporter: Reporter,
+    ) -> None:
+        self._params, self._source, self._reporter = params, source, reporter
+        self._embedder: Embedder | None = None
+        self.artifact = self._indexed(work, collection, typed_name(name, source))
+        self._texts = TextStore(self.artifact.path / TEXTS)
+
+    @property
+    def documents(self) -> int:
+        """The number of documents."""
+        return len(self._texts)
+
+    def results(self, queries: Sequence[str]) -> list[list[dict[str, Any]]]:
+        """The results of each query."""
+        if not queries:
+            return []
+        self.artifact.require_contents()
+        plan, top = self.artifact.facts["plan"], min(self._params.top, self.documents)
+        built = BuiltIndex(IndexPlan(plan["kind"], plan["details"]), read_index(self.artifact.path / INDEX), 0, 0.0)
+        vectors, _ = searchable(self._open().encode(queries), "cosine", self._source.label, LONGEST_VECTOR)
+        scores, rows = built.search(vectors, top)
+        return [
+            [self._result(rank, float(score), int(row)) for rank, (score, row) in enumerate(pairs, 1) if row >= 0]
+            for pairs in (list(zip(*one, strict=True)) for one in zip(scores, rows, strict=True))
+        ]
+
+    def _result(self, rank: int, score: float, row: int) -> dict[str, Any]:
+        one, text = self._texts[row]
+        return {"rank": rank, "id": one, "score": round(score, 6), "text": text}
+
+    def _open(self) -> Embedder:
+        if self._embedder is None:
+            self._embedder = self._source.open(
+                device=self._params.device, dtype=self._params.dtype, reporter=self._reporter
+            )
+        return self._embedder
+
+    def _indexed(self, work: WorkDirectory, collection: _Collection, model: str | None) -> Artifact:
+        params = self._params
+        stem = name_part(Path(collection.name).name.partition(".")[0], 60) or "collection"
+        parts = (stem, self._source.slug, *([params.index] if params.index != "flat" else []))
+        request = Request(
+            KIND,
+            "-".join(parts),
+            COMMAND,
+            asked(params, model=self._source.reference),
+            {collection.reference: collection.digest, **self._source.inputs},
+            tuple(words(replace(params, compare=None), collection=collection.name, model=model)),
+        )
+        with work.build(request, force=params.force, reporter=_WarningsOnly(self._reporter)) as build:
+            if build.fresh:
+                return build.fresh
+            with build.write(TEXTS) as folder:
+                count = write_texts(folder, collection.texts.read(), collection.name)
+            plan = plan_index(params.index, params.part(IndexSettings), count, self._open().dimension)
+            for warning in plan.warnings:
+                self._reporter.warn(warning)
+            with build.write(VECTORS) as path:
+                self._spool(TextStore(build.path / TEXTS), path)
+            with self._reporter.track("building the index", total=count, unit="documents") as task:
+                built = build_index(plan, in_file(build.path / VECTORS), task)
+            with build.write(INDEX) as path:
+                write_index(built.handle, path)
+            return build.finish(
+                {
+                    "model": self._source.described,
+                    "collection": collection.name,
+                    "documents": count,
+                    "dimension": self._open().dimension,
+                    "plan": {"kind": plan.kind, "details": dict(plan.details)},
+                    "settings": plan.settings,
+                    "index_bytes": built.size,
+                }
+            )
+
+    def _spool(self, texts: TextStore, path: Path) -> None:
+        """Write the documents' vectors as they are searched."""
+        label, embedder = self._source.label, self._open()
+        with (
+            self._reporter.track(f"encoding documents with {label}", total=len(texts), unit="documents") as task,
+            writing_vectors(path, len(texts), embedder.dimension, "float32") as append,
+        ):
+            for vectors in embedder.stream(batches(texts.texts(), CHUNK, len), task):
+                append(searchable(vectors, "cosine", label, LONGEST_VECTOR)[0])
+
+
+def _add_ranks(results: list[dict[str, Any]], others: list[dict[str, Any]]) -> None:
+    ranks = {other["id"]: other["rank"] for other in others}
+    for result in results:
+        result["other_rank"] = ranks.get(result["id"])

@@ -1,0 +1,122 @@
+"""eval-retrieval --vectors: the documents' vectors as `encode` stored them."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+from search_documents import make_documents
+from tiny_models import make_sentences, make_tiny_model
+
+from sentcompress.errors import InputError, UsageError
+from sentcompress.evaluation.measures import NDCG
+from sentcompress.evaluation.retrieval import EXACT
+from sentcompress.evaluation.score import read_scores, value_of
+from sentcompress.progress import SilentReporter
+from sentcompress.stages import encode, fit_quantizer
+from sentcompress.stages.eval_retrieval import Params, run
+from sentcompress.store import Artifact, WorkDirectory
+
+pytest.importorskip("faiss")
+TEXTS = make_sentences(160, seed=12)
+ROWS = [{"_id": f"d{n}", "title": "", "text": text} for n, text in enumerate(TEXTS)]
+
+
+@pytest.fixture
+def work(tmp_path: Path) -> WorkDirectory:
+    return WorkDirectory(tmp_path / "work")
+
+
+@pytest.fixture
+def collection(tmp_path: Path) -> Path:
+    folder = tmp_path / "beir"
+    (folder / "qrels").mkdir(parents=True)
+    write(folder / "corpus.jsonl", ROWS)
+    queries = [{"_id": f"q{n}", "text": " ".join(TEXTS[n].split()[:4])} for n in range(40)]
+    write(folder / "queries.jsonl", queries)
+    lines = "".join(f"q{n}\td{n}\t1\n" for n in range(40))
+    (folder / "qrels" / "test.tsv").write_text(f"query-id\tcorpus-id\tscore\n{lines}")
+    return folder
+
+
+def write(path: Path, rows: list[dict[str, str]]) -> str:
+    path.write_text("".join(json.dumps(row) + "\n" for row in rows), encoding="utf-8")
+    return str(path)
+
+
+def stored(work: WorkDirectory, lines: str, model: Path, output: Path, store: str = "float32") -> Path:
+    params = encode.Params(lines=lines, output=output, model=str(model), store=store, dtype="float32", device="cpu")
+    encode.run(params, work)
+    return output
+
+
+def evaluated(work: WorkDirectory, collection: Path, model: Path, **others: object) -> Artifact:
+    options = {"index": ("flat",), "rounds": 1, "bootstrap": 0, "device": "cpu", **others}
+    return run(Params(collection=collection, model=str(model), **options), work)  # type: ignore[arg-type]
+
+
+def ndcg(artifact: Artifact) -> float:
+    return value_of(read_scores(artifact.facts), NDCG, part=EXACT)
+
+
+def test_float32_vectors_in_any_order_score_as_the_model_does(
+    work: WorkDirectory, collection: Path, tiny_model: Path, tmp_path: Path
+) -> None:
+    plain = evaluated(work, collection, tiny_model)
+    same = stored(work, str(collection), tiny_model, tmp_path / "same")
+    more = [{"_id": "extra", "title": "", "text": "a dog"}, *reversed(ROWS)]
+    turned = stored(work, write(tmp_path / "turned.jsonl", more), tiny_model, tmp_path / "turned")
+    for number, folder in enumerate((same, turned)):
+        made = evaluated(work, collection, tiny_model, vectors=folder, name=f"stored-{number}")
+        assert ndcg(made) == pytest.approx(ndcg(plain), abs=1e-6)
+        assert made.facts["model"]["documents_by"]["store"] == "float32"
+    assert evaluated(work, collection, tiny_model, vectors=same).name == f"{plain.name}-float32"
+
+
+def test_codes_are_compared_with_turned_queries(
+    work: WorkDirectory, collection: Path, tiny_model: Path, tmp_path: Path
+) -> None:
+    make_documents(work, TEXTS, [" ".join(text.split()[:4]) for text in TEXTS[:20]])
+    fit_quantizer.run(
+        fit_quantizer.Params(
+            model=str(tiny_model), compare=str(tiny_model), vector_bytes=24, format="int8", device="cpu"
+        ),
+        work,
+    )
+    folder = stored(work, str(collection), tiny_model, tmp_path / "codes", "int8")
+    plain, made = evaluated(work, collection, tiny_model), evaluated(work, collection, tiny_model, vectors=folder)
+    assert made.name.endswith("-int8")
+    assert made.facts["model"]["documents_by"]["store"] == "int8"
+    assert made.facts["model"]["dimension"] == 24
+    assert ndcg(made) == pytest.approx(ndcg(plain), abs=5)
+    assert ndcg(made) > 20
+
+
+class Warnings(SilentReporter):
+    def __init__(self) -> None:
+        self.warnings: list[str] = []
+
+    def warn(self, message: str) -> None:
+        self.warnings.append(message)
+
+
+def test_vectors_that_do_not_belong_here(
+    work: WorkDirectory, collection: Path, tiny_model: Path, tmp_path: Path
+) -> None:
+    part = stored(work, write(tmp_path / "part.jsonl", ROWS[:-2]), tiny_model, tmp_path / "part")
+    with pytest.raises(InputError, match=r"has no vector of 2 of 160 documents, for example 'd158'"):
+        evaluated(work, collection, tiny_model, vectors=part)
+    narrow = make_tiny_model(tmp_path / "narrow", width=16)
+    wrong = stored(work, str(collection), narrow, tmp_path / "wrong")
+    with pytest.raises(InputError, match="vectors of a model of 16 dimensions, and the queries have 32"):
+        evaluated(work, collection, tiny_model, vectors=wrong)
+    other = stored(work, str(collection), make_tiny_model(tmp_path / "other", seed=9), tmp_path / "by-other")
+    reporter = Warnings()
+    params = Params(
+        collection=collection, model=str(tiny_model), vectors=other, index=("flat",), rounds=1, device="cpu"
+    )
+    run(params, work, reporter)
+    assert any("was encoded by" in warning for warning in reporter.warnings)
+    with pytest.raises(UsageError, match="`vectors` needs `collection`"):
+        Params(pairs=tmp_path / "pairs.tsv", vectors=part).check()

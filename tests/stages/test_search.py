@@ -1,0 +1,195 @@
+"""search: answers of an index that is built once, two models side by side."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import numpy as np
+import pytest
+from search_documents import make_documents
+from tiny_models import make_sentences, make_tiny_model
+
+from sentcompress.cli.main import _run
+from sentcompress.encoding import embedders
+from sentcompress.encoding.engine import EncodeEngine
+from sentcompress.errors import DamagedError, InputError, MissingArtifactError, UsageError
+from sentcompress.evaluation.index_plan import KINDS
+from sentcompress.models.layout import load_encoder
+from sentcompress.models.sources import resolve
+from sentcompress.stages.search import INDEX, Found, Params, run
+from sentcompress.store import WorkDirectory
+
+pytest.importorskip("faiss")
+TEXTS = make_sentences(700, seed=11)
+QUERIES = TEXTS[3], " ".join(TEXTS[40].split()[:5])
+
+
+@pytest.fixture
+def work(tmp_path: Path) -> WorkDirectory:
+    return WorkDirectory(tmp_path / "work")
+
+
+@pytest.fixture
+def collection(tmp_path: Path) -> Path:
+    path = tmp_path / "docs.jsonl"
+    rows = [{"_id": f"d{n}", "title": "", "text": text} for n, text in enumerate(TEXTS)]
+    path.write_text("".join(json.dumps(row) + "\n" for row in rows), encoding="utf-8")
+    return path
+
+
+@pytest.fixture(scope="session")
+def other(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return make_tiny_model(tmp_path_factory.mktemp("other") / "other", seed=9)
+
+
+def search(work: WorkDirectory, *queries: str, **others: object) -> Found:
+    return run(Params(query=queries, device="cpu", **others), work)  # type: ignore[arg-type]
+
+
+def vectors(model: Path, texts: list[str]) -> np.ndarray:
+    return EncodeEngine(load_encoder(resolve(str(model))), dtype="float32", device="cpu").encode(texts)
+
+
+def test_the_answers_are_those_of_exact_search(work: WorkDirectory, collection: Path, tiny_model: Path) -> None:
+    found = search(work, *QUERIES, collection=str(collection), model=str(tiny_model), top=5)
+    scores = vectors(tiny_model, list(QUERIES)) @ vectors(tiny_model, TEXTS).T
+    assert (found.documents, found.model, found.compare) == (700, "tiny-model", None)
+    for query, answer, row in zip(QUERIES, found.answers, scores, strict=True):
+        assert answer.query == query
+        assert [one["rank"] for one in answer.results] == [1, 2, 3, 4, 5]
+        np.testing.assert_allclose([one["score"] for one in answer.results], np.sort(row)[::-1][:5], atol=1e-5)
+        for one in answer.results:
+            assert one["text"] == TEXTS[int(one["id"][1:])]
+            assert row[int(one["id"][1:])] == pytest.approx(one["score"], abs=1e-5)
+    assert found.answers[0].results[0]["id"] == "d3"
+
+
+def test_the_index_is_built_once(
+    work: WorkDirectory, collection: Path, tiny_model: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    encoded: list[int] = []
+    original = embedders.CachingEmbedder.stream
+
+    def stream(self: embedders.CachingEmbedder, *given: object) -> object:
+        encoded.append(1)
+        return original(self, *given)  # type: ignore[arg-type]
+
+    monkeypatch.setattr(embedders.CachingEmbedder, "stream", stream)
+    first = search(work, QUERIES[0], collection=str(collection), model=str(tiny_model))
+    made = work.get("indexes")
+    assert made.reference == first.index == "indexes/docs-tiny-model"
+    assert set(made.manifest["files"]) == {INDEX, "texts/texts.jsonl", "texts/starts.npy"}
+    # Other queries, another number of results, and no collection: the same index.
+    again = search(work, QUERIES[1], model=str(tiny_model), top=3)
+    assert (again.index, len(encoded)) == (first.index, 1)
+    assert work.get("indexes").manifest["finished"] == made.manifest["finished"]
+    with collection.open("a", encoding="utf-8") as stream_:
+        stream_.write(json.dumps({"_id": "new", "text": QUERIES[1]}) + "\n")
+    changed = search(work, QUERIES[1], model=str(tiny_model))
+    assert (changed.documents, len(encoded)) == (701, 2)
+    assert changed.answers[0].results[0]["id"] == "new"
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_every_kind_of_index_finds_the_document_itself(
+    work: WorkDirectory, collection: Path, tiny_model: Path, kind: str
+) -> None:
+    found = search(work, TEXTS[3], collection=str(collection), model=str(tiny_model), index=kind, nprobe=1024)
+    again = search(work, TEXTS[3], collection=str(collection), model=str(tiny_model), index=kind, nprobe=1024)
+    assert "d3" in [one["id"] for one in found.answers[0].results]
+    assert found == again
+
+
+def test_two_models_side_by_side(
+    work: WorkDirectory, collection: Path, tiny_model: Path, other: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    found = search(work, *QUERIES, collection=str(collection), model=str(tiny_model), compare=str(other), top=4)
+    assert found.compare == "other"
+    for answer in found.answers:
+        theirs = {one["id"]: one["rank"] for one in answer.compared}
+        assert [one["other_rank"] for one in answer.results] == [theirs.get(one["id"]) for one in answer.results]
+        ours = {one["id"]: one["rank"] for one in answer.results}
+        assert [one["other_rank"] for one in answer.compared] == [ours.get(one["id"]) for one in answer.compared]
+    assert found.answers[0].results[0]["other_rank"] == 1
+    assert len(work.names("indexes")) == 2
+    line = ["search", *QUERIES, "--model", str(tiny_model), "--compare", str(other), "--top", "4"]
+    assert _run([*line, "--work", str(work.path)]) == 0
+    out = capsys.readouterr().out
+    assert "results are found by both models" in out
+    assert "d3: " in out
+    assert QUERIES[0] in " ".join(out.split())
+
+
+def test_queries_of_a_file_and_json(
+    work: WorkDirectory, collection: Path, tiny_model: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (tmp_path / "log.txt").write_text(f"{QUERIES[0]}\n\n{QUERIES[1]}\n", encoding="utf-8")
+    line = ["search", "--queries", str(tmp_path / "log.txt"), "--collection", str(collection), "--json"]
+    assert _run([*line, "--model", str(tiny_model), "--work", str(work.path)]) == 0
+    document = json.loads(capsys.readouterr().out)
+    assert [answer["query"] for answer in document["answers"]] == list(QUERIES)
+    assert document["answers"][0]["results"][0]["id"] == "d3"
+    assert len(document["answers"][0]["results"]) == 10
+
+
+def test_without_a_query_the_index_is_built(
+    work: WorkDirectory, collection: Path, tiny_model: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    line = ["search", "--collection", str(collection), "--model", str(tiny_model), "--work", str(work.path)]
+    assert _run(line) == 0
+    assert "indexes/docs-tiny-model" in capsys.readouterr().out
+    made = work.get("indexes")
+    assert _run([*made.manifest["line"], "--work", str(work.path)]) == 0
+    assert work.get("indexes").manifest["finished"] == made.manifest["finished"]
+    assert _run(["status", "--work", str(work.path)]) == 0
+    assert "fresh" in capsys.readouterr().out
+
+
+def test_the_newest_documents_are_the_default(work: WorkDirectory, tiny_model: Path) -> None:
+    with pytest.raises(MissingArtifactError, match="no index and no documents"):
+        search(work, "a dog", model=str(tiny_model))
+    documents = make_documents(work, TEXTS[:30], TEXTS[30:35])
+    found = search(work, TEXTS[7], model=str(tiny_model))
+    assert (found.collection, found.documents) == ("documents/main", 30)
+    assert found.answers[0].results[0]["id"] == "p7"
+    assert len(found.answers[0].results) == 10
+    assert work.get("indexes").inputs[documents.reference] == documents.digest
+    assert search(work, TEXTS[7], model=str(tiny_model), collection="documents/main") == found
+
+
+@pytest.mark.parametrize(
+    ("rows", "message"),
+    [
+        (['{"_id": "1", "text": "a dog"}', '{"_id": "1", "text": "a cat"}'], "two documents of id '1'"),
+        (["{"], "not JSON|not valid JSON"),
+    ],
+)
+def test_collections_that_cannot_be_indexed(
+    work: WorkDirectory, tiny_model: Path, tmp_path: Path, rows: list[str], message: str
+) -> None:
+    (tmp_path / "bad.jsonl").write_text("\n".join(rows) + "\n")
+    with pytest.raises(InputError, match=message):
+        search(work, "a dog", model=str(tiny_model), collection=str(tmp_path / "bad.jsonl"))
+    assert work.names("indexes") == []
+
+
+def test_wrong_options(tmp_path: Path) -> None:
+    with pytest.raises(UsageError, match="no such file"):
+        Params(queries=tmp_path / "none").check()
+    with pytest.raises(UsageError, match="must not be empty"):
+        Params(query=("",)).check()
+    with pytest.raises(UsageError, match="`index` tree"):
+        Params(index="tree").check()
+
+
+def test_a_changed_index_is_refused(work: WorkDirectory, collection: Path, tiny_model: Path) -> None:
+    search(work, QUERIES[0], collection=str(collection), model=str(tiny_model))
+    path = work.get("indexes").path / INDEX
+    content = bytearray(path.read_bytes())
+    content[-5] ^= 1
+    path.write_bytes(content)
+    with pytest.raises(DamagedError, match=r"index.faiss was changed") as raised:
+        search(work, QUERIES[0], collection=str(collection), model=str(tiny_model))
+    assert "sentcompress search --collection" in str(raised.value.hint)
+    assert search(work, QUERIES[0], collection=str(collection), model=str(tiny_model), force=True).answers
