@@ -39,5 +39,8 @@ class Params(Hub, Named):
 
 
 COMMAND = Command(
-    Params, "Export a model: sentence-transformers folder, ONNX, model card; all are verified.", makes="exports"
+    Params,
+    "Export a model: sentence-transformers folder, ONNX, model card; all are verified.",
+    makes="exports",
+    version=2,  # reused layers are quantised
 )
