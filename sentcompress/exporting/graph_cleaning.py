@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+import logging
+import warnings
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import Any
 
 import numpy as np
@@ -43,3 +47,16 @@ def strip(model: Any) -> None:
     del model.graph.metadata_props[:]
     del model.metadata_props[:]
     model.doc_string = model.graph.doc_string = ""
+
+
+@contextmanager
+def quiet() -> Iterator[None]:
+    """Suppress the developer messages of the exporter and the quantiser."""
+    before = logging.root.manager.disable
+    logging.disable(logging.WARNING)
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            yield
+    finally:
+        logging.disable(before)

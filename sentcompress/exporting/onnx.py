@@ -9,11 +9,7 @@ text-embeddings-inference expect token states [B, T, H], and would pool the vect
 
 from __future__ import annotations
 
-import logging
 import tempfile
-import warnings
-from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -22,7 +18,7 @@ from torch import Tensor, nn
 from torch.nn import functional
 
 from sentcompress.errors import SentcompressError
-from sentcompress.exporting.graph_cleaning import fold_transposed_weights, strip
+from sentcompress.exporting.graph_cleaning import fold_transposed_weights, quiet, strip
 from sentcompress.exporting.graph_reader import INPUTS as INPUTS
 from sentcompress.extras import check_installed
 from sentcompress.models.encoder import Encoder
@@ -114,19 +110,6 @@ def _trace(encoder: Encoder) -> Any:
             ) from error
     assert program is not None  # None only if the exporter writes the file itself
     return program.model_proto
-
-
-@contextmanager
-def quiet() -> Iterator[None]:
-    """Suppress the developer messages of the exporter and the quantiser."""
-    before = logging.root.manager.disable
-    logging.disable(logging.WARNING)
-    try:
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore")
-            yield
-    finally:
-        logging.disable(before)
 
 
 def quantise(source: Path, target: Path) -> None:

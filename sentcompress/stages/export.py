@@ -10,8 +10,10 @@ from typing import Any
 import numpy as np
 
 from sentcompress.commands.export import Params
+from sentcompress.corpora.named_texts import NamedTexts, find_named_texts
 from sentcompress.corpora.sentence_table import SentenceTable
 from sentcompress.corpora.sts import StsSet, read_sts
+from sentcompress.corpora.text_sample import sample_texts
 from sentcompress.errors import DamagedError, InputError
 from sentcompress.evaluation.metrics import UndefinedError, cosine_of_pairs
 from sentcompress.evaluation.results import Evaluation, read_evaluation, with_compared
@@ -20,6 +22,7 @@ from sentcompress.evaluation.sts import Graded, score_set
 from sentcompress.exporting import verification
 from sentcompress.exporting.card import Card
 from sentcompress.exporting.formats import FOLDER, Format, Reader, find_formats, packages_of
+from sentcompress.exporting.graph_formats import Int8Graph
 from sentcompress.models.catalog import NamedModel, artifact_at, find_model, typed_name
 from sentcompress.models.encoder import Encoder
 from sentcompress.models.names import KINDS
@@ -39,6 +42,7 @@ from sentcompress.store import (
 COMMAND = Params.command
 CARD = "README.md"
 SAMPLE = 200
+CALIBRATION_TEXTS = 200
 # Below this, a quantised format lost more than rounding of its weights can explain.
 LEAST_MEAN_COSINE = 0.95
 
@@ -59,7 +63,8 @@ def run(params: Params, work: WorkDirectory, reporter: Reporter = LOGGED) -> Art
     lineage = ancestors(work, model.reference, model.digest)
     sentences = _sentences(work, lineage)
     measured = measurements(work, model.reference, model.digest)
-    request = _request(params, model, sets, [*([sentences] if sentences else []), *measured])
+    calibration = find_named_texts(work, params.calibrate) if params.calibrate else None
+    request = _request(params, model, sets, [*([sentences] if sentences else []), *measured], calibration)
     with work.build(request, force=params.force, reporter=reporter) as build:
         if build.fresh:
             return build.fresh
@@ -73,6 +78,8 @@ def run(params: Params, work: WorkDirectory, reporter: Reporter = LOGGED) -> Art
                 )
             texts = verification.with_extremes(_sample(sentences), encoder)
             facts = _write(build, encoder, formats, task)
+            if calibration is not None:
+                facts["int8"] = _calibrate(build, encoder, formats, calibration, texts, reporter)
             readers = {
                 name: one.open(encoder, build.path, trust_remote_code=params.trust_remote_code)
                 for name, one in formats.items()
@@ -86,10 +93,17 @@ def run(params: Params, work: WorkDirectory, reporter: Reporter = LOGGED) -> Art
         return build.finish({**facts, "teacher": card.teacher, "model": model.label})
 
 
-def _request(params: Params, model: NamedModel, sets: Sequence[StsSet], used: Sequence[Artifact]) -> Request:
+def _request(
+    params: Params,
+    model: NamedModel,
+    sets: Sequence[StsSet],
+    used: Sequence[Artifact],
+    calibration: NamedTexts | None,
+) -> Request:
     inputs = {model.reference: model.digest} | {artifact.reference: artifact.digest for artifact in used}
     files = {path.resolve() for found in sets for subset in found.subsets for path in subset.files}
     inputs |= {f"file:{path}": file_digest(path) for path in sorted(files)}
+    inputs |= calibration.inputs if calibration else {}
     resolved = {"model": model.reference, "sets": [found.name for found in sets], **packages_of(params.formats)}
     return Request.of(params, params.name or model.slug, inputs, resolved, model=typed_name(params.model, model))
 
@@ -147,6 +161,27 @@ def _write(build: Build, encoder: Encoder, formats: Mapping[str, Format], task: 
         "formats": {name: {"title": one.title, "files": written[name]} for name, one in formats.items()},
         "bytes": {file: (build.path / file).stat().st_size for file in sorted(shown)},
     }
+
+
+def _calibrate(
+    build: Build,
+    encoder: Encoder,
+    formats: Mapping[str, Format],
+    calibration: NamedTexts,
+    held_out: Sequence[str],
+    reporter: Reporter,
+) -> dict[str, Any]:
+    """Fix the ranges of the int8 graph on the user's texts, if that is more exact; returns facts about it."""
+    graph = formats["int8"]
+    assert isinstance(graph, Int8Graph)
+    texts = sample_texts(calibration.read(), CALIBRATION_TEXTS, seed=0).texts
+    if not texts:
+        raise InputError("there are no texts to calibrate on", "`calibrate` takes files with one text per line")
+    vectors = verification.unit(verification.encoder_vectors(encoder, held_out))
+    found = graph.calibrate(encoder, build.path, texts, held_out, vectors)
+    cosines = ", ".join(f"{name} {value:.4f}" for name, value in found["mean_cosine"].items())
+    reporter.note(f"int8: {found['quantisation']} quantisation (mean cosine: {cosines})")
+    return found
 
 
 def _files(folder: Path) -> list[str]:
