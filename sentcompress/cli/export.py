@@ -26,5 +26,8 @@ def _show(facts: dict[str, Any]) -> None:
         rows += [[title, size, *cosines] for title, *cosines in cosines_of(one["title"], checked[name])]
     title = f"checked on {checked['folder']['texts']} sentences: cosine to the model's own vectors"
     render.print_table(["file", "bytes", "smallest", "mean"], rows, title)
+    if int8 := facts.get("int8"):
+        cosines = ", ".join(f"{name} {value:.4f}" for name, value in int8["mean_cosine"].items())
+        render.print_facts({"int8 quantisation": f"{int8['quantisation']} (mean cosine: {cosines})"})
     if facts["sts"]:
         render.print_table(*sts_table(facts), "STS, Spearman x 100")

@@ -113,6 +113,6 @@ COMMAND = Command(
     Params,
     "Train a student on the teacher's cached vectors; an interrupted run resumes where it stopped.",
     makes="students",
-    version=2,
+    version=3,  # hpd's head starts from the projection
     needs=("teacher-vectors",),
 )

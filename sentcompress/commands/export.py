@@ -39,14 +39,28 @@ class Params(Hub, Named):
         Opt("Graded pairs, as for eval-sts, to score the int8 graph; can be repeated.", affects="input"),
     ] = ()
 
+    calibrate: Annotated[
+        tuple[str, ...],
+        Opt(
+            "Texts to fix the int8 graph's activation ranges on, if that is more exact: files or folders, "
+            "documents/NAME, sentences/NAME; can be repeated.",
+            affects="input",
+        ),
+    ] = ()
+
     def faults(self) -> list[str]:
         if not self.formats:
             return ["name at least one of the `formats`, such as folder"]
         if self.sts and set(self.formats) <= {"folder"}:
             return ["`sts` scores the formats besides folder, but `formats` has none"]
+        if self.calibrate and "int8" not in self.formats:
+            return ["`calibrate` is for the format int8, which `formats` does not name"]
         return []
 
 
 COMMAND = Command(
-    Params, "Export a model: sentence-transformers folder, ONNX, model card; all are verified.", makes="exports"
+    Params,
+    "Export a model: sentence-transformers folder, ONNX, model card; all are verified.",
+    makes="exports",
+    version=2,  # reused layers are quantised
 )

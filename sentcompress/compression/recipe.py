@@ -195,15 +195,18 @@ class CompressionPlan:
 
     def _proof(self, best: str) -> Iterator[dict[str, Any]]:
         name = self.name
-        yield {
-            "command": "fit-quantizer",
-            "model": self.teacher if self.keep_index else best,
-            "documents": name,
-            "compare": self.teacher,
-            "vector-bytes": self.budget.vector_bytes,
-            "name": name,
-        }
-        yield {"command": "export", "model": best, "quantizer": name, "name": name}
+        stored: dict[str, Any] = {}
+        if not self.keep_index:  # otherwise the vectors are there already
+            stored = {"quantizer": name}
+            yield {
+                "command": "fit-quantizer",
+                "model": best,
+                "documents": name,
+                "compare": self.teacher,
+                "vector-bytes": self.budget.vector_bytes,
+                "name": name,
+            }
+        yield {"command": "export", "model": best, **stored, "calibrate": f"documents/{name}", "name": name}
         compared = {"model": f"exports/{name}", "compare": self.teacher}
         yield self._search(f"exports/{name}")
         if self.documents.judged:

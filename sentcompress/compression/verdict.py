@@ -42,11 +42,14 @@ class Verdict:
     def sentence(self) -> str:
         low_high = f" ({self.interval.low:.1f} to {self.interval.high:.1f})" if self.interval else ""
         stored = f", {self.stored_fidelity:.1f} with stored vectors" if self.stored_fidelity is not None else ""
+        vectors = f", a vector {self.vector_bytes} bytes instead of {self.teacher_vector_bytes:,}"
+        if self.vector_bytes == self.teacher_vector_bytes:
+            vectors = ", for the teacher's own vectors"
         faster = f", {self.faster:.1f} times as fast" if self.faster else ""
         judged = f"; {self.judged:.1f}% of its nDCG@10 on your judged queries" if self.judged is not None else ""
         return (
-            f"The model has {told_bytes(self.bytes)} instead of {told_bytes(self.teacher_bytes)}{faster}, a vector "
-            f"{self.vector_bytes} bytes instead of {self.teacher_vector_bytes:,}; it reproduces the teacher's search "
+            f"The model has {told_bytes(self.bytes)} instead of {told_bytes(self.teacher_bytes)}{faster}{vectors}; "
+            f"it reproduces the teacher's search "
             f"results to {self.fidelity:.1f}{low_high} of 100{stored}{judged}."
         )
 
@@ -60,7 +63,7 @@ def verdict_of(made: Mapping[str, Artifact], name: str) -> Verdict:
     Args:
         made: the last artifact of each command.
     """
-    export, quantizer = made["export"], made["fit-quantizer"]
+    export, quantizer = made["export"], made.get("fit-quantizer")
     search = read_evaluation(made["eval-search"])
     fidelity = _score(search.scores, SEARCH_FIDELITY)
     teacher = search.models[COMPARE]
@@ -70,11 +73,11 @@ def verdict_of(made: Mapping[str, Artifact], name: str) -> Verdict:
         export=str(export.path),
         bytes=next(iter(graph.values()), sum(export.facts["bytes"].values())),
         teacher_bytes=int(teacher["weight_bytes"]),
-        vector_bytes=int(quantizer.facts["bytes"]),
+        vector_bytes=int(quantizer.facts["bytes"]) if quantizer else 4 * int(teacher["dimension"]),
         teacher_vector_bytes=4 * int(teacher["dimension"]),
         fidelity=fidelity.value if fidelity else float("nan"),
         interval=fidelity.interval if fidelity else None,
-        stored_fidelity=quantizer.facts.get("fidelity"),
+        stored_fidelity=float(quantizer.facts["fidelity"]) if quantizer else None,
         faster=_faster(made.get("bench")),
         judged=judged.kept if judged else None,
     )

@@ -9,11 +9,7 @@ text-embeddings-inference expect token states [B, T, H], and would pool the vect
 
 from __future__ import annotations
 
-import logging
 import tempfile
-import warnings
-from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -22,6 +18,7 @@ from torch import Tensor, nn
 from torch.nn import functional
 
 from sentcompress.errors import SentcompressError
+from sentcompress.exporting.graph_cleaning import fold_transposed_weights, quiet, strip
 from sentcompress.exporting.graph_reader import INPUTS as INPUTS
 from sentcompress.extras import check_installed
 from sentcompress.models.encoder import Encoder
@@ -77,7 +74,8 @@ def write_graph(encoder: Encoder, path: Path) -> None:
             raise SentcompressError(
                 f"the exporter fixed the batch size or the length of {given.name}", "export with `formats` folder"
             )
-    _strip(model)
+    fold_transposed_weights(model)
+    strip(model)
     path.parent.mkdir(parents=True, exist_ok=True)
     onnx.save(model, path)
 
@@ -114,37 +112,6 @@ def _trace(encoder: Encoder) -> Any:
     return program.model_proto
 
 
-def _strip(model: Any) -> None:
-    """Remove local paths, names of Python code and recorded shapes.
-
-    If onnxruntime knows the shapes, it fuses additions into SkipLayerNormalization, whose CPU kernel is slower than
-    the separate operators (by a sixth of the time of a small model at batch size 32).
-    """
-    for node in model.graph.node:
-        del node.metadata_props[:]
-        node.doc_string = ""
-    for value in (*model.graph.input, *model.graph.output, *model.graph.initializer):
-        del value.metadata_props[:]
-        value.doc_string = ""
-    del model.graph.value_info[:]
-    del model.graph.metadata_props[:]
-    del model.metadata_props[:]
-    model.doc_string = model.graph.doc_string = ""
-
-
-@contextmanager
-def quiet() -> Iterator[None]:
-    """Suppress the developer messages of the exporter and the quantiser."""
-    before = logging.root.manager.disable
-    logging.disable(logging.WARNING)
-    try:
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore")
-            yield
-    finally:
-        logging.disable(before)
-
-
 def quantise(source: Path, target: Path) -> None:
     """Quantise the matrix products and embedding tables of an ONNX graph to int8.
 
@@ -152,10 +119,14 @@ def quantise(source: Path, target: Path) -> None:
     with one scale per matrix. Only seven bits are used, because CPUs without VNNI add pairs of products in 16 bits,
     which eight-bit weights overflow; vectors would then depend on the machine.
     """
+    import onnx
     from onnxruntime.quantization import QuantType, quantize_dynamic
 
     with quiet(), tempfile.TemporaryDirectory(dir=target.parent, prefix=".") as folder:
         # The quantiser leaves temporary files next to its output if it is interrupted.
         unfinished = Path(folder) / target.name
         quantize_dynamic(source, unfinished, weight_type=QuantType.QInt8, per_channel=True, reduce_range=True)
+        model = onnx.load(unfinished)
+        strip(model)  # the quantiser records shapes
+        onnx.save(model, unfinished)
         unfinished.replace(target)

@@ -60,6 +60,12 @@ class HPD(Method):
             f"{LOSS}: sum; {TRAIN}: mean",
             choices=("sum", "mean"),
         ),
+        "head_start": Option(
+            "pca",
+            "initial A and a: the projection itself, if the student is as wide as the teacher; random: torch's values",
+            f"{TRAIN}: random; pca is {OURS}: a student made of the teacher's layers starts near its target",
+            choices=("pca", "random"),
+        ),
     }
 
     pca_weight: Tensor
@@ -73,6 +79,10 @@ class HPD(Method):
         self.register_buffer("pca_weight", weight, persistent=False)
         self.register_buffer("pca_bias", bias, persistent=False)
         self.head = linear_head(shapes.student, len(weight), "random")
+        if self.settings["head_start"] == "pca" and shapes.student == shapes.teacher:
+            with torch.no_grad():
+                self.head.weight.copy_(weight)
+                self.head.bias.copy_(bias)
 
     def objective(self, student: Tensor, teacher: Tensor) -> dict[str, Tensor]:
         return {"mse": squared_error(self.predict(student), self.target(teacher), self.settings["reduction"])}

@@ -10,8 +10,10 @@ from typing import Any
 import numpy as np
 
 from sentcompress.commands.export import Params
+from sentcompress.corpora.named_texts import NamedTexts, find_named_texts
 from sentcompress.corpora.sentence_table import SentenceTable
 from sentcompress.corpora.sts import StsSet, read_sts
+from sentcompress.corpora.text_sample import sample_texts
 from sentcompress.errors import DamagedError, InputError
 from sentcompress.evaluation.metrics import UndefinedError, cosine_of_pairs
 from sentcompress.evaluation.results import Evaluation, read_evaluation, with_compared
@@ -20,6 +22,7 @@ from sentcompress.evaluation.sts import Graded, score_set
 from sentcompress.exporting import verification
 from sentcompress.exporting.card import Card
 from sentcompress.exporting.formats import FOLDER, Format, Reader, find_formats, packages_of
+from sentcompress.exporting.graph_formats import Int8Graph
 from sentcompress.exporting.stored_vectors import SHOWN
 from sentcompress.models.catalog import NamedModel, artifact_at, find_model, typed_name
 from sentcompress.models.encoder import Encoder
@@ -43,6 +46,7 @@ from sentcompress.store import (
 COMMAND = Params.command
 CARD = "README.md"
 SAMPLE = 200
+CALIBRATION_TEXTS = 200
 # Below this, a quantised format lost more than rounding of its weights can explain.
 LEAST_MEAN_COSINE = 0.95
 
@@ -65,7 +69,8 @@ def run(params: Params, work: WorkDirectory, reporter: Reporter = LOGGED) -> Art
     measured = measurements(work, model.reference, model.digest)
     quantizer = _quantizer(params, work, model)
     used = [artifact for artifact in (sentences, quantizer) if artifact]
-    request = _request(params, model, sets, [*used, *measured])
+    calibration = find_named_texts(work, params.calibrate) if params.calibrate else None
+    request = _request(params, model, sets, [*used, *measured], calibration)
     with work.build(request, force=params.force, reporter=reporter) as build:
         if build.fresh:
             return build.fresh
@@ -81,6 +86,8 @@ def run(params: Params, work: WorkDirectory, reporter: Reporter = LOGGED) -> Art
             facts = _write(build, encoder, formats, task)
             if quantizer:
                 facts["vectors"] = _with_quantizer(build, quantizer)
+            if calibration is not None:
+                facts["int8"] = _calibrate(build, encoder, formats, calibration, texts, reporter)
             readers = {
                 name: one.open(encoder, build.path, trust_remote_code=params.trust_remote_code)
                 for name, one in formats.items()
@@ -121,10 +128,17 @@ def _with_quantizer(build: Build, quantizer: Artifact) -> dict[str, Any]:
     return {"quantizer": quantizer.reference, **{name: quantizer.facts[name] for name in SHOWN}}
 
 
-def _request(params: Params, model: NamedModel, sets: Sequence[StsSet], used: Sequence[Artifact]) -> Request:
+def _request(
+    params: Params,
+    model: NamedModel,
+    sets: Sequence[StsSet],
+    used: Sequence[Artifact],
+    calibration: NamedTexts | None,
+) -> Request:
     inputs = {model.reference: model.digest} | {artifact.reference: artifact.digest for artifact in used}
     files = {path.resolve() for found in sets for subset in found.subsets for path in subset.files}
     inputs |= {f"file:{path}": file_digest(path) for path in sorted(files)}
+    inputs |= calibration.inputs if calibration else {}
     resolved = {"model": model.reference, "sets": [found.name for found in sets], **packages_of(params.formats)}
     return Request.of(params, params.name or model.slug, inputs, resolved, model=typed_name(params.model, model))
 
@@ -182,6 +196,27 @@ def _write(build: Build, encoder: Encoder, formats: Mapping[str, Format], task: 
         "formats": {name: {"title": one.title, "files": written[name]} for name, one in formats.items()},
         "bytes": {file: (build.path / file).stat().st_size for file in sorted(shown)},
     }
+
+
+def _calibrate(
+    build: Build,
+    encoder: Encoder,
+    formats: Mapping[str, Format],
+    calibration: NamedTexts,
+    held_out: Sequence[str],
+    reporter: Reporter,
+) -> dict[str, Any]:
+    """Fix the ranges of the int8 graph on the user's texts, if that is more exact; returns facts about it."""
+    graph = formats["int8"]
+    assert isinstance(graph, Int8Graph)
+    texts = sample_texts(calibration.read(), CALIBRATION_TEXTS, seed=0).texts
+    if not texts:
+        raise InputError("there are no texts to calibrate on", "`calibrate` takes files with one text per line")
+    vectors = verification.unit(verification.encoder_vectors(encoder, held_out))
+    found = graph.calibrate(encoder, build.path, texts, held_out, vectors)
+    cosines = ", ".join(f"{name} {value:.4f}" for name, value in found["mean_cosine"].items())
+    reporter.note(f"int8: {found['quantisation']} quantisation (mean cosine: {cosines})")
+    return found
 
 
 def _files(folder: Path) -> list[str]:

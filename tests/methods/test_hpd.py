@@ -45,6 +45,19 @@ def equation(n: dict[str, np.ndarray], *, centre: bool, tanh: bool, mean: bool) 
 
 
 @pytest.mark.parametrize("centre", [True, False])
+def test_the_head_starts_as_the_projection_if_the_widths_agree(centre: bool) -> None:
+    random = np.random.default_rng(0)
+    tensors = {"pca_weight": torch.tensor(random.normal(size=(D, 6))), "pca_mean": torch.tensor(random.normal(size=6))}
+    method = HPD(Shapes(6, 6, tensors), {"centre": centre})
+    vectors = torch.tensor(random.normal(size=(B, 6)), dtype=torch.float32)
+    assert float(method.objective(vectors, vectors)["mse"].detach()) == 0
+    method.objective(vectors + 1, vectors)["mse"].backward()
+    assert method.head.weight.grad is not None
+    assert not torch.equal(HPD(Shapes(6, 6, tensors), {"head_start": "random"}).head.weight, method.pca_weight)
+    assert HPD(Shapes(8, 6, tensors), {}).head.weight.shape == (D, 8)
+
+
+@pytest.mark.parametrize("centre", [True, False])
 @pytest.mark.parametrize("tanh", [True, False])
 @pytest.mark.parametrize("reduction", ["sum", "mean"])
 def test_the_loss_and_its_gradients_are_the_equation(centre: bool, tanh: bool, reduction: str) -> None:

@@ -356,3 +356,63 @@ def test_a_model_with_nan_in_its_weights_is_not_exported(
     assert "defect" not in capsys.readouterr().err
     work = WorkDirectory(tmp_path / "work")
     assert work.names("exports") == work.unfinished("exports") == []
+
+
+def test_the_int8_graph_is_calibrated_where_that_is_more_exact(
+    work: WorkDirectory, encoder: Encoder, sentences: list[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    import onnx
+
+    text = tmp_path / "my.txt"
+    text.write_text("\n".join(sentences) + "\n", encoding="utf-8")
+    kept = {}
+    for name, cosines in (("a", {"dynamic": 0.9, "static": 0.95}), ("b", {"dynamic": 0.95, "static": 0.9})):
+        check = graph_formats.check_inexact
+
+        def checked(
+            reader: Any, texts: Any, expected: Any, title: str, cosines: Any = cosines, check: Any = check
+        ) -> Any:
+            found = check(reader, texts, expected, title)
+            assert found["mean_cosine"] > 0.9
+            value = cosines["static" if str(reader._path).endswith("static") else "dynamic"]
+            return {**found, "mean_cosine": value, "single_mean_cosine": value}
+
+        with monkeypatch.context() as patched:
+            patched.setattr(graph_formats, "check_inexact", checked)
+            made = run(Params(model=STUDENT, calibrate=(str(text), "sentences/main"), name=name), work)
+        assert made.inputs[f"file:{text}"]
+        assert made.facts["int8"]["mean_cosine"] == pytest.approx(cosines)
+        graph = onnx.load(made.path / "onnx" / "sentence_embedding_int8.onnx").graph
+        kept[made.facts["int8"]["quantisation"]] = {node.op_type for node in graph.node}
+        assert [path.name for path in (made.path / "onnx").iterdir() if "static" in path.name] == []
+    assert "MatMulInteger" in kept["dynamic"]
+    assert not {"MatMulInteger", "DynamicQuantizeLinear"} & kept["static"]
+    with pytest.raises(UsageError, match="is for the format int8"):
+        run(Params(model=STUDENT, calibrate=(str(text),), formats=("folder", "onnx")), work)
+    with pytest.raises(InputError, match="no such file or folder"):
+        run(Params(model=STUDENT, calibrate=("nothing.txt",)), work)
+
+
+def test_calibrated_vectors_do_not_depend_on_the_batch(
+    work: WorkDirectory, sentences: list[str], tmp_path: Path
+) -> None:
+    from sentcompress.exporting.calibration import best_range, fix_ranges
+    from sentcompress.exporting.graph_reader import GraphReader
+
+    made = run(Params(model=STUDENT), work)
+    encoder = load_encoder(resolve(str(made.path)))
+    folder = tmp_path / "copy"
+    shutil.copytree(made.path, folder)
+    file = "onnx/fixed.onnx"
+    fix_ranges(made.path / graph_formats.INT8_FILE, folder / file, encoder.tokenize(sentences[:50]), encoder.padding)
+    reader = GraphReader(folder, file, prepare=encoder.text.prepare, max_length=encoder.text.max_length)
+    texts = sentences[50:90]
+    alone = reader.vectors(texts, 1)
+    np.testing.assert_allclose(reader.vectors(texts), alone, atol=2e-2)
+    assert (alone * encoder_vectors(encoder, texts)).sum(axis=1).min() > 0.98
+
+    values = np.concatenate([np.random.default_rng(0).normal(size=500_000), [20.0]]).astype(np.float32)
+    low, high = best_range(values)
+    assert low < 0 < high < 20  # one outlier does not widen the steps of all others
+    assert best_range(np.ones(5, dtype=np.float32))[0] == 0
+    assert best_range(np.zeros(5, dtype=np.float32)) == (0, 0)
