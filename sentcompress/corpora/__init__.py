@@ -14,6 +14,7 @@ What they become:
 - `text_sample`: a sample of sentences of any size of input.
 - `sts`, `sts_sources`, `transfer`: test sets of graded pairs and of classification tasks.
 - `collections`, `collection_folders`, `pairs`, `entities`: retrieval tasks; `dev_collection`: a sample of one.
+- `search_texts`: passages and queries without judgements; `named_texts`: texts of files and artifacts by name.
 - `vector_file`: vectors made by another program.
 
 A reader turns a file into plain Python and NumPy values, and every fault into an `InputError` with file and line.
