@@ -17,7 +17,7 @@ from sentcompress.published import PUBLISHED
 GRAPH = 150_000
 # Widths of a factorised token table, neurons of feed-forward networks and sizes of the vocabulary to try, as shares of
 # the teacher's.
-TOKEN_DIMS = (None, 1 / 3)
+TOKEN_DIMS = (None, 1 / 3, 1 / 6)
 VOCABULARIES = (1.0, 0.75, 0.5, 0.25)
 NEURONS = (1.0, 0.5, 0.25)
 # A budget is used to at least this share: a smaller shape would waste it.
