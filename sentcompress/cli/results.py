@@ -103,6 +103,17 @@ def _split_documents(artifact: Artifact, call: Call) -> str:
     return f"sentcompress augment {shell_word(artifact.reference)} --work {shell_word(call.work)}"
 
 
+def _select(artifact: Artifact, call: Call) -> str:
+    """Show the ranking."""
+    from sentcompress.evaluation.measures import METRICS
+
+    facts = artifact.facts
+    of = METRICS[facts["by"]]
+    rows = [[str(place), one["model"], of.show(one["value"])] for place, one in enumerate(facts["ranking"], 1)]
+    render.print_table(["rank", "model", of.title], rows, f"{artifact.reference}: {facts['models'][0]}")
+    return f"sentcompress export --model {shell_word(artifact.name)} --work {shell_word(call.work)}"
+
+
 def _teacher_embed(artifact: Artifact, call: Call) -> str:
     """Show what was encoded, and the throughput."""
     render.print_facts({key: artifact.facts[key] for key in TEACHER_EMBED})
@@ -141,6 +152,7 @@ SHOW: Mapping[str, Callable[[Artifact, Call], str]] = {
     "fit-quantizer": _fit_quantizer,
     "mine-negatives": _mine_negatives,
     "split-documents": _split_documents,
+    "select": _select,
     "teacher-embed": _teacher_embed,
     "train-teacher": _train_teacher,
     "weigh-tokens": _weigh_tokens,

@@ -19,6 +19,7 @@ from sentcompress.encoding.vector_shards import writing_vectors
 from sentcompress.errors import MissingArtifactError
 from sentcompress.evaluation.index import BuiltIndex, build_index, read_index, write_index
 from sentcompress.evaluation.index_plan import LONGEST_VECTOR, IndexPlan, IndexSettings, plan_index
+from sentcompress.evaluation.measures import INDEX_BYTES
 from sentcompress.evaluation.similarity import searchable
 from sentcompress.evaluation.vector_rows import in_file
 from sentcompress.extras import check_installed
@@ -221,7 +222,7 @@ class _Search:
                     "dimension": self._open().dimension,
                     "plan": {"kind": plan.kind, "details": dict(plan.details)},
                     "settings": plan.settings,
-                    "index_bytes": built.size,
+                    INDEX_BYTES: built.size,
                 }
             )
 

@@ -59,6 +59,9 @@ MADE = {
     "teacher-vectors/inside": "teacher-embed --teacher small-simcse --name inside",
     "evaluations/inside": "eval-sts --sts {dev} --compare teacher --bootstrap 0 --name inside",
     f"exports/{STUDENT}-average": EXPORT,
+    "evaluations/of-averaged": "eval-sts --sts {dev} --model averaged --bootstrap 0 --name of-averaged",
+    "evaluations/of-precise": "eval-sts --sts {dev} --model precise --bootstrap 0 --name of-precise",
+    "students/best": "select averaged precise --by spearman_cosine --rank 2 --name best",
 }
 # After these, all that was left to a command's choice would be chosen otherwise.
 NEWER = (

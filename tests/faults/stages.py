@@ -127,6 +127,7 @@ PLAIN = (
         "quantizers/q",
         ["sentences/main"],
     ),
+    Stage("select", "select s --by spearman_cosine --name best".split(), "students/best", MEASURED),
     Stage("eval-sts", "eval-sts --sts sts.tsv --model s --bootstrap 10 --name e".split(), "evaluations/e", STUDENT),
     Stage(
         "eval-retrieval",
@@ -157,6 +158,7 @@ PLAIN = (
     ),
     Stage("export", "export --format folder --model s --name s".split(), "exports/s", MEASURED),
     Stage("export-onnx", "export --model s --name s".split(), "exports/s", MEASURED, slow=True),
+    Stage("search", "search cat --collection beir --model model".split(), "indexes/beir-model"),
     Stage("encode", "encode lines.txt --model model --dtype float32 -o box/out/vectors.npy".split()),
     Stage("report", ["report"], "", MEASURED),
     Stage("run", "run chain.toml --input text=lines.txt".split(), "projections/lines"),
@@ -182,7 +184,7 @@ def write_inputs(folder: Path) -> None:
     texts = make_sentences(40, seed=1)
     for name, seed in (("model", 0), ("other", 1)):
         make_tiny_model(folder / name, layers=1, width=8, seed=seed)
-    (folder / "lines.txt").write_text("\n".join(texts[:20]) + "\n", encoding="utf-8")
+    (folder / "lines.txt").write_text("\n".join(texts[:28]) + "\n", encoding="utf-8")
     numbered = (f"{texts[number % 20]} {number}" for number in range(110))
     (folder / "documents.txt").write_text("\n".join(numbered) + "\n", encoding="utf-8")
     triplets = [",".join(texts[start : start + 3]) for start in range(0, 36, 3)]

@@ -30,7 +30,7 @@ def test_one_method_with_the_source_of_each_number() -> None:
     }
     assert all(source["what"] for source in hpd["needs"].values())
     assert hpd["recipe"]["lr"] == {"value": 1e-4, "source": "paper, appendix A, and released code, run.sh"}
-    assert set(hpd["options"]) == {"centre", "tanh", "reduction"}
+    assert set(hpd["options"]) == {"centre", "head_start", "tanh", "reduction"}
     assert hpd["options"]["reduction"]["type"] == "sum|mean"
     assert "released code" in hpd["options"]["tanh"]["source"]
 
