@@ -210,7 +210,7 @@ class CompressionPlan:
         compared = {"model": f"exports/{name}", "compare": self.teacher}
         yield self._search(f"exports/{name}")
         if self.documents.judged:
-            judged = {"collection": self.documents.judged, **compared}
+            judged = {"collection": self.documents.judged, "index": ["flat"], **compared}
             yield {"command": "eval-retrieval", **judged, "name": f"{name}-judged"}
         yield {"command": "bench", **compared, "sentences": name, "name": f"{name}-speed"}
 
