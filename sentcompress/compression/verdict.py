@@ -84,7 +84,8 @@ def verdict_of(made: Mapping[str, Artifact], name: str) -> Verdict:
 
 
 def _score(scores: Any, metric: str) -> Score | None:
-    return next((score for score in scores if score.role == MODEL and score.metric == metric and not score.part), None)
+    """The model's first score of a metric, which is that of the whole data set, or of exact search."""
+    return next((score for score in scores if score.role == MODEL and score.metric == metric), None)
 
 
 def _faster(bench: Artifact | None) -> float | None:
