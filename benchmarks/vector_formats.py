@@ -20,13 +20,13 @@ import numpy as np
 from sentcompress.evaluation.search_fidelity import GoldRanking
 from sentcompress.plain_text import markdown_table
 from sentcompress.quantization import fitting
-from sentcompress.quantization.choice import HeldOut, Plan, fitted, plans, shortened, turn_of
+from sentcompress.quantization.choice import HeldOut, StoragePlan, fitted, plans, shortened, turn_of
 from sentcompress.quantization.quantizer import Quantizer
 
 RESULT = Path(__file__).resolve().parent / "results" / "vector_formats.md"
 
 
-def consecutive(plan: Plan, turn: Quantizer, vectors: np.ndarray) -> Quantizer:
+def consecutive(plan: StoragePlan, turn: Quantizer, vectors: np.ndarray) -> Quantizer:
     """Product codes whose segments are consecutive dimensions."""
     cut = shortened(turn, plan.dimension)
     original = fitting.balanced_order

@@ -5,12 +5,12 @@ from pathlib import Path
 from typing import Annotated, ClassVar
 
 from sentcompress.commands import Command
-from sentcompress.commands.options import MODEL, Opt
-from sentcompress.commands.shared import Bootstrap, Device, Dtype, Hub, Model, Named, Seed
+from sentcompress.commands.options import Opt
+from sentcompress.commands.shared import SearchFidelityOptions
 
 
 @dataclass(frozen=True, kw_only=True)
-class Params(Hub, Named):
+class Params(SearchFidelityOptions):
     """The models, and what is searched."""
 
     command: ClassVar[str] = "eval-search"
@@ -31,11 +31,6 @@ class Params(Hub, Named):
     split: Annotated[
         str | None, Opt("With --collection: whose queries, if each split has its own.", default="dev, else the first")
     ] = None
-    model: Model = None
-    compare: Annotated[
-        str | None,
-        Opt("Model whose search results are to be reproduced, named as for --model.", affects="input", names=MODEL),
-    ] = "teacher"
     keep_index: Annotated[
         bool, Opt("Search the vectors of --compare with the queries of --model (asymmetric search).")
     ] = False
@@ -43,19 +38,13 @@ class Params(Hub, Named):
     passages: Annotated[
         int, Opt("Maximum number of passages searched, sampled with the seed.", minimum=11, maximum=2_000_000)
     ] = 50_000
-    bootstrap: Bootstrap = 1000
-    seed: Seed = 0
-    device: Device = "auto"
-    dtype: Dtype = "float32"
 
     def faults(self) -> list[str]:
-        faults = []
+        faults = super().faults()
         if self.documents is not None and self.collection is not None:
             faults.append("`documents` and `collection` cannot both be given")
         if self.split is not None and self.collection is None:
             faults.append("`split` is for `collection`")
-        if self.compare is None:
-            faults.append("`compare` names the reference model; it cannot be none")
         return faults
 
 

@@ -4,17 +4,16 @@ from dataclasses import dataclass
 from typing import Annotated, ClassVar
 
 from sentcompress.commands import Command
-from sentcompress.commands.options import MODEL, Opt
-from sentcompress.commands.shared import Bootstrap, Device, Dtype, Hub, Model, Named, Seed
+from sentcompress.commands.options import Opt
+from sentcompress.commands.shared import SearchFidelityOptions
 
 
 @dataclass(frozen=True, kw_only=True)
-class Params(Hub, Named):
+class Params(SearchFidelityOptions):
     """The model, the texts, and how large a stored vector may be."""
 
     command: ClassVar[str] = "fit-quantizer"
 
-    model: Model = None
     vector_bytes: Annotated[int, Opt("Maximum bytes of a stored vector.", minimum=1, maximum=1_000_000)] = 128
     format: Annotated[
         str,
@@ -37,24 +36,14 @@ class Params(Hub, Named):
         str | None,
         Opt("Sentence table, in place of --documents; a part is held out.", affects="input", names="sentences"),
     ] = None
-    compare: Annotated[
-        str | None,
-        Opt("Model whose search results are to be reproduced, named as for --model.", affects="input", names=MODEL),
-    ] = "teacher"
     sample: Annotated[int, Opt("Texts to fit on, sampled at random.", minimum=2)] = 20_000
     queries: Annotated[int, Opt("Maximum number of held-out queries.", minimum=1)] = 2000
     passages: Annotated[int, Opt("Maximum number of held-out passages searched.", minimum=11)] = 20_000
-    bootstrap: Bootstrap = 1000
-    seed: Seed = 0
-    device: Device = "auto"
-    dtype: Dtype = "float32"
 
     def faults(self) -> list[str]:
-        faults = []
+        faults = super().faults()
         if self.documents is not None and self.sentences is not None:
             faults.append("`documents` and `sentences` cannot both be given")
-        if self.compare is None:
-            faults.append("`compare` names the reference model; it cannot be none")
         return faults
 
 

@@ -118,6 +118,24 @@ class EvaluationOptions(Hub, Named):
     dtype: Dtype = "float32"
 
 
+@dataclass(frozen=True, kw_only=True)
+class SearchFidelityOptions(Hub, Named):
+    """Options of commands that measure search fidelity, which needs a reference model."""
+
+    model: Model = None
+    compare: Annotated[
+        str | None,
+        Opt("Model whose search results are to be reproduced, named as for --model.", affects="input", names=MODEL),
+    ] = "teacher"
+    bootstrap: Bootstrap = 1000
+    seed: Seed = 0
+    device: Device = "auto"
+    dtype: Dtype = "float32"
+
+    def faults(self) -> list[str]:
+        return ["`compare` names the reference model; it cannot be none"] if self.compare is None else []
+
+
 BY_LENGTH = "by-length"
 BATCHES = (BY_LENGTH, "random")
 DEFAULT = "the method's"
@@ -283,6 +301,7 @@ class TrainingOptions(Hub, Named):
         return Settings.of(self.recipe_for(size), self)
 
     def faults(self) -> list[str]:
+        from sentcompress.corpora.documents_artifact import names_documents
         from sentcompress.methods import METHODS, OBJECTIVES, hint_for
         from sentcompress.methods.hyperparameters import parse_options
 
@@ -295,7 +314,7 @@ class TrainingOptions(Hub, Named):
             faults = [f"no {self.names_method} {self.method_name!r}; {hint_for(self.method_name, known)}"]
         if self.betas is not None and len(self.betas) != 2:
             faults.append(f"`betas` must be two numbers, such as 0.9,0.98, not {len(self.betas)}")
-        if self.dev is not None and not names_documents(self.dev) and not self.dev.exists():
+        if self.dev is not None and not names_documents(str(self.dev)) and not self.dev.exists():
             faults.append(f"`dev` {self.dev}: no such file or folder")
         return faults
 
@@ -314,11 +333,6 @@ def faults_of_inputs(params: Any) -> list[str]:
     if params.inputs.count(STDIN) > 1:
         faults.append("standard input (-) can be read only once")
     return faults
-
-
-def names_documents(path: Path) -> bool:
-    """Whether a path has the form documents/NAME, which names a result of split-documents."""
-    return len(path.parts) == 2 and path.parts[0] == "documents"
 
 
 def unable_to_search(similarity: str, kinds: Iterable[str]) -> list[str]:

@@ -18,7 +18,7 @@ LEAST_TEXTS = 1000
 
 
 @dataclass(frozen=True)
-class Workload:
+class EmbeddingLoad:
     """What the documents hold, and how fast the teacher reads.
 
     Attributes:
@@ -49,7 +49,7 @@ class TooShortError(ValueError):
         self.needed = needed
 
 
-def share_out(seconds: float, load: Workload, candidates: int, max_bytes: int, vector_bytes: int) -> Budget:
+def share_out(seconds: float, load: EmbeddingLoad, candidates: int, max_bytes: int, vector_bytes: int) -> Budget:
     """The parts of the time.
 
     Args:
@@ -75,16 +75,16 @@ def share_out(seconds: float, load: Workload, candidates: int, max_bytes: int, v
     return Budget(max_bytes, vector_bytes, seconds, texts, embedding, rounds, last / 60)
 
 
-def _embedding(seconds: float, load: Workload) -> float:
+def _embedding(seconds: float, load: EmbeddingLoad) -> float:
     least = min(LEAST_TEXTS, load.texts) / load.texts * load.seconds
     return min(load.seconds, max(EMBEDDING * seconds, least))
 
 
-def _training(seconds: float, load: Workload) -> float:
+def _training(seconds: float, load: EmbeddingLoad) -> float:
     return seconds - _embedding(seconds, load) - max(OTHER * seconds, LEAST_OTHER)
 
 
-def _needed(low: float, load: Workload) -> float:
+def _needed(low: float, load: EmbeddingLoad) -> float:
     """The time from which on there is enough to train, above `low`, which is too short."""
     high = 2 * low
     while _training(high, load) < LEAST_TRAINING:

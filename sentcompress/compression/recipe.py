@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from sentcompress.compression.quantities import told_bytes, told_time
-from sentcompress.compression.shapes import Shape
+from sentcompress.compression.shapes import Candidate
 
 # docs/decisions/0010-small-students.md: unit vectors, hidden states, the batch's cosines; a running mean.
 OBJECTIVE: Mapping[str, Any] = {"normalise": True, "reduction": "sum", "alpha": 0, "relation": 20}
@@ -87,7 +87,7 @@ class CompressionPlan:
     teacher: str
     documents: Documents
     budget: Budget
-    candidates: Sequence[Shape]
+    candidates: Sequence[Candidate]
     keep_index: bool = False
     seed: int = 0
 
@@ -125,7 +125,7 @@ class CompressionPlan:
 
     def _training(self) -> Generator[dict[str, Any], None, str]:
         """The training stages; returns the name of the student to keep."""
-        running: list[tuple[str, Shape]] = []
+        running: list[tuple[str, Candidate]] = []
         first, *later = self.budget.rounds or (None,)
         starts = [(shape.student, shape) for shape in self.candidates]
         for number, minutes in enumerate((first, *later), 1):
@@ -175,7 +175,7 @@ class CompressionPlan:
         place = {"rank": rank} if rank > 1 else {}
         return {"command": "select", "inputs": list(names), "data": self.name, **place, "name": name}
 
-    def _distill(self, start: str, shape: Shape, minutes: float, name: str, *, first: bool) -> dict[str, Any]:
+    def _distill(self, start: str, shape: Candidate, minutes: float, name: str, *, first: bool) -> dict[str, Any]:
         cut = first and not shape.published
         return {
             "command": "distill",

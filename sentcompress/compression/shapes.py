@@ -25,7 +25,7 @@ LEAST_USE = 0.6
 
 
 @dataclass(frozen=True)
-class Shape:
+class Candidate:
     """A model that may fit.
 
     Attributes:
@@ -49,7 +49,7 @@ class Shape:
 
 
 @dataclass(frozen=True)
-class Teacher:
+class TeacherSize:
     """The sizes of a teacher, from its configuration.
 
     Attributes:
@@ -66,7 +66,7 @@ class Teacher:
     vector: int
 
     @classmethod
-    def of(cls, config: dict[str, Any], vector: int) -> Teacher | None:
+    def of(cls, config: dict[str, Any], vector: int) -> TeacherSize | None:
         """The sizes in a configuration; None if it does not tell them."""
         found = cls(
             whole_number(config, "num_hidden_layers", "n_layers"),
@@ -94,12 +94,14 @@ class Teacher:
         return table + self.positions * narrow + layers * layer + dense + GRAPH
 
 
-def own_shape(teacher: Teacher, name: str) -> Shape:
+def own_shape(teacher: TeacherSize, name: str) -> Candidate:
     """The teacher itself, as an int8 graph."""
-    return Shape(name, teacher.graph_bytes(), untrained=True)
+    return Candidate(name, teacher.graph_bytes(), untrained=True)
 
 
-def fitting(teacher: Teacher, most: int, *, with_published: bool, count: int, can_factorise: bool) -> list[Shape]:
+def fitting(
+    teacher: TeacherSize, most: int, *, with_published: bool, count: int, can_factorise: bool
+) -> list[Candidate]:
     """Up to `count` shapes of at most `most` bytes, the most promising first.
 
     Published students come first, because they have been trained for hours. Of the others, one for each number of
@@ -110,12 +112,12 @@ def fitting(teacher: Teacher, most: int, *, with_published: bool, count: int, ca
         can_factorise: whether the teacher's token table can be factorised.
     """
     ready = [
-        Shape(name, one.graph_bytes, published=True)
+        Candidate(name, one.graph_bytes, published=True)
         for name, one in PUBLISHED.items()
         if with_published and one.graph_bytes <= most
     ]
     ready.sort(key=lambda shape: -shape.bytes)
-    best: dict[int, Shape] = {}
+    best: dict[int, Candidate] = {}
     for layers, shape in _cuts(teacher, can_factorise):
         if shape.bytes <= most and (layers not in best or shape.bytes > best[layers].bytes):
             best[layers] = shape
@@ -124,12 +126,12 @@ def fitting(teacher: Teacher, most: int, *, with_published: bool, count: int, ca
     return [*ready[:1], *cut][:count]
 
 
-def smallest(teacher: Teacher, *, can_factorise: bool) -> Shape:
+def smallest(teacher: TeacherSize, *, can_factorise: bool) -> Candidate:
     """The smallest of all shapes, for the hint of an error."""
     return min((shape for _, shape in _cuts(teacher, can_factorise)), key=lambda shape: shape.bytes)
 
 
-def _cuts(teacher: Teacher, can_factorise: bool) -> Iterator[tuple[int, Shape]]:
+def _cuts(teacher: TeacherSize, can_factorise: bool) -> Iterator[tuple[int, Candidate]]:
     """Shapes cut from the teacher, each with its number of layers."""
     for layers in range(1, teacher.layers + 1):
         for narrow in TOKEN_DIMS if can_factorise else TOKEN_DIMS[:1]:
@@ -143,18 +145,20 @@ def _cuts(teacher: Teacher, can_factorise: bool) -> Iterator[tuple[int, Shape]]:
                     yield layers, _cut(teacher, layers, token_dim, tokens, neurons)
 
 
-def _cut(teacher: Teacher, layers: int, token_dim: int | None, tokens: int | None, neurons: int | None) -> Shape:
+def _cut(
+    teacher: TeacherSize, layers: int, token_dim: int | None, tokens: int | None, neurons: int | None
+) -> Candidate:
     options = {"token-dim": token_dim, "vocabulary": tokens, "feed-forward": neurons}
     given: dict[str, Any] = {name: value for name, value in options.items() if value is not None}
     if token_dim or neurons:
         given["start"] = "sentences"
-    return Shape(f"teacher:{layers}", teacher.graph_bytes(layers, token_dim, tokens, neurons), given)
+    return Candidate(f"teacher:{layers}", teacher.graph_bytes(layers, token_dim, tokens, neurons), given)
 
 
 def _rounded(tokens: float) -> int:
     return max(500, round(tokens / 500) * 500)
 
 
-def told_shapes(shapes: Sequence[Shape]) -> str:
+def told_shapes(shapes: Sequence[Candidate]) -> str:
     """The shapes in words, for messages."""
     return ", ".join(f"{shape.label} ({shape.bytes / 1e6:.1f} MB)" for shape in shapes)

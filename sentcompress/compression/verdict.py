@@ -14,7 +14,7 @@ from sentcompress.store import Artifact
 
 
 @dataclass(frozen=True)
-class Verdict:
+class Achieved:
     """The figures.
 
     Attributes:
@@ -57,7 +57,7 @@ class Verdict:
         return {**asdict(self), "sentence": self.sentence}
 
 
-def verdict_of(made: Mapping[str, Artifact], name: str) -> Verdict:
+def verdict_of(made: Mapping[str, Artifact], name: str) -> Achieved:
     """The verdict on the results of the last stages of the recipe.
 
     Args:
@@ -69,7 +69,7 @@ def verdict_of(made: Mapping[str, Artifact], name: str) -> Verdict:
     teacher = search.models[COMPARE]
     judged = _score(read_evaluation(made["eval-retrieval"]).scores, NDCG) if "eval-retrieval" in made else None
     graph = {path: size for path, size in export.facts["bytes"].items() if "int8" in path}
-    return Verdict(
+    return Achieved(
         export=str(export.path),
         bytes=next(iter(graph.values()), sum(export.facts["bytes"].values())),
         teacher_bytes=int(teacher["weight_bytes"]),

@@ -8,7 +8,7 @@ from itertools import islice
 
 import numpy as np
 
-from sentcompress.compression.budget import Workload
+from sentcompress.compression.budget import EmbeddingLoad
 from sentcompress.corpora.documents_artifact import TRAIN
 from sentcompress.encoding.engine import EncodeEngine
 from sentcompress.models.encoder import Encoder
@@ -19,7 +19,7 @@ from sentcompress.store import Artifact
 COUNTED, ENCODED = 4000, 256
 
 
-def measured_workload(documents: Artifact, encoder: Encoder, reporter: Reporter) -> Workload:
+def measured_workload(documents: Artifact, encoder: Encoder, reporter: Reporter) -> EmbeddingLoad:
     """The texts and tokens of an artifact of kind `documents`, and the teacher's speed on a sample of them."""
     texts = _sample(documents)
     lengths = np.array([len(ids) for ids in encoder.tokenize(texts)])
@@ -33,7 +33,7 @@ def measured_workload(documents: Artifact, encoder: Encoder, reporter: Reporter)
         engine.encode(timed, task)
         seconds = time.perf_counter() - started
     speed = int(lengths[:: max(1, len(texts) // ENCODED)].sum()) / max(seconds, 1e-6)
-    return Workload(rows, tokens, speed)
+    return EmbeddingLoad(rows, tokens, speed)
 
 
 def _sample(documents: Artifact) -> list[str]:

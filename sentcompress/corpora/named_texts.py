@@ -7,13 +7,15 @@ from dataclasses import dataclass
 from itertools import chain
 from pathlib import Path
 
+from sentcompress.corpora.documents_artifact import KIND as DOCUMENTS
+from sentcompress.corpora.documents_artifact import TRAIN
 from sentcompress.corpora.sentence_table import SentenceTable
 from sentcompress.corpora.text_files import BadRecords, open_lines
 from sentcompress.corpora.text_sample import find_text_files, texts_of_files
 from sentcompress.documents import parse_json
 from sentcompress.store import Artifact, WorkDirectory, file_digest
 
-DOCUMENTS, SENTENCES = "documents", "sentences"
+SENTENCES = "sentences"
 
 
 @dataclass(frozen=True)
@@ -52,5 +54,5 @@ def find_named_texts(work: WorkDirectory, names: Sequence[str]) -> NamedTexts:
 def _texts(artifact: Artifact) -> Iterator[str]:
     if artifact.reference.startswith(f"{SENTENCES}/"):
         return (text for texts in SentenceTable(artifact.path).stream() for text in texts)
-    path = artifact.path / "train.jsonl"
+    path = artifact.path / TRAIN
     return (str(parse_json(line, f"{path}, line {number}")["text"]) for number, line in open_lines(path))

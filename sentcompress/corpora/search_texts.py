@@ -14,15 +14,13 @@ import numpy as np
 from sentcompress.corpora.byte_streams import format_extension
 from sentcompress.corpora.collection_folders import corpus_file, find_splits, queries_file, rows_of
 from sentcompress.corpora.collections import DEV
+from sentcompress.corpora.documents_artifact import CORPUS, KIND, QUERIES
 from sentcompress.corpora.text_files import open_lines
 from sentcompress.corpora.text_sample import sample_texts
 from sentcompress.documents import parse_json
 from sentcompress.errors import InputError
 from sentcompress.store import WorkDirectory, file_digest
 
-KIND = "documents"
-# The folder of an artifact of kind `documents` with what no student is trained on.
-HELD_OUT = "held-out"
 # Fewer passages are all found among the first ten results.
 LEAST_PASSAGES = 11
 # Words of a passage that count towards a limit; models read little more.
@@ -112,9 +110,8 @@ def documents_source(work: WorkDirectory, name: str | None) -> SearchSource:
         MissingArtifactError: if there is none.
     """
     artifact = work.get(KIND, name and name.removeprefix(f"{KIND}/"))
-    held_out = artifact.path / HELD_OUT
     inputs = {artifact.reference: artifact.digest}
-    return SearchSource(artifact.name, inputs, held_out / "corpus.jsonl", held_out / "queries.jsonl")
+    return SearchSource(artifact.name, inputs, artifact.path / CORPUS, artifact.path / QUERIES)
 
 
 def collection_source(folder: Path, split: str | None) -> SearchSource:

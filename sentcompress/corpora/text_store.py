@@ -12,6 +12,7 @@ import numpy as np
 from sentcompress.corpora.collections import DocumentIds
 from sentcompress.documents import parse_json
 from sentcompress.errors import InputError
+from sentcompress.store.arrays import save_array
 
 TEXTS, STARTS = "texts.jsonl", "starts.npy"
 
@@ -33,7 +34,7 @@ def write_texts(folder: Path, rows: Iterable[tuple[str, str]], name: str) -> int
         raise InputError(f"{name} has no documents", "give a collection with at least one")
     if (repeated := ids.repeated()) is not None:
         raise InputError(f"{name} has two documents of id {repeated!r}", "ids must be unique")
-    np.save(folder / STARTS, np.frombuffer(starts, dtype=np.int64))
+    save_array(folder / STARTS, np.frombuffer(starts, dtype=np.int64))
     return len(ids)
 
 

@@ -17,9 +17,9 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from sentcompress.encoding.vector_shards import save_array
 from sentcompress.errors import BusyError
 from sentcompress.store import tree_digest
+from sentcompress.store.arrays import save_array
 from sentcompress.store.locking import locked
 
 Vectors = npt.NDArray[np.float32]

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -46,16 +45,6 @@ class VectorShards:
             mine = owner == shard
             out[mine] = self._shards[shard][indices[mine] - self._starts[shard]]
         return out
-
-
-def save_array(path: Path, array: npt.NDArray[Any]) -> None:
-    """Write a `.npy` file like `np.save`, but raise the system's own error if the write fails, e.g. on a full disk."""
-    with path.open("wb") as stream:
-        np.lib.format.write_array_header_1_0(
-            stream,
-            {"descr": np.lib.format.dtype_to_descr(array.dtype), "fortran_order": False, "shape": array.shape},
-        )
-        stream.write(np.ascontiguousarray(array).data)
 
 
 @contextmanager

@@ -10,28 +10,28 @@ most of the ten are hardly related to the sentence, and their order is unimporta
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any
 
 from sentcompress.errors import DamagedError
 from sentcompress.evaluation.measures import NEAREST, NEIGHBOURS
 from sentcompress.evaluation.results import read_evaluation
 from sentcompress.evaluation.score import COMPARE, MODEL, Score, select
+from sentcompress.evaluation.verdict import Level, Verdict, verdict
 from sentcompress.numeric import share
 from sentcompress.store import Artifact
 
 # Smallest fraction of shared neighbours, level, and what to expect.
-LEVELS: Sequence[tuple[float, str, str]] = (
-    (0.99, "same", "practically the same model"),
-    (0.7, "close", "a close replacement: expect nearly the same search results"),
-    (
+LEVELS = (
+    Level(0.99, "same", "practically the same model"),
+    Level(0.7, "close", "a close replacement: expect nearly the same search results"),
+    Level(
         0.45,
         "good",
         "good for most uses: similarity scores hardly change; expect to lose a few percent of search quality, and "
         "three times as much with short queries and long documents",
     ),
-    (0.25, "rough", "a rough approximation: suitable for clustering, or for retrieval followed by re-ranking"),
-    (0.0, "poor", "not a replacement: train longer, on sentences like these, or with more dimensions or layers"),
+    Level(0.25, "rough", "a rough approximation: suitable for clustering, or for retrieval followed by re-ranking"),
+    Level(0.0, "poor", "not a replacement: train longer, on sentences like these, or with more dimensions or layers"),
 )
 # Thresholds of the cautions.
 LENGTH_DROP = 0.1
@@ -41,32 +41,16 @@ UNKNOWN_SHARE = 0.01
 FEW_SENTENCES = 1000
 
 
-@dataclass(frozen=True)
-class Verdict:
-    """A level of `LEVELS`, a summary in words, and cautions."""
-
-    level: str
-    text: str
-    cautions: Sequence[str]
-
-    def as_dict(self) -> dict[str, Any]:
-        """The verdict as JSON, with the thresholds it is based on."""
-        thresholds = {level: least for least, level, _ in LEVELS}
-        return {"level": self.level, "text": self.text, "cautions": list(self.cautions), "rules_of_thumb": thresholds}
-
-
 def judge(result: Mapping[str, Any], scores: Sequence[Score]) -> Verdict:
     """The verdict for the document and scores of an `eval-fidelity`."""
     ours, other, k = result["model"], result["compare"], result["neighbours"]["k"]
     shared, found = (select(scores, metric, role=MODEL)[0].value for metric in (NEIGHBOURS, NEAREST))
-    overlap = shared / 100
-    level, expectation = next((word, what) for least, word, what in LEVELS if overlap >= least)
     text = (
         f"{ours['label']} keeps {shared:.0f}% of the {k} nearest neighbours of {other['label']} "
         f"among {result['sentences']:,} sentences, and finds its nearest one {found:.0f}% "
-        f"of the time. As a rule of thumb, for text like this: {expectation}."
+        f"of the time. As a rule of thumb, for text like this:"
     )
-    return Verdict(level, text, list(_cautions(result)))
+    return verdict(LEVELS, shared / 100, text, _cautions(result))
 
 
 def retrieval_of_the_same(fidelity: Artifact, others: Iterable[Artifact]) -> list[str]:

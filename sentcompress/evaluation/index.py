@@ -85,8 +85,15 @@ def exact_search(vectors: VectorRows, queries: Vectors, k: int, task: Task | Non
 
 
 def write_index(handle: Any, path: Path) -> None:
-    """Write an index to a file."""
-    require("faiss").write_index(handle, str(path))
+    """Write an index to a file.
+
+    Raises:
+        OSError: if the file cannot be written.
+    """
+    faiss = require("faiss")
+    # FAISS's own file writer raises RuntimeError without an error number, and prints to stderr.
+    with path.open("wb") as stream:
+        faiss.write_index(handle, faiss.PyCallbackIOWriter(stream.write))
 
 
 def read_index(path: Path) -> Any:

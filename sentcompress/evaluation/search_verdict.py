@@ -3,52 +3,37 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any
 
 from sentcompress.evaluation.measures import FIRST_FOUND, RESULTS_SHARED, SEARCH_FIDELITY
 from sentcompress.evaluation.score import MODEL, Score, select
+from sentcompress.evaluation.verdict import Level, Verdict, verdict
 from sentcompress.numeric import between
 
 # Smallest search fidelity, level, and what to expect: rules of thumb, see docs/eval-search.md.
-LEVELS: Sequence[tuple[float, str, str]] = (
-    (99, "same", "practically the same results"),
-    (85, "close", "a close replacement: expect searches to be about as good as the teacher's"),
-    (70, "good", "good for most uses: expect a few percent of search quality to be lost"),
-    (50, "rough", "a rough approximation: use it to find candidates for reranking"),
-    (0, "poor", "not a replacement: train longer, on documents like these, or use a larger student"),
+LEVELS = (
+    Level(99, "same", "practically the same results"),
+    Level(85, "close", "a close replacement: expect searches to be about as good as the teacher's"),
+    Level(70, "good", "good for most uses: expect a few percent of search quality to be lost"),
+    Level(50, "rough", "a rough approximation: use it to find candidates for reranking"),
+    Level(0, "poor", "not a replacement: train longer, on documents like these, or use a larger student"),
 )
 # Thresholds of the cautions.
 WORSE_KIND = 5.0
 FEW_QUERIES, FEW_PASSAGES = 200, 2000
 
 
-@dataclass(frozen=True)
-class Verdict:
-    """A level of `LEVELS`, a summary in words, and cautions."""
-
-    level: str
-    text: str
-    cautions: Sequence[str]
-
-    def as_dict(self) -> dict[str, Any]:
-        """The verdict as JSON, with the thresholds it is based on."""
-        thresholds = {level: least for least, level, _ in LEVELS}
-        return {"level": self.level, "text": self.text, "cautions": list(self.cautions), "rules_of_thumb": thresholds}
-
-
 def judge(result: Mapping[str, Any], scores: Sequence[Score]) -> Verdict:
     """The verdict for the document and scores of an `eval-search`."""
     of_model = select(scores, role=MODEL)
     fidelity, shared, first = (select(of_model, metric)[0] for metric in (SEARCH_FIDELITY, RESULTS_SHARED, FIRST_FOUND))
-    level, expectation = next((word, what) for least, word, what in LEVELS if fidelity.value >= least)
     interval = f" (95% interval {between(fidelity.interval, 1)})" if fidelity.interval else ""
     text = (
         f"{result['model']['label']} reproduces the search of {result['compare']['label']} to "
         f"{fidelity.value:.1f} of 100{interval}: of its ten first results, {shared.value / 10:.1f} are the same, and "
-        f"its best result is among the ten for {first.value:.0f}% of the queries. As a rule of thumb: {expectation}."
+        f"its best result is among the ten for {first.value:.0f}% of the queries. As a rule of thumb:"
     )
-    return Verdict(level, text, list(_cautions(result, select(of_model, SEARCH_FIDELITY))))
+    return verdict(LEVELS, fidelity.value, text, _cautions(result, select(of_model, SEARCH_FIDELITY)))
 
 
 def _cautions(result: Mapping[str, Any], scores: Sequence[Score]) -> Iterator[str]:

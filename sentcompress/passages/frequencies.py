@@ -10,6 +10,8 @@ from pathlib import Path
 import numpy as np
 import numpy.typing as npt
 
+from sentcompress.store.arrays import save_array
+
 # A power of two. Words that share a slot are counted together; with a million words, a fifth share one with another.
 SLOTS = 2**22
 
@@ -42,8 +44,7 @@ class DocumentFrequencies:
 
     def save(self, path: Path) -> None:
         """Write the counts as an `.npy` file."""
-        with path.open("wb") as file:
-            np.save(file, self._counts, allow_pickle=False)
+        save_array(path, self._counts)
 
     @classmethod
     def load(cls, path: Path, documents: int) -> DocumentFrequencies:

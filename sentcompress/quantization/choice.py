@@ -28,7 +28,7 @@ Score = Callable[[Values, Values], npt.NDArray[np.float64]]
 
 
 @dataclass(frozen=True)
-class Plan:
+class StoragePlan:
     """One way to store vectors; `segments` of product codes, 0 for the other formats."""
 
     format: str
@@ -49,7 +49,9 @@ class Trial:
         return round(float(self.scores.mean()), 4), -self.quantizer.bytes
 
 
-def plans(vector_bytes: int, available: int, number_format: str = AUTO, dimension: int | None = None) -> list[Plan]:
+def plans(
+    vector_bytes: int, available: int, number_format: str = AUTO, dimension: int | None = None
+) -> list[StoragePlan]:
     """The ways to store vectors that fit.
 
     Args:
@@ -63,11 +65,11 @@ def plans(vector_bytes: int, available: int, number_format: str = AUTO, dimensio
     """
     if dimension is not None and dimension > available:
         raise InputError(f"{dimension} dimensions are more than the model's {available}", f"use `dim` {available}")
-    found: list[Plan] = []
+    found: list[StoragePlan] = []
     for name, per_byte in PER_BYTE.items():
         most = min(available, int(vector_bytes * per_byte))
         if number_format in (AUTO, name) and 0 < (dimension or most) <= most:
-            found.append(Plan(name, dimension or most))
+            found.append(StoragePlan(name, dimension or most))
     if number_format in (AUTO, PQ):
         found += _product_plans(vector_bytes, available, dimension)
     if not found:
@@ -79,14 +81,14 @@ def plans(vector_bytes: int, available: int, number_format: str = AUTO, dimensio
     return found
 
 
-def _product_plans(vector_bytes: int, available: int, dimension: int | None) -> list[Plan]:
+def _product_plans(vector_bytes: int, available: int, dimension: int | None) -> list[StoragePlan]:
     """Product codes with at least two dimensions a segment: with one, they are int8 with uneven steps."""
     if dimension is not None:
         segments = next(count for count in range(min(vector_bytes, dimension), 0, -1) if dimension % count == 0)
-        return [Plan(PQ, dimension, segments)] if dimension > segments else []
+        return [StoragePlan(PQ, dimension, segments)] if dimension > segments else []
     segments = min(vector_bytes, available // 2)
     wanted = [int(available * share) // segments * segments for share in SHARES] if segments else []
-    return [Plan(PQ, found, segments) for found in dict.fromkeys(wanted) if found > segments]
+    return [StoragePlan(PQ, found, segments) for found in dict.fromkeys(wanted) if found > segments]
 
 
 def turn_of(vectors: Values) -> Quantizer:
@@ -103,7 +105,7 @@ def turn_of(vectors: Values) -> Quantizer:
     return Quantizer(np.ascontiguousarray(fitted.axes, dtype=np.float32), Float32(len(fitted.axes)))
 
 
-def fitted(plan: Plan, turn: Quantizer, vectors: Values, seed: int) -> Quantizer:
+def fitted(plan: StoragePlan, turn: Quantizer, vectors: Values, seed: int) -> Quantizer:
     """The quantizer of a plan, with parameters from training vectors [N, D]."""
     cut = shortened(turn, plan.dimension)
     codec = FITS[plan.format](cut.turn(vectors), plan.segments, seed)
@@ -116,7 +118,7 @@ def shortened(turn: Quantizer, dimension: int) -> Quantizer:
 
 
 def trials(
-    wanted: Sequence[Plan], turn: Quantizer, vectors: Values, held_out: HeldOut, seed: int, reporter: Reporter
+    wanted: Sequence[StoragePlan], turn: Quantizer, vectors: Values, held_out: HeldOut, seed: int, reporter: Reporter
 ) -> Iterator[Trial]:
     """Fit and score every plan, in order. Product codes that cannot be fitted here are skipped with a note.
 
@@ -135,7 +137,7 @@ def trials(
             task.advance()
 
 
-def _obstacle(plan: Plan, points: int) -> str | None:
+def _obstacle(plan: StoragePlan, points: int) -> str | None:
     if plan.format != PQ:
         return None
     least = POINTS_PER_CENTROID * FEWEST_CENTROIDS

@@ -16,8 +16,8 @@ from sentcompress.commands.compress import Params
 from sentcompress.compression.budget import TooShortError, share_out
 from sentcompress.compression.quantities import read_bytes, read_seconds, told_bytes, told_time
 from sentcompress.compression.recipe import Budget, CompressionPlan, Documents, request_of, told, written_recipe
-from sentcompress.compression.shapes import Shape, Teacher, fitting, own_shape, smallest, told_shapes
-from sentcompress.compression.verdict import Verdict, verdict_of
+from sentcompress.compression.shapes import Candidate, TeacherSize, fitting, own_shape, smallest, told_shapes
+from sentcompress.compression.verdict import Achieved, verdict_of
 from sentcompress.compression.workload import measured_workload
 from sentcompress.errors import InputError, UsageError
 from sentcompress.models.catalog import NamedModel, find_model
@@ -50,7 +50,7 @@ class Result:
     recipe: Path
     plan: Sequence[str]
     seconds: float
-    verdict: Verdict | None = None
+    verdict: Achieved | None = None
 
 
 def run(params: Params, work: WorkDirectory, reporter: Reporter = LOGGED) -> Result:
@@ -128,7 +128,7 @@ def _plan(params: Params, name: str, work: WorkDirectory, reporter: Reporter) ->
     found = find_model(work, params.teacher)
     config = read_config(transformer_folder(found.source.path))
     encoder = found.load()
-    teacher = Teacher.of(config, encoder.dimension)
+    teacher = TeacherSize.of(config, encoder.dimension)
     if teacher is None:
         raise InputError(
             f"the configuration of {found.label} does not name its layers and widths",
@@ -151,7 +151,9 @@ def _plan(params: Params, name: str, work: WorkDirectory, reporter: Reporter) ->
     return CompressionPlan(name, params.teacher, documents, budget, candidates, params.keep_index, params.seed)
 
 
-def _candidates(params: Params, found: NamedModel, config: dict[str, Any], teacher: Teacher, most: int) -> list[Shape]:
+def _candidates(
+    params: Params, found: NamedModel, config: dict[str, Any], teacher: TeacherSize, most: int
+) -> list[Candidate]:
     own = own_shape(teacher, params.teacher)
     if own.bytes <= most:
         return [own]
@@ -170,7 +172,12 @@ def _candidates(params: Params, found: NamedModel, config: dict[str, Any], teach
 
 
 def _budget(
-    params: Params, artifact: Any, encoder: Encoder, candidates: Sequence[Shape], vector_bytes: int, reporter: Reporter
+    params: Params,
+    artifact: Any,
+    encoder: Encoder,
+    candidates: Sequence[Candidate],
+    vector_bytes: int,
+    reporter: Reporter,
 ) -> Budget:
     load = measured_workload(artifact, encoder, reporter)
     seconds, most = read_seconds(params.time), read_bytes(params.max_bytes)

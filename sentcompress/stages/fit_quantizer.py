@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 
 from sentcompress.commands.fit_quantizer import Params
+from sentcompress.corpora.documents_artifact import KIND as DOCUMENTS
 from sentcompress.corpora.quantizer_texts import FittingTexts, from_documents, from_sentences
 from sentcompress.encoding.embedders import EmbedderSource, Vectors, find_embedder
 from sentcompress.errors import InputError
@@ -52,7 +53,7 @@ def run(params: Params, work: WorkDirectory, reporter: Reporter = LOGGED) -> Art
 
 def _texts(params: Params, work: WorkDirectory) -> FittingTexts:
     limits = (params.sample, params.queries, params.passages, params.seed)
-    if params.sentences is not None or (params.documents is None and not work.names("documents")):
+    if params.sentences is not None or (params.documents is None and not work.names(DOCUMENTS)):
         return from_sentences(work, params.sentences, *limits)
     return from_documents(work, params.documents, *limits)
 

@@ -10,6 +10,7 @@ from typing import Any
 from sentcompress.commands.options import asked, words
 from sentcompress.commands.search import Params
 from sentcompress.corpora.byte_streams import as_source
+from sentcompress.corpora.documents_artifact import KIND as DOCUMENTS
 from sentcompress.corpora.identified_texts import IdentifiedTexts, identified_texts, texts_of_folder
 from sentcompress.corpora.search_texts import documents_source
 from sentcompress.corpora.text_files import batches
@@ -28,7 +29,7 @@ from sentcompress.progress import LOGGED, Reporter, SilentReporter
 from sentcompress.store import SCAFFOLD, Artifact, Request, WorkDirectory, name_part
 
 COMMAND = Params.command
-KIND, DOCUMENTS = "indexes", "documents"
+KIND = "indexes"
 TEXTS, INDEX, VECTORS = "texts", "index.faiss", f"{SCAFFOLD}/vectors.npy"
 # Texts encoded at a time.
 CHUNK = 1000

@@ -9,8 +9,9 @@ from pathlib import Path
 
 import torch
 
-from sentcompress.commands.shared import TrainingOptions, names_documents
-from sentcompress.corpora.search_texts import KIND, SearchSource, SearchTexts, documents_source
+from sentcompress.commands.shared import TrainingOptions
+from sentcompress.corpora.documents_artifact import find_documents
+from sentcompress.corpora.search_texts import SearchSource, SearchTexts, documents_source
 from sentcompress.encoding.embedders import EmbedderSource, find_embedder
 from sentcompress.errors import InputError
 from sentcompress.evaluation.metrics import UndefinedError
@@ -110,9 +111,10 @@ def documents_dev(path: Path, params: TrainingOptions, work: WorkDirectory, teac
         MissingArtifactError: if there is neither.
         InputError: if there is no teacher.
     """
-    if not names_documents(path) or (path.exists() and work.find(KIND, path.name) is None):
+    artifact = find_documents(work, str(path))
+    if artifact is None:
         return None
-    source = documents_source(work, path.name)
+    source = documents_source(work, artifact.name)
     if teacher is None:
         raise InputError(
             f"`dev` {path} selects checkpoints by search fidelity to a teacher, and {params.command} has none",

@@ -10,9 +10,9 @@ from typing import Protocol
 import numpy as np
 import numpy.typing as npt
 
-from sentcompress.encoding.vector_shards import save_array
 from sentcompress.progress import Reporter
 from sentcompress.store import Build
+from sentcompress.store.arrays import save_array
 
 Tokenize = Callable[[Sequence[str]], list[list[int]]]
 # Texts per call of the tokenizer, whose lists take 50 times the memory of the arrays.

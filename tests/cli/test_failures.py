@@ -22,8 +22,8 @@ from warm import Commands
 
 from sentcompress.cli.failures import FULL, LIMIT_HINT, explain
 from sentcompress.cli.main import _run
-from sentcompress.encoding.vector_shards import save_array
 from sentcompress.store import Build
+from sentcompress.store.arrays import save_array
 from sentcompress.store.manifests import sealed
 from sentcompress.training.checkpoint import Checkpoints
 

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from sentcompress.compression.budget import TooShortError, Workload, share_out
+from sentcompress.compression.budget import EmbeddingLoad, TooShortError, share_out
 
 
 @given(
@@ -19,7 +19,7 @@ from sentcompress.compression.budget import TooShortError, Workload, share_out
 def test_the_parts_add_up_to_at_most_the_whole(
     seconds: float, texts: int, tokens_per_text: int, speed: float, candidates: int
 ) -> None:
-    load = Workload(texts, texts * tokens_per_text, speed)
+    load = EmbeddingLoad(texts, texts * tokens_per_text, speed)
     try:
         budget = share_out(seconds, load, candidates, 10**7, 128)
     except TooShortError as error:
@@ -41,7 +41,7 @@ def test_the_parts_add_up_to_at_most_the_whole(
 
 
 def test_all_texts_are_embedded_where_the_time_allows() -> None:
-    budget = share_out(1800, Workload(20_000, 2_000_000, 20_000), 2, 10**7, 128)
+    budget = share_out(1800, EmbeddingLoad(20_000, 2_000_000, 20_000), 2, 10**7, 128)
     assert budget.texts is None
     assert budget.embedding == 100
     assert len(budget.rounds) == 1
@@ -49,11 +49,11 @@ def test_all_texts_are_embedded_where_the_time_allows() -> None:
 
 
 def test_a_sample_is_embedded_where_it_does_not() -> None:
-    budget = share_out(600, Workload(1_000_000, 100_000_000, 20_000), 1, 10**7, 128)
+    budget = share_out(600, EmbeddingLoad(1_000_000, 100_000_000, 20_000), 1, 10**7, 128)
     assert budget.embedding == pytest.approx(180)
     assert budget.texts == 36_000
 
 
 def test_nothing_is_trained_without_candidates() -> None:
-    budget = share_out(60, Workload(1000, 100_000, 20_000), 0, 10**8, 384)
+    budget = share_out(60, EmbeddingLoad(1000, 100_000, 20_000), 0, 10**8, 384)
     assert (budget.rounds, budget.last) == ((), 0.0)

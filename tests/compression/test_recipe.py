@@ -11,14 +11,14 @@ from hypothesis import strategies as st
 from sentcompress.commands import find_command
 from sentcompress.commands.options import build, keys_of
 from sentcompress.compression.recipe import Budget, CompressionPlan, Documents, request_of, told, written_recipe
-from sentcompress.compression.shapes import Shape
+from sentcompress.compression.shapes import Candidate
 
-PUBLISHED = Shape("simtde-9m-broad", 9_489_094, published=True)
-CUT = Shape("teacher:2", 9_000_000, {"token-dim": 128, "vocabulary": 8000, "start": "sentences"})
-OWN = Shape("embedded", 22_800_000, untrained=True)
+PUBLISHED = Candidate("simtde-9m-broad", 9_489_094, published=True)
+CUT = Candidate("teacher:2", 9_000_000, {"token-dim": 128, "vocabulary": 8000, "start": "sentences"})
+OWN = Candidate("embedded", 22_800_000, untrained=True)
 
 
-def plan(candidates: list[Shape], rounds: tuple[float, ...] = (), **changes: object) -> CompressionPlan:
+def plan(candidates: list[Candidate], rounds: tuple[float, ...] = (), **changes: object) -> CompressionPlan:
     budget = Budget(10_000_000, 128, 1800, None, 60.0, rounds, 12.5)
     of: dict[str, object] = {
         "name": "docs",

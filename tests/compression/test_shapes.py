@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import pytest
 
-from sentcompress.compression.shapes import Teacher, fitting, own_shape, smallest
+from sentcompress.compression.shapes import TeacherSize, fitting, own_shape, smallest
 from sentcompress.published import PUBLISHED
 
-MINILM = Teacher(layers=6, width=384, neurons=1536, tokens=30522, positions=512, vector=384)
+MINILM = TeacherSize(layers=6, width=384, neurons=1536, tokens=30522, positions=512, vector=384)
 
 
 def test_the_sizes_are_those_of_graphs_that_were_exported() -> None:

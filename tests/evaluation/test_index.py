@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import errno
 from pathlib import Path
 
 import faiss
 import numpy as np
 import pytest
 
-from sentcompress.evaluation.index import BUILDERS, BuiltIndex, build_index, exact_search, search_threads
+from sentcompress.evaluation.index import BUILDERS, BuiltIndex, build_index, exact_search, search_threads, write_index
 from sentcompress.evaluation.index_plan import KINDS, IndexSettings, plan_index
 from sentcompress.evaluation.metrics import normalized
 from sentcompress.evaluation.vector_rows import VectorRows, in_file, in_memory
@@ -182,6 +183,15 @@ def test_bytes_are_those_of_the_file_that_faiss_writes(tmp_path: Path, vectors: 
         index = built(kind, vectors)
         faiss.write_index(index.handle, str(tmp_path / kind))
         assert index.size == (tmp_path / kind).stat().st_size
+
+
+@pytest.mark.skipif(not Path("/dev/full").exists(), reason="no /dev/full here")
+def test_a_full_disk_is_reported_with_its_error_number(vectors: np.ndarray, capfd: pytest.CaptureFixture[str]) -> None:
+    built = build_index(plan_index("flat", IndexSettings(), len(vectors), vectors.shape[1]), in_memory(vectors))
+    with pytest.raises(OSError, match="No space left") as failed:
+        write_index(built.handle, Path("/dev/full"))
+    assert failed.value.errno == errno.ENOSPC
+    assert capfd.readouterr().err == ""
 
 
 def test_threads_are_put_back() -> None:

@@ -16,7 +16,7 @@ from sentcompress.evaluation.search_fidelity import search_fidelity
 from sentcompress.models.layout import load_encoder
 from sentcompress.models.sources import resolve
 from sentcompress.progress import SilentReporter
-from sentcompress.quantization.choice import Plan, plans
+from sentcompress.quantization.choice import StoragePlan, plans
 from sentcompress.quantization.quantizer import FOLDER, Quantizer
 from sentcompress.stages.fit_quantizer import Params, run
 from sentcompress.store import WorkDirectory
@@ -164,17 +164,17 @@ def test_options_that_contradict_each_other() -> None:
 
 def test_the_plans_of_a_number_of_bytes() -> None:
     assert plans(128, 384) == [
-        Plan("float32", 32),
-        Plan("float16", 64),
-        Plan("int8", 128),
-        Plan("int4", 256),
-        Plan("binary", 384),
-        Plan("pq", 384, 128),
-        Plan("pq", 256, 128),
+        StoragePlan("float32", 32),
+        StoragePlan("float16", 64),
+        StoragePlan("int8", 128),
+        StoragePlan("int4", 256),
+        StoragePlan("binary", 384),
+        StoragePlan("pq", 384, 128),
+        StoragePlan("pq", 256, 128),
     ]
-    assert plans(1, 384, "binary") == [Plan("binary", 8)]
-    assert plans(48, 384, "pq", 96) == [Plan("pq", 96, 48)]
-    assert plans(2000, 16, "auto", 16)[0] == Plan("float32", 16)
+    assert plans(1, 384, "binary") == [StoragePlan("binary", 8)]
+    assert plans(48, 384, "pq", 96) == [StoragePlan("pq", 96, 48)]
+    assert plans(2000, 16, "auto", 16)[0] == StoragePlan("float32", 16)
 
 
 def test_a_quantizer_is_for_turned_vectors_of_this_model(work: WorkDirectory, tiny_model: Path) -> None:
