@@ -1,4 +1,4 @@
-"""How the time of a compression is shared out."""
+"""How the time of a compression is shared out among embedding, training and measuring."""
 
 from __future__ import annotations
 
@@ -6,15 +6,27 @@ from dataclasses import dataclass
 
 from sentcompress.compression.recipe import Budget
 
-# Of all the time: the most that embedding may take, and what reading, starts, scores and the export take.
-EMBEDDING, OTHER = 0.3, 0.2
-# Seconds that these take at least.
-LEAST_OTHER = 60.0
+# Of all the time, the most that embedding, the searches of measuring, and the benchmark may take.
+EMBEDDING, SEARCHES, BENCH = 0.3, 0.2, 0.05
+# Seconds of a stage besides its main work: loading, reading, tokenising, writing.
+STAGE = 6.0
+# Stages besides training and the searches of candidates: embedding, quantizer, export, its search, bench.
+OTHER_STAGES = 6
+# Seconds to fit number formats, and to export graphs and calibrate them.
+FITTING, EXPORTING = 15.0, 30.0
 # Of the training time, what the rounds before the last may take; and when there are any.
 ROUNDS, FOR_ROUNDS = 0.3, 8 * 60.0
 # A candidate that trains for a shorter time tells nothing about itself.
 LEAST_TRIAL, LEAST_TRAINING = 45.0, 60.0
 LEAST_TEXTS = 1000
+# Passages that a student's search is measured among.
+LEAST_PASSAGES, MOST_PASSAGES = 1000, 20_000
+# Training passages that a quantizer is fitted on, and sentences of the benchmark.
+FITTED, BENCHED, LEAST_BENCHED = 20_000, 1000, 100
+# Passes of `bench` over its sentences with one runtime: the rounds and one to warm up; runtimes of the teacher.
+PASSES, RUNTIMES = 4, 2
+# How long a student takes to encode, as a share of the teacher's time: with a third of its layers, and a margin.
+STUDENT_COST = 0.5
 
 
 @dataclass(frozen=True)
@@ -24,17 +36,28 @@ class EmbeddingLoad:
     Attributes:
         texts: passages, titles and queries to train on.
         tokens: of all of them.
-        tokens_per_second: of the teacher.
+        tokens_per_second: of the teacher, as it embeds for training.
+        exact_tokens_per_second: of the teacher in float32, as it is measured.
+        searched: passages of the held-out collection.
+        spent: seconds that reading and measuring took.
     """
 
     texts: int
     tokens: int
     tokens_per_second: float
+    exact_tokens_per_second: float
+    searched: int
+    spent: float = 0.0
 
     @property
     def seconds(self) -> float:
         """The time to embed all texts."""
         return self.tokens / self.tokens_per_second
+
+    @property
+    def exact_seconds_per_text(self) -> float:
+        """The time to encode a text in float32."""
+        return self.tokens / self.texts / self.exact_tokens_per_second
 
 
 class TooShortError(ValueError):
@@ -59,20 +82,42 @@ def share_out(seconds: float, load: EmbeddingLoad, candidates: int, max_bytes: i
     Raises:
         TooShortError: if nothing could be learnt in that time.
     """
-    embedding = _embedding(seconds, load)
-    texts = None if embedding == load.seconds else int(load.texts * embedding / load.seconds)
     if not candidates:
-        return Budget(max_bytes, vector_bytes, seconds, texts, embedding, (), 0.0)
-    training = _training(seconds, load)
-    if training < LEAST_TRAINING:
+        return _budget(seconds, load, 0, max_bytes, vector_bytes)
+    found = _budget(seconds, load, candidates, max_bytes, vector_bytes)
+    if not found.rounds:
+        # One candidate needs fewer searches.
+        found = _budget(seconds, load, 1, max_bytes, vector_bytes)
+    if 60 * found.last < LEAST_TRAINING:
         raise TooShortError(_needed(seconds, load))
+    return found
+
+
+def _budget(seconds: float, load: EmbeddingLoad, candidates: int, max_bytes: int, vector_bytes: int) -> Budget:
+    embedding = _embedding(seconds, load) if candidates else 0.0
+    texts = int(load.texts * embedding / load.seconds) if candidates and embedding < load.seconds else None
+    passages, sample, benched, measuring = _measuring(seconds, load, candidates)
+    training = seconds - load.spent - embedding - measuring
     rounds: tuple[float, ...] = ()
     if candidates > 1 and training >= FOR_ROUNDS:
         each = ROUNDS * training / _trials(candidates)
         if each >= LEAST_TRIAL:
             rounds = tuple(each / 60 for _ in _counts(candidates))
-    last = training - sum(60 * minutes * count for minutes, count in zip(rounds, _counts(candidates), strict=False))
-    return Budget(max_bytes, vector_bytes, seconds, texts, embedding, rounds, last / 60)
+    in_rounds = sum(60 * minutes * count for minutes, count in zip(rounds, _counts(candidates), strict=False))
+    last = (training - in_rounds) / 60 if candidates else 0.0
+    return Budget(
+        max_bytes=max_bytes,
+        vector_bytes=vector_bytes,
+        seconds=seconds,
+        texts=texts,
+        embedding=embedding,
+        rounds=rounds,
+        last=last,
+        passages=passages,
+        sample=sample,
+        benched=benched,
+        measuring=measuring,
+    )
 
 
 def _embedding(seconds: float, load: EmbeddingLoad) -> float:
@@ -80,18 +125,40 @@ def _embedding(seconds: float, load: EmbeddingLoad) -> float:
     return min(load.seconds, max(EMBEDDING * seconds, least))
 
 
-def _training(seconds: float, load: EmbeddingLoad) -> float:
-    return seconds - _embedding(seconds, load) - max(OTHER * seconds, LEAST_OTHER)
+def _measuring(seconds: float, load: EmbeddingLoad, candidates: int) -> tuple[int, int, int, float]:
+    """Passages to search among, passages to fit a quantizer on, sentences of the benchmark; seconds of it all.
+
+    The teacher encodes the passages once, a student for each search: those of the trials, of both ends, of the
+    quantizer and of the export.
+    """
+    trials = _trials(candidates) if candidates > 1 else 0
+    searches = 1 + STUDENT_COST * (trials + 4 if candidates else 2)
+    each = load.exact_seconds_per_text
+    allowed = int(SEARCHES * seconds / (searches * each))
+    passages = min(max(allowed, LEAST_PASSAGES), MOST_PASSAGES)
+    sample = min(FITTED, passages)
+    stages = STAGE * (OTHER_STAGES + 2 * trials + 4 * bool(candidates))
+    sentence = PASSES * RUNTIMES * (1 + 2 * STUDENT_COST) * each
+    benched = min(BENCHED, max(LEAST_BENCHED, int(BENCH * seconds / sentence)))
+    searched, fitted, timed = (
+        min(most, there) for most, there in ((passages, load.searched), (sample, load.texts), (benched, load.texts))
+    )
+    work = (searches * searched + STUDENT_COST * fitted) * each + timed * sentence
+    return passages, sample, benched, stages + FITTING + EXPORTING + work
 
 
 def _needed(low: float, load: EmbeddingLoad) -> float:
-    """The time from which on there is enough to train, above `low`, which is too short."""
+    """The time from which on there is enough to train one candidate, above `low`, which is too short."""
+
+    def enough(seconds: float) -> bool:
+        return 60 * _budget(seconds, load, 1, 0, 0).last >= LEAST_TRAINING
+
     high = 2 * low
-    while _training(high, load) < LEAST_TRAINING:
+    while not enough(high):
         low, high = high, 2 * high
     while high - low > 1:
         middle = (low + high) / 2
-        low, high = (low, middle) if _training(middle, load) >= LEAST_TRAINING else (middle, high)
+        low, high = (low, middle) if enough(middle) else (middle, high)
     return high
 
 

@@ -62,6 +62,10 @@ class Budget:
         embedding: seconds that this takes.
         rounds: minutes that each candidate trains for in each round before the last.
         last: minutes that the best trains for.
+        passages: that searches are measured among.
+        sample: passages that number formats are fitted on.
+        benched: sentences of the benchmark.
+        measuring: seconds that searches, number formats, export and benchmark take.
     """
 
     max_bytes: int
@@ -71,6 +75,10 @@ class Budget:
     embedding: float
     rounds: Sequence[float]
     last: float
+    passages: int
+    sample: int
+    benched: int
+    measuring: float
 
 
 @dataclass(frozen=True)
@@ -115,13 +123,9 @@ class CompressionPlan:
         augment = {"command": "augment", "inputs": [f"documents/{self.name}"], "wordnet": 0, "back-translate": 0}
         limit = {"limit": self.budget.texts} if self.budget.texts else {}
         yield {**augment, **limit, "name": self.name}
-        yield {
-            "command": "teacher-embed",
-            "teacher": self.teacher,
-            "sentences": self.name,
-            "store": "float16",
-            "name": self.name,
-        }
+        if not self.untrained:
+            embed = {"command": "teacher-embed", "teacher": self.teacher, "sentences": self.name}
+            yield {**embed, "store": "float16", "name": self.name}
 
     def _training(self) -> Generator[dict[str, Any], None, str]:
         """The training stages; returns the name of the student to keep."""
@@ -168,6 +172,7 @@ class CompressionPlan:
             "model": model,
             "compare": self.teacher,
             **asymmetric,
+            "passages": self.budget.passages,
             "name": f"{own}-search" if own != model else f"{own}-trial",
         }
 
@@ -204,6 +209,8 @@ class CompressionPlan:
                 "documents": name,
                 "compare": self.teacher,
                 "vector-bytes": self.budget.vector_bytes,
+                "sample": self.budget.sample,
+                "passages": self.budget.passages,
                 "name": name,
             }
         yield {"command": "export", "model": best, **stored, "calibrate": f"documents/{name}", "name": name}
@@ -212,7 +219,14 @@ class CompressionPlan:
         if self.documents.judged:
             judged = {"collection": self.documents.judged, "index": ["flat"], **compared}
             yield {"command": "eval-retrieval", **judged, "name": f"{name}-judged"}
-        yield {"command": "bench", **compared, "sentences": name, "name": f"{name}-speed"}
+        yield {
+            "command": "bench",
+            **compared,
+            "sentences": name,
+            "count": self.budget.benched,
+            "memory": False,
+            "name": f"{name}-speed",
+        }
 
 
 def written_recipe(plan: CompressionPlan, request: Mapping[str, Any]) -> str:
@@ -245,7 +259,10 @@ def told(plan: CompressionPlan) -> list[str]:
     """The plan in words, one line each."""
     budget = plan.budget
     if plan.untrained:
-        return ["The int8 graph of the teacher itself fits: nothing is trained."]
+        return [
+            "The int8 graph of the teacher itself fits: nothing is trained.",
+            f"{told_time(budget.measuring)}: export and measuring",
+        ]
     lines = [
         f"{told_time(budget.embedding)}: the teacher embeds {f'{budget.texts:,}' if budget.texts else 'all'} texts"
     ]
@@ -253,7 +270,10 @@ def told(plan: CompressionPlan) -> list[str]:
     for minutes in budget.rounds:
         lines.append(f"{told_time(60 * minutes * count)}: {count} candidates, {told_time(60 * minutes)} each")
         count = max(1, count // 2)
-    lines.append(f"{told_time(60 * budget.last)}: the best candidate")
+    lines.append(f"{told_time(60 * budget.last)}: {'the best candidate' if budget.rounds else 'training'}")
+    lines.append(
+        f"{told_time(budget.measuring)}: searches among {budget.passages:,} passages, number formats, export, speed"
+    )
     lines.append("candidates: " + ", ".join(f"{one.label} ({told_bytes(one.bytes)})" for one in plan.candidates))
     return lines
 

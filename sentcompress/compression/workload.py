@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import time
+from collections.abc import Sequence
 from itertools import islice
 
 import numpy as np
@@ -12,28 +13,43 @@ from sentcompress.compression.budget import EmbeddingLoad
 from sentcompress.corpora.documents_artifact import TRAIN
 from sentcompress.encoding.engine import EncodeEngine
 from sentcompress.models.encoder import Encoder
-from sentcompress.progress import Reporter
+from sentcompress.progress import Reporter, Task
 from sentcompress.store import Artifact
 
 # Texts that are counted, and those of them that are encoded.
 COUNTED, ENCODED = 4000, 256
 
 
-def measured_workload(documents: Artifact, encoder: Encoder, reporter: Reporter) -> EmbeddingLoad:
-    """The texts and tokens of an artifact of kind `documents`, and the teacher's speed on a sample of them."""
+def measured_workload(documents: Artifact, encoder: Encoder, reporter: Reporter, started: float) -> EmbeddingLoad:
+    """The texts and tokens of an artifact of kind `documents`, and the teacher's speed on a sample of them.
+
+    Args:
+        started: when the compression began, by `time.monotonic`.
+    """
     texts = _sample(documents)
     lengths = np.array([len(ids) for ids in encoder.tokenize(texts)])
     rows = sum(documents.facts[key] for key in ("passages", "titles", "queries"))
     tokens = int(lengths.mean() * rows)
     timed = texts[:: max(1, len(texts) // ENCODED)]
-    engine = EncodeEngine(encoder)
-    with reporter.track("measuring the teacher's speed", total=len(timed)) as task:
-        engine.encode(timed[:16])
-        started = time.perf_counter()
-        engine.encode(timed, task)
-        seconds = time.perf_counter() - started
-    speed = int(lengths[:: max(1, len(texts) // ENCODED)].sum()) / max(seconds, 1e-6)
-    return EmbeddingLoad(rows, tokens, speed)
+    with reporter.track("measuring the teacher's speed", total=2 * len(timed)) as task:
+        fast, exact = (_seconds(EncodeEngine(encoder, dtype=dtype), timed, task) for dtype in ("auto", "float32"))
+    timed_tokens = int(lengths[:: max(1, len(texts) // ENCODED)].sum())
+    return EmbeddingLoad(
+        texts=rows,
+        tokens=tokens,
+        tokens_per_second=timed_tokens / fast,
+        exact_tokens_per_second=timed_tokens / exact,
+        searched=documents.facts["corpus"],
+        spent=time.monotonic() - started,
+    )
+
+
+def _seconds(engine: EncodeEngine, texts: Sequence[str], task: Task) -> float:
+    """The time that a warm engine takes to encode the texts."""
+    engine.encode(texts[:16])
+    before = time.perf_counter()
+    engine.encode(texts, task)
+    return max(time.perf_counter() - before, 1e-6)
 
 
 def _sample(documents: Artifact) -> list[str]:

@@ -13,7 +13,7 @@ from typing import Any
 
 from sentcompress.commands import find_command
 from sentcompress.commands.compress import Params
-from sentcompress.compression.budget import TooShortError, share_out
+from sentcompress.compression.budget import EmbeddingLoad, TooShortError, share_out
 from sentcompress.compression.quantities import read_bytes, read_seconds, told_bytes, told_time
 from sentcompress.compression.recipe import Budget, CompressionPlan, Documents, request_of, told, written_recipe
 from sentcompress.compression.shapes import Candidate, TeacherSize, fitting, own_shape, smallest, told_shapes
@@ -21,7 +21,6 @@ from sentcompress.compression.verdict import Achieved, verdict_of
 from sentcompress.compression.workload import measured_workload
 from sentcompress.errors import InputError, UsageError
 from sentcompress.models.catalog import NamedModel, find_model
-from sentcompress.models.encoder import Encoder
 from sentcompress.models.families import FACTORISABLE
 from sentcompress.models.model_files import read_config, transformer_folder
 from sentcompress.models.sources import EMBEDDED_LABEL
@@ -68,7 +67,7 @@ def run(params: Params, work: WorkDirectory, reporter: Reporter = LOGGED) -> Res
     request = _request(params)
     lines = _planned(path, request, params, reporter)
     if lines is None:
-        plan = _plan(params, name, work, reporter)
+        plan = _plan(params, name, work, reporter, started)
         with written(path) as unfinished:
             unfinished.write_text(written_recipe(plan, request), encoding="utf-8")
         lines = told(plan)
@@ -124,7 +123,7 @@ def _planned(path: Path, request: Mapping[str, Any], params: Params, reporter: R
     )
 
 
-def _plan(params: Params, name: str, work: WorkDirectory, reporter: Reporter) -> CompressionPlan:
+def _plan(params: Params, name: str, work: WorkDirectory, reporter: Reporter, started: float) -> CompressionPlan:
     found = find_model(work, params.teacher)
     config = read_config(transformer_folder(found.source.path))
     encoder = found.load()
@@ -147,7 +146,8 @@ def _plan(params: Params, name: str, work: WorkDirectory, reporter: Reporter) ->
     asked |= {"queries": tuple(map(Path, documents.queries))} if documents.queries else {}
     asked |= {"column": tuple(documents.columns)} if documents.columns else {}
     artifact = _run("split-documents", work, reporter, **asked, force=params.force)
-    budget = _budget(params, artifact, encoder, candidates, vector_bytes, reporter)
+    load = measured_workload(artifact, encoder, reporter, started)
+    budget = _budget(params, load, candidates, vector_bytes)
     return CompressionPlan(name, params.teacher, documents, budget, candidates, params.keep_index, params.seed)
 
 
@@ -171,22 +171,14 @@ def _candidates(
     return shapes
 
 
-def _budget(
-    params: Params,
-    artifact: Any,
-    encoder: Encoder,
-    candidates: Sequence[Candidate],
-    vector_bytes: int,
-    reporter: Reporter,
-) -> Budget:
-    load = measured_workload(artifact, encoder, reporter)
+def _budget(params: Params, load: EmbeddingLoad, candidates: Sequence[Candidate], vector_bytes: int) -> Budget:
     seconds, most = read_seconds(params.time), read_bytes(params.max_bytes)
     trained = 0 if candidates[0].untrained else len(candidates)
     try:
         return share_out(seconds, load, trained, most, vector_bytes)
     except TooShortError as error:
         raise UsageError(
-            f"`time` {params.time} is too short: the teacher alone needs {told_time(load.seconds)} for all "
-            f"{load.texts:,} texts",
+            f"`time` {params.time} is too short to train on {load.texts:,} texts and to measure the result: the "
+            f"teacher needs {told_time(load.seconds)} for all of them",
             f"give it at least {told_time(error.needed)}",
         ) from None

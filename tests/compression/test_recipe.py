@@ -19,7 +19,7 @@ OWN = Candidate("embedded", 22_800_000, untrained=True)
 
 
 def plan(candidates: list[Candidate], rounds: tuple[float, ...] = (), **changes: object) -> CompressionPlan:
-    budget = Budget(10_000_000, 128, 1800, None, 60.0, rounds, 12.5)
+    budget = Budget(10_000_000, 128, 1800, None, 60.0, rounds, 12.5, 5000, 10_000, 500, 200.0)
     of: dict[str, object] = {
         "name": "docs",
         "teacher": "embedded",
