@@ -1,0 +1,32 @@
+"""What there is to embed, and the teacher's speed."""
+
+from __future__ import annotations
+
+import json
+import time
+from pathlib import Path
+
+import pytest
+from tiny_models import make_tiny_model
+
+from sentcompress.compression.workload import measured_workload
+from sentcompress.models.catalog import find_model
+from sentcompress.progress import SILENT
+from sentcompress.stages import split_documents
+from sentcompress.store import WorkDirectory
+
+
+def test_texts_and_tokens_are_those_of_the_training_part(tmp_path: Path) -> None:
+    texts = [" ".join(f"river cloud {number} engine" for _ in range(5)) + "." for number in range(120)]
+    path = tmp_path / "docs.txt"
+    path.write_text("\n".join(texts), encoding="utf-8")
+    work = WorkDirectory(tmp_path / "work")
+    artifact = split_documents.run(split_documents.Params(inputs=(str(path),)), work, SILENT)
+    encoder = find_model(work, str(make_tiny_model(tmp_path / "teacher"))).load()
+    load = measured_workload(artifact, encoder, SILENT, time.monotonic())
+    rows = [json.loads(line)["text"] for line in (artifact.path / "train.jsonl").open(encoding="utf-8")]
+    assert load.texts == len(rows)
+    assert load.tokens == pytest.approx(sum(map(len, encoder.tokenize(rows))), abs=len(rows))
+    assert load.searched == len((artifact.path / "held-out/corpus.jsonl").read_text("utf-8").splitlines())
+    assert load.seconds > 0
+    assert load.exact_seconds_per_text > 0
