@@ -66,6 +66,7 @@ class Budget:
         sample: passages that number formats are fitted on.
         benched: sentences of the benchmark.
         measuring: seconds that searches, number formats, export and benchmark take.
+        judged: seconds that the judged collection takes, besides all this.
     """
 
     max_bytes: int
@@ -79,6 +80,7 @@ class Budget:
     sample: int
     benched: int
     measuring: float
+    judged: float = 0.0
 
 
 @dataclass(frozen=True)
@@ -258,10 +260,12 @@ def _comment(request: Mapping[str, Any]) -> str:
 def told(plan: CompressionPlan) -> list[str]:
     """The plan in words, one line each."""
     budget = plan.budget
+    beyond = [f"{told_time(budget.judged)} beyond this: the judged collection"] if budget.judged else []
     if plan.untrained:
         return [
             "The int8 graph of the teacher itself fits: nothing is trained.",
             f"{told_time(budget.measuring)}: export and measuring",
+            *beyond,
         ]
     lines = [
         f"{told_time(budget.embedding)}: the teacher embeds {f'{budget.texts:,}' if budget.texts else 'all'} texts"
@@ -274,6 +278,7 @@ def told(plan: CompressionPlan) -> list[str]:
     lines.append(
         f"{told_time(budget.measuring)}: searches among {budget.passages:,} passages, number formats, export, speed"
     )
+    lines += beyond
     lines.append("candidates: " + ", ".join(f"{one.label} ({told_bytes(one.bytes)})" for one in plan.candidates))
     return lines
 

@@ -6,10 +6,12 @@ import json
 import time
 from collections.abc import Sequence
 from itertools import islice
+from pathlib import Path
 
 import numpy as np
 
-from sentcompress.compression.budget import EmbeddingLoad
+from sentcompress.compression.budget import STUDENT_COST, EmbeddingLoad
+from sentcompress.corpora.collection_folders import corpus_file
 from sentcompress.corpora.documents_artifact import TRAIN
 from sentcompress.encoding.engine import EncodeEngine
 from sentcompress.models.encoder import Encoder
@@ -18,6 +20,8 @@ from sentcompress.store import Artifact
 
 # Texts that are counted, and those of them that are encoded.
 COUNTED, ENCODED = 4000, 256
+# Characters of a token, and how many times as large a compressed file is in fact.
+CHARACTERS, PACKED = 4.5, 3
 
 
 def measured_workload(documents: Artifact, encoder: Encoder, reporter: Reporter, started: float) -> EmbeddingLoad:
@@ -50,6 +54,13 @@ def _seconds(engine: EncodeEngine, texts: Sequence[str], task: Task) -> float:
     before = time.perf_counter()
     engine.encode(texts, task)
     return max(time.perf_counter() - before, 1e-6)
+
+
+def judged_seconds(folder: Path, load: EmbeddingLoad) -> float:
+    """The time to encode a collection with the teacher and a student, from the size of its file."""
+    path = corpus_file(folder)
+    size = path.stat().st_size * (PACKED if path.suffix in (".gz", ".zst") else 1)
+    return (1 + STUDENT_COST) * size / CHARACTERS / load.exact_tokens_per_second
 
 
 def _sample(documents: Artifact) -> list[str]:

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -18,7 +18,7 @@ from sentcompress.compression.quantities import read_bytes, read_seconds, told_b
 from sentcompress.compression.recipe import Budget, CompressionPlan, Documents, request_of, told, written_recipe
 from sentcompress.compression.shapes import Candidate, TeacherSize, fitting, own_shape, smallest, told_shapes
 from sentcompress.compression.verdict import Achieved, verdict_of
-from sentcompress.compression.workload import measured_workload
+from sentcompress.compression.workload import judged_seconds, measured_workload
 from sentcompress.errors import InputError, UsageError
 from sentcompress.models.catalog import NamedModel, find_model
 from sentcompress.models.families import FACTORISABLE
@@ -175,10 +175,11 @@ def _budget(params: Params, load: EmbeddingLoad, candidates: Sequence[Candidate]
     seconds, most = read_seconds(params.time), read_bytes(params.max_bytes)
     trained = 0 if candidates[0].untrained else len(candidates)
     try:
-        return share_out(seconds, load, trained, most, vector_bytes)
+        budget = share_out(seconds, load, trained, most, vector_bytes)
     except TooShortError as error:
         raise UsageError(
             f"`time` {params.time} is too short to train on {load.texts:,} texts and to measure the result: the "
             f"teacher needs {told_time(load.seconds)} for all of them",
             f"give it at least {told_time(error.needed)}",
         ) from None
+    return replace(budget, judged=judged_seconds(params.judged, load)) if params.judged else budget

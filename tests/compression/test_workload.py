@@ -9,7 +9,8 @@ from pathlib import Path
 import pytest
 from tiny_models import make_tiny_model
 
-from sentcompress.compression.workload import measured_workload
+from sentcompress.compression.budget import EmbeddingLoad
+from sentcompress.compression.workload import judged_seconds, measured_workload
 from sentcompress.models.catalog import find_model
 from sentcompress.progress import SILENT
 from sentcompress.stages import split_documents
@@ -30,3 +31,13 @@ def test_texts_and_tokens_are_those_of_the_training_part(tmp_path: Path) -> None
     assert load.searched == len((artifact.path / "held-out/corpus.jsonl").read_text("utf-8").splitlines())
     assert load.seconds > 0
     assert load.exact_seconds_per_text > 0
+
+
+def test_the_time_of_a_judged_collection_grows_with_its_file(tmp_path: Path) -> None:
+    load = EmbeddingLoad(100, 10_000, 2000.0, 1000.0, 10)
+    corpus = tmp_path / "corpus.jsonl"
+    corpus.write_text("x" * 45_000, encoding="utf-8")
+    once = judged_seconds(tmp_path, load)
+    assert 10 <= once <= 20  # 10,000 tokens by the teacher, and half as long by a student
+    corpus.write_text("x" * 90_000, encoding="utf-8")
+    assert judged_seconds(tmp_path, load) == pytest.approx(2 * once)
