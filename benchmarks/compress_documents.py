@@ -1,0 +1,146 @@
+"""What `compress` makes of three collections whose judgements it never sees, one run each.
+
+    python benchmarks/compress_documents.py ../shared/data --work work-compress [--only 10MB-128] [--sets SciFact]
+
+Each run is `sentcompress compress corpus.jsonl` with a budget, nothing else given, in its own work directory. Then the
+exported int8 graph is judged: nDCG@10 with float32 vectors of its documents and with the vectors as stored, beside the
+teacher's (float32, exact search). With `--keep-index`, the student encodes the queries and the teacher the documents.
+Quora is written as a collection first. A run that is finished is skipped; an interrupted one resumes. Run it on a quiet
+machine: the time limit is wall time. Writes benchmarks/results/compress_documents.json and .md.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import time
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any
+
+from running import machine, sentcompress
+
+from sentcompress.corpora.pairs import pairs_data_set
+from sentcompress.evaluation.measures import NDCG
+from sentcompress.evaluation.score import COMPARE, MODEL, read_scores, select
+
+RESULTS = Path(__file__).parent / "results"
+QUORA = "Quora"
+
+
+@dataclass(frozen=True)
+class Setting:
+    """The options of a run, and the share of the teacher's nDCG@10 that is aimed at, in percent."""
+
+    options: str
+    aim: float
+    keep_index: bool = False
+
+
+SETTINGS: Mapping[str, Setting] = {
+    "10MB-128": Setting("--max-bytes 10MB --vector-bytes 128 --time 30m", 97.0),
+    "10MB-384": Setting("--max-bytes 10MB --vector-bytes 384 --time 30m", 98.5),
+    "3MB": Setting("--max-bytes 3MB --vector-bytes 384 --time 30m", 94.0),
+    "keep-index": Setting("--max-bytes 10MB --keep-index --time 30m", 98.0, keep_index=True),
+}
+
+
+def as_collection(pairs: Path, folder: Path) -> Path:
+    """Question pairs as a folder of corpus, queries and judgements."""
+    folder.mkdir(parents=True, exist_ok=True)
+    collection = pairs_data_set(pairs, "auto").read()
+    texts = [text for chunk in collection.corpus.texts() for text in chunk]
+    (folder / "corpus.jsonl").write_text(
+        "".join(json.dumps({"_id": str(row), "title": "", "text": text}) + "\n" for row, text in enumerate(texts)),
+        encoding="utf-8",
+    )
+    (folder / "queries.jsonl").write_text(
+        "".join(json.dumps({"_id": str(row), "text": text}) + "\n" for row, text in enumerate(collection.queries)),
+        encoding="utf-8",
+    )
+    judged = [
+        f"{row}\t{document}\t{grade}\n" for row, of in enumerate(collection.grades) for document, grade in of.items()
+    ]
+    (folder / "qrels.tsv").write_text("query-id\tcorpus-id\tscore\n" + "".join(judged), encoding="utf-8")
+    return folder
+
+
+def judged(result: Mapping[str, Any]) -> dict[str, Any]:
+    """nDCG@10 of both models, and what is kept."""
+    scores = read_scores(result)
+    mine, other = (select(scores, NDCG, role=role)[0] for role in (MODEL, COMPARE))
+    return {"ndcg": mine.value, "teacher": other.value, "kept": mine.kept, "queries": mine.count}
+
+
+def one_run(collection: Path, setting: Setting, work: Path) -> dict[str, Any]:
+    """A row of the table."""
+    started = time.monotonic()
+    told = sentcompress(f"compress {collection / 'corpus.jsonl'} --name small {setting.options}", work)
+    minutes = (time.monotonic() - started) / 60
+    name = "exports/small --runtime onnx-int8"
+    base = f"eval-retrieval --collection {collection} --compare teacher --index flat --bootstrap 0 --rounds 1"
+    row: dict[str, Any] = {
+        "setting": asdict(setting),
+        "minutes": minutes,
+        "verdict": told["verdict"],
+        "plan": told["plan"],
+    }
+    if setting.keep_index:
+        row["float32"] = judged(sentcompress(f"{base} --model {name} --documents teacher --name judged", work))
+        return row
+    row["float32"] = judged(sentcompress(f"{base} --model {name} --name judged", work))
+    vectors = work / "vectors"
+    sentcompress(f"encode {collection / 'corpus.jsonl'} --model {name} --store auto -o {vectors}", work)
+    row["stored"] = judged(sentcompress(f"{base} --model {name} --vectors {vectors} --name judged-stored", work))
+    return row
+
+
+def markdown(rows: list[dict[str, Any]]) -> str:
+    """The table."""
+    lines = [
+        "# compress on three collections",
+        "",
+        "Share of the teacher's nDCG@10 that the exported int8 graph keeps on judged queries that `compress` never",
+        "saw; the teacher in float32, exact search. `python benchmarks/compress_documents.py DATA --work WORK`.",
+        f"Machine: {machine()['processor']}, {machine()['cores']} cores.",
+        "",
+        "| collection | budget | graph | vector | float32 vectors | stored vectors | aim | search fidelity | minutes |",
+        "|---|---|---:|---:|---:|---:|---:|---:|---:|",
+    ]
+    for row in rows:
+        verdict, stored = row["verdict"], row.get("stored")
+        lines.append(
+            f"| {row['collection']} | `{row['setting']['options']}` | {verdict['bytes'] / 1e6:.2f} MB | "
+            f"{verdict['vector_bytes']} B | {row['float32']['kept']:.1f}% | "
+            f"{format(stored['kept'], '.1f') + '%' if stored else ''} | {row['setting']['aim']:g}% | "
+            f"{verdict['fidelity']:.1f} | {row['minutes']:.0f} |"
+        )
+    return "\n".join(lines) + "\n"
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("data", type=Path, help="folder with retrieval/scifact, retrieval/msmarco_5k and quora")
+    parser.add_argument("--work", type=Path, default=Path("work-compress"))
+    parser.add_argument("--only", default=",".join(SETTINGS), help=f"some of: {', '.join(SETTINGS)}")
+    parser.add_argument("--sets", default="SciFact,msmarco_5k,Quora")
+    asked = parser.parse_args()
+    retrieval = asked.data / "retrieval"
+    folders = {"SciFact": retrieval / "scifact", "msmarco_5k": retrieval / "msmarco_5k"}
+    file = RESULTS / "compress_documents.json"
+    rows = json.loads(file.read_text(encoding="utf-8"))["rows"] if file.is_file() else []
+    for setting in asked.only.split(","):
+        for name in asked.sets.split(","):
+            folder = folders.get(name) or as_collection(asked.data / "quora" / "quora.tsv.gz", asked.work / "quora")
+            if any((row["collection"], row["name"]) == (name, setting) for row in rows):
+                continue
+            row = one_run(folder.resolve(), SETTINGS[setting], asked.work / f"{name}-{setting}".lower())
+            rows.append({"collection": name, "name": setting, **row})
+            file.write_text(json.dumps({"machine": machine(), "rows": rows}, indent=1) + "\n", encoding="utf-8")
+            (RESULTS / "compress_documents.md").write_text(markdown(rows), encoding="utf-8")
+    print(markdown(rows))
+
+
+if __name__ == "__main__":
+    main()
