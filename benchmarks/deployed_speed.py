@@ -1,0 +1,225 @@
+"""What a user could deploy: int8 students, and the int8 teacher under onnxruntime and under OpenVINO.
+
+    python benchmarks/deployed_speed.py ../shared/data --work work-deployed [--export FOLDER] [--threads 2]
+
+All sides encode the same sentences in one process, in turns, with the same number of threads: the teacher with
+`SentenceTransformer.encode` (float32), and int8 graphs with tokenizers and a runtime, as the model card describes, in
+batches of 32 sentences of similar length. The graphs are those that `sentcompress export` writes of the teacher and of
+the published students, other exported folders (`--export`, can be repeated), and, if openvino and nncf are installed,
+the teacher quantised by NNCF and run by OpenVINO. Each side's STS-B test score and nDCG@10 on SciFact's dev queries are
+beside its speed; latency is that of single queries, tokenisation included. Run it on a quiet machine. Writes
+benchmarks/results/deployed_speed.json and .md.
+"""
+
+from __future__ import annotations
+
+import argparse
+import importlib.util
+import json
+import os
+import statistics
+import time
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import torch
+from running import machine, sentcompress
+from sentence_transformers import SentenceTransformer
+
+from sentcompress.corpora.collection_folders import collection_data_set
+from sentcompress.corpora.sts import read_dev
+from sentcompress.evaluation.index import exact_search
+from sentcompress.evaluation.measures import NDCG
+from sentcompress.evaluation.metrics import cosine_of_pairs, normalized, spearman
+from sentcompress.evaluation.ranking import in_order, scores_of_queries
+from sentcompress.evaluation.vector_rows import in_memory
+from sentcompress.exporting.graph_reader import GraphReader
+from sentcompress.exporting.onnx import FLOAT32_FILE, INT8_FILE
+from sentcompress.models.sources import resolve
+
+RESULTS = Path(__file__).parent / "results"
+STUDENTS = ("simtde-9m-broad", "simtde-2m-short")
+TEACHER = "teacher, SentenceTransformer.encode"
+BATCH, LENGTH = 32, 256
+Vectors = npt.NDArray[np.float32]
+Encode = Callable[[Sequence[str]], Vectors]
+
+
+def by_length(run: Encode) -> Encode:
+    """Encode in batches of texts of similar length; vectors in the given order."""
+
+    def encode(texts: Sequence[str]) -> Vectors:
+        order = sorted(range(len(texts)), key=lambda row: len(texts[row]))
+        parts = [run([texts[row] for row in order[at : at + BATCH]]) for at in range(0, len(order), BATCH)]
+        vectors = np.concatenate(parts)
+        out = np.empty_like(vectors)
+        out[order] = vectors
+        return out
+
+    return encode
+
+
+def graph(folder: Path, threads: int) -> Encode:
+    """The int8 graph of an exported folder under onnxruntime."""
+    reader = GraphReader(folder, INT8_FILE, prepare=str, max_length=LENGTH, threads=threads)
+    return by_length(lambda texts: reader.run(reader.tokenize(texts)))
+
+
+def openvino(folder: Path, sample: Sequence[str], threads: int) -> Encode | None:
+    """The teacher's graph quantised to int8 by NNCF and run by OpenVINO; None if they are not installed."""
+    if not importlib.util.find_spec("openvino") or not importlib.util.find_spec("nncf"):
+        return None
+    import nncf  # type: ignore[import-not-found]
+    from openvino import Core  # type: ignore[import-not-found]
+
+    reader = GraphReader(folder, FLOAT32_FILE, prepare=str, max_length=LENGTH, threads=1)
+
+    def inputs(texts: Sequence[str]) -> dict[str, npt.NDArray[np.int64]]:
+        tokens = reader.tokenize(texts)
+        width = max(map(len, tokens))
+        ids = np.array([[*one, *[reader.padding] * (width - len(one))] for one in tokens])
+        mask = np.array([[1] * len(one) + [0] * (width - len(one)) for one in tokens])
+        return {"input_ids": ids, "attention_mask": mask}
+
+    core = Core()
+    core.set_property("CPU", {"INFERENCE_NUM_THREADS": threads})
+    dataset = nncf.Dataset(list(sample), lambda text: inputs([text]))
+    model = nncf.quantize(
+        core.read_model(folder / FLOAT32_FILE),
+        dataset,
+        model_type=nncf.ModelType.TRANSFORMER,
+        preset=nncf.QuantizationPreset.MIXED,
+        subset_size=len(sample),
+    )
+    compiled = core.compile_model(model, "CPU", {"PERFORMANCE_HINT": "LATENCY"})
+    return by_length(lambda texts: np.array(compiled(inputs(texts))[0]))
+
+
+def sides(asked: argparse.Namespace, sample: Sequence[str]) -> dict[str, Encode]:
+    """Everything that is measured, by name."""
+    teacher = SentenceTransformer(str(resolve("embedded").path), device="cpu")
+    found: dict[str, Encode] = {
+        TEACHER: lambda texts: np.asarray(
+            teacher.encode(list(texts), batch_size=BATCH, show_progress_bar=False), np.float32
+        )
+    }
+    for name, model in (("teacher", "embedded"), *((name, name) for name in STUDENTS)):
+        if not (asked.work / "exports" / name / INT8_FILE).is_file():
+            sentcompress(f"export --model {model} --name {name}", asked.work)
+        found[f"{name}, int8, onnxruntime"] = graph(asked.work / "exports" / name, asked.threads)
+    if (quantised := openvino(asked.work / "exports" / "teacher", sample, asked.threads)) is not None:
+        found["teacher, int8, OpenVINO"] = quantised
+    else:
+        print("openvino and nncf are not installed: that side is left out", flush=True)
+    for folder in asked.export:
+        found[f"{folder.name}, int8, onnxruntime"] = graph(folder, asked.threads)
+    return found
+
+
+def quality(encode: Encode, sts: Any, collection: Any, documents: list[str]) -> dict[str, float]:
+    """STS-B test x 100, and nDCG@10 x 100 on SciFact's dev queries."""
+    first, second = encode(sts.first), encode(sts.second)
+    vectors, queries = (normalized(encode(part))[0] for part in (documents, collection.queries))
+    ranked = in_order(exact_search(in_memory(vectors), queries, 10), lambda row: str(row).encode())
+    return {
+        "sts": 100 * spearman(np.array(sts.scores), cosine_of_pairs(first, second)),
+        "ndcg": 100 * float(scores_of_queries(ranked, collection.grades)[NDCG].mean()),
+    }
+
+
+def throughput(found: dict[str, Encode], texts: Sequence[str], rounds: int) -> dict[str, list[float]]:
+    """Seconds of each side in each round, in turns."""
+    seconds: dict[str, list[float]] = {name: [] for name in found}
+    for encode in found.values():
+        encode(texts[:64])
+    for turn in range(rounds):
+        for name, encode in found.items():
+            started = time.perf_counter()
+            encode(texts)
+            seconds[name].append(time.perf_counter() - started)
+            print(f"round {turn + 1}  {name:45} {seconds[name][-1]:7.2f} s", flush=True)
+    return seconds
+
+
+def latencies(found: dict[str, Encode], queries: Sequence[str]) -> dict[str, float]:
+    """The median milliseconds of single queries; the sides take turns at each query."""
+    taken: dict[str, list[float]] = {name: [] for name in found}
+    for query in queries:
+        for name, encode in found.items():
+            started = time.perf_counter()
+            encode([query])
+            taken[name].append(1000 * (time.perf_counter() - started))
+    return {name: statistics.median(values) for name, values in taken.items()}
+
+
+def markdown(rows: list[dict[str, Any]], facts: dict[str, Any]) -> str:
+    """The table."""
+    lines = [
+        "# What could be deployed",
+        "",
+        f"{facts['texts']:,} sentences of STS-B test in batches of {BATCH}, {facts['rounds']} rounds in turns; latency "
+        f"of {facts['queries']} SciFact queries one at a time, tokenisation included. {facts['threads']} threads of "
+        f"{facts['machine']['processor']}. Load average {facts['load'][0]:.1f} to {facts['load'][1]:.1f}.",
+        "Command: `python benchmarks/deployed_speed.py DATA --work WORK`.",
+        "",
+        "| model | sentences/s | times the teacher | p50, ms | STS-B test | nDCG@10, SciFact dev | of the teacher's |",
+        "|---|---:|---:|---:|---:|---:|---:|",
+    ]
+    lines += [
+        f"| {row['name']} | {row['sentences_per_second']:,.0f} | {row['times']:.1f} | {row['milliseconds']:.2f} | "
+        f"{row['sts']:.2f} | {row['ndcg']:.2f} | {100 * row['ndcg'] / rows[0]['ndcg']:.1f}% |"
+        for row in rows
+    ]
+    return "\n".join(lines) + "\n"
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("data", type=Path, help="folder with sts/stsb and retrieval/scifact")
+    parser.add_argument("--work", type=Path, default=Path("work-deployed"))
+    parser.add_argument(
+        "--export", type=Path, action="append", default=[], help="an exported folder with an int8 graph"
+    )
+    parser.add_argument("--threads", type=int, default=2)
+    parser.add_argument("--rounds", type=int, default=5)
+    asked = parser.parse_args()
+    torch.set_num_threads(asked.threads)
+    sts = read_dev(asked.data / "sts" / "stsb" / "test.tsv")
+    scifact = collection_data_set(asked.data / "retrieval" / "scifact", None).read()
+    documents = [text for chunk in scifact.corpus.texts() for text in chunk]
+    texts = list(dict.fromkeys([*sts.first, *sts.second]))
+    load = [os.getloadavg()[0]]
+    found = sides(asked, texts[:300])
+    queries = scifact.queries[:300]
+    seconds, milliseconds = throughput(found, texts, asked.rounds), latencies(found, queries)
+    load.append(os.getloadavg()[0])
+    rows = [
+        {
+            "name": name,
+            "sentences_per_second": len(texts) / statistics.median(taken),
+            "times": statistics.median(a / b for a, b in zip(seconds[TEACHER], taken, strict=True)),
+            "milliseconds": milliseconds[name],
+            "seconds": taken,
+            **quality(found[name], sts, scifact, documents),
+        }
+        for name, taken in seconds.items()
+    ]
+    facts = {
+        "texts": len(texts),
+        "queries": len(queries),
+        "rounds": asked.rounds,
+        "threads": asked.threads,
+        "load": load,
+        "machine": machine(),
+    }
+    RESULTS.joinpath("deployed_speed.json").write_text(json.dumps({**facts, "rows": rows}, indent=1) + "\n")
+    text = markdown(rows, facts)
+    RESULTS.joinpath("deployed_speed.md").write_text(text, encoding="utf-8")
+    print(text)
+
+
+if __name__ == "__main__":
+    main()
