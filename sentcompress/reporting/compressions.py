@@ -13,6 +13,7 @@ from sentcompress.compression.recipe import request_of
 from sentcompress.compression.verdict import Achieved, verdict_of
 from sentcompress.errors import SentcompressError
 from sentcompress.evaluation.results import Evaluation
+from sentcompress.evaluation.score import COMPARE
 from sentcompress.store import Artifact, WorkDirectory, change_of
 
 PLANS = "plans"
@@ -52,6 +53,14 @@ class Compression:
     def models(self) -> frozenset[str]:
         """References of all models that it made: candidates, students and the export."""
         return frozenset(found.reference for found in self.results if found and _is_model(found))
+
+    @property
+    def teacher(self) -> Mapping[str, Any]:
+        """The recorded facts of the teacher: label, reference and more."""
+        made = self.last("eval-search")
+        assert made is not None
+        teacher: Mapping[str, Any] = made.facts[COMPARE]
+        return teacher
 
     @property
     def ends(self) -> frozenset[str]:

@@ -89,6 +89,7 @@ def missing(evidence: Evidence, name: str) -> list[str]:
     seen = {model["reference"] for evaluation in evidence.of_kind(name) for model in evaluation.models.values()}
     work = None if evidence.work == DEFAULT_WORK else evidence.work
     made = {reference for one in evidence.compressions for reference in one.models}
-    about = [student.artifact.reference for student in evidence.students if student.artifact.reference not in made] + sorted(evidence.guests)
+    students = [student.artifact.reference for student in evidence.students]
+    about = [reference for reference in students if reference not in made] + sorted(evidence.guests)
     lacking = [re.sub("^(students/|model:)", "", reference) for reference in about if reference not in seen]
     return [measuring(name, model, work) for model in lacking]

@@ -32,7 +32,8 @@ def compose(evidence: Evidence, made: datetime, about: str) -> Report:
     """
     names = list(dict.fromkeys([*EVALUATIONS, *order(evidence)]))
     measured = [DETAILED[name](evidence) if name in DETAILED else score_section(evidence, name) for name in names]
-    newest_first = sorted(reversed(evidence.compressions), key=lambda one: about not in one.models)
+    newest_first = list(reversed(evidence.compressions))
+    newest_first.sort(key=lambda one: about not in one.models)
     compressed = [compression.section(evidence, one) for one in newest_first]
     return Report(
         f"{evidence.names[about]}: sentcompress report",

@@ -6,6 +6,7 @@ import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
+from itertools import cycle
 from typing import Any
 
 from sentcompress.compression.shapes import GRAPH
@@ -21,7 +22,8 @@ from sentcompress.reporting.parts import Chart, Section, Table
 
 FIDELITY = METRICS[SEARCH_FIDELITY].label
 # Markers of the models by how they were made, and what the legend calls that.
-MADE = {"": ("x", "not trained"), "distill": ("o", "trained"), "average": ("s", "averaged"), "export": ("D", "exported")}
+MADE = {"": ("x", "not trained"), "distill": ("o", "trained"), "average": ("s", "averaged")}
+CHOSEN, OTHER = "series2", "series1"
 FLOAT32 = 4
 
 
@@ -137,8 +139,8 @@ def _result(evidence: Evidence, compression: Compression, exported: Tried, other
         *_speeds(compression),
         [
             "size of a stored vector",
-            size(achieved.teacher_vector_bytes),
-            f"{size(achieved.vector_bytes)}{_format(compression)}",
+            f"{achieved.teacher_vector_bytes:,} B (float32)",
+            f"{achieved.vector_bytes:,} B{_format(compression)}",
             gain(achieved.teacher_vector_bytes / achieved.vector_bytes, "smaller", "larger"),
         ],
         [f"{FIDELITY}, of 100", "100", _with(exported.score.value, exported.score.interval), ""],
@@ -147,7 +149,7 @@ def _result(evidence: Evidence, compression: Compression, exported: Tried, other
     ]
     made = [compression.last(command) for command in ("export", "fit-quantizer", "eval-search")]
     sources = [Source.of(artifact) for artifact in [*made, *measured] if artifact]
-    return Table("What came out", ["measure", other, compression.name, "gain"], rows, sources)
+    return Table("Result", ["measure", other, compression.name, "gain"], rows, sources)
 
 
 def _facts(compression: Compression, command: str) -> Mapping[str, Any]:
@@ -205,23 +207,29 @@ def _judged(compression: Compression) -> Iterator[list[str]]:
 
 
 def _models_chart(compression: Compression, tried: Sequence[Tried], other: str) -> Chart:
-    shapes = list(dict.fromkeys(one.shape for one in tried))
-    points, named = [], set[str]()
-    for one in tried:
-        legend = None if one.shape in named else one.shape
-        named.add(one.shape)
-        colour, marker = SERIES[shapes.index(one.shape) % len(SERIES)], MADE[one.made][0]
-        points.append(Point(one.bytes, one.score.value, colour, marker, legend, one.score.interval))
+    *candidates, exported = tried
+    # Below the others: the chosen candidate has the same score.
+    points = [_point(exported, CHOSEN, "D", f"{exported.name} (exported)")]
+    shapes = dict.fromkeys(one.shape for one in candidates)
+    colours = dict(zip(shapes, cycle(name for name in SERIES if name != CHOSEN), strict=False))
+    for shape, colour in colours.items():
+        for place, one in enumerate(one for one in candidates if one.shape == shape):
+            points.append(_point(one, colour, MADE[one.made][0], None if place else shape))
     points.append(Point(compression.achieved.teacher_bytes, 100.0, "teacher", "P", f"{other} (float32)"))
-    keys = [MADE[made] for made in dict.fromkeys(one.made for one in tried)]
+    keys = [MADE[made] for made in dict.fromkeys(one.made for one in candidates)]
     draw = partial(
         scatter, points, x="size of the model", y=f"{FIDELITY}, of 100", log_x=size, keys=keys, frontier=True
     )
     caption = (
         "Better is up and to the left; the dotted line is the Pareto front, vertical lines are 95% intervals. Sizes "
-        "are of the int8 graph; those of models that were not exported are computed."
+        "are of the int8 graph, computed for models that were not exported; search fidelity is that of the float32 "
+        "weights."
     )
     return Chart(f"tried-{_anchor(compression)}", "Every model tried", caption, draw, _sources(tried))
+
+
+def _point(one: Tried, colour: str, marker: str, legend: str | None) -> Point:
+    return Point(one.bytes, one.score.value, colour, marker, legend, one.score.interval)
 
 
 def _sources(tried: Sequence[Tried]) -> list[Source]:
@@ -238,9 +246,8 @@ def _vectors_chart(compression: Compression) -> list[Chart]:
         chosen = _is_chosen(row, facts)
         label = f"{row['format']}, {row['dimension']} dims" + (" (chosen)" if chosen else "")
         marker = MARKERS[place % len(MARKERS)]
-        points.append(
-            Point(row["bytes"], row["fidelity"], "series2" if chosen else "series1", marker, label, row["interval"])
-        )
+        colour = CHOSEN if chosen else OTHER
+        points.append(Point(row["bytes"], row["fidelity"], colour, marker, label, row["interval"]))
     widths = [FLOAT32 * row["dimension"] for row in facts["prefixes"]]
     prefixes = Line("float32, first dimensions", widths, [row["float32"] for row in facts["prefixes"]], "soft")
     level = Level("float32, all dimensions", facts["fidelity_of_float32"], "teacher")
@@ -304,11 +311,15 @@ def _tried_tables(compression: Compression, tried: Sequence[Tried]) -> Iterator[
 
 def _protocols(compression: Compression, exported: Evaluation) -> Iterator[str]:
     yield f"Search fidelity: {exported.statement}."
+    graph = _facts(compression, "export").get("checked", {}).get("int8")
+    if graph:
+        yield (
+            f"int8 graph: its vectors have a mean cosine of {graph['mean_cosine']:.4f} with those of the float32 "
+            f"weights, on {graph['texts']:,} texts."
+        )
     quantizer = compression.last("fit-quantizer")
     if quantizer:
         yield f"Stored vectors: {quantizer.facts['protocol']}."
     trained = next((found for _, found in compression.made_by("distill")), None)
     if trained:
         yield f"Dev before training: {trained.facts['dev_protocol']}."
-
-

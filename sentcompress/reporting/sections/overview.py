@@ -47,6 +47,9 @@ def section(evidence: Evidence) -> Section:
 
 def heading(evidence: Evidence, about: str) -> str:
     """The heading of the report: which models are compared."""
+    compression = evidence.compression_of(about)
+    if compression is not None:
+        return f"{compression.name}: {evidence.shown(compression.teacher)} compressed"
     ours = [reference for reference in evidence.names if evidence.compared(reference)]
     others = [reference for reference in evidence.names if not evidence.compared(reference)]
     name = evidence.names[about]
