@@ -35,5 +35,7 @@ def show(result: Result, call: Call) -> str | None:
     if result.report:
         say(f"Report: {result.report}")
     say(f"Plan: {result.recipe}, run in {told_time(result.seconds)}")
-    model = shell_word(f"exports/{result.name}")
-    return f"sentcompress search 'your query' --model {model} --compare teacher --work {shell_word(call.work)}"
+    return (
+        f"sentcompress search 'your query' --model {shell_word(f'exports/{result.name}')} --compare teacher"
+        f" --work {shell_word(call.work)}"
+    )
