@@ -1,5 +1,5 @@
 #!/bin/sh
-# Run the whole pipeline on the sample corpora in data/ with the embedded teacher; a few minutes on two cores.
+# Compress the embedded teacher for the sample documents in data/ and measure the result; minutes on two cores.
 set -eu
 cd "$(dirname "$0")/.."
 export SENTCOMPRESS_WORK="${SENTCOMPRESS_WORK:-demo-work}"
@@ -11,18 +11,13 @@ run() {
     "$@"
 }
 
-run sentcompress augment data/nli.jsonl
-run sentcompress teacher-embed
-run sentcompress distill --method lrn-kd --student teacher:3 --set normalise=true --dev data/sts/dev.tsv --epochs 1 --name small
-run sentcompress eval-fidelity --text data/quora.tsv
-run sentcompress eval-sts --sts data/sts --compare teacher
-run sentcompress eval-retrieval --pairs data/quora.tsv --compare teacher
-run sentcompress bench --compare teacher --runtimes float32 --count 300 --rounds 2
-run sentcompress export --sts data/sts
+run sentcompress compress data/nli.jsonl --column sentence1 --time 3m --vector-bytes 128 --name small
+run sentcompress eval-sts --sts data/sts --model exports/small --compare embedded
+run sentcompress eval-retrieval --pairs data/quora.tsv --model exports/small --compare embedded --index flat
+run sentcompress search "how do plants survive the winter" --model exports/small --compare embedded
 run sentcompress report
-cat <<'END'
+cat <<END
 
-The student keeps half of the teacher's layers and the whole token embedding table, which holds most of its parameters.
-The scores are on generated sample sentences and do not indicate quality: see README.md for the scores of students
-trained on real text, and for which student to choose.
+Open $SENTCOMPRESS_WORK/report/report.html in a browser: it shows what the model keeps, and everything that was tried.
+The model is in $SENTCOMPRESS_WORK/exports/small. The samples are generated sentences: for scores on real text, see README.md.
 END

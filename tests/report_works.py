@@ -23,6 +23,8 @@ from sentcompress.evaluation.measures import (
     NEAREST,
     NEIGHBOURS,
     PEAK_MEMORY,
+    RESULTS_SHARED,
+    SEARCH_FIDELITY,
     SEARCH_TIME,
     SIMILARITIES,
     SPEARMAN,
@@ -267,4 +269,114 @@ def full_work(path: Path) -> WorkDirectory:
         measure(work, first)
     sts(work, second, 75.0)
     make(work, "exports", "small", "export", {}, {first.reference: first.digest})
+    return work
+
+
+def search(work: WorkDirectory, of: Artifact, name: str, score: float, *, keep_index: bool = False) -> Artifact:
+    """Search fidelity, beside a teacher with a size."""
+    models = {"model": described(of), "compare": {**TEACHER, "weight_bytes": 9_000_000}}
+    recorder = recorder_of(models)
+    values, near = {"model": score, "compare": 100.0}, {"model": Interval(score - 1, score + 1)}
+    recorder.add("docs", SEARCH_FIDELITY, values, count=600, intervals=near)
+    recorder.add("docs", RESULTS_SHARED, {"model": score - 9, "compare": 100.0}, count=600)
+    facts = document("search", models, recorder, queries=600, passages=2000, keep_index=keep_index)
+    return make(work, "evaluations", name, "eval-search", facts, {of.reference: of.digest}, model=of.reference)
+
+
+def quantizer(work: WorkDirectory, of: Artifact, name: str) -> Artifact:
+    """Two formats, the second of which was chosen, and two prefixes."""
+    rows = [
+        {"format": "int8", "dimension": 2, "bytes": 2, "fidelity": 60.0, "interval": [58.0, 62.0]},
+        {"format": "int4", "dimension": 4, "bytes": 2, "fidelity": 91.5, "interval": [90.0, 93.0]},
+    ]
+    prefixes = [{"dimension": 2, "float32": 61.0, "stored": 60.5}, {"dimension": 4, "float32": 92.0, "stored": 91.5}]
+    facts = {
+        **{key: rows[1][key] for key in ("format", "dimension", "bytes", "fidelity")},
+        "fidelity_of_float32": 92.0,
+        "protocol": "600 queries",
+        "tried": rows,
+        "prefixes": prefixes,
+    }
+    return make(work, "quantizers", name, "fit-quantizer", facts, {of.reference: of.digest})
+
+
+def export(work: WorkDirectory, of: Artifact | None, name: str) -> Artifact:
+    checked = {"int8": {"mean_cosine": 0.9968, "texts": 200}}
+    facts = {"bytes": {"model.safetensors": 4_000_000, "onnx/sentence_embedding_int8.onnx": 1_000_000}}
+    inputs = {of.reference: of.digest} if of else {}
+    return make(work, "exports", name, "export", {**facts, "checked": checked, **SIZES}, inputs)
+
+
+SIZES = {"parameters": 850_000, "dimension": 4}
+
+
+def trained(work: WorkDirectory, name: str, start: str, **more: Any) -> Artifact:
+    facts = {"method": "simtde", "student": start, "teacher": "owner/big", "training_seconds": 90.0, **SIZES, **more}
+    facts |= {"dev_before_training": 70.0, "dev_protocol": "300 queries"}
+    return make(work, "students", name, "distill", facts, files={LOG: "", "model/model.safetensors": f"{name} {more}"})
+
+
+def plan(work: WorkDirectory, name: str, *stages: Mapping[str, Any]) -> Path:
+    """A plan as `compress` writes it."""
+    lines = [f"# compress {json.dumps({'time': '3m'})}"]
+    for stage in stages:
+        lines += ["[[stage]]", *(f"{key} = {json.dumps(value)}" for key, value in stage.items())]
+    path = work.path / "plans" / f"{name}.toml"
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text("\n".join(lines) + "\n", encoding="utf-8")
+    return path
+
+
+def stage(command: str, name: str, **options: Any) -> dict[str, Any]:
+    return {"command": command, "name": name, **options}
+
+
+def compressed(path: Path) -> WorkDirectory:
+    """Two candidates of which the better was trained on, averaged with its start, quantised and exported."""
+    work = WorkDirectory(path)
+    candidates = [trained(work, "docs-1-1", "ready"), trained(work, "docs-1-2", "teacher:2")]
+    for one, score in zip(candidates, (80.0, 70.0), strict=True):
+        search(work, one, f"{one.name}-trial", score)
+    make(work, "students", "docs-1-best", "select", {"models": ["docs-1-1"], "method": "select", **SIZES})
+    last = trained(work, "docs-last", "docs-1-best")
+    shares = {"models": ["docs-last", "docs-1-best"], "shares": [0.75, 0.25], "method": "average", **SIZES}
+    mixed = make(work, "students", "docs-mixed", "average", shares)
+    for one, score in ((last, 92.0), (mixed, 91.0)):
+        search(work, one, f"{one.name}-trial", score)
+    best = make(work, "students", "docs", "select", {"models": ["docs-last"], "method": "select", **SIZES})
+    quantizer(work, best, "docs")
+    exported = export(work, best, "docs")
+    search(work, exported, "docs-search", 92.0)
+    bench(work, exported)
+    plan(
+        work,
+        "docs",
+        stage("split-documents", "docs", inputs=["docs.txt"]),
+        stage("distill", "docs-1-1", student="ready"),
+        stage("distill", "docs-1-2", student="teacher:2", **{"token-dim": 128}),
+        *(stage("eval-search", f"docs-1-{place}-trial", model=f"docs-1-{place}") for place in (1, 2)),
+        stage("select", "docs-1-best", inputs=["docs-1-1", "docs-1-2"]),
+        stage("distill", "docs-last", student="docs-1-best"),
+        stage("average", "docs-mixed", inputs=["docs-last", "docs-1-best"]),
+        *(stage("eval-search", f"docs-{end}-trial", model=f"docs-{end}") for end in ("last", "mixed")),
+        stage("select", "docs", inputs=["docs-last", "docs-mixed"]),
+        stage("fit-quantizer", "docs", model="docs"),
+        stage("export", "docs", model="docs"),
+        stage("eval-search", "docs-search", model="exports/docs"),
+        stage("bench", "bench-docs", model="exports/docs"),
+    )
+    return work
+
+
+def untrained(path: Path, *, keep_index: bool = False) -> WorkDirectory:
+    """The teacher itself as an int8 graph, without a quantizer."""
+    work = WorkDirectory(path)
+    exported = export(work, None, "docs")
+    search(work, exported, "docs-search", 99.0, keep_index=keep_index)
+    plan(
+        work,
+        "docs",
+        stage("export", "docs", model="owner/big"),
+        stage("eval-search", "docs-search", model="exports/docs"),
+    )
     return work

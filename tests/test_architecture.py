@@ -78,6 +78,7 @@ SIDEWAYS = {
     ("measuring", "evaluation"),
     ("measuring", "exporting"),
     ("reporting", "evaluation"),
+    ("reporting", "compression"),
     ("recipes", "augmentations"),
     ("recipes", "corpora"),
     ("recipes", "evaluation"),

@@ -19,6 +19,7 @@ def document(result: Result, call: Call) -> dict[str, Any]:
         "plan": list(result.plan),
         "seconds": round(result.seconds, 1),
         "verdict": result.verdict.as_dict() if result.verdict else None,
+        "report": str(result.report) if result.report else None,
     }
 
 
@@ -31,5 +32,10 @@ def show(result: Result, call: Call) -> str | None:
         return None
     say(result.verdict.sentence)
     say(f"Model: {result.verdict.export}")
+    if result.report:
+        say(f"Report: {result.report}")
     say(f"Plan: {result.recipe}, run in {told_time(result.seconds)}")
-    return f"sentcompress report --work {shell_word(call.work)}"
+    return (
+        f"sentcompress search 'your query' --model {shell_word(f'exports/{result.name}')} --compare teacher"
+        f" --work {shell_word(call.work)}"
+    )

@@ -73,6 +73,7 @@ def scatter(
     y: str,
     log_x: Callable[[float], str] | None = None,
     levels: Sequence[Level] = (),
+    lines: Sequence[Line] = (),
     keys: Sequence[tuple[str, str]] = (),
     frontier: bool = False,
 ) -> Figure:
@@ -83,13 +84,16 @@ def scatter(
         x, y: axis labels.
         log_x: tick formatter of a logarithmic x axis; None for a linear axis.
         levels: horizontal lines.
+        lines: curves.
         keys: (marker, meaning) legend entries that apply to all colours.
         frontier: draw the Pareto front (lower x and higher y are better).
     """
-    rows = len({point.legend for point in points if point.legend}) + len(levels) + len(keys)
+    rows = len({point.legend for point in points if point.legend}) + len(levels) + len(lines) + len(keys)
     figure, axes = new_axes(x, y, height=2.9 + 0.2 * (rows / 2))
     for level in levels:
         axes.axhline(level.y, color=colour(level.colour), linestyle=DASHES, linewidth=1.1, label=level.legend)
+    for line in lines:
+        _draw_line(axes, line)
     for point in points:
         _draw(axes, point)
     for marker, meaning in keys:
@@ -144,6 +148,19 @@ def _draw(axes: Any, point: Point) -> None:
         axes.plot(*ends, color=colour(point.colour), linewidth=1.1, alpha=0.65)
 
 
+def _draw_line(axes: Any, line: Line) -> None:
+    axes.plot(
+        line.x,
+        line.y,
+        color=colour(line.colour),
+        linestyle=DASHES if line.dashed else "-",
+        # A single point would be invisible without a marker.
+        marker=line.marker or ("o" if len(line.x) < 2 else ""),
+        markersize=4,
+        label=line.legend,
+    )
+
+
 def _unbeaten(points: Sequence[Point]) -> list[Point]:
     """The Pareto front from left to right: no other point has a lower or equal x and a higher y."""
     best: list[Point] = []
@@ -157,16 +174,7 @@ def curves(lines: Sequence[Line], *, x: str, y: str, log_y: Callable[[float], st
     """Lines over a common integer axis, such as steps or dimensions."""
     figure, axes = new_axes(x, y, height=2.9 + 0.1 * len(lines))
     for line in lines:
-        axes.plot(
-            line.x,
-            line.y,
-            color=colour(line.colour),
-            linestyle=DASHES if line.dashed else "-",
-            # A single point would be invisible without a marker.
-            marker=line.marker or ("o" if len(line.x) < 2 else ""),
-            markersize=4,
-            label=line.legend,
-        )
+        _draw_line(axes, line)
     axes.margins(x=0.03, y=0.08)
     whole_numbers(axes.xaxis)
     if log_y is not None:

@@ -11,6 +11,7 @@ from sentcompress.errors import DamagedError, InputError
 from sentcompress.evaluation.results import Evaluation, read_evaluation
 from sentcompress.evaluation.score import MODEL
 from sentcompress.evaluation.tables import short
+from sentcompress.reporting.compressions import Compression, compressions
 from sentcompress.reporting.drawing import MARKERS, SERIES
 from sentcompress.store import CHANGED, LOG, Artifact, WorkDirectory, change_of, damaged
 
@@ -59,6 +60,7 @@ class Evidence:
         guests: references of models from outside that were compared with a reference model, such as another
             compressed model.
         teachers: references of teachers trained in the work directory.
+        compressions: the finished ones, in the order in which they were finished.
     """
 
     students: Sequence[Student]
@@ -69,6 +71,11 @@ class Evidence:
     names: Mapping[str, str] = field(default_factory=dict)
     guests: frozenset[str] = frozenset()
     teachers: frozenset[str] = frozenset()
+    compressions: Sequence[Compression] = ()
+
+    def compression_of(self, reference: str) -> Compression | None:
+        """The compression that ended in this model, as a student or as an export."""
+        return next((one for one in self.compressions if reference in one.ends), None)
 
     def of_kind(self, kind: str) -> list[Evaluation]:
         return [evaluation for evaluation in self.evaluations if evaluation.name == kind]
@@ -115,8 +122,9 @@ def gather(work: WorkDirectory) -> Evidence:
                 left_out[evaluation.artifact.reference] = f"it measured an earlier {reference.removeprefix('model:')}"
     projections = list(_read(work, "projections", lambda artifact: artifact, left_out))
     guests = _guests(evaluations)
+    made = compressions(work, evaluations)
     names = _names(students, evaluations, guests)
-    return Evidence(students, evaluations, projections, left_out, str(work.path), names, guests, teachers)
+    return Evidence(students, evaluations, projections, left_out, str(work.path), names, guests, teachers, made)
 
 
 def _read(

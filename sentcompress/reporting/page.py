@@ -120,11 +120,11 @@ def _section(section: Section, pictures: Mapping[str, str], numbers: Numbers) ->
     yield f'<section id="{section.name}">'
     yield f"<h2>{escape(section.title)}</h2>"
     yield f"<p>{escape(section.text)}</p>"
-    tables = [part for table in section.tables for part in _table(table, numbers)]
     charts = [part for chart in section.charts for part in _figure(chart, pictures[chart.name], numbers)]
-    # Tables come first in the overview, figures elsewhere.
-    figures = ['<div class="charts">', *charts, "</div>"] if charts else []
-    yield from [*tables, *figures] if section.name == "overview" else [*figures, *tables]
+    first = [table for table in section.tables if section.tables_first and not table.folded]
+    yield from (part for table in first for part in _table(table, numbers))
+    yield from ['<div class="charts">', *charts, "</div>"] if charts else []
+    yield from (part for table in section.tables if table not in first for part in _table(table, numbers))
     for quote in section.quotes:
         yield f"<h3>{escape(quote.title)}</h3>"
         yield from (f"<blockquote>{'<br />'.join(map(escape, text))}</blockquote>" for text in quote.texts)

@@ -64,6 +64,7 @@ class Section:
         name: anchor in the page.
         protocols: protocol statements.
         missing: commands that would measure what is missing.
+        tables_first: whether the page shows the tables that are not folded before the charts.
     """
 
     name: str
@@ -74,6 +75,7 @@ class Section:
     quotes: Sequence[Quotes] = ()
     protocols: Sequence[str] = ()
     missing: Sequence[str] = ()
+    tables_first: bool = False
 
 
 @dataclass(frozen=True)

@@ -85,9 +85,11 @@ def measuring(name: str, model: str, work: Path | str | None) -> str:
 
 
 def missing(evidence: Evidence, name: str) -> list[str]:
-    """A command for each student or guest that lacks this evaluation."""
+    """A command for each student or guest that lacks this evaluation, except for the candidates of compressions."""
     seen = {model["reference"] for evaluation in evidence.of_kind(name) for model in evaluation.models.values()}
     work = None if evidence.work == DEFAULT_WORK else evidence.work
-    about = [student.artifact.reference for student in evidence.students] + sorted(evidence.guests)
+    made = {reference for one in evidence.compressions for reference in one.models}
+    students = [student.artifact.reference for student in evidence.students]
+    about = [reference for reference in students if reference not in made] + sorted(evidence.guests)
     lacking = [re.sub("^(students/|model:)", "", reference) for reference in about if reference not in seen]
     return [measuring(name, model, work) for model in lacking]

@@ -20,6 +20,7 @@ from sentcompress.compression.shapes import Candidate, TeacherSize, fitting, own
 from sentcompress.compression.verdict import Achieved, verdict_of
 from sentcompress.compression.workload import judged_seconds, measured_workload
 from sentcompress.errors import InputError, UsageError
+from sentcompress.extras import installing, is_installed
 from sentcompress.models.catalog import NamedModel, find_model
 from sentcompress.models.families import FACTORISABLE
 from sentcompress.models.model_files import read_config, transformer_folder
@@ -43,6 +44,7 @@ class Result:
         plan: in words, one line each.
         seconds: how long this run took.
         verdict: None in a dry run.
+        report: the page; None in a dry run, and where matplotlib is not installed.
     """
 
     name: str
@@ -50,6 +52,7 @@ class Result:
     plan: Sequence[str]
     seconds: float
     verdict: Achieved | None = None
+    report: Path | None = None
 
 
 def run(params: Params, work: WorkDirectory, reporter: Reporter = LOGGED) -> Result:
@@ -80,7 +83,14 @@ def run(params: Params, work: WorkDirectory, reporter: Reporter = LOGGED) -> Res
     if params.dry_run:
         return Result(name, path, lines, seconds)
     made = {one.step.command: one.artifact for one in outcome.done}
-    return Result(name, path, lines, seconds, verdict_of(made, name))
+    return Result(name, path, lines, seconds, verdict_of(made, name), _report(name, work, reporter))
+
+
+def _report(name: str, work: WorkDirectory, reporter: Reporter) -> Path | None:
+    if not is_installed("matplotlib"):
+        reporter.note(f"no report is written: matplotlib is not installed (run: {installing('matplotlib')})")
+        return None
+    return Path(_run("report", work, reporter, model=f"exports/{name}")["paths"]["report"])
 
 
 def _run(command_name: str, work: WorkDirectory, reporter: Reporter, **options: Any) -> Any:

@@ -69,6 +69,13 @@ def test_documents_become_an_export_that_is_measured_and_a_second_run_is_fresh(t
     assert "instead of" in result.verdict.sentence
     assert (Path(result.verdict.export) / "modules.json").is_file()
     assert work.find("students", "docs-1-1") is not None, "candidates were tried"
+    assert result.report is not None
+    page = result.report.read_text(encoding="utf-8")
+    assert result.verdict.sentence.replace(" ", "") in page.replace("\u00a0", " ").replace(" ", "").replace(
+        "&#x27;", "'"
+    )
+    assert 'id="figure-tried-docs"' in page
+    assert 'id="figure-vectors-docs"' in page
     digest = work.get("exports", "docs").digest
     notes = Notes()
     again = run(asked(documents, teacher, max_bytes="170kB"), work, notes)

@@ -12,7 +12,7 @@ from sentcompress.evaluation.kinds import EVALUATIONS
 from sentcompress.reporting.evidence import Evidence
 from sentcompress.reporting.parts import Report, Section
 from sentcompress.reporting.scored import score_section
-from sentcompress.reporting.sections import fidelity, overview, retrieval, speed, sts, training
+from sentcompress.reporting.sections import compression, fidelity, overview, retrieval, speed, sts, training
 from sentcompress.reporting.summary import order
 
 # Evaluations with a section of their own.
@@ -32,11 +32,14 @@ def compose(evidence: Evidence, made: datetime, about: str) -> Report:
     """
     names = list(dict.fromkeys([*EVALUATIONS, *order(evidence)]))
     measured = [DETAILED[name](evidence) if name in DETAILED else score_section(evidence, name) for name in names]
+    newest_first = list(reversed(evidence.compressions))
+    newest_first.sort(key=lambda one: about not in one.models)
+    compressed = [compression.section(evidence, one) for one in newest_first]
     return Report(
         f"{evidence.names[about]}: sentcompress report",
         overview.heading(evidence, about),
         overview.verdict(evidence, about),
         made,
-        [overview.section(evidence), *measured, training.section(evidence)],
+        [*compressed, overview.section(evidence), *measured, training.section(evidence)],
         evidence,
     )

@@ -41,11 +41,15 @@ def section(evidence: Evidence) -> Section:
         "In brackets: percent of the compared model's score. Speed is relative to the compared model in the same run.",
         charts=[*_kept_chart(evidence, found), *_frontiers(evidence, found)],
         tables=[*_quality_table(evidence, found), *_gain_table(evidence, found)],
+        tables_first=True,
     )
 
 
 def heading(evidence: Evidence, about: str) -> str:
     """The heading of the report: which models are compared."""
+    compression = evidence.compression_of(about)
+    if compression is not None:
+        return f"{compression.name}: {evidence.shown(compression.teacher)} compressed"
     ours = [reference for reference in evidence.names if evidence.compared(reference)]
     others = [reference for reference in evidence.names if not evidence.compared(reference)]
     name = evidence.names[about]
@@ -55,7 +59,13 @@ def heading(evidence: Evidence, about: str) -> str:
 
 
 def verdict(evidence: Evidence, about: str) -> list[str]:
-    """The verdict in sentences: sizes before and after, scores kept, and speed; empty without a compared model."""
+    """The verdict in sentences: sizes before and after, scores kept, and speed; empty without a compared model.
+
+    That of a compression is its own.
+    """
+    compression = evidence.compression_of(about)
+    if compression is not None:
+        return [compression.achieved.sentence]
     known = summaries(evidence)
     ours = known[about]
     compared = [one for one in evaluations_of(evidence, about) if COMPARE in one.models]

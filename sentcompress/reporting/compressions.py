@@ -1,0 +1,132 @@
+"""The compressions of a work directory: their plans, and what their stages made as it is now."""
+
+from __future__ import annotations
+
+import tomllib
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from sentcompress.commands import find_command
+from sentcompress.compression.recipe import request_of
+from sentcompress.compression.verdict import Achieved, verdict_of
+from sentcompress.errors import SentcompressError
+from sentcompress.evaluation.results import Evaluation
+from sentcompress.evaluation.score import COMPARE
+from sentcompress.store import Artifact, WorkDirectory, change_of
+
+PLANS = "plans"
+# Larger files were not written by `compress`.
+LARGEST_PLAN = 2**20
+# The stages without which there is no result.
+NEEDED = ("export", "eval-search")
+Stage = Mapping[str, Any]
+
+
+@dataclass(frozen=True)
+class Compression:
+    """A finished compression.
+
+    Attributes:
+        name: of all its results.
+        stages: the tables of its plan.
+        results: the artifact of each stage, in the same order; None where it is missing or outdated.
+        achieved: what came out.
+    """
+
+    name: str
+    stages: Sequence[Stage]
+    results: Sequence[Artifact | None]
+    achieved: Achieved
+
+    def made_by(self, *commands: str) -> list[tuple[Stage, Artifact]]:
+        """The stages of these commands whose result is there, in the order of the plan."""
+        pairs = zip(self.stages, self.results, strict=True)
+        return [(stage, found) for stage, found in pairs if stage["command"] in commands and found]
+
+    def last(self, command: str) -> Artifact | None:
+        """The result of the last stage of this command."""
+        return next((found for _, found in reversed(self.made_by(command))), None)
+
+    @property
+    def models(self) -> frozenset[str]:
+        """References of all models that it made: candidates, students and the export."""
+        return frozenset(found.reference for found in self.results if found and _is_model(found))
+
+    @property
+    def teacher(self) -> Mapping[str, Any]:
+        """The recorded facts of the teacher: label, reference and more."""
+        made = self.last("eval-search")
+        assert made is not None
+        teacher: Mapping[str, Any] = made.facts[COMPARE]
+        return teacher
+
+    @property
+    def ends(self) -> frozenset[str]:
+        """References of the model that it ended in: the export and the student of its name."""
+        return frozenset((self.export, f"students/{self.name}"))
+
+    @property
+    def export(self) -> str:
+        """The reference of the model that it ended in."""
+        made = self.last("export")
+        assert made is not None
+        return made.reference
+
+
+def _is_model(artifact: Artifact) -> bool:
+    return artifact.reference.startswith(("students/", "exports/"))
+
+
+def compressions(work: WorkDirectory, evaluations: Sequence[Evaluation]) -> list[Compression]:
+    """The finished compressions, in the order of their exports.
+
+    Args:
+        evaluations: those that measured models as they are now; others do not count.
+    """
+    current = {evaluation.artifact.reference: evaluation.artifact for evaluation in evaluations}
+    found = [one for path in sorted((work.path / PLANS).glob("*.toml")) for one in _read(path, work, current)]
+    places = [f"exports/{name}" for name in work.names("exports")]
+    return sorted(found, key=lambda one: places.index(one.export))
+
+
+def _read(path: Path, work: WorkDirectory, current: Mapping[str, Artifact]) -> Iterator[Compression]:
+    """The compression of a plan; nothing if the file is not one, or its results are not all there."""
+    try:
+        if path.stat().st_size > LARGEST_PLAN:
+            return
+        text = path.read_text(encoding="utf-8")
+        stages = tomllib.loads(text).get("stage")
+    except (OSError, ValueError):
+        return
+    if request_of(text) is None or not isinstance(stages, list) or not all(map(_is_stage, stages)):
+        return
+    results = [_result(stage, work, current) for stage in stages]
+    made = {stage["command"]: found for stage, found in zip(stages, results, strict=True) if found}
+    complete = all(command in made for command in NEEDED)
+    if complete and made["eval-search"].facts["model"]["reference"] == made["export"].reference:
+        yield Compression(path.stem, stages, results, verdict_of(made, path.stem))
+
+
+def _is_stage(stage: Any) -> bool:
+    return isinstance(stage, dict) and all(isinstance(stage.get(key), str) for key in ("command", "name"))
+
+
+def _result(stage: Stage, work: WorkDirectory, current: Mapping[str, Artifact]) -> Artifact | None:
+    """The artifact of a stage; None if it is missing, damaged or of an earlier model."""
+    try:
+        kind = find_command(stage["command"]).makes
+        if kind == "evaluations":
+            return current.get(f"{kind}/{stage['name']}")
+        found = work.find(kind, stage["name"]) if kind else None
+    except SentcompressError:
+        return None
+    return found if found and not _outdated(work, found) else None
+
+
+def _outdated(work: WorkDirectory, artifact: Artifact) -> bool:
+    """Whether a model that went into an export or a quantizer was made again since."""
+    inputs = {name: digest for name, digest in artifact.inputs.items() if name.startswith("students/")}
+    wanted = artifact.reference.startswith(("exports/", "quantizers/"))
+    return wanted and any(change_of(work, name, digest) for name, digest in inputs.items())

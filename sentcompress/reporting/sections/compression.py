@@ -1,0 +1,325 @@
+"""Compression section: what came out, every model that was tried, and every way to store the vectors."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from functools import partial
+from itertools import cycle
+from typing import Any
+
+from sentcompress.compression.shapes import GRAPH
+from sentcompress.evaluation.measures import LATENCY_P50, METRICS, NDCG, SEARCH_FIDELITY, SPEED
+from sentcompress.evaluation.results import Evaluation, read_evaluation
+from sentcompress.evaluation.score import COMPARE, MODEL, Score
+from sentcompress.numeric import between, gain, number, share, size
+from sentcompress.reporting.charts import Level, Line, Point, scatter
+from sentcompress.reporting.compressions import Compression
+from sentcompress.reporting.drawing import MARKERS, SERIES
+from sentcompress.reporting.evidence import Evidence, Source
+from sentcompress.reporting.parts import Chart, Section, Table
+
+FIDELITY = METRICS[SEARCH_FIDELITY].label
+# Markers of the models by how they were made, and what the legend calls that.
+MADE = {"": ("x", "not trained"), "distill": ("o", "trained"), "average": ("s", "averaged")}
+CHOSEN, OTHER = "series2", "series1"
+FLOAT32 = 4
+
+
+@dataclass(frozen=True)
+class Tried:
+    """A model whose search fidelity was measured.
+
+    Attributes:
+        name: of the model.
+        made: the command that made it; empty for one that was there before.
+        how: the same in words.
+        shape: what the first training of its line started from.
+        bytes: of its int8 graph; estimated from its parameters where it was not exported.
+        before: dev score before its training.
+        score: search fidelity.
+    """
+
+    name: str
+    made: str
+    how: str
+    shape: str
+    bytes: int
+    before: float | None
+    score: Score
+    evaluation: Evaluation
+
+
+def section(evidence: Evidence, compression: Compression) -> Section:
+    """One compression."""
+    tried = list(_tried(compression))
+    exported = tried[-1].evaluation
+    queries, passages = (number(exported.facts[key]) for key in ("queries", "passages"))
+    other = evidence.shown(exported.models[COMPARE])
+    keep = " Queries are encoded with the model, passages with the teacher." if exported.facts["keep_index"] else ""
+    return Section(
+        f"compression-{_anchor(compression)}",
+        f"Compression: {compression.name}",
+        f"Measured on {queries} queries made from held-out documents, among {passages} passages. Search fidelity is "
+        f"100 if a search finds the ten results of {other}, in the same order.{keep}",
+        charts=[_models_chart(compression, tried, other), *_vectors_chart(compression)],
+        tables=[_result(evidence, compression, tried[-1], other), *_tried_tables(compression, tried)],
+        protocols=list(_protocols(compression, exported)),
+        tables_first=True,
+    )
+
+
+def _anchor(compression: Compression) -> str:
+    return re.sub(r"[^A-Za-z0-9]+", "-", compression.name).strip("-")
+
+
+def _tried(compression: Compression) -> Iterator[Tried]:
+    """The measured models in the order of the plan; the last one is the export."""
+    shapes: dict[str, str] = {}
+    for stage, found in compression.made_by("distill", "average", "select", "export"):
+        start = _start(stage, found.facts)
+        options = {"token-dim": "e", "vocabulary": "v", "feed-forward": "f"}
+        cut = "".join(f"-{letter}{stage[key]}" for key, letter in options.items() if key in stage)
+        shapes[stage["name"]] = shapes.get(start, f"{start}{cut}")
+    makers = {found.reference: (stage, found) for stage, found in compression.made_by("distill", "average", "export")}
+    for stage, artifact in compression.made_by("eval-search"):
+        evaluation = read_evaluation(artifact)
+        facts = evaluation.models[MODEL]
+        made, maker = makers.get(str(facts["reference"]), ({}, None))
+        command, name = str(made.get("command", "")), str(made.get("name", stage["model"]))
+        known = maker.facts if maker else {}
+        score = _first(evaluation, SEARCH_FIDELITY)
+        if score is not None:
+            weights = _int8(known) if command == "export" else None
+            estimate = int(facts["parameters"]) + GRAPH
+            before = known.get("dev_before_training")
+            shape = shapes.get(name, name)
+            yield Tried(
+                name, command, _how(command, made, known), shape, weights or estimate, before, score, evaluation
+            )
+
+
+def _start(stage: Mapping[str, Any], facts: Mapping[str, Any]) -> str:
+    """The model that a stage's result goes on from."""
+    if stage["command"] == "select":
+        return str(facts["models"][0])
+    first = stage.get("inputs", [""])[0]
+    return str(stage.get("student") or stage.get("model") or first)
+
+
+def _how(command: str, stage: Mapping[str, Any], facts: Mapping[str, Any]) -> str:
+    if command == "distill":
+        return f"{stage['student']}, trained for {facts['training_seconds'] / 60:.1f} min"
+    if command == "average":
+        parts = zip(facts["models"], facts["shares"], strict=True)
+        return "average of " + " and ".join(f"{name} ({100 * part:.0f}%)" for name, part in parts)
+    return f"int8 graph of {stage['model']}" if command == "export" else "as it was"
+
+
+def _int8(facts: Mapping[str, Any]) -> int | None:
+    return next((bytes_ for path, bytes_ in facts["bytes"].items() if "int8" in path), None)
+
+
+def _first(evaluation: Evaluation, metric: str, role: str = MODEL) -> Score | None:
+    return next((score for score in evaluation.scores if score.role == role and score.metric == metric), None)
+
+
+def _result(evidence: Evidence, compression: Compression, exported: Tried, other: str) -> Table:
+    achieved = compression.achieved
+    measured = [result for command in ("bench", "eval-retrieval") if (result := compression.last(command))]
+    graph = "int8 graph" if _int8(_facts(compression, "export")) else "weights"
+    rows = [
+        [
+            "size of the model",
+            f"{size(achieved.teacher_bytes)} (weights)",
+            f"{size(achieved.bytes)} ({graph})",
+            gain(achieved.teacher_bytes / achieved.bytes, "smaller", "larger"),
+        ],
+        *_speeds(compression),
+        [
+            "size of a stored vector",
+            f"{achieved.teacher_vector_bytes:,} B (float32)",
+            f"{achieved.vector_bytes:,} B{_format(compression)}",
+            gain(achieved.teacher_vector_bytes / achieved.vector_bytes, "smaller", "larger"),
+        ],
+        [f"{FIDELITY}, of 100", "100", _with(exported.score.value, exported.score.interval), ""],
+        *_stored(compression),
+        *_judged(compression),
+    ]
+    made = [compression.last(command) for command in ("export", "fit-quantizer", "eval-search")]
+    sources = [Source.of(artifact) for artifact in [*made, *measured] if artifact]
+    return Table("Result", ["measure", other, compression.name, "gain"], rows, sources)
+
+
+def _facts(compression: Compression, command: str) -> Mapping[str, Any]:
+    found = compression.last(command)
+    return found.facts if found else {}
+
+
+def _with(value: float, interval: Sequence[float] | None) -> str:
+    return number(value, 1) + (f" ({between(interval, 1)})" if interval else "")
+
+
+def _format(compression: Compression) -> str:
+    facts = _facts(compression, "fit-quantizer")
+    return f" ({facts['format']}, {facts['dimension']} dimensions)" if facts else ""
+
+
+def _stored(compression: Compression) -> Iterator[list[str]]:
+    facts = _facts(compression, "fit-quantizer")
+    for row in facts.get("tried", []):
+        if _is_chosen(row, facts):
+            yield [f"{FIDELITY} with stored vectors", "100", _with(row["fidelity"], row["interval"]), ""]
+
+
+def _is_chosen(row: Mapping[str, Any], facts: Mapping[str, Any]) -> bool:
+    return all(row[key] == facts[key] for key in ("format", "dimension", "bytes"))
+
+
+def _speeds(compression: Compression) -> Iterator[list[str]]:
+    """Speed and latency: the model in its fastest runtime, the teacher in its first, which is torch in float32."""
+    bench = compression.last("bench")
+    scores = read_evaluation(bench).scores if bench else []
+    shown: Mapping[str, tuple[str, Callable[..., Score]]] = {
+        SPEED: ("encoding, sentences per second", max),
+        LATENCY_P50: ("latency of one sentence, median in ms", min),
+    }
+    for metric, (label, best) in shown.items():
+        theirs, ours = ([s for s in scores if s.metric == metric and s.role == role] for role in (COMPARE, MODEL))
+        if theirs and ours:
+            mine = best(ours, key=lambda score: score.value)
+            ratio = mine.value / theirs[0].value
+            cells = [f"{number(score.value, 1)} ({score.part})" for score in (theirs[0], mine)]
+            yield [label, *cells, gain(ratio if best is max else 1 / ratio, "faster", "slower")]
+
+
+def _judged(compression: Compression) -> Iterator[list[str]]:
+    found = compression.last("eval-retrieval")
+    if found is None:
+        return
+    evaluation = read_evaluation(found)
+    ours, theirs = (_first(evaluation, NDCG, role) for role in (MODEL, COMPARE))
+    if ours and theirs:
+        kept = f"{share(ours.kept)} kept" if ours.kept is not None else ""
+        cells = [_with(score.value, score.interval) for score in (theirs, ours)]
+        yield [f"{METRICS[NDCG].title}, judged queries of {ours.data}", *cells, kept]
+
+
+def _models_chart(compression: Compression, tried: Sequence[Tried], other: str) -> Chart:
+    *candidates, exported = tried
+    # Below the others: the chosen candidate has the same score.
+    points = [_point(exported, CHOSEN, "D", f"{exported.name} (exported)")]
+    shapes = dict.fromkeys(one.shape for one in candidates)
+    colours = dict(zip(shapes, cycle(name for name in SERIES if name != CHOSEN), strict=False))
+    for shape, colour in colours.items():
+        for place, one in enumerate(one for one in candidates if one.shape == shape):
+            points.append(_point(one, colour, MADE[one.made][0], None if place else shape))
+    points.append(Point(compression.achieved.teacher_bytes, 100.0, "teacher", "P", f"{other} (float32)"))
+    keys = [MADE[made] for made in dict.fromkeys(one.made for one in candidates)]
+    draw = partial(
+        scatter, points, x="size of the model", y=f"{FIDELITY}, of 100", log_x=size, keys=keys, frontier=True
+    )
+    caption = (
+        "Better is up and to the left; the dotted line is the Pareto front, vertical lines are 95% intervals. Sizes "
+        "are of the int8 graph, computed for models that were not exported; search fidelity is that of the float32 "
+        "weights."
+    )
+    return Chart(f"tried-{_anchor(compression)}", "Every model tried", caption, draw, _sources(tried))
+
+
+def _point(one: Tried, colour: str, marker: str, legend: str | None) -> Point:
+    return Point(one.bytes, one.score.value, colour, marker, legend, one.score.interval)
+
+
+def _sources(tried: Sequence[Tried]) -> list[Source]:
+    return [Source.of(one.evaluation.artifact) for one in tried]
+
+
+def _vectors_chart(compression: Compression) -> list[Chart]:
+    quantizer = compression.last("fit-quantizer")
+    if quantizer is None:
+        return []
+    facts = quantizer.facts
+    points = []
+    for place, row in enumerate(facts["tried"]):
+        chosen = _is_chosen(row, facts)
+        label = f"{row['format']}, {row['dimension']} dims" + (" (chosen)" if chosen else "")
+        marker = MARKERS[place % len(MARKERS)]
+        colour = CHOSEN if chosen else OTHER
+        points.append(Point(row["bytes"], row["fidelity"], colour, marker, label, row["interval"]))
+    widths = [FLOAT32 * row["dimension"] for row in facts["prefixes"]]
+    prefixes = Line("float32, first dimensions", widths, [row["float32"] for row in facts["prefixes"]], "soft")
+    level = Level("float32, all dimensions", facts["fidelity_of_float32"], "teacher")
+    draw = partial(
+        scatter,
+        points,
+        x="bytes of a stored vector",
+        y=f"{FIDELITY}, of 100",
+        log_x=number_of_bytes,
+        levels=[level],
+        lines=[prefixes],
+    )
+    caption = (
+        "Better is up and to the left. float32 queries search stored vectors of the student, whose axes are turned so "
+        "that the first dimensions hold the most."
+    )
+    source = [Source.of(quantizer)]
+    return [Chart(f"vectors-{_anchor(compression)}", "Every way to store the vectors", caption, draw, source)]
+
+
+def number_of_bytes(value: float) -> str:
+    """A tick of a chart."""
+    return number(int(value))
+
+
+def _tried_tables(compression: Compression, tried: Sequence[Tried]) -> Iterator[Table]:
+    columns = ["model", "made from", "int8 graph", "dev before training", FIDELITY, "95% interval"]
+    rows = [
+        [
+            one.name + (" (exported)" if one.made == "export" else ""),
+            one.how,
+            ("" if one.made == "export" else "about ") + size(one.bytes),
+            number(one.before, 1),
+            number(one.score.value, 1),
+            between(one.score.interval, 1),
+        ]
+        for one in tried
+    ]
+    yield Table("Models tried", columns, rows, _sources(tried), heads=2, folded=True)
+    quantizer = compression.last("fit-quantizer")
+    if quantizer is None:
+        return
+    facts, source = quantizer.facts, [Source.of(quantizer)]
+    formats = [
+        [
+            row["format"] + (" (chosen)" if _is_chosen(row, facts) else ""),
+            *(number(row[key]) for key in ("dimension", "bytes")),
+            number(row["fidelity"], 1),
+            between(row["interval"], 1),
+        ]
+        for row in facts["tried"]
+    ]
+    columns = ["format", "dimensions", "bytes per vector", FIDELITY, "95% interval"]
+    yield Table("Vector formats tried", columns, formats, source, folded=True)
+    widths = [
+        [number(row["dimension"]), number(row["float32"], 1), number(row["stored"], 1)] for row in facts["prefixes"]
+    ]
+    columns = ["first dimensions", f"{FIDELITY}, float32", f"{FIDELITY}, {facts['format']}"]
+    yield Table("Prefixes of the vectors", columns, widths, source, folded=True)
+
+
+def _protocols(compression: Compression, exported: Evaluation) -> Iterator[str]:
+    yield f"Search fidelity: {exported.statement}."
+    graph = _facts(compression, "export").get("checked", {}).get("int8")
+    if graph:
+        yield (
+            f"int8 graph: its vectors have a mean cosine of {graph['mean_cosine']:.4f} with those of the float32 "
+            f"weights, on {graph['texts']:,} texts."
+        )
+    quantizer = compression.last("fit-quantizer")
+    if quantizer:
+        yield f"Stored vectors: {quantizer.facts['protocol']}."
+    trained = next((found for _, found in compression.made_by("distill")), None)
+    if trained:
+        yield f"Dev before training: {trained.facts['dev_protocol']}."

@@ -1,0 +1,130 @@
+"""The section of a compression: what came out, all that was tried, and plans that are no finished compression."""
+
+from __future__ import annotations
+
+import shutil
+from pathlib import Path
+from typing import Any
+
+import pytest
+import report_works as works
+
+from sentcompress.reporting.evidence import gather
+from sentcompress.reporting.parts import Section, Table
+from sentcompress.reporting.sections import compression
+from sentcompress.stages import report
+from sentcompress.store import WorkDirectory
+
+
+@pytest.fixture(scope="module")
+def made(tmp_path_factory: pytest.TempPathFactory) -> WorkDirectory:
+    return works.compressed(tmp_path_factory.mktemp("compressed") / "work")
+
+
+def section_of(work: WorkDirectory) -> Section:
+    evidence = gather(work)
+    (found,) = evidence.compressions
+    return compression.section(evidence, found)
+
+
+def table(section: Section, title: str) -> Table:
+    return next(one for one in section.tables if one.title == title)
+
+
+def points(section: Section, chart: str) -> list[Any]:
+    draw: Any = next(one for one in section.charts if one.name == chart).draw
+    return list(draw.args[0])
+
+
+def test_the_result_has_sizes_speed_and_search_fidelity_with_intervals(made: WorkDirectory) -> None:
+    rows = {row[0]: row[1:] for row in table(section_of(made), "Result").rows}
+    assert rows["size of the model"] == ["9 MB (weights)", "1 MB (int8 graph)", "9.00x smaller"]
+    assert rows["encoding, sentences per second"] == ["100.0 (float32)", "300.0 (float32)", "3.00x faster"]
+    assert rows["latency of one sentence, median in ms"][2] == "3.00x faster"
+    assert rows["size of a stored vector"] == ["24 B (float32)", "2 B (int4, 4 dimensions)", "12.00x smaller"]
+    assert rows["search fidelity, of 100"] == ["100", "92.0 (91.0 to 93.0)", ""]
+    assert rows["search fidelity with stored vectors"] == ["100", "91.5 (90.0 to 93.0)", ""]
+
+
+def test_every_model_and_every_format_tried_is_there_with_its_sources(made: WorkDirectory) -> None:
+    section = section_of(made)
+    tried = table(section, "Models tried")
+    assert [row[:2] for row in tried.rows] == [
+        ["docs-1-1", "ready, trained for 1.5 min"],
+        ["docs-1-2", "teacher:2, trained for 1.5 min"],
+        ["docs-last", "docs-1-best, trained for 1.5 min"],
+        ["docs-mixed", "average of docs-last (75%) and docs-1-best (25%)"],
+        ["docs (exported)", "int8 graph of docs"],
+    ]
+    assert [row[4] for row in tried.rows] == ["80.0", "70.0", "92.0", "91.0", "92.0"]
+    assert [row[3] for row in tried.rows] == ["70.0", "70.0", "70.0", "", ""], "the score of each start, where known"
+    assert [row[2] for row in tried.rows[3:]] == ["about 1 MB", "1 MB"]
+    names = ("docs-1-1-trial", "docs-1-2-trial", "docs-last-trial", "docs-mixed-trial", "docs-search")
+    assert [source.reference for source in tried.sources] == [f"evaluations/{name}" for name in names]
+    formats = table(section, "Vector formats tried")
+    assert [row[:4] for row in formats.rows] == [["int8", "2", "2", "60.0"], ["int4 (chosen)", "4", "2", "91.5"]]
+    assert table(section, "Prefixes of the vectors").rows == [["2", "61.0", "60.5"], ["4", "92.0", "91.5"]]
+    assert tried.folded
+    assert formats.folded
+
+
+def test_the_charts_have_a_point_for_each_and_one_colour_for_each_shape(made: WorkDirectory) -> None:
+    section = section_of(made)
+    models = points(section, "tried-docs")
+    assert [(point.x, point.y) for point in models if point.marker == "D"] == [(1_000_000, 92.0)]
+    assert (9_000_000, 100.0) in [(point.x, point.y) for point in models], "the teacher"
+    assert sorted(point.y for point in models) == [70.0, 80.0, 91.0, 92.0, 92.0, 100.0]
+    assert {point.legend for point in models} >= {"ready", "teacher:2-e128", "docs (exported)", "big (float32)"}
+    shapes = {point.y: point.colour for point in models if point.marker != "D"}
+    assert shapes[80.0] == shapes[91.0] == shapes[92.0] != shapes[70.0]
+    vectors = points(section, "vectors-docs")
+    assert [(point.x, point.y) for point in vectors] == [(2, 60.0), (2, 91.5)]
+
+
+def test_the_report_begins_with_the_compression(made: WorkDirectory) -> None:
+    result = report.run(report.Params(), made)
+    assert result["student"] == "exports/docs"
+    (sentence,) = result["verdict"]
+    assert sentence.startswith("The model has 1 MB instead of 9 MB, 3.0 times as fast, a vector 2 bytes instead of 24")
+    page = (made.path / "report" / "report.html").read_text(encoding="utf-8")
+    assert "<h1>docs: big compressed</h1>" in page
+    headings = [page.index(f'<section id="{name}">') for name in ("compression-docs", "overview", "training")]
+    assert headings == sorted(headings)
+    parts = [page.index(part) for part in ("<h3>Result</h3>", 'id="figure-tried-docs"', "Models tried")]
+    assert parts == sorted(parts), "the result is before the charts, and the folded tables are after them"
+    assert "--model docs-1-1" not in page.split('<section id="sources">')[0], "candidates need no other evaluation"
+
+
+@pytest.mark.parametrize("keep_index", [False, True])
+def test_a_teacher_that_was_not_trained_and_an_index_that_stays(tmp_path: Path, keep_index: bool) -> None:
+    section = section_of(works.untrained(tmp_path / "work", keep_index=keep_index))
+    rows = {row[0]: row[1:] for row in table(section, "Result").rows}
+    assert rows["size of a stored vector"] == ["24 B (float32)", "24 B", ""]
+    assert "encoding, sentences per second" not in rows
+    assert [one.title for one in section.tables] == ["Result", "Models tried"]
+    assert [row[:2] for row in table(section, "Models tried").rows] == [["docs (exported)", "int8 graph of owner/big"]]
+    assert [chart.name for chart in section.charts] == ["tried-docs"]
+    assert ("passages with the teacher" in section.text) == keep_index
+
+
+def test_plans_that_are_no_finished_compression_have_no_section(tmp_path: Path) -> None:
+    work = works.untrained(tmp_path / "work")
+    (plan,) = (work.path / "plans").iterdir()
+    (work.path / "plans" / "other.toml").write_text('[[stage]]\ncommand = "export"\nname = "docs"\n')
+    (work.path / "plans" / "broken.toml").write_text("# compress {}\n[[stage\n")
+    (work.path / "plans" / "unreadable.toml").write_bytes(b"# compress {}\n\xff")
+    (work.path / "plans" / "nameless.toml").write_text('# compress {}\n[[stage]]\ncommand = "export"\n')
+    assert [one.name for one in gather(work).compressions] == ["docs"]
+    unfinished = plan.read_text().replace('"docs-search"', '"not-there"')
+    plan.write_text(unfinished)
+    assert gather(work).compressions == []
+
+
+def test_results_of_an_earlier_model_are_not_shown(tmp_path: Path) -> None:
+    work = works.compressed(tmp_path / "work")
+    works.trained(work, "docs-1-1", "ready", again=True)
+    (found,) = gather(work).compressions
+    assert found.last("eval-search") is not None
+    assert "docs-1-1-trial" not in [artifact.name for _, artifact in found.made_by("eval-search")]
+    shutil.rmtree(work.path / "students" / "docs")
+    assert gather(work).compressions == [], "the export is of a model that is gone"
