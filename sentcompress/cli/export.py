@@ -17,13 +17,14 @@ def show(artifact: Artifact, call: Call) -> str:
 
 
 def _show(facts: dict[str, Any]) -> None:
-    from sentcompress.exporting.card import cosines_of, sts_table
+    from sentcompress.exporting.card import cosines_of, router_rows, sts_table
 
     checked, sizes = facts["checked"], facts["bytes"]
     rows = []
     for name, one in facts["formats"].items():
         size = sum(sizes.get(file, 0) for file in one["files"])
         rows += [[title, size, *cosines] for title, *cosines in cosines_of(one["title"], checked[name])]
+    rows += [[title, facts["router"]["bytes"], *cosines] for title, *cosines in router_rows(facts)]
     title = f"checked on {checked['folder']['texts']} sentences: cosine to the model's own vectors"
     render.print_table(["file", "bytes", "smallest", "mean"], rows, title)
     if int8 := facts.get("int8"):

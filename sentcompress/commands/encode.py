@@ -22,8 +22,8 @@ class Params(Hub):
     lines: Annotated[
         str,
         Opt(
-            "Text (one per line), jsonl, csv, tsv or parquet, also .gz or .zst, a folder in BEIR's layout, or - for "
-            "standard input.",
+            "Text (one per line), jsonl, csv, tsv or parquet, also .gz or .zst, a folder of documents or in BEIR's "
+            "layout, or - for standard input.",
             positional=True,
             metavar="FILE",
         ),
@@ -39,6 +39,9 @@ class Params(Hub):
             choices=STORES,
         ),
     ] = "float32"
+    passages: Annotated[
+        bool, Opt("Encode the passages of a folder's documents, as search cuts them, instead of whole documents.")
+    ] = False
     column: Annotated[str | None, Opt("Column with the text.", default="title and text")] = None
     format: Annotated[
         str | None,
@@ -58,6 +61,8 @@ class Params(Hub):
         return self.output.suffix not in SUFFIXES
 
     def faults(self) -> list[str]:
+        if self.passages and not os.path.isdir(self.lines):
+            return ["`passages` are those of the documents of a folder"]
         if self.output.suffix in (".csv", ".txt", ".json", ".jsonl", ".tsv", ".pt", ".npz", ".safetensors"):
             return [f"`output` is a .npy or .parquet file, or a folder: name it {self.output.with_suffix('.npy')}"]
         if not self.output.absolute().parent.is_dir():

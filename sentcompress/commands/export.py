@@ -4,7 +4,7 @@ from dataclasses import dataclass
 from typing import Annotated, ClassVar
 
 from sentcompress.commands import Command
-from sentcompress.commands.options import Opt
+from sentcompress.commands.options import MODEL, Opt
 from sentcompress.commands.shared import Hub, Model, Named
 
 
@@ -31,6 +31,16 @@ class Params(Hub, Named):
             "Quantizer of this model, for the folder's vectors/; see fit-quantizer.",
             affects="input",
             names="quantizers",
+            default="none",
+        ),
+    ] = None
+    router: Annotated[
+        str | None,
+        Opt(
+            "Model of the documents, usually teacher: also write router/, a sentence-transformers Router whose queries "
+            "this export encodes.",
+            affects="input",
+            names=MODEL,
             default="none",
         ),
     ] = None

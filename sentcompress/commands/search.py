@@ -30,7 +30,8 @@ class Params(Index, Hub):
     collection: Annotated[
         str | None,
         Opt(
-            "Documents: a file as for encode, a folder in BEIR's layout, or documents/NAME.",
+            "Documents: a folder, whose files are cut into passages, a file as for encode, a folder in BEIR's layout, "
+            "or documents/NAME.",
             affects="input",
             default="that of the newest index, else the newest documents",
         ),

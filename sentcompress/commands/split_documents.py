@@ -8,6 +8,8 @@ from sentcompress.commands import Command
 from sentcompress.commands.options import Opt
 from sentcompress.commands.shared import Inputs, Named, Reading, Seed, SkipBad, faults_of_inputs
 
+PASSAGE_WORDS = 160
+
 
 @dataclass(frozen=True, kw_only=True)
 class Params(Reading, Named):
@@ -18,7 +20,7 @@ class Params(Reading, Named):
     inputs: Inputs
     passage_words: Annotated[
         int, Opt("Maximum words of a passage; 160 fit into 256 tokens with their title.", minimum=10, maximum=100_000)
-    ] = 160
+    ] = PASSAGE_WORDS
     queries: Annotated[
         tuple[Path, ...],
         Opt("Your own query log: text with a query a line, or a table; can be repeated.", affects="input"),

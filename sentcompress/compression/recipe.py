@@ -202,7 +202,7 @@ class CompressionPlan:
 
     def _proof(self, best: str) -> Iterator[dict[str, Any]]:
         name = self.name
-        stored: dict[str, Any] = {}
+        stored: dict[str, Any] = {"router": self.teacher} if self.keep_index and not self.untrained else {}
         if not self.keep_index:  # otherwise the vectors are there already
             stored = {"quantizer": name}
             yield {

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import hashlib
 import os
 import re
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -73,6 +74,21 @@ def find_document_files(folder: Path) -> FolderFiles:
             f"files read are .{', .'.join(EXTENSIONS)}, also .gz and .zst; convert others to text first",
         )
     return found
+
+
+def digest_of_folder(folder: Path, found: FolderFiles, each: Callable[[], None] | None = None) -> str:
+    """SHA-256 of the files and their names; `each` is called after every file."""
+    whole = hashlib.sha256()
+    for path in found.files:
+        # Length and name, so that a file that is renamed or emptied changes the digest.
+        name = os.fsencode(path.relative_to(folder))
+        whole.update(f"{len(name)} {path.stat().st_size} ".encode() + name)
+        with as_source(path).open() as stream:
+            while block := stream.read(2**20):
+                whole.update(block)
+        if each:
+            each()
+    return whole.hexdigest()
 
 
 def read_documents(
@@ -224,5 +240,5 @@ def _tab_separated(path: Path, bad: BadRecords) -> Iterator[Document]:
 
 
 def _skip_file(error: InputError, bad: BadRecords) -> None:
-    hint = f"{error.hint}; or skip such files of a folder with `skip_bad`" if error.hint else None
+    hint = f"{error.hint}; or skip such files, where the command has `skip_bad`" if error.hint else None
     bad.add(error.message, hint)

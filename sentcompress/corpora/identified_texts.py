@@ -1,18 +1,21 @@
-"""Texts with their ids from a file of any format, in order, read as often as needed."""
+"""Texts with their ids from a file of any format or a folder of documents, in order, read as often as needed."""
 
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
 from sentcompress.corpora.byte_streams import ByteSource, as_source
-from sentcompress.corpora.collection_folders import corpus_file, rows_of
+from sentcompress.corpora.collection_folders import rows_of
+from sentcompress.corpora.collections import DocumentIds
 from sentcompress.corpora.delimited import listed
-from sentcompress.corpora.readers import find_format, read_table
+from sentcompress.corpora.document import Document
+from sentcompress.corpora.document_files import FolderFiles, digest_of_folder, read_documents, read_folder
+from sentcompress.corpora.readers import ReadOptions, find_format, read_table
 from sentcompress.corpora.records import BadRecordError, as_text
-from sentcompress.corpora.text_files import HALF_A_CHARACTER, is_encodable, open_lines
+from sentcompress.corpora.text_files import HALF_A_CHARACTER, BadRecords, is_encodable, open_lines
 from sentcompress.errors import InputError
 
 IDS = ("_id", "id")
@@ -24,22 +27,19 @@ IdentifiedText = tuple[str, str]
 
 @dataclass(frozen=True)
 class IdentifiedTexts:
-    """Texts of one file, in order.
+    """Texts of one file or folder, in order.
 
     Attributes:
-        source: the file.
+        name: of the file or folder.
         read: starts reading it: yields (id, text).
-        named: whether the file has ids; otherwise they are the row numbers from 0.
+        named: whether the texts have ids; otherwise they are the row numbers from 0.
+        digest: computes the SHA-256 of the content as it is now.
     """
 
-    source: ByteSource
+    name: str
     read: Callable[[], Iterator[IdentifiedText]]
     named: bool
-
-    def digest(self) -> str:
-        """SHA-256 of the file as it is now."""
-        with self.source.open() as stream:
-            return hashlib.file_digest(stream, "sha256").hexdigest()  # type: ignore[arg-type]
+    digest: Callable[[], str]
 
 
 def identified_texts(source: ByteSource, column: str | None = None, format_name: str | None = None) -> IdentifiedTexts:
@@ -55,7 +55,7 @@ def identified_texts(source: ByteSource, column: str | None = None, format_name:
     if found == "text":
         if column is not None:
             raise InputError(f"{source.name} is plain text and has no columns", "leave out `column`, or give `format`")
-        return IdentifiedTexts(source, lambda: ((str(number - 1), line) for number, line in open_lines(source)), False)
+        return _of_file(source, lambda: ((str(number - 1), line) for number, line in open_lines(source)), named=False)
     first = next(iter(read_table(source, found)))[1]
     text_of = _text_reader(source.name, list(first), column)
     id_column = next((name for name in IDS if name in first), None)
@@ -73,17 +73,68 @@ def identified_texts(source: ByteSource, column: str | None = None, format_name:
                 raise InputError(f"{source.name}, line {number}: {HALF_A_CHARACTER}", "fix the line")
             yield one, text
 
-    return IdentifiedTexts(source, read, id_column is not None)
+    return _of_file(source, read, named=id_column is not None)
 
 
-def texts_of_folder(folder: Path) -> IdentifiedTexts:
-    """The documents of a collection in BEIR's or MS MARCO's layout.
+def whole_documents(documents: Iterable[Document]) -> Iterator[IdentifiedText]:
+    """Each document as one text; empty ones are left out."""
+    return ((document.id, document.text) for document in documents if document.text)
 
-    Raises:
-        InputError: if the folder has no corpus.
+
+Cut = Callable[[Iterable[Document]], Iterator[IdentifiedText]]
+
+
+def texts_of_folder(
+    folder: Path, found: FolderFiles, column: str | None = None, cut: Cut = whole_documents
+) -> IdentifiedTexts:
+    """The texts of the files of a folder, or of the corpus of a collection in BEIR's or MS MARCO's layout.
+
+    A file of text is one document; its id is its path in the folder.
+
+    Args:
+        found: from `find_document_files`.
+        column: of tables, the one with the text.
+        cut: makes texts of documents. A collection's documents are not cut: judgements name them.
     """
-    corpus = corpus_file(folder)
-    return IdentifiedTexts(as_source(corpus), lambda: rows_of(corpus), True)
+    if found.collection:
+        (corpus,) = found.files
+        return _of_file(as_source(corpus), lambda: rows_of(corpus), named=True)
+    options = ReadOptions(columns=(column,) if column else ())
+
+    def read() -> Iterator[IdentifiedText]:
+        return _distinct(cut(read_folder(found, folder, options, BadRecords())), str(folder))
+
+    return IdentifiedTexts(str(folder), read, True, lambda: digest_of_folder(folder, found))
+
+
+def texts_of_document(path: Path, cut: Cut) -> IdentifiedTexts:
+    """The texts of a file of Markdown or reStructuredText, which is one document."""
+    source = as_source(path)
+
+    def read() -> Iterator[IdentifiedText]:
+        return _distinct(cut(read_documents(source, ReadOptions(), BadRecords())), source.name)
+
+    return _of_file(source, read, named=True)
+
+
+def _of_file(source: ByteSource, read: Callable[[], Iterator[IdentifiedText]], *, named: bool) -> IdentifiedTexts:
+    def digest() -> str:
+        with source.open() as stream:
+            return hashlib.file_digest(stream, "sha256").hexdigest()  # type: ignore[arg-type]
+
+    return IdentifiedTexts(source.name, read, named, digest)
+
+
+def _distinct(texts: Iterator[IdentifiedText], name: str) -> Iterator[IdentifiedText]:
+    """The texts; at their end, InputError if there was none or an id was repeated."""
+    ids = DocumentIds()
+    for one, text in texts:
+        ids.append(one)
+        yield one, text
+    if not ids:
+        raise InputError(f"{name} has no text: its files are empty", "give documents with text")
+    if (repeated := ids.repeated()) is not None:
+        raise InputError(f"{name} has two documents of id {repeated!r}", "ids must be unique in all files of a folder")
 
 
 def _text_reader(name: str, there: list[str], column: str | None) -> Callable[[Mapping[str, object]], str]:

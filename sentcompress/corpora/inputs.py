@@ -24,6 +24,7 @@ from sentcompress.corpora.document import Document
 from sentcompress.corpora.document_files import (
     FolderFiles,
     as_records,
+    digest_of_folder,
     find_document_files,
     folder_records,
     read_documents,
@@ -185,17 +186,8 @@ def _origin(name: str, names: Sequence[str]) -> str:
 def _folder_input(folder: Path, found: FolderFiles, options: ReadOptions, reporter: Reporter) -> FolderInput:
     if found.others:
         reporter.note(f"{folder}: files of other formats are not read ({found.skipped})")
-    whole = hashlib.sha256()
     with reporter.track(f"hashing {folder.name}", total=len(found.files), unit="files") as task:
-        for path in found.files:
-            # Length and name, so that a file that is renamed or emptied changes the digest.
-            name = os.fsencode(path.relative_to(folder))
-            whole.update(f"{len(name)} {path.stat().st_size} ".encode() + name)
-            with as_source(path).open() as stream:
-                while block := stream.read(2**20):
-                    whole.update(block)
-            task.advance()
-    return FolderInput(folder, found, whole.hexdigest(), options)
+        return FolderInput(folder, found, digest_of_folder(folder, found, task.advance), options)
 
 
 def _file_input(name: str, source: ByteSource, origin: str, options: ReadOptions, reporter: Reporter) -> FileInput:

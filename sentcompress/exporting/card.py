@@ -12,6 +12,7 @@ from typing import Any
 from sentcompress.evaluation.results import Evaluation
 from sentcompress.evaluation.score import MEAN, MODEL, Score
 from sentcompress.exporting.onnx import FLOAT32_FILE, INT8_FILE
+from sentcompress.exporting.router import DOCUMENT, FOLDER, QUERY
 from sentcompress.exporting.stored_vectors import stored_vectors
 from sentcompress.models.encoder import Encoder
 from sentcompress.numeric import figure
@@ -50,6 +51,7 @@ class Card:
             f"# {markdown(self.name)}",
             self._summary(),
             *self._use(),
+            *self._router(),
             *(stored_vectors(self.facts["vectors"]) if self.facts.get("vectors") else ()),
             *self._measured(),
             *self._check(),
@@ -155,6 +157,34 @@ class Card:
             ]
         )
 
+    def _router(self) -> Iterator[str]:
+        if not (found := self.facts.get("router")):
+            return
+        documents = markdown(str(found["documents"]))
+        yield "## Search vectors of the teacher"
+        yield (
+            f"The vectors of this model can be compared with those of {documents}: an index that {documents} filled "
+            "stays valid, and only queries change model. In an application that encodes nothing but queries, use this "
+            f"folder as above. `{FOLDER}/` holds both models as a Router of sentence-transformers, for an application "
+            "that also adds documents:"
+        )
+        yield "\n".join(
+            [
+                "```python",
+                "from sentence_transformers import SentenceTransformer",
+                "",
+                f'model = SentenceTransformer("path/of/this/folder/{FOLDER}")',
+                'queries = model.encode_query(["who plays the guitar?"])  # this model',
+                'documents = model.encode_document(["A man plays the guitar."])  # the teacher',
+                "print(model.similarity(queries, documents))",
+                "```",
+            ]
+        )
+        yield (
+            f"`encode` without a task encodes documents. `{FOLDER}/{QUERY}` and `{FOLDER}/{DOCUMENT}` are complete "
+            f"models; the weights of both have {found['bytes']:,} bytes."
+        )
+
     def _measured(self) -> Iterator[str]:
         if not self.measured:
             return
@@ -177,6 +207,7 @@ class Card:
             "one of a single word and one longer than the maximum length:"
         )
         rows = [row for name, one in self.facts["formats"].items() for row in cosines_of(one["title"], checked[name])]
+        rows += router_rows(self.facts)
         yield markdown_table(("", "minimum", "mean"), rows)
         if self.facts.get("sts"):
             yield "STS of the other formats, Spearman x 100:"
@@ -236,6 +267,12 @@ def cosines_of(title: str, found: Mapping[str, Any]) -> list[tuple[str, str, str
     both = "single_min_cosine" in found
     rows = [(f"{title}, in batches" if both else title, *_cosines(found))]
     return rows + ([(f"{title}, one at a time", *_cosines(found, "single_"))] if both else [])
+
+
+def router_rows(facts: Mapping[str, Any]) -> list[tuple[str, str, str]]:
+    """Table rows of the verification of the router: route, minimum and mean cosine to the vectors of its model."""
+    found = facts.get("router")
+    return [(f"router, {route}", *_cosines(one)) for route, one in found["checked"].items()] if found else []
 
 
 def sts_table(facts: Mapping[str, Any]) -> tuple[list[str], list[list[str]]]:

@@ -18,6 +18,7 @@ from sentcompress.models.checks import check_sound, require_sound
 from sentcompress.models.encoder import Dense, Encoder
 from sentcompress.models.families import readable_positions
 from sentcompress.models.foreign_code import refuse_code
+from sentcompress.models.memory import require_memory
 from sentcompress.models.model_files import MODULES, read_config, transformer_folder
 from sentcompress.models.pretrained import hush_transformers, left_out_pooler, load_transformer
 from sentcompress.models.sentence_modules import POOLING_KEYS, plain_modules, read_modules
@@ -44,9 +45,10 @@ def load_encoder(source: ModelSource, *, pooling: str = "auto", trust_remote_cod
 
     Raises:
         InputError: if the model wants to run code and is not trusted, has an unsupported module or inconsistent files,
-            or does not return usable vectors.
+            does not fit into memory, or does not return usable vectors.
     """
     refuse_code(source.path, source.label, trusted=trust_remote_code)
+    require_memory(source)
     root = transformer_folder(source.path)
     transformer, tokenizer, simcse_head = load_transformer(root, source.label, trust_remote_code)
     modules = read_modules(source.path, len(tokenizer)) or plain_modules(source.label, pooling, simcse_head)

@@ -13,6 +13,8 @@ from sentcompress.errors import InputError
 # The modules that can be read, as sentence-transformers calls them.
 READABLE = ("Transformer", "WordWeights", "Pooling", "Dense", "Normalize", "Dropout")
 MODULES = "modules.json"
+# The settings of a Router, a module that holds a model for each of its routes.
+ROUTER = "router_config.json"
 ADAPTER = "adapter_config.json"
 SAFETENSORS = "model.safetensors"
 # In the order of transformers: only the first one that exists is read.
@@ -104,9 +106,13 @@ def weight_files(folder: Path) -> list[Path]:
 
 
 def weight_bytes(folder: Path) -> int:
-    """Bytes of all weights: the transformer's and those of Dense layers; `.bin` only where nothing else is there."""
-    found = [path for path in folder.rglob("*.safetensors") if "onnx" not in path.parts]
-    return sum(path.stat().st_size for path in found or folder.rglob("pytorch_model*.bin"))
+    """Bytes of all weights: the transformer's and those of Dense layers.
+
+    Raises:
+        InputError: see `listed_modules` and `weight_files`.
+    """
+    folders = [module.path for module in listed_modules(folder)] or [folder]
+    return sum(path.stat().st_size for one in folders for path in weight_files(one))
 
 
 def check_fetched(path: Path) -> None:
@@ -160,9 +166,24 @@ def _is_entry(entry: object) -> bool:
 def _kind(folder: Path, name: str) -> str:
     package, _, kind = name.rpartition(".")
     # The two schemas of sentence-transformers differ only in the package names. The name is never imported.
+    if kind == "Router":
+        raise _is_router(folder)
     if kind not in READABLE or not package.startswith("sentence_transformers."):
         raise InputError(f"{folder} has a module {name}", f"supported modules: {', '.join(READABLE)}")
     return kind
+
+
+def _is_router(folder: Path) -> InputError:
+    """The error for a model of several routes."""
+    routes = sorted(path.parent.name for path in folder.glob(f"*/{MODULES}"))
+    named = " or ".join(str(folder / route) for route in routes)
+    return InputError(
+        f"{folder} is a Router of sentence-transformers, which holds a model for each of its routes",
+        f"name the model of one route: {named}"
+        if routes
+        else "save the modules of one route as a model of their own: "
+        "SentenceTransformer(modules=list(model[0].sub_modules['query'])).save(FOLDER)",
+    )
 
 
 def _inside(folder: Path, name: str) -> Path:

@@ -18,6 +18,7 @@ from sentcompress.models.catalog import NamedModel, find_model, typed_name
 from sentcompress.models.devices import pick_device
 from sentcompress.models.encoder import Encoder
 from sentcompress.models.layout import check_poolable, has_modules
+from sentcompress.models.memory import require_memory
 from sentcompress.models.names import PRESETS
 from sentcompress.models.principal_axes import Projection
 from sentcompress.models.shape import SENTENCES, WEIGHTS, Shape, layer_count
@@ -61,6 +62,7 @@ def run(params: Params, work: WorkDirectory, reporter: Reporter = LOGGED) -> Art
     )
     student, found = _find_student(params, work, inputs.vectors)
     check_poolable(student.source, params.pooling)
+    require_memory(student.source)
     dev = find_dev(params, work, inputs.vectors.reference)
     request = _request(params, inputs, student, found, dev)
     distillation = _Distillation(params, inputs, student, found, reporter)

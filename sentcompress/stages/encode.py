@@ -7,12 +7,21 @@ import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass
+from itertools import islice
 from pathlib import Path
 from typing import Any
 
 from sentcompress.commands.encode import Params
+from sentcompress.commands.split_documents import PASSAGE_WORDS
 from sentcompress.corpora.byte_streams import STDIN, as_source, spooled_source
-from sentcompress.corpora.identified_texts import IdentifiedText, IdentifiedTexts, identified_texts, texts_of_folder
+from sentcompress.corpora.document_files import find_document_files
+from sentcompress.corpora.identified_texts import (
+    IdentifiedText,
+    IdentifiedTexts,
+    identified_texts,
+    texts_of_folder,
+    whole_documents,
+)
 from sentcompress.corpora.text_files import batches
 from sentcompress.documents import read_json, to_json
 from sentcompress.encoding.compute_plan import ComputePlan
@@ -24,6 +33,8 @@ from sentcompress.encoding.vector_shards import writing_vectors
 from sentcompress.errors import InputError
 from sentcompress.models.catalog import NamedModel, find_model
 from sentcompress.models.devices import pick_device
+from sentcompress.models.encoder import Encoder
+from sentcompress.passages.identified import cutting
 from sentcompress.progress import LOGGED, Reporter, Task
 from sentcompress.quantization.lookup import AUTO, FoundQuantizer, find_quantizer
 from sentcompress.store import MANIFEST, WorkDirectory
@@ -32,6 +43,8 @@ from sentcompress.store.atomic import written
 COMMAND = Params.command
 # Texts passed to the engine at a time, and those of a shard; fewer if they are long.
 CHUNK, SHARD = 1000, 20_000
+# Documents whose length is compared with the model's limit, and how much of each.
+LOOKED_AT, CHARACTERS_PER_TOKEN = 1000, 40
 # Stands for a quantizer of any format.
 QUANTIZER = "quantizer"
 
@@ -73,8 +86,11 @@ def run(params: Params, work: WorkDirectory, reporter: Reporter = LOGGED) -> Res
     if params.store not in PLAIN:
         quantizer = find_quantizer(work, model, AUTO if params.store == QUANTIZER else params.store)
     with _opened(params, reporter) as texts:
+        encoder = model.load()
+        if Path(texts.name).is_dir() and not params.passages:  # a collection's corpus is a file
+            _tell_truncation(texts, encoder, reporter)
         engine = EncodeEngine(
-            model.load(),
+            encoder,
             device=params.device,
             dtype=params.dtype,
             batch_tokens=params.batch_tokens,
@@ -120,9 +136,31 @@ def _opened(params: Params, reporter: Reporter) -> Iterator[IdentifiedTexts]:
         with spooled_source(sys.stdin.buffer, "standard input") as source:
             yield identified_texts(source, params.column, params.format)
     elif Path(params.lines).is_dir():
-        yield texts_of_folder(Path(params.lines))
+        yield _of_folder(params, reporter)
     else:
         yield identified_texts(as_source(params.lines), params.column, params.format)
+
+
+def _of_folder(params: Params, reporter: Reporter) -> IdentifiedTexts:
+    folder = Path(params.lines)
+    found = find_document_files(folder)
+    if found.collection and params.passages:
+        raise InputError(f"{folder} is a collection, whose documents are not cut", "leave out `passages`")
+    if found.others:
+        reporter.note(f"{folder}: files of other formats are not read ({found.skipped})")
+    return texts_of_folder(folder, found, params.column, cutting(PASSAGE_WORDS) if params.passages else whole_documents)
+
+
+def _tell_truncation(texts: IdentifiedTexts, encoder: Encoder, reporter: Reporter) -> None:
+    """Warn if documents are longer than what the model reads of a text; only the first ones are looked at."""
+    limit = encoder.text.max_length
+    looked_at = [text[: CHARACTERS_PER_TOKEN * limit] for _, text in islice(texts.read(), LOOKED_AT)]
+    longer = sum(len(ids) > limit for ids in encoder.tokenize(looked_at, limit + 1)) if looked_at else 0
+    if longer:
+        reporter.warn(
+            f"{longer:,} of the first {len(looked_at):,} documents are longer than the {limit} tokens that the model "
+            "reads; the rest of them is not in their vectors (`passages` encodes all of it, in passages)"
+        )
 
 
 class _Encoding:
@@ -195,6 +233,7 @@ class _Encoding:
             "input": self._texts.digest(),
             "column": self._params.column,
             "format": self._params.format,
+            "passages": self._params.passages,
             "model": {"reference": self._model.reference, "digest": self._model.digest},
             "store": self.storage.store,
             "dimension": self.storage.dimension,

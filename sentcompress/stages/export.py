@@ -19,7 +19,7 @@ from sentcompress.evaluation.metrics import UndefinedError, cosine_of_pairs
 from sentcompress.evaluation.results import Evaluation, read_evaluation, with_compared
 from sentcompress.evaluation.score import COMPARE, MODEL
 from sentcompress.evaluation.sts import Graded, score_set
-from sentcompress.exporting import verification
+from sentcompress.exporting import router, verification
 from sentcompress.exporting.card import Card
 from sentcompress.exporting.formats import FOLDER, Format, Reader, find_formats, packages_of
 from sentcompress.exporting.graph_formats import Int8Graph
@@ -70,7 +70,8 @@ def run(params: Params, work: WorkDirectory, reporter: Reporter = LOGGED) -> Art
     quantizer = _quantizer(params, work, model)
     used = [artifact for artifact in (sentences, quantizer) if artifact]
     calibration = find_named_texts(work, params.calibrate) if params.calibrate else None
-    request = _request(params, model, sets, [*used, *measured], calibration)
+    documents = _of_documents(params, work)
+    request = _request(params, model, documents, sets, [*used, *measured], calibration)
     with work.build(request, force=params.force, reporter=reporter) as build:
         if build.fresh:
             return build.fresh
@@ -86,6 +87,8 @@ def run(params: Params, work: WorkDirectory, reporter: Reporter = LOGGED) -> Art
             facts = _write(build, encoder, formats, task)
             if quantizer:
                 facts["vectors"] = _with_quantizer(build, quantizer)
+            if documents:
+                facts["router"] = _with_router(params, build, encoder, model, documents, texts)
             if calibration is not None:
                 facts["int8"] = _calibrate(build, encoder, formats, calibration, texts, reporter)
             readers = {
@@ -128,9 +131,37 @@ def _with_quantizer(build: Build, quantizer: Artifact) -> dict[str, Any]:
     return {"quantizer": quantizer.reference, **{name: quantizer.facts[name] for name in SHOWN}}
 
 
+def _of_documents(params: Params, work: WorkDirectory) -> NamedModel | None:
+    """The model of the router's documents."""
+    if params.router is None:
+        return None
+    return find_model(work, params.router, trust_remote_code=params.trust_remote_code)
+
+
+def _with_router(
+    params: Params, build: Build, encoder: Encoder, model: NamedModel, documents: NamedModel, texts: Sequence[str]
+) -> dict[str, Any]:
+    """Write the router into the export and verify it; returns its facts.
+
+    Raises:
+        InputError: if the vectors of the two models have different dimensions.
+        SentcompressError: if it fails verification.
+    """
+    of_documents = documents.load()
+    router.check_widths(encoder, of_documents, model.label, documents.label)
+    routes = {router.QUERY: encoder, router.DOCUMENT: of_documents}
+    own = {router.QUERY: texts, router.DOCUMENT: verification.with_extremes(texts, of_documents)}
+    with build.write(router.FOLDER) as folder:
+        router.write_router(routes, folder)
+        checked = router.verify_router(routes, own, folder, trust_remote_code=params.trust_remote_code)
+        size = sum(path.stat().st_size for path in folder.rglob("*.safetensors"))
+    return {"documents": documents.label, "bytes": size, "checked": checked}
+
+
 def _request(
     params: Params,
     model: NamedModel,
+    documents: NamedModel | None,
     sets: Sequence[StsSet],
     used: Sequence[Artifact],
     calibration: NamedTexts | None,
@@ -139,8 +170,12 @@ def _request(
     files = {path.resolve() for found in sets for subset in found.subsets for path in subset.files}
     inputs |= {f"file:{path}": file_digest(path) for path in sorted(files)}
     inputs |= calibration.inputs if calibration else {}
+    inputs |= {documents.reference: documents.digest} if documents else {}
     resolved = {"model": model.reference, "sets": [found.name for found in sets], **packages_of(params.formats)}
-    return Request.of(params, params.name or model.slug, inputs, resolved, model=typed_name(params.model, model))
+    chosen = {"router": typed_name(params.router, documents)} if documents else {}
+    return Request.of(
+        params, params.name or model.slug, inputs, resolved, model=typed_name(params.model, model), **chosen
+    )
 
 
 def _sentences(work: WorkDirectory, lineage: Sequence[Artifact]) -> Artifact | None:

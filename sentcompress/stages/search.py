@@ -9,9 +9,17 @@ from typing import Any
 
 from sentcompress.commands.options import asked, words
 from sentcompress.commands.search import Params
-from sentcompress.corpora.byte_streams import as_source
+from sentcompress.commands.split_documents import PASSAGE_WORDS
+from sentcompress.corpora.byte_streams import as_source, format_extension
+from sentcompress.corpora.document_files import find_document_files
 from sentcompress.corpora.documents_artifact import KIND as DOCUMENTS
-from sentcompress.corpora.identified_texts import IdentifiedTexts, identified_texts, texts_of_folder
+from sentcompress.corpora.identified_texts import (
+    IdentifiedTexts,
+    identified_texts,
+    texts_of_document,
+    texts_of_folder,
+)
+from sentcompress.corpora.markup import MARKUP
 from sentcompress.corpora.search_texts import documents_source
 from sentcompress.corpora.text_files import batches
 from sentcompress.corpora.text_store import TextStore, write_texts
@@ -25,6 +33,7 @@ from sentcompress.evaluation.similarity import searchable
 from sentcompress.evaluation.vector_rows import in_file
 from sentcompress.extras import check_installed
 from sentcompress.models.catalog import typed_name
+from sentcompress.passages.identified import cutting
 from sentcompress.progress import LOGGED, Reporter, SilentReporter
 from sentcompress.store import SCAFFOLD, Artifact, Request, WorkDirectory, name_part
 
@@ -131,8 +140,17 @@ def _collection(params: Params, work: WorkDirectory) -> _Collection:
         (reference, digest), *_ = source.inputs.items()
         return _Collection(reference, reference, digest, identified_texts(as_source(source.corpus)))
     path = Path(name)
-    texts = texts_of_folder(path) if path.is_dir() else identified_texts(as_source(path), params.column)
-    return _Collection(str(path.resolve()), f"file:{Path(texts.source.name).resolve()}", texts.digest(), texts)
+    texts = _texts_at(path, params.column)
+    return _Collection(str(path.resolve()), f"file:{Path(texts.name).resolve()}", texts.digest(), texts)
+
+
+def _texts_at(path: Path, column: str | None) -> IdentifiedTexts:
+    """The passages of a folder's documents or of a file of markup; the texts of any other file or of a collection."""
+    if path.is_dir():
+        return texts_of_folder(path, find_document_files(path), column, cutting(PASSAGE_WORDS))
+    if format_extension(path) in MARKUP and path.is_file():
+        return texts_of_document(path, cutting(PASSAGE_WORDS))
+    return identified_texts(as_source(path), column)
 
 
 class _WarningsOnly(SilentReporter):

@@ -72,6 +72,15 @@ def test_the_teacher_itself_is_not_trained() -> None:
     assert next(stage["model"] for stage in plan([OWN]).stages() if stage["command"] == "export") == "embedded"
 
 
+def test_a_student_for_the_index_that_is_there_is_exported_as_a_router() -> None:
+    def router(of: CompressionPlan) -> object:
+        return next(stage.get("router") for stage in of.stages() if stage["command"] == "export")
+
+    assert router(plan([CUT], keep_index=True)) == "embedded"
+    assert router(plan([CUT])) is None
+    assert router(plan([OWN], keep_index=True)) is None
+
+
 @given(st.dictionaries(st.text(max_size=10), st.text(max_size=20), max_size=3), st.text(min_size=1, max_size=20))
 def test_any_request_and_any_file_name_survive(request: dict[str, str], name: str) -> None:
     text = written_recipe(plan([PUBLISHED], documents=Documents([name])), request)

@@ -1,0 +1,157 @@
+"""encode and search of folders of text files, as compress takes them."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import numpy as np
+import pytest
+from tiny_models import make_sentences
+
+import sentcompress
+from sentcompress.encoding.engine import EncodeEngine
+from sentcompress.errors import InputError, UsageError
+from sentcompress.models.layout import load_encoder
+from sentcompress.models.sources import resolve
+from sentcompress.progress import SilentReporter
+from sentcompress.stages import encode, search, split_documents
+from sentcompress.store import WorkDirectory
+
+SENTENCES = [f"{text.capitalize()}." for text in make_sentences(300, seed=8)]
+LONG = " ".join(SENTENCES[:60])
+
+
+class Told(SilentReporter):
+    def __init__(self) -> None:
+        self.warnings: list[str] = []
+        self.notes: list[str] = []
+
+    def warn(self, message: str) -> None:
+        self.warnings.append(message)
+
+    def note(self, message: str) -> None:
+        self.notes.append(message)
+
+
+@pytest.fixture
+def work(tmp_path: Path) -> WorkDirectory:
+    return WorkDirectory(tmp_path / "work")
+
+
+@pytest.fixture
+def docs(tmp_path: Path) -> Path:
+    folder = tmp_path / "docs"
+    (folder / "guide").mkdir(parents=True)
+    (folder / "guide" / "long.md").write_text(f"# The happy dog\n\n{LONG}\n", encoding="utf-8")
+    (folder / "short.txt").write_text(f"{SENTENCES[100]}\n{SENTENCES[101]}\n", encoding="utf-8")
+    (folder / "notes.rst").write_text(f"{SENTENCES[102]}\n", encoding="utf-8")
+    (folder / "rows.jsonl").write_text(json.dumps({"_id": "r1", "text": SENTENCES[103]}) + "\n", encoding="utf-8")
+    (folder / "empty.txt").write_text("\n", encoding="utf-8")
+    (folder / "image.png").write_bytes(b"\x89PNG\r\n")
+    return folder
+
+
+def encoded(work: WorkDirectory, folder: Path, model: Path, output: Path, **others: object) -> Told:
+    told = Told()
+    params = encode.Params(lines=str(folder), output=output, model=str(model), dtype="float32", **others)  # type: ignore[arg-type]
+    encode.run(params, work, told)
+    return told
+
+
+def test_a_file_of_a_folder_is_one_text(work: WorkDirectory, docs: Path, tiny_model: Path, tmp_path: Path) -> None:
+    told = encoded(work, docs, tiny_model, tmp_path / "vectors")
+    stored = sentcompress.read_vectors(tmp_path / "vectors")
+    assert list(stored.ids) == ["guide/long.md", "notes.rst", "r1", "short.txt"]
+    texts = [f"The happy dog {LONG}", SENTENCES[102], SENTENCES[103], f"{SENTENCES[100]}\n{SENTENCES[101]}"]
+    expected = EncodeEngine(load_encoder(resolve(str(tiny_model))), dtype="float32").encode(texts)
+    np.testing.assert_allclose(stored.to_array(), expected, atol=1e-5)
+    assert told.warnings == [
+        "1 of the first 4 documents are longer than the 64 tokens that the model reads; the rest of them is not in "
+        "their vectors (`passages` encodes all of it, in passages)"
+    ]
+    assert any("1 .png" in note for note in told.notes)
+
+
+def test_a_text_of_just_the_models_length_is_not_told(work: WorkDirectory, tiny_model: Path, tmp_path: Path) -> None:
+    (tmp_path / "docs").mkdir()
+    path = tmp_path / "docs" / "one.txt"
+    for words, warned in ((62, False), (63, True)):  # and two special tokens
+        path.write_text("dog " * words, encoding="utf-8")
+        told = encoded(work, tmp_path / "docs", tiny_model, tmp_path / f"{words}")
+        assert bool(told.warnings) == warned
+
+
+def test_passages_have_the_ids_and_the_texts_of_split_documents(
+    work: WorkDirectory, docs: Path, tiny_model: Path, tmp_path: Path
+) -> None:
+    for number in range(120):
+        (docs / f"{number}.txt").write_text(SENTENCES[110 + number], encoding="utf-8")
+    told = encoded(work, docs, tiny_model, tmp_path / "vectors", passages=True)
+    assert not told.warnings
+    ids = list(sentcompress.read_vectors(tmp_path / "vectors").ids)
+    assert [one for one in ids if "long" in one][:2] == ["guide/long.md#0", "guide/long.md#1"]
+    search.run(search.Params(collection=str(docs), model=str(tiny_model), device="cpu"), work)
+    split = split_documents.run(split_documents.Params(inputs=(str(docs),)), work)
+    rows = [json.loads(line) for line in (split.path / "held-out" / "corpus.jsonl").open(encoding="utf-8")]
+    theirs = {row["_id"]: f"{row['title']} {row['text']}".strip() for row in rows}
+    index = next(iter(work.newest("indexes")))
+    ours = dict(json.loads(line) for line in (index.path / "texts" / "texts.jsonl").open(encoding="utf-8"))
+    assert list(ours) == ids
+    assert theirs.items() <= ours.items()
+
+
+def test_search_finds_the_passage_of_a_long_file(work: WorkDirectory, docs: Path, tiny_model: Path) -> None:
+    pytest.importorskip("faiss")
+    params = search.Params(query=(SENTENCES[100],), collection=str(docs), model=str(tiny_model), device="cpu", top=50)
+    found = search.run(params, work)
+    ids = [one["id"] for one in found.answers[0].results]
+    assert ids.count("short.txt#0") == 1
+    assert {"guide/long.md#0", "guide/long.md#1"} <= set(ids)
+    assert found.documents == len(ids)
+    alone = search.Params(query=("dog",), collection=str(docs / "guide" / "long.md"), model=str(tiny_model))
+    assert search.run(alone, work).documents == sum(one.startswith("guide") for one in ids)
+
+
+def test_a_changed_file_makes_another_index(work: WorkDirectory, docs: Path, tiny_model: Path) -> None:
+    pytest.importorskip("faiss")
+    params = search.Params(collection=str(docs), model=str(tiny_model), device="cpu")
+    before = search.run(params, work).documents
+    assert search.run(params, work).documents == before
+    (docs / "more.txt").write_text(SENTENCES[120], encoding="utf-8")
+    assert search.run(params, work).documents == before + 1
+
+
+@pytest.mark.parametrize(
+    ("files", "message"),
+    [
+        ({}, "holds no file of text: it is empty"),
+        ({"a.png": b"\x89PNG", "b.pdf": b"%PDF"}, "holds no file of text: it has"),
+        ({"a.txt": b"\n\n"}, "has no text"),
+        ({"a.txt": b"\xff\xfe\x00\x01" * 9}, "a.txt"),
+        ({f"{one}.jsonl": b'{"_id": "same", "text": "dog"}\n' for one in "ab"}, "two documents of id 'same"),
+    ],
+)
+def test_folders_without_usable_texts(
+    files: dict[str, bytes], message: str, work: WorkDirectory, tiny_model: Path, tmp_path: Path
+) -> None:
+    folder = tmp_path / "docs"
+    folder.mkdir()
+    for name, content in files.items():
+        (folder / name).write_bytes(content)
+    with pytest.raises(InputError, match=message):
+        encoded(work, folder, tiny_model, tmp_path / "vectors")
+    pytest.importorskip("faiss")
+    with pytest.raises(InputError, match=message):
+        search.run(search.Params(collection=str(folder), model=str(tiny_model), device="cpu"), work)
+    assert work.names("indexes") == []
+
+
+def test_passages_are_those_of_a_folder_of_documents(work: WorkDirectory, tiny_model: Path, tmp_path: Path) -> None:
+    lines = tmp_path / "lines.txt"
+    lines.write_text("dog\n", encoding="utf-8")
+    with pytest.raises(UsageError, match="documents of a folder"):
+        encoded(work, lines, tiny_model, tmp_path / "vectors", passages=True)
+    (tmp_path / "corpus.jsonl").write_text(json.dumps({"_id": "1", "text": "dog"}) + "\n", encoding="utf-8")
+    with pytest.raises(InputError, match="is a collection"):
+        encoded(work, tmp_path, tiny_model, tmp_path / "vectors", passages=True)
