@@ -12,12 +12,18 @@ KINDS = ("span", "keywords", "title")
 
 
 def write_held_out(folder: Path, passages: Sequence[str], queries: Sequence[str]) -> None:
-    """corpus.jsonl and queries.jsonl; the kinds of queries take turns."""
+    """corpus.jsonl and queries.jsonl; the kinds of queries take turns, and so do their parts, test first."""
     folder.mkdir(parents=True, exist_ok=True)
     rows = [{"_id": f"p{place}", "title": "", "text": text} for place, text in enumerate(passages)]
     (folder / "corpus.jsonl").write_text("".join(f"{json.dumps(row)}\n" for row in rows), encoding="utf-8")
     rows = [
-        {"_id": f"q{place}", "text": text, "kind": KINDS[place % len(KINDS)], "document": f"d{place}"}
+        {
+            "_id": f"q{place}",
+            "text": text,
+            "kind": KINDS[place % len(KINDS)],
+            "document": f"d{place}",
+            "part": ("test", "dev")[place % 2],
+        }
         for place, text in enumerate(queries)
     ]
     (folder / "queries.jsonl").write_text("".join(f"{json.dumps(row)}\n" for row in rows), encoding="utf-8")

@@ -72,6 +72,7 @@ SIDEWAYS = {
     ("training", "encoding"),
     ("training", "methods"),
     ("training", "evaluation"),
+    ("exporting", "encoding"),
     ("exporting", "evaluation"),
     ("measuring", "corpora"),
     ("measuring", "encoding"),

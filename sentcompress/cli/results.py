@@ -97,7 +97,8 @@ def _split_documents(artifact: Artifact, call: Call) -> str:
     """Show the counts of texts by kind, and what is held out."""
     facts = artifact.facts
     skipped = {f"dropped: {why.replace('_', ' ')}": count for why, count in facts["skipped"].items()}
-    held = f"{facts['held_out_documents']} {facts['held_out_by']}s, {facts['held_out_queries']} queries"
+    parts = ", ".join(f"{count} {part}" for part, count in facts["parts"].items())
+    held = f"{facts['held_out_documents']} {facts['held_out_by']}s, {facts['held_out_queries']} queries ({parts})"
     shown = {key: facts[key] for key in SPLIT_DOCUMENTS}
     render.print_facts({**shown, "held out": held, "held-out corpus": facts["corpus"], **skipped}, artifact.reference)
     return f"sentcompress augment {shell_word(artifact.reference)} --work {shell_word(call.work)}"

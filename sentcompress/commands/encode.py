@@ -7,7 +7,7 @@ from typing import Annotated, ClassVar
 
 from sentcompress.commands import Command
 from sentcompress.commands.options import Opt
-from sentcompress.commands.shared import Device, EncodingDtype, EncodingTokens, Hub, Model
+from sentcompress.commands.shared import Device, EncodingDtype, EncodingTokens, Hub, Model, Runtime
 
 STORES = ("float32", "float16", "int8", "int4", "binary", "pq", "quantizer")
 SUFFIXES = (".npy", ".parquet")
@@ -51,6 +51,7 @@ class Params(Hub):
             default="from name and content",
         ),
     ] = None
+    runtime: Runtime = "torch"
     dtype: EncodingDtype = "auto"
     device: Device = "auto"
     batch_tokens: EncodingTokens = None
@@ -69,6 +70,8 @@ class Params(Hub):
             return [f"`output` {self.output}: there is no folder {self.output.parent}"]
         if not os.access(self.output.absolute().parent, os.W_OK):
             return [f"`output` {self.output}: no permission to write to {self.output.absolute().parent}"]
+        if self.runtime != "torch" and (self.dtype != "auto" or self.batch_tokens is not None):
+            return [f"`dtype` and `batch_tokens` are for `runtime` torch, not {self.runtime}"]
         return []
 
 

@@ -15,6 +15,7 @@ from sentcompress.commands.shared import (
     Index,
     Model,
     Named,
+    Runtime,
     Seed,
     Similarity,
     unable_to_search,
@@ -60,6 +61,7 @@ class Params(Index, Hub, Named):
         str | None, Opt("Another model for the queries only, e.g. student.", affects="input", names=MODEL)
     ] = None
     compare: Compare = None
+    runtime: Runtime = "torch"
     similarity: Similarity = "cosine"
     index: Annotated[
         tuple[str, ...],
@@ -95,6 +97,8 @@ class Params(Index, Hub, Named):
             faults.append("`corpus` is for `pairs`")
         if self.model is not None and self.documents is not None and self.queries is not None:
             faults.append("`model` has no effect with both `documents` and `queries`")
+        if self.runtime != "torch" and self.documents is not None and self.queries is not None:
+            faults.append("`runtime` is for `model`, which has no effect with both `documents` and `queries`")
         return faults
 
 

@@ -6,7 +6,10 @@ from typing import Annotated, ClassVar
 
 from sentcompress.commands import Command
 from sentcompress.commands.options import Opt
-from sentcompress.commands.shared import SearchFidelityOptions
+from sentcompress.commands.shared import Runtime, SearchFidelityOptions
+
+TEST, ALL = "test", "all"
+PARTS = ("dev", TEST, ALL)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -24,6 +27,15 @@ class Params(SearchFidelityOptions):
             default="the newest",
         ),
     ] = None
+    query_part: Annotated[
+        str | None,
+        Opt(
+            "Queries of --documents: test; dev, which also chose checkpoints and quantizers; or all.",
+            flag="part",
+            choices=PARTS,
+            default=TEST,
+        ),
+    ] = None
     collection: Annotated[
         Path | None,
         Opt("Folder with corpus and queries (BEIR, MS MARCO), in place of --documents.", affects="input"),
@@ -34,10 +46,20 @@ class Params(SearchFidelityOptions):
     keep_index: Annotated[
         bool, Opt("Search the vectors of --compare with the queries of --model (asymmetric search).")
     ] = False
+    runtime: Runtime = "torch"
+    stored: Annotated[
+        bool, Opt("Search the documents' vectors as the model's quantizer stores them; queries stay float32.")
+    ] = False
     queries: Annotated[int, Opt("Maximum number of queries, sampled with the seed.", minimum=1)] = 2000
     passages: Annotated[
         int, Opt("Maximum number of passages searched, sampled with the seed.", minimum=11, maximum=2_000_000)
     ] = 50_000
+
+    @property
+    def own_part(self) -> str | None:
+        """The part of the held-out queries that is measured; None for all."""
+        part = self.query_part or TEST
+        return None if part == ALL else part
 
     def faults(self) -> list[str]:
         faults = super().faults()
@@ -45,6 +67,12 @@ class Params(SearchFidelityOptions):
             faults.append("`documents` and `collection` cannot both be given")
         if self.split is not None and self.collection is None:
             faults.append("`split` is for `collection`")
+        if self.query_part is not None and self.collection is not None:
+            faults.append("`query_part` is for `documents`; a collection has no parts")
+        if self.stored and self.keep_index:
+            faults.append(
+                "`stored` and `keep_index` cannot both be given: the documents' vectors are those of `compare`"
+            )
         return faults
 
 
@@ -52,4 +80,5 @@ COMMAND = Command(
     Params,
     "Measure, without labels, how well a model reproduces the search results of its teacher.",
     makes="evaluations",
+    version=2,  # the part test
 )

@@ -5,7 +5,7 @@ from typing import Annotated, ClassVar
 
 from sentcompress.commands import Command
 from sentcompress.commands.options import Opt
-from sentcompress.commands.shared import EvaluationOptions
+from sentcompress.commands.shared import EvaluationOptions, Runtime
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -30,6 +30,7 @@ class Params(EvaluationOptions):
         ),
     ] = "all"
     split: Annotated[str, Opt("test, dev or train.", choices=("test", "dev", "train"))] = "test"
+    runtime: Runtime = "torch"
 
     def faults(self) -> list[str]:
         return [] if self.sts else ["name a file or folder of graded pairs with `sts`"]

@@ -51,4 +51,5 @@ COMMAND = Command(
     Params,
     "Fit how a model's vectors are stored: turn, dimensions and number format within --vector-bytes.",
     makes="quantizers",
+    version=2,  # chosen by the part dev
 )

@@ -27,6 +27,11 @@ EncodingDtype = Annotated[
 EncodingTokens = Annotated[
     int | None, Opt("Maximum tokens of a batch, padding included.", minimum=1, affects="run", default="by device")
 ]
+RUNTIMES = ("torch", "onnx", "onnx-int8")
+Runtime = Annotated[
+    str,
+    Opt("How --model runs: torch, or a graph of an exported folder: onnx (float32) or onnx-int8.", choices=RUNTIMES),
+]
 Store = Annotated[str, Opt("Number format of the vectors: float32 or float16.", choices=STORES)]
 Seed = Annotated[int, Opt("Random seed.", minimum=0, maximum=2**63 - 1)]
 Bootstrap = Annotated[int, Opt("Bootstrap samples for the 95% intervals; 0 for none.", minimum=0)]

@@ -47,4 +47,5 @@ COMMAND = Command(
     Params,
     "Read documents; write passages, titles and made queries for training, and hold some documents out.",
     makes="documents",
+    version=2,  # held-out queries of two parts
 )

@@ -13,6 +13,7 @@ from typing import Any
 
 from sentcompress.compression.quantities import told_bytes, told_time
 from sentcompress.compression.shapes import Candidate
+from sentcompress.corpora.documents_artifact import DEV, TEST
 
 # docs/decisions/0010-small-students.md: unit vectors, hidden states, the batch's cosines; a running mean.
 OBJECTIVE: Mapping[str, Any] = {"normalise": True, "reduction": "sum", "alpha": 0, "relation": 20}
@@ -28,6 +29,8 @@ TRAINING: Mapping[str, Any] = {
     "epochs": 100,
     "ema": 0.99,
 }
+# What the export is measured in: the graph whose bytes are limited.
+RUNTIME = "onnx-int8"
 # Shares of the weights of the trained student and of its start in their average, which keeps more of what the start
 # knew of other texts.
 MIX = (0.75, 0.25)
@@ -144,7 +147,7 @@ class CompressionPlan:
                 running.append((trial, shape))
             kept = max(1, len(running) // 2)
             names = [trial for trial, _ in running]
-            yield from map(self._search, names)
+            yield from map(self._trial, names)
             starts = []
             for rank in range(1, kept + 1):
                 name = f"{self.name}-{number}-best" + (f"-{rank}" if rank > 1 else "")
@@ -160,14 +163,17 @@ class CompressionPlan:
                 "name": f"{self.name}-mixed",
             }
             ends = [f"{self.name}-last", f"{self.name}-mixed"]
-            yield from map(self._search, ends)
+            yield from map(self._trial, ends)
             yield self._select(ends, self.name, 1)
             return self.name
         return f"{self.name}-last"
 
+    def _trial(self, model: str) -> dict[str, Any]:
+        """The evaluation that a student is chosen by."""
+        return {**self._search(model), "part": DEV, "name": f"{model}-trial"}
+
     def _search(self, model: str) -> dict[str, Any]:
         asymmetric = {"keep-index": True} if self.keep_index else {}
-        own = model.removeprefix("exports/")
         return {
             "command": "eval-search",
             "documents": self.name,
@@ -175,12 +181,11 @@ class CompressionPlan:
             "compare": self.teacher,
             **asymmetric,
             "passages": self.budget.passages,
-            "name": f"{own}-search" if own != model else f"{own}-trial",
         }
 
     def _select(self, names: Sequence[str], name: str, rank: int) -> dict[str, Any]:
         place = {"rank": rank} if rank > 1 else {}
-        return {"command": "select", "inputs": list(names), "data": self.name, **place, "name": name}
+        return {"command": "select", "inputs": list(names), "data": f"{self.name} {DEV}", **place, "name": name}
 
     def _distill(self, start: str, shape: Candidate, minutes: float, name: str, *, first: bool) -> dict[str, Any]:
         cut = first and not shape.published
@@ -217,10 +222,13 @@ class CompressionPlan:
             }
         yield {"command": "export", "model": best, **stored, "calibrate": f"documents/{name}", "name": name}
         compared = {"model": f"exports/{name}", "compare": self.teacher}
-        yield self._search(f"exports/{name}")
+        # As it is deployed, on queries that nothing was chosen with.
+        deployed = {"runtime": RUNTIME, **({} if self.keep_index else {"stored": True})}
+        yield {**self._search(f"exports/{name}"), "part": TEST, **deployed, "name": f"{name}-search"}
         if self.documents.judged:
-            judged = {"collection": self.documents.judged, "index": ["flat"], **compared}
-            yield {"command": "eval-retrieval", **judged, "name": f"{name}-judged"}
+            judged = {"collection": self.documents.judged, "index": ["flat"], **compared, "runtime": RUNTIME}
+            indexed = {"documents": self.teacher} if self.keep_index else {}
+            yield {"command": "eval-retrieval", **judged, **indexed, "name": f"{name}-judged"}
         yield {
             "command": "bench",
             **compared,

@@ -21,10 +21,10 @@ class Achieved:
         export: the folder of the model.
         bytes, teacher_bytes: of the int8 graph and of the teacher's weights.
         vector_bytes, teacher_vector_bytes: of a stored vector.
-        fidelity, interval: search fidelity on held-out queries, and its 95% interval.
-        stored_fidelity: the same with stored vectors.
+        fidelity, interval: search fidelity of the int8 graph with stored vectors, on queries that nothing was chosen
+            with, and its 95% interval.
         faster: how many times as fast as the teacher, the fastest runtime with the teacher in float32.
-        judged: share of the teacher's nDCG@10 on judged queries.
+        judged: share of the teacher's nDCG@10 on judged queries, of the int8 graph with float32 vectors.
     """
 
     export: str
@@ -34,23 +34,22 @@ class Achieved:
     teacher_vector_bytes: int
     fidelity: float
     interval: Interval | None
-    stored_fidelity: float | None
     faster: float | None
     judged: float | None
 
     @property
     def sentence(self) -> str:
         low_high = f" ({self.interval.low:.1f} to {self.interval.high:.1f})" if self.interval else ""
-        stored = f", {self.stored_fidelity:.1f} with stored vectors" if self.stored_fidelity is not None else ""
         vectors = f", a vector {self.vector_bytes} bytes instead of {self.teacher_vector_bytes:,}"
         if self.vector_bytes == self.teacher_vector_bytes:
             vectors = ", for the teacher's own vectors"
         faster = f", {self.faster:.1f} times as fast" if self.faster else ""
         judged = f"; {self.judged:.1f}% of its nDCG@10 on your judged queries" if self.judged is not None else ""
+        if judged and self.vector_bytes != self.teacher_vector_bytes:
+            judged += " (float32 vectors)"
         return (
             f"The model has {told_bytes(self.bytes)} instead of {told_bytes(self.teacher_bytes)}{faster}{vectors}; "
-            f"it reproduces the teacher's search "
-            f"results to {self.fidelity:.1f}{low_high} of 100{stored}{judged}."
+            f"as deployed, it reproduces the teacher's search results to {self.fidelity:.1f}{low_high} of 100{judged}."
         )
 
     def as_dict(self) -> dict[str, Any]:
@@ -63,8 +62,8 @@ def verdict_of(made: Mapping[str, Artifact], name: str) -> Achieved:
     Args:
         made: the last artifact of each command.
     """
-    export, quantizer = made["export"], made.get("fit-quantizer")
-    search = read_evaluation(made["eval-search"])
+    export, search = made["export"], read_evaluation(made["eval-search"])
+    stored = search.facts["protocol"].get("stored")
     fidelity = _score(search.scores, SEARCH_FIDELITY)
     teacher = search.models[COMPARE]
     judged = _score(read_evaluation(made["eval-retrieval"]).scores, NDCG) if "eval-retrieval" in made else None
@@ -73,11 +72,10 @@ def verdict_of(made: Mapping[str, Artifact], name: str) -> Achieved:
         export=str(export.path),
         bytes=next(iter(graph.values()), sum(export.facts["bytes"].values())),
         teacher_bytes=int(teacher["weight_bytes"]),
-        vector_bytes=int(quantizer.facts["bytes"]) if quantizer else 4 * int(teacher["dimension"]),
+        vector_bytes=int(stored["bytes"]) if stored else 4 * int(teacher["dimension"]),
         teacher_vector_bytes=4 * int(teacher["dimension"]),
         fidelity=fidelity.value if fidelity else float("nan"),
         interval=fidelity.interval if fidelity else None,
-        stored_fidelity=float(quantizer.facts["fidelity"]) if quantizer else None,
         faster=_faster(made.get("bench")),
         judged=judged.kept if judged else None,
     )

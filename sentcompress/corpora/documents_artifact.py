@@ -2,7 +2,8 @@
 
 - TRAIN: a JSON object a line with `text`, `kind` (one of KINDS) and `document`.
 - CORPUS: `_id`, `title`, `text`: passages of held-out documents and a sample of training passages.
-- QUERIES: `_id`, `text`, `kind` (one of QUERY_KINDS), `document`: queries about the held-out documents.
+- QUERIES: `_id`, `text`, `kind` (one of QUERY_KINDS), `document`, `part`: queries about the held-out documents. Those
+  of DEV choose checkpoints, models and quantizers; those of TEST only measure.
 """
 
 from __future__ import annotations
@@ -16,6 +17,7 @@ TRAIN, CORPUS, QUERIES = "train.jsonl", "held-out/corpus.jsonl", "held-out/queri
 PASSAGE, TITLE, QUERY = KINDS = ("passage", "title", "query")
 SPAN, KEYWORDS, RARE, LOG = "span", "keywords", "rare", "log"
 QUERY_KINDS = (SPAN, KEYWORDS, RARE, TITLE, LOG)
+DEV, TEST = PARTS = ("dev", "test")
 
 
 def names_documents(name: str) -> bool:

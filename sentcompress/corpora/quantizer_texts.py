@@ -6,6 +6,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
+from sentcompress.corpora.documents_artifact import DEV, KIND, PASSAGE, TRAIN
 from sentcompress.corpora.search_texts import LEAST_PASSAGES, SearchTexts, documents_source
 from sentcompress.corpora.sentence_table import SentenceTable
 from sentcompress.corpora.text_files import open_lines
@@ -14,8 +15,6 @@ from sentcompress.documents import parse_json
 from sentcompress.errors import InputError
 from sentcompress.store import WorkDirectory
 
-# The part of a `documents` artifact that may be trained on, and the kind of text there that is stored as a vector.
-TRAIN, PASSAGE = "train.jsonl", "passage"
 # Of a sentence table, the largest shares that are held out as queries and as passages.
 QUERIES, PASSAGES = 0.05, 0.45
 
@@ -32,13 +31,13 @@ class FittingTexts:
 def from_documents(
     work: WorkDirectory, name: str | None, sample: int, queries: int, passages: int, seed: int
 ) -> FittingTexts:
-    """Training passages, held-out queries and the held-out collection of an artifact of kind `documents`.
+    """Training passages, held-out queries of dev and the held-out collection of an artifact of kind `documents`.
 
     Raises:
         MissingArtifactError, InputError: see `search_texts.documents_source` and `SearchSource.read`.
     """
-    source = documents_source(work, name)
-    artifact = work.get("documents", source.name)
+    artifact = work.get(KIND, name and name.removeprefix(f"{KIND}/"))
+    source = documents_source(work, artifact.name, DEV)
     held_out = source.read(queries=queries, passages=passages, seed=seed)
     train = sample_texts(_passages(artifact.path / TRAIN), sample, seed)
     if not train.texts:

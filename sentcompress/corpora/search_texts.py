@@ -28,13 +28,14 @@ LONG_PASSAGE = 200
 
 
 class _Made(NamedTuple):
-    """How a query was made: its kind, and the document that it was made from; both empty if unknown."""
+    """How a query was made: its kind, the document that it was made from, and its part; empty if unknown."""
 
     kind: str
     document: str
+    part: str
 
 
-UNKNOWN = _Made("", "")
+UNKNOWN = _Made("", "", "")
 
 
 @dataclass(frozen=True)
@@ -62,12 +63,14 @@ class SearchSource:
     Attributes:
         name: the data set, for scores.
         inputs: digests by reference, for a request.
+        part: whose queries are read, dev or test; None for all.
     """
 
     name: str
     inputs: Mapping[str, str]
     corpus: Path
     queries: Path
+    part: str | None = None
 
     def read(self, *, queries: int, passages: int, seed: int, words: int | None = None) -> SearchTexts:
         """Read at most so many distinct queries and passages, sampled with the seed; empty ones are skipped.
@@ -81,10 +84,12 @@ class SearchSource:
             InputError: if a line cannot be read, or there are no queries or fewer than 11 passages.
         """
         made = _made(self.queries)
-        of_text = {text: made.get(one, UNKNOWN) for one, text in rows_of(self.queries) if text}
+        every = ((text, made.get(one, UNKNOWN)) for one, text in rows_of(self.queries) if text)
+        of_text = {text: found for text, found in every if self.part in (None, found.part)}
         chosen = sample_texts(of_text, queries, seed)
         if not chosen.texts:
-            raise InputError(f"{self.queries} has no queries", "a search is measured with at least one")
+            which = f" of the part {self.part}" if self.part else ""
+            raise InputError(f"{self.queries} has no queries{which}", "a search is measured with at least one")
         own = {of_text[text].document for text in chosen.texts} - {""}
         near, other = (sample_texts(self._passages(own, wanted), passages, seed) for wanted in (True, False))
         distinct = list(dict.fromkeys(_in_turn(near.texts, other.texts)))
@@ -103,15 +108,19 @@ class SearchSource:
         return (text for one, text in rows_of(self.corpus) if text and (_document_of(one) in own) == wanted)
 
 
-def documents_source(work: WorkDirectory, name: str | None) -> SearchSource:
-    """The held-out part of an artifact of kind `documents`, by its name or reference; the newest if None.
+def documents_source(work: WorkDirectory, name: str | None, part: str | None) -> SearchSource:
+    """What an artifact of kind `documents` holds out, by its name or reference; the newest if None.
+
+    Args:
+        part: whose queries, dev or test; None for all. What chooses between models takes dev.
 
     Raises:
         MissingArtifactError: if there is none.
     """
     artifact = work.get(KIND, name and name.removeprefix(f"{KIND}/"))
     inputs = {artifact.reference: artifact.digest}
-    return SearchSource(artifact.name, inputs, artifact.path / CORPUS, artifact.path / QUERIES)
+    data = f"{artifact.name} {part}" if part else artifact.name
+    return SearchSource(data, inputs, artifact.path / CORPUS, artifact.path / QUERIES, part)
 
 
 def collection_source(folder: Path, split: str | None) -> SearchSource:
@@ -164,7 +173,7 @@ def _made(path: Path) -> dict[str, _Made]:
         return {}
     rows = (parse_json(line, f"{path}, line {number}") for number, line in open_lines(path) if line.strip())
     return {
-        str(row.get("_id", row.get("id"))).strip(): _Made(str(row.get("kind") or ""), str(row.get("document") or ""))
+        str(row.get("_id", row.get("id"))).strip(): _Made(*(str(row.get(key) or "") for key in _Made._fields))
         for row in rows
         if isinstance(row, dict)
     }

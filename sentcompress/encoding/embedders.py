@@ -98,17 +98,21 @@ class EmbedderSource:
         if self.model is not None:
             embedder = ModelEmbedder(self.model.load(), device=device, dtype=dtype)
             # "auto" can give another format in the next run.
-            if self.cache is None or dtype == "auto":
-                return embedder
-            if self.cache.is_symlink():
-                reporter.warn(f"{self.cache} is a symbolic link, so vectors are not cached")
-                return embedder
-            cache = VectorCache(self.cache / f"{self.digest[:40]}-{dtype}")
-            if cache.damaged:
-                reporter.warn(f"{cache.damaged} damaged batches of {self.label} were removed from {self.cache}")
-            return CachingEmbedder(embedder, cache)
+            return embedder if dtype == "auto" else self.cached(embedder, f"{self.digest[:40]}-{dtype}", reporter)
         assert self.vectors is not None
         return FileEmbedder(VectorFile(self.vectors, self.texts))
+
+    def cached(self, embedder: Embedder, key: str, reporter: Reporter) -> Embedder:
+        """The embedder with a cache of its vectors in the folder `key`, if this source has a cache."""
+        if self.cache is None:
+            return embedder
+        if self.cache.is_symlink():
+            reporter.warn(f"{self.cache} is a symbolic link, so vectors are not cached")
+            return embedder
+        cache = VectorCache(self.cache / key)
+        if cache.damaged:
+            reporter.warn(f"{cache.damaged} damaged batches of {self.label} were removed from {self.cache}")
+        return CachingEmbedder(embedder, cache)
 
 
 class ModelEmbedder:

@@ -30,6 +30,8 @@ class Choice:
     Attributes:
         first: [units] whether a unit is the first with its words; the others are dropped.
         held: [units] whether it is held out.
+        dev: [units] whether it is held out and its queries belong to the part dev, as those of every other held-out
+            unit do by the order of the hashes; the queries of the others belong to the part test.
         repeated_ids: [units] whether another unit has the same id.
         held_passages: the marks of the passages of held-out units.
         sampled: the marks of the training passages that belong to the held-out collection.
@@ -38,6 +40,7 @@ class Choice:
 
     first: npt.NDArray[np.bool_]
     held: npt.NDArray[np.bool_]
+    dev: npt.NDArray[np.bool_]
     repeated_ids: npt.NDArray[np.bool_]
     held_passages: frozenset[int]
     sampled: frozenset[int]
@@ -67,22 +70,23 @@ def choose(units: Iterable[Unit], share: float | None, corpus: int, seed: int) -
     distinct, places = np.unique(whole, return_index=True)
     first = np.zeros(len(whole), np.bool_)
     first[places] = True
-    held = np.isin(whole, distinct[: held_out(len(distinct), share)])
+    chosen = distinct[: held_out(len(distinct), share)]
+    held, dev = np.isin(whole, chosen), np.isin(whole, chosen[1::2])
     every = _marks(passages)
     held_passages, sampled = _passages(every, np.frombuffer(counts, np.int64), first, held, corpus)
     return Choice(
-        *(first, held, _repeated(_marks(ids)), frozenset(held_passages.tolist()), frozenset(sampled.tolist())),
+        *(first, held, dev, _repeated(_marks(ids)), frozenset(held_passages.tolist()), frozenset(sampled.tolist())),
         distinct_passages=len(np.unique(every)),
     )
 
 
 def held_out(count: int, share: float | None) -> int:
-    """How many of `count` units are held out; at least one, and never all."""
+    """How many of `count` units are held out: at least two, one for each part, but never all of several."""
     if share is None:
         wanted = min(MOST, max(FEWEST, round(DEFAULT_SHARE * count)), int(LARGEST_SHARE * count))
     else:
         wanted = round(share * count)
-    return max(1, min(wanted, count - 1))
+    return max(1, min(max(wanted, 2), count - 1))
 
 
 def _passages(

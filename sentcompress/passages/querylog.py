@@ -11,6 +11,7 @@ import numpy as np
 
 from sentcompress.corpora.byte_streams import as_source
 from sentcompress.corpora.delimited import listed
+from sentcompress.corpora.documents_artifact import DEV, TEST
 from sentcompress.corpora.readers import find_format, rows_of
 from sentcompress.corpora.text_files import BadRecords, is_encodable, open_lines
 from sentcompress.errors import InputError
@@ -24,11 +25,14 @@ FEWEST, MOST = 50, 500
 
 @dataclass(frozen=True)
 class SplitLog:
-    """The distinct queries of a log, in order, each with whether it is held out; `queries` reads them again."""
+    """The distinct queries of a log, in order; `queries` reads them again.
+
+    Each is given with its part, dev or test, if it is held out; the part of the others is empty.
+    """
 
     count: int
     held: int
-    queries: Callable[[], Iterator[tuple[str, bool]]]
+    queries: Callable[[], Iterator[tuple[str, str]]]
 
 
 def read_log(paths: Sequence[Path], bad: BadRecords) -> Iterator[str]:
@@ -65,12 +69,12 @@ def split_log(read: Callable[[], Iterator[str]], seed: int) -> SplitLog:
     held = min(MOST, max(FEWEST, round(SHARE * len(distinct))), len(distinct) // 2)
     first = np.zeros(len(marks), np.bool_)
     first[places] = True
-    is_held = np.isin(marks, distinct[:held])
+    of_test, of_dev = (np.isin(marks, distinct[start:held:2]) for start in (0, 1))
 
-    def queries() -> Iterator[tuple[str, bool]]:
+    def queries() -> Iterator[tuple[str, str]]:
         for number, query in enumerate(read()):
             if first[number]:
-                yield query, bool(is_held[number])
+                yield query, TEST if of_test[number] else DEV if of_dev[number] else ""
 
     return SplitLog(len(distinct), held, queries)
 

@@ -3,19 +3,22 @@
 from __future__ import annotations
 
 import heapq
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping, Set
 from contextlib import AbstractContextManager, ExitStack
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TextIO
 
 from sentcompress.corpora.documents_artifact import (
     CORPUS,
+    DEV,
     LOG,
+    PARTS,
     PASSAGE,
     QUERIES,
     QUERY,
     QUERY_KINDS,
+    TEST,
     TITLE,
     TRAIN,
 )
@@ -28,7 +31,7 @@ from sentcompress.passages.scan import Unit
 from sentcompress.passages.words import mark, words_of
 from sentcompress.progress import Task
 
-# Held-out queries in all; those of the user's log come on top.
+# Held-out queries of each part, dev and test; those of the user's log come on top.
 HELD_OUT_QUERIES = 1000
 # Candidates for held-out queries from a passage, two of each kind, and how many of them are counted on: short documents
 # have one passage each, and some texts give fewer.
@@ -39,13 +42,18 @@ _WORDS_OF_TITLE = 2
 
 @dataclass
 class WrittenCounts:
-    """The number of texts by kind; `corpus` counts the passages of the held-out collection."""
+    """The number of texts by kind.
+
+    Attributes:
+        held_out_queries: of each part.
+        corpus: the passages of the held-out collection.
+    """
 
     passages: int = 0
     titles: int = 0
     queries: int = 0
     held_out_documents: int = 0
-    held_out_queries: int = 0
+    held_out_queries: dict[str, int] = field(default_factory=lambda: dict.fromkeys(PARTS, 0))
     corpus: int = 0
     repeated_documents: int = 0
     repeated_ids: int = 0
@@ -91,9 +99,13 @@ class QueryPool:
         if len(kept) > self._most:
             del kept[-heapq.heappop(largest)]
 
-    def chosen(self) -> list[tuple[str, str, str]]:
-        """(kind, text, document) of at most `most` distinct queries; each kind has about the same number."""
-        queues = {kind: sorted(self._kept[kind]) for kind in QUERY_KINDS if kind in self._kept}
+    def chosen(self, besides: Set[int]) -> list[tuple[str, str, str]]:
+        """(kind, text, document) of at most `most` distinct queries; each kind has about the same number.
+
+        Args:
+            besides: marks of queries that are not to be chosen.
+        """
+        queues = {kind: sorted(self._kept[kind].keys() - besides) for kind in QUERY_KINDS if kind in self._kept}
         found: dict[int, tuple[str, str, str]] = {}
         for place in range(self._most):
             for kind, queue in queues.items():
@@ -124,27 +136,39 @@ def _write_held_out(
     plan: WritePlan, corpus: TextIO, queries: TextIO, counts: WrittenCounts, task: Task
 ) -> frozenset[int]:
     """Write the held-out passages and queries; returns the marks of the queries and of all held-out titles."""
-    pool, seen = QueryPool(plan.seed), set[int]()
-    expected = _EXPECTED * max(1, counts.held_out_documents)
+    pools, seen = {part: QueryPool(plan.seed) for part in PARTS}, set[int]()
+    expected = _EXPECTED * max(1, counts.held_out_documents // len(PARTS))
     passages_each = max(1, -(-HELD_OUT_QUERIES // expected))
-    for name, unit in _units(plan, True, task):
+    for name, part, unit in _units(plan, True, task):
         for number, passage in enumerate(unit.passages):
             _write_passage(corpus, name, number, unit, passage)
             counts.corpus += 1
         ranked = sorted(unit.passages, key=lambda text: mark(text, plan.seed))
         for passage in ranked[:passages_each]:
             for kind, text in make_queries(passage, _PER_PASSAGE, plan.frequencies, mark(passage, plan.seed)):
-                pool.add(kind, text, unit.id)
+                pools[part].add(kind, text, unit.id)
         titles = list(_titles(unit))
         seen.update(mark(title, plan.seed) for title in titles)
         for title in titles[:passages_each]:
-            pool.add(TITLE, title, unit.id)
-    logged = [(LOG, text, "") for text, held in plan.log.queries() if held] if plan.log else []
-    for number, (kind, text, document) in enumerate([*pool.chosen(), *logged]):
-        _write(queries, _id=f"q{number}", text=text, kind=kind, document=document)
-        seen.add(mark(text, plan.seed))
-        counts.held_out_queries += 1
+            pools[part].add(TITLE, title, unit.id)
+    _write_queries(plan, pools, queries, seen, counts)
     return frozenset(seen)
+
+
+def _write_queries(
+    plan: WritePlan, pools: Mapping[str, QueryPool], queries: TextIO, seen: set[int], counts: WrittenCounts
+) -> None:
+    """Write the queries of both parts, without those of one in the other, and add their marks to `seen`."""
+    logged = [(text, part) for text, part in plan.log.queries() if part] if plan.log else []
+    written: set[int] = set()
+    for part in PARTS:
+        own = [(LOG, text, "") for text, of in logged if of == part and mark(text, plan.seed) not in written]
+        for kind, text, document in [*pools[part].chosen(written), *own]:
+            number = sum(counts.held_out_queries.values())
+            _write(queries, _id=f"q{number}", text=text, kind=kind, document=document, part=part)
+            written.add(mark(text, plan.seed))
+            counts.held_out_queries[part] += 1
+    seen |= written
 
 
 def _write_training(
@@ -152,7 +176,7 @@ def _write_training(
 ) -> None:
     """Write the training texts; none has the words of a held-out passage, title or query."""
     unwritten = set(plan.choice.sampled)
-    for name, unit in _units(plan, False, task):
+    for name, _, unit in _units(plan, False, task):
         for title in _titles(unit):
             if mark(title, plan.seed) not in seen:
                 _write(train, text=title, kind=TITLE, document=unit.id)
@@ -175,13 +199,14 @@ def _write_training(
         counts.queries += 0 if held else _write_query(train, text, "", seen, plan.seed)
 
 
-def _units(plan: WritePlan, held: bool, task: Task) -> Iterator[tuple[str, Unit]]:
-    """The held-out units, or the others, each once, with a name that no other has."""
+def _units(plan: WritePlan, held: bool, task: Task) -> Iterator[tuple[str, str, Unit]]:
+    """The held-out units, or the others, each once, with a name that no other has and the part of its queries."""
     choice = plan.choice
     for number, unit in enumerate(plan.units()):
         task.advance()
         if choice.first[number] and bool(choice.held[number]) == held:
-            yield f"{unit.id}~{number}" if choice.repeated_ids[number] else unit.id, unit
+            name = f"{unit.id}~{number}" if choice.repeated_ids[number] else unit.id
+            yield name, DEV if choice.dev[number] else TEST, unit
 
 
 def _titles(unit: Unit) -> Iterator[str]:

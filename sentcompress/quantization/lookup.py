@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -9,17 +10,22 @@ from sentcompress.errors import InputError
 from sentcompress.models.catalog import NamedModel
 from sentcompress.plain_text import shell_word
 from sentcompress.quantization.quantizer import DOCUMENT, FOLDER, TENSORS, Quantizer, has_quantizer
-from sentcompress.store import WorkDirectory, tree_digest
+from sentcompress.store import WorkDirectory, file_digest, tree_digest
 
 AUTO = "auto"
 
 
 @dataclass(frozen=True)
 class FoundQuantizer:
-    """A quantizer, its folder and the SHA-256 of its files."""
+    """A quantizer, its folder and the SHA-256 of its files.
+
+    Attributes:
+        inputs: the inputs to record in a request beside the model: digest by reference.
+    """
 
     quantizer: Quantizer
     folder: Path
+    inputs: Mapping[str, str]
 
     @property
     def digest(self) -> str:
@@ -36,10 +42,10 @@ def find_quantizer(work: WorkDirectory, model: NamedModel, number_format: str = 
         InputError: if there is none of that format, or it is damaged; the hint is the command that fits one.
     """
     others = []
-    for folder in _folders(work, model):
+    for folder, inputs in _folders(work, model):
         found = Quantizer.load(folder)
         if number_format in (AUTO, found.format):
-            return FoundQuantizer(found, folder)
+            return FoundQuantizer(found, folder, inputs)
         others.append(found.format)
     wanted = "" if number_format == AUTO else f" for {number_format}"
     there = f" (there is one for {others[0]})" if others else ""
@@ -50,12 +56,14 @@ def find_quantizer(work: WorkDirectory, model: NamedModel, number_format: str = 
     )
 
 
-def _folders(work: WorkDirectory, model: NamedModel) -> list[Path]:
-    own = [model.source.path / FOLDER] if has_quantizer(model.source.path) else []
-    fitted = [
-        artifact.path / FOLDER
-        for artifact in work.newest("quantizers")
-        if artifact.facts["model"].get("reference") == model.reference
-        and artifact.facts["model"].get("digest") == model.digest
-    ]
-    return own + fitted
+def _folders(work: WorkDirectory, model: NamedModel) -> Iterator[tuple[Path, Mapping[str, str]]]:
+    own = model.source.path
+    if has_quantizer(own):
+        document = own / FOLDER / DOCUMENT
+        # The digest of an export covers its quantizer, and the document holds the SHA-256 of the other file.
+        made_here = model.reference.startswith("exports/")
+        yield own / FOLDER, {} if made_here else {f"file:{document.resolve()}": file_digest(document)}
+    for artifact in work.newest("quantizers"):
+        fitted = artifact.facts["model"]
+        if (fitted.get("reference"), fitted.get("digest")) == (model.reference, model.digest):
+            yield artifact.path / FOLDER, {artifact.reference: artifact.digest}

@@ -31,6 +31,7 @@ from sentcompress.encoding.storage import PLAIN, Storage
 from sentcompress.encoding.vector_folder import VectorFolder, writing_folder
 from sentcompress.encoding.vector_shards import writing_vectors
 from sentcompress.errors import InputError
+from sentcompress.exporting.graph_embedder import TORCH, GraphEmbedder, find_graph
 from sentcompress.models.catalog import NamedModel, find_model
 from sentcompress.models.devices import pick_device
 from sentcompress.models.encoder import Encoder
@@ -60,6 +61,7 @@ class Result:
     model: str
     seconds: float
     sentences_per_second: float
+    runtime: str
     dtype: str
     dtype_reason: str
     output: str
@@ -82,6 +84,7 @@ def run(params: Params, work: WorkDirectory, reporter: Reporter = LOGGED) -> Res
     if params.output.is_file() and params.to_folder:
         raise InputError(f"{params.output} is a file", "name a folder, or a file with the suffix .npy or .parquet")
     model = find_model(work, params.model, revision=params.revision, trust_remote_code=params.trust_remote_code)
+    graph = None if params.runtime == TORCH else find_graph(model, params.runtime)
     quantizer = None
     if params.store not in PLAIN:
         quantizer = find_quantizer(work, model, AUTO if params.store == QUANTIZER else params.store)
@@ -89,13 +92,7 @@ def run(params: Params, work: WorkDirectory, reporter: Reporter = LOGGED) -> Res
         encoder = model.load()
         if Path(texts.name).is_dir() and not params.passages:  # a collection's corpus is a file
             _tell_truncation(texts, encoder, reporter)
-        engine = EncodeEngine(
-            encoder,
-            device=params.device,
-            dtype=params.dtype,
-            batch_tokens=params.batch_tokens,
-            plan=_earlier_plan(params),
-        )
+        engine = _engine(params, encoder) if graph is None else graph.load()
         reporter.note(f"{model.label} on {engine.device.type} in {engine.compute_dtype} ({engine.dtype_reason})")
         encoding = _Encoding(params, model, quantizer, texts, engine, reporter)
         if params.to_folder:
@@ -111,9 +108,20 @@ def run(params: Params, work: WorkDirectory, reporter: Reporter = LOGGED) -> Res
         model=model.label,
         seconds=round(seconds, 3),
         sentences_per_second=round(encoded / seconds, 1) if seconds else 0.0,
+        runtime=params.runtime,
         dtype=engine.compute_dtype,
         dtype_reason=engine.dtype_reason,
         output=str(params.output),
+    )
+
+
+def _engine(params: Params, encoder: Encoder) -> EncodeEngine:
+    return EncodeEngine(
+        encoder,
+        device=params.device,
+        dtype=params.dtype,
+        batch_tokens=params.batch_tokens,
+        plan=_earlier_plan(params),
     )
 
 
@@ -172,7 +180,7 @@ class _Encoding:
         model: NamedModel,
         quantizer: FoundQuantizer | None,
         texts: IdentifiedTexts,
-        engine: EncodeEngine,
+        engine: EncodeEngine | GraphEmbedder,
         reporter: Reporter,
     ) -> None:
         self._params, self._model, self._found = params, model, quantizer
@@ -239,10 +247,16 @@ class _Encoding:
             "dimension": self.storage.dimension,
             "quantizer": self._found.digest if self._found else None,
             "dtype": self._params.dtype,
-            "plan": asdict(self._engine.plan),
+            "plan": self._plan(),
             "shard_rows": SHARD,
             "ids": "of the input" if self._texts.named else "row numbers",
         }
+
+    def _plan(self) -> dict[str, Any]:
+        """How the vectors are computed."""
+        if isinstance(self._engine, GraphEmbedder):
+            return {"runtime": self._params.runtime, "graph": self._engine.graph.digest}
+        return asdict(self._engine.plan)
 
     def _track(self, rows: int) -> Any:
         return self._reporter.track("encoding", total=rows)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import partial
 from pathlib import Path
 from typing import Any, Protocol
@@ -27,6 +27,7 @@ from sentcompress.evaluation.retrieval_protocol import protocol
 from sentcompress.evaluation.score import COMPARE, MODEL, Recorder
 from sentcompress.evaluation.similarity import searchable
 from sentcompress.evaluation.vector_rows import Vectors, in_file
+from sentcompress.exporting.graph_embedder import in_runtime, with_runtime
 from sentcompress.extras import check_installed
 from sentcompress.models.catalog import typed_name
 from sentcompress.progress import LOGGED, Reporter, Task
@@ -72,7 +73,13 @@ def _data_set(params: Params) -> DataSet:
 def _roles(params: Params, work: WorkDirectory) -> dict[str, Sides]:
     find = partial(find_sides, work, trust_remote_code=params.trust_remote_code)
     documents, queries = (name or params.model for name in (params.documents, params.queries))
-    roles = {MODEL: find(documents, queries, revision=params.revision)}
+    sides = find(documents, queries, revision=params.revision)
+    # Another model of an asymmetric search keeps to torch.
+    if params.documents is None:
+        sides = replace(sides, documents=in_runtime(sides.documents, params.runtime))
+    if params.queries is None:
+        sides = replace(sides, queries=in_runtime(sides.queries, params.runtime))
+    roles = {MODEL: sides}
     if params.compare is not None:
         roles[COMPARE] = find(params.compare, params.compare)
     return roles
@@ -175,10 +182,9 @@ class RetrievalEvaluation:
             indexes = [comparison.index(kind, params.part(IndexSettings)) for kind in params.index]
         corpus = {"corpus": choice.statement} if (choice := self.collection.choice) else {}
         spoken = self.collection.languages
+        stated = protocol(kind, self.data.split, task, threads, params.similarity, languages=len(set(spoken)), **corpus)
         return {
-            "protocol": protocol(
-                kind, self.data.split, task, threads, params.similarity, languages=len(set(spoken)), **corpus
-            ),
+            "protocol": with_runtime(stated, params.runtime),
             "indexes": indexes,
             **({"languages": comparison.by_language(spoken)} if spoken else {}),
         }

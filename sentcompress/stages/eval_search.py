@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from functools import partial
 from typing import Any
 
-from sentcompress.commands.eval_search import Params
+from sentcompress.commands.eval_search import ALL, Params
 from sentcompress.corpora.search_texts import (
     SearchSource,
     SearchTexts,
@@ -23,8 +24,11 @@ from sentcompress.evaluation.score import COMPARE, MODEL, Recorder
 from sentcompress.evaluation.search_fidelity import CUTOFF, GRADING, GoldRanking, Values
 from sentcompress.evaluation.search_verdict import judge
 from sentcompress.evaluation.stats import Resampling, mean_interval
+from sentcompress.exporting.graph_embedder import in_runtime, with_runtime
 from sentcompress.models.catalog import typed_name
 from sentcompress.progress import LOGGED, Reporter
+from sentcompress.quantization.lookup import FoundQuantizer, find_quantizer
+from sentcompress.quantization.quantizer import Quantizer
 from sentcompress.store import Artifact, Request, WorkDirectory, name_part
 
 COMMAND = Params.command
@@ -35,33 +39,51 @@ def run(params: Params, work: WorkDirectory, reporter: Reporter = LOGGED) -> Art
 
     Raises:
         MissingArtifactError: if no documents or no model were given and the work directory has none.
-        InputError: if the texts cannot be read, there are too few, or the vectors of an asymmetric search do not match.
+        InputError: if the texts cannot be read, there are too few, the model has no such graph or no quantizer, or the
+            vectors of an asymmetric search do not match.
     """
     params.check()
     if params.collection is not None:
         source = collection_source(params.collection, params.split)
     else:
-        source = documents_source(work, params.documents)
+        source = documents_source(work, params.documents, params.own_part)
     find = partial(find_sides, work, trust_remote_code=params.trust_remote_code)
     revision = params.revision if params.model != params.compare else None
     compare = find_embedder(work, params.compare, trust_remote_code=params.trust_remote_code)
     model = find(params.compare if params.keep_index else params.model, params.model, revision=revision)
+    quantizer = _quantizer(work, model.queries) if params.stored else None
+    queries = in_runtime(model.queries, params.runtime)
+    model = replace(model, queries=queries, documents=model.documents if params.keep_index else queries)
+    part = {} if params.collection is not None else {"query_part": params.own_part or ALL}
     request = Request.of(
         params,
-        params.name or f"search-{name_part(source.name, 60)}-{model.slug}",
-        {**source.inputs, **compare.inputs, **model.inputs},
-        {MODEL: model.queries.reference, COMPARE: compare.reference, "data": source.name},
+        params.name or f"search-{name_part(source.name, 60)}-{model.slug}{'-stored' * params.stored}",
+        {**source.inputs, **compare.inputs, **model.inputs, **(quantizer.inputs if quantizer else {})},
+        {MODEL: model.queries.reference, COMPARE: compare.reference, "data": source.name, **part},
         model=typed_name(params.model, model.queries),
         compare=typed_name(params.compare, compare),
     )
     with work.build(request, force=params.force, reporter=reporter) as build:
         if build.fresh:
             return build.fresh
-        return write_result(build, _evaluate(params, source, model, compare, reporter))
+        stored = quantizer.quantizer if quantizer else None
+        return write_result(build, _evaluate(params, source, model, compare, stored, reporter))
+
+
+def _quantizer(work: WorkDirectory, model: EmbedderSource) -> FoundQuantizer:
+    """How the model's vectors are stored: by the quantizer that `encode` takes, of any format."""
+    if model.model is None:
+        raise InputError(f"{model.label} is a file of vectors, which has no quantizer", "name a model")
+    return find_quantizer(work, model.model)
 
 
 def _evaluate(
-    params: Params, source: SearchSource, model: Sides, compare: EmbedderSource, reporter: Reporter
+    params: Params,
+    source: SearchSource,
+    model: Sides,
+    compare: EmbedderSource,
+    stored: Quantizer | None,
+    reporter: Reporter,
 ) -> dict[str, Any]:
     with reporter.track("reading documents", None):
         texts = source.read(queries=params.queries, passages=params.passages, seed=params.seed)
@@ -69,7 +91,8 @@ def _evaluate(
     teacher = compare.open(**opening)  # type: ignore[arg-type]
     gold = GoldRanking.of(*_encoded(texts, (compare, teacher), (compare, teacher), reporter))
     documents, queries = model.open(**opening)  # type: ignore[arg-type]
-    ranks = gold.ranks(*_encoded(texts, (model.queries, queries), (model.documents, documents), reporter))
+    vectors = _encoded(texts, (model.queries, queries), (model.documents, documents), reporter)
+    ranks = gold.ranks(*(vectors if stored is None else _as_stored(stored, *vectors)))
     described = {
         MODEL: {**queries.described(), **model.queries.described, "label": model.label},
         COMPARE: {**teacher.described(), **compare.described},
@@ -87,7 +110,7 @@ def _evaluate(
         _record(recorder, texts.name, SEARCH_FIDELITY, kind, gains[rows], resampling)
     result = {
         "evaluation": "search",
-        "protocol": _protocol(params, texts, resampling),
+        "protocol": with_runtime(_protocol(params, texts, stored, resampling), params.runtime),
         **described,
         "queries": len(texts.queries),
         "passages": len(texts.passages),
@@ -95,6 +118,11 @@ def _evaluate(
         "scores": recorder.as_dicts(),
     }
     return {**result, "verdict": judge(result, recorder.scores).as_dict()}
+
+
+def _as_stored(quantizer: Quantizer, queries: Vectors, passages: Vectors) -> tuple[Vectors, Vectors]:
+    """Float32 queries and decoded passages, in the space of the stored vectors."""
+    return quantizer.turn(queries), quantizer.decode(quantizer.encode(passages))
 
 
 def _record(recorder: Recorder, data: str, metric: str, part: str, values: Values, resampling: Resampling) -> None:
@@ -138,17 +166,24 @@ def _vectors(
     return vectors
 
 
-def _protocol(params: Params, texts: SearchTexts, resampling: Resampling) -> dict[str, Any]:
+def _protocol(params: Params, texts: SearchTexts, stored: Quantizer | None, resampling: Resampling) -> dict[str, Any]:
     drawn = "all" if texts.complete else f"sampled with seed {params.seed}"
     kinds = query_kinds(texts.kinds)
     made = f" ({', '.join(f'{len(rows):,} {kind}' for kind, rows in kinds.items())})" if kinds else ""
-    asymmetric = "; queries by the model, passages by the compared one" if params.keep_index else ""
+    ways = "; queries by the model, passages by the compared one" if params.keep_index else ""
+    part = f" of the part {params.own_part}" if params.collection is None and params.own_part else ""
+    facts: dict[str, Any] = {"part": params.own_part or ALL} if params.collection is None else {}
+    if stored is not None:
+        facts["stored"] = {"format": stored.format, "dimension": stored.dimension, "bytes": stored.bytes}
+        ways += f"; passages stored as {stored.format} in {stored.bytes} bytes each, queries in float32"
     return {
-        "statement": f"{len(texts.queries):,} queries{made} among {len(texts.passages):,} passages, {drawn}; exact "
-        f"search by cosine; nDCG@{CUTOFF} with the compared model's first {CUTOFF} results as relevant documents, "
-        f"grades {CUTOFF} to 1 by rank, equal cosines ranked in the worst order{asymmetric}; {resampling.statement}",
+        "statement": f"{len(texts.queries):,} queries{part}{made} among {len(texts.passages):,} passages, {drawn}; "
+        f"exact search by cosine; nDCG@{CUTOFF} with the compared model's first {CUTOFF} results as relevant "
+        f"documents, grades {CUTOFF} to 1 by rank, equal cosines ranked in the worst order{ways}; "
+        f"{resampling.statement}",
         "cutoff": CUTOFF,
         "grading": GRADING,
+        **facts,
         "seed": params.seed,
         "bootstrap": params.bootstrap,
     }

@@ -20,6 +20,7 @@ from sentcompress.evaluation.results import write_result
 from sentcompress.evaluation.score import COMPARE, MODEL, Recorder
 from sentcompress.evaluation.stats import Estimate, Resampling, record
 from sentcompress.evaluation.sts import AGGREGATES, GradedSet, NoScoreError, compare_sets
+from sentcompress.exporting.graph_embedder import in_runtime, with_runtime
 from sentcompress.models.catalog import typed_name
 from sentcompress.progress import LOGGED, Reporter
 from sentcompress.store import Artifact, Request, WorkDirectory, file_digest
@@ -38,7 +39,7 @@ def run(params: Params, work: WorkDirectory, reporter: Reporter = LOGGED) -> Art
     params.check()
     sets = read_sts(params.sts, params.split, BadRecords(skip=params.skip_bad))
     _warn_of_sets(sets, params.split, reporter)
-    models = {MODEL: _find(params, work, params.model)}
+    models = {MODEL: in_runtime(_find(params, work, params.model), params.runtime)}
     if params.compare:
         models[COMPARE] = _find(params, work, params.compare)
     request = _request(params, sets, models)
@@ -129,7 +130,7 @@ def _result(
     _record_alignment(recorder, sets, seen, resampling, reporter)
     return {
         "evaluation": "sts",
-        "protocol": _protocol(params),
+        "protocol": with_runtime(_protocol(params), params.runtime),
         **{role: of.described for role, of in seen.items()},
         "scores": recorder.as_dicts(),
         "dropped": {

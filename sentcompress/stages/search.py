@@ -136,7 +136,7 @@ def _collection(params: Params, work: WorkDirectory) -> _Collection:
             f"no index and no documents in {work.path}", "give a `collection`: a file or a folder"
         )
     if name is None or (kind == DOCUMENTS and work.find(DOCUMENTS, own)):
-        source = documents_source(work, own or None)
+        source = documents_source(work, own or None, None)
         (reference, digest), *_ = source.inputs.items()
         return _Collection(reference, reference, digest, identified_texts(as_source(source.corpus)))
     path = Path(name)

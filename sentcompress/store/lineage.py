@@ -7,6 +7,9 @@ from collections.abc import Callable, Container, Iterator
 from sentcompress.store.artifacts import WorkDirectory
 from sentcompress.store.manifests import KINDS, Artifact
 
+# Endings of files that belong to a model; a quantizer's is that of `quantization.quantizer.DOCUMENT`.
+OF_MODELS = (".npy", ".onnx", "/quantizer.json")
+
 
 def line_of(
     work: WorkDirectory,
@@ -89,9 +92,9 @@ def chose_by_graded_pairs(student: Artifact) -> bool:
 
 
 def is_data(reference: str) -> bool:
-    """Whether an input of an evaluation is data, and no model: vectors made elsewhere and graphs are files too."""
+    """Whether an input of an evaluation is data, and no model: its vectors, graph and quantizer can be files too."""
     kind = reference.partition("/")[0]
-    outside = reference.startswith(("file:", "hub:")) and not reference.endswith((".npy", ".onnx"))
+    outside = reference.startswith(("file:", "hub:")) and not reference.endswith(OF_MODELS)
     return outside or kind in ("sentences", "documents")
 
 

@@ -1,4 +1,4 @@
-"""The dev score on held-out documents: search fidelity to the teacher, without labels."""
+"""The dev score on held-out queries, those of the part dev: search fidelity to the teacher, without labels."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from pathlib import Path
 import torch
 
 from sentcompress.commands.shared import TrainingOptions
-from sentcompress.corpora.documents_artifact import find_documents
+from sentcompress.corpora.documents_artifact import DEV, find_documents
 from sentcompress.corpora.search_texts import SearchSource, SearchTexts, documents_source
 from sentcompress.encoding.embedders import EmbedderSource, find_embedder
 from sentcompress.errors import InputError
@@ -114,7 +114,7 @@ def documents_dev(path: Path, params: TrainingOptions, work: WorkDirectory, teac
     artifact = find_documents(work, str(path))
     if artifact is None:
         return None
-    source = documents_source(work, artifact.name)
+    source = documents_source(work, artifact.name, DEV)
     if teacher is None:
         raise InputError(
             f"`dev` {path} selects checkpoints by search fidelity to a teacher, and {params.command} has none",

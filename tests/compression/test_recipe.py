@@ -66,6 +66,19 @@ def test_each_round_keeps_the_better_half() -> None:
     assert [stage.get("token-dim") for stage in stages if stage["command"] == "distill"] == [128] * 4 + [None] * 3
 
 
+@pytest.mark.parametrize("keep_index", [False, True])
+def test_dev_chooses_and_test_proves_what_is_deployed(keep_index: bool) -> None:
+    stages = list(plan([CUT, CUT], (1.0,), keep_index=keep_index).stages())
+    *trials, proof = [stage for stage in stages if stage["command"] == "eval-search"]
+    assert {stage["part"] for stage in trials} == {"dev"}
+    assert not any("runtime" in stage or "stored" in stage for stage in trials)
+    assert {stage["data"] for stage in stages if stage["command"] == "select"} == {"docs dev"}
+    assert (proof["model"], proof["part"], proof["runtime"]) == ("exports/docs", "test", "onnx-int8")
+    assert proof.get("stored", False) == (not keep_index)
+    judged = next(stage for stage in stages if stage["command"] == "eval-retrieval")
+    assert (judged["runtime"], judged.get("documents")) == ("onnx-int8", "embedded" if keep_index else None)
+
+
 def test_the_teacher_itself_is_not_trained() -> None:
     commands = [stage["command"] for stage in plan([OWN]).stages()]
     assert "distill" not in commands

@@ -10,7 +10,15 @@ from sentcompress.passages.words import mark
 
 @pytest.mark.parametrize(
     ("count", "share", "held"),
-    [(100, None, 25), (1000, None, 50), (4000, None, 200), (1_000_000, None, 500), (100, 0.1, 10), (2, 0.5, 1)],
+    [
+        (100, None, 25),
+        (1000, None, 50),
+        (4000, None, 200),
+        (1_000_000, None, 500),
+        (100, 0.1, 10),
+        (9, 0.1, 2),
+        (2, 0.5, 1),
+    ],
 )
 def test_the_number_of_held_out_documents(count: int, share: float | None, held: int) -> None:
     assert held_out(count, share) == held
@@ -23,6 +31,7 @@ def units(count: int) -> list[Unit]:
 def test_the_sample_has_no_held_out_passage_and_the_size_asked_for() -> None:
     choice = choose(units(1000), 0.1, 500, seed=3)
     assert choice.held.sum() == 100
+    assert choice.dev.sum() == (choice.dev & choice.held).sum() == 50
     assert len(choice.held_passages) == 200
     assert len(choice.sampled) == 300
     assert not choice.held_passages & choice.sampled

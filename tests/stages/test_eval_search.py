@@ -23,6 +23,7 @@ from sentcompress.store import WorkDirectory
 
 TEXTS = make_sentences(170)
 PASSAGES, QUERIES = TEXTS[:140], [" ".join(text.split()[:4]) for text in TEXTS[140:]]
+TEST_QUERIES = QUERIES[::2]
 
 
 @pytest.fixture
@@ -44,14 +45,14 @@ def sister(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def test_a_model_reproduces_its_own_search(work: WorkDirectory, tiny_model: Path) -> None:
     documents = make_documents(work, PASSAGES, QUERIES)
     made = run(Params(model=str(tiny_model), compare=str(tiny_model), device="cpu"), work)
-    assert made.name == f"search-main-{tiny_model.name}"
+    assert made.name == f"search-main-test-{tiny_model.name}"
     assert made.inputs[documents.reference] == documents.digest
     facts = made.facts
     assert json.loads((made.path / "result.json").read_text()) == facts
     scores = read_scores(facts)
     assert scores[0].metric == SEARCH_FIDELITY
     assert {score.value for score in scores} == {100}
-    assert (facts["queries"], facts["passages"]) == (len(set(QUERIES)), len(set(PASSAGES)))
+    assert (facts["queries"], facts["passages"]) == (len(set(TEST_QUERIES)), len(set(PASSAGES)))
     assert facts["verdict"]["level"] == "same"
     assert "practically the same results" in facts["verdict"]["text"]
 
@@ -65,22 +66,22 @@ def test_the_scores_of_another_model(work: WorkDirectory, tiny_model: Path, smal
     vectors = [
         SentenceTransformer(str(folder), device="cpu").encode(list(dict.fromkeys(texts)))
         for folder in (small_model, tiny_model)
-        for texts in (QUERIES, PASSAGES)
+        for texts in (TEST_QUERIES, PASSAGES)
     ]
     expected = search_fidelity(*vectors)
-    assert value_of(scores, SEARCH_FIDELITY, "main") == pytest.approx(100 * expected.mean(), abs=0.5)
-    kinds = [KINDS[place % 3] for place in range(len(QUERIES))]
-    distinct = list(dict(zip(QUERIES, kinds, strict=True)).values())
+    assert value_of(scores, SEARCH_FIDELITY, "main test") == pytest.approx(100 * expected.mean(), abs=0.5)
+    kinds = [KINDS[place % 3] for place in range(0, len(QUERIES), 2)]
+    distinct = list(dict(zip(TEST_QUERIES, kinds, strict=True)).values())
     for kind in KINDS:
         own = expected[np.array(distinct) == kind]
-        assert value_of(scores, SEARCH_FIDELITY, "main", kind) == pytest.approx(100 * own.mean(), abs=1)
+        assert value_of(scores, SEARCH_FIDELITY, "main test", kind) == pytest.approx(100 * own.mean(), abs=1)
         assert select(scores, SEARCH_FIDELITY, part=kind, role="model")[0].count == len(own)
     whole = select(scores, SEARCH_FIDELITY, part="", role="model")[0]
     assert whole.interval is not None
     assert whole.interval.low < whole.value < whole.interval.high
     assert whole.kept == pytest.approx(whole.value)
-    assert 0 < value_of(scores, RESULTS_SHARED, "main") < 100
-    assert 0 < value_of(scores, FIRST_FOUND, "main") < 100
+    assert 0 < value_of(scores, RESULTS_SHARED, "main test") < 100
+    assert 0 < value_of(scores, FIRST_FOUND, "main test") < 100
     assert facts["verdict"]["level"] in {level for _, level, _ in LEVELS}
     assert any("queries are few" in caution for caution in facts["verdict"]["cautions"])
 
@@ -92,7 +93,7 @@ def test_a_students_queries_search_the_teachers_index(
     both = run(Params(model=str(sister), compare=str(tiny_model), device="cpu"), work)
     params = Params(model=str(sister), compare=str(tiny_model), keep_index=True, device="cpu")
     one = run(params, work)
-    assert one.name == f"search-main-{sister.name}-documents-{tiny_model.name}"
+    assert one.name == f"search-main-test-{sister.name}-documents-{tiny_model.name}"
     assert one.name != both.name
     assert one.facts["keep_index"]
     assert "passages by the compared one" in one.facts["protocol"]["statement"]
@@ -147,6 +148,22 @@ def test_a_result_is_fresh_until_the_documents_change(work: WorkDirectory, tiny_
     assert read_scores(first.facts)[0].interval is None
     make_documents(work, PASSAGES[:100], QUERIES)
     assert run(params, work).facts["passages"] == len(set(PASSAGES[:100]))
+
+
+def test_each_part_has_its_own_queries(work: WorkDirectory, tiny_model: Path, small_model: Path) -> None:
+    make_documents(work, PASSAGES, QUERIES)
+    asked = {"model": str(small_model), "compare": str(tiny_model), "bootstrap": 0}
+    found = {
+        part: run(Params(query_part=part, **asked), work)  # type: ignore[arg-type]
+        for part in ("dev", "test", "all")
+    }
+    assert [made.facts["queries"] for made in found.values()] == [15, 15, 30]
+    scores = {part: read_scores(made.facts)[0] for part, made in found.items()}
+    assert [score.data for score in scores.values()] == ["main dev", "main test", "main"]
+    assert scores["all"].value == pytest.approx((scores["dev"].value + scores["test"].value) / 2)
+    assert "15 queries of the part dev (" in found["dev"].facts["protocol"]["statement"]
+    again = run(Params(**asked), work)  # type: ignore[arg-type]
+    assert again.manifest["finished"] == found["test"].manifest["finished"]
 
 
 def test_what_cannot_be_measured(tmp_path: Path, work: WorkDirectory, tiny_model: Path) -> None:

@@ -63,7 +63,7 @@ def test_the_fidelity_is_that_of_float_queries_against_stored_documents(work: Wo
     made = run(params(tiny_model, vector_bytes=6, format="int8"), work)
     quantizer = Quantizer.load(made.path / FOLDER)
     engine = EncodeEngine(load_encoder(resolve(str(tiny_model))), dtype="float32")
-    documents, queries = engine.encode(PASSAGES), engine.encode(QUERIES)
+    documents, queries = engine.encode(PASSAGES), engine.encode(QUERIES[1::2])
     stored = quantizer.decode(quantizer.encode(documents))
     expected = 100 * search_fidelity(quantizer.turn(queries), stored, queries, documents).mean()
     assert made.facts["fidelity"] == pytest.approx(expected, abs=0.5)

@@ -6,10 +6,11 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from tiny_models import make_tiny_model
+from search_documents import make_documents
+from tiny_models import make_sentences, make_tiny_model
 
 from sentcompress.errors import InputError, UsageError
-from sentcompress.stages import eval_sts
+from sentcompress.stages import eval_search, eval_sts
 from sentcompress.stages.select import Params, run
 from sentcompress.store import WorkDirectory
 
@@ -70,6 +71,22 @@ def test_what_was_not_measured_or_cannot_be_compared_is_refused(tmp_path: Path, 
     with pytest.raises(InputError, match="measured on several data sets"):
         run(Params(inputs=tuple(names), by="spearman_cosine"), work)
     assert run(Params(inputs=tuple(names), by="spearman_cosine", data="one"), work).facts["data"] == "one"
+
+
+def test_models_are_ranked_by_the_part_that_is_named(tmp_path: Path, work: WorkDirectory) -> None:
+    texts = make_sentences(120)
+    make_documents(work, texts[:80], [" ".join(text.split()[:4]) for text in texts[80:]])
+    names = [str(make_tiny_model(tmp_path / f"model-{seed}", seed=seed)) for seed in (1, 2, 3)]
+    teacher = str(make_tiny_model(tmp_path / "teacher", seed=4))
+    for name in names:
+        for part in ("dev", "test"):
+            eval_search.run(eval_search.Params(model=name, compare=teacher, query_part=part, bootstrap=0), work)
+    with pytest.raises(InputError, match="measured on several data sets: main dev, main test"):
+        run(Params(inputs=tuple(names)), work)
+    kept = run(Params(inputs=tuple(names), data="main dev"), work)
+    measured = [work.get("evaluations", f"search-main-dev-{Path(name).name}").facts["scores"][0] for name in names]
+    assert kept.facts["data"] == "main dev"
+    assert [row["value"] for row in kept.facts["ranking"]] == sorted((one["value"] for one in measured), reverse=True)
 
 
 def test_options_are_checked(work: WorkDirectory) -> None:

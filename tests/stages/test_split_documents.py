@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from sentcompress.corpora.documents_artifact import CORPUS, QUERIES, TRAIN
+from sentcompress.corpora.documents_artifact import CORPUS, PARTS, QUERIES, TRAIN
 from sentcompress.errors import InputError, MissingArtifactError, SentcompressError, UsageError
 from sentcompress.passages import writing
 from sentcompress.passages.words import words_of
@@ -87,6 +87,7 @@ def test_what_is_written_and_its_counts(tmp_path: Path, articles: Path) -> None:
     assert facts["documents"] == 240
     assert facts["held_out_documents"] == len({row["document"] for row in queries}) == 50
     assert facts["held_out_queries"] == len(queries) == len({row["_id"] for row in queries})
+    assert facts["parts"] == {part: sum(row["part"] == part for row in queries) for part in PARTS}
     assert facts["corpus"] == len(corpus) == len({row["_id"] for row in corpus})
     by_kind = {kind: sum(row["kind"] == kind for row in train) for kind in ("passage", "title", "query")}
     assert by_kind == {kind: facts[f"{kind}s" if kind != "query" else "queries"] for kind in by_kind}
@@ -111,6 +112,28 @@ def test_nothing_of_a_held_out_document_is_trained_on(tmp_path: Path, articles: 
     assert not trained & {f"zq{number}x" for number in held}
     assert held <= {row["_id"].split("#")[0] for row in corpus}
     assert all(normal(row["text"]) not in seen for row in corpus if row["_id"].split("#")[0] in held)
+
+
+def test_queries_of_one_document_are_in_one_part(tmp_path: Path, articles: Path) -> None:
+    queries = rows(run(tmp_path, articles), QUERIES)
+    owners = {part: {row["document"] for row in queries if row["part"] == part} for part in PARTS}
+    assert [len(found) for found in owners.values()] == [25, 25]
+    assert not set.intersection(*owners.values())
+    texts = {part: {normal(row["text"]) for row in queries if row["part"] == part} for part in PARTS}
+    assert not set.intersection(*texts.values())
+    shuffled = made(240)
+    random.Random(5).shuffle(shuffled)
+    again = rows(run(tmp_path, write_jsonl(tmp_path / "b.jsonl", shuffled), name="shuffled"), QUERIES)
+    assert {(row["document"], row["part"]) for row in again} == {(row["document"], row["part"]) for row in queries}
+    other = rows(run(tmp_path, articles, seed=3, name="other"), QUERIES)
+    assert {row["document"] for row in other if row["part"] == "dev"} != owners["dev"]
+
+
+def test_a_title_of_two_documents_is_a_query_of_one_part(tmp_path: Path) -> None:
+    documents = [{**row, "title": f"Annual report {int(row['_id']) % 3}"} for row in made(240)]
+    queries = rows(run(tmp_path, write_jsonl(tmp_path / "a.jsonl", documents)), QUERIES)
+    titles = [row["text"] for row in queries if row["kind"] == "title"]
+    assert sorted(titles) == sorted(set(titles)) != []
 
 
 def test_the_collection_is_filled_up_with_training_passages(tmp_path: Path, articles: Path) -> None:
@@ -221,6 +244,8 @@ def test_a_query_log_is_split_too(tmp_path: Path, articles: Path) -> None:
     trained = {row["text"] for row in rows(artifact, TRAIN) if row["kind"] == "query" and not row["document"]}
     assert artifact.facts["logged_queries"] == 130
     assert len(held) == 50
+    parts = [row["part"] for row in rows(artifact, QUERIES) if row["kind"] == "log"]
+    assert [parts.count(part) for part in PARTS] == [25, 25]
     assert held | trained == set(log)
     assert not held & trained
     table = write_jsonl(tmp_path / "log.jsonl", [{"question": query} for query in log])

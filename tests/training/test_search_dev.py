@@ -71,7 +71,7 @@ def test_documents_choose_the_checkpoint(work: WorkDirectory, sentences: list[st
     student = distill.run(asked, work, listener)
     facts = student.facts
     assert facts["dev_protocol"].startswith("search fidelity to ")
-    assert facts["dev_protocol"].endswith("on 20 queries of main, among 60 passages")
+    assert facts["dev_protocol"].endswith("on 10 queries of main dev, among 60 passages")
     # The student starts as the whole teacher.
     assert facts["dev_before_training"] > 99
     assert facts["training_rows"] == 100  # nothing is held out

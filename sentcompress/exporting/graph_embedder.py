@@ -1,0 +1,204 @@
+"""An exported ONNX graph as a source of vectors: a model as it is deployed, for evaluations and `encode`."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+
+from sentcompress.encoding.batches import TokenizedWindow, plan_batches, prefetch, tokenized, windows
+from sentcompress.encoding.compute_plan import CPU_BATCH_TOKENS
+from sentcompress.encoding.embedders import Embedder, EmbedderSource, Vectors
+from sentcompress.encoding.token_counts import TokenCounts, count_tokens
+from sentcompress.errors import InputError
+from sentcompress.exporting.graph_reader import GraphReader
+from sentcompress.exporting.onnx import FLOAT32_FILE, INT8_FILE
+from sentcompress.extras import check_installed
+from sentcompress.models.catalog import NamedModel
+from sentcompress.plain_text import shell_word
+from sentcompress.progress import SILENT, Reporter, Task
+from sentcompress.store import file_digest
+
+TORCH = "torch"
+# Runtime -> the graph that it runs, and its number format.
+GRAPHS: Mapping[str, tuple[str, str]] = {"onnx": (FLOAT32_FILE, "float32"), "onnx-int8": (INT8_FILE, "int8")}
+
+
+@dataclass(frozen=True)
+class Graph:
+    """A graph in the exported folder of a model; nothing is loaded yet.
+
+    Attributes:
+        runtime: a key of GRAPHS.
+        digest: SHA-256 of the graph's file.
+    """
+
+    model: NamedModel
+    runtime: str
+    digest: str
+
+    @property
+    def path(self) -> Path:
+        """The graph's file."""
+        return self.model.source.path / GRAPHS[self.runtime][0]
+
+    @property
+    def inputs(self) -> Mapping[str, str]:
+        """The inputs to record in a request beside the model: the digest of an export covers its graphs."""
+        made_here = self.model.reference.startswith("exports/")
+        return {} if made_here else {f"file:{self.path.resolve()}": self.digest}
+
+    def load(self) -> GraphEmbedder:
+        """Open the graph, on as many threads as torch has.
+
+        Raises:
+            InputError: if the graph or the model's own files are damaged.
+        """
+        return GraphEmbedder(self)
+
+
+class GraphEmbedder:
+    """Runs a graph on the CPU, in batches of texts of similar length; its vectors always have unit length.
+
+    The vectors of an int8 graph depend somewhat on the batch, unless the ranges of its activations are fixed (`export
+    --calibrate`).
+    """
+
+    device = torch.device("cpu")
+    dtype_reason = "the exported graph's"
+
+    def __init__(self, graph: Graph) -> None:
+        encoder = graph.model.load()
+        self._tokenizer, self._text = encoder.tokenizer, encoder.text
+        self._parameters = encoder.count_parameters()
+        self.graph = graph
+        self._reader = GraphReader(
+            graph.model.source.path,
+            GRAPHS[graph.runtime][0],
+            prepare=encoder.text.prepare,
+            max_length=encoder.text.max_length,
+            threads=torch.get_num_threads(),
+        )
+        self._dimension = int(self._reader.vectors([""]).shape[1])
+
+    @property
+    def dimension(self) -> int:
+        return self._dimension
+
+    @property
+    def compute_dtype(self) -> str:
+        """The number format of the graph's weights."""
+        return GRAPHS[self.graph.runtime][1]
+
+    def encode(self, texts: Sequence[str], task: Task | None = None) -> Vectors:
+        rows: dict[str, int] = {}
+        places = [rows.setdefault(text, len(rows)) for text in texts]
+        vectors = np.empty((len(rows), self.dimension), dtype=np.float32)
+        done = 0
+        for part in self.stream([list(rows)], task):
+            vectors[done : done + len(part)] = part
+            done += len(part)
+        if task:
+            task.advance(len(texts) - len(rows))
+        return vectors[places]
+
+    def stream(self, chunks: Iterable[Sequence[str]], task: Task | None = None) -> Iterator[Vectors]:
+        reader = self._reader
+        for window in prefetch(tokenized(texts, reader.tokenize, reader.padding) for texts in windows(chunks)):
+            yield self._encode_window(window, task)
+
+    def _encode_window(self, window: TokenizedWindow, task: Task | None) -> Vectors:
+        occurrences = np.bincount(window.places, minlength=len(window.tokens))
+        vectors = np.empty((len(window.tokens), self.dimension), dtype=np.float32)
+        for batch in plan_batches([len(ids) for ids in window.tokens], CPU_BATCH_TOKENS):
+            vectors[batch] = self._reader.run([window.tokens[row] for row in batch])
+            if task:
+                task.advance(int(occurrences[batch].sum()))
+        return vectors[window.places]
+
+    def described(self) -> dict[str, Any]:
+        return {
+            "dimension": self.dimension,
+            "parameters": self._parameters,
+            "dtype": self.compute_dtype,
+        }
+
+    def count_tokens(self, texts: Sequence[str]) -> TokenCounts | None:
+        return count_tokens(self._tokenizer, self._text, texts)
+
+
+@dataclass(frozen=True)
+class GraphSource(EmbedderSource):
+    """A graph as a source of vectors, under the reference and digest of its model."""
+
+    graph: Graph | None = None
+
+    @property
+    def inputs(self) -> Mapping[str, str]:
+        """The inputs to record in a request: digest by reference."""
+        assert self.graph is not None
+        return {**super().inputs, **self.graph.inputs}
+
+    @property
+    def described(self) -> dict[str, Any]:
+        """What an evaluation records of it: the model's facts, the runtime and the bytes of the graph."""
+        assert self.graph is not None
+        return {**super().described, "runtime": self.graph.runtime, "graph_bytes": self.graph.path.stat().st_size}
+
+    def open(self, *, device: str = "auto", dtype: str = "float32", reporter: Reporter = SILENT) -> Embedder:
+        """Open the graph; `device` and `dtype` have no effect on it.
+
+        Raises:
+            InputError: see `Graph.load`.
+        """
+        assert self.graph is not None
+        key = f"{self.digest[:20]}{self.graph.digest[:20]}-{self.graph.runtime}"
+        return self.cached(self.graph.load(), key, reporter)
+
+
+def find_graph(model: NamedModel, runtime: str) -> Graph:
+    """The graph of a model that `export` wrote.
+
+    Raises:
+        InputError: if onnxruntime is not installed, or the model's folder has no such graph.
+    """
+    check_installed("onnxruntime")
+    graph = Graph(model, runtime, "")
+    if not graph.path.is_file():
+        raise InputError(
+            f"{model.label} has no graph for `runtime` {runtime}: {graph.path} is missing",
+            f"export it: sentcompress export --model {shell_word(model.name)}; then name the export as `model`",
+        )
+    return Graph(model, runtime, file_digest(graph.path))
+
+
+def in_runtime(source: EmbedderSource, runtime: str) -> EmbedderSource:
+    """The source itself for torch, otherwise the graph in its model's folder.
+
+    Raises:
+        InputError: see `find_graph`; also if the source is a file of vectors.
+    """
+    if runtime == TORCH:
+        return source
+    if source.model is None:
+        raise InputError(f"{source.label} is a file of vectors, which has no graph", f"use `runtime` {TORCH}")
+    return GraphSource(
+        f"{source.label}, {runtime}",
+        source.reference,
+        source.digest,
+        source.model,
+        cache=source.cache,
+        graph=find_graph(source.model, runtime),
+    )
+
+
+def with_runtime(protocol: Mapping[str, Any], runtime: str) -> dict[str, Any]:
+    """A protocol with the runtime of the model, in its statement and as a setting; torch goes without saying."""
+    if runtime == TORCH:
+        return dict(protocol)
+    told = f"vectors of the model by its exported {GRAPHS[runtime][1]} ONNX graph"
+    return {**protocol, "statement": f"{protocol['statement']}; {told}", "runtime": runtime}

@@ -1,0 +1,25 @@
+"""The sentence of a verdict tells one search fidelity: that of what is deployed."""
+
+from __future__ import annotations
+
+import dataclasses
+
+from sentcompress.compression.verdict import Achieved
+from sentcompress.evaluation.score import Interval
+
+ACHIEVED = Achieved("exports/docs", 9_490_000, 90_900_000, 128, 1536, 84.26, Interval(83.5, 85.0), 3.8, None)
+
+
+def test_the_sentence() -> None:
+    assert ACHIEVED.sentence == (
+        "The model has 9.49 MB instead of 90.9 MB, 3.8 times as fast, a vector 128 bytes instead of 1,536; as "
+        "deployed, it reproduces the teacher's search results to 84.3 (83.5 to 85.0) of 100."
+    )
+
+
+def test_the_judged_share_tells_that_its_vectors_are_not_stored() -> None:
+    judged = dataclasses.replace(ACHIEVED, judged=97.06)
+    assert judged.sentence.endswith("of 100; 97.1% of its nDCG@10 on your judged queries (float32 vectors).")
+    kept = dataclasses.replace(judged, vector_bytes=1536)
+    assert kept.sentence.endswith("of 100; 97.1% of its nDCG@10 on your judged queries.")
+    assert "for the teacher's own vectors; as deployed" in kept.sentence
