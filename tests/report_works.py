@@ -272,14 +272,18 @@ def full_work(path: Path) -> WorkDirectory:
     return work
 
 
-def search(work: WorkDirectory, of: Artifact, name: str, score: float, *, keep_index: bool = False) -> Artifact:
-    """Search fidelity, beside a teacher with a size."""
+def search(
+    work: WorkDirectory, of: Artifact, name: str, score: float, *, keep_index: bool = False, stored: int | None = None
+) -> Artifact:
+    """Search fidelity, beside a teacher with a size; `stored`: bytes of a stored vector."""
     models = {"model": described(of), "compare": {**TEACHER, "weight_bytes": 9_000_000}}
     recorder = recorder_of(models)
     values, near = {"model": score, "compare": 100.0}, {"model": Interval(score - 1, score + 1)}
     recorder.add("docs", SEARCH_FIDELITY, values, count=600, intervals=near)
     recorder.add("docs", RESULTS_SHARED, {"model": score - 9, "compare": 100.0}, count=600)
     facts = document("search", models, recorder, queries=600, passages=2000, keep_index=keep_index)
+    if stored:
+        facts["protocol"]["stored"] = {"format": "int4", "dimension": 4, "bytes": stored}
     return make(work, "evaluations", name, "eval-search", facts, {of.reference: of.digest}, model=of.reference)
 
 
@@ -346,7 +350,7 @@ def compressed(path: Path) -> WorkDirectory:
     best = make(work, "students", "docs", "select", {"models": ["docs-last"], "method": "select", **SIZES})
     quantizer(work, best, "docs")
     exported = export(work, best, "docs")
-    search(work, exported, "docs-search", 92.0)
+    search(work, exported, "docs-search", 92.0, stored=2)
     bench(work, exported)
     plan(
         work,

@@ -136,5 +136,5 @@ def test_the_command_reports_json(tmp_path: Path, tiny_model: Path, capfd: pytes
     assert _run(["encode", lines, "--model", str(tiny_model), "-o", output, "--json", "-q"]) == 0
     document = json.loads(capfd.readouterr().out)
     expected = {"rows", "dimension", "model", "seconds", "sentences_per_second", "dtype", "dtype_reason", "output"}
-    assert set(document) == expected | {"store", "bytes_per_vector"}
+    assert set(document) == expected | {"store", "bytes_per_vector", "runtime"}
     assert document["output"] == output
