@@ -17,11 +17,9 @@ from tiny_models import make_sentences, make_tiny_model
 os.environ.setdefault("TOKENIZERS_PARALLELISM", "false")
 # A shell that runs the tests in the background has them ignore Ctrl-C, and every command that they start as well.
 signal.signal(signal.SIGINT, signal.default_int_handler)
-
-
 # A third of the time of a short command.
 typer.main.get_command = functools.cache(typer.main.get_command)
-# What is imported and collected stays: to look for garbage in it takes a tenth of the time of all tests.
+# What is imported and collected stays: to look for garbage in it takes a third of the time of collecting the tests.
 gc.disable()
 # Folders whose tests come first.
 FIRST = ("faults", "store")
@@ -39,6 +37,7 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 def pytest_collection_finish() -> None:
     gc.collect()
     gc.freeze()
+    gc.set_threshold(10_000)
     gc.enable()
 
 
