@@ -13,8 +13,9 @@ from sentcompress.compression import budget
 from sentcompress.compression.budget import EmbeddingLoad
 from sentcompress.compression.recipe import request_of
 from sentcompress.errors import UsageError
+from sentcompress.measuring.contender import take_turns
 from sentcompress.progress import SilentReporter
-from sentcompress.stages import compress
+from sentcompress.stages import bench, compress
 from sentcompress.stages.compress import Params, run
 from sentcompress.store import WorkDirectory
 
@@ -38,15 +39,18 @@ def documents(tmp_path: Path) -> Path:
 @pytest.fixture(autouse=True)
 def short(monkeypatch: pytest.MonkeyPatch) -> None:
     """Seconds in place of minutes."""
-    seconds = {"STAGE": 0, "FITTING": 0, "EXPORTING": 0, "LEAST_TRAINING": 1.0, "LEAST_TRIAL": 0.5, "FOR_ROUNDS": 2.0}
+    seconds = {"STAGE": 0, "FITTING": 0, "EXPORTING": 0, "LEAST_TRAINING": 1.0, "LEAST_TRIAL": 0.31, "FOR_ROUNDS": 1.0}
     for name, value in seconds.items():
         monkeypatch.setattr(budget, name, value)
     # The machine may be busy: the plan must not depend on its speed.
     monkeypatch.setattr(compress, "measured_workload", lambda *_: EmbeddingLoad(475, 9500, 1e5, 1e5, 100, 0.1))
+    monkeypatch.setattr(
+        bench, "take_turns", lambda some, texts, single, rounds, task: take_turns(some, texts[:40], single[:4], 1, task)
+    )
 
 
 def asked(documents: Path, teacher: Path, **changes: object) -> Params:
-    given: dict[str, object] = {"inputs": (str(documents),), "teacher": str(teacher), "time": "8s", "vector_bytes": 16}
+    given: dict[str, object] = {"inputs": (str(documents),), "teacher": str(teacher), "time": "5s", "vector_bytes": 16}
     return Params(**{**given, **changes})  # type: ignore[arg-type]
 
 
