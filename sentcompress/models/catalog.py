@@ -177,7 +177,7 @@ def _of_source(work: WorkDirectory, name: str, revision: str | None, trust_remot
     source = replace(resolve(str(folder), trust_remote_code=trust_remote_code), label=name)
     place = folder.resolve()
     label = Path(name).resolve().name
-    if any(label in work.names(kind) for kind in KINDS):
+    if any(work.has(kind, label) for kind in KINDS):
         label = f"{Path(name).resolve().parent.name}/{label}"  # a copy beside the one that is called so here
     # The path is absolute, so that a request means the same wherever it is made.
     return NamedModel(source, label, f"model:{place}", source.digest, str(place), trust_remote_code=trust_remote_code)

@@ -158,6 +158,13 @@ class WorkDirectory:
         """Names of the undamaged finished artifacts of a kind, the newest last."""
         return [artifact.name for artifact in self._names_by_state(kind)[0]]
 
+    def has(self, kind: str, name: str) -> bool:
+        """Whether `names` has that name; reads no other artifact."""
+        try:
+            return self.find(kind, name) is not None
+        except (DamagedError, PermissionError):
+            return False
+
     def newest(self, kind: str) -> Iterator[Artifact]:
         """The undamaged artifacts of a kind, newest first."""
         for artifact in reversed(self._names_by_state(kind)[0]):
@@ -180,16 +187,17 @@ class WorkDirectory:
             MissingArtifactError: if there is none; the hint is the command that makes one.
             DamagedError: if one of its files is missing or has a different size.
         """
-        names = self.names(kind)
         command = f"{KINDS[kind].usage} --work {shell_word(self.path)}"
         what = kind.replace("-", " ")
         if name is None:
+            names = self.names(kind)
             if not names:
                 missing = "" if self.path.exists() else " (there is no such folder)"
                 raise MissingArtifactError(f"no {what} in {self.path}{missing}", f"run: {command}")
             name = names[-1]
         artifact = self.find(kind, name)
         if artifact is None:
+            names = self.names(kind)
             hint = did_you_mean(name, names) if names else f"run: {command}"
             raise MissingArtifactError(f"no {what} named {name!r} in {self.path}", hint)
         if damage := artifact.damage():

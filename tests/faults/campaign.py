@@ -7,7 +7,9 @@ PYTHONPATH=tests python -m faults.campaign --trial '{"stage": ...}'      one of 
 from __future__ import annotations
 
 import argparse
+import itertools
 import json
+import math
 import random
 import sys
 import time
@@ -90,11 +92,20 @@ class Result:
         )
 
 
-def run_campaign(pool: Pool, trials: Sequence[Trial], seed: int, minutes: float = 1e6, *, tell: bool = False) -> Result:
-    """Run the trials, for at most `minutes`."""
+def run_campaign(
+    pool: Pool,
+    trials: Sequence[Trial],
+    seed: int,
+    minutes: float = 1e6,
+    *,
+    failures: float = math.inf,
+    tell: bool = False,
+) -> Result:
+    """Run the trials, for at most `minutes`; after `failures` of them have failed, no other is begun."""
     result = Result(seed, operations={name: len(kinds) for name, kinds in pool.kinds.items()})
     begun = time.monotonic()
-    for trial, answer in pool.run(iter(trials), begun + 60 * minutes):
+    needed = itertools.takewhile(lambda _: len(result.failures) < failures, trials)
+    for trial, answer in pool.run(needed, begun + 60 * minutes):
         result.runs += 1
         result.stuck += answer["stuck"]
         result.processes += answer["commands"]

@@ -12,7 +12,10 @@ from tiny_models import make_tiny_model
 from sentcompress.compression import budget
 from sentcompress.compression.recipe import request_of
 from sentcompress.errors import UsageError
+from sentcompress.measuring.contender import take_turns
+from sentcompress.measuring.memory import MemoryUse
 from sentcompress.progress import SilentReporter
+from sentcompress.stages import bench
 from sentcompress.stages.compress import Params, run
 from sentcompress.store import WorkDirectory
 
@@ -36,12 +39,17 @@ def documents(tmp_path: Path) -> Path:
 @pytest.fixture(autouse=True)
 def short(monkeypatch: pytest.MonkeyPatch) -> None:
     """Seconds in place of minutes."""
-    for name, value in {"LEAST_OTHER": 1.0, "LEAST_TRAINING": 1.0, "LEAST_TRIAL": 0.5, "FOR_ROUNDS": 2.0}.items():
+    for name, value in {"LEAST_OTHER": 0.5, "LEAST_TRAINING": 1.0, "LEAST_TRIAL": 0.31, "FOR_ROUNDS": 1.0}.items():
         monkeypatch.setattr(budget, name, value)
+    # Not in two processes for each runtime: tests/measuring/test_memory.py checks that.
+    monkeypatch.setattr(bench, "measure_memory", lambda *_: MemoryUse(2, 1, None))
+    monkeypatch.setattr(
+        bench, "take_turns", lambda some, texts, single, rounds, task: take_turns(some, texts[:40], single[:4], 1, task)
+    )
 
 
 def asked(documents: Path, teacher: Path, **changes: object) -> Params:
-    given: dict[str, object] = {"inputs": (str(documents),), "teacher": str(teacher), "time": "8s", "vector_bytes": 16}
+    given: dict[str, object] = {"inputs": (str(documents),), "teacher": str(teacher), "time": "5s", "vector_bytes": 16}
     return Params(**{**given, **changes})  # type: ignore[arg-type]
 
 

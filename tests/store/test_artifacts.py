@@ -634,6 +634,7 @@ def test_a_damaged_manifest_is_said_passed_over_and_made_anew(work: WorkDirector
         work.find(KIND, "broken")
     assert str(broken.path) in str(raised.value.hint)
     assert work.names(KIND) == ["good"]
+    assert [name for name in ("good", "broken", "none", "../good") if work.has(KIND, name)] == ["good"]
     assert list(work.damaged(KIND)) == ["broken"]
     assert work.get(KIND).name == "good"
     hearing = Hearing()
