@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import functools
 import gc
 import os
 import signal
@@ -10,15 +9,12 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-import typer.main
 import warm
 from tiny_models import make_sentences, make_tiny_model
 
 os.environ.setdefault("TOKENIZERS_PARALLELISM", "false")
 # A shell that runs the tests in the background has them ignore Ctrl-C, and every command that they start as well.
 signal.signal(signal.SIGINT, signal.default_int_handler)
-# A third of the time of a short command.
-typer.main.get_command = functools.cache(typer.main.get_command)
 # What is imported and collected stays: to look for garbage in it takes a third of the time of collecting the tests.
 gc.disable()
 # Folders whose tests come first.

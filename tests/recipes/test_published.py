@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import json
 import math
 import re
@@ -11,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+import typer.main
 from distilling import write_dev
 from recipes.shipped import CASES, CHAINS, FOLDER, Case
 from tiny_models import make_plain, make_sentences, make_tiny_model
@@ -201,6 +203,10 @@ def lines(texts: Any) -> str:
     return "".join(f"{text}\n" for text in texts)
 
 
+# Made anew, it takes most of the time of a command that does nothing. It keeps what it was asked first about its help.
+command_line = functools.cache(typer.main.get_command)
+
+
 @pytest.fixture(scope="session")
 def checked() -> set[str]:
     """The command lines that were read already: variants share most of their stages."""
@@ -213,6 +219,7 @@ def test_a_recipe_asks_for_what_its_commands_would(
 ) -> None:
     """The printed command lines, read by the command line itself, give the very Params that `run` uses."""
     asked: list[Any] = []
+    monkeypatch.setattr(typer.main, "get_command", command_line)
 
     class EnoughError(Exception):
         """Raised in place of doing the work."""
