@@ -32,4 +32,4 @@ def show(result: Result, call: Call) -> str | None:
     say(result.verdict.sentence)
     say(f"Model: {result.verdict.export}")
     say(f"Plan: {result.recipe}, run in {told_time(result.seconds)}")
-    return f"sentcompress report --work {shell_word(call.work)}"
+    return f"sentcompress report --model exports/{shell_word(result.name)} --work {shell_word(call.work)}"
