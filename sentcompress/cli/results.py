@@ -118,7 +118,7 @@ def _select(artifact: Artifact, call: Call) -> str:
 def _teacher_embed(artifact: Artifact, call: Call) -> str:
     """Show what was encoded, and the throughput."""
     render.print_facts({key: artifact.facts[key] for key in TEACHER_EMBED})
-    return f"sentcompress fit-pca --dim 128 --work {shell_word(call.work)}"
+    return f"sentcompress distill --work {shell_word(call.work)}"
 
 
 def _train_teacher(artifact: Artifact, call: Call) -> str:

@@ -6,7 +6,7 @@ from typing import Annotated, ClassVar
 
 from sentcompress.commands import Command
 from sentcompress.commands.options import MODEL, Opt, Options
-from sentcompress.commands.shared import Seed
+from sentcompress.commands.shared import Seed, SkipBad
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -34,6 +34,7 @@ class Params(Options):
         Path | None, Opt("Collection with judgements to report on; nothing is chosen with it.", metavar="FOLDER")
     ] = None
     column: Annotated[tuple[str, ...], Opt("Column of the documents' text; can be repeated.")] = ()
+    skip_bad: SkipBad = False
     keep_index: Annotated[
         bool, Opt("Make a model whose queries search vectors of the teacher, so that an index stays valid.")
     ] = False

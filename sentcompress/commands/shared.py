@@ -35,7 +35,7 @@ Runtime = Annotated[
 Store = Annotated[str, Opt("Number format of the vectors: float32 or float16.", choices=STORES)]
 Seed = Annotated[int, Opt("Random seed.", minimum=0, maximum=2**63 - 1)]
 Bootstrap = Annotated[int, Opt("Bootstrap samples for the 95% intervals; 0 for none.", minimum=0)]
-SkipBad = Annotated[bool, Opt("Skip and count lines that cannot be read.")]
+SkipBad = Annotated[bool, Opt("Skip and count lines, and files of folders, that cannot be read.")]
 Sentences = Annotated[str | None, Opt("Sentence table.", affects="input", names="sentences", default="the newest")]
 SIMILARITIES = ("cosine", "dot")
 Similarity = Annotated[

@@ -45,12 +45,14 @@ class Documents:
         queries: files of queries.
         judged: a collection with judgements, to report on.
         columns: of the documents' text.
+        skip_bad: whether lines and files that cannot be read are skipped.
     """
 
     inputs: Sequence[str]
     queries: Sequence[str] = ()
     judged: str | None = None
     columns: Sequence[str] = ()
+    skip_bad: bool = False
 
 
 @dataclass(frozen=True)
@@ -119,11 +121,13 @@ class CompressionPlan:
 
     def _data(self) -> Iterator[dict[str, Any]]:
         of = self.documents
-        split = {"command": "split-documents", "inputs": list(of.inputs), "name": self.name}
+        split: dict[str, Any] = {"command": "split-documents", "inputs": list(of.inputs), "name": self.name}
         if of.queries:
             split["queries"] = list(of.queries)
         if of.columns:
             split["column"] = list(of.columns)
+        if of.skip_bad:
+            split["skip-bad"] = True
         yield {**split, "seed": self.seed}
         augment = {"command": "augment", "inputs": [f"documents/{self.name}"], "wordnet": 0, "back-translate": 0}
         limit = {"limit": self.budget.texts} if self.budget.texts else {}

@@ -134,6 +134,10 @@ def kept_or_gained(score: Score | None) -> str:
     return gain(ratio(score), metric.gain, WORSE[metric.gain]) if metric.gain else share(score.kept)
 
 
+# Between the labels of the models of queries and documents, see `encoding.sides`.
+BESIDE = ", documents by "
+
+
 def ratio(score: Score) -> float | None:
     """By what factor the value is better than the compared model's; None without a compared model."""
     if score.kept is None:
@@ -144,8 +148,8 @@ def ratio(score: Score) -> float | None:
 
 
 def short(label: str) -> str:
-    """A label without its owner or parent folders."""
-    return label.rstrip("/").rpartition("/")[2]
+    """A label without its owner or parent folders, also where the queries and the documents have a label each."""
+    return BESIDE.join(one.rstrip("/").rpartition("/")[2] for one in label.split(BESIDE))
 
 
 def _filled(columns: Sequence[tuple[str, Callable[..., str]]], of: Sequence[object]) -> Table:

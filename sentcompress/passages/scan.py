@@ -25,7 +25,7 @@ PASSAGES_PER_SECTION = 4
 
 @dataclass
 class ScanCounts:
-    """What was read. `function_words` of the `words_looked_at` are English function words."""
+    """What was read. `function_words` of the `words_looked_at` are English function words; numbers are not counted."""
 
     documents: int = 0
     passages: int = 0
@@ -115,7 +115,7 @@ def _count(
 ) -> None:
     found = words_of(document.text)
     frequencies.add(found)
-    looked_at = words_of(document.text[:_LOOKED_AT])
+    looked_at = [word for word in words_of(document.text[:_LOOKED_AT]) if len(word) > 1 and word[0].isalpha()]
     counts.documents += 1
     counts.passages += sum(1 for _ in passages)
     counts.words += len(found)

@@ -8,6 +8,7 @@ from __future__ import annotations
 import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from math import ceil
 from pathlib import Path
 from typing import Any
 
@@ -75,7 +76,7 @@ def run(params: Params, work: WorkDirectory, reporter: Reporter = LOGGED) -> Res
             unfinished.write_text(written_recipe(plan, request), encoding="utf-8")
         lines = told(plan)
         reporter.note(f"the plan is {path}")
-    for line in lines:
+    for line in () if params.dry_run else lines:  # the result of a dry run has them
         reporter.note(line)
     again = params.force and not params.dry_run
     outcome = _run("run", work, reporter, recipe=path, dry_run=params.dry_run, force=again)
@@ -151,8 +152,10 @@ def _plan(params: Params, name: str, work: WorkDirectory, reporter: Reporter, st
         [_absolute(str(one)) for one in params.queries],
         _absolute(str(params.judged)) if params.judged else None,
         list(params.column),
+        params.skip_bad,
     )
     asked: dict[str, Any] = {"inputs": tuple(documents.inputs), "name": name, "seed": params.seed}
+    asked |= {"skip_bad": params.skip_bad}
     asked |= {"queries": tuple(map(Path, documents.queries))} if documents.queries else {}
     asked |= {"column": tuple(documents.columns)} if documents.columns else {}
     artifact = _run("split-documents", work, reporter, **asked, force=params.force)
@@ -176,7 +179,7 @@ def _candidates(
         least = smallest(teacher, can_factorise=factorise)
         raise UsageError(
             f"no model cut from {found.label} has at most {told_bytes(most)}",
-            f"the smallest is {told_shapes([least])}: allow `max_bytes` {least.bytes / 1e6:.1f}MB",
+            f"the smallest is {told_shapes([least])}: allow `max_bytes` {ceil(least.bytes / 1e5) / 10:.1f}MB",
         )
     return shapes
 
@@ -190,6 +193,6 @@ def _budget(params: Params, load: EmbeddingLoad, candidates: Sequence[Candidate]
         raise UsageError(
             f"`time` {params.time} is too short to train on {load.texts:,} texts and to measure the result: the "
             f"teacher needs {told_time(load.seconds)} for all of them",
-            f"give it at least {told_time(error.needed)}",
+            f"give it at least {ceil(error.needed / 60)}m",
         ) from None
     return replace(budget, judged=judged_seconds(params.judged, load)) if params.judged else budget

@@ -66,7 +66,7 @@ def run(params: Params, work: WorkDirectory, reporter: Reporter = LOGGED) -> Art
     sets = read_sts(params.sts, "test") if params.sts else []
     lineage = ancestors(work, model.reference, model.digest)
     sentences = _sentences(work, lineage)
-    measured = measurements(work, model.reference, model.digest)
+    measured = _measured(work, model, lineage)
     quantizer = _quantizer(params, work, model)
     used = [artifact for artifact in (sentences, quantizer) if artifact]
     calibration = find_named_texts(work, params.calibrate) if params.calibrate else None
@@ -176,6 +176,16 @@ def _request(
     return Request.of(
         params, params.name or model.slug, inputs, resolved, model=typed_name(params.model, model), **chosen
     )
+
+
+def _measured(work: WorkDirectory, model: NamedModel, lineage: Sequence[Artifact]) -> list[Artifact]:
+    """Evaluations of the model; also of the one that `select` chose, of which it is a copy."""
+    found = measurements(work, model.reference, model.digest)
+    own = next((artifact for artifact in lineage if artifact.reference == model.reference), None)
+    if own is None or own.manifest["command"] != "select":
+        return found
+    chosen = own.parameters["chosen"]
+    return found + measurements(work, chosen, own.inputs[chosen])
 
 
 def _sentences(work: WorkDirectory, lineage: Sequence[Artifact]) -> Artifact | None:

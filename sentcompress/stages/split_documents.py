@@ -116,8 +116,8 @@ class _Splitting:
                 raise InputError(
                     f"there are {scanned.documents:,} documents ({scanned.empty:,} more are empty) with "
                     f"{choice.distinct_passages} distinct passages; at least {FEWEST_PASSAGES} are needed",
-                    "add documents, or lower `passage_words`; if a text file holds a document per line or paragraph, "
-                    "set `text_as` to line or paragraph",
+                    "add documents, or lower `passage_words` of split-documents; if a text file holds a document per "
+                    "line or paragraph, its `text_as` says so",
                 )
             if choice.units >= FEWEST_DOCUMENTS:
                 break

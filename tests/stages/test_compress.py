@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import random
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -12,7 +13,7 @@ from tiny_models import make_tiny_model
 from sentcompress.compression import budget
 from sentcompress.compression.budget import EmbeddingLoad
 from sentcompress.compression.recipe import request_of
-from sentcompress.errors import UsageError
+from sentcompress.errors import InputError, UsageError
 from sentcompress.measuring.contender import take_turns
 from sentcompress.progress import SilentReporter
 from sentcompress.stages import bench, compress
@@ -108,9 +109,26 @@ def test_budgets_that_cannot_be_met_name_what_would_do(tmp_path: Path, documents
     with pytest.raises(UsageError) as found:
         run(asked(documents, teacher, max_bytes="1kB"), work, SilentReporter())
     assert "no model cut from" in found.value.message
-    assert "allow `max_bytes`" in str(found.value.hint)
+    least = str(found.value.hint).split("allow `max_bytes` ")[1]
+    assert not run(asked(documents, teacher, max_bytes=least, dry_run=True, name="least"), work).verdict
     with pytest.raises(UsageError, match=r"`time` 1s is too short") as found:
         run(asked(documents, teacher, max_bytes="170kB", time="1s"), work, SilentReporter())
-    assert "give it at least" in str(found.value.hint)
+    least = str(found.value.hint).removeprefix("give it at least ")
+    assert not run(asked(documents, teacher, max_bytes="170kB", time=least, dry_run=True), work).verdict
     with pytest.raises(UsageError, match=r"`time` must be a time, such as 30m"):
         run(asked(documents, teacher, time="soon"), work, SilentReporter())
+
+
+def test_files_that_cannot_be_read_are_skipped_if_that_is_asked_for(tmp_path: Path, documents: Path) -> None:
+    work = WorkDirectory(tmp_path / "work")
+    teacher = make_tiny_model(tmp_path / "teacher", layers=3)
+    folder = tmp_path / "folder"
+    folder.mkdir()
+    documents.rename(folder / "docs.jsonl")
+    (folder / "picture.txt").write_bytes(b"\x00\x01\xff" * 100)
+    params = asked(folder, teacher, max_bytes="170kB", dry_run=True)
+    with pytest.raises(InputError, match=r"picture.txt is a binary file"):
+        run(params, work)
+    result = run(replace(params, skip_bad=True), work)
+    assert "skip-bad = true" in result.recipe.read_text(encoding="utf-8")
+    assert work.get("documents").facts["skipped"]["bad_lines"] == 1

@@ -8,6 +8,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from search_documents import make_documents
 from sentence_transformers import SentenceTransformer
 from tiny_models import make_sentences, make_tiny_model
 
@@ -18,7 +19,7 @@ from sentcompress.models.catalog import find_model
 from sentcompress.models.layout import load_encoder, save_encoder
 from sentcompress.models.model_files import weight_bytes
 from sentcompress.models.sources import resolve
-from sentcompress.stages import export
+from sentcompress.stages import eval_search, export, select
 from sentcompress.store import Artifact, WorkDirectory
 
 TEXTS = make_sentences(30, seed=3)
@@ -130,3 +131,20 @@ def test_a_router_written_by_sentence_transformers_is_refused_too(
     with pytest.raises(InputError, match="a model for each of its routes") as caught:
         find_model(work, str(tmp_path / "theirs"))
     assert "save the modules of one route" in str(caught.value.hint)
+
+
+def test_the_card_of_a_selected_student_has_the_scores_of_the_one_that_was_selected(
+    work: WorkDirectory, tiny_model: Path
+) -> None:
+    make_documents(work, TEXTS, [" ".join(text.split()[:4]) for text in TEXTS[:9]])
+    other = make_tiny_model(tiny_model.parent / "other", seed=4)
+    for model in (tiny_model, other):
+        asked = eval_search.Params(
+            model=str(model), compare=str(tiny_model), keep_index=True, bootstrap=0, device="cpu", name=model.name
+        )
+        eval_search.run(asked, work)
+    select.run(select.Params(inputs=(str(tiny_model), str(other)), name="best", rank=2), work)
+    made = export.run(export.Params(model="best", formats=("folder",), name="best"), work)
+    card = (made.path / "README.md").read_text(encoding="utf-8")
+    assert "Search fidelity:" in card
+    assert "| other, documents by tiny-model |" in card
