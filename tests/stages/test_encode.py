@@ -135,6 +135,6 @@ def test_the_command_reports_json(tmp_path: Path, tiny_model: Path, capfd: pytes
     lines, output = write(tmp_path / "a.txt", ["a dog", "a cat"]), str(tmp_path / "a.npy")
     assert _run(["encode", lines, "--model", str(tiny_model), "-o", output, "--json", "-q"]) == 0
     document = json.loads(capfd.readouterr().out)
-    expected = {"rows", "dimension", "model", "seconds", "sentences_per_second", "dtype", "dtype_reason", "output"}
-    assert set(document) == expected | {"store", "bytes_per_vector"}
+    expected = {"rows", "dimension", "model", "seconds", "sentences_per_second", "runtime", "dtype", "dtype_reason"}
+    assert set(document) == expected | {"store", "bytes_per_vector", "output"}
     assert document["output"] == output
