@@ -67,8 +67,9 @@ def _result(evidence: Evidence, compression: Compression, exported: Tried, other
             f"{achieved.vector_bytes:,} B{_format(compression)}",
             gain(achieved.teacher_vector_bytes / achieved.vector_bytes, "smaller", "larger"),
         ],
-        [f"{FIDELITY}, of 100", "100", _with(exported.score.value, exported.score.interval), ""],
+        [f"{FIDELITY}, float32 weights", "100", _with(exported.score.value, exported.score.interval), ""],
         *_stored(compression),
+        *_graph(compression),
         *_judged(compression),
     ]
     made = [compression.last(command) for command in ("export", "fit-quantizer", "eval-search")]
@@ -94,7 +95,14 @@ def _stored(compression: Compression) -> Iterator[list[str]]:
     facts = _facts(compression, "fit-quantizer")
     for row in facts.get("tried", []):
         if _is_chosen(row, facts):
-            yield [f"{FIDELITY} with stored vectors", "100", _with(row["fidelity"], row["interval"]), ""]
+            yield [f"{FIDELITY}, stored vectors", "100", _with(row["fidelity"], row["interval"]), ""]
+
+
+def _graph(compression: Compression) -> Iterator[list[str]]:
+    """How near the vectors of the int8 graph are to those of the weights, whose search fidelity is measured."""
+    graph = _facts(compression, "export").get("checked", {}).get("int8")
+    if graph:
+        yield ["mean cosine of int8 and float32 vectors", "", number(graph["mean_cosine"], 4), ""]
 
 
 def _is_chosen(row: Mapping[str, Any], facts: Mapping[str, Any]) -> bool:
@@ -238,8 +246,8 @@ def _protocols(compression: Compression, exported: Evaluation) -> Iterator[str]:
     graph = _facts(compression, "export").get("checked", {}).get("int8")
     if graph:
         yield (
-            f"int8 graph: its vectors have a mean cosine of {graph['mean_cosine']:.4f} with those of the float32 "
-            f"weights, on {graph['texts']:,} texts."
+            "int8 graph: search fidelity is measured with the float32 weights; the graph's vectors have a mean cosine "
+            f"of {graph['mean_cosine']:.4f} with theirs, on {graph['texts']:,} texts."
         )
     quantizer = compression.last("fit-quantizer")
     if quantizer:
