@@ -1,5 +1,5 @@
 #!/bin/sh
-# Compress the embedded teacher for the sample documents in data/ and measure the result; minutes on two cores.
+# Compress the embedded teacher for the sample questions in data/, measure the result and search with it.
 set -eu
 cd "$(dirname "$0")/.."
 export SENTCOMPRESS_WORK="${SENTCOMPRESS_WORK:-demo-work}"
@@ -11,13 +11,14 @@ run() {
     "$@"
 }
 
-run sentcompress compress data/nli.jsonl --column sentence1 --time 3m --vector-bytes 128 --name small
+run sentcompress compress data/quora.tsv --column question2 --time 3m --vector-bytes 128 --name small
 run sentcompress eval-sts --sts data/sts --model exports/small --compare embedded
 run sentcompress eval-retrieval --pairs data/quora.tsv --model exports/small --compare embedded --index flat
-run sentcompress search "how do plants survive the winter" --model exports/small --compare embedded
+run sentcompress search "which metal is bronze made of" --model exports/small --compare embedded
 run sentcompress report
 cat <<END
 
-Open $SENTCOMPRESS_WORK/report/report.html in a browser: it shows what the model keeps, and everything that was tried.
-The model is in $SENTCOMPRESS_WORK/exports/small. The samples are generated sentences: for scores on real text, see README.md.
+$SENTCOMPRESS_WORK/report/report.html shows what the model keeps of its teacher and everything that was tried; the model
+is in $SENTCOMPRESS_WORK/exports/small. It was compressed for the questions that are searched here, without their judgements.
+The samples are generated sentences: README.md has scores on real text.
 END

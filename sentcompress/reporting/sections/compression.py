@@ -4,12 +4,10 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from functools import partial
 from itertools import cycle
 from typing import Any
 
-from sentcompress.compression.shapes import GRAPH
 from sentcompress.evaluation.measures import LATENCY_P50, METRICS, NDCG, SEARCH_FIDELITY, SPEED
 from sentcompress.evaluation.results import Evaluation, read_evaluation
 from sentcompress.evaluation.score import COMPARE, MODEL, Score
@@ -19,6 +17,7 @@ from sentcompress.reporting.compressions import Compression
 from sentcompress.reporting.drawing import MARKERS, SERIES
 from sentcompress.reporting.evidence import Evidence, Source
 from sentcompress.reporting.parts import Chart, Section, Table
+from sentcompress.reporting.tried import Tried, first_score, int8_bytes, tried_models
 
 FIDELITY = METRICS[SEARCH_FIDELITY].label
 # Markers of the models by how they were made, and what the legend calls that.
@@ -27,33 +26,9 @@ CHOSEN, OTHER = "series2", "series1"
 FLOAT32 = 4
 
 
-@dataclass(frozen=True)
-class Tried:
-    """A model whose search fidelity was measured.
-
-    Attributes:
-        name: of the model.
-        made: the command that made it; empty for one that was there before.
-        how: the same in words.
-        shape: what the first training of its line started from.
-        bytes: of its int8 graph; estimated from its parameters where it was not exported.
-        before: dev score before its training.
-        score: search fidelity.
-    """
-
-    name: str
-    made: str
-    how: str
-    shape: str
-    bytes: int
-    before: float | None
-    score: Score
-    evaluation: Evaluation
-
-
 def section(evidence: Evidence, compression: Compression) -> Section:
     """One compression."""
-    tried = list(_tried(compression))
+    tried = list(tried_models(compression))
     exported = tried[-1].evaluation
     queries, passages = (number(exported.facts[key]) for key in ("queries", "passages"))
     other = evidence.shown(exported.models[COMPARE])
@@ -71,64 +46,13 @@ def section(evidence: Evidence, compression: Compression) -> Section:
 
 
 def _anchor(compression: Compression) -> str:
-    return re.sub(r"[^A-Za-z0-9]+", "-", compression.name).strip("-")
-
-
-def _tried(compression: Compression) -> Iterator[Tried]:
-    """The measured models in the order of the plan; the last one is the export."""
-    shapes: dict[str, str] = {}
-    for stage, found in compression.made_by("distill", "average", "select", "export"):
-        start = _start(stage, found.facts)
-        options = {"token-dim": "e", "vocabulary": "v", "feed-forward": "f"}
-        cut = "".join(f"-{letter}{stage[key]}" for key, letter in options.items() if key in stage)
-        shapes[stage["name"]] = shapes.get(start, f"{start}{cut}")
-    makers = {found.reference: (stage, found) for stage, found in compression.made_by("distill", "average", "export")}
-    for stage, artifact in compression.made_by("eval-search"):
-        evaluation = read_evaluation(artifact)
-        facts = evaluation.models[MODEL]
-        made, maker = makers.get(str(facts["reference"]), ({}, None))
-        command, name = str(made.get("command", "")), str(made.get("name", stage["model"]))
-        known = maker.facts if maker else {}
-        score = _first(evaluation, SEARCH_FIDELITY)
-        if score is not None:
-            weights = _int8(known) if command == "export" else None
-            estimate = int(facts["parameters"]) + GRAPH
-            before = known.get("dev_before_training")
-            shape = shapes.get(name, name)
-            yield Tried(
-                name, command, _how(command, made, known), shape, weights or estimate, before, score, evaluation
-            )
-
-
-def _start(stage: Mapping[str, Any], facts: Mapping[str, Any]) -> str:
-    """The model that a stage's result goes on from."""
-    if stage["command"] == "select":
-        return str(facts["models"][0])
-    first = stage.get("inputs", [""])[0]
-    return str(stage.get("student") or stage.get("model") or first)
-
-
-def _how(command: str, stage: Mapping[str, Any], facts: Mapping[str, Any]) -> str:
-    if command == "distill":
-        return f"{stage['student']}, trained for {facts['training_seconds'] / 60:.1f} min"
-    if command == "average":
-        parts = zip(facts["models"], facts["shares"], strict=True)
-        return "average of " + " and ".join(f"{name} ({100 * part:.0f}%)" for name, part in parts)
-    return f"int8 graph of {stage['model']}" if command == "export" else "as it was"
-
-
-def _int8(facts: Mapping[str, Any]) -> int | None:
-    return next((bytes_ for path, bytes_ in facts["bytes"].items() if "int8" in path), None)
-
-
-def _first(evaluation: Evaluation, metric: str, role: str = MODEL) -> Score | None:
-    return next((score for score in evaluation.scores if score.role == role and score.metric == metric), None)
+    return re.sub(r"[^A-Za-z0-9._-]", "-", compression.name)
 
 
 def _result(evidence: Evidence, compression: Compression, exported: Tried, other: str) -> Table:
     achieved = compression.achieved
     measured = [result for command in ("bench", "eval-retrieval") if (result := compression.last(command))]
-    graph = "int8 graph" if _int8(_facts(compression, "export")) else "weights"
+    graph = "int8 graph" if int8_bytes(_facts(compression, "export")) else "weights"
     rows = [
         [
             "size of the model",
@@ -144,6 +68,7 @@ def _result(evidence: Evidence, compression: Compression, exported: Tried, other
             gain(achieved.teacher_vector_bytes / achieved.vector_bytes, "smaller", "larger"),
         ],
         [f"{FIDELITY} as deployed, of 100", "100", _with(exported.score.value, exported.score.interval), ""],
+        *_graph(compression),
         *_judged(compression),
     ]
     made = [compression.last(command) for command in ("export", "fit-quantizer", "eval-search")]
@@ -163,6 +88,13 @@ def _with(value: float, interval: Sequence[float] | None) -> str:
 def _format(compression: Compression) -> str:
     facts = _facts(compression, "fit-quantizer")
     return f" ({facts['format']}, {facts['dimension']} dimensions)" if facts else ""
+
+
+def _graph(compression: Compression) -> Iterator[list[str]]:
+    """How near the vectors of the int8 graph are to those of the weights."""
+    graph = _facts(compression, "export").get("checked", {}).get("int8")
+    if graph:
+        yield ["mean cosine of int8 and float32 vectors", "", number(graph["mean_cosine"], 4), ""]
 
 
 def _is_chosen(row: Mapping[str, Any], facts: Mapping[str, Any]) -> bool:
@@ -191,7 +123,7 @@ def _judged(compression: Compression) -> Iterator[list[str]]:
     if found is None:
         return
     evaluation = read_evaluation(found)
-    ours, theirs = (_first(evaluation, NDCG, role) for role in (MODEL, COMPARE))
+    ours, theirs = (first_score(evaluation, NDCG, role) for role in (MODEL, COMPARE))
     if ours and theirs:
         kept = f"{share(ours.kept)} kept" if ours.kept is not None else ""
         cells = [_with(score.value, score.interval) for score in (theirs, ours)]
@@ -303,12 +235,6 @@ def _tried_tables(compression: Compression, tried: Sequence[Tried]) -> Iterator[
 
 def _protocols(compression: Compression, exported: Evaluation) -> Iterator[str]:
     yield f"Search fidelity: {exported.statement}."
-    graph = _facts(compression, "export").get("checked", {}).get("int8")
-    if graph:
-        yield (
-            f"int8 graph: its vectors have a mean cosine of {graph['mean_cosine']:.4f} with those of the float32 "
-            f"weights, on {graph['texts']:,} texts."
-        )
     quantizer = compression.last("fit-quantizer")
     if quantizer:
         yield f"Stored vectors: {quantizer.facts['protocol']}."

@@ -1,0 +1,89 @@
+"""The models that a compression tried: how each was made, and its search fidelity."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from sentcompress.compression.shapes import GRAPH
+from sentcompress.evaluation.measures import SEARCH_FIDELITY
+from sentcompress.evaluation.results import Evaluation, read_evaluation
+from sentcompress.evaluation.score import MODEL, Score
+from sentcompress.reporting.compressions import Compression
+
+# Options of `distill` that change a student's shape, and their letters in its name.
+CUTS = {"token-dim": "e", "vocabulary": "v", "feed-forward": "f"}
+
+
+@dataclass(frozen=True)
+class Tried:
+    """A model whose search fidelity was measured.
+
+    Attributes:
+        name: of the model.
+        made: the command that made it; empty for one that was there before.
+        how: the same in words.
+        shape: what the first training of its line started from.
+        bytes: of its int8 graph; estimated from its parameters where it was not exported.
+        before: dev score before its training.
+        score: search fidelity.
+    """
+
+    name: str
+    made: str
+    how: str
+    shape: str
+    bytes: int
+    before: float | None
+    score: Score
+    evaluation: Evaluation
+
+
+def tried_models(compression: Compression) -> Iterator[Tried]:
+    """The measured models in the order of the plan; the last one is the export."""
+    shapes: dict[str, str] = {}
+    for stage, found in compression.made_by("distill", "average", "select", "export"):
+        start = _start(stage, found.facts)
+        cut = "".join(f"-{letter}{stage[key]}" for key, letter in CUTS.items() if key in stage)
+        shapes[stage["name"]] = shapes.get(start, f"{start}{cut}")
+    makers = {found.reference: (stage, found) for stage, found in compression.made_by("distill", "average", "export")}
+    for stage, artifact in compression.made_by("eval-search"):
+        evaluation = read_evaluation(artifact)
+        facts = evaluation.models[MODEL]
+        made, maker = makers.get(str(facts["reference"]), ({}, None))
+        command, name = str(made.get("command", "")), str(made.get("name", stage["model"]))
+        known = maker.facts if maker else {}
+        score = first_score(evaluation, SEARCH_FIDELITY)
+        if score is not None:
+            exported = int8_bytes(known) if command == "export" else None
+            bytes_ = exported or int(facts["parameters"]) + GRAPH
+            before, shape = known.get("dev_before_training"), shapes.get(name, name)
+            yield Tried(name, command, _how(command, made, known), shape, bytes_, before, score, evaluation)
+
+
+def _start(stage: Mapping[str, Any], facts: Mapping[str, Any]) -> str:
+    """The model that a stage's result goes on from."""
+    if stage["command"] == "select":
+        return str(facts["models"][0])
+    first = stage.get("inputs", [""])[0]
+    return str(stage.get("student") or stage.get("model") or first)
+
+
+def _how(command: str, stage: Mapping[str, Any], facts: Mapping[str, Any]) -> str:
+    if command == "distill":
+        return f"{stage['student']}, trained for {facts['training_seconds'] / 60:.1f} min"
+    if command == "average":
+        parts = zip(facts["models"], facts["shares"], strict=True)
+        return "average of " + " and ".join(f"{name} ({100 * part:.0f}%)" for name, part in parts)
+    return f"int8 graph of {stage['model']}" if command == "export" else "as it was"
+
+
+def int8_bytes(facts: Mapping[str, Any]) -> int | None:
+    """The size of the int8 graph of an export, from its facts; None if it has none."""
+    return next((bytes_ for path, bytes_ in facts["bytes"].items() if "int8" in path), None)
+
+
+def first_score(evaluation: Evaluation, metric: str, role: str = MODEL) -> Score | None:
+    """The first score of a metric, which is that of the whole data set, or of exact search; None if there is none."""
+    return next((score for score in evaluation.scores if score.role == role and score.metric == metric), None)
