@@ -91,7 +91,7 @@ def one_run(collection: Path, setting: Setting, work: Path) -> dict[str, Any]:
         return row
     row["float32"] = judged(sentcompress(f"{base} --model {name} --name judged", work))
     vectors = work / "vectors"
-    sentcompress(f"encode {collection / 'corpus.jsonl'} --model {name} --store auto -o {vectors}", work)
+    sentcompress(f"encode {collection / 'corpus.jsonl'} --model {name} --store quantizer -o {vectors}", work)
     row["stored"] = judged(sentcompress(f"{base} --model {name} --vectors {vectors} --name judged-stored", work))
     return row
 
