@@ -18,7 +18,7 @@ from pathlib import Path
 from typing import Any
 
 from real_corpus import as_simcse, gather
-from running import machine, sentcompress
+from running import facts, machine, sentcompress
 
 from sentcompress.evaluation.measures import NDCG, SPEARMAN
 from sentcompress.evaluation.retrieval import EXACT
@@ -70,10 +70,10 @@ def prepare(data: Path, work: Path) -> None:
 def measure(name: str, command: str, data: Path, work: Path, jobs: int) -> tuple[dict[str, Any], dict[str, Any]]:
     """Train and score: the row of the method, and the one of its teacher."""
     dev = data / "sts" / "stsb" / "dev.tsv"
-    facts = sentcompress(f"{command} --name {name} --dev {dev}", work, jobs)["facts"]
-    sts = sentcompress(f"eval-sts --sts {data / 'sts'} --model {name} --compare teacher", work, jobs)
+    trained = facts(f"{command} --name {name} --dev {dev}", work, jobs)
+    sts = facts(f"eval-sts --sts {data / 'sts'} --model {name} --compare teacher", work, jobs)
     searched = f"eval-retrieval --collection {data / 'retrieval' / 'msmarco_5k'} --index flat"
-    found = sentcompress(f"{searched} --model {name} --compare teacher", work, jobs)
+    found = facts(f"{searched} --model {name} --compare teacher", work, jobs)
 
     def scores(role: str) -> dict[str, float]:
         sets = select(read_scores(sts), SPEARMAN, part="", role=role)
@@ -84,10 +84,10 @@ def measure(name: str, command: str, data: Path, work: Path, jobs: int) -> tuple
     row = {
         "method": name,
         **scores("model"),
-        "sentences/s": facts["sentences_per_second"],
-        "sentences seen": facts["sentences_seen"],
-        "dimensions": facts["dimension"],
-        "peak GB": round(facts["peak_memory_bytes"] / 1e9, 1),
+        "sentences/s": trained["sentences_per_second"],
+        "sentences seen": trained["sentences_seen"],
+        "dimensions": trained["dimension"],
+        "peak GB": round(trained["peak_memory_bytes"] / 1e9, 1),
     }
     return row, {"method": "teacher", **scores("compare")}
 

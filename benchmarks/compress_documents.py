@@ -19,7 +19,7 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
-from running import machine, sentcompress
+from running import facts, machine, sentcompress
 
 from sentcompress.corpora.pairs import pairs_data_set
 from sentcompress.evaluation.measures import NDCG
@@ -87,12 +87,12 @@ def one_run(collection: Path, setting: Setting, work: Path) -> dict[str, Any]:
         "plan": told["plan"],
     }
     if setting.keep_index:
-        row["float32"] = judged(sentcompress(f"{base} --model {name} --documents teacher --name judged", work))
+        row["float32"] = judged(facts(f"{base} --model {name} --documents teacher --name judged", work))
         return row
-    row["float32"] = judged(sentcompress(f"{base} --model {name} --name judged", work))
+    row["float32"] = judged(facts(f"{base} --model {name} --name judged", work))
     vectors = work / "vectors"
     sentcompress(f"encode {collection / 'corpus.jsonl'} --model {name} --store quantizer -o {vectors}", work)
-    row["stored"] = judged(sentcompress(f"{base} --model {name} --vectors {vectors} --name judged-stored", work))
+    row["stored"] = judged(facts(f"{base} --model {name} --vectors {vectors} --name judged-stored", work))
     return row
 
 

@@ -16,7 +16,7 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
-from running import machine, sentcompress
+from running import facts, machine
 
 from sentcompress.evaluation.measures import INDEX_BYTES, MRR, SEARCH_TIME
 from sentcompress.evaluation.retrieval import EXACT
@@ -129,7 +129,7 @@ def main() -> None:
     found: list[dict[str, Any]] = []
     for run, words in searches.items():
         asked = f"eval-retrieval --pairs {pairs} --model {options.student} {words}"
-        result = sentcompress(f"{asked} --name quora-claim-{run}-{options.student}", options.work)
+        result = facts(f"{asked} --name quora-claim-{run}-{options.student}", options.work)
         student = result["model"]["label"]
         found += rows(run, f"sentcompress {asked}", result)
     RESULTS.mkdir(exist_ok=True)

@@ -9,6 +9,7 @@ import json
 import random
 import re
 import shlex
+import sys
 from collections import Counter
 from itertools import chain, islice
 from pathlib import Path
@@ -25,8 +26,9 @@ from sentcompress.augmentations.wordnet import DataFolder
 from sentcompress.cli.line import options_of
 from sentcompress.cli.main import app
 from sentcompress.commands import find_command
+from sentcompress.corpora.collection_folders import collection_data_set
 from sentcompress.encoding.engine import EncodeEngine
-from sentcompress.evaluation.measures import INDEX_BYTES, MRR, SEARCH_TIME
+from sentcompress.evaluation.measures import INDEX_BYTES, MRR, NDCG, SEARCH_FIDELITY, SEARCH_TIME
 from sentcompress.evaluation.retrieval import EXACT
 from sentcompress.evaluation.score import Recorder
 from sentcompress.models.layout import load_encoder
@@ -42,10 +44,11 @@ def scripts_find_each_other(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def load(name: str) -> ModuleType:
-    spec = importlib.util.spec_from_file_location(name, FOLDER / f"{name}.py")
+    # Under a name of its own: other scripts import this one too, and tests change what they import.
+    spec = importlib.util.spec_from_file_location(f"loaded_{name}", FOLDER / f"{name}.py")
     assert spec is not None
     assert spec.loader is not None
-    script = importlib.util.module_from_spec(spec)
+    script = sys.modules[spec.name] = importlib.util.module_from_spec(spec)
     spec.loader.exec_module(script)
     return script
 
@@ -123,6 +126,65 @@ def test_the_best_point_is_the_smallest_that_loses_less_than_a_hundredth() -> No
     text = claim.markdown(found, "small")
     assert "flat: 3.00 times smaller, 3.00 times faster, 93.8% of the MRR@10" in text
     assert "9.0 times smaller than exact search over the teacher's vectors, with 93.1% of its MRR@10" in text
+
+
+def recorded(script: ModuleType, monkeypatch: pytest.MonkeyPatch, answer: dict[str, Any]) -> list[str]:
+    """The lines that the script runs, which get this answer instead."""
+    lines: list[str] = []
+
+    def run(words: str, work: Path, jobs: int = 1) -> dict[str, Any]:
+        lines.append(words)
+        return answer
+
+    monkeypatch.setattr(script, "facts", run)
+    monkeypatch.setattr(script, "sentcompress", run, raising=False)
+    return lines
+
+
+def scored(metric: str, value: float, other: float) -> dict[str, Any]:
+    recorder = Recorder({"model": "small", "compare": "big"})
+    values = {"model": value, "compare": other}
+    recorder.add("set", metric, values, intervals=works.around(values, 1))
+    return {"scores": recorder.as_dicts()}
+
+
+def test_compress_is_judged_as_deployed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    script = load("compress_documents")
+    verdict = {"bytes": 9_000_000, "vector_bytes": 128, "fidelity": 90.0}
+    answer = {"verdict": verdict, "plan": "plans/small.toml", **scored(NDCG, 60.0, 64.0)}
+    lines = recorded(script, monkeypatch, answer)
+    setting, kept = script.SETTINGS["10MB-128"], script.SETTINGS["keep-index"]
+    rows = [{"collection": "set", **script.one_run(tmp_path, chosen, tmp_path / "work")} for chosen in (setting, kept)]
+    assert [parse(line) for line in lines]
+    assert [line.split()[0] for line in lines] == [
+        "compress", "eval-retrieval", "encode", "eval-retrieval", "compress", "eval-retrieval"
+    ]  # fmt: skip
+    assert "--vectors" in lines[3]
+    assert "--documents teacher" in lines[5]
+    text = script.markdown(rows)
+    assert "| 9.00 MB | 128 B | 93.8% | 93.8% | 97% | 90.0 |" in text
+    assert "| 93.8% |  | 98% |" in text
+
+
+def test_question_pairs_become_a_collection(tmp_path: Path) -> None:
+    script = load("compress_documents")
+    pairs = tmp_path / "pairs.tsv"
+    pairs.write_text("question1\tquestion2\tis_duplicate\nhow are you\thow do you do\t1\nwho\twhat\t0\n")
+    collection = collection_data_set(script.as_collection(pairs, tmp_path / "folder"), None).read()
+    texts = [text for chunk in collection.corpus.texts() for text in chunk]
+    (found,) = [[texts[int(row)] for row in grades] for grades in collection.grades]
+    assert (list(collection.queries), found) == (["how are you"], ["how do you do"])
+
+
+def test_copies_of_documents_are_compared(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    script = load("document_copies")
+    figures = {"passages": 5, "rows": 10, "sentences_per_second": 2.0, "steps": 7}
+    lines = recorded(script, monkeypatch, {**figures, **scored(SEARCH_FIDELITY, 90.0, 100.0)})
+    rows = script.one_set(tmp_path / "corpus.jsonl", tmp_path, 8)
+    assert all(parse(line) for line in lines)
+    assert len({line for line in lines if line.startswith("augment")}) == len(script.COPIES)
+    text = script.markdown([{"collection": "set", **row} for row in rows], 8)
+    assert "| set | none | 10 | 5 | 7 | 90.0 (89.0 to 91.0) |" in text
 
 
 @pytest.mark.parametrize("name", ["all_methods", "students"])
