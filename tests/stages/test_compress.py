@@ -8,6 +8,7 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
+from listening import Listener
 from tiny_models import make_tiny_model
 
 from sentcompress.compression import budget
@@ -55,14 +56,6 @@ def asked(documents: Path, teacher: Path, **changes: object) -> Params:
     return Params(**{**given, **changes})  # type: ignore[arg-type]
 
 
-class Notes(SilentReporter):
-    def __init__(self) -> None:
-        self.notes: list[str] = []
-
-    def note(self, message: str) -> None:
-        self.notes.append(message)
-
-
 def test_documents_become_an_export_that_is_measured_and_a_second_run_is_fresh(tmp_path: Path, documents: Path) -> None:
     work = WorkDirectory(tmp_path / "work")
     teacher = make_tiny_model(tmp_path / "teacher", layers=3)
@@ -82,7 +75,7 @@ def test_documents_become_an_export_that_is_measured_and_a_second_run_is_fresh(t
     assert 'id="figure-tried-docs"' in page
     assert 'id="figure-vectors-docs"' in page
     digest = work.get("exports", "docs").digest
-    notes = Notes()
+    notes = Listener()
     again = run(asked(documents, teacher, max_bytes="170kB"), work, notes)
     assert again.verdict == result.verdict
     assert work.get("exports", "docs").digest == digest

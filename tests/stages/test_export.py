@@ -12,6 +12,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 import torch
+from listening import Listener
 from tiny_models import break_weights
 
 from sentcompress.cli.main import _run
@@ -25,20 +26,11 @@ from sentcompress.models.encoder import Dense, Encoder
 from sentcompress.models.layout import load_encoder, save_encoder
 from sentcompress.models.sources import resolve
 from sentcompress.models.transformer_encoder import TransformerEncoder
-from sentcompress.progress import SilentReporter
 from sentcompress.stages import export
 from sentcompress.stages.export import Params, run
 from sentcompress.store import Artifact, Request, WorkDirectory
 
 STUDENT = "hpd-teacher-1-8"
-
-
-class Remarks(SilentReporter):
-    def __init__(self) -> None:
-        self.warnings: list[str] = []
-
-    def warn(self, message: str) -> None:
-        self.warnings.append(message)
 
 
 def make_sentence_table(work: WorkDirectory, sentences: list[str]) -> Artifact:
@@ -302,7 +294,7 @@ def test_poor_int8_vectors_are_warned_of(
     monkeypatch.setattr(graph_formats, "write_graph", copied)
     monkeypatch.setattr(graph_formats, "quantise", copied)
     monkeypatch.setattr(export, "LEAST_MEAN_COSINE", 1.1)
-    remarks = Remarks()
+    remarks = Listener()
     run(Params(), work, remarks)
     assert ["score them with `sts`" in warning for warning in remarks.warnings] == [True]
 
