@@ -117,8 +117,8 @@ def execute(command: Command, values: dict[str, Any], *, work: str, as_json: boo
         print_json(document(outcome, call) if document else render.document_of(outcome))
     else:
         next_command = getattr(view, "show", _show_facts)(outcome, call)
-        if isinstance(outcome, Artifact) and not quiet:
-            render.finished(outcome, next_command)
+        if not quiet:
+            render.finished(outcome if isinstance(outcome, Artifact) else None, next_command)
     if failure := getattr(view, "failure", lambda *_: None)(outcome, call):
         raise ToldError(failure) if as_json else failure
 

@@ -294,10 +294,11 @@ def document_of(artifact: Artifact) -> dict[str, Any]:
     return {**artifact.manifest, "path": str(artifact.path)}
 
 
-def finished(artifact: Artifact, next_command: str | None) -> None:
-    """Print where the result is, and a suggestion for the next command."""
+def finished(artifact: Artifact | None, next_command: str | None) -> None:
+    """Print where the result is, if it is an artifact, and a suggestion for the next command."""
     console = Console(stderr=True, highlight=False)
-    word = "Wrote" if artifact.finished >= STARTED else "Already there:"
-    console.print(_text(f"{word} {artifact.path}"), soft_wrap=True)
+    if artifact is not None:
+        word = "Wrote" if artifact.finished >= STARTED else "Already there:"
+        console.print(_text(f"{word} {artifact.path}"), soft_wrap=True)
     if next_command:
         console.print(_text(f"Next: {next_command}"), soft_wrap=True)

@@ -29,9 +29,9 @@ class Params(Hub, Named):
             commas=True,
         ),
     ] = ("folder", "onnx", "int8")
-    float16: Annotated[bool, Opt("Store the folder's weights as float16, half the size; they are computed with in float32.")] = (
-        False
-    )
+    float16: Annotated[
+        bool, Opt("Store the folder's weights as float16, half the size; they are computed with in float32.")
+    ] = False
     quantizer: Annotated[
         str | None,
         Opt(
