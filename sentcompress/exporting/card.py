@@ -10,7 +10,6 @@ from dataclasses import dataclass
 from pathlib import PurePath
 from typing import Any
 
-from sentcompress.corpora.documents_artifact import DEV
 from sentcompress.evaluation.results import Evaluation
 from sentcompress.evaluation.score import MEAN, MODEL, Score
 from sentcompress.exporting.onnx import FLOAT32_FILE, INT8_FILE
@@ -26,6 +25,8 @@ HUB_NAME = re.compile(r"[A-Za-z0-9][\w.-]*/[\w.-]+")
 # For metadata that only the author knows.
 NO_LICENSE = "# license: not stated; add one, for example apache-2.0"
 NO_LANGUAGE = "# language: not stated; add it, for example en"
+# The part of held-out queries that models are chosen with, as `split-documents` calls it.
+CHOOSING = "dev"
 TAGS = ("sentence-transformers", "sentence-similarity", "feature-extraction", "sentcompress")
 
 
@@ -208,7 +209,7 @@ class Card:
             yield markdown_table(columns, rows)
             if isinstance(verdict := found.facts.get("verdict"), Mapping):
                 yield markdown(str(verdict.get("text")))
-            if found.facts["protocol"].get("part") == DEV:
+            if found.facts["protocol"].get("part") == CHOOSING:
                 yield "These queries also chose the checkpoint or the model, so the figure tends to be too high."
             yield markdown_command(_command(found.artifact))
 

@@ -13,6 +13,7 @@ from sentcompress.errors import InputError, MissingArtifactError, did_you_mean
 from sentcompress.evaluation.score import COMPARE, MODEL
 from sentcompress.extras import check_installed
 from sentcompress.models.names import meaning_of
+from sentcompress.plain_text import shell_word
 from sentcompress.progress import LOGGED, Reporter
 from sentcompress.reporting import drawing
 from sentcompress.reporting.evidence import Evidence, gather
@@ -47,7 +48,7 @@ def run(params: Params, work: WorkDirectory, reporter: Reporter = LOGGED) -> dic
     if not lines:
         raise MissingArtifactError(
             f"there is no evaluation of the current {chosen}",
-            f"run: {measuring('sts', name, work.path)}",
+            f"run: {measuring('fidelity', name, work.path)}",
         )
     if any(line.teacher is None for line in lines):
         reporter.note("to compare with the teacher, run the evaluations with `compare` teacher")
@@ -76,7 +77,12 @@ def _newest(work: WorkDirectory, evidence: Evidence) -> str:
     if measured or students:
         return (measured or students)[-1]
     asked = _asked(evidence)
-    return asked[-1] if asked else work.get("students").reference
+    if not asked:
+        raise MissingArtifactError(
+            f"no results in {work.path}",
+            f"run: sentcompress compress DOCUMENTS --work {shell_word(work.path)}; or name another work directory",
+        )
+    return asked[-1]
 
 
 def _named(work: WorkDirectory, evidence: Evidence, name: str) -> str:
