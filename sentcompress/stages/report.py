@@ -22,6 +22,7 @@ from sentcompress.reporting.page import render_page
 from sentcompress.reporting.parts import Chart, Report, Table
 from sentcompress.reporting.scored import measuring
 from sentcompress.reporting.sections import compose
+from sentcompress.reporting.sections.compression import result_table
 from sentcompress.reporting.summary import evaluations_of, lines_of
 from sentcompress.store import WorkDirectory, atomic
 
@@ -63,10 +64,20 @@ def run(params: Params, work: WorkDirectory, reporter: Reporter = LOGGED) -> dic
         "compared_with": sorted(others),
         "verdict": list(report.verdict),
         "lines": [asdict(line) for line in lines],
+        "result": _result(evidence, chosen),
         "paths": {**_paths(work, chosen), "report": str(page)},
         "markdown": render_markdown(report, f"{page.parent.as_posix()}/"),
         **_document(report, pictures),
     }
+
+
+def _result(evidence: Evidence, chosen: str) -> dict[str, Any] | None:
+    """What came of the compression that ended in the model; None if there was none."""
+    compression = evidence.compression_of(chosen)
+    if compression is None:
+        return None
+    table = result_table(evidence, compression)
+    return {"columns": list(table.columns), "rows": [list(row) for row in table.rows]}
 
 
 def _newest(work: WorkDirectory, evidence: Evidence) -> str:

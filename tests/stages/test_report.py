@@ -273,7 +273,7 @@ def test_the_table_names_both_models(measured: WorkDirectory, capsys: pytest.Cap
 
 def test_without_a_student_it_says_how_to_make_one(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert _run(["report", "--work", str(tmp_path)]) == 1
-    assert "sentcompress distill" in capsys.readouterr().err
+    assert "sentcompress compress DOCUMENTS" in capsys.readouterr().err
 
 
 @pytest.mark.usefixtures("figures_not_drawn")
