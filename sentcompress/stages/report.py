@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict
 from datetime import UTC, datetime
 from pathlib import Path
@@ -23,7 +23,7 @@ from sentcompress.reporting.parts import Chart, Report, Table
 from sentcompress.reporting.scored import measuring
 from sentcompress.reporting.sections import compose
 from sentcompress.reporting.sections.compression import result_table
-from sentcompress.reporting.summary import evaluations_of, lines_of
+from sentcompress.reporting.summary import KEPT, VerdictLine, evaluations_of, lines_of
 from sentcompress.store import WorkDirectory, atomic
 
 COMMAND = Params.command
@@ -64,20 +64,23 @@ def run(params: Params, work: WorkDirectory, reporter: Reporter = LOGGED) -> dic
         "compared_with": sorted(others),
         "verdict": list(report.verdict),
         "lines": [asdict(line) for line in lines],
-        "result": _result(evidence, chosen),
+        "result": _result(evidence, chosen, lines),
         "paths": {**_paths(work, chosen), "report": str(page)},
         "markdown": render_markdown(report, f"{page.parent.as_posix()}/"),
         **_document(report, pictures),
     }
 
 
-def _result(evidence: Evidence, chosen: str) -> dict[str, Any] | None:
-    """What came of the compression that ended in the model; None if there was none."""
+def _result(evidence: Evidence, chosen: str, lines: Sequence[VerdictLine]) -> dict[str, Any] | None:
+    """What came of the compression that ended in the model, and its other scores; None if there was none."""
     compression = evidence.compression_of(chosen)
     if compression is None:
         return None
     table = result_table(evidence, compression)
-    return {"columns": list(table.columns), "rows": [list(row) for row in table.rows]}
+    own = {found.reference for found in compression.results if found}
+    others = [line for line in lines if line.better == KEPT and line.source not in own]
+    rows = [*table.rows, *([line.measure, line.shown[1], line.shown[0], line.shown[2]] for line in others)]
+    return {"columns": list(table.columns), "rows": [list(row) for row in rows]}
 
 
 def _newest(work: WorkDirectory, evidence: Evidence) -> str:

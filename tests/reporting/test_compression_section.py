@@ -109,6 +109,15 @@ def test_the_terminal_shows_the_result_of_the_compression(
     assert "parameters" not in out
 
 
+def test_other_scores_of_the_export_are_below_its_result(made: WorkDirectory, tmp_path: Path) -> None:
+    work = WorkDirectory(shutil.copytree(made.path, tmp_path / "work"))
+    works.sts(work, work.get("exports", "docs"))
+    rows = report.run(report.Params(), work)["result"]["rows"]
+    assert rows[0][0] == "size of the model"
+    assert rows[-1][:3] == ["STS13, Spearman x 100", "80.00", "80.00"]
+    assert sum("search fidelity" in row[0] for row in rows) == 1
+
+
 @pytest.mark.parametrize("keep_index", [False, True])
 def test_a_teacher_that_was_not_trained_and_an_index_that_stays(tmp_path: Path, keep_index: bool) -> None:
     section = section_of(works.untrained(tmp_path / "work", keep_index=keep_index))
