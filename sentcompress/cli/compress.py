@@ -36,6 +36,6 @@ def show(result: Result, call: Call) -> str | None:
         say(f"Report: {result.report}")
     say(f"Plan: {result.recipe}, run in {told_time(result.seconds)}")
     return (
-        f"sentcompress search 'your query' --model {shell_word(f'exports/{result.name}')} --compare teacher"
-        f" --work {shell_word(call.work)}"
+        f"sentcompress search 'your query' --model {shell_word(f'exports/{result.name}')} "
+        f"--compare {shell_word(call.params.teacher)} --work {shell_word(call.work)}"
     )

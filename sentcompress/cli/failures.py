@@ -16,6 +16,8 @@ LIMIT_HINT = "raise the limit (ulimit -f), or choose another disk"
 DEFECT_HINT = "this is a bug in sentcompress; set SENTCOMPRESS_DEBUG=1 to see the traceback"
 # safetensors and tokenizers report the error number only in the text.
 OS_ERROR = re.compile(r"\(os error (\d+)\)")
+# What store.atomic calls a file until it is complete.
+UNFINISHED = re.compile(r"\.(.+)\.tmp")
 # What torch and NumPy report when they write to a file themselves; the system's reason is lost.
 CUT_SHORT = re.compile(
     r"PytorchStreamWriter failed writing|inline_container.*unexpected pos|\d+ requested and \d+ written"
@@ -61,20 +63,29 @@ def _numbers(error: BaseException) -> Iterator[int]:
         cause = cause.__cause__ or cause.__context__
 
 
+def _named(error: Exception) -> str | None:
+    """The file that an error concerns; one that is written under another name first is told by its own."""
+    name = getattr(error, "filename", None)
+    if name is None:
+        return None
+    path = Path(os.fsdecode(name))
+    return str(path.with_name(unfinished[1])) if (unfinished := UNFINISHED.fullmatch(path.name)) else str(path)
+
+
 def _place(error: Exception) -> str:
     """The system's message and the file that it concerns."""
-    name, said = getattr(error, "filename", None), getattr(error, "strerror", None)
+    name, said = _named(error), getattr(error, "strerror", None)
     return f"{said}: {name}" if said and name else str(error).strip().splitlines()[0]
 
 
 def _too_large(error: Exception) -> tuple[str, str]:
-    name = getattr(error, "filename", None)
+    name = _named(error)
     return f"the file is too large for this disk or for your limits{f': {name}' if name else ''}", LIMIT_HINT
 
 
 def _forbidden(error: Exception, number: int) -> tuple[str, str]:
     """A permission error; the permissions of the file tell whether reading or writing was denied."""
-    name = getattr(error, "filename", None)
+    name = _named(error)
     if name is None:
         return f"no permission: {error}", "choose a folder that you can write to, and inputs that you can read"
     if number != errno.EROFS and (hidden := _unreadable(Path(os.fsdecode(name)))):

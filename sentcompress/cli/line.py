@@ -71,7 +71,8 @@ def _annotation(key: Key) -> Any:
     hint = list[str] | None if several else hint
     shown: dict[str, Any] = {"help": opt.help, "metavar": opt.metavar or METAVARS.get(key.item or kind)}
     if opt.positional:
-        metavar = opt.metavar or f"[{key.name.upper()}]"
+        # typer adds the brackets of what is optional, and the dots of what can be repeated.
+        metavar = (opt.metavar or key.name.upper()).strip("[]").removesuffix("...").strip("[]")
         return Annotated[hint, typer.Argument(help=opt.help, metavar=metavar, show_default=False)]
     if kind is bool:
         flag = f"--{key.name}/--no-{key.name}" if key.default else f"--{key.name}"
@@ -117,8 +118,8 @@ def execute(command: Command, values: dict[str, Any], *, work: str, as_json: boo
         print_json(document(outcome, call) if document else render.document_of(outcome))
     else:
         next_command = getattr(view, "show", _show_facts)(outcome, call)
-        if isinstance(outcome, Artifact) and not quiet:
-            render.finished(outcome, next_command)
+        if not quiet:
+            render.finished(outcome if isinstance(outcome, Artifact) else None, next_command)
     if failure := getattr(view, "failure", lambda *_: None)(outcome, call):
         raise ToldError(failure) if as_json else failure
 

@@ -10,6 +10,7 @@ import itertools
 import math
 import re
 import sys
+import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from datetime import UTC, datetime
@@ -41,6 +42,8 @@ from sentcompress.store import Artifact
 
 # Right-aligned cells: numbers, possibly with a sign, a unit or an interval.
 NUMERIC = re.compile(rf"({NOT_DEFINED}|[+-]?\d[\d,.]*( to [+-]?[\d,.]+|%|x|[kMB]| [kMG]?B)?|)")
+# Seconds between the lines of a task's progress in a log, and metrics in such a line.
+LOG_EVERY, LOGGED_METRICS = 60.0, 3
 # An artifact finished before this time was not made by this command.
 STARTED = datetime.now(UTC)
 
@@ -77,16 +80,29 @@ class _TerminalTask:
         self._progress.update(self._task, total=total, shown_total=_count(total))
 
 
-class _SilentTask:
+class _LoggedTask:
+    """Progress in a log: a line for each minute, none for what takes less."""
+
+    def __init__(self, tell: Callable[[str], None], description: str, total: int | None, unit: str) -> None:
+        self._tell, self._description, self._total, self._unit = tell, description, total, unit
+        self._done, self._told = 0, time.monotonic()
+
     def advance(self, amount: int = 1) -> None:
-        pass
+        self._done += amount
+        if time.monotonic() - self._told >= LOG_EVERY:
+            self._told = time.monotonic()
+            of = "" if self._total is None else f" of {self._total:,}"
+            self._tell(f"{self._description}: {self._done:,}{of} {self._unit}")
 
     def set_total(self, total: int | None) -> None:
-        pass
+        self._total = total
 
 
 class TerminalReporter:
-    """Shows progress bars and training metrics if standard error is a terminal; messages and warnings always."""
+    """Shows progress bars and training metrics if standard error is a terminal, else a line a minute.
+
+    Messages and warnings are always shown.
+    """
 
     def __init__(self, quiet: bool, params: type[Options] | None = None) -> None:
         self.params = params
@@ -116,7 +132,8 @@ class TerminalReporter:
     @contextmanager
     def track(self, description: str, total: int | None = None, unit: str = "sentences") -> Iterator[ProgressTask]:
         if not self.drawing:
-            yield _SilentTask()
+            self._metrics.clear()  # those of an earlier task
+            yield _LoggedTask(self._log, description, total, unit)
             return
         task = self._progress.add_task(printable(description), total=total, unit=unit, shown_total=_count(total))
         try:
@@ -134,6 +151,11 @@ class TerminalReporter:
     def warn(self, message: str) -> None:
         text = f"warning: {spelled(message, self.params)}"
         self.console.print(_text(text, "yellow", printable_message), soft_wrap=True)
+
+    def _log(self, line: str) -> None:
+        """Note the progress, with the first of the latest metrics."""
+        shown = [f"{key.replace('_', ' ')} {show(value)}" for key, value in self._metrics.items() if value is not None]
+        self.note(", ".join([line, *shown[:LOGGED_METRICS]]))
 
     def _picture(self) -> Group:
         return Group(_metrics_table(self._metrics), self._progress) if self._metrics else Group(self._progress)
@@ -294,10 +316,11 @@ def document_of(artifact: Artifact) -> dict[str, Any]:
     return {**artifact.manifest, "path": str(artifact.path)}
 
 
-def finished(artifact: Artifact, next_command: str | None) -> None:
-    """Print where the result is, and a suggestion for the next command."""
+def finished(artifact: Artifact | None, next_command: str | None) -> None:
+    """Print where the result is, if it is an artifact, and a suggestion for the next command."""
     console = Console(stderr=True, highlight=False)
-    word = "Wrote" if artifact.finished >= STARTED else "Already there:"
-    console.print(_text(f"{word} {artifact.path}"), soft_wrap=True)
+    if artifact is not None:
+        word = "Wrote" if artifact.finished >= STARTED else "Already there:"
+        console.print(_text(f"{word} {artifact.path}"), soft_wrap=True)
     if next_command:
         console.print(_text(f"Next: {next_command}"), soft_wrap=True)

@@ -16,13 +16,16 @@ def document(result: Mapping[str, Any], call: Call) -> dict[str, Any]:
 
 
 def show(result: Mapping[str, Any], call: Call) -> None:
-    """Show the verdict, a row for each result, and the paths of the files; or the report as Markdown."""
+    """Show the verdict, what came of a compression or a row for each result, and the paths; or the Markdown."""
     if call.params.markdown:
         say_page(result["markdown"])
         return
     if result["verdict"]:
         render.print_text("\n".join(result["verdict"]))
-    other = ", ".join(result["compared_with"]) or "teacher"
-    rows = [[line["measure"], *line["shown"]] for line in result["lines"]]
-    render.print_table(["measure", result["student"], other, "kept or gained"], rows)
+    if found := result["result"]:
+        render.print_table(found["columns"], found["rows"])
+    else:
+        other = ", ".join(result["compared_with"]) or "teacher"
+        rows = [[line["measure"], *line["shown"]] for line in result["lines"]]
+        render.print_table(["measure", result["student"], other, "kept or gained"], rows)
     render.print_paths(result["paths"])

@@ -9,11 +9,13 @@ from sentcompress.cli import render
 from sentcompress.cli.line import Call
 from sentcompress.cli.terminal import say
 from sentcompress.numeric import signed
-from sentcompress.plain_text import shell_line
+from sentcompress.plain_text import shell_line, shell_word
 from sentcompress.recipes.measured import Measured
 from sentcompress.recipes.plan import Plan
 from sentcompress.recipes.rows import Row
+from sentcompress.reporting.scored import measuring
 from sentcompress.stages.run import Done, Outcome
+from sentcompress.store import Artifact
 
 
 def document(outcome: Outcome, call: Call) -> dict[str, Any]:
@@ -35,12 +37,12 @@ def document(outcome: Outcome, call: Call) -> dict[str, Any]:
     return {**described, "rows": rows, "stages": [one.as_dict() for one in outcome.done]}
 
 
-def show(outcome: Outcome, call: Call) -> None:
-    """Show the commands (dry run), or tables of the results and of the published figures beside them."""
+def show(outcome: Outcome, call: Call) -> str | None:
+    """Show the commands (dry run), or tables of the results and of the published figures beside them, and the model."""
     if not call.params.dry_run:
         _print_table(outcome.plan, outcome.done)
         _print_rows(outcome.measured())
-        return
+        return _model_made([one.artifact for one in outcome.done], call)
     say(f"# {_title(outcome.plan)}")
     for row in outcome.plan.recipe.rows:
         say(f"# {_told(row)}")
@@ -50,6 +52,22 @@ def show(outcome: Outcome, call: Call) -> None:
         say(f"# {line}")
     for need in outcome.needs:
         say(f"# missing: {need}")
+    return None
+
+
+def _model_made(made: Sequence[Artifact], call: Call) -> str | None:
+    """Say where the last model is, an export if there is one; returns the command that measures, exports or reports."""
+    kinds = [artifact.manifest["kind"] for artifact in made]
+    of = next((kind for kind in ("exports", "students") if kind in kinds), None)
+    if of is None:
+        return None
+    model = next(artifact for artifact in reversed(made) if artifact.manifest["kind"] == of)
+    say(f"Model: {model.path if of == 'exports' else model.path / 'model'}")
+    if "evaluations" not in kinds:
+        return measuring("fidelity", model.name if of == "students" else model.reference, call.work)
+    if of == "students":
+        return f"sentcompress export --model {shell_word(model.name)} --work {shell_word(call.work)}"
+    return f"sentcompress report --work {shell_word(call.work)}"
 
 
 def _lines(outcome: Outcome, call: Call) -> list[list[str]]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict
+from pathlib import PurePath
 from typing import Any
 
 from sentcompress.cli import render
@@ -24,7 +25,8 @@ def show(found: Found, call: Call) -> None:
     for answer in found.answers:
         if found.compare is None:
             rows = [
-                [one["rank"], f"{one['score']:.3f}", one["id"], _short(one["text"], SHOWN)] for one in answer.results
+                [one["rank"], f"{one['score']:.3f}", _shown(one["id"]), _short(one["text"], SHOWN)]
+                for one in answer.results
             ]
             render.print_table(("rank", "cosine", "id", "text"), rows, answer.query)
         else:
@@ -53,7 +55,12 @@ def _cells(results: Sequence[Mapping[str, Any]], rank: int) -> tuple[str, str]:
     one = results[rank - 1]
     other = one["other_rank"]
     mark = "-" if other is None else "" if other == one["rank"] else f"#{other}"
-    return f"{one['id']}: {_short(one['text'], SHOWN_BESIDE)}", mark
+    return f"{_shown(one['id'])}: {_short(one['text'], SHOWN_BESIDE)}", mark
+
+
+def _shown(identifier: str) -> str:
+    """The id without the folders of an absolute path, which would take up the table."""
+    return PurePath(identifier).name if identifier.startswith("/") else identifier
 
 
 def _short(text: str, most: int) -> str:

@@ -6,7 +6,7 @@ from typing import Annotated, ClassVar
 
 from sentcompress.commands import Command
 from sentcompress.commands.options import MODEL, Opt, Options
-from sentcompress.commands.shared import Seed, SkipBad
+from sentcompress.commands.shared import Seed, SkipBad, TextAs
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -18,27 +18,30 @@ class Params(Options):
     inputs: Annotated[
         tuple[str, ...],
         Opt(
-            "Documents: folders, files (jsonl, csv, tsv, parquet, text), or hub data sets, as for split-documents.",
+            "What will be searched: folders, or files (txt, md, rst, jsonl, csv, tsv, parquet; also .gz and .zst).",
             positional=True,
             metavar="DOCUMENTS...",
         ),
     ]
-    max_bytes: Annotated[str, Opt("Largest int8 graph of the model, such as 10MB.", metavar="SIZE")] = "10MB"
+    max_bytes: Annotated[str, Opt("Maximum size of the model's file, such as 10MB.", metavar="SIZE")] = "10MB"
     vector_bytes: Annotated[
-        int | None, Opt("Bytes of a stored vector.", minimum=1, default="one per dimension of the teacher")
+        int | None, Opt("Maximum bytes of a stored vector.", minimum=1, default="one per dimension of the teacher")
     ] = None
-    time: Annotated[str, Opt("How long it may take, such as 30m or 2h.", metavar="TIME")] = "30m"
-    teacher: Annotated[str, Opt("Teacher: embedded, a folder, or a hub name.", names=MODEL)] = "embedded"
-    queries: Annotated[tuple[Path, ...], Opt("Queries of your users, one per line; can be repeated.")] = ()
+    time: Annotated[str, Opt("Time for everything, such as 30m or 2h.", metavar="TIME")] = "30m"
+    teacher: Annotated[
+        str, Opt("The model to copy: embedded (all-MiniLM-L6-v2), a folder, or a hub name.", names=MODEL)
+    ] = "embedded"
+    queries: Annotated[tuple[Path, ...], Opt("File of your users' queries, one per line; can be repeated.")] = ()
     judged: Annotated[
-        Path | None, Opt("Collection with judgements to report on; nothing is chosen with it.", metavar="FOLDER")
+        Path | None, Opt("Folder of queries with relevant documents (BEIR, MS MARCO) to score on.", metavar="FOLDER")
     ] = None
-    column: Annotated[tuple[str, ...], Opt("Column of the documents' text; can be repeated.")] = ()
+    column: Annotated[tuple[str, ...], Opt("Column of the text, in csv, tsv, jsonl and parquet; can be repeated.")] = ()
+    text_as: TextAs = None
     skip_bad: SkipBad = False
-    keep_index: Annotated[
-        bool, Opt("Make a model whose queries search vectors of the teacher, so that an index stays valid.")
-    ] = False
-    name: Annotated[str | None, Opt("Name of all results.", default="from the documents")] = None
+    keep_index: Annotated[bool, Opt("Keep an index of the teacher's vectors: the new model only encodes queries.")] = (
+        False
+    )
+    name: Annotated[str | None, Opt("Name of all results.", default="that of the first file or folder")] = None
     dry_run: Annotated[bool, Opt("Read the documents and print the plan, but run nothing.", affects="run")] = False
     force: Annotated[bool, Opt("Replace the plan and the results of that name.", affects="run")] = False
     seed: Seed = 0

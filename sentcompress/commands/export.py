@@ -1,11 +1,15 @@
 """The options of `sentcompress export`."""
 
+import re
 from dataclasses import dataclass
 from typing import Annotated, ClassVar
 
 from sentcompress.commands import Command
 from sentcompress.commands.options import MODEL, Opt
 from sentcompress.commands.shared import Hub, Model, Named
+
+# What the hub calls licenses and languages.
+IDENTIFIER = re.compile(r"[A-Za-z0-9][\w.+-]*")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -25,6 +29,9 @@ class Params(Hub, Named):
             commas=True,
         ),
     ] = ("folder", "onnx", "int8")
+    float16: Annotated[
+        bool, Opt("Store the folder's weights as float16, half the size; they are computed with in float32.")
+    ] = False
     quantizer: Annotated[
         str | None,
         Opt(
@@ -58,7 +65,27 @@ class Params(Hub, Named):
         ),
     ] = ()
 
+    license: Annotated[
+        str | None,
+        Opt("License for the model card, such as apache-2.0.", default="a comment to fill in"),
+    ] = None
+    language: Annotated[
+        tuple[str, ...],
+        Opt("Language code for the model card, such as en; can be repeated.", default="a comment to fill in"),
+    ] = ()
+
     def faults(self) -> list[str]:
+        wrong = [
+            f"`{field}` {value!r} is not {what}"
+            for field, what, values in (
+                ("license", "an identifier such as apache-2.0", [self.license] if self.license is not None else []),
+                ("language", "a code such as en", self.language),
+            )
+            for value in values
+            if not IDENTIFIER.fullmatch(value)
+        ]
+        if wrong:
+            return wrong
         if not self.formats:
             return ["name at least one of the `formats`, such as folder"]
         if self.sts and set(self.formats) <= {"folder"}:

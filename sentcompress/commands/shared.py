@@ -36,6 +36,14 @@ Store = Annotated[str, Opt("Number format of the vectors: float32 or float16.", 
 Seed = Annotated[int, Opt("Random seed.", minimum=0, maximum=2**63 - 1)]
 Bootstrap = Annotated[int, Opt("Bootstrap samples for the 95% intervals; 0 for none.", minimum=0)]
 SkipBad = Annotated[bool, Opt("Skip and count lines, and files of folders, that cannot be read.")]
+TextAs = Annotated[
+    str | None,
+    Opt(
+        "One document or sentence of a text file: line, paragraph (between blank lines) or file.",
+        choices="sentcompress.corpora.document_files:TEXT_UNITS",
+        default="a file in a folder, otherwise a line",
+    ),
+]
 Sentences = Annotated[str | None, Opt("Sentence table.", affects="input", names="sentences", default="the newest")]
 SIMILARITIES = ("cosine", "dot")
 Similarity = Annotated[
@@ -89,14 +97,7 @@ class Reading(Options):
         Opt("jsonl, csv, tsv, parquet or text.", default="from name and content"),
     ] = None
     column: Annotated[tuple[str, ...], Opt("Column with text; if repeated, the columns are joined in this order.")] = ()
-    text_as: Annotated[
-        str | None,
-        Opt(
-            "One document or sentence of a text file: line, paragraph (between blank lines) or file.",
-            choices="sentcompress.corpora.document_files:TEXT_UNITS",
-            default="a file in a folder, otherwise a line",
-        ),
-    ] = None
+    text_as: TextAs = None
     split: Annotated[str, Opt("Split of a hub data set, or of AllNLI.tsv.")] = "train"
     config: Annotated[str | None, Opt("Configuration of a hub data set.")] = None
     revision: Annotated[str | None, Opt("Revision of a hub data set.")] = None

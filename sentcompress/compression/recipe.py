@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from sentcompress.compression.quantities import told_bytes, told_time
-from sentcompress.compression.shapes import Candidate
+from sentcompress.compression.shapes import Candidate, told_shapes
 from sentcompress.corpora.documents_artifact import DEV, TEST
 
 # docs/decisions/0010-small-students.md: unit vectors, hidden states, the batch's cosines; a running mean.
@@ -46,6 +46,7 @@ class Documents:
         judged: a collection with judgements, to report on.
         columns: of the documents' text.
         skip_bad: whether lines and files that cannot be read are skipped.
+        text_as: what a document of a text file is: line, paragraph or file; None for the default.
     """
 
     inputs: Sequence[str]
@@ -53,6 +54,7 @@ class Documents:
     judged: str | None = None
     columns: Sequence[str] = ()
     skip_bad: bool = False
+    text_as: str | None = None
 
 
 @dataclass(frozen=True)
@@ -128,6 +130,8 @@ class CompressionPlan:
             split["column"] = list(of.columns)
         if of.skip_bad:
             split["skip-bad"] = True
+        if of.text_as:
+            split["text-as"] = of.text_as
         yield {**split, "seed": self.seed}
         augment = {"command": "augment", "inputs": [f"documents/{self.name}"], "wordnet": 0, "back-translate": 0}
         limit = {"limit": self.budget.texts} if self.budget.texts else {}
@@ -272,27 +276,38 @@ def _comment(request: Mapping[str, Any]) -> str:
 def told(plan: CompressionPlan) -> list[str]:
     """The plan in words, one line each."""
     budget = plan.budget
-    beyond = [f"{told_time(budget.judged)} beyond this: the judged collection"] if budget.judged else []
+    beyond = (
+        [f"{told_time(budget.judged)} more, beyond the time asked for: score the judged queries"]
+        if budget.judged
+        else []
+    )
     if plan.untrained:
         return [
-            "The int8 graph of the teacher itself fits: nothing is trained.",
-            f"{told_time(budget.measuring)}: export and measuring",
+            "The teacher itself fits, with weights in int8 instead of float32: nothing is trained.",
+            f"{told_time(budget.measuring)}: compare search results with the teacher's, choose how vectors are stored, "
+            "export, measure speed",
             *beyond,
         ]
-    lines = [
-        f"{told_time(budget.embedding)}: the teacher embeds {f'{budget.texts:,}' if budget.texts else 'all'} texts"
-    ]
+    lines = [f"{told_time(budget.embedding)}: encode {_texts(budget)} with the teacher"]
     count = len(plan.candidates)
     for minutes in budget.rounds:
-        lines.append(f"{told_time(60 * minutes * count)}: {count} candidates, {told_time(60 * minutes)} each")
+        lines.append(
+            f"{told_time(60 * minutes * count)}: train {count} candidates, {told_time(60 * minutes)} each, and keep "
+            f"the {'better one' if count < 4 else 'better half'}"
+        )
         count = max(1, count // 2)
-    lines.append(f"{told_time(60 * budget.last)}: {'the best candidate' if budget.rounds else 'training'}")
-    lines.append(
-        f"{told_time(budget.measuring)}: searches among {budget.passages:,} passages, number formats, export, speed"
-    )
-    lines += beyond
-    lines.append("candidates: " + ", ".join(f"{one.label} ({told_bytes(one.bytes)})" for one in plan.candidates))
-    return lines
+    lines += [
+        f"{told_time(60 * budget.last)}: train {'the best candidate' if budget.rounds else 'the model'}",
+        f"{told_time(budget.measuring)}: compare search results with the teacher's, choose how vectors are stored, "
+        "export, measure speed",
+        *beyond,
+    ]
+    trained = plan.candidates if budget.rounds else plan.candidates[:1]
+    return [*lines, f"{'Candidates' if budget.rounds else 'The model'}: {told_shapes(trained)}"]
+
+
+def _texts(budget: Budget) -> str:
+    return f"a sample of {budget.texts:,} texts" if budget.texts else "all texts"
 
 
 def request_of(text: str) -> Any:

@@ -10,6 +10,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
+from sentcompress.compression.quantities import told_bytes
 from sentcompress.models.model_files import whole_number
 from sentcompress.published import PUBLISHED
 
@@ -22,6 +23,12 @@ VOCABULARIES = (1.0, 0.75, 0.5, 0.25)
 NEURONS = (1.0, 0.5, 0.25)
 # A budget is used to at least this share: a smaller shape would waste it.
 LEAST_USE = 0.6
+# The options of `distill` that make a table or a layer smaller, in words.
+_SIZES: Mapping[str, str] = {
+    "vocabulary": "a vocabulary of {:,} tokens",
+    "token-dim": "token embeddings of {} dimensions",
+    "feed-forward": "feed-forward layers of {} units",
+}
 
 
 @dataclass(frozen=True)
@@ -46,6 +53,14 @@ class Candidate:
         letters = {"token-dim": "e", "vocabulary": "v", "feed-forward": "f"}
         sizes = "".join(f"-{letters[name]}{value}" for name, value in self.options.items() if name in letters)
         return f"{self.student}{sizes}"
+
+    @property
+    def described(self) -> str:
+        """In words: 4 of the teacher's layers, 15,500 tokens."""
+        if self.published or self.untrained:
+            return f"{self.student}, a {'published student' if self.published else 'teacher'}"
+        parts = [words.format(self.options[name]) for name, words in _SIZES.items() if name in self.options]
+        return ", ".join([f"{self.student.removeprefix('teacher:')} of the teacher's layers", *parts])
 
 
 @dataclass(frozen=True)
@@ -161,4 +176,4 @@ def _rounded(tokens: float) -> int:
 
 def told_shapes(shapes: Sequence[Candidate]) -> str:
     """The shapes in words, for messages."""
-    return ", ".join(f"{shape.label} ({shape.bytes / 1e6:.1f} MB)" for shape in shapes)
+    return "; ".join(f"{shape.described} ({told_bytes(shape.bytes)})" for shape in shapes)

@@ -40,16 +40,16 @@ class Achieved:
     @property
     def sentence(self) -> str:
         low_high = f" ({self.interval.low:.1f} to {self.interval.high:.1f})" if self.interval else ""
-        vectors = f", a vector {self.vector_bytes} bytes instead of {self.teacher_vector_bytes:,}"
+        vectors = f"a vector is {self.vector_bytes:,} bytes instead of {self.teacher_vector_bytes:,}"
         if self.vector_bytes == self.teacher_vector_bytes:
-            vectors = ", for the teacher's own vectors"
-        faster = f", {self.faster:.1f} times as fast" if self.faster else ""
-        judged = f"; {self.judged:.1f}% of its nDCG@10 on your judged queries" if self.judged is not None else ""
+            vectors = "it searches vectors of the teacher"
+        faster = f" and {self.faster:.1f} times as fast" if self.faster else ""
+        judged = f"; on your judged queries, it keeps {self.judged:.1f}% of nDCG@10" if self.judged is not None else ""
         if judged and self.vector_bytes != self.teacher_vector_bytes:
             judged += " (float32 vectors)"
         return (
-            f"The model has {told_bytes(self.bytes)} instead of {told_bytes(self.teacher_bytes)}{faster}{vectors}; "
-            f"as deployed, it reproduces the teacher's search results to {self.fidelity:.1f}{low_high} of 100{judged}."
+            f"The model is {told_bytes(self.bytes)} instead of {told_bytes(self.teacher_bytes)}{faster}; {vectors}; as "
+            f"deployed, its search results match the teacher's to {self.fidelity:.1f}{low_high} of 100{judged}."
         )
 
     def as_dict(self) -> dict[str, Any]:

@@ -7,6 +7,7 @@ import math
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from pathlib import PurePath
 from typing import Any
 
 from sentcompress.evaluation.results import Evaluation
@@ -15,13 +16,17 @@ from sentcompress.exporting.onnx import FLOAT32_FILE, INT8_FILE
 from sentcompress.exporting.router import DOCUMENT, FOLDER, QUERY
 from sentcompress.exporting.stored_vectors import stored_vectors
 from sentcompress.models.encoder import Encoder
+from sentcompress.models.names import KINDS
 from sentcompress.numeric import figure
-from sentcompress.plain_text import Code, markdown, markdown_command, markdown_table, printable
+from sentcompress.plain_text import Code, markdown, markdown_command, markdown_table, printable, shell_line
 from sentcompress.store import Artifact, name_part
 
 HUB_NAME = re.compile(r"[A-Za-z0-9][\w.-]*/[\w.-]+")
-# Metadata that only the author knows.
-UNKNOWN = ("# license: not stated; add one, for example apache-2.0", "# language: not stated; add it, for example en")
+# For metadata that only the author knows.
+NO_LICENSE = "# license: not stated; add one, for example apache-2.0"
+NO_LANGUAGE = "# language: not stated; add it, for example en"
+# The part of held-out queries that models are chosen with, as `split-documents` calls it.
+CHOOSING = "dev"
 TAGS = ("sentence-transformers", "sentence-similarity", "feature-extraction", "sentcompress")
 
 
@@ -35,6 +40,8 @@ class Card:
         lineage: the artifacts that the model was made from, most recent first.
         teacher: label of the teacher, if known.
         measured: evaluations of the model in the work directory.
+        license: the license's identifier on the hub, if the author states it.
+        languages: codes of the languages, if the author states them.
     """
 
     name: str
@@ -43,6 +50,8 @@ class Card:
     lineage: Sequence[Artifact]
     teacher: str | None
     measured: Sequence[Evaluation]
+    license: str | None = None
+    languages: Sequence[str] = ()
 
     def render(self) -> str:
         """The README.md as text, a deterministic function of the attributes."""
@@ -60,7 +69,8 @@ class Card:
         return "\n\n".join(parts) + "\n"
 
     def _front_matter(self) -> Iterator[str]:
-        lines = ["---", *UNKNOWN]
+        lines = ["---", f"license: {_quoted(self.license)}" if self.license else NO_LICENSE]
+        lines += ["language:", *(f"- {_quoted(one)}" for one in self.languages)] if self.languages else [NO_LANGUAGE]
         lines += ["library_name: sentence-transformers", "pipeline_tag: sentence-similarity", "tags:"]
         lines += [f"- {tag}" for tag in (*TAGS, *(["onnx"] if "onnx" in self.facts["formats"] else []))]
         if self.teacher and HUB_NAME.fullmatch(self.teacher):
@@ -90,6 +100,10 @@ class Card:
         rows = [
             ("embedding dimensions", facts["dimension"]),
             ("parameters", f"{facts['parameters']:,}"),
+            (
+                "weights",
+                facts.get("weights", "float32") + ("; computed in float32" * (facts.get("weights") == "float16")),
+            ),
             ("architecture", f"{encoder.architecture}, {encoder.depth} layers, hidden size {encoder.hidden_size}"),
             ("pooling", " + ".join(self.encoder.pooling) + weighted),
             ("dense layers", ", ".join(_dense(self.encoder)) or "none"),
@@ -195,7 +209,9 @@ class Card:
             yield markdown_table(columns, rows)
             if isinstance(verdict := found.facts.get("verdict"), Mapping):
                 yield markdown(str(verdict.get("text")))
-            yield markdown_command(found.artifact.command_line(with_work=False))
+            if found.facts["protocol"].get("part") == CHOOSING:
+                yield "These queries also chose the checkpoint or the model, so the figure tends to be too high."
+            yield markdown_command(_command(found.artifact))
 
     def _check(self) -> Iterator[str]:
         checked = self.facts["checked"]
@@ -220,7 +236,7 @@ class Card:
         yield "The artifacts that this model was made from, most recent first. Digests are SHA-256 over the files."
         yield markdown_table(
             ("artifact", "made by", "digest"),
-            [(Code(a.reference), Code(a.command_line(with_work=False)), Code(a.digest[:16])) for a in self.lineage],
+            [(Code(a.reference), Code(_command(a)), Code(a.digest[:16])) for a in self.lineage],
         )
         outside = {(r, d) for a in self.lineage for r, d in a.inputs.items() if r.startswith(("model:", "file:"))}
         if outside:
@@ -243,11 +259,33 @@ def _results(evaluation: Evaluation) -> Iterator[Score]:
 
 
 def _method(lineage: Sequence[Artifact]) -> str:
-    methods = [str(a.facts["method"]) for a in lineage if a.facts.get("method")]
-    student = next((str(a.facts["student"]) for a in lineage if a.facts.get("student")), None)
+    """The methods that led to the model, first to last, and the student that the first one started from."""
+    chain = list(_chain(lineage))
+    methods = [str(a.facts.get("objective") or a.facts["method"]) for a in chain if a.facts.get("method")]
+    student = next((str(a.facts["student"]) for a in reversed(chain) if a.facts.get("student")), None)
     if not methods:
         return ""
-    return f" by {', then '.join(reversed(methods))}" + (f" into the student {student}" if student else "")
+    return f" by {', then '.join(reversed(methods))}" + (f", from the student {student}" if student else "")
+
+
+def _chain(lineage: Sequence[Artifact]) -> Iterator[Artifact]:
+    """The model and the one that each was made from, back to the first; selections, which are copies, are left out."""
+    made = {artifact.reference: artifact for artifact in lineage}
+    current = lineage[0] if lineage else None
+    while current is not None:
+        of = [reference for reference in current.inputs if reference.partition("/")[0] in KINDS]
+        if current.manifest["command"] == "select":
+            of = [current.parameters["chosen"]]
+        else:
+            yield current
+        made.pop(current.reference, None)
+        current = next((made[reference] for reference in of if reference in made), None)
+
+
+def _command(artifact: Artifact) -> str:
+    """The command that made it, without local folders."""
+    line = artifact.manifest["line"] or [artifact.manifest["command"]]
+    return shell_line(["sentcompress", *(PurePath(word).name if word.startswith("/") else word for word in line)])
 
 
 def _dense(encoder: Encoder) -> Iterator[str]:

@@ -123,6 +123,6 @@ def no_such_model(name: str, place: Path, known: Sequence[str], *, layers: bool 
     kind, _, own = name.rpartition("/")
     close = did_you_mean(own, known if kind else [one for one in (*known, *words) if one != name])
     if not close.startswith("did you mean"):
-        close = f"it has {', '.join(sorted(known))}" if known else "it has no models yet"
+        close = f"it has {', '.join(sorted(set(known)))}" if known else "it has no models yet"
         close += f"; you can also give {', '.join(words)}, or a folder"
     return InputError(f"no model named {name!r} in {place}", f"{close} ({hub})")

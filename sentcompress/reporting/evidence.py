@@ -192,7 +192,9 @@ def _names(students: Sequence[Student], evaluations: Sequence[Evaluation], guest
     for evaluation in evaluations:
         for model in evaluation.models.values():
             # A label can be a hub name or a folder; the last part usually identifies the model.
-            labels.setdefault(str(model["reference"]), short(str(model["label"])))
+            label, reference = short(str(model["label"])), str(model["reference"])
+            # Of labels with and without a runtime, the one without.
+            labels[reference] = min(labels.get(reference, label), label, key=len)
     for student in students:
         labels.setdefault(student.artifact.reference, student.name)
     finished = [student.artifact.reference for student in students]

@@ -6,6 +6,7 @@ Plans, writes the plan as a recipe, and runs it: every step is an ordinary stage
 from __future__ import annotations
 
 import time
+import tomllib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from math import ceil
@@ -20,6 +21,7 @@ from sentcompress.compression.recipe import Budget, CompressionPlan, Documents, 
 from sentcompress.compression.shapes import Candidate, TeacherSize, fitting, own_shape, smallest, told_shapes
 from sentcompress.compression.verdict import Achieved, verdict_of
 from sentcompress.compression.workload import judged_seconds, measured_workload
+from sentcompress.corpora.collection_folders import collection_data_set
 from sentcompress.errors import InputError, UsageError
 from sentcompress.extras import installing, is_installed
 from sentcompress.models.catalog import NamedModel, find_model
@@ -32,6 +34,8 @@ from sentcompress.store.atomic import written
 
 COMMAND = Params.command
 FOLDER = "plans"
+# The options that split-documents depends on.
+READING = ("inputs", "queries", "column", "text_as", "skip_bad", "seed")
 # Candidates to try: few where a published student, trained for hours, is one of them.
 BESIDE_PUBLISHED, CANDIDATES = 2, 4
 
@@ -69,9 +73,10 @@ def run(params: Params, work: WorkDirectory, reporter: Reporter = LOGGED) -> Res
     name = params.name or _name(params)
     path = work.path / FOLDER / f"{name}.toml"
     request = _request(params)
-    lines = _planned(path, request, params, reporter)
+    lines = _planned(path, request, params, work, reporter)
     if lines is None:
-        plan = _plan(params, name, work, reporter, started)
+        anew = params.force or _reads_others(path, request)
+        plan = _plan(params, name, work, reporter, started, force=anew)
         with written(path) as unfinished:
             unfinished.write_text(written_recipe(plan, request), encoding="utf-8")
         lines = told(plan)
@@ -118,23 +123,48 @@ def _absolute(place: str) -> str:
     return str(Path(place).resolve()) if Path(place).exists() else place
 
 
-def _planned(path: Path, request: Mapping[str, Any], params: Params, reporter: Reporter) -> list[str] | None:
+def _planned(
+    path: Path, request: Mapping[str, Any], params: Params, work: WorkDirectory, reporter: Reporter
+) -> list[str] | None:
     """The lines of the plan that is there for this request; None if there is none, or it is to be replaced."""
     if not path.is_file() or params.force:
         return None
     text = path.read_text(encoding="utf-8")
     before = request_of(text)
     if before == request:
-        reporter.note(f"the plan {path} goes on")
+        reporter.note(f"using the plan {path}")
         return [line.removeprefix("# ") for line in text.splitlines()[1:] if line.startswith("# ")]
-    changed = [key for key, value in request.items() if not isinstance(before, dict) or before.get(key) != value]
+    if isinstance(before, dict) and not _is_begun(text, work):
+        return None
+    known = before if isinstance(before, dict) else {}
+    changed = [key for key, value in request.items() if key not in known or known[key] != value]
     raise UsageError(
-        f"{path} is a plan for another request ({', '.join(changed)} differ)",
-        "give this one another `name`, or replace it with `force`",
+        f"{path} is a plan for another request: {', '.join(f'`{key}`' for key in changed)} changed",
+        "choose another `name`, or use `force` to replace the plan and its results",
     )
 
 
-def _plan(params: Params, name: str, work: WorkDirectory, reporter: Reporter, started: float) -> CompressionPlan:
+def _reads_others(path: Path, request: Mapping[str, Any]) -> bool:
+    """Whether there is a plan to be replaced that read other documents, or read them otherwise."""
+    before = request_of(path.read_text(encoding="utf-8")) if path.is_file() else None
+    return isinstance(before, dict) and any(before.get(key) != request[key] for key in READING)
+
+
+def _is_begun(plan: str, work: WorkDirectory) -> bool:
+    """Whether a stage of the plan has a result, besides the documents, which planning reads already."""
+    try:
+        stages = tomllib.loads(plan)["stage"]
+        makes = [(find_command(stage["command"]).makes, stage["name"]) for stage in stages]
+    except (ValueError, KeyError, TypeError, UsageError):
+        return True  # somebody edited it
+    return any(kind and kind != "documents" and work.has(kind, name) for kind, name in makes)
+
+
+def _plan(
+    params: Params, name: str, work: WorkDirectory, reporter: Reporter, started: float, *, force: bool
+) -> CompressionPlan:
+    if params.judged:
+        collection_data_set(params.judged, None)  # before the documents are read
     found = find_model(work, params.teacher)
     config = read_config(transformer_folder(found.source.path))
     encoder = found.load()
@@ -153,12 +183,13 @@ def _plan(params: Params, name: str, work: WorkDirectory, reporter: Reporter, st
         _absolute(str(params.judged)) if params.judged else None,
         list(params.column),
         params.skip_bad,
+        params.text_as,
     )
     asked: dict[str, Any] = {"inputs": tuple(documents.inputs), "name": name, "seed": params.seed}
-    asked |= {"skip_bad": params.skip_bad}
+    asked |= {"skip_bad": params.skip_bad, "text_as": params.text_as}
     asked |= {"queries": tuple(map(Path, documents.queries))} if documents.queries else {}
     asked |= {"column": tuple(documents.columns)} if documents.columns else {}
-    artifact = _run("split-documents", work, reporter, **asked, force=params.force)
+    artifact = _run("split-documents", work, reporter, **asked, force=force)
     load = measured_workload(artifact, encoder, reporter, started)
     budget = _budget(params, load, candidates, vector_bytes)
     return CompressionPlan(name, params.teacher, documents, budget, candidates, params.keep_index, params.seed)
@@ -179,7 +210,7 @@ def _candidates(
         least = smallest(teacher, can_factorise=factorise)
         raise UsageError(
             f"no model cut from {found.label} has at most {told_bytes(most)}",
-            f"the smallest is {told_shapes([least])}: allow `max_bytes` {ceil(least.bytes / 1e5) / 10:.1f}MB",
+            f"the smallest has {told_shapes([least])}: allow `max_bytes` {ceil(least.bytes / 1e5) / 10:.1f}MB",
         )
     return shapes
 

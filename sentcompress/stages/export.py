@@ -23,6 +23,7 @@ from sentcompress.exporting import router, verification
 from sentcompress.exporting.card import Card
 from sentcompress.exporting.formats import FOLDER, Format, Reader, find_formats, packages_of
 from sentcompress.exporting.graph_formats import Int8Graph
+from sentcompress.exporting.half_precision import check_own_loader, halve_weights
 from sentcompress.exporting.stored_vectors import SHOWN
 from sentcompress.models.catalog import NamedModel, artifact_at, find_model, typed_name
 from sentcompress.models.encoder import Encoder
@@ -84,7 +85,7 @@ def run(params: Params, work: WorkDirectory, reporter: Reporter = LOGGED) -> Art
                     "graphs support, but not every server: see docs/weigh-tokens.md"
                 )
             texts = verification.with_extremes(_sample(sentences), encoder)
-            facts = _write(build, encoder, formats, task)
+            facts = _write(build, encoder, formats, task, float16=params.float16)
             if quantizer:
                 facts["vectors"] = _with_quantizer(build, quantizer)
             if documents:
@@ -96,9 +97,12 @@ def run(params: Params, work: WorkDirectory, reporter: Reporter = LOGGED) -> Art
                 for name, one in formats.items()
             }
             facts["checked"] = _verify(encoder, texts, formats, readers, reporter)
+            if params.float16:
+                expected = verification.encoder_vectors(encoder, texts)
+                check_own_loader(build.path, texts, expected, trust_remote_code=params.trust_remote_code)
             facts["sts"] = [_score(found, formats, readers) for found in sets]
             task.advance()
-            card = _card(work, request.name, encoder, facts, lineage, measured, model, reporter)
+            card = _card(params, work, request.name, encoder, facts, lineage, measured, model, reporter)
             with build.write(CARD) as path:
                 path.write_text(card.render(), encoding="utf-8")
         return build.finish({**facts, "teacher": card.teacher, "model": model.label})
@@ -225,12 +229,16 @@ def _nothing_half_done(build: Build) -> Iterator[None]:
         raise
 
 
-def _write(build: Build, encoder: Encoder, formats: Mapping[str, Format], task: Task) -> dict[str, Any]:
+def _write(
+    build: Build, encoder: Encoder, formats: Mapping[str, Format], task: Task, *, float16: bool
+) -> dict[str, Any]:
     """Write every format; returns facts about the model and the files of each format."""
     written: dict[str, list[str]] = {}
     for name, one in formats.items():
         before = set(_files(build.path))
         one.write(encoder, build.path)
+        if float16 and name == FOLDER:
+            halve_weights(build.path)
         written[name] = [file for file in _files(build.path) if file not in before]
         task.advance()
     # Of the sentence-transformers folder, only the weights are listed.
@@ -238,6 +246,7 @@ def _write(build: Build, encoder: Encoder, formats: Mapping[str, Format], task: 
     return {
         "dimension": encoder.dimension,
         "parameters": encoder.count_parameters(),
+        "weights": "float16" if float16 else "float32",
         "formats": {name: {"title": one.title, "files": written[name]} for name, one in formats.items()},
         "bytes": {file: (build.path / file).stat().st_size for file in sorted(shown)},
     }
@@ -325,6 +334,7 @@ def _score(found: StsSet, formats: Mapping[str, Format], readers: Mapping[str, R
 
 
 def _card(
+    params: Params,
     work: WorkDirectory,
     name: str,
     encoder: Encoder,
@@ -340,9 +350,9 @@ def _card(
     made_here = [artifact_at(work, reference.removeprefix("model:")) for reference in models]
     digests = {*models.values(), *(artifact.digest for artifact in made_here if artifact)}
     outside = model.label if model.reference.startswith("model:") else None
-    return Card(
-        name, encoder, facts, lineage, labels[0] if labels else outside, _evaluations(work, measured, digests, reporter)
-    )
+    teacher = labels[0] if labels else outside
+    found = _evaluations(work, measured, digests, reporter)
+    return Card(name, encoder, facts, lineage, teacher, found, params.license, params.language)
 
 
 def _evaluations(

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict
 from datetime import UTC, datetime
 from pathlib import Path
@@ -13,6 +13,7 @@ from sentcompress.errors import InputError, MissingArtifactError, did_you_mean
 from sentcompress.evaluation.score import COMPARE, MODEL
 from sentcompress.extras import check_installed
 from sentcompress.models.names import meaning_of
+from sentcompress.plain_text import shell_word
 from sentcompress.progress import LOGGED, Reporter
 from sentcompress.reporting import drawing
 from sentcompress.reporting.evidence import Evidence, gather
@@ -21,7 +22,8 @@ from sentcompress.reporting.page import render_page
 from sentcompress.reporting.parts import Chart, Report, Table
 from sentcompress.reporting.scored import measuring
 from sentcompress.reporting.sections import compose
-from sentcompress.reporting.summary import evaluations_of, lines_of
+from sentcompress.reporting.sections.compression import result_table
+from sentcompress.reporting.summary import KEPT, VerdictLine, evaluations_of, lines_of
 from sentcompress.store import WorkDirectory, atomic
 
 COMMAND = Params.command
@@ -47,7 +49,7 @@ def run(params: Params, work: WorkDirectory, reporter: Reporter = LOGGED) -> dic
     if not lines:
         raise MissingArtifactError(
             f"there is no evaluation of the current {chosen}",
-            f"run: {measuring('sts', name, work.path)}",
+            f"run: {measuring('fidelity', name, work.path)}",
         )
     if any(line.teacher is None for line in lines):
         reporter.note("to compare with the teacher, run the evaluations with `compare` teacher")
@@ -62,10 +64,23 @@ def run(params: Params, work: WorkDirectory, reporter: Reporter = LOGGED) -> dic
         "compared_with": sorted(others),
         "verdict": list(report.verdict),
         "lines": [asdict(line) for line in lines],
+        "result": _result(evidence, chosen, lines),
         "paths": {**_paths(work, chosen), "report": str(page)},
         "markdown": render_markdown(report, f"{page.parent.as_posix()}/"),
         **_document(report, pictures),
     }
+
+
+def _result(evidence: Evidence, chosen: str, lines: Sequence[VerdictLine]) -> dict[str, Any] | None:
+    """What came of the compression that ended in the model, and its other scores; None if there was none."""
+    compression = evidence.compression_of(chosen)
+    if compression is None:
+        return None
+    table = result_table(evidence, compression)
+    own = {found.reference for found in compression.results if found}
+    others = [line for line in lines if line.better == KEPT and line.source not in own]
+    rows = [*table.rows, *([line.measure, line.shown[1], line.shown[0], line.shown[2]] for line in others)]
+    return {"columns": list(table.columns), "rows": [list(row) for row in rows]}
 
 
 def _newest(work: WorkDirectory, evidence: Evidence) -> str:
@@ -76,7 +91,12 @@ def _newest(work: WorkDirectory, evidence: Evidence) -> str:
     if measured or students:
         return (measured or students)[-1]
     asked = _asked(evidence)
-    return asked[-1] if asked else work.get("students").reference
+    if not asked:
+        raise MissingArtifactError(
+            f"no results in {work.path}",
+            f"run: sentcompress compress DOCUMENTS --work {shell_word(work.path)}; or name another work directory",
+        )
+    return asked[-1]
 
 
 def _named(work: WorkDirectory, evidence: Evidence, name: str) -> str:

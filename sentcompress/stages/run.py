@@ -107,8 +107,9 @@ def run(params: Params, work: WorkDirectory, reporter: Reporter = LOGGED) -> Out
     raise_missing(found, needs)
     for line in found.left_out:
         reporter.note(line)
-    for step in found.steps:
-        reporter.note(f"stage {step.number} of {found.recipe.stages[-1].number}: sentcompress {step.command}")
+    for place, step in enumerate(found.steps, 1):
+        number = "" if step.number == place else f" (number {step.number} of the recipe)"
+        reporter.note(f"stage {place} of {len(found.steps)}{number}: sentcompress {step.command}")
         done.append(_run(step, params.recipe, work, reporter))
     return Outcome(found, done)
 

@@ -116,8 +116,7 @@ class _Splitting:
                 raise InputError(
                     f"there are {scanned.documents:,} documents ({scanned.empty:,} more are empty) with "
                     f"{choice.distinct_passages} distinct passages; at least {FEWEST_PASSAGES} are needed",
-                    "add documents, or lower `passage_words` of split-documents; if a text file holds a document per "
-                    "line or paragraph, its `text_as` says so",
+                    "add documents; if a text file holds one per line or per paragraph, `text_as` says so",
                 )
             if choice.units >= FEWEST_DOCUMENTS:
                 break

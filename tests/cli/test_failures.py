@@ -252,3 +252,11 @@ def test_status_tells_what_it_may_not_read_in_a_row(theirs: Path, tmp_path: Path
     vectors.chmod(0o600)
     state, why = row()
     assert (state, why.startswith(f"no permission to read {vectors}")) == ("damaged", True)
+
+
+def test_a_file_that_is_not_complete_is_told_by_its_own_name() -> None:
+    assert explain(OSError(errno.EIO, "Input/output error", "/there/.vectors.npy.tmp"))[0].endswith(
+        "/there/vectors.npy"
+    )
+    missing = explain(FileNotFoundError(errno.ENOENT, "No such file or directory", "/there/.vectors.npy.tmp"))
+    assert missing[0] == "No such file or directory: /there/vectors.npy"

@@ -108,3 +108,18 @@ def test_bars_are_drawn_on_a_terminal_only(capsys: Captured, monkeypatch: pytest
     assert "500/4,000" in err
     assert "0.25" in err
     assert "dev" not in err
+
+
+def test_a_log_gets_a_line_for_each_minute_of_a_task(capsys: Captured, monkeypatch: pytest.MonkeyPatch) -> None:
+    with render.reporting() as reporter, reporter.track("training", unit="sentences") as task:
+        task.advance(5)
+    assert capsys.readouterr().err == "", "it took less than a minute"
+    monkeypatch.setattr(render, "LOG_EVERY", 0)
+    with render.reporting() as reporter, reporter.track("training", total=None) as task:
+        task.set_total(2000)
+        reporter.metrics({"step": 3, "dev": None, "loss": 0.25})
+        task.advance(1500)
+    assert capsys.readouterr().err == "training: 1,500 of 2,000 sentences, step 3, loss 0.25\n"
+    with render.reporting(quiet=True) as reporter, reporter.track("training") as task:
+        task.advance()
+    assert capsys.readouterr().err == ""

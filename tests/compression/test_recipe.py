@@ -109,5 +109,14 @@ def test_a_recipe_of_somebody_else_is_not_recognised() -> None:
 
 def test_the_plan_in_words() -> None:
     lines = told(plan([PUBLISHED, CUT], (2.0,)))
-    assert lines[1] == "4 min: 2 candidates, 2 min each"
-    assert "simtde-9m-broad (9.49 MB), teacher:2-e128-v8000 (9 MB)" in lines[-1]
+    assert lines[0] == "60 s: encode all texts with the teacher"
+    assert lines[1] == "4 min: train 2 candidates, 2 min each, and keep the better one"
+    assert lines[-1] == (
+        "Candidates: simtde-9m-broad, a published student (9.49 MB); 2 of the teacher's layers, a vocabulary of 8,000 "
+        "tokens, token embeddings of 128 dimensions (9 MB)"
+    )
+
+
+def test_only_candidates_that_train_are_told() -> None:
+    lines = told(plan([PUBLISHED, CUT]))
+    assert lines[-1] == "The model: simtde-9m-broad, a published student (9.49 MB)"

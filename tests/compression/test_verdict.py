@@ -12,14 +12,14 @@ ACHIEVED = Achieved("exports/docs", 9_490_000, 90_900_000, 128, 1536, 84.26, Int
 
 def test_the_sentence() -> None:
     assert ACHIEVED.sentence == (
-        "The model has 9.49 MB instead of 90.9 MB, 3.8 times as fast, a vector 128 bytes instead of 1,536; as "
-        "deployed, it reproduces the teacher's search results to 84.3 (83.5 to 85.0) of 100."
+        "The model is 9.49 MB instead of 90.9 MB and 3.8 times as fast; a vector is 128 bytes instead of 1,536; as "
+        "deployed, its search results match the teacher's to 84.3 (83.5 to 85.0) of 100."
     )
 
 
 def test_the_judged_share_tells_that_its_vectors_are_not_stored() -> None:
     judged = dataclasses.replace(ACHIEVED, judged=97.06)
-    assert judged.sentence.endswith("of 100; 97.1% of its nDCG@10 on your judged queries (float32 vectors).")
+    assert judged.sentence.endswith("of 100; on your judged queries, it keeps 97.1% of nDCG@10 (float32 vectors).")
     kept = dataclasses.replace(judged, vector_bytes=1536)
-    assert kept.sentence.endswith("of 100; 97.1% of its nDCG@10 on your judged queries.")
-    assert "for the teacher's own vectors; as deployed" in kept.sentence
+    assert kept.sentence.endswith("of 100; on your judged queries, it keeps 97.1% of nDCG@10.")
+    assert "; it searches vectors of the teacher; as deployed" in kept.sentence

@@ -16,7 +16,7 @@ from sentcompress.evaluation.score import Interval, Recorder
 from sentcompress.exporting.card import Card
 from sentcompress.models.layout import load_encoder
 from sentcompress.models.sources import resolve
-from sentcompress.store import Artifact, WorkDirectory, measurements
+from sentcompress.store import Artifact, Request, WorkDirectory, measurements
 
 COSINES = {"texts": 3, "min_cosine": 1.0, "mean_cosine": 1.0}
 EVIL = "<img src=x onerror=alert(1)>|`a`\n\n# [head](javascript:x)\n---\n\x1b[2J*b*"
@@ -128,3 +128,31 @@ def test_results_of_every_kind_stand_on_the_card_under_their_own_task(tmp_path: 
     }
     for part in ("small keeps 70%", "10 nearest", "Fidelity on your own sentences", "Speed, size and memory", "98.8%"):
         assert part in shown.replace("\\", "")
+
+
+def test_the_card_follows_the_chosen_model_back_and_names_no_local_folder(tmp_path: Path, tiny_model: Path) -> None:
+    work = WorkDirectory(tmp_path / "work")
+    request = Request("documents", "docs", "split-documents", {}, {}, ("split-documents", "/a/b/c.txt"))
+    with work.build(request) as build:
+        documents = build.finish({})
+    inputs = {documents.reference: documents.digest}
+    facts = {"method": "simtde", "student": "teacher:2"}
+    first = report_works.make(work, "students", "first", "distill", facts, inputs)
+    mixed = report_works.make(
+        work, "students", "mixed", "average", {"method": "average"}, {first.reference: first.digest}
+    )
+    both = {one.reference: one.digest for one in (first, mixed)}
+    best = report_works.make(work, "students", "best", "select", {"method": "select"}, both, chosen=first.reference)
+    facts_of_export: dict[str, Any] = {"dimension": 32, "parameters": 10, "bytes": {}, "checked": {"folder": COSINES}}
+    facts_of_export["formats"] = {"folder": {"title": "the folder", "files": []}}
+    encoder = load_encoder(resolve(str(tiny_model)))
+    lineage = [best, mixed, first, documents]
+    shown = Card("best", encoder, facts_of_export, lineage, "t", [], "mit", ["en", "de"]).render()
+    assert "It was made from t by simtde, from the student teacher:2." in shown
+    assert "split-documents c.txt" in shown
+    assert "/a/b" not in shown
+    averaged = Card("mixed", encoder, facts_of_export, lineage[1:], "t", []).render()
+    assert "by simtde, then average, from the student teacher:2." in averaged
+    yaml = pytest.importorskip("yaml")
+    front = yaml.safe_load(shown[4:].split("\n---\n")[0])
+    assert (front["license"], front["language"]) == ("mit", ["en", "de"])

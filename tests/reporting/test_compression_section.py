@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 import report_works as works
 
+from sentcompress.cli.main import _run
 from sentcompress.reporting.evidence import gather
 from sentcompress.reporting.parts import Section, Table
 from sentcompress.reporting.sections import compression
@@ -85,14 +86,36 @@ def test_the_report_begins_with_the_compression(made: WorkDirectory) -> None:
     result = report.run(report.Params(), made)
     assert result["student"] == "exports/docs"
     (sentence,) = result["verdict"]
-    assert sentence.startswith("The model has 1 MB instead of 9 MB, 3.0 times as fast, a vector 2 bytes instead of 24")
+    assert sentence.startswith(
+        "The model is 1 MB instead of 9 MB and 3.0 times as fast; a vector is 2 bytes instead of 24"
+    )
     page = (made.path / "report" / "report.html").read_text(encoding="utf-8")
     assert "<h1>docs: big compressed</h1>" in page
     headings = [page.index(f'<section id="{name}">') for name in ("compression-docs", "overview", "training")]
     assert headings == sorted(headings)
     parts = [page.index(part) for part in ("<h3>Result</h3>", 'id="figure-tried-docs"', "Models tried")]
     assert parts == sorted(parts), "the result is before the charts, and the folded tables are after them"
+    assert 'id="transfer"' not in page, "nothing was measured there, and nothing is missing"
     assert "--model docs-1-1" not in page.split('<section id="sources">')[0], "candidates need no other evaluation"
+
+
+def test_the_terminal_shows_the_result_of_the_compression(
+    made: WorkDirectory, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert _run(["report", "--work", str(made.path)]) == 0
+    out = capsys.readouterr().out
+    assert "search fidelity as deployed, of 100" in out
+    assert "size of a stored vector" in out
+    assert "parameters" not in out
+
+
+def test_other_scores_of_the_export_are_below_its_result(made: WorkDirectory, tmp_path: Path) -> None:
+    work = WorkDirectory(shutil.copytree(made.path, tmp_path / "work"))
+    works.sts(work, work.get("exports", "docs"))
+    rows = report.run(report.Params(), work)["result"]["rows"]
+    assert rows[0][0] == "size of the model"
+    assert rows[-1][:3] == ["STS13, Spearman x 100", "80.00", "80.00"]
+    assert sum("search fidelity" in row[0] for row in rows) == 1
 
 
 @pytest.mark.parametrize("keep_index", [False, True])

@@ -13,6 +13,7 @@ from typing import Any
 
 import pyarrow.parquet as pq
 import pytest
+from listening import Listener
 
 from sentcompress.augmentations.apertium import find_pivots
 from sentcompress.augmentations.wordnet import find_wordnet
@@ -26,25 +27,6 @@ ROOT = Path(__file__).resolve().parents[2]
 PLAIN = {"wordnet": 0, "back_translate": 0}
 needs_wordnet = pytest.mark.skipif(find_wordnet() is None, reason="no WordNet (apt-get install wordnet-base)")
 needs_apertium = pytest.mark.skipif(not find_pivots(), reason="no apertium with a pair of English")
-
-
-class Listener:
-    """A reporter that keeps what it is told."""
-
-    def __init__(self) -> None:
-        self.warnings: list[str] = []
-        self.notes: list[str] = []
-
-    def __getattr__(self, name: str) -> Any:
-        from sentcompress.progress import SILENT
-
-        return getattr(SILENT, name)
-
-    def warn(self, message: str) -> None:
-        self.warnings.append(message)
-
-    def note(self, message: str) -> None:
-        self.notes.append(message)
 
 
 @dataclass(frozen=True)

@@ -8,6 +8,7 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
+from listening import Listener
 from tiny_models import make_tiny_model
 
 from sentcompress.compression import budget
@@ -55,14 +56,6 @@ def asked(documents: Path, teacher: Path, **changes: object) -> Params:
     return Params(**{**given, **changes})  # type: ignore[arg-type]
 
 
-class Notes(SilentReporter):
-    def __init__(self) -> None:
-        self.notes: list[str] = []
-
-    def note(self, message: str) -> None:
-        self.notes.append(message)
-
-
 def test_documents_become_an_export_that_is_measured_and_a_second_run_is_fresh(tmp_path: Path, documents: Path) -> None:
     work = WorkDirectory(tmp_path / "work")
     teacher = make_tiny_model(tmp_path / "teacher", layers=3)
@@ -82,12 +75,12 @@ def test_documents_become_an_export_that_is_measured_and_a_second_run_is_fresh(t
     assert 'id="figure-tried-docs"' in page
     assert 'id="figure-vectors-docs"' in page
     digest = work.get("exports", "docs").digest
-    notes = Notes()
+    notes = Listener()
     again = run(asked(documents, teacher, max_bytes="170kB"), work, notes)
     assert again.verdict == result.verdict
     assert work.get("exports", "docs").digest == digest
-    assert f"the plan {result.recipe} goes on" in notes.notes
-    with pytest.raises(UsageError, match=r"a plan for another request \(vector_bytes differ\)"):
+    assert f"using the plan {result.recipe}" in notes.notes
+    with pytest.raises(UsageError, match=r"a plan for another request: `vector_bytes` changed"):
         run(asked(documents, teacher, max_bytes="170kB", vector_bytes=8), work, SilentReporter())
 
 
@@ -96,11 +89,45 @@ def test_the_teacher_itself_is_the_answer_where_it_fits(tmp_path: Path, document
     teacher = make_tiny_model(tmp_path / "teacher")
     result = run(asked(documents, teacher, dry_run=True), work, SilentReporter())
     assert result.verdict is None
-    assert result.plan[0] == "The int8 graph of the teacher itself fits: nothing is trained."
+    assert result.plan[0] == "The teacher itself fits, with weights in int8 instead of float32: nothing is trained."
     text = result.recipe.read_text(encoding="utf-8")
     assert 'command = "distill"' not in text
     assert request_of(text)["inputs"] == [str(documents)]
     assert not work.names("exports")
+
+
+def test_a_plan_of_which_nothing_was_run_gives_way_to_another(tmp_path: Path, documents: Path) -> None:
+    work = WorkDirectory(tmp_path / "work")
+    asked_first = asked(documents, make_tiny_model(tmp_path / "teacher"), dry_run=True)
+    run(asked_first, work, SilentReporter())
+    before = work.get("documents", "docs").digest
+    other = run(replace(asked_first, vector_bytes=8), work, SilentReporter())
+    assert request_of(other.recipe.read_text(encoding="utf-8"))["vector_bytes"] == 8
+    assert work.get("documents", "docs").digest == before
+    log = tmp_path / "log.txt"
+    log.write_text("".join(f"water {word} bridge\n" for word in WORDS), encoding="utf-8")
+    run(replace(asked_first, queries=(log,)), work, SilentReporter())
+    assert work.get("documents", "docs").facts["logged_queries"] == len(WORDS)
+
+
+def test_a_wrong_judged_folder_is_found_before_the_documents_are_read(tmp_path: Path, documents: Path) -> None:
+    work, empty = WorkDirectory(tmp_path / "work"), tmp_path / "empty"
+    empty.mkdir()
+    with pytest.raises(InputError, match="empty has no corpus"):
+        run(asked(documents, make_tiny_model(tmp_path / "teacher"), judged=empty), work, SilentReporter())
+    assert not work.names("documents")
+
+
+def test_a_text_file_of_paragraphs_is_read_as_one_document_each(tmp_path: Path) -> None:
+    work, path = WorkDirectory(tmp_path / "work"), tmp_path / "book.txt"
+    paragraphs = [
+        f"The {word} of\nthe {other} {number}." for number in range(8) for word in WORDS for other in ("sea",)
+    ]
+    path.write_text("\n\n".join(paragraphs), encoding="utf-8")
+    teacher = make_tiny_model(tmp_path / "teacher")
+    result = run(asked(path, teacher, text_as="paragraph", dry_run=True), work, SilentReporter())
+    assert 'text-as = "paragraph"' in result.recipe.read_text(encoding="utf-8")
+    assert work.get("documents", "book").facts["documents"] == len(paragraphs)
 
 
 def test_budgets_that_cannot_be_met_name_what_would_do(tmp_path: Path, documents: Path) -> None:

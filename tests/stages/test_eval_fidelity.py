@@ -10,24 +10,14 @@ from typing import Any
 import numpy as np
 import pytest
 from distilling import make_work, write_dev
+from listening import Listener
 from tiny_models import make_sentences, make_tiny_model
 
 from sentcompress.errors import InputError, MissingArtifactError, UsageError
 from sentcompress.evaluation.measures import CORRELATION, NEIGHBOURS, SIMILARITIES
 from sentcompress.evaluation.score import read_scores, value_of
-from sentcompress.progress import SilentReporter
 from sentcompress.stages.eval_fidelity import Params, run
 from sentcompress.store import WorkDirectory
-
-
-class Listener(SilentReporter):
-    """Keeps the warnings."""
-
-    def __init__(self) -> None:
-        self.warnings: list[str] = []
-
-    def warn(self, message: str) -> None:
-        self.warnings.append(message)
 
 
 @pytest.fixture

@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
+from listening import Listener
 from safetensors.torch import load_file, save_file
 from tiny_models import make_plain, make_tiny_model
 
@@ -33,27 +34,12 @@ from sentcompress.evaluation.score import read_scores, select, value_of
 from sentcompress.evaluation.tables import ratio
 from sentcompress.models.layout import load_encoder
 from sentcompress.models.sources import resolve
-from sentcompress.progress import SilentReporter
 from sentcompress.stages import augment, report, teacher_embed
 from sentcompress.stages import eval_retrieval as stage
 from sentcompress.stages.eval_retrieval import Params, run
 from sentcompress.store import WorkDirectory
 
 HEADER = "id\tqid1\tqid2\tquestion1\tquestion2\tis_duplicate\n"
-
-
-class Listener(SilentReporter):
-    """Keeps the warnings and remarks."""
-
-    def __init__(self) -> None:
-        self.warnings: list[str] = []
-        self.notes: list[str] = []
-
-    def warn(self, message: str) -> None:
-        self.warnings.append(message)
-
-    def note(self, message: str) -> None:
-        self.notes.append(message)
 
 
 @pytest.fixture

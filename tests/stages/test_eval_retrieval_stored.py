@@ -6,6 +6,7 @@ import json
 from pathlib import Path
 
 import pytest
+from listening import Listener
 from search_documents import make_documents
 from tiny_models import make_sentences, make_tiny_model
 
@@ -13,7 +14,6 @@ from sentcompress.errors import InputError, UsageError
 from sentcompress.evaluation.measures import NDCG
 from sentcompress.evaluation.retrieval import EXACT
 from sentcompress.evaluation.score import read_scores, value_of
-from sentcompress.progress import SilentReporter
 from sentcompress.stages import encode, fit_quantizer
 from sentcompress.stages.eval_retrieval import Params, run
 from sentcompress.store import Artifact, WorkDirectory
@@ -93,14 +93,6 @@ def test_codes_are_compared_with_turned_queries(
     assert ndcg(made) > 20
 
 
-class Warnings(SilentReporter):
-    def __init__(self) -> None:
-        self.warnings: list[str] = []
-
-    def warn(self, message: str) -> None:
-        self.warnings.append(message)
-
-
 def test_vectors_that_do_not_belong_here(
     work: WorkDirectory, collection: Path, tiny_model: Path, tmp_path: Path
 ) -> None:
@@ -112,7 +104,7 @@ def test_vectors_that_do_not_belong_here(
     with pytest.raises(InputError, match="vectors of a model of 16 dimensions, and the queries have 32"):
         evaluated(work, collection, tiny_model, vectors=wrong)
     other = stored(work, str(collection), make_tiny_model(tmp_path / "other", seed=9), tmp_path / "by-other")
-    reporter = Warnings()
+    reporter = Listener()
     params = Params(
         collection=collection, model=str(tiny_model), vectors=other, index=("flat",), rounds=1, device="cpu"
     )

@@ -9,6 +9,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from listening import Listener
 from scipy import stats
 from tiny_models import make_tiny_model
 
@@ -16,23 +17,8 @@ from sentcompress.cli.main import _run
 from sentcompress.errors import InputError, UsageError
 from sentcompress.evaluation.measures import ALIGNMENT, PEARSON, SPEARMAN, UNIFORMITY
 from sentcompress.evaluation.score import MEAN, Score, read_scores, select, value_of
-from sentcompress.progress import SilentReporter
 from sentcompress.stages.eval_sts import Params, run
 from sentcompress.store import WorkDirectory
-
-
-class Listener(SilentReporter):
-    """Keeps what a person would be told."""
-
-    def __init__(self) -> None:
-        self.warnings: list[str] = []
-        self.notes: list[str] = []
-
-    def warn(self, message: str) -> None:
-        self.warnings.append(message)
-
-    def note(self, message: str) -> None:
-        self.notes.append(message)
 
 
 def write_pairs(path: Path, sentences: list[str], scores: list[float]) -> Path:

@@ -8,25 +8,15 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from listening import Listener
 from sklearn.linear_model import LogisticRegression
 from tiny_models import make_tiny_model
 
 from sentcompress.errors import InputError, UsageError
 from sentcompress.evaluation.measures import ACCURACY, F1
 from sentcompress.evaluation.score import MEAN, read_scores, select, value_of
-from sentcompress.progress import SilentReporter
 from sentcompress.stages.eval_transfer import Params, run
 from sentcompress.store import WorkDirectory
-
-
-class Listener(SilentReporter):
-    """Keeps the warnings."""
-
-    def __init__(self) -> None:
-        self.warnings: list[str] = []
-
-    def warn(self, message: str) -> None:
-        self.warnings.append(message)
 
 
 def lines(sentences: list[str], label: str = "cat") -> list[tuple[str, str]]:

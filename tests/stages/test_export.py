@@ -12,6 +12,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 import torch
+from listening import Listener
 from tiny_models import break_weights
 
 from sentcompress.cli.main import _run
@@ -25,20 +26,11 @@ from sentcompress.models.encoder import Dense, Encoder
 from sentcompress.models.layout import load_encoder, save_encoder
 from sentcompress.models.sources import resolve
 from sentcompress.models.transformer_encoder import TransformerEncoder
-from sentcompress.progress import SilentReporter
 from sentcompress.stages import export
 from sentcompress.stages.export import Params, run
 from sentcompress.store import Artifact, Request, WorkDirectory
 
 STUDENT = "hpd-teacher-1-8"
-
-
-class Remarks(SilentReporter):
-    def __init__(self) -> None:
-        self.warnings: list[str] = []
-
-    def warn(self, message: str) -> None:
-        self.warnings.append(message)
 
 
 def make_sentence_table(work: WorkDirectory, sentences: list[str]) -> Artifact:
@@ -302,7 +294,7 @@ def test_poor_int8_vectors_are_warned_of(
     monkeypatch.setattr(graph_formats, "write_graph", copied)
     monkeypatch.setattr(graph_formats, "quantise", copied)
     monkeypatch.setattr(export, "LEAST_MEAN_COSINE", 1.1)
-    remarks = Remarks()
+    remarks = Listener()
     run(Params(), work, remarks)
     assert ["score them with `sts`" in warning for warning in remarks.warnings] == [True]
 
@@ -416,3 +408,46 @@ def test_calibrated_vectors_do_not_depend_on_the_batch(
     assert low < 0 < high < 20  # one outlier does not widen the steps of all others
     assert best_range(np.ones(5, dtype=np.float32))[0] == 0
     assert best_range(np.zeros(5, dtype=np.float32)) == (0, 0)
+
+
+def test_float16_weights_take_half_the_size_and_give_the_same_vectors(work: WorkDirectory, encoder: Encoder) -> None:
+    from sentence_transformers import SentenceTransformer
+
+    full = run(Params(formats=("folder",), name="full"), work)
+    small = run(Params(formats=("folder",), float16=True, name="small"), work)
+    for name in ("model.safetensors", "2_Dense/model.safetensors"):
+        assert small.facts["bytes"][name] < 0.6 * full.facts["bytes"][name]
+    assert small.facts["weights"] == "float16"
+    assert "float16; computed in float32" in (small.path / "README.md").read_text(encoding="utf-8")
+    texts = ["the dog runs", "a man reads"]
+    loaded = SentenceTransformer(str(small.path), device="cpu")
+    assert {parameter.dtype for parameter in loaded.parameters()} == {torch.float32}
+    expected = encoder_vectors(encoder, texts)
+    np.testing.assert_allclose(loaded.encode(texts), expected, atol=2e-3)
+    own = load_encoder(resolve(str(small.path)))
+    np.testing.assert_allclose(encoder_vectors(own, texts), expected, atol=2e-3)
+    again = run(Params(model=str(small.path), formats=("folder",), float16=True, name="again"), work)
+    assert again.facts["bytes"] == small.facts["bytes"]
+
+
+def test_weights_beyond_float16_are_not_exported_as_such(work: WorkDirectory, encoder: Encoder) -> None:
+    large = Dense(32, 8)
+    with torch.no_grad():
+        large.linear.weight.fill_(1e5)
+    beyond = TransformerEncoder(encoder.transformer, encoder.tokenizer, dense=[large], text=encoder.text).eval()  # type: ignore[attr-defined]
+    student = make_student(work, {}, beyond, "beyond")
+    with pytest.raises(InputError, match=r"linear.weight has values beyond the range of float16"):
+        run(Params(model=student.name, formats=("folder",), float16=True), work)
+    assert not work.names("exports")
+
+
+@pytest.mark.parametrize("options", [{"license": "a b"}, {"language": ("en", "")}, {"license": ""}])
+def test_licenses_and_languages_are_identifiers(work: WorkDirectory, options: dict[str, Any]) -> None:
+    with pytest.raises(UsageError, match=r"is not (an identifier|a code)"):
+        run(Params(**options), work)
+
+
+def test_the_author_states_license_and_language(work: WorkDirectory) -> None:
+    made = run(Params(formats=("folder",), license="apache-2.0", language=("en",)), work)
+    front = (made.path / "README.md").read_text(encoding="utf-8").split("---")[1]
+    assert 'license: "apache-2.0"\nlanguage:\n- "en"\n' in front

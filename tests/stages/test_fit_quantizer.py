@@ -6,6 +6,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from listening import Listener
 from search_documents import make_documents
 from tiny_models import make_sentences, make_tiny_model
 
@@ -15,7 +16,6 @@ from sentcompress.errors import InputError, MissingArtifactError, UsageError
 from sentcompress.evaluation.search_fidelity import search_fidelity
 from sentcompress.models.layout import load_encoder
 from sentcompress.models.sources import resolve
-from sentcompress.progress import SilentReporter
 from sentcompress.quantization.choice import StoragePlan, plans
 from sentcompress.quantization.quantizer import FOLDER, Quantizer
 from sentcompress.stages.fit_quantizer import Params, run
@@ -114,16 +114,8 @@ def test_the_same_request_is_fresh(work: WorkDirectory, tiny_model: Path, capsys
     assert work.get("quantizers").digest == digest
 
 
-class Notes(SilentReporter):
-    def __init__(self) -> None:
-        self.notes: list[str] = []
-
-    def note(self, message: str) -> None:
-        self.notes.append(message)
-
-
 def test_product_codes_are_skipped_where_there_are_too_few_texts(tmp_path: Path, tiny_model: Path) -> None:
-    work, reporter = WorkDirectory(tmp_path / "few"), Notes()
+    work, reporter = WorkDirectory(tmp_path / "few"), Listener()
     make_documents(work, PASSAGES[:60], QUERIES)
     made = run(params(tiny_model, vector_bytes=8), work, reporter)
     assert "pq" not in {row["format"] for row in made.facts["tried"]}

@@ -7,6 +7,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from listening import Listener
 from tiny_models import make_sentences
 
 import sentcompress
@@ -14,24 +15,11 @@ from sentcompress.encoding.engine import EncodeEngine
 from sentcompress.errors import InputError, UsageError
 from sentcompress.models.layout import load_encoder
 from sentcompress.models.sources import resolve
-from sentcompress.progress import SilentReporter
 from sentcompress.stages import encode, search, split_documents
 from sentcompress.store import WorkDirectory
 
 SENTENCES = [f"{text.capitalize()}." for text in make_sentences(300, seed=8)]
 LONG = " ".join(SENTENCES[:60])
-
-
-class Told(SilentReporter):
-    def __init__(self) -> None:
-        self.warnings: list[str] = []
-        self.notes: list[str] = []
-
-    def warn(self, message: str) -> None:
-        self.warnings.append(message)
-
-    def note(self, message: str) -> None:
-        self.notes.append(message)
 
 
 @pytest.fixture
@@ -52,8 +40,8 @@ def docs(tmp_path: Path) -> Path:
     return folder
 
 
-def encoded(work: WorkDirectory, folder: Path, model: Path, output: Path, **others: object) -> Told:
-    told = Told()
+def encoded(work: WorkDirectory, folder: Path, model: Path, output: Path, **others: object) -> Listener:
+    told = Listener()
     params = encode.Params(lines=str(folder), output=output, model=str(model), dtype="float32", **others)  # type: ignore[arg-type]
     encode.run(params, work, told)
     return told

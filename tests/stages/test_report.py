@@ -189,7 +189,7 @@ def test_what_was_measured_of_an_older_student_of_that_name_is_left_out(tmp_path
     works.student(work, "small", "ckd", 3)
     with pytest.raises(MissingArtifactError, match="there is no evaluation of") as caught:
         report.run(report.Params(), work)
-    assert "eval-sts" in (caught.value.hint or "")
+    assert "eval-fidelity --text FILE" in (caught.value.hint or "")
     works.sts(work, works.student(work, "other"))
     assert report.run(report.Params(), work)["left_out"] == {
         "evaluations/sts-small": "it measured an earlier students/small"
@@ -273,7 +273,7 @@ def test_the_table_names_both_models(measured: WorkDirectory, capsys: pytest.Cap
 
 def test_without_a_student_it_says_how_to_make_one(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert _run(["report", "--work", str(tmp_path)]) == 1
-    assert "sentcompress distill" in capsys.readouterr().err
+    assert "sentcompress compress DOCUMENTS" in capsys.readouterr().err
 
 
 @pytest.mark.usefixtures("figures_not_drawn")

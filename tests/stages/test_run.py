@@ -14,11 +14,11 @@ from typing import Any
 
 import pytest
 from distilling import write_dev
+from listening import Listener
 
 from sentcompress.cli.main import COMMANDS, _run
 from sentcompress.commands import makers
 from sentcompress.errors import MissingArtifactError, TrainingError, UsageError
-from sentcompress.progress import SILENT
 from sentcompress.stages import run as stage
 from sentcompress.stages.run import Done, Params
 from sentcompress.store import WorkDirectory
@@ -75,19 +75,6 @@ bootstrap = 0
 """
 
 
-class Listener:
-    """A reporter that keeps what it is told."""
-
-    def __init__(self) -> None:
-        self.notes: list[str] = []
-
-    def __getattr__(self, name: str) -> Any:
-        return getattr(SILENT, name)
-
-    def note(self, message: str) -> None:
-        self.notes.append(message)
-
-
 def run_all(*given: Any) -> list[Done]:
     """What came of the steps of a recipe."""
     return stage.run(*given).done
@@ -125,11 +112,27 @@ def test_the_whole_chain_and_again(params: Params, tmp_path: Path) -> None:
     assert student.parameters["epochs"] == 2
     assert student.parameters["options"]["queue"] == 50
     listener = Listener()
-    again = run_all(params, work, listener)  # type: ignore[arg-type]
+    again = run_all(params, work, listener)
     assert all(done.fresh for done in again)
     assert [done.artifact.digest for done in again] == [done.artifact.digest for done in first]
     assert sum("is up to date, skipped" in note for note in listener.notes) == 4
     assert "stage 3 of 4: sentcompress distill" in listener.notes
+
+
+def test_the_end_says_where_the_model_is_and_what_comes_next(
+    params: Params, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    optional = '[[stage]]\ncommand = "augment"\ninputs = ["${sts}"]\nname = "others"\n\n'
+    text = params.recipe.read_text(encoding="utf-8")
+    params.recipe.write_text(text.replace("[[stage]]", f"{optional}[[stage]]", 1), encoding="utf-8")
+    work = tmp_path / "my work"
+    assert _run([*words(replace(params, inputs=params.inputs[:2])), "--work", str(work)]) == 0
+    found = capsys.readouterr()
+    assert f"Model: {work}/students/student/model" in found.out
+    assert "stage 2 of 3 (number 3 of the recipe): sentcompress teacher-embed" in found.err
+    assert found.err.endswith(f"Next: sentcompress eval-fidelity --text FILE --model student --work '{work}'\n")
+    assert _run([*words(replace(params, inputs=params.inputs[:2])), "--work", str(work), "-q"]) == 0
+    assert "Next" not in capsys.readouterr().err
 
 
 def test_a_setting_redoes_what_depends_on_it(params: Params, tmp_path: Path) -> None:

@@ -11,6 +11,7 @@ from search_documents import make_documents
 from tiny_models import make_sentences, make_tiny_model
 
 from sentcompress.cli.main import _run
+from sentcompress.cli.search import _shown
 from sentcompress.encoding import embedders
 from sentcompress.encoding.engine import EncodeEngine
 from sentcompress.errors import DamagedError, InputError, MissingArtifactError, UsageError
@@ -119,6 +120,11 @@ def test_two_models_side_by_side(
     assert "results are found by both models" in out
     assert "d3: " in out
     assert QUERIES[0] in " ".join(out.split())
+
+
+def test_an_id_that_is_a_path_is_shown_without_its_folders() -> None:
+    assert _shown("/home/me/docs/guide.md#2") == "guide.md#2"
+    assert _shown("guide/passports.md#2") == "guide/passports.md#2"
 
 
 def test_queries_of_a_file_and_json(

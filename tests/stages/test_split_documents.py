@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from listening import Listener
 
 from sentcompress.corpora.documents_artifact import CORPUS, PARTS, QUERIES, TRAIN
 from sentcompress.errors import InputError, MissingArtifactError, SentcompressError, UsageError
@@ -19,25 +20,6 @@ from sentcompress.store import Artifact, WorkDirectory
 
 NOUNS = "harbour engine violin orchard glacier court museum battery parliament river lantern vaccine tunnel".split()
 VERBS = "opens measures repairs carries crosses finds keeps closes warms".split()
-
-
-class Listener:
-    """A reporter that keeps what it is told."""
-
-    def __init__(self) -> None:
-        self.warnings: list[str] = []
-        self.notes: list[str] = []
-
-    def __getattr__(self, name: str) -> Any:
-        from sentcompress.progress import SILENT
-
-        return getattr(SILENT, name)
-
-    def warn(self, message: str) -> None:
-        self.warnings.append(message)
-
-    def note(self, message: str) -> None:
-        self.notes.append(message)
 
 
 def sentence(generator: random.Random) -> str:

@@ -9,13 +9,13 @@ import numpy as np
 import pytest
 import torch
 from distilling import make_work
+from listening import Listener
 from search_documents import make_documents, write_held_out
 from torch import Tensor
 
 from sentcompress.corpora.search_texts import SearchTexts, collection_source
 from sentcompress.errors import InputError, MissingArtifactError, UsageError
 from sentcompress.evaluation.search_fidelity import GoldRanking, search_fidelity
-from sentcompress.progress import SilentReporter
 from sentcompress.stages import distill, finetune, train_teacher
 from sentcompress.store import WorkDirectory
 from sentcompress.training.dev import LOWEST, score_of
@@ -24,18 +24,6 @@ from sentcompress.training.search_dev import search_dev
 CPU = torch.device("cpu")
 TABLE = torch.randn(100, 4, generator=torch.Generator().manual_seed(0))
 NUMBERS: dict[str, Any] = {"epochs": 1, "batch_size": 16, "eval_every": 2, "dtype": "float32", "device": "cpu"}
-
-
-class Listener(SilentReporter):
-    def __init__(self) -> None:
-        self.notes: list[str] = []
-        self.warnings: list[str] = []
-
-    def note(self, message: str) -> None:
-        self.notes.append(message)
-
-    def warn(self, message: str) -> None:
-        self.warnings.append(message)
 
 
 def tokenize(texts: Any) -> list[list[int]]:

@@ -11,6 +11,7 @@ import numpy as np
 import pytest
 import torch
 from distilling import make_work
+from listening import Listener
 from tiny_models import make_tiny_model
 
 from sentcompress.corpora.sentence_table import SentenceTable
@@ -18,20 +19,9 @@ from sentcompress.encoding.vector_shards import VectorShards
 from sentcompress.errors import MissingArtifactError
 from sentcompress.models.layout import load_encoder
 from sentcompress.models.sources import resolve
-from sentcompress.progress import SilentReporter
 from sentcompress.stages import augment, distill, teacher_embed
 from sentcompress.store import WorkDirectory
 from sentcompress.training.teacher_views import supply
-
-
-class Listener(SilentReporter):
-    """Keeps the warnings."""
-
-    def __init__(self) -> None:
-        self.warnings: list[str] = []
-
-    def warn(self, message: str) -> None:
-        self.warnings.append(message)
 
 
 def prepare(folder: Path, teacher: Path, sentences: list[str], genres: list[str]) -> WorkDirectory:

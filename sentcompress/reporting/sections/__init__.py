@@ -35,11 +35,12 @@ def compose(evidence: Evidence, made: datetime, about: str) -> Report:
     newest_first = list(reversed(evidence.compressions))
     newest_first.sort(key=lambda one: about not in one.models)
     compressed = [compression.section(evidence, one) for one in newest_first]
+    shown = [*compressed, overview.section(evidence), *measured, training.section(evidence)]
     return Report(
         f"{evidence.names[about]}: sentcompress report",
         overview.heading(evidence, about),
         overview.verdict(evidence, about),
         made,
-        [*compressed, overview.section(evidence), *measured, training.section(evidence)],
+        [one for one in shown if one.charts or one.tables or one.quotes or one.missing],
         evidence,
     )

@@ -39,7 +39,7 @@ def section(evidence: Evidence, compression: Compression) -> Section:
         f"Measured on {queries} queries made from held-out documents, among {passages} passages. Search fidelity is "
         f"100 if a search finds the ten results of {other}, in the same order.{keep}",
         charts=[_models_chart(compression, tried, other), *_vectors_chart(compression)],
-        tables=[_result(evidence, compression, tried[-1], other), *_tried_tables(compression, tried)],
+        tables=[result_table(evidence, compression), *_tried_tables(compression, tried)],
         protocols=list(_protocols(compression, exported)),
         tables_first=True,
     )
@@ -49,8 +49,10 @@ def _anchor(compression: Compression) -> str:
     return re.sub(r"[^A-Za-z0-9._-]", "-", compression.name)
 
 
-def _result(evidence: Evidence, compression: Compression, exported: Tried, other: str) -> Table:
-    achieved = compression.achieved
+def result_table(evidence: Evidence, compression: Compression) -> Table:
+    """Size, speed, bytes of a vector and search fidelity, beside the teacher's."""
+    achieved, exported = compression.achieved, list(tried_models(compression))[-1]
+    other = evidence.shown(exported.evaluation.models[COMPARE])
     measured = [result for command in ("bench", "eval-retrieval") if (result := compression.last(command))]
     graph = "int8 graph" if int8_bytes(_facts(compression, "export")) else "weights"
     rows = [

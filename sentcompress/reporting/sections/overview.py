@@ -124,9 +124,10 @@ def _gain_table(evidence: Evidence, found: Sequence[Summary]) -> list[Table]:
 def _table(
     evidence: Evidence, found: Sequence[Summary], title: str, columns: Sequence[tuple[str, Cell]], names: Sequence[str]
 ) -> list[Table]:
-    """A table of the non-empty columns, if there are any."""
+    """A table of the columns and rows that are not empty, if there are any."""
     filled = [(head, cell) for head, cell in columns if any(cell(summary) for summary in found)]
     rows = [[evidence.names[s.reference], *(cell(s) for _, cell in filled)] for s in found]
+    rows = [row for row in rows if any(row[1:])]
     return [Table(title, ["model", *(head for head, _ in filled)], rows, _used(evidence, names))] if filled else []
 
 
@@ -251,7 +252,7 @@ def _frontiers(evidence: Evidence, found: Sequence[Summary]) -> list[Chart]:
     for chart, title, x, across, log_x, needs in axes:
         points = [_point(evidence, s, across(s), value(s)) for s in found]
         drawn = [point for point in points if point is not None]
-        if len(drawn) < FEWEST_POINTS:
+        if len(drawn) < FEWEST_POINTS or len({point.x for point in drawn}) < 2:
             continue
         caption = "Better is up and to the left. The dotted line is the Pareto front."
         draw = partial(scatter, drawn, x=x, y=label, log_x=log_x, frontier=True)
