@@ -3,14 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 from sentcompress.commands.merge import Params
+from sentcompress.encoding.folder_parts import is_joined, join_folder
 from sentcompress.encoding.vector_parts import join_vectors
 from sentcompress.errors import MissingArtifactError, UsageError, did_you_mean
 from sentcompress.progress import LOGGED, Reporter
 from sentcompress.store import KINDS, Artifact, Build, WorkDirectory
-from sentcompress.store.shards import Shards, begin_merge, mark_of, plan_of
+from sentcompress.store.artifacts import is_sharded
+from sentcompress.store.shards import Shards, begin_merge, count_of, mark_of, plan_of
 
 COMMAND = Params.command
 Joiner = Callable[[Artifact, Sequence[Artifact], Build, Reporter], Mapping[str, Any]]
@@ -18,8 +22,17 @@ Joiner = Callable[[Artifact, Sequence[Artifact], Build, Reporter], Mapping[str, 
 JOINERS: Mapping[str, Joiner] = {"teacher-embed": join_vectors}
 
 
-def run(params: Params, work: WorkDirectory, reporter: Reporter = LOGGED) -> Artifact:
-    """Write the artifact whose shards are finished, and remove the shards.
+@dataclass(frozen=True)
+class MergedFolder:
+    """The output folder of `encode`, its vectors, and the number of shards that it was merged from."""
+
+    path: str
+    rows: int
+    shards: int
+
+
+def run(params: Params, work: WorkDirectory, reporter: Reporter = LOGGED) -> Artifact | MergedFolder:
+    """Write the artifact, or the folder of `encode`, whose shards are finished, and remove the shards.
 
     A killed run goes on after its last whole file.
 
@@ -29,9 +42,26 @@ def run(params: Params, work: WorkDirectory, reporter: Reporter = LOGGED) -> Art
         InputError: that names the shards that are missing, damaged, doubled or of something else.
     """
     params.check()
+    if params.what is not None and is_sharded(folder := Path(params.what).resolve()):
+        shards = Shards.of_folder(folder)
+        with shards.lock(reporter):
+            return _merge_folder(shards, reporter)
     shards = _find(params.what, work)
     with shards.lock(reporter):
         return _merge(shards, work, reporter)
+
+
+def _merge_folder(shards: Shards, reporter: Reporter) -> MergedFolder:
+    plan = shards.plan()
+    if plan is None:
+        raise MissingArtifactError(f"{shards.reference} was merged by another process", "nothing is left to do")
+    shards.request(plan)
+    if not is_joined(shards.target, plan):
+        parts = shards.whole(plan)
+        _compare_libraries(parts, reporter)
+        join_folder(shards.target, plan, parts, reporter)
+    shards.drop()
+    return MergedFolder(str(shards.target), sum(plan.facts["files"]), count_of(plan))
 
 
 def _merge(shards: Shards, work: WorkDirectory, reporter: Reporter) -> Artifact:
@@ -80,8 +110,10 @@ def _find(what: str | None, work: WorkDirectory) -> Shards:
         if name not in work.sharded(kind) and work.find(kind, name) is None:
             raise _missing(f"{kind}/{name}", work)
         return Shards.of(work, kind, name)
-    if what and kind not in KINDS:
-        raise UsageError(f"{what} is not a kind of artifact", did_you_mean(kind, KINDS))
+    if what and (kind not in KINDS or name):
+        raise UsageError(
+            f"{what} is neither an artifact nor the output folder of shards of encode", did_you_mean(kind, KINDS)
+        )
     if not candidates:
         raise _missing(what or "anything", work)
     if len(candidates) > 1:

@@ -84,7 +84,7 @@ class Shards:
 
     Args:
         target: where the artifact will be.
-        reference: what it is called: `<kind>/<name>`, or a path.
+        reference: what it is called: `<kind>/<name>`, or the name of a folder outside of work directories.
     """
 
     def __init__(self, target: Path, reference: str) -> None:
@@ -97,6 +97,18 @@ class Shards:
     def of(cls, work: WorkDirectory, kind: str, name: str) -> Shards:
         """Those of an artifact of a work directory."""
         return cls(work.path / kind / name, f"{kind}/{name}")
+
+    @classmethod
+    def of_folder(cls, folder: Path) -> Shards:
+        """Those of a folder that is not in a work directory."""
+        target = folder.resolve()
+        return cls(target, target.name)
+
+    @property
+    def _start_over(self) -> str:
+        if "/" in self.reference:
+            return "choose another `name`, or use `force` to start over"
+        return f"name another folder, or remove {self.folder} to start over"
 
     @classmethod
     def of_part(cls, artifact: Artifact) -> Shards:
@@ -135,7 +147,7 @@ class Shards:
             raise UsageError(
                 f"the shards of {self.reference} were planned by version {said['version']} of {said['command']}, "
                 f"now {now}",
-                "start over: run its shards again with `force`",
+                self._start_over,
             )
         kind, _, name = self.reference.partition("/")
         return Request(kind, name, said["command"], plan.parameters, plan.inputs, tuple(said["line"]))
@@ -197,15 +209,15 @@ class Shards:
             reporter.note(f"{request.command}: discarding the shards of {self.reference}, which were planned otherwise")
             self.drop()
             plan = None
+        if plan is not None and plan.damage() is None:
+            return plan
         if plan is None and not force and beside(self.target, "partial").exists():
             raise UsageError(
                 f"{request.command}: an unfinished {self.reference} was begun without shards",
                 "finish it without `shard`, or use `force` to make it in shards",
             )
         asked = Request(self.reference, PLAN, request.command, request.parameters, request.inputs, request.line)
-        with self._parts.build(asked) as build:
-            if build.fresh:
-                return build.fresh
+        with self._parts.build(asked, force=plan is not None) as build:
             facts = {**planner(build), "shards": shard.count, "forced": force}
             build.finish(facts)
         plan = self.plan()
@@ -215,7 +227,7 @@ class Shards:
     def _difference(self, plan: Artifact, request: Request, shard: Shard) -> tuple[str, str] | None:
         """Why a request is not that of the plan, with a hint; None if it is."""
         start, now = f"{request.command}: ", version_of(request.command)
-        hint = "choose another `name`, or use `force` to start over"
+        hint = self._start_over
         if plan.manifest["command"] == request.command and plan.manifest["version"] != now:
             made = f"version {plan.manifest['version']} of {request.command}"
             return f"{start}the shards of {self.reference} were planned by {made}, now {now}", hint
@@ -260,8 +272,7 @@ class Shards:
     def command_of(self, shard: Shard, plan: Artifact) -> str:
         """What to type for a shard."""
         work = str(self.target.parents[1])
-        own = self.reference == f"{self.target.parent.name}/{self.target.name}"
-        place = ["--work", work] if own and work != DEFAULT_WORK else []
+        place = ["--work", work] if "/" in self.reference and work != DEFAULT_WORK else []
         return shell_line(["sentcompress", *plan.manifest["line"], "--shard", str(shard), *place])
 
     def drop(self) -> None:
