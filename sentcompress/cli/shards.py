@@ -8,7 +8,7 @@ from sentcompress.plain_text import shell_word
 from sentcompress.store import Artifact
 from sentcompress.store.shards import Shards
 
-SHOWN = ("rows", "sentences", "pairs", "compute_dtype", "sentences_per_second")
+SHOWN = ("rows", "queries", "compute_dtype", "sentences_per_second")
 
 
 def show(artifact: Artifact, call: Call) -> str | None:

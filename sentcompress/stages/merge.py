@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from sentcompress.augmentations.parts import join_tables
 from sentcompress.commands.merge import Params
 from sentcompress.encoding.folder_parts import is_joined, join_folder
 from sentcompress.encoding.vector_parts import join_vectors
@@ -19,7 +20,7 @@ from sentcompress.store.shards import Shards, begin_merge, count_of, mark_of, pl
 COMMAND = Params.command
 Joiner = Callable[[Artifact, Sequence[Artifact], Build, Reporter], Mapping[str, Any]]
 # Command -> what writes the files of the merged artifact and returns its facts.
-JOINERS: Mapping[str, Joiner] = {"teacher-embed": join_vectors}
+JOINERS: Mapping[str, Joiner] = {"augment": join_tables, "teacher-embed": join_vectors}
 
 
 @dataclass(frozen=True)
