@@ -27,7 +27,7 @@ from sentcompress.encoding.vector_shards import SHARD_PATTERN, writing_vectors
 from sentcompress.errors import InputError, UsageError
 from sentcompress.quantization.quantizer import DOCUMENT, Quantizer
 from sentcompress.store import MANIFEST, file_digest
-from sentcompress.store.atomic import make_folder, written
+from sentcompress.store.atomic import beside, make_folder, written
 from sentcompress.store.locking import locked
 
 VERSION = 1
@@ -150,18 +150,20 @@ def writing_folder(path: Path, asked: Mapping[str, Any], quantizer: Quantizer | 
         BusyError: if another process is writing it.
     """
     asked = _as_written(asked)
-    if path.is_dir() and not (path / MANIFEST).exists() and {entry.name for entry in path.iterdir()} - {LOCK}:
+    # A process that was killed at the beginning leaves its lock and the unfinished manifest.
+    ours = {LOCK, beside(path / MANIFEST, "tmp").name}
+    if path.is_dir() and not (path / MANIFEST).exists() and {entry.name for entry in path.iterdir()} - ours:
         raise InputError(f"{path} is a folder with other files", "name a new or empty folder as `output`")
     make_folder(path)
     with locked(path / LOCK, str(path)):
         said = _manifest(path)
         if said is None:
-            if quantizer:
-                quantizer.save(path)
             said = {**asked, "complete": False}
             _write_manifest(path, said)
         elif not isinstance(said, dict) or any(said.get(name) != asked[name] for name in asked):
             raise asked_otherwise(path, asked)
+        if quantizer and not said["complete"]:
+            quantizer.save(path)
         yield VectorFolder(path, asked, said if said["complete"] else None)
 
 

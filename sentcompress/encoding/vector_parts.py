@@ -122,6 +122,6 @@ def _join(paths: Iterator[Path], rows: int, build: Build, name: str) -> None:
         writing_vectors(path, rows, header.shape[1], str(header.dtype)) as append,
     ):
         for part in (first, *paths):
-            stored = np.load(part, mmap_mode="r")
-            for start in range(0, len(stored), BLOCK):
-                append(stored[start : start + BLOCK])
+            for start in range(0, len(np.load(part, mmap_mode="r")), BLOCK):
+                # Mapped again for every block: the pages of an open mapping count as memory of this process.
+                append(np.load(part, mmap_mode="r")[start : start + BLOCK])

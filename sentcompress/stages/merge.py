@@ -10,11 +10,11 @@ from typing import Any
 from sentcompress.augmentations.parts import join_tables
 from sentcompress.commands.merge import Params
 from sentcompress.encoding.folder_parts import is_joined, join_folder
+from sentcompress.encoding.vector_folder import read_vectors
 from sentcompress.encoding.vector_parts import join_vectors
 from sentcompress.errors import MissingArtifactError, UsageError, did_you_mean
 from sentcompress.progress import LOGGED, Reporter
-from sentcompress.store import KINDS, Artifact, Build, WorkDirectory
-from sentcompress.store.artifacts import is_sharded
+from sentcompress.store import KINDS, MANIFEST, Artifact, Build, WorkDirectory
 from sentcompress.store.shards import Shards, begin_merge, count_of, mark_of, plan_of
 
 COMMAND = Params.command
@@ -25,11 +25,11 @@ JOINERS: Mapping[str, Joiner] = {"augment": join_tables, "teacher-embed": join_v
 
 @dataclass(frozen=True)
 class MergedFolder:
-    """The output folder of `encode`, its vectors, and the number of shards that it was merged from."""
+    """The output folder of `encode`, its vectors, and the number of shards; None if it was merged before."""
 
     path: str
     rows: int
-    shards: int
+    shards: int | None
 
 
 def run(params: Params, work: WorkDirectory, reporter: Reporter = LOGGED) -> Artifact | MergedFolder:
@@ -43,10 +43,11 @@ def run(params: Params, work: WorkDirectory, reporter: Reporter = LOGGED) -> Art
         InputError: that names the shards that are missing, damaged, doubled or of something else.
     """
     params.check()
-    if params.what is not None and is_sharded(folder := Path(params.what).resolve()):
-        shards = Shards.of_folder(folder)
-        with shards.lock(reporter):
-            return _merge_folder(shards, reporter)
+    if params.what is not None:
+        shards = Shards.of_folder(Path(params.what))
+        if shards.folder.is_dir() or (shards.target / MANIFEST).is_file():
+            with shards.lock(reporter):
+                return _merge_folder(shards, reporter)
     shards = _find(params.what, work)
     with shards.lock(reporter):
         return _merge(shards, work, reporter)
@@ -55,7 +56,8 @@ def run(params: Params, work: WorkDirectory, reporter: Reporter = LOGGED) -> Art
 def _merge_folder(shards: Shards, reporter: Reporter) -> MergedFolder:
     plan = shards.plan()
     if plan is None:
-        raise MissingArtifactError(f"{shards.reference} was merged by another process", "nothing is left to do")
+        shards.drop()  # merged already; something may be left of them
+        return MergedFolder(str(shards.target), len(read_vectors(shards.target)), None)
     shards.request(plan)
     if not is_joined(shards.target, plan):
         parts = shards.whole(plan)
@@ -69,7 +71,8 @@ def _merge(shards: Shards, work: WorkDirectory, reporter: Reporter) -> Artifact:
     plan = shards.plan()
     kind, _, name = shards.reference.partition("/")
     finished = work.find(kind, name)
-    if plan is None:  # merged by another process, while this one waited for it
+    if plan is None:  # merged already, perhaps while this process waited for it
+        shards.drop()
         if finished is not None:
             return finished
         raise _missing(shards.reference, work)
@@ -116,14 +119,15 @@ def _find(what: str | None, work: WorkDirectory) -> Shards:
             f"{what} is neither an artifact nor the output folder of shards of encode", did_you_mean(kind, KINDS)
         )
     if not candidates:
-        raise _missing(what or "anything", work)
+        raise _missing(what, work)
     if len(candidates) > 1:
         listed = ", ".join("/".join(one) for one in candidates)
         raise UsageError("the shards of more than one artifact can be merged", f"name one of: {listed}")
     return Shards.of(work, *candidates[0])
 
 
-def _missing(what: str, work: WorkDirectory) -> MissingArtifactError:
+def _missing(what: str | None, work: WorkDirectory) -> MissingArtifactError:
+    of = f" of {what}" if what else ""
     return MissingArtifactError(
-        f"no shards of {what} in {work.path}", "make them with `shard` 1/N to N/N of the command that makes it"
+        f"there are no shards{of} in {work.path}", "make them with `shard` 1/N to N/N of the command that makes it"
     )

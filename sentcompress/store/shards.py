@@ -281,6 +281,8 @@ class Shards:
         Raises:
             BusyError: if a shard is being made.
         """
+        if not self.folder.is_dir():
+            return
         for path in sorted(self.folder.glob(".*.lock")):
             if is_being_written(path.with_name(path.name[1:-5])):
                 raise BusyError(

@@ -147,8 +147,9 @@ def test_shards_that_a_killed_merge_left_are_removed(
     shutil.rmtree(tmp_path / ".out.shards" / "1-of-2")
     assert merged(work, tmp_path / "out").shards == 2
     assert not (tmp_path / ".out.shards").exists()
+    assert merged(work, tmp_path / "out").shards is None
     with pytest.raises(UsageError, match="neither an artifact nor the output folder of shards"):
-        merged(work, tmp_path / "out")
+        merged(work, tmp_path / "elsewhere")
 
 
 def test_what_is_refused(work: WorkDirectory, tiny_model: Path, lines: Path, tmp_path: Path) -> None:

@@ -8,10 +8,13 @@ import os
 import random
 import shutil
 import signal
+import subprocess
+import sys
 import time
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 from sharding import bytes_of, make_table
 from tiny_models import make_sentences, make_tiny_model
@@ -207,11 +210,11 @@ def test_shards_of_an_older_version_are_not_merged(
 
 
 def test_what_to_merge(work: WorkDirectory, tiny_model: Path) -> None:
-    with pytest.raises(MissingArtifactError, match="no shards of anything"):
+    with pytest.raises(MissingArtifactError, match="there are no shards in"):
         merged(work, None)
-    with pytest.raises(MissingArtifactError, match="no shards of teacher-vectors/main"):
+    with pytest.raises(MissingArtifactError, match="there are no shards of teacher-vectors/main in"):
         merged(work)
-    with pytest.raises(UsageError, match="teacher-vector is not a kind of artifact"):
+    with pytest.raises(UsageError, match="teacher-vector is neither an artifact nor the output folder"):
         merged(work, "teacher-vector")
     embed(work, tiny_model, "1/1")
     embed(work, tiny_model, "1/1", name="other")
@@ -245,6 +248,34 @@ def test_a_merge_that_was_interrupted_goes_on(
     monkeypatch.setattr(vector_parts, "_join", lambda *given: (made.append(given[3]), join(*given)))
     assert merged(work).digest == whole.digest
     assert made == ["vectors-00002.npy"]
+
+
+JOIN = """
+import resource, sys
+from pathlib import Path
+from sentcompress.encoding import vector_parts
+from sentcompress.store import Request, WorkDirectory
+
+folder, rows = Path(sys.argv[1]), int(sys.argv[2])
+with WorkDirectory(folder / "work").build(Request("teacher-vectors", "main", "teacher-embed", {})) as build:
+    before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    vector_parts._join(iter(sorted(folder.glob("*.npy"))), rows, build, "vectors-00000.npy")
+    print((resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before) // 1024)
+    build.finish({})
+"""
+
+
+def test_a_merge_takes_little_memory(tmp_path: Path) -> None:
+    parts, rows, width = 4, 50_000, 256
+    vectors = np.ones((rows, width), dtype=np.float32)
+    for part in range(parts):
+        np.save(tmp_path / f"{part}.npy", vectors * part)
+    run = subprocess.run(
+        [sys.executable, "-c", JOIN, str(tmp_path), str(parts * rows)], capture_output=True, text=True, check=True
+    )
+    assert int(run.stdout) < 60  # MiB, of 195 that are merged
+    joined = np.load(tmp_path / "work" / "teacher-vectors" / "main" / "vectors-00000.npy", mmap_mode="r")
+    assert joined[::rows, 0].tolist() == [0, 1, 2, 3]
 
 
 def run_shards(work: str, model: str, shards: list[str]) -> None:
