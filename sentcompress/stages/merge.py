@@ -13,6 +13,7 @@ from sentcompress.encoding.folder_parts import is_joined, join_folder
 from sentcompress.encoding.vector_folder import read_vectors
 from sentcompress.encoding.vector_parts import join_vectors
 from sentcompress.errors import MissingArtifactError, UsageError, did_you_mean
+from sentcompress.mining.parts import join_mined
 from sentcompress.progress import LOGGED, Reporter
 from sentcompress.store import KINDS, MANIFEST, Artifact, Build, WorkDirectory
 from sentcompress.store.shards import Shards, begin_merge, count_of, mark_of, plan_of
@@ -20,7 +21,11 @@ from sentcompress.store.shards import Shards, begin_merge, count_of, mark_of, pl
 COMMAND = Params.command
 Joiner = Callable[[Artifact, Sequence[Artifact], Build, Reporter], Mapping[str, Any]]
 # Command -> what writes the files of the merged artifact and returns its facts.
-JOINERS: Mapping[str, Joiner] = {"augment": join_tables, "teacher-embed": join_vectors}
+JOINERS: Mapping[str, Joiner] = {
+    "augment": join_tables,
+    "mine-negatives": join_mined,
+    "teacher-embed": join_vectors,
+}
 
 
 @dataclass(frozen=True)

@@ -20,7 +20,7 @@ from typing import Any
 
 from sentcompress.commands import version_of
 from sentcompress.documents import to_json
-from sentcompress.errors import BusyError, DamagedError, InputError, UsageError
+from sentcompress.errors import BusyError, DamagedError, InputError, SentcompressError, UsageError
 from sentcompress.plain_text import shell_line
 from sentcompress.progress import SILENT, Reporter
 from sentcompress.store import atomic
@@ -32,6 +32,8 @@ from sentcompress.store.shard import Shard
 
 # How long a shard waits for the one that makes the plan, which may have to read all of the input.
 PLAN_SECONDS = 7200.0
+# The folder of what shards share.
+SHARED = ".shared"
 # Faults that an error lists.
 MOST_LISTED = 20
 # In the artifact that is merged: the plan of the shards that its files come from.
@@ -52,6 +54,20 @@ class Part:
     shard: Shard
     plan: Artifact
     build: Build
+
+    @contextmanager
+    def shared(self, name: str) -> Iterator[Build]:
+        """Make something that all shards need; `build.fresh` is it, if one of them made it before.
+
+        Raises:
+            BusyError: if another process makes it now.
+        """
+        asked = self.build.request
+        inputs = {**asked.inputs, f"plan:{self.plan.name}": _identity(self.plan)}
+        parameters = {key: value for key, value in asked.parameters.items() if key != "shard"}
+        parts = _Parts(self.plan.path.parent / SHARED)
+        with parts.build(Request(asked.kind, name, asked.command, parameters, inputs)) as build:
+            yield build
 
     def finish(self, facts: Mapping[str, Any]) -> Artifact:
         """Write the manifest of the shard."""
@@ -217,9 +233,14 @@ class Shards:
                 "finish it without `shard`, or use `force` to make it in shards",
             )
         asked = Request(self.reference, PLAN, request.command, request.parameters, request.inputs, request.line)
-        with self._parts.build(asked, force=plan is not None) as build:
-            facts = {**planner(build), "shards": shard.count, "forced": force}
-            build.finish(facts)
+        # By force: an unfinished plan of another request has no shards yet, so nothing is lost with it.
+        with self._parts.build(asked, force=True) as build:
+            try:
+                facts = planner(build)
+            except SentcompressError:
+                _clear(build)  # with a fixed input, the request differs
+                raise
+            build.finish({**facts, "shards": shard.count, "forced": force})
         plan = self.plan()
         assert plan is not None
         return plan
@@ -366,11 +387,16 @@ def begin_merge(build: Build, plan: Artifact) -> None:
     """Prepare a build for the files of shards: what an interrupted run made otherwise is removed."""
     if build.has(MERGED_FROM) and (build.path / MERGED_FROM).read_text(encoding="utf-8") == _identity(plan):
         return
-    for path in list(build.path.iterdir()):
-        if path.name != REQUEST:
-            build.remove(path.name)
+    _clear(build)
     with build.write(MERGED_FROM) as path:
         path.write_text(_identity(plan), encoding="utf-8")
+
+
+def _clear(build: Build) -> None:
+    """Remove what a build has written."""
+    for path in list(build.path.iterdir()) if build.path.is_dir() else []:
+        if path.name != REQUEST:
+            build.remove(path.name)
 
 
 def _identity(plan: Artifact) -> str:
