@@ -65,7 +65,7 @@ def _merge_folder(shards: Shards, reporter: Reporter) -> MergedFolder:
         return MergedFolder(str(shards.target), len(read_vectors(shards.target)), None)
     shards.request(plan)
     if not is_joined(shards.target, plan):
-        parts = shards.whole(plan)
+        parts = shards.whole(plan, reporter)
         _compare_libraries(parts, reporter)
         join_folder(shards.target, plan, parts, reporter)
     shards.drop()
@@ -83,7 +83,7 @@ def _merge(shards: Shards, work: WorkDirectory, reporter: Reporter) -> Artifact:
         raise _missing(shards.reference, work)
     if finished is None or plan_of(finished) != mark_of(plan)["plan"]:
         request = shards.request(plan)
-        parts = shards.whole(plan)
+        parts = shards.whole(plan, reporter)
         _compare_libraries(parts, reporter)
         with work.build(request, force=bool(plan.facts["forced"]), merging=True, reporter=reporter) as build:
             if build.fresh:

@@ -28,7 +28,7 @@ from sentcompress.store.artifacts import PLAN, Build, WorkDirectory, changes_bet
 from sentcompress.store.atomic import MANIFEST, SCAFFOLD, beside
 from sentcompress.store.locking import locked
 from sentcompress.store.manifests import DEFAULT_WORK, REQUEST, Artifact, Request
-from sentcompress.store.shard import Shard
+from sentcompress.store.shard import MOST_SHARDS, Shard
 
 # How long a shard waits for the one that makes the plan, which may have to read all of the input.
 PLAN_SECONDS = 7200.0
@@ -144,11 +144,12 @@ class Shards:
         """How many are finished; None if there is no plan, or it cannot be read."""
         try:
             plan = self.plan()
+            count = count_of(plan) if plan else 0
         except DamagedError:
             return None
         if plan is None:
             return None
-        folders = [self.folder / Shard(number, count_of(plan)).name for number in range(1, count_of(plan) + 1)]
+        folders = [self.folder / Shard(number, count).name for number in range(1, count + 1)]
         done = sum((folder / MANIFEST).is_file() for folder in folders)
         return Progress(len(folders), done, sum(map(is_being_written, folders)))
 
@@ -263,7 +264,7 @@ class Shards:
             )
         return None
 
-    def whole(self, plan: Artifact) -> list[Artifact]:
+    def whole(self, plan: Artifact, reporter: Reporter = SILENT) -> list[Artifact]:
         """All shards, in order, compared with their digests. Needs the lock.
 
         Raises:
@@ -272,7 +273,12 @@ class Shards:
         shards = [Shard(number, count_of(plan)) for number in range(1, count_of(plan) + 1)]
         there = {path.name for path in self.folder.iterdir() if not path.name.startswith(".")} - {PLAN}
         found: dict[str, Artifact] = {}
-        faults = [fault for name in sorted(there) if (fault := self._fault_of(name, plan, found))]
+        faults = []
+        with reporter.track("checking", total=len(there), unit="shards") as task:
+            for name in sorted(there):
+                if fault := self._fault_of(name, plan, found):
+                    faults.append(fault)
+                task.advance()
         missing = [shard for shard in shards if shard.name not in there]
         running = [shard for shard in shards if is_being_written(self.folder / shard.name)]
         begun = [shard for shard in missing if shard not in running and self._is_begun(shard)]
@@ -368,7 +374,7 @@ def count_of(plan: Artifact) -> int:
         DamagedError: if the plan does not say it.
     """
     count = plan.facts.get("shards")
-    if type(count) is not int or count < 1:
+    if type(count) is not int or not 1 <= count <= MOST_SHARDS:
         raise DamagedError(f"{plan.path / MANIFEST} is not a plan of shards", "use `force` to start over")
     return count
 
