@@ -19,6 +19,8 @@ from sentcompress.store import KINDS, MANIFEST, Artifact, Build, WorkDirectory
 from sentcompress.store.shards import Shards, begin_merge, count_of, mark_of, plan_of
 
 COMMAND = Params.command
+# The command whose shards are not in a work directory.
+ENCODE = "encode"
 Joiner = Callable[[Artifact, Sequence[Artifact], Build, Reporter], Mapping[str, Any]]
 # Command -> what writes the files of the merged artifact and returns its facts.
 JOINERS: Mapping[str, Joiner] = {
@@ -48,7 +50,7 @@ def run(params: Params, work: WorkDirectory, reporter: Reporter = LOGGED) -> Art
         InputError: that names the shards that are missing, damaged, doubled or of something else.
     """
     params.check()
-    if params.what is not None:
+    if params.what is not None and not _names_artifact(params.what, work):
         shards = Shards.of_folder(Path(params.what))
         if shards.folder.is_dir() or (shards.target / MANIFEST).is_file():
             with shards.lock(reporter):
@@ -63,6 +65,8 @@ def _merge_folder(shards: Shards, reporter: Reporter) -> MergedFolder:
     if plan is None:
         shards.drop()  # merged already; something may be left of them
         return MergedFolder(str(shards.target), len(read_vectors(shards.target)), None)
+    if plan.manifest["command"] != ENCODE:
+        raise UsageError(f"{shards.target} is in a work directory", "name it as KIND/NAME, and its folder with `work`")
     shards.request(plan)
     if not is_joined(shards.target, plan):
         parts = shards.whole(plan, reporter)
@@ -129,6 +133,11 @@ def _find(what: str | None, work: WorkDirectory) -> Shards:
         listed = ", ".join("/".join(one) for one in candidates)
         raise UsageError("the shards of more than one artifact can be merged", f"name one of: {listed}")
     return Shards.of(work, *candidates[0])
+
+
+def _names_artifact(what: str, work: WorkDirectory) -> bool:
+    kind, _, name = what.partition("/")
+    return kind in KINDS and (name in work.sharded(kind) or work.has(kind, name))
 
 
 def _missing(what: str | None, work: WorkDirectory) -> MissingArtifactError:

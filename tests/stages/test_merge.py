@@ -225,6 +225,16 @@ def test_what_to_merge(work: WorkDirectory, tiny_model: Path) -> None:
     assert merged(work, None).name == "main"
 
 
+def test_a_path_in_a_work_directory_is_no_folder_of_encode(
+    work: WorkDirectory, tiny_model: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    embed(work, tiny_model, "1/1")
+    with pytest.raises(UsageError, match="main is in a work directory"):
+        merged(work, str(work.path / "teacher-vectors" / "main"))
+    monkeypatch.chdir(work.path)
+    assert merged(work).facts["shards"] == 1
+
+
 def test_a_merge_that_was_interrupted_goes_on(
     work: WorkDirectory, tiny_model: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
