@@ -2,17 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, closing
 from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
 
 import pyarrow as pa
 import pyarrow.parquet as pq
 
 from sentcompress.augmentations.base import AugmenterSpec
 from sentcompress.augmentations.workers import Piece, augment_pieces
-from sentcompress.corpora.originals import Limits, clean
+from sentcompress.corpora.originals import Limits, ReadCounts, clean
 from sentcompress.corpora.sentence_table import (
+    ORIGINAL,
     SentenceIndex,
     SentenceTable,
     SentenceWriter,
@@ -34,16 +37,46 @@ _PIECES = 64
 
 @dataclass(frozen=True)
 class AugmentationPlan:
-    """The originals of a table, and the augmentations with their numbers of copies, in table order."""
+    """The originals of a table, and the numbers of copies by augmentation, in table order.
+
+    Attributes:
+        shards: files of the table.
+        copies: (source, number of copies) of each augmentation.
+    """
 
     originals: int
     shards: int
-    augmentations: tuple[tuple[AugmenterSpec, int], ...]
+    copies: tuple[tuple[str, int], ...]
 
     @property
     def piece_rows(self) -> int:
         """Sentences per piece. Independent of the number of workers, so that a run with another number can resume."""
         return max(_SMALLEST_PIECE, min(_LARGEST_PIECE, -(-self.originals // _PIECES)))
+
+    def piece_sizes(self, table: SentenceTable) -> list[int]:
+        """The sentences of each piece. No piece goes on in another file of the table."""
+        step = self.piece_rows
+        return [min(step, rows - start) for rows in table.shard_rows[: self.shards] for start in range(0, rows, step)]
+
+
+@dataclass(frozen=True)
+class Pieces:
+    """Files of pieces, and the table that they are made of.
+
+    Attributes:
+        table: the folder of the originals.
+        build: where pieces are written.
+        folder: the folder of the pieces in the build.
+        numbers: those to make; None: all.
+    """
+
+    table: Path
+    build: Build
+    folder: str = PIECES
+    numbers: range | None = None
+
+    def wants(self, number: int) -> bool:
+        return self.numbers is None or number in self.numbers
 
 
 @dataclass
@@ -55,7 +88,9 @@ class Augmented:
     skipped: dict[str, int] = field(default_factory=dict)
 
 
-def make_pieces(plan: AugmentationPlan, build: Build, workers: int, reporter: Reporter) -> dict[str, str]:
+def make_pieces(
+    plan: AugmentationPlan, specs: Sequence[AugmenterSpec], pieces: Pieces, workers: int, reporter: Reporter
+) -> dict[str, str]:
     """Augment every original and store each piece in a file; pieces of an earlier run are kept.
 
     Returns:
@@ -65,28 +100,35 @@ def make_pieces(plan: AugmentationPlan, build: Build, workers: int, reporter: Re
         SentcompressError: from an augmenter.
     """
     notes: dict[str, str] = {}
+    sizes = plan.piece_sizes(SentenceTable(pieces.table))
+    rows = sum(size for number, size in enumerate(sizes) if pieces.wants(number))
     with ExitStack() as stack:
         tasks = {
-            spec.source: stack.enter_context(reporter.track(spec.source, total=plan.originals * copies))
-            for spec, copies in plan.augmentations
+            source: stack.enter_context(reporter.track(source, total=rows * copies)) for source, copies in plan.copies
         }
-        shared = {spec.source: spec for spec, _ in plan.augmentations if spec.in_workers}
+        shared = {spec.source: spec for spec in specs if spec.in_workers}
         if shared:
-            count = sum(1 for _ in _missing(plan, build, shared, {}))
-            pieces = _missing(plan, build, shared, tasks)
+            count = sum(1 for _ in _missing(plan, pieces, shared, {}))
+            missing = _missing(plan, pieces, shared, tasks)
             # Closed at once if writing fails, so that the workers end first.
-            with closing(augment_pieces(shared, pieces, min(workers, count))) as results:
+            with closing(augment_pieces(shared, missing, min(workers, count))) as results:
                 for piece, new in results:
-                    _keep(piece, new, build, tasks)
-        for spec, _ in plan.augmentations:
-            if not spec.in_workers and (note := _augment_here(spec, plan, build, tasks, reporter)):
+                    _keep(piece, new, pieces, tasks)
+        for spec in specs:
+            if not spec.in_workers and (note := _augment_here(spec, plan, pieces, tasks, reporter)):
                 notes[spec.source] = note
     return notes
 
 
-def append_pieces(plan: AugmentationPlan, build: Build, limits: Limits, reporter: Reporter) -> Augmented:
-    """Append the augmented sentences to the table, without duplicates."""
-    total = plan.originals * (1 + sum(copies for _, copies in plan.augmentations))
+def append_pieces(
+    plan: AugmentationPlan, build: Build, find: Callable[[Piece], Path], limits: Limits, reporter: Reporter
+) -> Augmented:
+    """Append the augmented sentences to the table, without duplicates.
+
+    Args:
+        find: where a piece was stored.
+    """
+    total = plan.originals * (1 + sum(copies for _, copies in plan.copies))
     table, index, result = SentenceTable(build.path), SentenceIndex(), Augmented()
     writer = SentenceWriter(build.write, first_row=plan.originals, first_shard=plan.shards)
     with reporter.track("dropping duplicates", total=total) as task:
@@ -94,31 +136,43 @@ def append_pieces(plan: AugmentationPlan, build: Build, limits: Limits, reporter
             texts = table.texts(shard)
             index.assign(sentence_hashes(texts))
             task.advance(len(texts))
-        for spec, copies in plan.augmentations:
-            result.by_source[spec.source] = 0
+        for source, copies in plan.copies:
+            result.by_source[source] = 0
             for copy in range(1, copies + 1):
                 origins, domains = (
-                    _pieces(plan, table, spec.source, copy, column) for column in (table.origins, table.domain_names)
+                    _pieces(plan, table, source, copy, column) for column in (table.origins, table.domain_names)
                 )
                 for piece, told in zip(origins, domains, strict=True):
-                    _append(piece, told.texts, build, limits, index, writer, result)
+                    _append(piece, told.texts, find(piece), limits, index, writer, result)
                     task.advance(len(piece.texts))
         writer.finish()
     result.rows = writer.rows
     return result
 
 
+def facts_of(read: ReadCounts, augmented: Augmented, notes: Mapping[str, str]) -> dict[str, Any]:
+    """What the manifest says of the table."""
+    return {
+        "rows": augmented.rows,
+        "originals": read.originals,
+        "by_source": {ORIGINAL: read.originals, **augmented.by_source},
+        "triplets": read.triplets,
+        **({"computed": dict(notes)} if notes else {}),
+        "skipped": {**read.skipped, **augmented.skipped},
+    }
+
+
 def _append(
     piece: Piece,
     domains: list[str],
-    build: Build,
+    path: Path,
     limits: Limits,
     index: SentenceIndex,
     writer: SentenceWriter,
     result: Augmented,
 ) -> None:
     origins = piece.texts
-    texts = [clean(text) for text in read_columns(build.path / _file(piece)).column(0).to_pylist()]
+    texts = [clean(text) for text in read_columns(path).column(0).to_pylist()]
     fit = [place for place, text in enumerate(texts) if limits.fault(text) is None]
     _, new = index.assign(sentence_hashes([texts[place] for place in fit]))
     for place in (fit[number] for number in new):
@@ -145,40 +199,41 @@ def _pieces(
 
 
 def _missing(
-    plan: AugmentationPlan, build: Build, wanted: Mapping[str, AugmenterSpec], tasks: Mapping[str, Task]
+    plan: AugmentationPlan, pieces: Pieces, wanted: Mapping[str, AugmenterSpec], tasks: Mapping[str, Task]
 ) -> Iterator[Piece]:
     """The pieces that are not made yet; existing ones count as progress."""
-    table = SentenceTable(build.path)
-    kinds = [(spec.source, copy) for spec, copies in plan.augmentations for copy in range(1, copies + 1)]
+    table = SentenceTable(pieces.table)
+    kinds = [(source, copy) for source, copies in plan.copies for copy in range(1, copies + 1)]
     for piece in _pieces(plan, table, "", 0, table.texts):
         for source, copy in kinds:
-            if source not in wanted:
+            if source not in wanted or not pieces.wants(piece.number):
                 continue
             mine = Piece(piece.number, source, copy, piece.first_row, piece.texts)
-            if not build.has(_file(mine)):
+            if not pieces.build.has(file_of(mine, pieces.folder)):
                 yield mine
             elif source in tasks:
                 tasks[source].advance(len(mine.texts))
 
 
 def _augment_here(
-    spec: AugmenterSpec, plan: AugmentationPlan, build: Build, tasks: Mapping[str, Task], reporter: Reporter
+    spec: AugmenterSpec, plan: AugmentationPlan, pieces: Pieces, tasks: Mapping[str, Task], reporter: Reporter
 ) -> str:
     augmenter = None
-    for piece in _missing(plan, build, {spec.source: spec}, tasks):
+    for piece in _missing(plan, pieces, {spec.source: spec}, tasks):
         if augmenter is None:
             augmenter = spec.load()
             if augmenter.note:
                 reporter.note(f"{spec.source}: {augmenter.note}")
-        _keep(piece, augmenter.augment(piece.texts, piece.first_row, piece.copy), build, tasks)
+        _keep(piece, augmenter.augment(piece.texts, piece.first_row, piece.copy), pieces, tasks)
     return augmenter.note if augmenter else ""
 
 
-def _keep(piece: Piece, new: list[str], build: Build, tasks: Mapping[str, Task]) -> None:
-    with build.write(_file(piece)) as path:
+def _keep(piece: Piece, new: list[str], pieces: Pieces, tasks: Mapping[str, Task]) -> None:
+    with pieces.build.write(file_of(piece, pieces.folder)) as path:
         pq.write_table(pa.table({"text": pa.array(new, pa.string())}), path, compression="zstd")
     tasks[piece.augmentation].advance(len(new))
 
 
-def _file(piece: Piece) -> str:
-    return f"{PIECES}/{piece.augmentation}-{piece.copy}-{piece.number:06d}.parquet"
+def file_of(piece: Piece, folder: str = PIECES) -> str:
+    """The name of a piece's file."""
+    return f"{folder}/{piece.augmentation}-{piece.copy}-{piece.number:06d}.parquet"

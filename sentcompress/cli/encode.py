@@ -11,10 +11,10 @@ from sentcompress.stages.encode import Result
 
 
 def document(result: Result, call: Call) -> dict[str, Any]:
-    """The result for `--json`."""
-    return asdict(result)
+    """The result for `--json`; without shards, nothing of them."""
+    return {name: value for name, value in asdict(result).items() if value is not None}
 
 
 def show(result: Result, call: Call) -> None:
     """What was written, and how fast."""
-    render.print_facts(asdict(result))
+    render.print_facts(document(result, call))

@@ -112,7 +112,7 @@ def execute(command: Command, values: dict[str, Any], *, work: str, as_json: boo
 
     with render.reporting(quiet, command.params) as reporter:
         outcome = command.run(call.params, WorkDirectory(call.work), reporter)
-    view = _view(command)
+    view = _view(command, outcome)
     if as_json:
         document = getattr(view, "document", None)
         print_json(document(outcome, call) if document else render.document_of(outcome))
@@ -135,8 +135,10 @@ def options_of(command: Command, values: Mapping[str, Any]) -> Any:
     return checked(command.params, given)
 
 
-def _view(command: Command) -> Any:
+def _view(command: Command, outcome: Any) -> Any:
     """What shows the command's result: a module of its own, a function of `cli.results`, or `cli.evaluations`."""
+    if isinstance(outcome, Artifact) and "shard" in outcome.facts:
+        return importlib.import_module("sentcompress.cli.shards")
     own = command.module or f"sentcompress.cli.{command.slug}"
     if importlib.util.find_spec(own):
         return importlib.import_module(own)

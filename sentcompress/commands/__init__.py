@@ -45,6 +45,7 @@ NAMES = (
     "export",
     "encode",
     "search",
+    "merge",
     "report",
     "status",
     "methods",

@@ -5,11 +5,11 @@ from typing import Annotated, ClassVar
 
 from sentcompress.commands import Command
 from sentcompress.commands.options import Opt
-from sentcompress.commands.shared import Inputs, Named, Reading, Seed, SkipBad, faults_of_inputs
+from sentcompress.commands.shared import Inputs, Named, Reading, Seed, Sharded, SkipBad, faults_of_inputs
 
 
 @dataclass(frozen=True, kw_only=True)
-class Params(Reading, Named):
+class Params(Sharded, Reading, Named):
     """What to read, and which sentences to add."""
 
     command: ClassVar[str] = "augment"
@@ -44,7 +44,7 @@ class Params(Reading, Named):
     def faults(self) -> list[str]:
         from sentcompress.augmentations.back_translation import check_translators
 
-        faults = faults_of_inputs(self)
+        faults = faults_of_inputs(self) + self.faults_of_shard()
         if self.separate_columns and len(self.column) < 2:
             faults.append("`separate_columns` needs `column` at least twice")
         if self.max_length is not None and self.max_length < self.min_length:

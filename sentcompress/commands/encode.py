@@ -7,14 +7,14 @@ from typing import Annotated, ClassVar
 
 from sentcompress.commands import Command
 from sentcompress.commands.options import Opt
-from sentcompress.commands.shared import Device, EncodingDtype, EncodingTokens, Hub, Model, Runtime
+from sentcompress.commands.shared import Device, EncodingDtype, EncodingTokens, Hub, Model, Runtime, Sharded
 
 STORES = ("float32", "float16", "int8", "int4", "binary", "pq", "quantizer")
 SUFFIXES = (".npy", ".parquet")
 
 
 @dataclass(frozen=True, kw_only=True)
-class Params(Hub):
+class Params(Sharded, Hub):
     """The texts, the model, and the output."""
 
     command: ClassVar[str] = "encode"
@@ -62,16 +62,22 @@ class Params(Hub):
         return self.output.suffix not in SUFFIXES
 
     def faults(self) -> list[str]:
+        faults = self.faults_of_shard()
         if self.passages and not os.path.isdir(self.lines):
-            return ["`passages` are those of the documents of a folder"]
+            faults.append("`passages` are those of the documents of a folder")
+        if self.shard is not None and not self.to_folder:
+            faults.append(f"`shard` needs a folder as `output`, a name without suffix, not {self.output}")
+        if self.runtime != "torch" and (self.dtype != "auto" or self.batch_tokens is not None):
+            faults.append(f"`dtype` and `batch_tokens` are for `runtime` torch, not {self.runtime}")
+        return faults + self._faults_of_output()
+
+    def _faults_of_output(self) -> list[str]:
         if self.output.suffix in (".csv", ".txt", ".json", ".jsonl", ".tsv", ".pt", ".npz", ".safetensors"):
             return [f"`output` is a .npy or .parquet file, or a folder: name it {self.output.with_suffix('.npy')}"]
         if not self.output.absolute().parent.is_dir():
             return [f"`output` {self.output}: there is no folder {self.output.parent}"]
         if not os.access(self.output.absolute().parent, os.W_OK):
             return [f"`output` {self.output}: no permission to write to {self.output.absolute().parent}"]
-        if self.runtime != "torch" and (self.dtype != "auto" or self.batch_tokens is not None):
-            return [f"`dtype` and `batch_tokens` are for `runtime` torch, not {self.runtime}"]
         return []
 
 

@@ -6,11 +6,22 @@ from typing import Annotated, ClassVar
 
 from sentcompress.commands import Command
 from sentcompress.commands.options import MODEL, Opt
-from sentcompress.commands.shared import Device, Dtype, Hub, Index, Named, Seed, Similarity, SkipBad, unable_to_search
+from sentcompress.commands.shared import (
+    Device,
+    Dtype,
+    Hub,
+    Index,
+    Named,
+    Seed,
+    Sharded,
+    Similarity,
+    SkipBad,
+    unable_to_search,
+)
 
 
 @dataclass(frozen=True, kw_only=True)
-class Params(Index, Hub, Named):
+class Params(Sharded, Index, Hub, Named):
     """The data, the model, and the selection of negatives."""
 
     command: ClassVar[str] = "mine-negatives"
@@ -74,7 +85,7 @@ class Params(Index, Hub, Named):
         if 1 <= self.depth < self.negatives:
             faults.append(f"`depth` must be at least `negatives`, {self.negatives}, not {self.depth}")
         faults += unable_to_search(self.similarity, [self.index])
-        return faults
+        return faults + self.faults_of_shard()
 
 
 COMMAND = Command(

@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Annotated, Any, ClassVar
 
 from sentcompress.commands.options import MODEL, Opt, Options, keys_of
+from sentcompress.errors import UsageError
 
 DTYPES = ("auto", "float32", "bfloat16", "float16")
 # Without float16, which would need loss scaling.
@@ -86,6 +87,30 @@ class Named(Options):
 
     name: Annotated[str | None, Opt("Name of the result in the work directory.", affects="input")] = None
     force: Annotated[bool, Opt("Rerun even if up to date.", affects="run")] = False
+
+
+@dataclass(frozen=True, kw_only=True)
+class Sharded(Options):
+    """The option of commands that can be run in shards; their `faults` include `faults_of_shard`."""
+
+    shard: Annotated[
+        str | None,
+        Opt(
+            "Do one part of the work, such as 3/16, for merge; auto: from SENTCOMPRESS_SHARD or a Slurm job array.",
+            metavar="I/N",
+            affects="run",
+        ),
+    ] = None
+
+    def faults_of_shard(self) -> list[str]:
+        """What is wrong with it."""
+        from sentcompress.store.shard import find_shard
+
+        try:
+            find_shard(self.shard)
+        except UsageError as error:
+            return [error.message]
+        return []
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -5,11 +5,11 @@ from typing import Annotated, ClassVar
 
 from sentcompress.commands import Command
 from sentcompress.commands.options import MODEL, Opt
-from sentcompress.commands.shared import Device, EncodingDtype, EncodingTokens, Hub, Named, Sentences, Store
+from sentcompress.commands.shared import Device, EncodingDtype, EncodingTokens, Hub, Named, Sentences, Sharded, Store
 
 
 @dataclass(frozen=True, kw_only=True)
-class Params(Hub, Named):
+class Params(Sharded, Hub, Named):
     """The sentences, the teacher, and the format of the vectors."""
 
     command: ClassVar[str] = "teacher-embed"
@@ -48,10 +48,11 @@ class Params(Hub, Named):
     ] = 0.0
 
     def faults(self) -> list[str]:
+        faults = self.faults_of_shard()
         if list(self.layers) != sorted(set(self.layers)):
             given = ",".join(map(str, self.layers))
-            return [f"`layers` must be increasing numbers from 1, such as 2,4,6, not {given}"]
-        return []
+            faults.append(f"`layers` must be increasing numbers from 1, such as 2,4,6, not {given}")
+        return faults
 
 
 COMMAND = Command(

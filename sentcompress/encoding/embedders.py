@@ -141,6 +141,11 @@ class ModelEmbedder:
         return count_tokens(self._tokenizer, self._text, texts)
 
 
+def cache_windows(chunks: Iterable[Sequence[str]]) -> Iterator[list[str]]:
+    """Texts as they are looked up and encoded together."""
+    return windows(chunks, WINDOW_TEXTS, WINDOW_CHARACTERS)
+
+
 class CachingEmbedder:
     """Looks vectors up in a cache and computes only the missing ones."""
 
@@ -171,7 +176,7 @@ class CachingEmbedder:
         return vectors
 
     def stream(self, chunks: Iterable[Sequence[str]], task: Task | None = None) -> Iterator[Vectors]:
-        return (self.encode(window, task) for window in windows(chunks, WINDOW_TEXTS, WINDOW_CHARACTERS))
+        return (self.encode(window, task) for window in cache_windows(chunks))
 
 
 class FileEmbedder:

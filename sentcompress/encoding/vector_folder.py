@@ -10,8 +10,9 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+import shutil
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
@@ -26,7 +27,7 @@ from sentcompress.encoding.vector_shards import SHARD_PATTERN, writing_vectors
 from sentcompress.errors import InputError, UsageError
 from sentcompress.quantization.quantizer import DOCUMENT, Quantizer
 from sentcompress.store import MANIFEST, file_digest
-from sentcompress.store.atomic import make_folder, written
+from sentcompress.store.atomic import beside, make_folder, written
 from sentcompress.store.locking import locked
 
 VERSION = 1
@@ -54,14 +55,13 @@ class VectorFolder:
 
     def write(self, shard: int, ids: Sequence[str], parts: Iterator[Vectors], storage: Storage) -> None:
         """Write one shard: n ids, and their vectors in parts [m, D]."""
-        with written(self.path / IDS_PATTERN.format(shard)) as path:
-            path.write_text(json.dumps(ids, ensure_ascii=False) + "\n", encoding="utf-8")
-        with (
-            written(self.path / SHARD_PATTERN.format(shard)) as path,
-            writing_vectors(path, len(ids), storage.width, storage.dtype) as append,
-        ):
-            # All at once: the bytes of a matrix product depend on how many rows it has.
-            append(storage.encode(np.concatenate(list(parts))))
+        write_shard(lambda name: written(self.path / name), shard, ids, parts, storage)
+
+    def copy(self, shard: int, source: Path) -> None:
+        """Write one shard as it is in another folder."""
+        for name in (IDS_PATTERN.format(shard), SHARD_PATTERN.format(shard)):
+            with written(self.path / name) as path:
+                shutil.copyfile(source / name, path)
 
     def finish(self, rows: Sequence[int]) -> None:
         """Complete the manifest; `rows` are those of each shard."""
@@ -76,6 +76,67 @@ class VectorFolder:
         _write_manifest(self.path, {**self.asked, "complete": True, "rows": sum(rows), "shards": shards})
 
 
+def write_shard(
+    write: Callable[[str], AbstractContextManager[Path]],
+    shard: int,
+    ids: Sequence[str],
+    parts: Iterator[Vectors],
+    storage: Storage,
+) -> None:
+    """Write one shard: n ids, and their vectors in parts [m, D].
+
+    Args:
+        write: opens a file by name.
+    """
+    with write(IDS_PATTERN.format(shard)) as path:
+        path.write_text(json.dumps(ids, ensure_ascii=False) + "\n", encoding="utf-8")
+    with (
+        write(SHARD_PATTERN.format(shard)) as path,
+        writing_vectors(path, len(ids), storage.width, storage.dtype) as append,
+    ):
+        # All at once: the bytes of a matrix product depend on how many rows it has.
+        append(storage.encode(np.concatenate(list(parts))))
+
+
+def asked_otherwise(path: Path, asked: Mapping[str, Any]) -> UsageError:
+    """The error for a folder of vectors of another request."""
+    said, asked = _manifest(path), _as_written(asked)
+    changed = [name for name in asked if not isinstance(said, dict) or said.get(name) != asked[name]]
+    return UsageError(
+        f"encode: {path} holds vectors of another request (different: {', '.join(changed)})",
+        "choose another `output`, or remove the folder",
+    )
+
+
+def finished_folder(path: Path, asked: Mapping[str, Any]) -> Mapping[str, Any] | None:
+    """The manifest of a folder that is complete, None if there is none yet.
+
+    Args:
+        asked: what was asked for, except how it is computed (`plan`).
+
+    Raises:
+        UsageError: if it was asked for otherwise, or is unfinished.
+    """
+    said = _manifest(path)
+    if said is None:
+        return None
+    if not isinstance(said, dict) or any(said.get(name) != value for name, value in _as_written(asked).items()):
+        raise asked_otherwise(path, asked)
+    if not said.get("complete"):
+        raise UsageError(
+            f"encode: an unfinished {path} was begun without shards", "finish it without `shard`, or remove the folder"
+        )
+    return said
+
+
+def _manifest(path: Path) -> Any:
+    return read_json(path / MANIFEST) if (path / MANIFEST).exists() else None
+
+
+def _as_written(asked: Mapping[str, Any]) -> dict[str, Any]:
+    return dict(json.loads(to_json({"version": VERSION, **asked})))
+
+
 @contextmanager
 def writing_folder(path: Path, asked: Mapping[str, Any], quantizer: Quantizer | None) -> Iterator[VectorFolder]:
     """Start a folder, or go on with one of the same request.
@@ -88,22 +149,21 @@ def writing_folder(path: Path, asked: Mapping[str, Any], quantizer: Quantizer | 
         UsageError: if it holds vectors that were made from other things.
         BusyError: if another process is writing it.
     """
-    asked = json.loads(to_json({"version": VERSION, **asked}))
-    if path.is_dir() and not (path / MANIFEST).exists() and {entry.name for entry in path.iterdir()} - {LOCK}:
+    asked = _as_written(asked)
+    # A process that was killed at the beginning leaves its lock and the unfinished manifest.
+    ours = {LOCK, beside(path / MANIFEST, "tmp").name}
+    if path.is_dir() and not (path / MANIFEST).exists() and {entry.name for entry in path.iterdir()} - ours:
         raise InputError(f"{path} is a folder with other files", "name a new or empty folder as `output`")
     make_folder(path)
     with locked(path / LOCK, str(path)):
-        said = read_json(path / MANIFEST) if (path / MANIFEST).exists() else None
+        said = _manifest(path)
         if said is None:
-            if quantizer:
-                quantizer.save(path)
             said = {**asked, "complete": False}
             _write_manifest(path, said)
-        elif changed := [name for name in asked if not isinstance(said, dict) or said.get(name) != asked[name]]:
-            raise UsageError(
-                f"encode: {path} holds vectors of another request (different: {', '.join(changed)})",
-                "choose another `output`, or remove the folder",
-            )
+        elif not isinstance(said, dict) or any(said.get(name) != asked[name] for name in asked):
+            raise asked_otherwise(path, asked)
+        if quantizer and not said["complete"]:
+            quantizer.save(path)
         yield VectorFolder(path, asked, said if said["complete"] else None)
 
 

@@ -20,6 +20,11 @@ QUERIES = 8192
 DRAWS = 16
 
 
+def chunk_sizes(queries: int) -> list[int]:
+    """The queries of each chunk that is searched for together."""
+    return [min(QUERIES, queries - start) for start in range(0, queries, QUERIES)]
+
+
 @dataclass(frozen=True)
 class Rules:
     """How negatives are chosen.
@@ -154,7 +159,9 @@ class Miner:
     seed: int = 0
     counts: MiningCounts = field(default_factory=MiningCounts)
 
-    def mine(self, queries: Sequence[str], pairs: Rows, own: Rows, task: Task) -> tuple[Rows, Rows]:
+    def mine(
+        self, queries: Sequence[str], pairs: Rows, own: Rows, task: Task, chunks: range | None = None
+    ) -> tuple[Rows, Rows]:
         """The negatives of all pairs.
 
         Args:
@@ -162,6 +169,7 @@ class Miner:
             pairs: [P, 2] number of the query and row of the positive, with all answers to each query.
             own: [Q] the row with the query's own text, or -1.
             task: counts queries.
+            chunks: those to mine, each of QUERIES queries; None: all.
 
         Returns:
             [n, 2] the pairs with negatives, by query; and [n, count] rows of their negatives.
@@ -169,7 +177,8 @@ class Miner:
         pairs = pairs[np.argsort(pairs[:, 0], kind="stable")]
         kept: list[int] = []
         negatives: list[Rows] = []
-        for start in range(0, len(queries), QUERIES):
+        starts = range(0, len(queries), QUERIES)
+        for start in starts if chunks is None else starts[chunks.start : chunks.stop]:
             stop = min(start + QUERIES, len(queries))
             first, last = np.searchsorted(pairs[:, 0], (start, stop))
             for place, rows in enumerate(self._chunk(queries[start:stop], start, pairs, own, first, last), first):

@@ -127,6 +127,8 @@ def _step(stage: Stage, given: Mapping[str, Sequence[str]], known: Known, force:
         values["force"] = True
     built, faults = build(params, values)
     faults += _faults_of_params(built) if built else []
+    if "shard" in values and "shard" in keys:
+        faults.append("a recipe runs whole stages, without `shard`")
     if faults:
         return None, [spelled(fault, params) for fault in faults]
     return Step(stage.number, stage.command, built, tuple(words(built, in_full=True))), []

@@ -13,17 +13,27 @@ from typing import Any
 
 from sentcompress.augmentations.back_translation import back_translation_spec
 from sentcompress.augmentations.base import AugmenterSpec
-from sentcompress.augmentations.table import AugmentationPlan, Augmented, append_pieces, make_pieces
+from sentcompress.augmentations.parts import make_part, plan_of
+from sentcompress.augmentations.table import (
+    AugmentationPlan,
+    Augmented,
+    Pieces,
+    append_pieces,
+    facts_of,
+    file_of,
+    make_pieces,
+)
 from sentcompress.augmentations.wordnet import wordnet_spec
 from sentcompress.commands.augment import Params
 from sentcompress.corpora.inputs import Input, open_inputs
 from sentcompress.corpora.originals import Limits, ReadCounts, write_originals
 from sentcompress.corpora.readers import ReadOptions
-from sentcompress.corpora.sentence_table import ORIGINAL
 from sentcompress.corpora.text_files import BadRecords
 from sentcompress.errors import InputError, SentcompressError
 from sentcompress.progress import LOGGED, Reporter
 from sentcompress.store import SCAFFOLD, Artifact, Build, Request, WorkDirectory
+from sentcompress.store.shard import find_shard
+from sentcompress.store.shards import sharded
 
 COMMAND = Params.command
 DEFAULT_NAME = "main"
@@ -41,6 +51,8 @@ _READ = f"{SCAFFOLD}/originals.json"
 
 def run(params: Params, work: WorkDirectory, reporter: Reporter = LOGGED) -> Artifact:
     """Write the sentence table, with triplets if the input has labels, as an artifact of kind `sentences`.
+
+    With `shard`, augments only a part of the sentences, for `merge`; the first shard that runs reads them all.
 
     Raises:
         InputError: if an input cannot be read, or a requested augmentation is not available.
@@ -60,6 +72,15 @@ def run(params: Params, work: WorkDirectory, reporter: Reporter = LOGGED) -> Art
         for message in skipped:
             reporter.warn(message)
         request = _request(params, inputs, recipes)
+        if shard := find_shard(params.shard):
+
+            def plan(build: Build) -> dict[str, Any]:
+                limits = Limits(params.min_length, params.max_length, params.limit)
+                return plan_of(_originals(params, inputs, limits, build, reporter), limits, _copies(recipes))
+
+            with sharded(work, request, shard, plan, force=params.force, reporter=reporter) as part:
+                specs, workers = [spec for spec, _ in recipes], params.workers or _cores()
+                return part if isinstance(part, Artifact) else make_part(part, specs, workers, reporter)
         with work.build(request, force=params.force, reporter=reporter) as build:
             if build.fresh:
                 return build.fresh
@@ -156,25 +177,19 @@ def _build(
     started = time.monotonic()
     limits = Limits(params.min_length, params.max_length, params.limit)
     tally = _originals(params, inputs, limits, build, reporter)
-    if params.limit is not None and tally.originals < params.limit:
-        reporter.note(f"the input has {tally.originals:,} distinct sentences, fewer than `limit` {params.limit:,}")
-    plan = AugmentationPlan(tally.originals, tally.shards, recipes)
+    plan = AugmentationPlan(tally.originals, tally.shards, _copies(recipes))
     augmented = Augmented(tally.originals)
     notes: dict[str, str] = {}
     if recipes:
-        notes = make_pieces(plan, build, params.workers or _cores(), reporter)
-        augmented = append_pieces(plan, build, limits, reporter)
-    return build.finish(
-        {
-            "rows": augmented.rows,
-            "originals": tally.originals,
-            "by_source": {ORIGINAL: tally.originals, **augmented.by_source},
-            "triplets": tally.triplets,
-            **({"computed": notes} if notes else {}),
-            "skipped": {**tally.skipped, **augmented.skipped},
-            "sentences_per_second": round(augmented.rows / max(time.monotonic() - started, 1e-6), 1),
-        }
-    )
+        pieces = Pieces(build.path, build)
+        notes = make_pieces(plan, [spec for spec, _ in recipes], pieces, params.workers or _cores(), reporter)
+        augmented = append_pieces(plan, build, lambda piece: build.path / file_of(piece), limits, reporter)
+    rate = round(augmented.rows / max(time.monotonic() - started, 1e-6), 1)
+    return build.finish({**facts_of(tally, augmented, notes), "sentences_per_second": rate})
+
+
+def _copies(recipes: tuple[tuple[AugmenterSpec, int], ...]) -> tuple[tuple[str, int], ...]:
+    return tuple((spec.source, copies) for spec, copies in recipes)
 
 
 def _originals(params: Params, inputs: list[Input], limits: Limits, build: Build, reporter: Reporter) -> ReadCounts:
@@ -193,6 +208,8 @@ def _originals(params: Params, inputs: list[Input], limits: Limits, build: Build
         raise
     if bad.count:
         reporter.warn(f"{bad.count} bad lines were skipped; the first: {bad.first}")
+    if params.limit is not None and tally.originals < params.limit:
+        reporter.note(f"the input has {tally.originals:,} distinct sentences, fewer than `limit` {params.limit:,}")
     with build.write(_READ) as path:
         path.write_text(json.dumps(asdict(tally)), encoding="utf-8")
     return tally

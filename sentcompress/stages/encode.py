@@ -5,13 +5,15 @@ from __future__ import annotations
 import sys
 import time
 from collections.abc import Iterator
-from contextlib import contextmanager
-from dataclasses import asdict, dataclass
+from contextlib import ExitStack, contextmanager
+from dataclasses import asdict, dataclass, replace
+from functools import cached_property
 from itertools import islice
 from pathlib import Path
 from typing import Any
 
 from sentcompress.commands.encode import Params
+from sentcompress.commands.options import words
 from sentcompress.commands.split_documents import PASSAGE_WORDS
 from sentcompress.corpora.byte_streams import STDIN, as_source, spooled_source
 from sentcompress.corpora.document_files import find_document_files
@@ -26,20 +28,25 @@ from sentcompress.corpora.text_files import batches
 from sentcompress.documents import read_json, to_json
 from sentcompress.encoding.compute_plan import ComputePlan
 from sentcompress.encoding.engine import EncodeEngine
+from sentcompress.encoding.folder_parts import QUANTIZER as PLANNED_QUANTIZER
 from sentcompress.encoding.parquet_vectors import writing_parquet
 from sentcompress.encoding.storage import PLAIN, Storage
-from sentcompress.encoding.vector_folder import VectorFolder, writing_folder
-from sentcompress.encoding.vector_shards import writing_vectors
-from sentcompress.errors import InputError
-from sentcompress.exporting.graph_embedder import TORCH, GraphEmbedder, find_graph
-from sentcompress.models.catalog import NamedModel, find_model
+from sentcompress.encoding.vector_folder import Vectors, finished_folder, write_shard, writing_folder
+from sentcompress.encoding.vector_shards import SHARD_PATTERN, writing_vectors
+from sentcompress.errors import InputError, UsageError
+from sentcompress.exporting.graph_embedder import TORCH, Graph, GraphEmbedder, find_graph
+from sentcompress.models.catalog import NamedModel, find_model, typed_name
 from sentcompress.models.devices import pick_device
 from sentcompress.models.encoder import Encoder
 from sentcompress.passages.identified import cutting
+from sentcompress.plain_text import shell_word
 from sentcompress.progress import LOGGED, Reporter, Task
 from sentcompress.quantization.lookup import AUTO, FoundQuantizer, find_quantizer
-from sentcompress.store import MANIFEST, WorkDirectory
+from sentcompress.store import MANIFEST, Build, Request, WorkDirectory
+from sentcompress.store.artifacts import is_sharded
 from sentcompress.store.atomic import written
+from sentcompress.store.shard import Shard, find_shard
+from sentcompress.store.shards import Part, Shards
 
 COMMAND = Params.command
 # Texts passed to the engine at a time, and those of a shard; fewer if they are long.
@@ -52,7 +59,11 @@ QUANTIZER = "quantizer"
 
 @dataclass(frozen=True)
 class Result:
-    """Facts about what was written; `seconds` excludes loading the model."""
+    """Facts about what was written; `seconds` excludes loading the model.
+
+    Attributes:
+        shard, finished: with `shard`, that of this run, and how many of them are finished.
+    """
 
     rows: int
     dimension: int
@@ -65,12 +76,15 @@ class Result:
     dtype: str
     dtype_reason: str
     output: str
+    shard: str | None = None
+    finished: str | None = None
 
 
 def run(params: Params, work: WorkDirectory, reporter: Reporter = LOGGED) -> Result:
     """Write the vectors of all texts, in order; a file appears only when it is complete.
 
-    A folder is written shard by shard: the same command resumes an interrupted one, with the same bytes.
+    A folder is written file by file: the same command resumes an interrupted one, with the same bytes. With `shard`,
+    only one shard of it is written, for `merge`.
 
     Raises:
         InputError: if the texts cannot be read, the model cannot be loaded or lacks the quantizer, or the output is a
@@ -92,37 +106,13 @@ def run(params: Params, work: WorkDirectory, reporter: Reporter = LOGGED) -> Res
         encoder = model.load()
         if Path(texts.name).is_dir() and not params.passages:  # a collection's corpus is a file
             _tell_truncation(texts, encoder, reporter)
-        engine = _engine(params, encoder) if graph is None else graph.load()
-        reporter.note(f"{model.label} on {engine.device.type} in {engine.compute_dtype} ({engine.dtype_reason})")
-        encoding = _Encoding(params, model, quantizer, texts, engine, reporter)
+        encoding = _Encoding(params, model, quantizer, texts, encoder, graph, reporter)
+        if shard := find_shard(params.shard):
+            return encoding.shard(shard)
+        encoding.open(_earlier_plan(params))
         if params.to_folder:
-            rows, encoded, seconds = encoding.into_folder()
-        else:
-            rows, seconds = encoding.into_file()
-            encoded = rows
-    return Result(
-        rows=rows,
-        dimension=encoding.storage.quantizer.dimension if encoding.storage.quantizer else engine.dimension,
-        store=encoding.storage.store,
-        bytes_per_vector=encoding.storage.bytes,
-        model=model.label,
-        seconds=round(seconds, 3),
-        sentences_per_second=round(encoded / seconds, 1) if seconds else 0.0,
-        runtime=params.runtime,
-        dtype=engine.compute_dtype,
-        dtype_reason=engine.dtype_reason,
-        output=str(params.output),
-    )
-
-
-def _engine(params: Params, encoder: Encoder) -> EncodeEngine:
-    return EncodeEngine(
-        encoder,
-        device=params.device,
-        dtype=params.dtype,
-        batch_tokens=params.batch_tokens,
-        plan=_earlier_plan(params),
-    )
+            return encoding.into_folder()
+        return encoding.into_file()
 
 
 def _earlier_plan(params: Params) -> ComputePlan | None:
@@ -174,61 +164,175 @@ def _tell_truncation(texts: IdentifiedTexts, encoder: Encoder, reporter: Reporte
 class _Encoding:
     """One run: texts, model and storage."""
 
+    _engine: EncodeEngine | GraphEmbedder
+    _storage: Storage
+
     def __init__(
         self,
         params: Params,
         model: NamedModel,
         quantizer: FoundQuantizer | None,
         texts: IdentifiedTexts,
-        engine: EncodeEngine | GraphEmbedder,
+        encoder: Encoder,
+        graph: Graph | None,
         reporter: Reporter,
     ) -> None:
         self._params, self._model, self._found = params, model, quantizer
-        self._texts, self._engine, self._reporter = texts, engine, reporter
-        own = quantizer.quantizer if quantizer else None
-        self.storage = Storage(own.format if own else params.store, engine.dimension, own)
+        self._texts, self._encoder, self._graph, self._reporter = texts, encoder, graph, reporter
 
-    def into_file(self) -> tuple[int, float]:
-        """Write one file; returns the rows and the seconds."""
+    @cached_property
+    def _digest(self) -> str:
+        return self._texts.digest()
+
+    def open(self, plan: ComputePlan | None) -> None:
+        """Load the model, to compute by an earlier plan if there is one."""
+        params, own = self._params, self._found.quantizer if self._found else None
+        if self._graph is not None:
+            self._engine = self._graph.load()
+        else:
+            self._engine = EncodeEngine(
+                self._encoder,
+                device=params.device,
+                dtype=params.dtype,
+                batch_tokens=params.batch_tokens,
+                plan=plan,
+            )
+        engine = self._engine
+        self._reporter.note(
+            f"{self._model.label} on {engine.device.type} in {engine.compute_dtype} ({engine.dtype_reason})"
+        )
+        self._storage = Storage(own.format if own else params.store, engine.dimension, own)
+
+    def into_file(self) -> Result:
+        """Write one file."""
         rows = self._count()
         started = time.perf_counter()
         with written(self._params.output) as unfinished, self._track(rows) as task:
             write = self._parquet if self._params.output.suffix == ".parquet" else self._npy
             write(unfinished, rows, task)
-        return rows, time.perf_counter() - started
+        return self._result(rows, rows, time.perf_counter() - started)
 
-    def into_folder(self) -> tuple[int, int, float]:
-        """Write the shards that are missing; returns all rows, those that were encoded, and the seconds."""
-        asked = self._asked()
-        with writing_folder(self._params.output, asked, self.storage.quantizer) as folder:
+    def into_folder(self) -> Result:
+        """Write the files that are missing."""
+        if is_sharded(self._params.output.resolve()):
+            raise UsageError(
+                f"{COMMAND}: {self._params.output} is being made in shards",
+                f"run: sentcompress merge {shell_word(str(self._params.output))}; or name another folder",
+            )
+        with writing_folder(self._params.output, self._asked(), self._storage.quantizer) as folder:
             if folder.finished:
                 self._reporter.note(f"{COMMAND}: {folder.path} is up to date")
-                return int(folder.finished["rows"]), 0, 0.0
+                return self._result(int(folder.finished["rows"]), 0, 0.0)
             started, encoded, counts = time.perf_counter(), 0, []
             with self._track(self._count()) as task:
-                for shard, rows in enumerate(batches(self._texts.read(), SHARD, _characters)):
+                for number, rows in enumerate(batches(self._texts.read(), SHARD, _characters)):
                     counts.append(len(rows))
-                    if folder.has(shard):
+                    if folder.has(number):
                         task.advance(len(rows))
                         continue
-                    self._write_shard(folder, shard, rows, task)
+                    folder.write(number, *self._encoded(rows, task), self._storage)
                     encoded += len(rows)
             folder.finish(counts)
-        return sum(counts), encoded, time.perf_counter() - started
+        return self._result(sum(counts), encoded, time.perf_counter() - started)
 
-    def _write_shard(self, folder: VectorFolder, shard: int, rows: list[IdentifiedText], task: Task) -> None:
-        # Nothing but the shard's own texts goes in, so that its bytes do not depend on where a run began.
-        parts = self._engine.stream([[text for _, text in rows]], task)
-        folder.write(shard, [one for one, _ in rows], parts, self.storage)
+    def shard(self, shard: Shard) -> Result:
+        """Write the files of one shard that are missing."""
+        shards = Shards.of_folder(self._params.output)
+        with ExitStack() as stack:
+            with shards.lock(self._reporter):
+                if finished := finished_folder(self._params.output, self._asked_of_all()):
+                    self._reporter.note(f"{COMMAND}: {self._params.output} is up to date")
+                    self.open(_earlier_plan(self._params))
+                    return self._result(int(finished["rows"]), 0, 0.0)
+                part = stack.enter_context(
+                    shards.part(self._request(shards), shard, self._plan_files, reporter=self._reporter)
+                )
+            if not hasattr(self, "_engine"):  # this run did not make the plan
+                self.open(None if self._graph else ComputePlan(**part.plan.facts["asked"]["plan"]))
+            result = self._result(*self._write_part(part))
+        return replace(result, shard=str(shard), finished=self._finished(shards))
+
+    def _finished(self, shards: Shards) -> str:
+        progress = shards.progress()
+        if progress is None:
+            return "merged"
+        if progress.done == progress.count:
+            self._reporter.note(
+                f"all shards are finished; run: sentcompress merge {shell_word(str(self._params.output))}"
+            )
+        return f"{progress.done} of {progress.count} shards"
+
+    def _plan_files(self, build: Build) -> dict[str, Any]:
+        """How the texts are divided into shards and encoded."""
+        self.open(None)
+        with self._reporter.track("counting", unit="texts") as task:
+            files = []
+            for rows in batches(self._texts.read(), SHARD, _characters):
+                files.append(len(rows))
+                task.advance(len(rows))
+        if self._found:
+            with build.write(PLANNED_QUANTIZER) as path:
+                self._found.quantizer.save(path)
+        return {"asked": self._asked(), "files": files}
+
+    def _write_part(self, part: Part) -> tuple[int, int, float]:
+        files = part.plan.facts["files"]
+        numbers = part.shard.of(len(files))
+        rows = sum(files[numbers.start : numbers.stop])
+        if part.build.fresh:
+            return rows, 0, 0.0
+        started, encoded = time.perf_counter(), 0
+        with self._track(rows) as task:
+            for number, texts in enumerate(batches(self._texts.read(), SHARD, _characters)):
+                if number == numbers.stop:
+                    break
+                if number in numbers:
+                    if part.build.has(SHARD_PATTERN.format(number)):
+                        task.advance(len(texts))
+                        continue
+                    write_shard(part.build.write, number, *self._encoded(texts, task), self._storage)
+                    encoded += len(texts)
+        part.finish({"rows": rows, "numbers": [numbers.start, numbers.stop]})
+        return rows, encoded, time.perf_counter() - started
+
+    def _encoded(self, rows: list[IdentifiedText], task: Task) -> tuple[list[str], Iterator[Vectors]]:
+        """The ids of a file, and its vectors in parts."""
+        # Nothing but the file's own texts goes in, so that its bytes do not depend on where a run began.
+        return [one for one, _ in rows], self._engine.stream([[text for _, text in rows]], task)
+
+    def _request(self, shards: Shards) -> Request:
+        params, asked = self._params, self._asked_of_all()
+        place = f"stdin:{STDIN}" if params.lines == STDIN else f"file:{Path(params.lines).resolve()}"
+        inputs = {place: asked.pop("input"), self._model.reference: asked.pop("model")["digest"]}
+        line = words(params, model=typed_name(params.model, self._model))
+        graph = {"graph": self._graph.digest} if self._graph else {}
+        given = {name: value for name, value in {**asked, **graph}.items() if value not in (None, False)}
+        return Request(shards.reference, params.output.name, COMMAND, given, inputs, tuple(line))
+
+    def _result(self, rows: int, encoded: int, seconds: float) -> Result:
+        quantizer = self._storage.quantizer
+        return Result(
+            rows=rows,
+            dimension=quantizer.dimension if quantizer else self._engine.dimension,
+            store=self._storage.store,
+            bytes_per_vector=self._storage.bytes,
+            model=self._model.label,
+            seconds=round(seconds, 3),
+            sentences_per_second=round(encoded / seconds, 1) if seconds else 0.0,
+            runtime=self._params.runtime,
+            dtype=self._engine.compute_dtype,
+            dtype_reason=self._engine.dtype_reason,
+            output=str(self._params.output),
+        )
 
     def _npy(self, path: Path, rows: int, task: Task) -> None:
-        with writing_vectors(path, rows, self.storage.width, self.storage.dtype) as append:
+        with writing_vectors(path, rows, self._storage.width, self._storage.dtype) as append:
             texts = (text for _, text in self._texts.read())
             for vectors in self._engine.stream(batches(texts, CHUNK, len), task):
-                append(self.storage.encode(vectors))
+                append(self._storage.encode(vectors))
 
     def _parquet(self, path: Path, rows: int, task: Task) -> None:
-        with writing_parquet(path, self.storage, to_json(self._asked(), indent=None)) as append:
+        with writing_parquet(path, self._storage, to_json(self._asked(), indent=None)) as append:
             for shard in batches(self._texts.read(), SHARD, _characters):
                 ids = [one for one, _ in shard]
                 for vectors in self._engine.stream([[text for _, text in shard]], task):
@@ -237,17 +341,20 @@ class _Encoding:
 
     def _asked(self) -> dict[str, Any]:
         """Everything that the bytes of the vectors depend on, and the name of the model."""
+        return {**self._asked_of_all(), "dimension": self._storage.dimension, "plan": self._plan()}
+
+    def _asked_of_all(self) -> dict[str, Any]:
+        """The same without what is known only once the model is loaded."""
+        own = self._found.quantizer if self._found else None
         return {
-            "input": self._texts.digest(),
+            "input": self._digest,
             "column": self._params.column,
             "format": self._params.format,
             "passages": self._params.passages,
             "model": {"reference": self._model.reference, "digest": self._model.digest},
-            "store": self.storage.store,
-            "dimension": self.storage.dimension,
+            "store": own.format if own else self._params.store,
             "quantizer": self._found.digest if self._found else None,
             "dtype": self._params.dtype,
-            "plan": self._plan(),
             "shard_rows": SHARD,
             "ids": "of the input" if self._texts.named else "row numbers",
         }

@@ -2,41 +2,53 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import dataclass
+import time
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import asdict, dataclass
 from functools import partial
+from pathlib import Path
 from typing import Any
 
 from sentcompress.commands.mine_negatives import Params
 from sentcompress.corpora.sentence_table import SentenceTable
 from sentcompress.corpora.text_files import BadRecords
-from sentcompress.encoding.embedders import Embedder, EmbedderSource, Vectors, find_embedder
+from sentcompress.encoding.embedders import Embedder, EmbedderSource, Vectors, cache_windows, find_embedder
 from sentcompress.encoding.vector_shards import writing_vectors
-from sentcompress.errors import InputError, SentcompressError
+from sentcompress.errors import BusyError, InputError, SentcompressError
 from sentcompress.evaluation.index import Found, build_index, exact_search
 from sentcompress.evaluation.index_plan import IndexSettings as IndexSettings
 from sentcompress.evaluation.index_plan import longest_vector, plan_index
 from sentcompress.evaluation.similarity import searchable
 from sentcompress.evaluation.vector_rows import VectorRows, in_file
 from sentcompress.extras import check_installed
+from sentcompress.mining import parts
 from sentcompress.mining.gathering import Gathered, Gatherer, gather_texts
-from sentcompress.mining.miner import Miner, MiningCounts, Rules
+from sentcompress.mining.miner import Miner, Rules, chunk_sizes
 from sentcompress.mining.origins import Origin, file_digests, of_collection, of_pairs, of_triplets
+from sentcompress.mining.parts import facts_of, too_few
 from sentcompress.mining.table import Mined, write_mined
 from sentcompress.models.catalog import typed_name
 from sentcompress.progress import LOGGED, Reporter
 from sentcompress.store import SCAFFOLD, Artifact, Build, Request, WorkDirectory
+from sentcompress.store.shard import Shard, find_shard
+from sentcompress.store.shards import Part, sharded
 
 COMMAND = Params.command
 DEFAULT_NAME = "mined"
 # Temporary files, removed when mining is finished.
 CORPUS, VECTORS = f"{SCAFFOLD}/corpus", f"{SCAFFOLD}/vectors.npy"
+# The vectors of the corpus, or of a part of it, in what shards share.
+ALL_VECTORS = "vectors.npy"
+AUTO = "auto"
+# How often a shard looks whether another has encoded its part of the corpus.
+PAUSE_SECONDS = 0.5
 
 
 def run(params: Params, work: WorkDirectory, reporter: Reporter = LOGGED) -> Artifact:
     """Write queries, positives and mined negatives as an artifact of kind `sentences`, with triplets.
 
-    After an interruption, the corpus is not encoded again.
+    After an interruption, the corpus is not encoded again. With `shard`, mines for only a part of the queries, for
+    `merge`; shards that run at the same time encode the corpus together.
 
     Raises:
         MissingArtifactError: without `pairs` and `collection`, if no sentence table has triplets.
@@ -51,12 +63,16 @@ def run(params: Params, work: WorkDirectory, reporter: Reporter = LOGGED) -> Art
     else:
         origin = of_triplets(work, params.sentences, COMMAND)
     source = find_embedder(work, params.model, revision=params.revision, trust_remote_code=params.trust_remote_code)
-    with work.build(_request(params, origin, source), force=params.force, reporter=reporter) as build:
+    request = _request(params, origin, source)
+    mining = _Mining(params, origin, source, reporter)
+    if shard := find_shard(params.shard):
+        with sharded(work, request, shard, mining.plan, force=params.force, reporter=reporter) as part:
+            return part if isinstance(part, Artifact) else mining.shard(part)
+    with work.build(request, force=params.force, reporter=reporter) as build:
         if build.fresh:
             return build.fresh
-        mining = _Mining(params, origin, source, build, reporter)
         try:
-            return mining.run()
+            return mining.whole(build)
         except SentcompressError:
             build.remove(SCAFFOLD)  # it cannot be resumed: with a fixed model or fixed texts, the request differs
             raise
@@ -80,54 +96,138 @@ def _rules(params: Params) -> Rules:
 
 @dataclass
 class _Mining:
-    """One build of the mined table."""
+    """Mining by one request."""
 
     params: Params
     origin: Origin
     source: EmbedderSource
-    build: Build
     reporter: Reporter
 
-    def run(self) -> Artifact:
+    def whole(self, build: Build) -> Artifact:
+        """Mine all pairs."""
+        self._warn()
+        gathered = self._gather(build, CORPUS)
+        embedder = self._embedder(self.params.dtype)
+        table = SentenceTable(build.path / CORPUS)
+        if not build.has(VECTORS):  # otherwise from an interrupted run
+            self._embed(embedder, table.stream(), gathered.corpus, build, VECTORS)
+        miner = self._miner(embedder, in_file(build.path / VECTORS))
+        mined = self._mine(miner, gathered, None)
+        if not len(mined.pairs):
+            raise too_few(self.params.negatives)
+        rows = write_mined(mined, gathered, table, self.origin.name, build.write)
+        return build.finish(facts_of(gathered, miner.counts, rows, self._described, self.reporter))
+
+    def plan(self, build: Build) -> dict[str, Any]:
+        """Read the queries and the corpus, for all shards."""
+        self._warn()
+        gathered = self._gather(build, parts.CORPUS)
+        dtype = self.params.dtype
+        if dtype == AUTO:
+            dtype = str(self._embedder(AUTO).described()["dtype"])
+        chunks = SentenceTable(build.path / parts.CORPUS).stream()
+        facts = {
+            "windows": [len(window) for window in cache_windows(chunks)],
+            "dtype": dtype,
+            "described": self._described,
+        }
+        return {**facts, **parts.save_gathered(gathered, build.write)}
+
+    def shard(self, part: Part) -> Artifact:
+        """Mine the pairs of some of the queries."""
+        embedder = self._embedder(part.plan.facts["dtype"])
+        miner = self._miner(embedder, in_file(self._vectors(part, embedder)))
+        gathered = parts.load_gathered(part.plan)
+        sizes = chunk_sizes(len(gathered.queries))
+        chunks = part.shard.of(len(sizes))
+        mined = self._mine(miner, gathered, chunks)
+        parts.save_mined(mined, part.build.write)
+        return part.finish({"queries": sum(sizes[chunks.start : chunks.stop]), "counts": asdict(miner.counts)})
+
+    def _vectors(self, part: Part, embedder: Embedder) -> Path:
+        """The file of the corpus's vectors, whose parts all running shards make together.
+
+        Each starts at another part and leaves out those that another process is making.
+        """
+        count, first, told = part.shard.count, part.shard.number - 1, False
+        order = [Shard((first + step) % count + 1, count) for step in range(count)]
+        while True:
+            made = {one.number: self._part_of_vectors(part, one, embedder) for one in order}
+            if all(made.values()):
+                break
+            if not told:
+                self.reporter.note("waiting for parts of the corpus that other shards encode")
+                told = True
+            time.sleep(PAUSE_SECONDS)
+        while True:
+            try:
+                with part.shared("vectors") as build:
+                    if not build.fresh:
+                        folders = [one.path for _, one in sorted(made.items()) if one]
+                        self._join(build, folders, part.plan.facts["corpus"], embedder)
+                        return build.finish({}).path / ALL_VECTORS
+                    return build.fresh.path / ALL_VECTORS
+            except BusyError:
+                time.sleep(PAUSE_SECONDS)
+
+    def _part_of_vectors(self, part: Part, one: Shard, embedder: Embedder) -> Artifact | None:
+        """One part of the corpus's vectors; None if another process is making it."""
+        sizes = part.plan.facts["windows"]
+        mine = one.of(len(sizes))
+        start, rows = sum(sizes[: mine.start]), sum(sizes[mine.start : mine.stop])
+        try:
+            with part.shared(f"vectors-{one.name}") as build:
+                if build.fresh:
+                    return build.fresh
+                table = SentenceTable(part.plan.path / parts.CORPUS)
+                self._embed(embedder, _slice(table, start, rows), rows, build, ALL_VECTORS)
+                return build.finish({})
+        except BusyError:
+            return None
+
+    def _join(self, build: Build, folders: Sequence[Path], rows: int, embedder: Embedder) -> None:
+        with (
+            build.write(ALL_VECTORS) as path,
+            writing_vectors(path, rows, embedder.dimension, "float32") as append,
+        ):
+            for folder in folders:
+                for _, piece in in_file(folder / ALL_VECTORS).pieces():
+                    append(piece)
+
+    def _warn(self) -> None:
         if self.params.similarity == "dot" and self.params.max_score is not None:
             self.reporter.warn(
                 f"inner products are unbounded, so a limit of {self.params.max_score:g} may not be meaningful; "
                 "a maximum of 0 sets no limit"
             )
-        gathered = self._gather()
-        count = self.params.negatives
-        if gathered.corpus <= count:
-            raise InputError(
-                f"the corpus has {gathered.corpus} texts: too few for {count} negatives and a positive",
-                "lower `negatives`, or add texts with `corpus`",
-            )
-        embedder = self.source.open(device=self.params.device, dtype=self.params.dtype, reporter=self.reporter)
-        self._embed(embedder, gathered.corpus)
-        corpus = in_file(self.build.path / VECTORS)
-        miner = Miner(
+
+    @property
+    def _described(self) -> dict[str, Any]:
+        return {"negatives": self.params.negatives, "model": self.source.label, "mined_from": self.origin.name}
+
+    def _embedder(self, dtype: str) -> Embedder:
+        return self.source.open(device=self.params.device, dtype=dtype, reporter=self.reporter)
+
+    def _miner(self, embedder: Embedder, corpus: VectorRows) -> Miner:
+        return Miner(
             lambda texts: self._comparable(embedder.encode(texts)),
             corpus,
             self._search(corpus),
             _rules(self.params),
             self.params.seed,
         )
-        with self.reporter.track("mining", total=len(gathered.queries), unit="queries") as task:
-            mined = Mined(*miner.mine(gathered.queries, gathered.pairs, gathered.own, task))
-        if not len(mined.pairs):
-            raise InputError(
-                f"no pair has {count} candidate negatives",
-                "raise `max_score`, or add texts with `corpus`",
-            )
-        rows = write_mined(mined, gathered, SentenceTable(self.build.path / CORPUS), self.origin.name, self.build.write)
-        return self.build.finish(self._facts(gathered, miner.counts, rows))
 
-    def _gather(self) -> Gathered:
-        """Read queries and pairs into memory, and the corpus into a temporary sentence table."""
-        self.build.remove(CORPUS)  # from an interrupted run; reading again is faster than checking
+    def _mine(self, miner: Miner, gathered: Gathered, chunks: range | None) -> Mined:
+        with self.reporter.track("mining", total=len(gathered.queries), unit="queries") as task:
+            return Mined(*miner.mine(gathered.queries, gathered.pairs, gathered.own, task, chunks))
+
+    def _gather(self, build: Build, folder: str) -> Gathered:
+        """Read queries and pairs into memory, and the corpus into a sentence table in a folder of the build."""
+        build.remove(folder)  # from an interrupted run; reading again is faster than checking
         if self.origin.warning:
             self.reporter.warn(self.origin.warning)
         bad = BadRecords(self.params.skip_bad)
-        gatherer = Gatherer(lambda name: self.build.write(f"{CORPUS}/{name}"))
+        gatherer = Gatherer(lambda name: build.write(f"{folder}/{name}"))
         with self.reporter.track("reading"):
             self.origin.gather(gatherer, bad, self.reporter)
             if self.params.corpus is not None:
@@ -137,18 +237,21 @@ class _Mining:
             self.reporter.warn(f"{bad.count} bad lines were skipped; the first: {bad.first}")
         for reason, pairs in gathered.left_out.items():
             self.reporter.warn(f"dropped {pairs} pairs: {reason.replace('_', ' ')}")
+        if gathered.corpus <= (count := self.params.negatives):
+            raise InputError(
+                f"the corpus has {gathered.corpus} texts: too few for {count} negatives and a positive",
+                "lower `negatives`, or add texts with `corpus`",
+            )
         return gathered
 
-    def _embed(self, embedder: Embedder, texts: int) -> None:
-        if self.build.has(VECTORS):
-            return  # from an interrupted run
-        table = SentenceTable(self.build.path / CORPUS)
+    def _embed(self, embedder: Embedder, chunks: Iterable[Sequence[str]], texts: int, build: Build, name: str) -> None:
+        """Write the vectors of texts, in chunks, to a file."""
         with (
             self.reporter.track(f"encoding the corpus with {self.source.label}", total=texts) as task,
-            self.build.write(VECTORS) as path,
+            build.write(name) as path,
             writing_vectors(path, texts, embedder.dimension, "float32") as append,
         ):
-            for part in embedder.stream(table.stream(), task):
+            for part in embedder.stream(chunks, task):
                 append(self._comparable(part))
 
     def _comparable(self, vectors: Vectors) -> Vectors:
@@ -168,29 +271,14 @@ class _Mining:
         with self.reporter.track(f"building {self.params.index}", total=len(corpus), unit="texts") as task:
             return build_index(plan, corpus, task).search
 
-    def _facts(self, gathered: Gathered, tally: MiningCounts, rows: int) -> dict[str, Any]:
-        count = self.params.negatives
-        if tally.too_few:
-            self.reporter.warn(f"dropped {tally.too_few} pairs with too few candidate negatives")
-        if tally.padded:
-            self.reporter.warn(
-                f"{tally.padded_pairs} of {tally.pairs} pairs have too few candidate negatives, and got "
-                f"{tally.padded} random texts of the corpus"
-            )
-        return {
-            "rows": rows,
-            "triplets": tally.pairs,
-            "negatives": count,
-            "queries": len(gathered.queries),
-            "corpus": gathered.corpus,
-            "model": self.source.label,
-            "mined_from": self.origin.name,
-            "mean_positive_score": tally.positive_score / tally.pairs,
-            "mean_negative_score": tally.negative_score / (tally.pairs * count),
-            "positives_among_candidates": tally.found / tally.pairs,
-            "candidates": tally.considered,
-            "share_dropped": tally.dropped / tally.considered if tally.considered else 0.0,
-            "padded_pairs": tally.padded_pairs,
-            "padded_negatives": tally.padded,
-            "left_out": {**gathered.left_out, **({"too_few_negatives": tally.too_few} if tally.too_few else {})},
-        }
+
+def _slice(table: SentenceTable, start: int, rows: int) -> Iterator[list[str]]:
+    """Consecutive rows of a table, in lists."""
+    first = 0
+    for texts in table.stream():
+        mine = texts[max(0, start - first) : max(0, start + rows - first)]
+        if mine:
+            yield mine
+        first += len(texts)
+        if first >= start + rows:
+            return

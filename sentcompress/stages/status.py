@@ -14,6 +14,7 @@ from sentcompress.models.sources import comes_along, locate
 from sentcompress.progress import LOGGED, Reporter
 from sentcompress.store import (
     KINDS,
+    MANIFEST,
     Artifact,
     Freshness,
     WorkDirectory,
@@ -21,6 +22,8 @@ from sentcompress.store import (
     is_being_written,
     read_request,
 )
+from sentcompress.store.artifacts import PLAN
+from sentcompress.store.shards import Shards
 
 # The facts to show for each kind of artifact: display name -> path within the facts.
 TELLING: Mapping[str, Mapping[str, str]] = {
@@ -76,6 +79,7 @@ def run(params: Params, work: WorkDirectory, reporter: Reporter = LOGGED) -> lis
         rows += [_finished_row(artifact, freshness) for name in work.names(kind) if (artifact := work.find(kind, name))]
         rows += [Row(kind, name, "damaged", why) for name, why in work.damaged(kind).items()]
         rows += [_partial_row(work, kind, name) for name in work.unfinished(kind)]
+        rows += [_row_of_shards(work, kind, name) for name in work.sharded(kind)]
     return [asdict(row) for row in rows]
 
 
@@ -133,14 +137,33 @@ def _is_gone(reference: str) -> bool:
     return False
 
 
-def _partial_row(work: WorkDirectory, kind: str, name: str) -> Row:
-    folder = work.path / kind / f".{name}.partial"
+def _row_of_shards(work: WorkDirectory, kind: str, name: str) -> Row:
+    shards = Shards.of(work, kind, name)
+    size, found = _size(shards.folder), shards.progress()
+    if found is None:
+        return Row(kind, name, "damaged", f"{shards.folder / PLAN / MANIFEST} cannot be read", bytes=size)
+    why = f"{found.done} of {found.count} shards are finished"
+    if found.running:
+        why += f", {found.running} {'is' if found.running == 1 else 'are'} being written now"
+    elif found.done == found.count:
+        why += f"; run merge {kind}/{name}"
+    facts = {"shards": found.count, "finished": found.done}
+    return Row(kind, name, "running" if found.running else "partial", why, facts, size)
+
+
+def _size(folder: Path) -> int:
     size = 0
     for path in folder.rglob("*"):
         try:
             size += path.stat().st_size if path.is_file() else 0
         except (FileNotFoundError, PermissionError):
             continue  # being written, or owned by another user
+    return size
+
+
+def _partial_row(work: WorkDirectory, kind: str, name: str) -> Row:
+    folder = work.path / kind / f".{name}.partial"
+    size = _size(folder)
     if is_being_written(work.path / kind / name):
         return Row(kind, name, "running", "is being written now", bytes=size)
     asked = read_request(folder)

@@ -6,6 +6,7 @@ import time
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
 from dataclasses import replace
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -13,9 +14,10 @@ import numpy.typing as npt
 
 from sentcompress.commands.teacher_embed import Params
 from sentcompress.corpora.sentence_table import SentenceTable
-from sentcompress.encoding.compute_plan import ComputePlan
+from sentcompress.encoding.compute_plan import ComputePlan, make_plan
 from sentcompress.encoding.content_words import ContentWords, SecondReading
 from sentcompress.encoding.engine import EncodeEngine
+from sentcompress.encoding.vector_parts import Span, spans_of, spans_of_shard, window_rows
 from sentcompress.encoding.vector_shards import LAYER_SHARD_PATTERN, SHARD_PATTERN, writing_vectors
 from sentcompress.errors import InputError
 from sentcompress.models.catalog import NamedModel, find_model, typed_name
@@ -24,9 +26,11 @@ from sentcompress.models.encoder import Encoder
 from sentcompress.models.layout import load_encoder
 from sentcompress.models.token_weights import function_tokens
 from sentcompress.models.vocabulary import token_occurrences
-from sentcompress.progress import LOGGED, Reporter
+from sentcompress.progress import LOGGED, Reporter, Task
 from sentcompress.store import Artifact, Build, Request, WorkDirectory
 from sentcompress.store.manifests import LOG
+from sentcompress.store.shard import find_shard
+from sentcompress.store.shards import Part, sharded
 
 COMMAND = Params.command
 STORES = ("float32", "float16")
@@ -35,9 +39,10 @@ FREQUENT = 0.004
 
 
 def run(params: Params, work: WorkDirectory, reporter: Reporter = LOGGED) -> Artifact:
-    """Write an artifact of kind `teacher-vectors`: a `.npy` shard beside every shard of the sentence table.
+    """Write an artifact of kind `teacher-vectors`: a `.npy` file for every file of the sentence table.
 
-    A killed run goes on after its last whole shard, with the number format and batch size that it began with.
+    A killed run goes on after its last whole file, with the number format and batch size that it began with.
+    With `shard`, writes only one shard of it, for `merge`.
 
     Raises:
         MissingArtifactError: if there are no sentences yet.
@@ -48,31 +53,13 @@ def run(params: Params, work: WorkDirectory, reporter: Reporter = LOGGED) -> Art
     sentences = work.get("sentences", params.sentences)
     model = find_model(work, params.teacher, revision=params.revision, trust_remote_code=params.trust_remote_code)
     params = _as_it_taught(params, model)
-    with work.build(_request(params, sentences, model), force=params.force, reporter=reporter) as build:
-        if build.fresh:
-            return build.fresh
-        encoder = _teacher(params, model)
-        engine = _engine(params, encoder, build)
-        reporter.note(f"{model.source.label} on {engine.device.type} in {engine.compute_dtype} ({engine.dtype_reason})")
-        table = SentenceTable(sentences.path)
-        reader, left_out = _reader(params, encoder, engine, table, reporter)
-        encoded, seconds = _embed(table, reader, (encoder.dimension, engine.dimension), params.store, build, reporter)
-        facts: dict[str, Any] = {
-            "rows": len(table),
-            "dimension": encoder.dimension,
-            "layers": list(params.layers),
-            "layer_width": encoder.pooled_dimension if params.layers else None,
-            "teacher": model.source.label,
-            "sentences_digest": sentences.digest,
-            "compute_dtype": engine.compute_dtype,
-            "compute_dtype_reason": engine.dtype_reason,
-            "device": engine.device.type,
-            # The second reading does without these words, and without punctuation.
-            **({"content_words": params.content_words, "left_out": left_out} if params.content_words else {}),
-            # of the run that finished it: what it encoded itself, without loading
-            "sentences_per_second": round(encoded / seconds, 1) if encoded else None,
-        }
-        return build.finish(facts)
+    request = _request(params, sentences, model)
+    embedding = _Embedding(params, model, sentences, reporter)
+    if shard := find_shard(params.shard):
+        with sharded(work, request, shard, embedding.plan, force=params.force, reporter=reporter) as part:
+            return part if isinstance(part, Artifact) else embedding.shard(part)
+    with work.build(request, force=params.force, reporter=reporter) as build:
+        return build.fresh or embedding.whole(build)
 
 
 def _as_it_taught(params: Params, model: NamedModel) -> Params:
@@ -113,80 +100,144 @@ def _teacher(params: Params, model: NamedModel) -> Encoder:
     return encoder
 
 
-def _engine(params: Params, encoder: Encoder, build: Build) -> EncodeEngine:
-    """The engine of this build; the first run decides and writes it down, those that resume it follow."""
-    if not build.has(LOG):
-        engine = EncodeEngine(
-            encoder,
-            device=params.device,
-            dtype=params.dtype,
-            batch_tokens=params.batch_tokens,
-            layers=params.layers,
+class _Embedding:
+    """One run: the teacher, which is loaded when it is needed, and the table."""
+
+    def __init__(self, params: Params, model: NamedModel, sentences: Artifact, reporter: Reporter) -> None:
+        self._params, self._model, self._sentences, self._reporter = params, model, sentences, reporter
+        self._table = SentenceTable(sentences.path)
+
+    @cached_property
+    def _encoder(self) -> Encoder:
+        return _teacher(self._params, self._model)
+
+    def whole(self, build: Build) -> Artifact:
+        """All vectors."""
+        engine = self._engine(build)
+        left_out = self._function_words() if self._params.content_words else ([], [])
+        encoded, seconds = self._embed(spans_of(self._table), engine, left_out[0], build)
+        return build.finish({**self._described(left_out[1]), **_computed(engine, encoded, seconds)})
+
+    def plan(self, build: Build) -> dict[str, Any]:
+        """How the vectors are divided into shards and computed."""
+        compute = make_plan(
+            self._encoder, pick_device(self._params.device), self._params.dtype, self._params.batch_tokens
         )
-        with build.write(LOG) as path:
-            path.write_text(engine.plan.to_json(), encoding="utf-8")
+        with self._reporter.track("planning", total=len(self._table)) as task:
+            rows = window_rows(self._table, task)
+        left_out = self._function_words() if self._params.content_words else ([], [])
+        return {
+            "windows": rows,
+            "compute": compute.to_json(),
+            "left_out": left_out[0],
+            "described": self._described(left_out[1]),
+        }
+
+    def shard(self, part: Part) -> Artifact:
+        """The vectors of one shard."""
+        plan = part.plan.facts
+        engine = self._engine_of(ComputePlan.from_json(plan["compute"]))
+        spans = spans_of_shard(plan["windows"], part.shard)
+        encoded, seconds = self._embed(spans, engine, plan["left_out"], part.build)
+        rows = sum(span.rows for span in spans)
+        return part.finish({**plan["described"], **_computed(engine, encoded, seconds), "rows": rows})
+
+    def _described(self, left_out: list[str]) -> dict[str, Any]:
+        """The facts that do not depend on the machine."""
+        params, encoder = self._params, self._encoder
+        return {
+            "rows": len(self._table),
+            "dimension": encoder.dimension,
+            "layers": list(params.layers),
+            "layer_width": encoder.pooled_dimension if params.layers else None,
+            "teacher": self._model.source.label,
+            "sentences_digest": self._sentences.digest,
+            # The second reading does without these words, and without punctuation.
+            **({"content_words": params.content_words, "left_out": left_out} if params.content_words else {}),
+        }
+
+    def _engine(self, build: Build) -> EncodeEngine:
+        """The engine of this build; the first run decides and writes it down, those that resume it follow."""
+        if not build.has(LOG):
+            params = self._params
+            engine = self._engine_of(
+                make_plan(self._encoder, pick_device(params.device), params.dtype, params.batch_tokens)
+            )
+            with build.write(LOG) as path:
+                path.write_text(engine.plan.to_json(), encoding="utf-8")
+            return engine
+        return self._engine_of(ComputePlan.from_json((build.path / LOG).read_text(encoding="utf-8")))
+
+    def _engine_of(self, plan: ComputePlan) -> EncodeEngine:
+        if self._params.batch_tokens:  # asked for again, perhaps because the memory did not suffice
+            plan = replace(plan, batch_tokens=self._params.batch_tokens)
+        engine = EncodeEngine(self._encoder, device=self._params.device, plan=plan, layers=self._params.layers)
+        label = self._model.source.label
+        self._reporter.note(f"{label} on {engine.device.type} in {engine.compute_dtype} ({engine.dtype_reason})")
         return engine
-    plan = ComputePlan.from_json((build.path / LOG).read_text(encoding="utf-8"))
-    if params.batch_tokens:  # asked for again, perhaps because the memory did not suffice
-        plan = replace(plan, batch_tokens=params.batch_tokens)
-    return EncodeEngine(encoder, device=params.device, plan=plan, layers=params.layers)
+
+    def _function_words(self) -> tuple[list[int], list[str]]:
+        """Ids of the tokens that a second reading does without; and the words among them, which are no marks."""
+        with self._reporter.track("counting tokens", total=len(self._table)) as task:
+            counts = token_occurrences(self._encoder, self._table.stream(), task)
+        tokenizer = self._encoder.tokenizer
+        frequent, marks = function_tokens(tokenizer, counts, FREQUENT)
+        words = [str(word) for word in tokenizer.convert_ids_to_tokens(frequent)]
+        self._reporter.note(f"read a second time without punctuation and these words: {' '.join(words) or 'none'}")
+        return sorted({*map(int, frequent), *map(int, marks)}), words
+
+    def _embed(self, spans: list[Span], engine: EncodeEngine, left_out: list[int], build: Build) -> tuple[int, float]:
+        """Write the files that are missing; returns how many sentences that were and the seconds it took."""
+        reader: EncodeEngine | SecondReading = engine
+        if self._params.content_words:
+            tokenize = ContentWords(self._encoder, left_out)
+            content = EncodeEngine(self._encoder, device=self._params.device, plan=engine.plan, tokenize=tokenize)
+            reader = SecondReading(engine, content, self._params.content_words)
+        encoded, seconds = 0, 0.0
+        with self._reporter.track("encoding", total=sum(span.rows for span in spans)) as task:
+            for span in spans:
+                if build.has(span.name(SHARD_PATTERN)):
+                    task.advance(span.rows)
+                    continue
+                started = time.perf_counter()
+                self._embed_span(span, reader, (self._encoder.dimension, engine.dimension), build, task)
+                encoded, seconds = encoded + span.rows, seconds + time.perf_counter() - started
+        return encoded, seconds
+
+    def _embed_span(
+        self, span: Span, reader: EncodeEngine | SecondReading, widths: tuple[int, int], build: Build, task: Task
+    ) -> None:
+        """Write the vectors of a span.
+
+        Args:
+            widths: of a vector, and of a row of the reader, which may go on with layers.
+        """
+        (dimension, row), store = widths, self._params.store
+        beside = row - dimension
+        with ExitStack() as stack:
+            # The vectors' file is finished last: where it is, the layers' file is too.
+            append = stack.enter_context(_file(build, span.name(SHARD_PATTERN), span.rows, dimension, store))
+            layers = span.name(LAYER_SHARD_PATTERN)
+            append_layers = stack.enter_context(_file(build, layers, span.rows, beside, store)) if beside else None
+            # Nothing but the span's own sentences goes in, so that its bytes do not depend on where a run began.
+            for vectors in reader.stream([self._table.texts(span.file)[span.start : span.stop]], task):
+                append(vectors[:, :dimension])
+                if append_layers:
+                    append_layers(vectors[:, dimension:])
 
 
-def _reader(
-    params: Params, encoder: Encoder, engine: EncodeEngine, table: SentenceTable, reporter: Reporter
-) -> tuple[EncodeEngine | SecondReading, list[str]]:
-    """What reads the texts, and the words that a second reading does without."""
-    if not params.content_words:
-        return engine, []
-    with reporter.track("counting tokens", total=len(table)) as task:
-        counts = token_occurrences(encoder, table.stream(), task)
-    frequent, marks = function_tokens(encoder.tokenizer, counts, FREQUENT)
-    left_out = [str(word) for word in encoder.tokenizer.convert_ids_to_tokens(frequent)]
-    reporter.note(f"read a second time without punctuation and these words: {' '.join(left_out) or 'none'}")
-    tokenize = ContentWords(encoder, {*frequent, *marks})
-    content = EncodeEngine(encoder, device=params.device, plan=engine.plan, tokenize=tokenize)
-    return SecondReading(engine, content, params.content_words), left_out
-
-
-def _embed(
-    table: SentenceTable,
-    reader: EncodeEngine | SecondReading,
-    widths: tuple[int, int],
-    store: str,
-    build: Build,
-    reporter: Reporter,
-) -> tuple[int, float]:
-    """Write the shards that are missing; returns how many sentences that were and the seconds it took.
-
-    Args:
-        widths: of a vector, and of a row of the reader, which may go on with layers.
-    """
-    dimension, row = widths
-    encoded, seconds = 0, 0.0
-    with reporter.track("encoding", total=len(table)) as task:
-        for shard, rows in enumerate(table.shard_rows):
-            name = SHARD_PATTERN.format(shard)
-            if build.has(name):
-                task.advance(rows)
-                continue
-            started = time.perf_counter()
-            with ExitStack() as stack:
-                # The vectors' shard is finished last: where it is, the layers' shard is too.
-                append = stack.enter_context(_shard(build, name, rows, dimension, store))
-                beside = row - dimension
-                layers = LAYER_SHARD_PATTERN.format(shard)
-                append_layers = stack.enter_context(_shard(build, layers, rows, beside, store)) if beside else None
-                # Nothing but the shard's own sentences goes in, so that its bytes do not depend on where a run began.
-                for vectors in reader.stream([table.texts(shard)], task):
-                    append(vectors[:, :dimension])
-                    if append_layers:
-                        append_layers(vectors[:, dimension:])
-            encoded, seconds = encoded + rows, seconds + time.perf_counter() - started
-    return encoded, seconds
+def _computed(engine: EncodeEngine, encoded: int, seconds: float) -> dict[str, Any]:
+    return {
+        "compute_dtype": engine.compute_dtype,
+        "compute_dtype_reason": engine.dtype_reason,
+        "device": engine.device.type,
+        # of the run that finished it: what it encoded itself, without loading
+        "sentences_per_second": round(encoded / seconds, 1) if encoded else None,
+    }
 
 
 @contextmanager
-def _shard(
+def _file(
     build: Build, name: str, rows: int, dimension: int, store: str
 ) -> Iterator[Callable[[npt.NDArray[np.float32]], None]]:
     with build.write(name) as path, writing_vectors(path, rows, dimension, store) as append:

@@ -3,6 +3,7 @@
     WORK/<kind>/<name>/            data files, request.json (written first), manifest.json (written last)
     WORK/<kind>/.<name>.partial/   the unfinished build
     WORK/<kind>/.<name>.lock       held by the process that builds it
+    WORK/<kind>/.<name>.shards/    its shards, before they are merged (`store.shards`)
 
 There are two hashes. The *fingerprint* covers the request: command, its version, parameters, digests of the inputs.
 The *digest* covers the result: SHA-256 over the data files. An artifact is fresh if its fingerprint is the one that

@@ -14,7 +14,7 @@ from typing import Any
 
 from sentcompress.documents import parse_json, read_json, to_json
 from sentcompress.errors import BusyError, DamagedError, InputError, MissingArtifactError, UsageError, did_you_mean
-from sentcompress.plain_text import shell_word
+from sentcompress.plain_text import shell_line, shell_word
 from sentcompress.progress import SILENT, Reporter
 from sentcompress.store import atomic
 from sentcompress.store.atomic import MANIFEST, SCAFFOLD, beside
@@ -35,6 +35,8 @@ from sentcompress.store.manifests import (
 
 # How long a reader waits for a living writer that is between the two renames of a swap.
 SWAP_SECONDS = 5.0
+# In the folder of an artifact's shards, the one that says how it is divided.
+PLAN = "plan"
 # Differences between two requests that an error shows, and characters of each value.
 SHOWN_CHANGES, SHOWN_TEXT = 3, 60
 
@@ -180,6 +182,12 @@ class WorkDirectory:
         folder = self.path / kind
         return sorted(p.name[1:-8] for p in folder.glob(".*.partial")) if folder.is_dir() else []
 
+    def sharded(self, kind: str) -> list[str]:
+        """Names of the artifacts that are being made in shards."""
+        folder = self.path / kind
+        names = sorted(p.name[1:-7] for p in folder.glob(".*.shards")) if folder.is_dir() else []
+        return [name for name in names if is_sharded(folder / name)]
+
     def get(self, kind: str, name: str | None = None) -> Artifact:
         """The artifact of that name; without a name, the newest.
 
@@ -193,32 +201,54 @@ class WorkDirectory:
             names = self.names(kind)
             if not names:
                 missing = "" if self.path.exists() else " (there is no such folder)"
+                if sharded := self.sharded(kind):
+                    missing = " (shards are not merged yet)"
+                    command = _merging(kind, sharded[0], self.path)
                 raise MissingArtifactError(f"no {what} in {self.path}{missing}", f"run: {command}")
             name = names[-1]
         artifact = self.find(kind, name)
         if artifact is None:
             names = self.names(kind)
             hint = did_you_mean(name, names) if names else f"run: {command}"
+            if not _fault_of_name(name) and is_sharded(self._target(kind, name)):
+                hint = f"its shards are not merged yet; run: {_merging(kind, name, self.path)}"
             raise MissingArtifactError(f"no {what} named {name!r} in {self.path}", hint)
         if damage := artifact.damage():
             raise damaged(artifact, damage)
         return artifact
 
+    def settled(self, request: Request, *, force: bool = False, reporter: Reporter = SILENT) -> Artifact | None:
+        """The finished artifact, if the same request was completed before and `force` is not given.
+
+        Raises:
+            UsageError: as `build` does.
+        """
+        _check_request(request)
+        if force:
+            return None
+        if done := self._fresh(request, reporter):
+            return done
+        self._keep_what_is_there(request, self._target(request.kind, request.name))
+        return None
+
     @contextmanager
-    def build(self, request: Request, *, force: bool = False, reporter: Reporter = SILENT) -> Iterator[Build]:
+    def build(
+        self, request: Request, *, force: bool = False, merging: bool = False, reporter: Reporter = SILENT
+    ) -> Iterator[Build]:
         """Build the artifact of `request` under a lock, resuming an interrupted build.
 
         `build.fresh` is the finished artifact if the same request was completed before and `force` is not given; then
         there is nothing to do. `force` rebuilds it; if interrupted, the same request with `force` resumes.
 
+        Args:
+            merging: the artifact is put together of its shards.
+
         Raises:
             BusyError: if another process is building the same artifact.
             UsageError: if the artifact would replace one of its own inputs, or, without `force`, a finished or
-                unfinished artifact that was requested with different options.
+                unfinished artifact that was requested with different options, or one that is being made in shards.
         """
-        check_name(request.name)
-        if (own := f"{request.kind}/{request.name}") in request.inputs:
-            raise UsageError(f"{own} cannot be its own input", "choose another `name`")
+        _check_request(request)
         target = self._target(request.kind, request.name)
         self._make_folder(target.parent)
         if not os.access(target.parent, os.W_OK) and not force and (done := self._fresh(request, reporter)):
@@ -232,6 +262,12 @@ class WorkDirectory:
                 return
             if not force:
                 self._keep_what_is_there(request, target)
+                if not merging and is_sharded(target):
+                    raise UsageError(
+                        f"{request.command}: {request.kind}/{request.name} is being made in shards",
+                        f"run: {_merging(request.kind, request.name, self.path)}; or choose another `name`, or use "
+                        "`force` to make it without shards",
+                    )
             partial, resumed = _open_partial(request, target, force, reporter)
             try:
                 yield Build(request, target, partial, None, resumed)
@@ -270,7 +306,7 @@ class WorkDirectory:
         for said, what in ((finished.manifest if finished else {}, ""), (partial, "an unfinished ")):
             if said.get("command") == request.command and said.get("version") != request.version:
                 continue
-            if changes := _changes(said, request):
+            if changes := changes_between(said, request):
                 raise UsageError(
                     f"{request.command}: {what}{request.kind}/{request.name} already exists with different options "
                     f"({changes})",
@@ -291,7 +327,22 @@ class WorkDirectory:
             ) from None
 
 
-def _changes(said: Mapping[str, Any], request: Request) -> str:
+def _check_request(request: Request) -> None:
+    check_name(request.name)
+    if (own := f"{request.kind}/{request.name}") in request.inputs:
+        raise UsageError(f"{own} cannot be its own input", "choose another `name`")
+
+
+def is_sharded(target: Path) -> bool:
+    """Whether the artifact at `target` is being made in shards."""
+    return (beside(target, "shards") / PLAN / MANIFEST).is_file()
+
+
+def _merging(kind: str, name: str, work: Path) -> str:
+    return shell_line(["sentcompress", "merge", f"{kind}/{name}", "--work", str(work)])
+
+
+def changes_between(said: Mapping[str, Any], request: Request) -> str:
     """The differences between a request and an earlier one, in words; empty if there are none.
 
     Args:

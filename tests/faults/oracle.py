@@ -41,7 +41,7 @@ def read_tree(box: Path) -> Tree:
     tree: Tree = {}
     for path in sorted(box.rglob("*")):
         name = path.relative_to(box).as_posix()
-        if path.suffix != ".lock" and not f"{name}/".startswith("work/cache/"):
+        if not path.name.endswith(".lock") and not f"{name}/".startswith("work/cache/"):
             tree[name] = None if path.is_dir() else f"{path.stat().st_mode:o} ".encode() + _masked(path)
     return tree
 

@@ -99,6 +99,13 @@ BASE: Sequence[Sequence[str]] = (
     DISTILL,
     "eval-sts --sts sts.tsv --model s --compare model --bootstrap 0 --name sts-s".split(),
 )
+# One shard is all of it, so that it can be merged.
+SHARDS = {
+    "augment": "augment nli.csv --wordnet 2 --back-translate 0 --workers 1 --name a --shard 1/1".split(),
+    "teacher-embed": [*BASE[2][:-3], "v", *BASE[2][-2:], "--shard", "1/1"],
+    "mine-negatives": "mine-negatives --model model --sentences nli --negatives 2 --name m --shard 1/1".split(),
+    "encode": "encode lines.txt --model model --dtype float32 -o box/out/vectors --shard 1/1".split(),
+}
 PLAIN = (
     Stage("split-documents", "split-documents documents.txt --name d".split(), "documents/d"),
     Stage("augment", "augment nli.csv --wordnet 2 --back-translate 0 --workers 1 --name a".split(), "sentences/a"),
@@ -160,6 +167,14 @@ PLAIN = (
     Stage("export-onnx", "export --model s --name s".split(), "exports/s", MEASURED, slow=True),
     Stage("search", "search cat --collection beir --model model".split(), "indexes/beir-model"),
     Stage("encode", "encode lines.txt --model model --dtype float32 -o box/out/vectors.npy".split()),
+    Stage("augment-shard", SHARDS["augment"]),
+    Stage("teacher-embed-shard", SHARDS["teacher-embed"], "", ["sentences/main"]),
+    Stage("mine-negatives-shard", SHARDS["mine-negatives"], "", ["sentences/nli"]),
+    Stage("encode-shard", SHARDS["encode"]),
+    Stage("merge-sentences", "merge sentences/a".split(), before=SHARDS["augment"]),
+    Stage("merge-vectors", "merge teacher-vectors/v".split(), "", ["sentences/main"], before=SHARDS["teacher-embed"]),
+    Stage("merge-mined", "merge sentences/m".split(), "", ["sentences/nli"], before=SHARDS["mine-negatives"]),
+    Stage("merge-folder", "merge box/out/vectors".split(), before=SHARDS["encode"]),
     Stage("report", ["report"], "", MEASURED),
     Stage("run", "run chain.toml --input text=lines.txt".split(), "projections/lines"),
 )

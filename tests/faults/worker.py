@@ -130,7 +130,7 @@ class Worker:
         if rng.random() < 0.5:  # a reader may finish what a writer left, so half the time there is none
             artifact, wrong = oracle.faults_of_artifact(self.box, stage.makes)
             found += wrong
-            if stage.before and artifact is None and not wrong:
+            if stage.before and stage.makes and artifact is None and not wrong:
                 found.append("a finished artifact is gone")
         return found
 

@@ -209,3 +209,8 @@ def test_only_the_user_can_trust_the_code_of_a_model() -> None:
     found, faults = plan({**stage, "trust-remote-code": False}, asked=Asked([], ["all.trust-remote-code=true"]))
     assert not faults
     assert found.steps[0].params.trust_remote_code
+
+
+def test_a_stage_of_a_recipe_is_no_shard() -> None:
+    _, faults = plan({"command": "teacher-embed", "shard": "1/2"})
+    assert faults == ["stage 1 (teacher-embed): a recipe runs whole stages, without --shard"]

@@ -14,12 +14,10 @@ from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
-import pyarrow as pa
-import pyarrow.parquet as pq
 import pytest
+from sharding import make_table
 from tiny_models import make_sentences, make_tiny_model
 
-from sentcompress.corpora.sentence_table import SCHEMA, SHARD_PATTERN
 from sentcompress.encoding.engine import EncodeEngine
 from sentcompress.encoding.vector_shards import VectorShards
 from sentcompress.errors import InputError, MissingArtifactError, UsageError
@@ -30,22 +28,7 @@ from sentcompress.models.sources import resolve
 from sentcompress.stages import teacher_embed as stage
 from sentcompress.stages import whiten
 from sentcompress.stages.teacher_embed import Params
-from sentcompress.store import Artifact, Request, WorkDirectory
-
-
-def make_table(work: WorkDirectory, texts: list[str], shard_rows: int = 100, name: str = "main") -> Artifact:
-    """A sentence table in small shards."""
-    request = Request("sentences", name, "augment", {"texts": len(texts)}, {})
-    with work.build(request) as build:
-        for shard, start in enumerate(range(0, len(texts), shard_rows)):
-            part = texts[start : start + shard_rows]
-            rows = [
-                {"row": start + i, "text": text, "source": "original", "parent": -1, "origin": "test", "domain": ""}
-                for i, text in enumerate(part)
-            ]
-            with build.write(SHARD_PATTERN.format(shard)) as path:
-                pq.write_table(pa.Table.from_pylist(rows, schema=SCHEMA), path)
-        return build.finish({"rows": len(texts), "originals": len(texts)})
+from sentcompress.store import WorkDirectory
 
 
 @pytest.fixture

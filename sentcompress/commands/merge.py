@@ -1,0 +1,28 @@
+"""The options of `sentcompress merge`."""
+
+from dataclasses import dataclass
+from typing import Annotated, ClassVar
+
+from sentcompress.commands import Command
+from sentcompress.commands.options import Opt, Options
+
+
+@dataclass(frozen=True, kw_only=True)
+class Params(Options):
+    """What to merge."""
+
+    command: ClassVar[str] = "merge"
+
+    what: Annotated[
+        str | None,
+        Opt(
+            "KIND/NAME, or only KIND, such as teacher-vectors; or the output folder of encode. By default, what is "
+            "being made in shards.",
+            positional=True,
+            metavar="[KIND/NAME]",
+            affects="input",
+        ),
+    ] = None
+
+
+COMMAND = Command(Params, "Merge the shards of an artifact, once all of them are finished.")

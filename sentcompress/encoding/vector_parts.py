@@ -1,0 +1,127 @@
+"""Teacher vectors in shards: the windows of a table are divided, and their vectors joined again."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from sentcompress.corpora.sentence_table import SentenceTable
+from sentcompress.encoding.batches import windows
+from sentcompress.encoding.vector_shards import LAYER_SHARD_PATTERN, SHARD_PATTERN, writing_vectors
+from sentcompress.progress import Reporter, Task
+from sentcompress.store import LOG, Artifact, Build
+from sentcompress.store.shard import Shard
+
+# Rows copied at a time.
+BLOCK = 8192
+
+
+@dataclass(frozen=True)
+class Span:
+    """Consecutive rows of one file of a sentence table.
+
+    Attributes:
+        file: the number of the file.
+        start, stop: the rows, counted within the file.
+        whole: whether these are all rows of the file.
+    """
+
+    file: int
+    start: int
+    stop: int
+    whole: bool = False
+
+    @property
+    def rows(self) -> int:
+        return self.stop - self.start
+
+    def name(self, pattern: str) -> str:
+        """The name of the file of vectors: `vectors-00000.npy`, or `vectors-00000-000020000.npy` for a part."""
+        name = pattern.format(self.file)
+        return name if self.whole else name.replace(".npy", f"-{self.start:09d}.npy")
+
+
+def spans_of(table: SentenceTable) -> list[Span]:
+    """One span for each file of a table."""
+    return [Span(file, 0, rows, whole=True) for file, rows in enumerate(table.shard_rows)]
+
+
+def window_rows(table: SentenceTable, task: Task) -> list[list[int]]:
+    """The rows of each window in which the engine encodes a table, by file.
+
+    The last digits of a vector depend on its window. Shards therefore consist of whole windows.
+    """
+    found = []
+    for file, rows in enumerate(table.shard_rows):
+        found.append([len(window) for window in windows([table.texts(file)])])
+        task.advance(rows)
+    return found
+
+
+def spans_of_shard(rows: Sequence[Sequence[int]], shard: Shard) -> list[Span]:
+    """The rows of one shard, by file, from the rows of all windows."""
+    flat = [(file, window) for file, inside in enumerate(rows) for window in range(len(inside))]
+    ends = [np.cumsum([0, *inside]).tolist() for inside in rows]
+    spans: list[Span] = []
+    for file, window in (flat[piece] for piece in shard.of(len(flat))):
+        start, stop = ends[file][window], ends[file][window + 1]
+        if spans and spans[-1].file == file:
+            start = spans.pop().start
+        spans.append(Span(file, start, stop))
+    return spans
+
+
+def join_vectors(plan: Artifact, shards: Sequence[Artifact], build: Build, reporter: Reporter) -> dict[str, Any]:
+    """Write the vectors of all shards as one run would have written them; returns the facts.
+
+    Args:
+        plan: its facts hold the windows' rows (`windows`) and the `compute` plan.
+        shards: in order.
+    """
+    if not build.has(LOG):
+        with build.write(LOG) as path:
+            path.write_text(plan.facts["compute"], encoding="utf-8")
+    facts = {**shards[0].facts, **plan.facts["described"]}
+    patterns = [LAYER_SHARD_PATTERN] if facts["layers"] else []
+    with reporter.track("merging", total=facts["rows"]) as task:
+        for file, inside in enumerate(plan.facts["windows"]):
+            for pattern in (*patterns, SHARD_PATTERN):
+                name = pattern.format(file)
+                if not build.has(name):
+                    _join(_parts_of(name, shards), sum(inside), build, name)
+            task.advance(sum(inside))
+    return {
+        **{name: value for name, value in facts.items() if name not in ("shard", "of")},
+        "device": ", ".join(sorted({str(shard.facts["device"]) for shard in shards})),
+        "sentences_per_second": _rate(shards),
+    }
+
+
+def _rate(shards: Sequence[Artifact]) -> float | None:
+    """Sentences per second of one process, on average."""
+    timed = [(shard.facts["rows"], shard.facts["sentences_per_second"]) for shard in shards]
+    timed = [(rows, rate) for rows, rate in timed if rate]
+    return round(sum(rows for rows, _ in timed) / sum(rows / rate for rows, rate in timed), 1) if timed else None
+
+
+def _parts_of(name: str, shards: Sequence[Artifact]) -> Iterator[Path]:
+    """The parts of one file of vectors, in the order of their rows."""
+    for shard in shards:
+        yield from sorted(shard.path.glob(name.replace(".npy", "-*.npy")))
+
+
+def _join(paths: Iterator[Path], rows: int, build: Build, name: str) -> None:
+    first = next(paths)
+    header = np.load(first, mmap_mode="r")
+    with (
+        build.write(name) as path,
+        writing_vectors(path, rows, header.shape[1], str(header.dtype)) as append,
+    ):
+        for part in (first, *paths):
+            for start in range(0, len(np.load(part, mmap_mode="r")), BLOCK):
+                # Mapped again for every block: the pages of an open mapping count as memory of this process.
+                append(np.load(part, mmap_mode="r")[start : start + BLOCK])
