@@ -1,7 +1,7 @@
 """How much of the test sets stands in the text that students are trained on, word for word or nearly.
 
-    python benchmarks/real_corpus.py ../shared/data work/short.txt
-    python benchmarks/broad_corpus.py ../shared/data work/broad
+    python benchmarks/earlier_corpus.py short ../shared/data work/short.txt
+    python benchmarks/earlier_corpus.py broad ../shared/data work/broad
     python benchmarks/overlap.py ../shared/data work/short.txt work/broad
 
 A folder stands for all texts in it. For every test set: its sentences (documents, queries) that a training text equals,
@@ -21,7 +21,7 @@ from collections.abc import Iterable, Iterator
 from itertools import chain
 from pathlib import Path
 
-from wide_corpus import Near
+from corpus_texts import Near
 
 RESULTS = Path(__file__).parent / "results"
 # Of fewer words, sentences that share most of them are often about nothing in common.
