@@ -24,6 +24,7 @@ import hashlib
 import io
 import json
 import random
+import re
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
@@ -57,6 +58,7 @@ SHORTEST = 6  # characters
 WIKIPEDIA, NEWS, PROMPTS = "wikipedia_en_sample", "reuters21578", "common_voice_en"
 NLI_SOURCES = ("snli_sample18k.train", "mnli20k_tok.train", "mnli_llmsknow.train", "wanli_15k.train", "cad.train")
 TERM, SENTENCE = ": ", ". "
+MEANINGS, WORDS_OF_MEANING = r": |; | is ", 3
 
 
 class Known:
@@ -120,7 +122,8 @@ class Gathered:
         dropped, kept = Counter[str](), list[str]()
         for text in (" ".join(text.split()) for text in texts):
             bare = plain(text)
-            fault = "too_short" if len(text) < SHORTEST or not bare else self._fault(bare)
+            short = len(text) < SHORTEST or not bare
+            fault = "too_short" if short else self._fault(bare, text if family.title_ends == TERM else "")
             if fault:
                 dropped[fault] += 1
             else:
@@ -134,14 +137,19 @@ class Gathered:
         self.texts[name] = [text for place, text in enumerate(kept) if place not in held]
         self.dropped[name] = dropped
 
-    def _fault(self, bare: str) -> str | None:
+    def _fault(self, bare: str, definition: str) -> str | None:
         own = mark(bare)
         if own in self.seen:
             return "repeated"
         self.seen.add(own)
-        if fault := self.refused.fault(bare):
-            return fault
-        return "near_sts_sentence" if bare.count(" ") < STS_WORDS and self.near(bare) else None
+        # A test text can be what a definition says, or a part of it.
+        inside = (plain(part) for part in re.split(MEANINGS, definition) if len(part.split()) >= WORDS_OF_MEANING)
+        for part in (bare, *inside):
+            if fault := self.refused.fault(part):
+                return fault
+            if part.count(" ") < STS_WORDS and self.near(part):
+                return "near_sts_sentence"
+        return None
 
     def drop_held_out_titles(self) -> None:
         """Drop texts that are the title of a held-out document, such as those of the family of titles."""

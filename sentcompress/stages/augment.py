@@ -8,7 +8,7 @@ import shutil
 import time
 from contextlib import AbstractContextManager
 from dataclasses import asdict, replace
-from itertools import accumulate, islice
+from itertools import accumulate, chain, islice
 from typing import Any
 
 from sentcompress.augmentations.back_translation import back_translation_spec
@@ -17,11 +17,13 @@ from sentcompress.augmentations.table import AugmentationPlan, Augmented, append
 from sentcompress.augmentations.wordnet import wordnet_spec
 from sentcompress.commands.augment import Params
 from sentcompress.corpora.inputs import Input, open_inputs
+from sentcompress.corpora.mixing import as_facts, mixed, weights_of
 from sentcompress.corpora.originals import Limits, ReadCounts, write_originals
 from sentcompress.corpora.readers import ReadOptions
-from sentcompress.corpora.sentence_table import ORIGINAL
+from sentcompress.corpora.sentence_table import ORIGINAL, SentenceTable
 from sentcompress.corpora.text_files import BadRecords
 from sentcompress.errors import InputError, SentcompressError
+from sentcompress.passages.query_copies import QueryCopies, count_frequencies
 from sentcompress.progress import LOGGED, Reporter
 from sentcompress.store import SCAFFOLD, Artifact, Build, Request, WorkDirectory
 
@@ -37,6 +39,7 @@ WORDS_READ = 180
 # Records of each input from which that is measured.
 _MEASURED = 2000
 _READ = f"{SCAFFOLD}/originals.json"
+_FREQUENCIES = f"{SCAFFOLD}/words.npy"
 
 
 def run(params: Params, work: WorkDirectory, reporter: Reporter = LOGGED) -> Artifact:
@@ -86,6 +89,9 @@ def _recipes(params: Params) -> tuple[tuple[tuple[AugmenterSpec, int], ...], lis
             if asked is not None or (option == "back_translate" and params.translator):
                 raise InputError(error.message, f"{error.hint}; or disable it: `{option}` 0") from None
             skipped.append(f"`{option}` is skipped: {error.message} ({error.hint})")
+    if params.queries_per_text:
+        queries = QueryCopies(params.queries_per_text, params.seed)
+        recipes.append((queries, queries.copies))
     return tuple(recipes), skipped
 
 
@@ -158,6 +164,7 @@ def _build(
     tally = _originals(params, inputs, limits, build, reporter)
     if params.limit is not None and tally.originals < params.limit:
         reporter.note(f"the input has {tally.originals:,} distinct sentences, fewer than `limit` {params.limit:,}")
+    recipes = tuple((_with_frequencies(spec, tally, build), copies) for spec, copies in recipes)
     plan = AugmentationPlan(tally.originals, tally.shards, recipes)
     augmented = Augmented(tally.originals)
     notes: dict[str, str] = {}
@@ -171,10 +178,22 @@ def _build(
             "by_source": {ORIGINAL: tally.originals, **augmented.by_source},
             "triplets": tally.triplets,
             **({"computed": notes} if notes else {}),
+            **({"mix": tally.mix} if tally.mix else {}),
             "skipped": {**tally.skipped, **augmented.skipped},
             "sentences_per_second": round(augmented.rows / max(time.monotonic() - started, 1e-6), 1),
         }
     )
+
+
+def _with_frequencies(spec: AugmenterSpec, tally: ReadCounts, build: Build) -> AugmenterSpec:
+    """The augmentation, which can ask in how many originals a word occurs if it makes queries."""
+    if not isinstance(spec, QueryCopies):
+        return spec
+    if not build.has(_FREQUENCIES):
+        table = SentenceTable(build.path)
+        with build.write(_FREQUENCIES) as path:
+            count_frequencies(chain.from_iterable(map(table.texts, range(tally.shards))), path)
+    return replace(spec, frequencies=build.path / _FREQUENCIES, documents=tally.originals)
 
 
 def _originals(params: Params, inputs: list[Input], limits: Limits, build: Build, reporter: Reporter) -> ReadCounts:
@@ -183,7 +202,13 @@ def _originals(params: Params, inputs: list[Input], limits: Limits, build: Build
         return ReadCounts(**json.loads((build.path / _READ).read_text(encoding="utf-8")))
     bad = BadRecords(params.skip_bad)
     try:
-        tally = write_originals(inputs, build.write, limits, bad, reporter)
+        samples = (
+            mixed(inputs, params.words, weights_of(params.share, params.inputs), params.seed, reporter)
+            if params.words
+            else []
+        )
+        tally = write_originals(samples or inputs, build.write, limits, bad, reporter)
+        tally.mix = dict(as_facts(samples))
         if not tally.originals:
             why = ", ".join(f"{count} {reason.replace('_', ' ')}" for reason, count in tally.skipped.items())
             raise InputError("there are no sentences in the input", f"dropped: {why}" if why else None)
