@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gzip
+import hashlib
 import importlib
 import importlib.util
 import json
@@ -372,6 +373,90 @@ def test_the_forum_corpus_keeps_off_the_sts_sets_and_what_is_used(
     monkeypatch.setattr(wordings, "find_wordnet", lambda: None)
     with pytest.raises(FileNotFoundError, match="wordnet-base"):
         forum.gather_forum(tmp_path, seed=0)
+
+
+def test_the_general_corpus_keeps_off_test_sets_and_holds_documents_out(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    general = importlib.import_module("general_corpus")
+    tested = "Aspirin lowers the risk of heart attacks in men over fifty."
+    known = general.Known([tested])
+    assert known.fault(general.plain(tested.upper())) == "equals_test_text"
+    assert known.fault("it is said that aspirin lowers the risk of heart attacks in women") == "shares_words_in_a_row"
+    assert known.fault("aspirin lowers the risk of heart diseases in many men") is None
+    gathered = general.Gathered(known, general.Near(["The act of choosing."]))
+    law = [f"Act number {n} of the year. It is about thing{n} and {n} more that a court may decide." for n in range(40)]
+    gathered.add("law", general.Family((), general.SENTENCE), [*law, law[3].lower(), tested, "abc"])
+    assert gathered.dropped["law"] == {"repeated": 1, "equals_test_text": 1, "too_short": 1}
+    held = gathered.held_out["law"]
+    assert len(held) == 10
+    assert len(gathered.texts["law"]) == 30
+    assert {f"{one['title']}. {one['text']}" for one in held} | set(gathered.texts["law"]) == set(law)
+    assert [one["_id"] for one in held[:2]] == ["law-0", "law-1"]
+    # A definition that contains the words of a test text does not equal it.
+    gathered.add("words", general.Family((), general.TERM), ["choice, option, alternative: the act of choosing"])
+    assert gathered.dropped["words"] == {"near_sts_sentence": 1}
+    gathered.add("titles", general.Family(()), [held[0]["title"].upper(), law[0], "Something else"])
+    gathered.drop_held_out_titles()
+    assert gathered.texts["titles"] == ["Something else"]
+
+    monkeypatch.setattr(general, "FAMILIES", {name: general.Family(()) for name in gathered.texts})
+    first, second = (general.write_all(gathered, tmp_path / name, research=False) for name in ("one", "two"))
+    assert first == second == json.loads((tmp_path / "one" / "sources.json").read_text())
+    packed = (tmp_path / "one" / "law.txt.gz").read_bytes()
+    assert packed == (tmp_path / "two" / "law.txt.gz").read_bytes()
+    assert hashlib.sha256(packed).hexdigest() == first["law"]["sha256"]
+    assert gzip.decompress(packed).decode().splitlines() == gathered.texts["law"]
+    assert first["law"]["lines"] == 30
+    rows = gzip.decompress((tmp_path / "one" / "held-out" / "law.jsonl.gz").read_bytes()).splitlines()
+    assert [json.loads(row) for row in rows] == held
+
+
+def test_what_may_not_be_published_is_gathered_for_research_only() -> None:
+    general = importlib.import_module("general_corpus")
+    free = {name for name, family in general.FAMILIES.items() if general._used(family, research=False)}
+    assert set(general.FAMILIES) - free == {"news"}
+    for family in general.FAMILIES.values():
+        for source in general._used(family, research=False):
+            assert "-NC" not in source.licence
+            assert "research" not in source.name
+
+
+def test_sources_are_told_by_family_with_the_mean_and_the_worst() -> None:
+    script = load("sources")
+    found: dict[str, Any] = {}
+    script.merged(found, "law", {"students/a": {"fidelity": 90.0}, "b": {"fidelity": 80.0}})
+    script.merged(found, "books", {"students/a": {"fidelity": 70.0}, "b": {"fidelity": 85.0}})
+    script.merged(found, "words", {"b": {"fidelity": 10.0}})
+    assert script.markdown(found).splitlines() == [
+        "| family | a | b |",
+        "| --- | ---: | ---: |",
+        "| law | 90.0 | 80.0 |",
+        "| books | 70.0 | 85.0 |",
+        "| words |  | 10.0 |",
+        "| **mean of 2** | 80.0 | 82.5 |",
+        "| **worst** | 70.0 (books) | 80.0 (law) |",
+    ]
+
+
+def test_the_commands_of_sources_parse(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    script, lines = importlib.import_module("sources"), list[str]()
+    scores = [{"data": "law", "metric": "fidelity"}]
+    monkeypatch.setattr(script, "sentcompress", lambda line, work: lines.append(line) or {"facts": {"scores": scores}})
+    monkeypatch.setattr(script, "read_scores", lambda facts: facts["scores"])
+    monkeypatch.setattr(script, "select", lambda scores, metric, **of: [Score()])
+    name = script.split(tmp_path / "law.jsonl.gz", "law", tmp_path)
+    assert script.searched(name, "small", "embedded", tmp_path)["fidelity"] == 91.5
+    parsed = [parse(line) for line in lines]
+    assert parsed[0]["corpus"] == parsed[1]["passages"] == str(script.PASSAGES)
+    assert parsed[1]["documents"] == "source-law"
+    assert parsed[1]["queries"] == str(script.QUERIES)
+
+
+class Score:
+    """A score as `select` gives it."""
+
+    value, interval, count = 91.5, (90.0, 93.0), 200
 
 
 def test_search_fidelity_makes_queries_of_documents_and_correlates_what_it_measures() -> None:
