@@ -80,12 +80,16 @@ class Listener:
 
     def __init__(self) -> None:
         self.notes: list[str] = []
+        self.warnings: list[str] = []
 
     def __getattr__(self, name: str) -> Any:
         return getattr(SILENT, name)
 
     def note(self, message: str) -> None:
         self.notes.append(message)
+
+    def warn(self, message: str) -> None:
+        self.warnings.append(message)
 
 
 def run_all(*given: Any) -> list[Done]:
