@@ -2,9 +2,10 @@
 
     python benchmarks/earlier_corpus.py short ../shared/data work/short.txt
     python benchmarks/earlier_corpus.py broad ../shared/data work/broad
-    python benchmarks/overlap.py ../shared/data work/short.txt work/broad
+    python benchmarks/general_corpus.py ../shared/data work/general
+    python benchmarks/overlap.py ../shared/data work/short.txt work/broad work/general
 
-A folder stands for all texts in it. For every test set: its sentences (documents, queries) that a training text equals,
+A folder stands for all texts in it, plain or in gzip. For every test set: its sentences (documents, queries) that a training text equals,
 but for case and punctuation; and those of five or more different words that a training text shares 80% of its words
 with, whatever their order (of all words of both together). Writes benchmarks/results/overlap.{json,md}.
 """
@@ -53,7 +54,7 @@ def plain(text: str) -> str:
 
 
 def read_lines(path: Path) -> Iterator[str]:
-    with path.open(encoding="utf-8") as lines:
+    with gzip.open(path, "rt", encoding="utf-8") if path.suffix == ".gz" else path.open(encoding="utf-8") as lines:
         yield from lines
 
 
@@ -83,7 +84,7 @@ def main() -> None:
     sets = test_sets(options.data)
     found = {}
     for path in options.texts:
-        files = sorted(path.glob("*.txt")) if path.is_dir() else [path]
+        files = sorted([*path.glob("*.txt"), *path.glob("*.txt.gz")]) if path.is_dir() else [path]
         found[path.stem] = overlaps(sets, chain.from_iterable(map(read_lines, files)))
     head = ["test set", "texts", *(f"{name}: same, near" for name in found)]
     rows = [
