@@ -5,7 +5,7 @@
 Writes OUT/FAMILY.txt.gz, a text a line, shuffled; OUT/held-out/FAMILY.jsonl.gz, documents with `_id`, `title` and
 `text` that are in no other file, for measuring (`sources.py`); and OUT/sources.json: what each family is made from, its
 licences, its lines and words, what was dropped, and the SHA-256 of both files. The same data and the same WordNet give
-the same text; `sha256_of_text` holds where another zlib compresses it to other bytes.
+the same bytes; with another zlib the compressed bytes can differ, and `sha256_of_text` still holds.
 
 - A text stands in one family only: case and punctuation aside, none is repeated.
 - A text is dropped if it equals a text of a test set, shares eight words in a row with one, or has most of its words
