@@ -5,9 +5,10 @@
     python benchmarks/general_corpus.py ../shared/data work/general
     python benchmarks/overlap.py ../shared/data work/short.txt work/broad work/general
 
-A folder stands for all texts in it, plain or in gzip. For every test set: its sentences (documents, queries) that a training text equals,
-but for case and punctuation; and those of five or more different words that a training text shares 80% of its words
-with, whatever their order (of all words of both together). Writes benchmarks/results/overlap.{json,md}.
+A folder stands for all texts in it, plain or in gzip. For every test set: its sentences (documents, queries) that a
+training text equals, but for case and punctuation; and those of five or more different words that a training text
+shares 80% of its words with, whatever their order (of all words of both together). Writes
+benchmarks/results/overlap.{json,md}.
 """
 
 from __future__ import annotations
