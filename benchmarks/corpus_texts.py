@@ -16,6 +16,8 @@ from pathlib import Path
 LONGEST = 1100
 # Share of words that two sentences have in common, out of those of both, from which they are taken for the same.
 NEAR = 0.6
+# Words in a row that a text and a test text may not have in common.
+SEQUENCE = 8
 
 
 def read_lines(path: Path) -> Iterator[str]:
@@ -145,3 +147,30 @@ class Near:
 
 def words(text: str) -> frozenset[str]:
     return frozenset(re.findall(r"[a-z0-9]+", text.lower()))
+
+
+def plain(text: str) -> str:
+    """Without case and punctuation."""
+    return " ".join(re.findall(r"[a-z0-9]+", text.lower()))
+
+
+class Known:
+    """Finds texts that equal one of these, case and punctuation aside, or share SEQUENCE words in a row with one."""
+
+    def __init__(self, texts: Iterable[str]) -> None:
+        self._same: set[str] = set()
+        self._sequences: set[tuple[str, ...]] = set()
+        for text in map(plain, texts):
+            self._same.add(text)
+            self._sequences.update(_sequences(text))
+
+    def fault(self, text: str) -> str | None:
+        """Why a text, given as `plain` writes it, is not to be trained on."""
+        if text in self._same:
+            return "equals_test_text"
+        return None if self._sequences.isdisjoint(_sequences(text)) else "shares_words_in_a_row"
+
+
+def _sequences(text: str) -> Iterator[tuple[str, ...]]:
+    words = text.split()
+    return zip(*(words[start:] for start in range(SEQUENCE)), strict=False)

@@ -17,13 +17,12 @@ import argparse
 import csv
 import gzip
 import json
-import re
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator
 from itertools import chain
 from pathlib import Path
 
-from corpus_texts import Near
+from corpus_texts import Near, plain
 
 RESULTS = Path(__file__).parent / "results"
 # Of fewer words, sentences that share most of them are often about nothing in common.
@@ -47,11 +46,6 @@ def test_sets(data: Path) -> dict[str, list[str]]:
     for column, what in (("question1", "queries"), ("question2", "documents")):
         found[f"Quora: {what}"] = [pair[column] for pair in pairs]
     return {name: list(dict.fromkeys(filter(None, texts))) for name, texts in found.items()}
-
-
-def plain(text: str) -> str:
-    """Without case and punctuation."""
-    return " ".join(re.findall(r"[a-z0-9]+", text.lower()))
 
 
 def read_lines(path: Path) -> Iterator[str]:

@@ -378,15 +378,16 @@ def test_the_forum_corpus_keeps_off_the_sts_sets_and_what_is_used(
 def test_the_general_corpus_keeps_off_test_sets_and_holds_documents_out(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    general = importlib.import_module("general_corpus")
+    general, sources = importlib.import_module("general_corpus"), importlib.import_module("general_sources")
+    texts_of = importlib.import_module("corpus_texts")
     tested = "Aspirin lowers the risk of heart attacks in men over fifty."
-    known = general.Known([tested])
-    assert known.fault(general.plain(tested.upper())) == "equals_test_text"
+    known = texts_of.Known([tested])
+    assert known.fault(texts_of.plain(tested.upper())) == "equals_test_text"
     assert known.fault("it is said that aspirin lowers the risk of heart attacks in women") == "shares_words_in_a_row"
     assert known.fault("aspirin lowers the risk of heart diseases in many men") is None
-    gathered = general.Gathered(known, general.Near(["The act of choosing."]))
+    gathered = general.Gathered(known, texts_of.Near(["The act of choosing."]))
     law = [f"Act number {n} of the year. It is about thing{n} and {n} more that a court may decide." for n in range(40)]
-    gathered.add("law", general.Family((), general.SENTENCE), [*law, law[3].lower(), tested, "abc"])
+    gathered.add("law", sources.Family((), sources.SENTENCE), [*law, law[3].lower(), tested, "abc"])
     assert gathered.dropped["law"] == {"repeated": 1, "equals_test_text": 1, "too_short": 1}
     held = gathered.held_out["law"]
     assert len(held) == 10
@@ -394,13 +395,13 @@ def test_the_general_corpus_keeps_off_test_sets_and_holds_documents_out(
     assert {f"{one['title']}. {one['text']}" for one in held} | set(gathered.texts["law"]) == set(law)
     assert [one["_id"] for one in held[:2]] == ["law-0", "law-1"]
     # A definition that contains the words of a test text does not equal it.
-    gathered.add("words", general.Family((), general.TERM), ["choice, option, alternative: the act of choosing"])
+    gathered.add("words", sources.Family((), sources.TERM), ["choice, option, alternative: the act of choosing"])
     assert gathered.dropped["words"] == {"near_sts_sentence": 1}
-    gathered.add("titles", general.Family(()), [held[0]["title"].upper(), law[0], "Something else"])
+    gathered.add("titles", sources.Family(()), [held[0]["title"].upper(), law[0], "Something else"])
     gathered.drop_held_out_titles()
     assert gathered.texts["titles"] == ["Something else"]
 
-    monkeypatch.setattr(general, "FAMILIES", {name: general.Family(()) for name in gathered.texts})
+    monkeypatch.setattr(general, "FAMILIES", {name: sources.Family(()) for name in gathered.texts})
     first, second = (general.write_all(gathered, tmp_path / name, research=False) for name in ("one", "two"))
     assert first == second == json.loads((tmp_path / "one" / "sources.json").read_text())
     packed = (tmp_path / "one" / "law.txt.gz").read_bytes()
