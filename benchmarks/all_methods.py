@@ -17,7 +17,7 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
-from real_corpus import as_simcse, gather
+from earlier_corpus import as_simcse, gather_short
 from running import facts, machine, sentcompress
 
 from sentcompress.evaluation.measures import NDCG, SPEARMAN
@@ -56,7 +56,7 @@ def prepare(data: Path, work: Path) -> None:
     """Sentences, triplets, the teacher's vectors and three of its layers, the projection."""
     sentences = work / "sentences.txt"
     if not sentences.exists():
-        texts = gather(data, seed=0)[:SENTENCES]
+        texts = gather_short(data, seed=0)[:SENTENCES]
         sentences.write_text("\n".join(texts) + "\n", encoding="utf-8")
     triplets = work / "triplets.csv"
     if not triplets.exists():

@@ -1,12 +1,14 @@
 """How much of the test sets stands in the text that students are trained on, word for word or nearly.
 
-    python benchmarks/real_corpus.py ../shared/data work/short.txt
-    python benchmarks/broad_corpus.py ../shared/data work/broad
-    python benchmarks/overlap.py ../shared/data work/short.txt work/broad
+    python benchmarks/earlier_corpus.py short ../shared/data work/short.txt
+    python benchmarks/earlier_corpus.py broad ../shared/data work/broad
+    python benchmarks/general_corpus.py ../shared/data work/general
+    python benchmarks/overlap.py ../shared/data work/short.txt work/broad work/general
 
-A folder stands for all texts in it. For every test set: its sentences (documents, queries) that a training text equals,
-but for case and punctuation; and those of five or more different words that a training text shares 80% of its words
-with, whatever their order (of all words of both together). Writes benchmarks/results/overlap.{json,md}.
+A folder stands for all texts in it, plain or in gzip. For every test set: its sentences (documents, queries) that a
+training text equals, but for case and punctuation; and those of five or more different words that a training text
+shares 80% of its words with, whatever their order (of all words of both together). Writes
+benchmarks/results/overlap.{json,md}.
 """
 
 from __future__ import annotations
@@ -15,13 +17,12 @@ import argparse
 import csv
 import gzip
 import json
-import re
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator
 from itertools import chain
 from pathlib import Path
 
-from wide_corpus import Near
+from corpus_texts import Near, plain
 
 RESULTS = Path(__file__).parent / "results"
 # Of fewer words, sentences that share most of them are often about nothing in common.
@@ -47,13 +48,8 @@ def test_sets(data: Path) -> dict[str, list[str]]:
     return {name: list(dict.fromkeys(filter(None, texts))) for name, texts in found.items()}
 
 
-def plain(text: str) -> str:
-    """Without case and punctuation."""
-    return " ".join(re.findall(r"[a-z0-9]+", text.lower()))
-
-
 def read_lines(path: Path) -> Iterator[str]:
-    with path.open(encoding="utf-8") as lines:
+    with gzip.open(path, "rt", encoding="utf-8") if path.suffix == ".gz" else path.open(encoding="utf-8") as lines:
         yield from lines
 
 
@@ -83,7 +79,7 @@ def main() -> None:
     sets = test_sets(options.data)
     found = {}
     for path in options.texts:
-        files = sorted(path.glob("*.txt")) if path.is_dir() else [path]
+        files = sorted([*path.glob("*.txt"), *path.glob("*.txt.gz")]) if path.is_dir() else [path]
         found[path.stem] = overlaps(sets, chain.from_iterable(map(read_lines, files)))
     head = ["test set", "texts", *(f"{name}: same, near" for name in found)]
     rows = [

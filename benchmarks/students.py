@@ -2,15 +2,15 @@
 
     python benchmarks/students.py ../shared/data --work work-real [--only hpd-128,ckd] [--measure-only]
 
-On 300,000 short sentences (`real_corpus.py`), the teacher's last three layers:
+On 300,000 short sentences (`earlier_corpus.py short`), the teacher's last three layers:
 
 hpd-128        HPD to 128 dimensions
 ckd            CKD, 384 dimensions
 ckd-128        ckd after a second stage on 17,400 NLI triplets, to 128 dimensions, with a distillation term kept
 
-On 279,000 texts, paragraphs and queries among them (`mixed_corpus.py`), or on 607,000, short sentences and the
-definitions of WordNet beside them (`wide_corpus.py`), SimTDE's students of token width 128; all but the first start
-from what the teacher does with sentences:
+On 279,000 texts, paragraphs and queries among them (`earlier_corpus.py mixed`), or on 607,000, short sentences and the
+definitions of WordNet beside them (`earlier_corpus.py wide`), SimTDE's students of token width 128; all but the first
+start from what the teacher does with sentences:
 
 simtde-9m         the last 3 layers: 9.35 million parameters
 simtde-9m-states  the same size; the last hidden states of every token are compared beside the sentence vectors
@@ -38,11 +38,11 @@ simtde-2m-tuned-mean  from simtde-2m-deep, one part of it to three
 With a teacher that has gone through them first, in rounds of two runs that are averaged, no triplets for the student:
 
 simtde-9m-broad   the last 3 layers; 60,000 texts and the teacher as it was for a start; three rounds on a third of a
-                  still broader text (`broad_corpus.py`), a fourth on a sixth of it that is new, and on what people
-                  write to each other (`forum_corpus.py`), with the tuned teacher's step taken a quarter further, its
-                  frequent tokens weighed less, and each text read twice
+                  still broader text (`earlier_corpus.py broad`), a fourth on a sixth of it that is new, and on what
+                  people write to each other (`earlier_corpus.py forum`), with the tuned teacher's step taken a quarter
+                  further, its frequent tokens weighed less, and each text read twice
 simtde-2m-short   the last layer three times over, 16,000 tokens of width 96, 256 neurons: 2.41 million; three rounds on
-                  short texts (two thirds of `wide_corpus.py --short 40`) and on what simtde-9m-broad ended with
+                  short texts (two thirds of `earlier_corpus.py wide --short 40`) and on what simtde-9m-broad ended with
 
 None of the text is of an STS set, and but for simtde-9m-own's none of a retrieval collection. Each student is scored on
 STS-B test and STS13, and with exact search on SciFact dev, msmarco_5k and Quora. What is fresh in the work directory is
@@ -61,11 +61,15 @@ from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Any
 
-import broad_corpus
-import forum_corpus
-import mixed_corpus
-import real_corpus
-import wide_corpus
+from earlier_corpus import (
+    as_simcse,
+    gather_broad,
+    gather_forum,
+    gather_mixed,
+    gather_short,
+    gather_wide,
+    shortened,
+)
 from proof import INDEXES, commands
 from running import facts, machine, sentcompress
 
@@ -247,22 +251,22 @@ def own_documents(data: Path) -> Iterator[str]:
 def texts_of(name: str, data: Path) -> Iterable[str]:
     """The lines of a training file."""
     if name == "short":
-        return real_corpus.gather(data, seed=0)
+        return gather_short(data, seed=0)
     if name == "mixed":
-        return mixed_corpus.gather(data, seed=0)
+        return gather_mixed(data, seed=0)
     if name == "wide":
-        return wide_corpus.gather(data, seed=0)
+        return gather_wide(data, seed=0)
     if name == "sample":
-        return wide_corpus.gather(data, seed=0)[:60_000]
+        return gather_wide(data, seed=0)[:60_000]
     if name.startswith("broad-"):
-        texts = broad_corpus.gather(data, seed=0)
+        texts = gather_broad(data, seed=0)
         return texts[int(name.removeprefix("broad-")) - 1 :: 6]
     if name.startswith("short-"):
-        short = real_corpus.shortened(wide_corpus.gather(data, seed=0), 40)
+        short = shortened(gather_wide(data, seed=0), 40)
         return short[int(name.removeprefix("short-")) - 1 :: 3]
     if name.startswith(("forum-", "reread-")):
         part = int(name.rpartition("-")[2])
-        return [*forum_corpus.gather(data, seed=0)[part - 1 :: 2], *broad_corpus.gather(data, seed=0)[part + 1 :: 12]]
+        return [*gather_forum(data, seed=0)[part - 1 :: 2], *gather_broad(data, seed=0)[part + 1 :: 12]]
     return filter(None, dict.fromkeys(own_documents(data)))
 
 
@@ -291,7 +295,7 @@ def prepare(command: str, data: Path, work: Path) -> None:
         file = work / "triplets.csv"
         if not file.exists():
             triplets = data / "nli" / "triplets_allsplits_noSTS.train.tsv.gz"
-            file.write_text(real_corpus.as_simcse(triplets), encoding="utf-8")
+            file.write_text(as_simcse(triplets), encoding="utf-8")
         sentcompress(f"augment {file} --wordnet 0 --back-translate 0 --name nli", work)
     if "--method hpd" in command:
         sentcompress("fit-pca --dim 128 --teacher-vectors short", work)

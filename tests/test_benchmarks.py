@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gzip
+import hashlib
 import importlib
 import importlib.util
 import json
@@ -211,24 +212,24 @@ WORDNET = """  1 This is the licence, which no definition is part of.
 def test_the_wide_corpus_leaves_out_what_is_near_to_an_sts_sentence(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    wide = load("wide_corpus")
+    wide, wordings = load("earlier_corpus"), importlib.import_module("corpus_wordings")
     near = wide.Near(["The act of choosing.", "A man is playing a large flute."])
     asked = ("the ACT of choosing", "choosing: an act of the", "choosing a large flute", "is a man playing a flute")
     assert [near(text) for text in asked] == [{0}, {0}, set(), {1}]
     folder = tmp_path / "wordnet"
     folder.mkdir()
-    for part in wide.PARTS:
+    for part in wordings.PARTS:
         (folder / f"data.{part}").write_text(WORDNET if part == "noun" else "")
     (tmp_path / "sts" / "stsb").mkdir(parents=True)
     (tmp_path / "sts" / "stsb" / "test.tsv").write_text("score\tsentence1\tsentence2\n1.0\tThe act of choosing.\tHm\n")
-    monkeypatch.setattr(wide, "find_wordnet", lambda: DataFolder(folder))
+    monkeypatch.setattr(wordings, "find_wordnet", lambda: DataFolder(folder))
     found = wide.glosses(tmp_path, seed=0)
     assert found == wide.glosses(tmp_path, seed=0)
     assert len(found) == 3
     assert "his fear was great" in found
     assert any("sharp to the taste" in text and "(a)" not in text for text in found)
     assert not any("choosing" in text for text in found)
-    monkeypatch.setattr(wide, "find_wordnet", lambda: None)
+    monkeypatch.setattr(wordings, "find_wordnet", lambda: None)
     with pytest.raises(FileNotFoundError, match="wordnet-base"):
         wide.glosses(tmp_path, seed=0)
 
@@ -252,28 +253,28 @@ def test_overlaps_are_counted_by_the_texts_of_the_test_set() -> None:
 
 
 def test_the_broad_corpus_makes_texts_of_words_that_nobody_put_together(tmp_path: Path) -> None:
-    broad = load("broad_corpus")
+    texts_of, wordings = load("corpus_texts"), load("corpus_wordings")
     entries = [[f"plant {i}", f"herb{i}"] for i in range(60)] + [["dread of heights", "fear"]]
     lines = ["The fears of a man are many.", "Nothing to change."]
-    found = [text for seed in range(40) for text in broad.replaced(lines, entries, random.Random(seed))]
+    found = [text for seed in range(40) for text in wordings.replaced(lines, entries, random.Random(seed))]
     assert 15 < len(found) < 40  # seven nouns in ten are replaced, and a line without one is left out
     assert all(
         re.fullmatch(r"The (plant \d+|herb\d+|fear|dread of heights)s of a man are many\.", text) for text in found
     )
     usual = "here stands that big old place which it was built for by all of them"
     special = usual.replace("them", "Euclid")
-    texts = list(broad.keywords([usual] * 9000 + [special] * 300, random.Random(0)))[-300:]
+    texts = list(texts_of.keywords([usual] * 9000 + [special] * 300, random.Random(0)))[-300:]
     words = [text.lower().split() for text in texts if len(text.split()) < 6]
     assert len(words) > 20
     # A rare word is chosen more often than all the others.
     assert max(Counter(chain(*words)).items(), key=lambda item: item[1])[0] == "euclid"
     assert all(found == sorted(found, key=special.lower().split().index) for found in words)
     assert {text == text.lower() for text in texts} == {True, False}
-    groups = list(broad.beside(entries, random.Random(0)))
+    groups = list(wordings.beside(entries, random.Random(0)))
     assert len(groups) == len(entries)
     assert all(re.search("plant|herb|fear|heights", text) for text in groups)
     following = [f"Line {i}." for i in range(40)]
-    windows = list(islice(broad.passages(following, random.Random(0)), 300))
+    windows = list(islice(texts_of.passages(following, random.Random(0)), 300))
     assert all(text in " ".join(following) for text in windows)
     assert {text.count("Line") for text in windows} == {1, 2, 3, 4, 5}  # one is what the end of the text may leave
 
@@ -316,9 +317,11 @@ def test_the_students_in_the_repository_score_as_in_the_table(folder: Path, shar
 
 
 def test_the_broad_corpus_asks_about_names_words_of_a_line_and_nouns() -> None:
-    broad = load("broad_corpus")
+    wordings = load("corpus_wordings")
     wordnet = {"noun": [["sundew"]], "verb": [["wilt"]], "adj": [["hardy"]]}
-    asked = list(broad.questions(["In May of that year, Ada Lovelace met Babbage."] * 3000, wordnet, random.Random(0)))
+    asked = list(
+        wordings.questions(["In May of that year, Ada Lovelace met Babbage."] * 3000, wordnet, random.Random(0))
+    )
     folded = {text.lower().removesuffix("?") for text in asked}
     assert {"who is ada lovelace", "what does sundew mean", "is babbage hardy", "how do you wilt lovelace"} <= folded
     assert 0.2 < sum(text.endswith("?") for text in asked) / len(asked) < 0.4
@@ -329,46 +332,51 @@ def test_the_broad_corpus_asks_about_names_words_of_a_line_and_nouns() -> None:
 def test_the_broad_corpus_keeps_off_the_sts_sets_and_shares_itself_out(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    broad = load("broad_corpus")
+    broad, wordings = load("earlier_corpus"), importlib.import_module("corpus_wordings")
     kept, refused = "A sour taste surprised the old choice committee of Rome.", "A man is playing a very large flute."
     folder = tmp_path / "wordnet"
     folder.mkdir()
     (folder / "data.noun").write_text(WORDNET)
-    monkeypatch.setattr(broad.wide_corpus, "find_wordnet", lambda: DataFolder(folder))
+    monkeypatch.setattr(wordings, "find_wordnet", lambda: DataFolder(folder))
     (folder / "data.verb").write_text(WORDNET)
     (folder / "data.adj").write_text(WORDNET)
-    monkeypatch.setattr(broad.wide_corpus, "gather", lambda data, seed: ["short", "long " * 100])
-    monkeypatch.setattr(broad.real_corpus, "held_out", lambda data: {"a man is playing a large flute."})
-    monkeypatch.setattr(broad.real_corpus, "read_lines", lambda path: [kept, refused])
-    monkeypatch.setattr(broad.real_corpus, "read_nli", lambda data: [])
+    monkeypatch.setattr(broad, "gather_wide", lambda data, seed: ["short", "long " * 100])
+    monkeypatch.setattr(broad, "sts_sentences", lambda data: {"a man is playing a large flute."})
+    monkeypatch.setattr(importlib.import_module("corpus_texts"), "read_lines", lambda path: [kept, refused])
+    monkeypatch.setattr(broad, "read_nli", lambda data: [])
     shares = {"sentences": 5, "passages": 1, "replaced": 0, "keywords": 0, "questions": 3, "entries": 2}
-    monkeypatch.setattr(broad, "SHARES", shares)
-    texts = broad.gather(tmp_path, seed=0)
-    assert texts == broad.gather(tmp_path, seed=0)
+    monkeypatch.setattr(broad, "BROAD_SHARES", shares)
+    texts = broad.gather_broad(tmp_path, seed=0)
+    assert texts == broad.gather_broad(tmp_path, seed=0)
     assert {"short", "long " * 100, kept} < set(texts)
     assert refused not in texts
     assert len(texts) == 3 + 1 + 3 + 2
-    monkeypatch.setattr("sys.argv", ["broad_corpus.py", str(tmp_path), str(tmp_path / "out"), "--parts", "2"])
-    broad.real_corpus.write(broad.gather, broad.__doc__, parts=8)
+    monkeypatch.setattr(
+        "sys.argv", ["earlier_corpus.py", "broad", str(tmp_path), str(tmp_path / "out"), "--parts", "2"]
+    )
+    broad.main()
     parts = [(tmp_path / "out" / f"part-{part}.txt").read_text().splitlines() for part in (1, 2)]
     assert parts == [texts[::2], texts[1::2]]
-    monkeypatch.setattr(broad.wide_corpus, "find_wordnet", lambda: None)
+    monkeypatch.setattr(wordings, "find_wordnet", lambda: None)
     with pytest.raises(FileNotFoundError, match="wordnet-base"):
-        broad.gather(tmp_path, seed=0)
+        broad.gather_broad(tmp_path, seed=0)
 
 
 def test_a_corpus_can_be_cut_to_its_short_texts(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    real = load("real_corpus")
+    earlier = load("earlier_corpus")
     texts = [f"{'word ' * (3 if i % 3 else 9)}{i}" for i in range(60)]
     kept = [text for i, text in enumerate(texts) if i % 3 or i in (0, 30)]  # two of the twenty that are long
-    assert real.shortened(texts, 5) == kept
-    monkeypatch.setattr("sys.argv", ["real_corpus.py", str(tmp_path), str(tmp_path / "out.txt"), "--short", "5"])
-    real.write(lambda folder, seed: texts, None)
+    assert earlier.shortened(texts, 5) == kept
+    monkeypatch.setitem(earlier.MIXES, "wide", lambda folder, seed: texts)
+    monkeypatch.setattr(
+        "sys.argv", ["earlier_corpus.py", "wide", str(tmp_path), str(tmp_path / "out.txt"), "--short", "5"]
+    )
+    earlier.main()
     assert (tmp_path / "out.txt").read_text().splitlines() == kept
 
 
 def test_the_forum_corpus_speaks_as_people_do() -> None:
-    forum = load("forum_corpus")
+    forum = load("corpus_wordings")
     wordnet = {"noun": [["sundew"], ["plant"]], "verb": [["wilt"], ["water"]], "adj": [["hardy"], ["old"]]}
     lines = ["In May of that year, Ada Lovelace had to water an old plant of Babbage."] * 3000
     told = list(forum.advice(lines, wordnet, random.Random(0)))
@@ -400,7 +408,8 @@ def test_the_forum_corpus_speaks_as_people_do() -> None:
 def test_the_forum_corpus_keeps_off_the_sts_sets_and_what_is_used(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    forum = load("forum_corpus")
+    forum, wordings = load("earlier_corpus"), importlib.import_module("corpus_wordings")
+    lines = ["The choice of a sour taste surprised us all."] * 9
     folder = tmp_path / "wordnet"
     folder.mkdir()
     for part in ("noun", "verb", "adj"):
@@ -410,23 +419,107 @@ def test_the_forum_corpus_keeps_off_the_sts_sets_and_what_is_used(
     pairs += [{"premise": "Used already by others.", "hypothesis": "Sour grapes are what he chose."}]
     with gzip.open(tmp_path / "nli" / "union_allsplits_noSTS.train.jsonl.gz", "wt") as file:
         file.write("\n".join(map(json.dumps, pairs)))
-    monkeypatch.setattr(forum.wide_corpus, "find_wordnet", lambda: DataFolder(folder))
-    monkeypatch.setattr(forum.wide_corpus, "gather", lambda data, seed: ["Used already by others."])
-    monkeypatch.setattr(forum.real_corpus, "held_out", lambda data: {"a man is playing a large flute."})
-    monkeypatch.setattr(
-        forum.real_corpus, "read_lines", lambda path: ["The choice of a sour taste surprised us all."] * 9
-    )
-    monkeypatch.setattr(forum.real_corpus, "read_captions", lambda data: ["A dog is running through the tall grass."])
-    monkeypatch.setattr(forum.mixed_corpus, "tweets", lambda data: ["@cnn a dog ran", "@cnn a dog ran"])
-    monkeypatch.setattr(forum, "SHARES", dict.fromkeys(forum.SHARES, 4) | {"advice": 5})
-    texts = forum.gather(tmp_path, seed=0)
-    assert texts == forum.gather(tmp_path, seed=0)
+    monkeypatch.setattr(wordings, "find_wordnet", lambda: DataFolder(folder))
+    monkeypatch.setattr(forum, "gather_wide", lambda data, seed: ["Used already by others."])
+    monkeypatch.setattr(forum, "sts_sentences", lambda data: {"a man is playing a large flute."})
+    for module in (forum, importlib.import_module("corpus_texts")):
+        monkeypatch.setattr(module, "read_lines", lambda path: lines)
+    monkeypatch.setattr(forum, "read_captions", lambda data: ["A dog is running through the tall grass."])
+    monkeypatch.setattr(forum, "tweets", lambda data: ["@cnn a dog ran", "@cnn a dog ran"])
+    monkeypatch.setattr(forum, "FORUM_SHARES", dict.fromkeys(forum.FORUM_SHARES, 4) | {"advice": 5})
+    texts = forum.gather_forum(tmp_path, seed=0)
+    assert texts == forum.gather_forum(tmp_path, seed=0)
     assert {"Left over from before.", "Sour grapes are what he chose.", "@cnn a dog ran"} < set(texts)
     assert not {"Used already by others.", pairs[0]["hypothesis"]} & set(texts)
     assert len(texts) == len(set(texts)) <= 4 * 5 + 5
-    monkeypatch.setattr(forum.wide_corpus, "find_wordnet", lambda: None)
+    monkeypatch.setattr(wordings, "find_wordnet", lambda: None)
     with pytest.raises(FileNotFoundError, match="wordnet-base"):
-        forum.gather(tmp_path, seed=0)
+        forum.gather_forum(tmp_path, seed=0)
+
+
+def test_the_general_corpus_keeps_off_test_sets_and_holds_documents_out(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    general, sources = importlib.import_module("general_corpus"), importlib.import_module("general_sources")
+    texts_of = importlib.import_module("corpus_texts")
+    tested = "Aspirin lowers the risk of heart attacks in men over fifty."
+    known = texts_of.Known([tested])
+    assert known.fault(texts_of.plain(tested.upper())) == "equals_test_text"
+    assert known.fault("it is said that aspirin lowers the risk of heart attacks in women") == "shares_words_in_a_row"
+    assert known.fault("aspirin lowers the risk of heart diseases in many men") is None
+    gathered = general.Gathered(known, texts_of.Near(["The act of choosing."]))
+    law = [f"Act number {n} of the year. It is about thing{n} and {n} more that a court may decide." for n in range(40)]
+    gathered.add("law", sources.Family((), sources.SENTENCE), [*law, law[3].lower(), tested, "abc"])
+    assert gathered.dropped["law"] == {"repeated": 1, "equals_test_text": 1, "too_short": 1}
+    held = gathered.held_out["law"]
+    assert len(held) == 10
+    assert len(gathered.texts["law"]) == 30
+    assert {f"{one['title']}. {one['text']}" for one in held} | set(gathered.texts["law"]) == set(law)
+    assert [one["_id"] for one in held[:2]] == ["law-0", "law-1"]
+    # A definition that contains the words of a test text does not equal it.
+    gathered.add("words", sources.Family((), sources.TERM), ["choice, option, alternative: the act of choosing"])
+    assert gathered.dropped["words"] == {"near_sts_sentence": 1}
+    gathered.add("titles", sources.Family(()), [held[0]["title"].upper(), law[0], "Something else"])
+    gathered.drop_held_out_titles()
+    assert gathered.texts["titles"] == ["Something else"]
+
+    monkeypatch.setattr(general, "FAMILIES", {name: sources.Family(()) for name in gathered.texts})
+    first, second = (general.write_all(gathered, tmp_path / name, research=False) for name in ("one", "two"))
+    assert first == second == json.loads((tmp_path / "one" / "sources.json").read_text())
+    packed = (tmp_path / "one" / "law.txt.gz").read_bytes()
+    assert packed == (tmp_path / "two" / "law.txt.gz").read_bytes()
+    assert hashlib.sha256(packed).hexdigest() == first["law"]["sha256"]
+    assert gzip.decompress(packed).decode().splitlines() == gathered.texts["law"]
+    assert first["law"]["lines"] == 30
+    rows = gzip.decompress((tmp_path / "one" / "held-out" / "law.jsonl.gz").read_bytes()).splitlines()
+    assert [json.loads(row) for row in rows] == held
+
+
+def test_what_may_not_be_published_is_gathered_for_research_only() -> None:
+    general = importlib.import_module("general_corpus")
+    free = {name for name, family in general.FAMILIES.items() if general._used(family, research=False)}
+    assert set(general.FAMILIES) - free == {"news"}
+    for family in general.FAMILIES.values():
+        for source in general._used(family, research=False):
+            assert "-NC" not in source.licence
+            assert "research" not in source.name
+
+
+def test_sources_are_told_by_family_with_the_mean_and_the_worst() -> None:
+    script = load("sources")
+    found: dict[str, Any] = {}
+    script.merged(found, "law", {"students/a": {"fidelity": 90.0}, "b": {"fidelity": 80.0}})
+    script.merged(found, "books", {"students/a": {"fidelity": 70.0}, "b": {"fidelity": 85.0}})
+    script.merged(found, "words", {"b": {"fidelity": 10.0}})
+    assert script.markdown(found).splitlines() == [
+        "| family | a | b |",
+        "| --- | ---: | ---: |",
+        "| law | 90.0 | 80.0 |",
+        "| books | 70.0 | 85.0 |",
+        "| words |  | 10.0 |",
+        "| **mean of 2** | 80.0 | 82.5 |",
+        "| **worst** | 70.0 (books) | 80.0 (law) |",
+    ]
+
+
+def test_the_commands_of_sources_parse(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    script, lines = importlib.import_module("sources"), list[str]()
+    scores = [{"data": "law", "metric": "fidelity"}]
+    monkeypatch.setattr(script, "sentcompress", lambda line, work: lines.append(line) or {"facts": {"scores": scores}})
+    monkeypatch.setattr(script, "read_scores", lambda facts: facts["scores"])
+    monkeypatch.setattr(script, "select", lambda scores, metric, **of: [Score()])
+    name = script.split(tmp_path / "law.jsonl.gz", "law", tmp_path)
+    assert script.searched(name, "small", "embedded", tmp_path)["fidelity"] == 91.5
+    parsed = [parse(line) for line in lines]
+    assert parsed[0]["corpus"] == parsed[1]["passages"] == str(script.PASSAGES)
+    assert parsed[1]["documents"] == "source-law"
+    assert parsed[1]["queries"] == str(script.QUERIES)
+
+
+class Score:
+    """A score as `select` gives it."""
+
+    value, interval, count = 91.5, (90.0, 93.0), 200
 
 
 def test_search_fidelity_makes_queries_of_documents_and_correlates_what_it_measures() -> None:

@@ -158,6 +158,7 @@ def facts_of(read: ReadCounts, augmented: Augmented, notes: Mapping[str, str]) -
         "by_source": {ORIGINAL: read.originals, **augmented.by_source},
         "triplets": read.triplets,
         **({"computed": dict(notes)} if notes else {}),
+        **({"mix": read.mix} if read.mix else {}),
         "skipped": {**read.skipped, **augmented.skipped},
     }
 
@@ -173,12 +174,13 @@ def _append(
 ) -> None:
     origins = piece.texts
     texts = [clean(text) for text in read_columns(path).column(0).to_pylist()]
-    fit = [place for place, text in enumerate(texts) if limits.fault(text) is None]
+    made = [place for place, text in enumerate(texts) if text]
+    fit = [place for place in made if limits.fault(texts[place]) is None]
     _, new = index.assign(sentence_hashes([texts[place] for place in fit]))
     for place in (fit[number] for number in new):
         writer.add(texts[place], piece.augmentation, piece.first_row + place, origins[place], domains[place])
     result.by_source[piece.augmentation] += len(new)
-    for why, count in (("duplicates", len(fit) - len(new)), ("outside_length_limits", len(texts) - len(fit))):
+    for why, count in (("duplicates", len(fit) - len(new)), ("outside_length_limits", len(made) - len(fit))):
         if count:
             key = f"{piece.augmentation}_{why}"
             result.skipped[key] = result.skipped.get(key, 0) + count

@@ -28,6 +28,7 @@ def document(outcome: Outcome, call: Call) -> dict[str, Any]:
         "variant": plan.recipe.variant,
         "work": str(call.work),
         "left_out": list(plan.left_out),
+        "other_inputs": list(plan.others),
     }
     if call.params.dry_run:
         rows = [row.as_dict() for row in plan.recipe.rows]
@@ -48,7 +49,7 @@ def show(outcome: Outcome, call: Call) -> str | None:
         say(f"# {_told(row)}")
     for words in _lines(outcome, call):
         say(shell_line(words))
-    for line in outcome.plan.left_out:
+    for line in (*outcome.plan.left_out, *outcome.plan.others):
         say(f"# {line}")
     for need in outcome.needs:
         say(f"# missing: {need}")

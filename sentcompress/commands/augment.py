@@ -35,6 +35,19 @@ class Params(Sharded, Reading, Named):
         False
     )
     domain: Annotated[str | None, Opt("Column with each row's domain, for metakd.", default="domain")] = None
+    queries_per_text: Annotated[
+        float,
+        Opt(
+            "Queries to make from each text of 20 words or more; 0.5 for one from every second.", minimum=0, maximum=10
+        ),
+    ] = 0.0
+    words: Annotated[
+        int | None, Opt("Words to take from all inputs together, in equal parts; texts are sampled.", minimum=1)
+    ] = None
+    share: Annotated[
+        tuple[str, ...],
+        Opt("Weight of an input in --words; 1 if not given, 0 to leave it out.", metavar="INPUT=WEIGHT"),
+    ] = ()
     min_length: Annotated[int, Opt("Drop sentences with fewer characters.", minimum=0)] = 1
     max_length: Annotated[int | None, Opt("Drop sentences with more characters (HPD's code: 256).", minimum=1)] = None
     limit: Annotated[int | None, Opt("Stop after this many original sentences.", minimum=1)] = None
@@ -43,12 +56,19 @@ class Params(Sharded, Reading, Named):
 
     def faults(self) -> list[str]:
         from sentcompress.augmentations.back_translation import check_translators
+        from sentcompress.corpora.mixing import weights_of
 
         faults = faults_of_inputs(self) + self.faults_of_shard()
         if self.separate_columns and len(self.column) < 2:
             faults.append("`separate_columns` needs `column` at least twice")
         if self.max_length is not None and self.max_length < self.min_length:
             faults.append(f"`max_length` {self.max_length} is below `min_length` {self.min_length}")
+        if self.share and self.words is None:
+            faults.append("`share` needs `words`")
+        try:
+            weights_of(self.share, self.inputs)
+        except ValueError as error:
+            faults.append(str(error))
         return faults + check_translators(self.translator)
 
 

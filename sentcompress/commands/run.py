@@ -29,6 +29,9 @@ class Params(Options):
             metavar="STAGE.OPTION=VALUE",
         ),
     ] = ()
+    exact: Annotated[
+        bool, Opt("Stop if an input is not the file that the recipe names by its SHA-256.", affects="run")
+    ] = False
     dry_run: Annotated[bool, Opt("Check everything and print the commands, but run none.", affects="run")] = False
     force: Annotated[bool, Opt("Rerun every stage, even if up to date.", affects="run")] = False
 

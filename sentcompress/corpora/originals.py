@@ -8,13 +8,13 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Any, Protocol
 
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from sentcompress.corpora.inputs import Input
 from sentcompress.corpora.records import Record, Relation
 from sentcompress.corpora.sentence_table import (
     ORIGINAL,
@@ -56,14 +56,24 @@ class Limits:
         return None
 
 
+class Texts(Protocol):
+    """An input, or a part of one."""
+
+    @property
+    def origin(self) -> str: ...
+
+    def records(self, bad: BadRecords) -> Iterator[Record]: ...
+
+
 @dataclass
 class ReadCounts:
-    """What was read, and what was dropped by reason."""
+    """What was read, and what was dropped by reason; `mix` tells how much was taken of each input, if not all."""
 
     originals: int = 0
     shards: int = 0
     triplets: int = 0
     skipped: dict[str, int] = field(default_factory=dict)
+    mix: dict[str, Any] = field(default_factory=dict)
 
     def skip(self, why: str, count: int = 1) -> None:
         if count:
@@ -122,7 +132,7 @@ class TripletCollector:
 
 
 def write_originals(
-    inputs: Iterable[Input],
+    inputs: Iterable[Texts],
     write: Callable[[str], AbstractContextManager[Path]],
     limits: Limits,
     bad: BadRecords,
@@ -154,7 +164,7 @@ def write_originals(
     return counts
 
 
-def _encodable(given: Input, bad: BadRecords) -> Iterator[Record]:
+def _encodable(given: Texts, bad: BadRecords) -> Iterator[Record]:
     """The records with clean texts; those with half a character are bad lines."""
     for number, record in enumerate(given.records(bad), 1):
         texts = tuple([clean(text) for text in record.texts])

@@ -14,6 +14,8 @@ from sentcompress.passages.words import words_of
 
 SHORTEST_SPAN, LONGEST_SPAN = 4, 12
 FEWEST_KEYWORDS, MOST_KEYWORDS = 2, 5
+# A kind of short text that is no query of split-documents.
+SENTENCE = "sentence"
 # Words around a rare word.
 FEWEST_AROUND, MOST_AROUND = 2, 6
 # Keywords are drawn from this many times their number, by weight.
@@ -62,11 +64,24 @@ def make_rare(passage: str, frequencies: DocumentFrequencies, generator: random.
     return ""
 
 
+def make_sentence(passage: str, frequencies: DocumentFrequencies, generator: random.Random) -> str:
+    """A sentence of at least 4 words, or the first, often a title, half of the time; empty if there is only one."""
+    sentences = split_sentences(passage)
+    if len(sentences) < 2:
+        return ""
+    if generator.random() < 0.5:
+        return sentences[0]
+    long = [sentence for sentence in sentences if len(sentence.split()) >= SHORTEST_SPAN]
+    return generator.choice(long) if long else ""
+
+
 MAKERS: Mapping[str, Callable[[str, DocumentFrequencies, random.Random], str]] = {
     SPAN: make_span,
     KEYWORDS: make_keywords,
     RARE: make_rare,
 }
+# What augment makes from long texts.
+SHORT_TEXTS = {**MAKERS, SENTENCE: make_sentence}
 
 
 def make_queries(
@@ -81,7 +96,7 @@ def make_queries(
     found: dict[str, str] = {}
     for turn in range(number):
         kind = kinds[(first + turn) % len(kinds)]
-        text = MAKERS[kind](passage, frequencies, generator)
+        text = SHORT_TEXTS[kind](passage, frequencies, generator)
         if text and text != passage:
             found.setdefault(text, kind)
     return [(kind, text) for text, kind in found.items()]

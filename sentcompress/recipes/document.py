@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import tomllib
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
@@ -21,7 +22,8 @@ from sentcompress.recipes.variants import (
 )
 
 TOP_KEYS = ("title", "paper", "values", "variant", "row", "inputs", "stage")
-INPUT_KEYS = ("about", "optional")
+INPUT_KEYS = ("about", "optional", "sha256")
+_SHA256 = re.compile(r"[0-9a-f]{64}")
 # Keys of a stage that are not options of its command.
 COMMAND, CONDITION = "command", "if"
 # TOML files that are not recipes.
@@ -31,10 +33,16 @@ LARGEST_RECIPE = 2**17
 
 @dataclass(frozen=True)
 class Slot:
-    """An input that the user provides, `${name}` in the stages. Stages without their optional input are skipped."""
+    """An input that the user provides, `${name}` in the stages. Stages without their optional input are skipped.
+
+    Attributes:
+        sha256: file name -> digest, in the order in which the files are read; of what the recipe's figures were made
+            from. Empty if the recipe names none.
+    """
 
     about: str
     optional: bool = False
+    sha256: Mapping[str, str] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)
@@ -220,8 +228,17 @@ def _inputs(table: Any, faults: list[str]) -> dict[str, Slot]:
         if not isinstance(about, str) or not isinstance(optional, bool):
             faults.append(f"inputs: {name}: about must be a text, optional true or false")
             continue
-        slots[name] = Slot(about, optional)
+        slots[name] = Slot(about, optional, _digests(entry.get("sha256", {}), name, faults))
     return slots
+
+
+def _digests(given: Any, name: str, faults: list[str]) -> dict[str, str]:
+    """File name -> SHA-256; a digest without a file name is that of an input of one file."""
+    table = {"": given} if isinstance(given, str) else given
+    if isinstance(table, dict) and all(isinstance(one, str) and _SHA256.fullmatch(one) for one in table.values()):
+        return table
+    faults.append(f"inputs: {name}: sha256 must be 64 hexadecimal digits, or a table of file names with theirs")
+    return {}
 
 
 def _stages(tables: Any, known: Mapping[str, Value], faults: list[str]) -> tuple[Stage, ...]:

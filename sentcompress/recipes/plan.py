@@ -8,6 +8,7 @@ from typing import Any
 
 from sentcompress.commands.options import Key, Options, build, from_text, keys_of, spelled, words
 from sentcompress.errors import SentcompressError, did_you_mean
+from sentcompress.recipes.digests import other_inputs, with_folders_opened
 from sentcompress.recipes.document import Recipe, Stage
 from sentcompress.recipes.inputs import faults_of_inputs, for_every_stage, named_values, overridden
 from sentcompress.recipes.placeholders import FromUser, filled, placeholders
@@ -37,20 +38,30 @@ class Step:
 
 @dataclass(frozen=True)
 class Plan:
-    """The steps of a recipe, and messages for the stages skipped because an optional input is missing."""
+    """The steps of a recipe.
+
+    Attributes:
+        left_out: messages for the stages skipped because an optional input is missing.
+        others: messages for the inputs that are not the files the recipe names by digest.
+    """
 
     recipe: Recipe
     steps: tuple[Step, ...]
     left_out: tuple[str, ...] = ()
+    others: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)
 class Asked:
-    """What the user adds to the recipe: `name=value` of `--input`, `STAGE.OPTION=VALUE` of `--set`."""
+    """What the user adds to the recipe: `name=value` of `--input`, `STAGE.OPTION=VALUE` of `--set`.
+
+    With `exact`, inputs other than those that the recipe names by digest are errors.
+    """
 
     inputs: Sequence[str] = ()
     settings: Sequence[str] = ()
     force: bool = False
+    exact: bool = False
 
 
 def make_plan(recipe: Recipe, asked: Asked, known: Known) -> tuple[Plan, list[str]]:
@@ -61,11 +72,13 @@ def make_plan(recipe: Recipe, asked: Asked, known: Known) -> tuple[Plan, list[st
     """
     faults = faults_of_rows(recipe, known)
     recipe = overridden(recipe, asked.settings, faults)
-    given = named_values(asked.inputs, "--input", faults)
+    given = with_folders_opened(recipe, named_values(asked.inputs, "--input", faults))
     stages, left_out = _without_optional(recipe, given, faults)
     used = {name for stage in stages for name in placeholders(dict(stage.values))}
     of_inputs, bad = faults_of_inputs(recipe, given, used)
     faults += of_inputs
+    others = other_inputs(recipe, given, used)
+    faults += others if asked.exact else []
     stages = _with_settings_for_all(stages, asked.settings, known, faults)
     steps = []
     for stage in stages:
@@ -74,7 +87,7 @@ def make_plan(recipe: Recipe, asked: Asked, known: Known) -> tuple[Plan, list[st
         faults += [f"{stage.label}: {fault}" for fault in found if not any(text in fault for text in bad)]
         steps += [step] if step else []
     faults += faults_of_references(stages, known)
-    return Plan(recipe, tuple(steps), left_out), faults
+    return Plan(recipe, tuple(steps), left_out, tuple(others)), faults
 
 
 def _without_optional(

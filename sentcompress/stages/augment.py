@@ -8,7 +8,8 @@ import shutil
 import time
 from contextlib import AbstractContextManager
 from dataclasses import asdict, replace
-from itertools import accumulate, islice
+from itertools import accumulate, chain, islice
+from pathlib import Path
 from typing import Any
 
 from sentcompress.augmentations.back_translation import back_translation_spec
@@ -26,10 +27,13 @@ from sentcompress.augmentations.table import (
 from sentcompress.augmentations.wordnet import wordnet_spec
 from sentcompress.commands.augment import Params
 from sentcompress.corpora.inputs import Input, open_inputs
+from sentcompress.corpora.mixing import as_facts, mixed, weights_of
 from sentcompress.corpora.originals import Limits, ReadCounts, write_originals
 from sentcompress.corpora.readers import ReadOptions
+from sentcompress.corpora.sentence_table import SentenceTable
 from sentcompress.corpora.text_files import BadRecords
 from sentcompress.errors import InputError, SentcompressError
+from sentcompress.passages.query_copies import QueryCopies, count_frequencies
 from sentcompress.progress import LOGGED, Reporter
 from sentcompress.store import SCAFFOLD, Artifact, Build, Request, WorkDirectory
 from sentcompress.store.shard import find_shard
@@ -47,6 +51,7 @@ WORDS_READ = 180
 # Records of each input from which that is measured.
 _MEASURED = 2000
 _READ = f"{SCAFFOLD}/originals.json"
+_FREQUENCIES = f"{SCAFFOLD}/words.npy"
 
 
 def run(params: Params, work: WorkDirectory, reporter: Reporter = LOGGED) -> Artifact:
@@ -79,8 +84,11 @@ def run(params: Params, work: WorkDirectory, reporter: Reporter = LOGGED) -> Art
                 return plan_of(_originals(params, inputs, limits, build, reporter), limits, _copies(recipes))
 
             with sharded(work, request, shard, plan, force=params.force, reporter=reporter) as part:
-                specs, workers = [spec for spec, _ in recipes], params.workers or _cores()
-                return part if isinstance(part, Artifact) else make_part(part, specs, workers, reporter)
+                if isinstance(part, Artifact):
+                    return part
+                read = ReadCounts(**part.plan.facts["read"])
+                specs = [_with_frequencies(spec, read, part.plan.path, part.build) for spec, _ in recipes]
+                return make_part(part, specs, params.workers or _cores(), reporter)
         with work.build(request, force=params.force, reporter=reporter) as build:
             if build.fresh:
                 return build.fresh
@@ -107,6 +115,9 @@ def _recipes(params: Params) -> tuple[tuple[tuple[AugmenterSpec, int], ...], lis
             if asked is not None or (option == "back_translate" and params.translator):
                 raise InputError(error.message, f"{error.hint}; or disable it: `{option}` 0") from None
             skipped.append(f"`{option}` is skipped: {error.message} ({error.hint})")
+    if params.queries_per_text:
+        queries = QueryCopies(params.queries_per_text, params.seed)
+        recipes.append((queries, queries.copies))
     return tuple(recipes), skipped
 
 
@@ -182,7 +193,8 @@ def _build(
     notes: dict[str, str] = {}
     if recipes:
         pieces = Pieces(build.path, build)
-        notes = make_pieces(plan, [spec for spec, _ in recipes], pieces, params.workers or _cores(), reporter)
+        specs = [_with_frequencies(spec, tally, build.path, build) for spec, _ in recipes]
+        notes = make_pieces(plan, specs, pieces, params.workers or _cores(), reporter)
         augmented = append_pieces(plan, build, lambda piece: build.path / file_of(piece), limits, reporter)
     rate = round(augmented.rows / max(time.monotonic() - started, 1e-6), 1)
     return build.finish({**facts_of(tally, augmented, notes), "sentences_per_second": rate})
@@ -192,13 +204,30 @@ def _copies(recipes: tuple[tuple[AugmenterSpec, int], ...]) -> tuple[tuple[str, 
     return tuple((spec.source, copies) for spec, copies in recipes)
 
 
+def _with_frequencies(spec: AugmenterSpec, read: ReadCounts, folder: Path, build: Build) -> AugmenterSpec:
+    """The augmentation; one that makes queries can ask in how many originals, those in `folder`, a word occurs."""
+    if not isinstance(spec, QueryCopies):
+        return spec
+    if not build.has(_FREQUENCIES):
+        table = SentenceTable(folder)
+        with build.write(_FREQUENCIES) as path:
+            count_frequencies(chain.from_iterable(map(table.texts, range(read.shards))), path)
+    return replace(spec, frequencies=build.path / _FREQUENCIES, documents=read.originals)
+
+
 def _originals(params: Params, inputs: list[Input], limits: Limits, build: Build, reporter: Reporter) -> ReadCounts:
     """Write the original sentences, unless an interrupted run finished them; returns their counts."""
     if build.has(_READ):
         return ReadCounts(**json.loads((build.path / _READ).read_text(encoding="utf-8")))
     bad = BadRecords(params.skip_bad)
     try:
-        tally = write_originals(inputs, build.write, limits, bad, reporter)
+        samples = (
+            mixed(inputs, params.words, weights_of(params.share, params.inputs), params.seed, reporter)
+            if params.words
+            else []
+        )
+        tally = write_originals(samples or inputs, build.write, limits, bad, reporter)
+        tally.mix = dict(as_facts(samples))
         if not tally.originals:
             why = ", ".join(f"{count} {reason.replace('_', ' ')}" for reason, count in tally.skipped.items())
             raise InputError("there are no sentences in the input", f"dropped: {why}" if why else None)

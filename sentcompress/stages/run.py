@@ -26,6 +26,7 @@ from sentcompress.recipes.references import Known
 from sentcompress.store import Artifact, WorkDirectory
 
 COMMAND = Params.command
+EXACT_HINT = "`exact` stops at such inputs"
 
 
 @dataclass(frozen=True)
@@ -82,7 +83,7 @@ def plan(params: Params, work: WorkDirectory) -> Plan:
         if faults:
             raise_faults([*faults, f"{error.message}; {error.hint}"], f"{COMMAND} {params.recipe}")
         raise
-    asked = Asked(params.inputs, params.settings, params.force)
+    asked = Asked(params.inputs, params.settings, params.force, params.exact)
     known = Known(makers(), lambda kind, name: bool(work.find(kind, name) if name else work.names(kind)))
     found, more = make_plan(recipe, asked, known)
     raise_faults([*faults, *more], f"{COMMAND} {recipe.name}")
@@ -105,6 +106,10 @@ def run(params: Params, work: WorkDirectory, reporter: Reporter = LOGGED) -> Out
     if params.dry_run:
         return Outcome(found, done, needs)
     raise_missing(found, needs)
+    for line in found.others:
+        reporter.warn(line)
+    if found.others:
+        reporter.warn(f"the recipe's figures were made from other inputs; {EXACT_HINT}")
     for line in found.left_out:
         reporter.note(line)
     for place, step in enumerate(found.steps, 1):

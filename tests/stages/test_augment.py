@@ -19,6 +19,7 @@ from sentcompress.augmentations.apertium import find_pivots
 from sentcompress.augmentations.wordnet import find_wordnet
 from sentcompress.corpora import sentence_table
 from sentcompress.errors import InputError, UsageError
+from sentcompress.passages.words import words_of
 from sentcompress.stages import augment
 from sentcompress.stages.augment import Params
 from sentcompress.store import Artifact, WorkDirectory
@@ -436,3 +437,56 @@ def test_interrupted_by_the_keyboard_it_ends_at_once_and_goes_on(tmp_path: Path)
     os.killpg(process.pid, signal.SIGINT)
     assert process.wait(timeout=10) == 130
     assert WorkDirectory(tmp_path / "work").unfinished("sentences") == ["main"]
+
+
+def passages(folder: Path, name: str, count: int) -> Path:
+    path = folder / name
+    sentence = (
+        "The {0} number {1} stands beside a word{1} that nobody else has seen. It is {0} all the same, and so on."
+    )
+    path.write_text("".join(f"{sentence.format(name.partition('.')[0], n)}\n" for n in range(count)))
+    return path
+
+
+def made_queries(artifact: Artifact) -> int:
+    """Those that are in the table, and those that another text gave too."""
+    found: int = artifact.facts["by_source"]["query"] + artifact.facts["skipped"]["query_duplicates"]
+    return found
+
+
+def test_a_mix_takes_words_of_every_input_by_weight(tmp_path: Path) -> None:
+    many, few = passages(tmp_path, "many.txt", 2000), passages(tmp_path, "few.txt", 100)
+    words = len(many.read_text().splitlines()[0].split())
+    artifact = run(tmp_path, many, few, words=400 * words, share=("many.txt=2",))
+    origins = [row["origin"] for row in rows_of(artifact)]
+    assert origins.count("few.txt") == 100
+    assert 230 < origins.count("many.txt") < 370
+    assert artifact.facts["mix"]["few.txt"] == {"words": 100 * words, "share": 1.0}
+    assert "mix" not in run(tmp_path, many, few, name="all").facts
+    left = run(tmp_path, many, few, words=400 * words, share=("many.txt=0",), name="left")
+    assert {row["origin"] for row in rows_of(left)} == {"few.txt"}
+    with pytest.raises(UsageError, match="needs `words`"):
+        run(tmp_path, many, share=("many.txt=2",))
+    with pytest.raises(UsageError, match=r"no input few\.txt"):
+        run(tmp_path, many, words=10, share=("few.txt=2",))
+
+
+def test_queries_are_made_of_long_texts_and_do_not_depend_on_the_workers(tmp_path: Path) -> None:
+    path = passages(tmp_path, "long.txt", 1500)
+    with path.open("a") as file:
+        file.write("A short text gives none.\n")
+    artifact = run(tmp_path, path, queries_per_text=0.5, workers=1)
+    rows = rows_of(artifact)
+    originals, queries = rows[:1501], rows[1501:]
+    assert {row["source"] for row in queries} == {"query"}
+    assert artifact.facts["by_source"]["query"] == len(queries)
+    assert 650 < made_queries(artifact) < 850
+    assert all(len(row["text"]) < len(originals[row["parent"]]["text"]) for row in queries)
+    words = [set(words_of(originals[row["parent"]]["text"])) for row in queries]
+    own = [set(words_of(row["text"])) for row in queries]
+    assert all(found <= held for found, held in zip(own, words, strict=True))
+    assert 1500 not in {row["parent"] for row in queries}
+    again = run(tmp_path, path, queries_per_text=0.5, workers=2, name="again")
+    assert rows_of(again) == rows
+    more = run(tmp_path, path, queries_per_text=1.5, name="more")
+    assert 2.8 < made_queries(more) / made_queries(artifact) < 3.2

@@ -21,7 +21,7 @@ from sentcompress.commands import makers
 from sentcompress.errors import MissingArtifactError, TrainingError, UsageError
 from sentcompress.stages import run as stage
 from sentcompress.stages.run import Done, Params
-from sentcompress.store import WorkDirectory
+from sentcompress.store import WorkDirectory, file_digest
 
 CHAIN = """
 title = "A short chain"
@@ -255,6 +255,27 @@ def test_a_dry_run_prints_commands_that_do_the_same(
         kind, name = done["artifact"].split("/")
         assert WorkDirectory("dry").get(kind, name).digest == done["digest"] or kind == "evaluations"
     assert [done["fresh"] for done in made["stages"]] == [False] * 4
+
+
+def test_inputs_other_than_the_recipes_are_warned_about_or_refused(
+    params: Params, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    text = params.recipe.read_text()
+    named = f'text = {{ about = "sentences", sha256 = "{"0" * 64}" }}'
+    params.recipe.write_text(text.replace('text = "sentences"', named))
+    told = f"input 'text': {tmp_path}/lines.txt has the SHA-256 "
+    assert _run(words(params, "--dry-run", "--work", str(tmp_path / "work"))) == 0
+    assert f"# {told}" in capsys.readouterr().out
+    with pytest.raises(UsageError, match="the recipe's has 0000") as failure:
+        run_all(replace(params, exact=True), WorkDirectory(tmp_path / "work"))
+    assert told in str(failure.value)
+    listener = Listener()
+    work = WorkDirectory(tmp_path / "work")
+    assert len(run_all(params, work, listener)) == 4  # type: ignore[arg-type]
+    assert listener.warnings[0].startswith(told)
+    digest = file_digest(tmp_path / "lines.txt")
+    params.recipe.write_text(params.recipe.read_text().replace("0" * 64, digest))
+    assert all(done.fresh for done in run_all(replace(params, exact=True), work))
 
 
 def test_a_dry_run_names_what_is_left_out(params: Params, capsys: pytest.CaptureFixture[str]) -> None:

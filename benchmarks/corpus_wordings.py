@@ -1,36 +1,37 @@
-"""Gather training text as people write it to each other, and as newspapers head it.
+"""Makes training texts that nobody wrote: definitions of WordNet, and wordings of our own around words of corpora.
 
-    python benchmarks/forum_corpus.py ../shared/data work-broad/forum [--parts 2]
-
-What wide_corpus.py and broad_corpus.py gather is captions, news, encyclopedia, dictionary and questions; a student of
-those knows least about answers: advice, opinions, what somebody did. There is hardly any such text in the corpora, and
-a teacher answers any text, so most of it is made:
-
-- advice and experience, in wordings of our own, about things and doings of WordNet and of the lines of the corpora;
-- opinions: one line, or two, within what people say around such a line, and captions told by whom they show;
-- headlines: lines without their articles and auxiliaries, cut short;
-- and what wide_corpus.py left of tweets, spoken prompts and NLI.
-
-They are shuffled and written as so many parts of the same size.
+A teacher answers any text, so text need not mean much to be learnt from. No script of its own.
 """
 
 from __future__ import annotations
 
-import gzip
-import json
 import random
 import re
 from collections import Counter
 from collections.abc import Iterable, Iterator
-from pathlib import Path
+from functools import partial
 
-import broad_corpus
-import mixed_corpus
-import real_corpus
-import wide_corpus
+from sentcompress.augmentations.wordnet import DataFolder, find_wordnet
 
-# How many texts of each source.
-SHARES = {"tweets": 20_000, "prompts": 25_000, "nli": 25_000, "advice": 60_000, "opinions": 40_000, "headlines": 30_000}
+PARTS = ("noun", "verb", "adj", "adv")
+# The wordings of questions: {0} and {1} are things, {verb} and {adj} what WordNet has of those.
+QUESTIONS = (
+    """
+what is {0}|what is {0}|what is a {0}|what are {0}s|what does {0} mean|define {0}|definition of {0}|{0} meaning
+who is {0}|who was {0}|who invented {0}|where is {0}|where is {0} located|when was {0}|when did {0} {verb}|{0} history
+how does {0} {verb}|how does {0} work|how do you {verb} {0}|how to {verb} {0}|how to {verb} {0} with {1}
+how long does {0} last|how long does it take to {verb} {0}|how much does {0} cost|how many {0}s in {1}
+how many {0} does {1} have|how often should you {verb} {0}|what causes {0}|causes of {0}|symptoms of {0}
+side effects of {0}|types of {0}|cost of {0}|what is the {0} of {1}|what is the difference between {0} and {1}
+difference between {0} and {1}|is {0} {adj}|is {0} a {1}|does {0} {verb} {1}|can {0} {verb} {1}|can you {verb} {0}
+why is {0} {adj}|why does {0} {verb}|why do people {verb} {0}|what is the best {0} for {1}|best {0} for {1}
+best way to {verb} {0}|what kind of {0} is {adj}|which {0} is the most {adj}|what happens when {0} {verb}s
+what happens if you {verb} {0}|should I {verb} {0}|what country is {0} in|where does {0} come from
+which {0} has {adj} {1}|effects of {0} on {1}|{0} {1}|{adj} {0} definition|average {0} of {1}|{0} vs {1}|example of {0}
+""".strip()
+    .replace("\n", "|")
+    .split("|")
+)
 # {0}, {1} and {2} are things, {verb} and {other} doings, {adj} and {more} qualities, {n} and {unit} an amount.
 ADVICE = (
     """
@@ -95,6 +96,115 @@ LEFT_OUT = frozenset(
 )
 
 
+def installed_wordnet() -> DataFolder:
+    """WordNet's files.
+
+    Raises:
+        FileNotFoundError: if WordNet is not installed.
+    """
+    wordnet = find_wordnet()
+    if wordnet is None:
+        raise FileNotFoundError("WordNet is needed: on Debian, apt-get install wordnet-base")
+    return wordnet
+
+
+def definitions(folder: DataFolder, generator: random.Random) -> Iterator[tuple[str, str]]:
+    """What is trained on, and the bare definition or example in it.
+
+    A definition stands alone, or behind one of its words or all of them, as in a dictionary or a sentence.
+    """
+    for part in PARTS:
+        for line in folder.read(f"data.{part}").decode(errors="replace").splitlines():
+            if line.startswith("  "):  # the licence
+                continue
+            entry, gloss = line.split(" | ", 1)
+            fields = entry.split()
+            count = int(fields[3], 16)
+            names = [re.sub(r"\(\w+\)$", "", fields[4 + 2 * i]).replace("_", " ") for i in range(count)]
+            pieces = [piece.strip() for piece in gloss.strip().split("; ")]
+            meaning = "; ".join(piece for piece in pieces if not piece.startswith('"'))
+            name, form = generator.choice(names), generator.random()
+            if form < 0.34:
+                yield f"{name}: {meaning}", meaning
+            elif form < 0.5:
+                yield f"{name} is {meaning}", meaning
+            elif form < 0.67:
+                yield meaning, meaning
+            else:
+                yield f"{', '.join(names)}: {meaning}", meaning
+            yield from ((example, example) for example in (p.strip('" ') for p in pieces if p.startswith('"')))
+
+
+def read_entries(folder: DataFolder, part: str) -> list[list[str]]:
+    """The words of each entry of a part of WordNet, in the order of its file, where neighbours are of one field."""
+    entries = []
+    for line in folder.read(f"data.{part}").decode(errors="replace").splitlines():
+        if not line.startswith("  "):  # the licence
+            fields = line.split(" | ", 1)[0].split()
+            names = [fields[4 + 2 * i].replace("_", " ") for i in range(int(fields[3], 16))]
+            entries.append([re.sub(r"\(\w+\)$", "", name) for name in names])
+    return entries
+
+
+def beside(entries: list[list[str]], generator: random.Random) -> Iterator[str]:
+    """A name of an entry and names of some of its neighbours."""
+    for place in range(len(entries)):
+        others = generator.sample(range(-8, 9), generator.randint(1, 5))
+        names = [generator.choice(entries[(place + step) % len(entries)]) for step in [0, *others]]
+        yield generator.choice([" ", ", ", " and "]).join(dict.fromkeys(names))
+
+
+def replaced(lines: Iterable[str], entries: list[list[str]], generator: random.Random) -> Iterator[str]:
+    """Each line with most of its nouns replaced by nouns of a random place of the dictionary."""
+    known = {word for entry in entries for word in entry if word.islower() and len(word) > 3}
+
+    def other(place: int, found: re.Match[str]) -> str:
+        word = found.group()
+        single = word[:-1] if word.endswith("s") and word not in known else word
+        if single not in known or generator.random() < 0.3:
+            return word
+        # Half of a text's new nouns are of one field, as the words of a real text are.
+        near = place + generator.randint(-20, 20) if generator.random() < 0.5 else generator.randrange(len(entries))
+        name = generator.choice(entries[near % len(entries)])
+        return name if single == word else f"{name}s"
+
+    for line in lines:
+        text = re.sub(r"[a-z]+", partial(other, generator.randrange(len(entries))), line)
+        if text != line:
+            yield text
+
+
+def thing(line: str, nouns: list[list[str]], generator: random.Random) -> str:
+    """A noun of WordNet, or a few neighbouring words of the line, a name if it has one."""
+    names = re.findall(r"(?<![.!?] )(?<!^)(?:[A-Z][\w-]+)(?: [A-Z][\w-]+){0,3}", line)
+    form = generator.random()
+    if form < 0.3 and names:
+        return generator.choice(names)
+    if form < 0.6:
+        return generator.choice(generator.choice(nouns))
+    # From a long word on, which is seldom one of grammar.
+    words = re.findall(r"[\w-]+", line)
+    heads = [i for i, word in enumerate(words) if len(word) > 5]
+    start = generator.choice(heads or [0])
+    before = max(0, start - generator.choice((0, 0, 1, 2)))
+    return " ".join(words[before : start + 1])
+
+
+def questions(lines: Iterable[str], wordnet: dict[str, list[list[str]]], generator: random.Random) -> Iterator[str]:
+    """Questions about one or two things: a noun of WordNet, or neighbouring words of a line, a name if it has one."""
+    nouns, verbs, adjectives = (wordnet[part] for part in ("noun", "verb", "adj"))
+
+    for line in lines:
+        text = generator.choice(QUESTIONS).format(
+            thing(line, nouns, generator),
+            thing(line, nouns, generator),
+            verb=generator.choice(generator.choice(verbs)),
+            adj=generator.choice(generator.choice(adjectives)),
+        )
+        text = text if generator.random() < 0.3 else text.lower()
+        yield f"{text}?" if generator.random() < 0.3 else text
+
+
 def advice(lines: list[str], wordnet: dict[str, list[list[str]]], generator: random.Random) -> Iterator[str]:
     """One or two sentences about what the lines name, each sentence with one wording of ADVICE.
 
@@ -114,7 +224,7 @@ def advice(lines: list[str], wordnet: dict[str, list[list[str]]], generator: ran
         for _ in range(generator.choice((1, 1, 1, 2))):
             nouns = (common if generator.random() < 0.6 else wordnet)["noun"]
             sentence = generator.choice(ADVICE).format(
-                *(broad_corpus.thing(line, nouns, generator) for _ in range(3)),
+                *(thing(line, nouns, generator) for _ in range(3)),
                 verb=word("verb"),
                 other=word("verb"),
                 adj=word("adj"),
@@ -154,38 +264,3 @@ def headlines(lines: Iterable[str], generator: random.Random) -> Iterator[str]:
         text = " ".join(words[: generator.randint(5, 11)])
         if len(words) > 4:
             yield text[0].upper() + text[1:]
-
-
-def gather(folder: Path, seed: int) -> list[str]:
-    """All texts, shuffled.
-
-    Raises:
-        FileNotFoundError: if WordNet is not installed.
-    """
-    wordnet = wide_corpus.installed_wordnet()
-    generator = random.Random(seed)
-    used = set(wide_corpus.gather(folder, seed))
-    entries = {part: broad_corpus.read_entries(wordnet, part) for part in ("noun", "verb", "adj")}
-    with gzip.open(folder / "nli" / "union_allsplits_noSTS.train.jsonl.gz", "rt", encoding="utf-8") as file:
-        nli = [pair[side] for pair in map(json.loads, file) for side in ("premise", "hypothesis")]
-    prompts = list(real_corpus.read_lines(folder / "corpus" / "common_voice_en.txt.gz"))
-    printed = broad_corpus.printed(folder)
-    spoken = [*prompts, *nli, *real_corpus.read_captions(folder)]
-    generator.shuffle(printed)
-    generator.shuffle(spoken)
-    mixed = [line for pair in zip(printed, spoken, strict=False) for line in pair]
-    sources = {
-        "tweets": mixed_corpus.tweets(folder),
-        "prompts": iter(prompts),
-        "nli": iter(nli),
-        "advice": advice(mixed[: 2 * SHARES["advice"]], entries, generator),
-        "opinions": opinions(spoken[: 4 * SHARES["opinions"]], generator),
-        "headlines": headlines(printed[: 3 * SHARES["headlines"]], generator),
-    }
-    texts = broad_corpus.shared_out(sources, SHARES, used, folder, generator)
-    generator.shuffle(texts)
-    return texts
-
-
-if __name__ == "__main__":
-    real_corpus.write(gather, __doc__, parts=2)
