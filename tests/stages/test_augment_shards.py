@@ -105,6 +105,20 @@ def test_the_bytes_are_those_of_one_run(
     assert run(work, nli, **options) == found
 
 
+def test_a_mix_with_queries(tmp_path: Path) -> None:
+    path = tmp_path / "long.txt"
+    path.write_text("".join(f"{' '.join(TEXTS[at : at + 8])}\n" for at in range(100)), encoding="utf-8")
+    work = WorkDirectory(tmp_path / "work")
+    options = {"wordnet": 0, "back_translate": 0, "queries_per_text": 1.5, "words": 3000, "workers": 1}
+    whole = run(work, path, name="whole", **options)
+    assert whole.facts["by_source"]["query"] > 20
+    for number in (3, 1, 2):
+        run(work, path, f"{number}/3", **options)
+    found = merged(work)
+    assert bytes_of(found.path) == bytes_of(whole.path)
+    assert found.facts["mix"] == whole.facts["mix"]
+
+
 @pytest.mark.skipif(find_wordnet() is None, reason="no WordNet (apt-get install wordnet-base)")
 def test_wordnet_in_workers(tmp_path: Path, nli: Path) -> None:
     work = WorkDirectory(tmp_path / "work")
