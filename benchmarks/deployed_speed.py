@@ -1,6 +1,6 @@
 """What a user could deploy: int8 students, and the int8 teacher under onnxruntime and under OpenVINO.
 
-    python benchmarks/deployed_speed.py ../shared/data --work work-deployed [--export FOLDER] [--threads 2]
+    python benchmarks/deployed_speed.py ../shared/data --work work-deployed [--export NAME=FOLDER] [--threads 2]
 
 All sides encode the same sentences in one process, in turns, with the same number of threads: the teacher with
 `SentenceTransformer.encode` (float32), and int8 graphs with tokenizers and a runtime, as the model card describes, in
@@ -114,8 +114,8 @@ def sides(asked: argparse.Namespace, sample: Sequence[str]) -> dict[str, Encode]
         found["teacher, int8, OpenVINO"] = quantised
     else:
         print("openvino and nncf are not installed: that side is left out", flush=True)
-    for folder in asked.export:
-        found[f"{folder.name}, int8, onnxruntime"] = graph(folder, asked.threads)
+    for name, _, folder in (given.partition("=") for given in asked.export):
+        found[f"{name}, int8, onnxruntime"] = graph(Path(folder), asked.threads)
     return found
 
 
@@ -181,7 +181,7 @@ def main() -> None:
     parser.add_argument("data", type=Path, help="folder with sts/stsb and retrieval/scifact")
     parser.add_argument("--work", type=Path, default=Path("work-deployed"))
     parser.add_argument(
-        "--export", type=Path, action="append", default=[], help="an exported folder with an int8 graph"
+        "--export", action="append", default=[], help="NAME=FOLDER: an exported folder with an int8 graph"
     )
     parser.add_argument("--threads", type=int, default=2)
     parser.add_argument("--rounds", type=int, default=5)
