@@ -108,6 +108,8 @@ NUMBERS: list[tuple[str, str, dict[str, Any]]] = [
 ]
 # The papers leave these to us: no numbers of theirs to hold them against.
 UNNAMED = {
+    "general-2m",
+    "general-9m",
     "simtde-2m-mixed",
     "simtde-2m-nli",
     "simtde-2m-short",
