@@ -17,6 +17,8 @@ from sentcompress.cli.terminal import print_json
 from sentcompress.commands import Command
 from sentcompress.commands.options import Key, Options, checked, keys_of
 from sentcompress.errors import SentcompressError, UsageError
+from sentcompress.progress import SILENT
+from sentcompress.ranks.launch import find_launch, run_alone
 from sentcompress.store import Artifact, WorkDirectory
 
 METAVARS = {int: "INTEGER", float: "FLOAT", Path: "PATH", str: "TEXT"}
@@ -100,7 +102,7 @@ def _default(key: Key) -> Any:
 
 
 def execute(command: Command, values: dict[str, Any], *, work: str, as_json: bool, quiet: bool) -> None:
-    """Run a command and print its result.
+    """Run a command and print its result. Of the processes that torchrun starts, only the first one prints.
 
     Args:
         values: the options by field, as typer read them; None and empty lists are not given.
@@ -108,10 +110,18 @@ def execute(command: Command, values: dict[str, Any], *, work: str, as_json: boo
     if not work:
         raise UsageError(f"{command.name}: --work must not be empty", "name a folder, or leave --work out")
     call = Call(options_of(command, values), Path(work))
+    launch = find_launch()
+    first = launch is None or launch.number == 0
+    if launch and not command.shared:
+        if not first:
+            return
+        run_alone()
     from sentcompress.cli import render
 
     with render.reporting(quiet, command.params) as reporter:
-        outcome = command.run(call.params, WorkDirectory(call.work), reporter)
+        outcome = command.run(call.params, WorkDirectory(call.work), reporter if first else SILENT)
+    if not first:
+        return
     view = _view(command, outcome)
     if as_json:
         document = getattr(view, "document", None)

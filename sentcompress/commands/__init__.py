@@ -63,6 +63,7 @@ class Command:
         version: increased with every change of results, so that older artifacts become stale.
         needs: kinds of artifacts that the work directory must hold, even if no option names one.
         module: the module of another package that holds it, with its `run` and perhaps `show`.
+        shared: whether the processes that torchrun starts share its work; otherwise the first of them does it alone.
     """
 
     params: type[Options]
@@ -71,6 +72,7 @@ class Command:
     version: int = 1
     needs: tuple[str, ...] = ()
     module: str | None = None
+    shared: bool = False
 
     @property
     def name(self) -> str:
