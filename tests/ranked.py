@@ -14,7 +14,7 @@ from warm import Commands
 
 # Starts all ranks; when one fails, the others are told to end, as torchrun does.
 LAUNCH = """
-import json, os, runpy, signal, sys, time
+import json, os, runpy, signal, sys, time, traceback
 ranks = json.loads(sys.argv.pop(1))
 running = {}
 for place, (variables, words, name) in enumerate(ranks):
@@ -26,10 +26,16 @@ for place, (variables, words, name) in enumerate(ranks):
                 os.dup2(os.open(f"{name}.{stream}", os.O_WRONLY | os.O_CREAT | os.O_TRUNC), number)
             os.environ.update(variables)
             sys.argv[1:] = words
-            runpy.run_module("sentcompress", run_name="__main__", alter_sys=True)
+            if CODE is None:
+                runpy.run_module("sentcompress", run_name="__main__", alter_sys=True)
+            else:
+                exec(CODE, {"__name__": "__main__"})
+            code = 0
         except SystemExit as ended:
             code = ended.code if isinstance(ended.code, int) else int(ended.code is not None)
         finally:
+            if isinstance(sys.exc_info()[1], Exception):
+                traceback.print_exc()
             sys.stdout.flush()
             sys.stderr.flush()
             os._exit(code)
@@ -77,6 +83,7 @@ def run_ranks(
     start: Sequence[int] | None = None,
     port: int | None = None,
     kill: bool = True,
+    code: str | None = None,
     **variables: str,
 ) -> dict[int, Ended]:
     """Run a command in several ranks to its end.
@@ -87,7 +94,8 @@ def run_ranks(
         count: the number of ranks.
         start: the ranks to start, if not all.
         port: where they meet.
-        kill: whether the end of one ends the others, as under torchrun.
+        kill: whether the failure of one ends the others, as under torchrun.
+        code: run this in place of the command line.
         variables: more environment variables.
     """
     common = {
@@ -106,7 +114,7 @@ def run_ranks(
         environment = {**common, "RANK": str(number), "LOCAL_RANK": str(number)}
         asked.append((environment, [str(word) for word in own], str(folder / f"rank-{number}")))
     done: subprocess.CompletedProcess[str] = commands(
-        [json.dumps(asked)], code=f"KILL = {kill}\n{LAUNCH}", environment=dict(os.environ)
+        [json.dumps(asked)], code=f"KILL, CODE = {kill}, {code!r}\n{LAUNCH}", environment=dict(os.environ)
     )
     assert done.returncode == 0, done.stderr
     codes = json.loads(done.stdout.splitlines()[-1])

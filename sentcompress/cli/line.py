@@ -18,7 +18,7 @@ from sentcompress.commands import Command
 from sentcompress.commands.options import Key, Options, checked, keys_of
 from sentcompress.errors import SentcompressError, UsageError
 from sentcompress.progress import SILENT
-from sentcompress.ranks.launch import find_launch, run_alone
+from sentcompress.ranks.launch import find_launch, run_alone, without_traces
 from sentcompress.store import Artifact, WorkDirectory
 
 METAVARS = {int: "INTEGER", float: "FLOAT", Path: "PATH", str: "TEXT"}
@@ -116,6 +116,8 @@ def execute(command: Command, values: dict[str, Any], *, work: str, as_json: boo
         if not first:
             return
         run_alone()
+    if launch:
+        without_traces()
     from sentcompress.cli import render
 
     with render.reporting(quiet, command.params) as reporter:

@@ -74,6 +74,11 @@ def find_launch(environment: Mapping[str, str] = os.environ) -> Launch | None:
     )
 
 
+def without_traces(environment: MutableMapping[str, str] = os.environ) -> None:
+    """Keep torch from printing a stack of C++ calls when a rank has ended; to be called before torch is loaded."""
+    environment.setdefault("TORCH_CPP_LOG_LEVEL", "ERROR")
+
+
 def by_rank(message: str, environment: Mapping[str, str] = os.environ) -> str:
     """A message of a process, with its rank in front, unless it is the first or the message names one."""
     try:

@@ -14,6 +14,7 @@ import time
 from collections.abc import Sequence
 from contextlib import suppress
 from datetime import timedelta
+from functools import cache
 from itertools import count
 from typing import Any
 
@@ -45,9 +46,7 @@ class Meeting:
     def __init__(self, launch: Launch) -> None:
         self.launch = launch
         prefix = f"sentcompress/{launch.attempt}/{next(_meetings)}"
-        self.store = PrefixStore(prefix, _connected(launch, serves=launch.number == 0 and not launch.agent))
-        # A connection waits for one answer at a time.
-        self._beating = PrefixStore(prefix, _connected(launch, serves=False))
+        self.store, self._beating = (PrefixStore(prefix, store) for store in _connections(launch))
         self._round = 0
         self._beats: dict[int, tuple[bytes, float]] = {}
         self._left = threading.Event()
@@ -206,6 +205,15 @@ def _place(launch: Launch) -> str:
 
 def _first_line(error: Exception) -> str:
     return (str(error).strip() or type(error).__name__).splitlines()[0]
+
+
+@cache
+def _connections(launch: Launch) -> tuple[TCPStore, TCPStore]:
+    """Two connections to the store, because each waits for one answer at a time.
+
+    They last as long as the process: the store of one meeting must not end when others are already at the next one.
+    """
+    return _connected(launch, serves=launch.number == 0 and not launch.agent), _connected(launch, serves=False)
 
 
 def _connected(launch: Launch, *, serves: bool) -> TCPStore:
