@@ -129,7 +129,7 @@ def joined(params: Options, request: Request, device: torch.device, reporter: Re
         yield Group(meeting)
         meeting.leave()
     except BaseException as error:
-        meeting.fail(_reason(error))
+        meeting.fail(_reason(error), at_once=not isinstance(error, Exception))
         raise
     distributed.destroy_process_group()
 

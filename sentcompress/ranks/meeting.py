@@ -118,29 +118,33 @@ class Meeting:
             if self._silence(rank) > self.launch.seconds:
                 raise self._gone([rank])
 
-    def fail(self, reason: str) -> None:
-        """Tell the others that this rank ends, and why."""
+    def fail(self, reason: str, *, at_once: bool = False) -> None:
+        """Tell the others that this rank ends, and why; without `at_once` they have a moment to hear it."""
         with suppress(RuntimeError):
             self.store.set("failed", json.dumps([self.launch.number, reason]))
+            self._go(0.0 if at_once else SILENT_SECONDS)
         self._stop()
 
     def leave(self) -> None:
-        """End the meeting; rank 0, which may serve the store, goes last.
+        """End the meeting.
 
         Raises:
             RankError: if another rank does not leave.
         """
-        if self.launch.number:
-            self._stop()
-            self.store.set(f"left/{self.launch.number}", "")
-            return
-        keys = [f"left/{rank}" for rank in range(1, self.launch.count)]
         try:
-            self.store.wait(keys, timedelta(seconds=self.launch.seconds))
+            self._go(self.launch.seconds)
         except RuntimeError as error:
             raise self.lost(error) from error
         finally:
             self._stop()
+
+    def _go(self, seconds: float) -> None:
+        """Say that this rank needs the store no more; rank 0, which may serve it, waits until all have said so."""
+        if self.launch.number:
+            self.store.set(f"left/{self.launch.number}", "")
+        elif seconds:
+            keys = [f"left/{rank}" for rank in range(1, self.launch.count)]
+            self.store.wait(keys, timedelta(seconds=seconds))
 
     def lost(self, error: Exception) -> RankError:
         """The error that names the rank which has ended, after an exchange that failed."""

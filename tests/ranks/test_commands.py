@@ -111,7 +111,7 @@ def test_a_killed_training_goes_on_in_one_process_and_in_two(
     write_dev(work.path / "dev.tsv", sentences[:40])
     alone = commands(distilling(work, "alone"))
     assert alone.returncode == 0, alone.stderr
-    checkpoints = ("--checkpoint-seconds", 0.001)
+    checkpoints = ("--checkpoint-every", 0.001)
     for name, killed in (("one", "last-5.pt"), ("two", "last-9.pt")):
         code = SMALL_WINDOWS.format(ENDED_AT.format(killed))
         ended = run_ranks(commands, distilling(work, name, *checkpoints), tmp_path, code=code)

@@ -26,8 +26,8 @@ from sentcompress.stages import distill, finetune, fit_pca, teacher_embed
 from sentcompress.store import Request, WorkDirectory
 from sentcompress.training import deploy, loop
 
-# Dropout depends on the division among ranks, so it is off. Adam divides by the size of a gradient, so where one is next
-# to nothing a rounding error becomes a step of up to the learning rate; hence a low one.
+# Dropout depends on the division among ranks, so it is off. Adam divides by the size of a gradient: where one is next
+# to nothing, a rounding error becomes a step of up to the learning rate; hence a low one.
 NUMBERS: dict[str, Any] = {
     "lr": 3e-5,
     "epochs": 2,
