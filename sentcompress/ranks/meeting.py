@@ -18,14 +18,15 @@ from functools import cache
 from itertools import count
 from typing import Any
 
-from torch.distributed import DistStoreError, PrefixStore, TCPStore  # type: ignore[attr-defined]
+from torch.distributed import PrefixStore, TCPStore  # type: ignore[attr-defined]
 
 from sentcompress.errors import RankError
 from sentcompress.ranks.launch import LIMIT, Launch
 
 BEAT_SECONDS = 1.0
-# How long a wait goes on before it looks at what became of the other rank.
-PAUSE_SECONDS = 1.0
+# How long a wait goes on before it looks at what became of the other rank, and its pauses.
+LOOK_SECONDS = 1.0
+SHORTEST_PAUSE, LONGEST_PAUSE = 0.001, 0.2
 # Without a sign of life for so long, a rank is the one to blame for an exchange that has failed.
 SILENT_SECONDS = 4.0
 GO_ON = "run the same command again: it resumes from the last checkpoint, with any number of ranks"
@@ -61,23 +62,18 @@ class Meeting:
         """The host of each rank, once all have come."""
         ranks, limit = range(self.launch.count), self.launch.seconds
         try:
-            self.store.wait([f"host/{rank}" for rank in ranks], timedelta(seconds=limit))
+            self._comes([f"host/{rank}" for rank in ranks], limit)
+            missing = [rank for rank in ranks if not self.store.check([f"host/{rank}"])]
         except RuntimeError as error:
-            missing = [rank for rank in ranks if not self._has(f"host/{rank}")]
-            if not missing:
-                raise self._unreachable() from error
+            raise self._unreachable() from error
+        if missing:
             word = f"rank {missing[0]} has" if len(missing) == 1 else f"ranks {', '.join(map(str, missing))} have"
             raise RankError(
                 f"{self.launch}: {word} not come within {limit:g} seconds, of {self.launch.count} ranks that were to "
                 f"meet at {_place(self.launch)}",
                 f"start every rank, with the same command and the same number of ranks; {LIMIT} sets the time limit",
-            ) from None
+            )
         return [self.store.get(f"host/{rank}").decode() for rank in ranks]
-
-    def _has(self, key: str) -> bool:
-        with suppress(RuntimeError):
-            return bool(self.store.check([key]))
-        return False
 
     def name(self, rank: int) -> str:
         """A rank and its host, in words."""
@@ -105,18 +101,25 @@ class Meeting:
 
     def _heard(self, rank: int) -> Any:
         key = f"{self._round}/{rank}"
-        while True:
-            try:
-                self.store.wait([key], timedelta(seconds=PAUSE_SECONDS))
-                return json.loads(self.store.get(key))
-            except DistStoreError:  # the time is up: look who is there, and wait on
-                pass
-            except RuntimeError as error:
-                raise self.lost(error) from error
-            if failed := self._failed():
-                raise failed
-            if self._silence(rank) > self.launch.seconds:
-                raise self._gone([rank])
+        try:
+            while not self._comes([key], LOOK_SECONDS):
+                if failed := self._failed():
+                    raise failed
+                if self._silence(rank) > self.launch.seconds:
+                    raise self._gone([rank])
+            return json.loads(self.store.get(key))
+        except RuntimeError as error:
+            raise self.lost(error) from error
+
+    def _comes(self, keys: Sequence[str], seconds: float) -> bool:
+        """Whether all keys are in the store in time. Torch would print a warning for every wait that ends without."""
+        until, pause = time.monotonic() + seconds, SHORTEST_PAUSE
+        while not self.store.check(list(keys)):
+            if time.monotonic() > until:
+                return False
+            time.sleep(pause)
+            pause = min(2 * pause, LONGEST_PAUSE)
+        return True
 
     def fail(self, reason: str, *, at_once: bool = False) -> None:
         """Tell the others that this rank ends, and why; without `at_once` they have a moment to hear it."""
@@ -129,7 +132,7 @@ class Meeting:
         """End the meeting.
 
         Raises:
-            RankError: if another rank does not leave.
+            RankError: if the store cannot be reached any more.
         """
         try:
             self._go(self.launch.seconds)
@@ -144,22 +147,20 @@ class Meeting:
             self.store.set(f"left/{self.launch.number}", "")
         elif seconds:
             keys = [f"left/{rank}" for rank in range(1, self.launch.count)]
-            self.store.wait(keys, timedelta(seconds=seconds))
+            self._comes(keys, seconds)
 
     def lost(self, error: Exception) -> RankError:
         """The error that names the rank which has ended, after an exchange that failed."""
         deadline = time.monotonic() + SILENT_SECONDS
-        silent: list[int] = []
         try:
             while time.monotonic() < deadline:
                 if failed := self._failed():
                     return failed
-                silent = [rank for rank in self._others() if self._silence(rank) > SILENT_SECONDS / 2]
-                time.sleep(PAUSE_SECONDS / 4)
+                if silent := [rank for rank in self._others() if self._silence(rank) > SILENT_SECONDS / 2]:
+                    return self._gone(silent)
+                time.sleep(LONGEST_PAUSE)
         except RuntimeError:
             return self._unreachable()
-        if silent:
-            return self._gone(silent)
         return RankError(f"{self.launch}: an exchange with the other ranks failed: {_first_line(error)}", GO_ON)
 
     def _others(self) -> list[int]:

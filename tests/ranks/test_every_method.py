@@ -8,22 +8,19 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-import pyarrow as pa
-import pyarrow.parquet as pq
 import pytest
 import torch
-from distilling import make_work, write_dev
+from distilling import add_triplets, make_work, write_dev
 from ranked import run_ranks
 from safetensors.torch import load_file
 from tiny_models import make_tiny_model
 from warm import Commands
 
-from sentcompress.corpora.sentence_table import SCHEMA, SHARD_PATTERN, TRIPLET_SCHEMA, TRIPLETS
 from sentcompress.methods import METHODS
 from sentcompress.models.layout import load_encoder
 from sentcompress.models.sources import resolve
 from sentcompress.stages import distill, finetune, fit_pca, teacher_embed
-from sentcompress.store import Request, WorkDirectory
+from sentcompress.store import WorkDirectory
 from sentcompress.training import deploy, loop
 
 # Dropout depends on the division among ranks, so it is off. Adam divides by the size of a gradient: where one is next
@@ -92,17 +89,7 @@ def prepared(tmp_path_factory: pytest.TempPathFactory, sentences: list[str]) -> 
     teacher_embed.run(teacher_embed.Params(teacher=str(teacher), dtype="float32", layers=(2, 4), force=True), work)
     fit_pca.run(fit_pca.Params(dim=8), work)
     write_dev(folder / "dev.tsv", sentences[:20])
-    with work.build(Request("sentences", "triplets", "augment", {})) as build:
-        rows = [
-            {"row": row, "text": text, "source": "original", "parent": -1, "origin": "test", "domain": ""}
-            for row, text in enumerate(sentences[100:145])
-        ]
-        triplets = [{"anchor": row, "positive": row + 1, "negative": row + 2} for row in range(0, 45, 3)]
-        with build.write(SHARD_PATTERN.format(0)) as path:
-            pq.write_table(pa.Table.from_pylist(rows, schema=SCHEMA), path)
-        with build.write(TRIPLETS) as path:
-            pq.write_table(pa.Table.from_pylist(triplets, schema=TRIPLET_SCHEMA), path)
-        build.finish({"rows": len(rows)})
+    add_triplets(work, sentences[100:145])
     return folder
 
 

@@ -76,10 +76,9 @@ class Threads(Ranks):
         return Gathered({name: torch.cat([part[name] for part in parts]) for name in views}, own)
 
     def add(self, tensors: Sequence[Tensor]) -> None:
-        for tensor, *others in zip(*self.collect([tensor.clone() for tensor in tensors]), strict=True):
-            total = torch.stack([tensor, *others]).sum(dim=0)
-            tensors[0].copy_(total)
-            tensors = tensors[1:]
+        by_rank = self.collect([tensor.clone() for tensor in tensors])
+        for tensor, parts in zip(tensors, zip(*by_rank, strict=True), strict=True):
+            tensor.copy_(torch.stack(parts).sum(dim=0))
 
 
 @pytest.mark.parametrize("together", [1, 2])
