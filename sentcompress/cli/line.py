@@ -7,6 +7,7 @@ import importlib.util
 import inspect
 from collections.abc import Callable, Mapping
 from dataclasses import MISSING, dataclass
+from functools import partial
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Annotated, Any
@@ -121,7 +122,14 @@ def execute(command: Command, values: dict[str, Any], *, work: str, as_json: boo
     from sentcompress.cli import render
 
     with render.reporting(quiet, command.params) as reporter:
-        outcome = command.run(call.params, WorkDirectory(call.work), reporter if first else SILENT)
+        reporter = reporter if first else SILENT
+        run = partial(command.run, call.params, WorkDirectory(call.work), reporter)
+        if launch and command.shared == "encoding":
+            from sentcompress.encoding.together import evaluate_together
+
+            outcome: Any = evaluate_together(call.params, reporter, run)
+        else:
+            outcome = run()
     if not first:
         return
     view = _view(command, outcome)

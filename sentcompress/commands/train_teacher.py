@@ -55,5 +55,5 @@ COMMAND = Command(
     Params,
     "Train a teacher on triplets (supervised SimCSE), for `teacher-embed --teacher NAME`.",
     makes="students",
-    shared=True,
+    shared="work",
 )

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from sentcompress.store.shard import Shard
 
@@ -49,6 +49,10 @@ class Ranks:
         Args:
             value: something that JSON can hold; ignored on the other ranks.
         """
+        return value
+
+    def spread(self, value: Any) -> Any:
+        """Like `tell`, for anything that can be pickled, and of any size."""
         return value
 
     def collect(self, value: Value) -> list[Value]:

@@ -38,6 +38,12 @@ class Group(Ranks):
         found: Value = self._meeting.tell(value)
         return found
 
+    def spread(self, value: Any) -> Any:
+        self._meeting.tell(None)  # waits as long as it takes, unlike an exchange
+        found = [value]
+        self._watched(lambda: distributed.broadcast_object_list(found, src=0, device=torch.device("cpu")))
+        return found[0]
+
     def collect(self, value: Value) -> list[Value]:
         return self._meeting.collect(value)
 
@@ -102,13 +108,14 @@ def _buckets(tensors: Sequence[Tensor]) -> Iterator[list[Tensor]]:
 
 
 @contextmanager
-def joined(params: Options, request: Request, device: torch.device, reporter: Reporter) -> Iterator[Ranks]:
-    """The ranks that make the artifact of a request together; `ALONE` without torchrun.
+def joined(params: Options, request: Request | None, device: torch.device, reporter: Reporter) -> Iterator[Ranks]:
+    """The ranks that run a command together; `ALONE` without torchrun.
 
     An error on one rank, or its end, ends all.
 
     Args:
         params: the options, which have to be the same on all ranks.
+        request: for the artifact that they make, whose inputs have to be the same too.
         device: the device of this rank.
 
     Raises:
@@ -159,7 +166,7 @@ def _begin(meeting: Meeting, device: torch.device) -> str:
     return backend
 
 
-def _agree(meeting: Meeting, params: Options, request: Request, device: torch.device) -> None:
+def _agree(meeting: Meeting, params: Options, request: Request | None, device: torch.device) -> None:
     """Raise RankError that names the first rank which differs from rank 0, and in what."""
     said = {
         "versions": {
@@ -168,7 +175,7 @@ def _agree(meeting: Meeting, params: Options, request: Request, device: torch.de
             **{name: importlib.metadata.version(name) for name in ("torch", "transformers")},
         },
         "options": {"command": params.command, **{name: str(value) for name, value in vars(params).items()}},
-        "inputs": dict(request.inputs),
+        "inputs": dict(request.inputs) if request else {},
         "device": {"kind": device.type},
     }
     first, *others = meeting.collect(said)

@@ -241,3 +241,33 @@ def test_shards_and_ranks_are_not_combined(
 ) -> None:
     said = failing(commands, embedding(work, teacher, "new", "--shard", "1/2"), tmp_path, kill=False)
     assert "--shard and torchrun both divide the work" in said[0]
+
+
+def test_an_evaluation_has_the_scores_of_one_process(
+    work: WorkDirectory, teacher: Path, tmp_path: Path, sentences: list[str], commands: Commands
+) -> None:
+    """With caching, and of so many texts that ranks share them; those that are few are encoded by the first one."""
+    dev = write_dev(tmp_path / "sts.tsv", sentences)
+
+    def words(name: str, *more: object) -> list[object]:
+        asked = ["eval-sts", "--model", teacher, "--sts", dev, "--device", "cpu", "--name", name, *more]
+        return [*asked, "--compare", "none", "--work", tmp_path / name, "--json"]
+
+    encoded = """
+import os
+from sentcompress.encoding.engine import EncodeEngine
+encode = EncodeEngine.encode
+def told(self, texts, task=None):
+    print(len(texts), file=open(os.environ["COUNTS"], "a"))
+    return encode(self, texts, task)
+EncodeEngine.encode = told
+"""
+    alone = commands(words("alone"))
+    assert alone.returncode == 0, alone.stderr
+    counts = tmp_path / "counts"
+    ended = run_ranks(commands, words("two"), tmp_path, code=SMALL_WINDOWS.format(encoded), COUNTS=str(counts))
+    assert codes(ended) == [0, 0], ended
+    assert not ended[1].out
+    one, two = (json.loads(text)["scores"] for text in (alone.stdout, ended[0].out))
+    assert [score["value"] for score in two] == pytest.approx([score["value"] for score in one], abs=1e-3)
+    assert sorted(map(int, counts.read_text().split())) == [150, 150]
