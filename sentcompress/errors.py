@@ -69,6 +69,10 @@ class TrainingError(SentcompressError):
     """Training cannot continue because of a non-finite loss."""
 
 
+class RankError(SentcompressError):
+    """The ranks of a command under torchrun do not fit together, or one of them has ended."""
+
+
 class SentcompressWarning(UserWarning):
     """A warning about something that the user may want to change, such as a collapsed student."""
 

@@ -10,7 +10,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from sentcompress.corpora.sentence_table import SCHEMA, SHARD_PATTERN
+from sentcompress.corpora.sentence_table import SCHEMA, SHARD_PATTERN, TRIPLET_SCHEMA, TRIPLETS
 from sentcompress.models.layout import load_encoder
 from sentcompress.models.sources import resolve
 from sentcompress.store import Artifact, Request, WorkDirectory
@@ -43,6 +43,21 @@ def add_sentences(work: WorkDirectory, shards: Sequence[Sequence[str]], name: st
                 pq.write_table(pa.table(columns, schema=SCHEMA), path)
             row += count
         return build.finish({"rows": row})
+
+
+def add_triplets(work: WorkDirectory, texts: Sequence[str], name: str = "triplets") -> Artifact:
+    """A table of the texts with the triplets of rows 0, 1, 2, of rows 3, 4, 5, and so on."""
+    triplets = [{"anchor": row, "positive": row + 1, "negative": row + 2} for row in range(0, len(texts) - 2, 3)]
+    with work.build(Request("sentences", name, "augment", {})) as build:
+        rows = [
+            {"row": row, "text": text, "source": "original", "parent": -1, "origin": "test", "domain": ""}
+            for row, text in enumerate(texts)
+        ]
+        with build.write(SHARD_PATTERN.format(0)) as path:
+            pq.write_table(pa.Table.from_pylist(rows, schema=SCHEMA), path)
+        with build.write(TRIPLETS) as path:
+            pq.write_table(pa.Table.from_pylist(triplets, schema=TRIPLET_SCHEMA), path)
+        return build.finish({"rows": len(rows)})
 
 
 def add_vectors(

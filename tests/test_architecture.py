@@ -33,6 +33,7 @@ MIDDLE = (
 )
 BASE = (
     "published",
+    "ranks",
     "store",
     "commands",
     "plugins",
@@ -128,6 +129,8 @@ def allowed(source: str) -> set[str]:
         return {source, *beside, *below}
     if source == "models":
         return {"models", *BASE}
+    if source == "ranks":
+        return {*BASE, "__version__"}
     return set(BASE)
 
 

@@ -7,6 +7,7 @@ import importlib.util
 import inspect
 from collections.abc import Callable, Mapping
 from dataclasses import MISSING, dataclass
+from functools import partial
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Annotated, Any
@@ -17,6 +18,8 @@ from sentcompress.cli.terminal import print_json
 from sentcompress.commands import Command
 from sentcompress.commands.options import Key, Options, checked, keys_of
 from sentcompress.errors import SentcompressError, UsageError
+from sentcompress.progress import SILENT
+from sentcompress.ranks.launch import find_launch, run_alone, without_traces
 from sentcompress.store import Artifact, WorkDirectory
 
 METAVARS = {int: "INTEGER", float: "FLOAT", Path: "PATH", str: "TEXT"}
@@ -100,7 +103,7 @@ def _default(key: Key) -> Any:
 
 
 def execute(command: Command, values: dict[str, Any], *, work: str, as_json: bool, quiet: bool) -> None:
-    """Run a command and print its result.
+    """Run a command and print its result. Of the processes that torchrun starts, only the first one prints.
 
     Args:
         values: the options by field, as typer read them; None and empty lists are not given.
@@ -108,10 +111,27 @@ def execute(command: Command, values: dict[str, Any], *, work: str, as_json: boo
     if not work:
         raise UsageError(f"{command.name}: --work must not be empty", "name a folder, or leave --work out")
     call = Call(options_of(command, values), Path(work))
+    launch = find_launch()
+    first = launch is None or launch.number == 0
+    if launch and not command.shared:
+        if not first:
+            return
+        run_alone()
+    if launch:
+        without_traces()
     from sentcompress.cli import render
 
     with render.reporting(quiet, command.params) as reporter:
-        outcome = command.run(call.params, WorkDirectory(call.work), reporter)
+        reporter = reporter if first else SILENT
+        run = partial(command.run, call.params, WorkDirectory(call.work), reporter)
+        if launch and command.shared == "encoding":
+            from sentcompress.encoding.together import evaluate_together
+
+            outcome: Any = evaluate_together(call.params, reporter, run)
+        else:
+            outcome = run()
+    if not first:
+        return
     view = _view(command, outcome)
     if as_json:
         document = getattr(view, "document", None)

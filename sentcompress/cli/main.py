@@ -24,6 +24,7 @@ from sentcompress.cli.terminal import print_json, say, say_page, tell, warn
 from sentcompress.commands import all_commands
 from sentcompress.commands.options import spelled
 from sentcompress.errors import SentcompressError, SentcompressWarning, did_you_mean
+from sentcompress.ranks.launch import by_rank
 from sentcompress.signals import ENDS, GO_ON, StoppedError, Working
 
 app = typer.Typer(
@@ -193,7 +194,7 @@ def _ended(number: signal.Signals) -> Failure:
 
 def _fail(failure: Failure, as_json: bool = False) -> int:
     """Tell of a failure on standard error; with `as_json`, also as the document that standard output was to get."""
-    tell(failure.message, failure.hint)
+    tell(by_rank(failure.message), failure.hint)
     if as_json:
         try:
             print_json({"error": failure.message, "help": failure.hint, "exit_code": failure.code})

@@ -13,7 +13,7 @@ import warnings
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from functools import cache
-from typing import Any
+from typing import Any, Literal
 
 from sentcompress.commands.options import Options
 from sentcompress.errors import InputError, SentcompressWarning, UsageError, did_you_mean
@@ -63,6 +63,8 @@ class Command:
         version: increased with every change of results, so that older artifacts become stale.
         needs: kinds of artifacts that the work directory must hold, even if no option names one.
         module: the module of another package that holds it, with its `run` and perhaps `show`.
+        shared: what the processes that torchrun starts share: its `work`, or the `encoding` of texts for the first of
+            them; otherwise the first one does it alone.
     """
 
     params: type[Options]
@@ -71,6 +73,7 @@ class Command:
     version: int = 1
     needs: tuple[str, ...] = ()
     module: str | None = None
+    shared: Literal["", "work", "encoding"] = ""
 
     @property
     def name(self) -> str:

@@ -115,4 +115,5 @@ COMMAND = Command(
     makes="students",
     version=3,  # hpd's head starts from the projection
     needs=("teacher-vectors",),
+    shared="work",
 )

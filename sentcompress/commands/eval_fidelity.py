@@ -41,5 +41,6 @@ COMMAND = Command(
     Params,
     "Estimate, without labels, how much of its teacher's behaviour a model keeps.",
     makes="evaluations",
+    shared="encoding",
     version=2,  # the correlation of dimensions is a score
 )

@@ -106,5 +106,6 @@ COMMAND = Command(
     Params,
     "Score a model on retrieval, with the search time, the size and the loss of each index.",
     makes="evaluations",
+    shared="encoding",
     version=2,  # the corpus of question pairs, dev of MS MARCO
 )

@@ -80,5 +80,6 @@ COMMAND = Command(
     Params,
     "Measure, without labels, how well a model reproduces the search results of its teacher.",
     makes="evaluations",
+    shared="encoding",
     version=2,  # the part test
 )

@@ -40,4 +40,5 @@ COMMAND = Command(
     Params,
     "Score a model on semantic textual similarity: Spearman x 100 of its cosines and the gold scores.",
     makes="evaluations",
+    shared="encoding",
 )

@@ -31,4 +31,5 @@ COMMAND = Command(
     Params,
     "Score a model's vectors as features: accuracy of logistic regression on classification tasks.",
     makes="evaluations",
+    shared="encoding",
 )

@@ -60,4 +60,5 @@ COMMAND = Command(
     "Encode the sentences with the teacher and cache the vectors.",
     makes="teacher-vectors",
     needs=("sentences",),
+    shared="work",
 )

@@ -52,5 +52,8 @@ class Params(TrainingOptions):
 
 
 COMMAND = Command(
-    Params, "Train a teacher on triplets (supervised SimCSE), for `teacher-embed --teacher NAME`.", makes="students"
+    Params,
+    "Train a teacher on triplets (supervised SimCSE), for `teacher-embed --teacher NAME`.",
+    makes="students",
+    shared="work",
 )

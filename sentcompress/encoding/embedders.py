@@ -13,6 +13,7 @@ import numpy.typing as npt
 from sentcompress.corpora.vector_file import SUFFIX, VectorFile
 from sentcompress.encoding.batches import windows
 from sentcompress.encoding.engine import EncodeEngine
+from sentcompress.encoding.sharing import current_sharing
 from sentcompress.encoding.token_counts import TokenCounts, count_tokens
 from sentcompress.encoding.vector_cache import WINDOW_CHARACTERS, WINDOW_TEXTS, VectorCache
 from sentcompress.models.catalog import NamedModel, find_model
@@ -96,7 +97,9 @@ class EmbedderSource:
             InputError: if that fails.
         """
         if self.model is not None:
-            embedder = ModelEmbedder(self.model.load(), device=device, dtype=dtype)
+            embedder: Embedder = ModelEmbedder(self.model.load(), device=device, dtype=dtype)
+            if shared := current_sharing():
+                embedder = shared.of(self.model, embedder, device)
             # "auto" can give another format in the next run.
             return embedder if dtype == "auto" else self.cached(embedder, f"{self.digest[:40]}-{dtype}", reporter)
         assert self.vectors is not None

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -13,11 +14,13 @@ from sentcompress.corpora.sentence_table import SentenceTable
 from sentcompress.encoding.batches import windows
 from sentcompress.encoding.vector_shards import LAYER_SHARD_PATTERN, SHARD_PATTERN, writing_vectors
 from sentcompress.progress import Reporter, Task
-from sentcompress.store import LOG, Artifact, Build
+from sentcompress.store import LOG, SCAFFOLD, Artifact, Build
 from sentcompress.store.shard import Shard
 
 # Rows copied at a time.
 BLOCK = 8192
+# Where the parts of a file are until they are joined.
+PARTS = f"{SCAFFOLD}/parts/"
 
 
 @dataclass(frozen=True)
@@ -28,12 +31,14 @@ class Span:
         file: the number of the file.
         start, stop: the rows, counted within the file.
         whole: whether these are all rows of the file.
+        folder: where its file of vectors is, with a slash at the end.
     """
 
     file: int
     start: int
     stop: int
     whole: bool = False
+    folder: str = ""
 
     @property
     def rows(self) -> int:
@@ -42,7 +47,7 @@ class Span:
     def name(self, pattern: str) -> str:
         """The name of the file of vectors: `vectors-00000.npy`, or `vectors-00000-000020000.npy` for a part."""
         name = pattern.format(self.file)
-        return name if self.whole else name.replace(".npy", f"-{self.start:09d}.npy")
+        return self.folder + (name if self.whole else name.replace(".npy", f"-{self.start:09d}.npy"))
 
 
 def spans_of(table: SentenceTable) -> list[Span]:
@@ -73,6 +78,30 @@ def spans_of_shard(rows: Sequence[Sequence[int]], shard: Shard) -> list[Span]:
             start = spans.pop().start
         spans.append(Span(file, start, stop))
     return spans
+
+
+def divided(table: SentenceTable, files: Sequence[int], share: Shard) -> tuple[list[Span], list[int]]:
+    """What one rank encodes of some files of a table, and the files that are joined afterwards.
+
+    Every rank gets the same number of whole files. The windows of the files that remain are divided, each into a file
+    of its own, so that a run with another number of ranks can continue with them.
+    """
+    even = len(files) // share.count * share.count
+    spans = [Span(file, 0, table.shard_rows[file], whole=True) for file in (files[place] for place in share.of(even))]
+    cut = list(files[even:])
+    pieces: list[Span] = []
+    for file in cut:
+        ends = np.cumsum([0, *([len(window) for window in windows([table.texts(file)])] or [0])]).tolist()
+        pieces += [Span(file, start, stop, folder=PARTS) for start, stop in pairwise(ends)]
+    return spans + [pieces[place] for place in share.of(len(pieces))], cut
+
+
+def join_file(file: int, rows: int, build: Build, *, layers: bool) -> None:
+    """Write the vectors of a file that was cut into windows."""
+    for pattern in (*([LAYER_SHARD_PATTERN] if layers else []), SHARD_PATTERN):
+        name = pattern.format(file)
+        if not build.has(name):
+            _join(iter(sorted((build.path / PARTS).glob(name.replace(".npy", "-*.npy")))), rows, build, name)
 
 
 def join_vectors(plan: Artifact, shards: Sequence[Artifact], build: Build, reporter: Reporter) -> dict[str, Any]:

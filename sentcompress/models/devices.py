@@ -5,6 +5,7 @@ from __future__ import annotations
 import torch
 
 from sentcompress.errors import InputError, UsageError, did_you_mean
+from sentcompress.ranks.launch import local_rank
 
 DEVICES = ("auto", "cpu", "cuda", "mps")
 DTYPES = ("auto", "float32", "bfloat16", "float16")
@@ -12,6 +13,8 @@ DTYPES = ("auto", "float32", "bfloat16", "float16")
 
 def pick_device(name: str = "auto") -> torch.device:
     """The device called `name`; `auto` is CUDA if available, else Apple's GPU, else the CPU.
+
+    Under torchrun, every process of a host has a GPU of its own, as long as there are enough.
 
     Raises:
         UsageError: if `name` is not one of DEVICES.
@@ -21,9 +24,11 @@ def pick_device(name: str = "auto") -> torch.device:
         raise UsageError(f"no device {name!r}", did_you_mean({"gpu": "cuda"}.get(name, name), DEVICES))
     present = {"cpu": True, "cuda": torch.cuda.is_available(), "mps": torch.backends.mps.is_available()}
     if name == "auto":
-        return torch.device(next(kind for kind in ("cuda", "mps", "cpu") if present[kind]))
+        name = next(kind for kind in ("cuda", "mps", "cpu") if present[kind])
     if not present[name]:
         raise InputError(f"this machine has no {name} device{_why_not(name)}", "use `device` auto or `device` cpu")
+    if name == "cuda" and (local := local_rank()) is not None:
+        return torch.device(name, local % torch.cuda.device_count())
     return torch.device(name)
 
 

@@ -25,6 +25,7 @@ from sentcompress.models.shape import SENTENCES, WEIGHTS, Shape, layer_count
 from sentcompress.models.sources import FetchError, comes_along
 from sentcompress.models.students import InitialStudent
 from sentcompress.progress import LOGGED, Reporter
+from sentcompress.ranks.alone import Ranks
 from sentcompress.store import Artifact, Build, Request, WorkDirectory
 from sentcompress.training.checkpoint import Checkpoints
 from sentcompress.training.data import SentenceData, pad_id, tokenised
@@ -148,7 +149,7 @@ class _Distillation:
     found: NamedModel | None
     reporter: Reporter
 
-    def job(self, build: Build) -> TrainingJob:
+    def job(self, build: Build, ranks: Ranks) -> TrainingJob:
         """The training run."""
         params, options, device = self.params, self.params.method_options(), pick_device(self.params.device)
         table = SentenceTable(self.inputs.sentences.path)
@@ -175,7 +176,7 @@ class _Distillation:
         torch.manual_seed(settings.seed)
         method = make_method(params, supplied.shapes)
         self._warn_of_new_dimensions(encoder, method)
-        tokens = tokenised(encoder, settings, table, build, self.reporter)
+        tokens = tokenised(encoder, settings, table, build, self.reporter, ranks)
         return TrainingJob(
             params=params,
             encoder=encoder,
@@ -187,6 +188,7 @@ class _Distillation:
             facts=self._facts(options),
             build=build,
             reporter=self.reporter,
+            ranks=ranks,
         )
 
     def _start(self, table: SentenceTable, build: Build, device: torch.device) -> Encoder:

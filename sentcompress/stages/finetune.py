@@ -21,6 +21,7 @@ from sentcompress.models.layout import check_poolable, model_size
 from sentcompress.models.names import TEACHER
 from sentcompress.models.principal_axes import check_dimension, principal_axes
 from sentcompress.progress import LOGGED, Reporter
+from sentcompress.ranks.alone import Ranks
 from sentcompress.store import Artifact, Build, Request, WorkDirectory
 from sentcompress.training.data import pad_id, tokenised, vector_field
 from sentcompress.training.inputs import embedding
@@ -107,7 +108,7 @@ class _Finetuning:
     vectors: Artifact | None
     reporter: Reporter
 
-    def job(self, build: Build) -> TrainingJob:
+    def job(self, build: Build, ranks: Ranks) -> TrainingJob:
         """The training run."""
         params, options = self.params, self.params.method_options()
         torch.manual_seed(params.seed)
@@ -117,7 +118,7 @@ class _Finetuning:
         settings = fitted(params.settings(size), encoder)
         layer = int(options.get("layer", 0))
         check_layer(layer, encoder.depth)
-        data = self._data(encoder, settings, build)
+        data = self._data(encoder, settings, build, ranks)
         torch.manual_seed(settings.seed)
         hidden, teacher = encoder.hidden_size, int(self.vectors.facts["dimension"]) if self.vectors else 0
         shapes = Shapes(encoder.dimension, teacher, hidden=hidden, hard_negatives=data.hard_negatives)
@@ -135,11 +136,12 @@ class _Finetuning:
             facts=self._facts(options),
             build=build,
             reporter=self.reporter,
+            ranks=ranks,
         )
 
-    def _data(self, encoder: Encoder, settings: Settings, build: Build) -> TripletData:
+    def _data(self, encoder: Encoder, settings: Settings, build: Build, ranks: Ranks) -> TripletData:
         table = SentenceTable(self.sentences.path)
-        tokens = tokenised(encoder, settings, table, build, self.reporter)
+        tokens = tokenised(encoder, settings, table, build, self.reporter, ranks)
         kept = None
         if self.vectors is not None:
             ordinary = self.work.get("sentences", self.vectors.input_of_kind("sentences"))
@@ -149,7 +151,7 @@ class _Finetuning:
                     f"run: {embedding(ordinary, self.work)}",
                 )
             beside = SentenceTable(ordinary.path)
-            kept_tokens = tokenised(encoder, settings, beside, build, self.reporter, "kept-tokens")
+            kept_tokens = tokenised(encoder, settings, beside, build, self.reporter, ranks, "kept-tokens")
             kept = KeptSentences(kept_tokens, {"teacher": vector_field(VectorShards(self.vectors.path))}, settings)
         return TripletData(table.triplets(), tokens, pad_id(encoder), kept)
 

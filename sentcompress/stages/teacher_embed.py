@@ -17,9 +17,9 @@ from sentcompress.corpora.sentence_table import SentenceTable
 from sentcompress.encoding.compute_plan import ComputePlan, make_plan
 from sentcompress.encoding.content_words import ContentWords, SecondReading
 from sentcompress.encoding.engine import EncodeEngine
-from sentcompress.encoding.vector_parts import Span, spans_of, spans_of_shard, window_rows
+from sentcompress.encoding.vector_parts import Span, divided, join_file, spans_of, spans_of_shard, window_rows
 from sentcompress.encoding.vector_shards import LAYER_SHARD_PATTERN, SHARD_PATTERN, writing_vectors
-from sentcompress.errors import InputError
+from sentcompress.errors import InputError, UsageError
 from sentcompress.models.catalog import NamedModel, find_model, typed_name
 from sentcompress.models.devices import pick_device
 from sentcompress.models.encoder import Encoder
@@ -27,6 +27,10 @@ from sentcompress.models.layout import load_encoder
 from sentcompress.models.token_weights import function_tokens
 from sentcompress.models.vocabulary import token_occurrences
 from sentcompress.progress import LOGGED, Reporter, Task
+from sentcompress.ranks.alone import Ranks
+from sentcompress.ranks.builds import find_shared, shared_build
+from sentcompress.ranks.group import joined
+from sentcompress.ranks.launch import find_launch
 from sentcompress.store import Artifact, Build, Request, WorkDirectory
 from sentcompress.store.manifests import LOG
 from sentcompress.store.shard import find_shard
@@ -42,24 +46,32 @@ def run(params: Params, work: WorkDirectory, reporter: Reporter = LOGGED) -> Art
     """Write an artifact of kind `teacher-vectors`: a `.npy` file for every file of the sentence table.
 
     A killed run goes on after its last whole file, with the number format and batch size that it began with.
-    With `shard`, writes only one shard of it, for `merge`.
+    With `shard`, writes only one shard of it, for `merge`. Ranks share the work; the bytes are the same.
 
     Raises:
         MissingArtifactError: if there are no sentences yet.
         InputError: if the teacher cannot be loaded or the device is not there.
+        RankError: see `ranks.group.joined`.
     """
     params.check()
-    pick_device(params.device)
+    device = pick_device(params.device)
     sentences = work.get("sentences", params.sentences)
     model = find_model(work, params.teacher, revision=params.revision, trust_remote_code=params.trust_remote_code)
     params = _as_it_taught(params, model)
     request = _request(params, sentences, model)
     embedding = _Embedding(params, model, sentences, reporter)
     if shard := find_shard(params.shard):
+        if find_launch():
+            raise UsageError("`shard` and torchrun both divide the work", "use one of them")
         with sharded(work, request, shard, embedding.plan, force=params.force, reporter=reporter) as part:
             return part if isinstance(part, Artifact) else embedding.shard(part)
-    with work.build(request, force=params.force, reporter=reporter) as build:
-        return build.fresh or embedding.whole(build)
+    with (
+        joined(params, request, device, reporter) as ranks,
+        shared_build(ranks, work, request, force=params.force, reporter=reporter) as build,
+    ):
+        done = build.fresh or embedding.whole(build, ranks)
+        ranks.meet()
+        return done or find_shared(ranks, work, request)
 
 
 def _as_it_taught(params: Params, model: NamedModel) -> Params:
@@ -111,11 +123,22 @@ class _Embedding:
     def _encoder(self) -> Encoder:
         return _teacher(self._params, self._model)
 
-    def whole(self, build: Build) -> Artifact:
-        """All vectors."""
-        engine = self._engine(build)
-        left_out = self._function_words() if self._params.content_words else ([], [])
-        encoded, seconds = self._embed(spans_of(self._table), engine, left_out[0], build)
+    def whole(self, build: Build, ranks: Ranks) -> Artifact | None:
+        """All vectors; None on all ranks but the first."""
+        engine = self._engine(build, ranks)
+        counting = self._params.content_words and ranks.first
+        left_out = ranks.tell(self._function_words() if counting else ([], []))
+        spans, cut = spans_of(self._table), list[int]()
+        if ranks.count > 1:
+            missing = [span.file for span in spans if not build.has(span.name(SHARD_PATTERN))]
+            spans, cut = divided(self._table, ranks.tell(missing), ranks.share)
+        by_rank = ranks.collect(self._embed(spans, engine, left_out[0], build))
+        for file in cut[ranks.number :: ranks.count]:
+            join_file(file, self._table.shard_rows[file], build, layers=bool(self._params.layers))
+        ranks.meet()
+        if not ranks.first:
+            return None
+        encoded, seconds = sum(encoded for encoded, _ in by_rank), max(seconds for _, seconds in by_rank)
         return build.finish({**self._described(left_out[1]), **_computed(engine, encoded, seconds)})
 
     def plan(self, build: Build) -> dict[str, Any]:
@@ -156,16 +179,14 @@ class _Embedding:
             **({"content_words": params.content_words, "left_out": left_out} if params.content_words else {}),
         }
 
-    def _engine(self, build: Build) -> EncodeEngine:
+    def _engine(self, build: Build, ranks: Ranks) -> EncodeEngine:
         """The engine of this build; the first run decides and writes it down, those that resume it follow."""
-        if not build.has(LOG):
+        if ranks.first and not build.has(LOG):
             params = self._params
-            engine = self._engine_of(
-                make_plan(self._encoder, pick_device(params.device), params.dtype, params.batch_tokens)
-            )
+            plan = make_plan(self._encoder, pick_device(params.device), params.dtype, params.batch_tokens)
             with build.write(LOG) as path:
-                path.write_text(engine.plan.to_json(), encoding="utf-8")
-            return engine
+                path.write_text(plan.to_json(), encoding="utf-8")
+        ranks.meet()
         return self._engine_of(ComputePlan.from_json((build.path / LOG).read_text(encoding="utf-8")))
 
     def _engine_of(self, plan: ComputePlan) -> EncodeEngine:

@@ -20,6 +20,7 @@ from sentcompress.models.encoder import Encoder
 from sentcompress.models.layout import has_modules, load_encoder, load_pooled, model_size
 from sentcompress.models.shape import Size
 from sentcompress.progress import LOGGED, Reporter
+from sentcompress.ranks.alone import Ranks
 from sentcompress.store import Artifact, Build, Request, WorkDirectory, name_part
 from sentcompress.training.data import STATE, pad_id, tokenised
 from sentcompress.training.job import TrainingJob, fitted, make_method, train, training_request
@@ -95,17 +96,19 @@ class _Teaching:
     inputs: list[Input]
     reporter: Reporter
 
-    def job(self, build: Build) -> TrainingJob:
+    def job(self, build: Build, ranks: Ranks) -> TrainingJob:
         """The training run."""
         params, options = self.params, self.params.method_options()
-        _read(self.inputs, params, build, self.reporter)
+        if ranks.first:
+            _read(self.inputs, params, build, self.reporter)
+        ranks.meet()
         torch.manual_seed(params.seed)
         encoder = self._start()
         settings = fitted(params.settings(self.size), encoder)
         layer = int(options.get("layer", 0))
         check_layer(layer, encoder.depth)
         table = SentenceTable(build.path / TABLE)
-        tokens = tokenised(encoder, settings, table, build, self.reporter)
+        tokens = tokenised(encoder, settings, table, build, self.reporter, ranks)
         data = TripletData(table.triplets(), tokens, pad_id(encoder))
         shapes = Shapes(encoder.dimension, 0, hidden=encoder.hidden_size, hard_negatives=1)
         method = make_method(params, shapes)
@@ -128,6 +131,7 @@ class _Teaching:
             facts=facts,
             build=build,
             reporter=self.reporter,
+            ranks=ranks,
         )
 
     @property

@@ -11,9 +11,11 @@ import torch
 from torch import Tensor
 
 from sentcompress.models.token_batches import padded
+from sentcompress.store.shard import Shard
 from sentcompress.training.token_cache import TokenCache
 
 Rows = npt.NDArray[np.int64]
+WHOLE = Shard(1, 1)
 # Batches in a window that is sorted by length: enough for little padding, few enough that batches remain random.
 WINDOW_BATCHES = 50
 
@@ -86,6 +88,7 @@ class Batch:
         fields: tensors by row, [B, ...] each: `teacher` [B, D_t] and others that the method needs.
         rows: B.
         kept: a batch of sentences for the distillation term of option `keep`, with triplets.
+        stand_in: whether the rows only show what views look like, because the rank that has the batch has no rows.
     """
 
     input_ids: Tensor
@@ -93,9 +96,14 @@ class Batch:
     fields: Mapping[str, Tensor]
     rows: int
     kept: Batch | None = None
+    stand_in: bool = False
 
     def __len__(self) -> int:
         return self.rows
+
+    def own(self, view: Tensor) -> Tensor:
+        """The rows of a view that count: all, or none of a stand-in."""
+        return view[:0] if self.stand_in else view
 
     @property
     def targets(self) -> Tensor:
@@ -116,6 +124,7 @@ class Batch:
             {name: _moved(tensor, device) for name, tensor in self.fields.items()},
             self.rows,
             self.kept.to(device) if self.kept else None,
+            self.stand_in,
         )
 
 
@@ -127,15 +136,26 @@ def _moved(tensor: Tensor, device: torch.device) -> Tensor:
 RowField = Callable[[Rows], Tensor]
 
 
-def collate(rows: Rows, tokens: TokenCache, fields: Mapping[str, RowField], pad: int) -> Batch:
-    """The batch of some rows of a sentence table."""
+def share_of(rows: Rows, share: Shard) -> tuple[Rows, bool]:
+    """The rows of one rank, and whether they are only a stand-in, because there are fewer rows than ranks."""
+    part = share.of(len(rows))
+    return (rows[part.start : part.stop], False) if part else (rows[:1], True)
+
+
+def collate(rows: Rows, tokens: TokenCache, fields: Mapping[str, RowField], pad: int, share: Shard = WHOLE) -> Batch:
+    """The batch of some rows of a sentence table, or one rank's share of it."""
+    rows, stand_in = share_of(rows, share)
     ids, mask = map(torch.from_numpy, padded(tokens.rows(rows), pad))
-    return Batch(ids, mask, {name: field(rows) for name, field in fields.items()}, len(rows))
+    found = {name: field(rows) for name, field in fields.items()}
+    return Batch(ids, mask, found, len(rows), stand_in=stand_in)
 
 
-def collate_triplets(triplets: Rows, tokens: TokenCache, pad: int, kept: Batch | None = None) -> Batch:
-    """The batch of some triplets, [B, 2 + N] rows of a sentence table."""
+def collate_triplets(
+    triplets: Rows, tokens: TokenCache, pad: int, kept: Batch | None = None, share: Shard = WHOLE
+) -> Batch:
+    """The batch of some triplets, [B, 2 + N] rows of a sentence table, or one rank's share of it."""
+    triplets, stand_in = share_of(triplets, share)
     # Anchors, positives, then the negatives of the first anchor, of the second, ...
     rows = np.concatenate([triplets[:, 0], triplets[:, 1], triplets[:, 2:].reshape(-1)])
     ids, mask = map(torch.from_numpy, padded(tokens.rows(rows), pad))
-    return Batch(ids, mask, {}, len(triplets), kept)
+    return Batch(ids, mask, {}, len(triplets), kept, stand_in)

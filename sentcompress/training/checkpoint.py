@@ -67,6 +67,11 @@ class Checkpoints:
         except InputError:
             return False
 
+    def read(self) -> State | None:
+        """The last state, on a rank that leaves all files as they are; None if there is no checkpoint."""
+        files = self._files()
+        return None if files is None else _read(files["last"])
+
     def load(self) -> tuple[State, Weights | None] | None:
         """The last state and the best weights so far; None if there is no usable checkpoint."""
         try:

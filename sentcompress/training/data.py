@@ -16,8 +16,10 @@ from sentcompress.errors import InputError
 from sentcompress.methods.base import Method
 from sentcompress.models.encoder import Encoder
 from sentcompress.progress import Reporter
+from sentcompress.ranks.alone import Ranks
 from sentcompress.store import SCAFFOLD, Build
-from sentcompress.training.batches import Batch, BatchPlan, RowField, Rows, collate
+from sentcompress.store.shard import Shard
+from sentcompress.training.batches import WHOLE, Batch, BatchPlan, RowField, Rows, collate
 from sentcompress.training.dev import Dev, held_out_dev, hold_out
 from sentcompress.training.settings import Settings
 from sentcompress.training.token_cache import TextShards, TokenCache, build_token_cache
@@ -41,8 +43,8 @@ class TrainingData(Protocol):
     def plan(self, rows: Rows, settings: Settings) -> BatchPlan:
         """The batches of these rows."""
 
-    def collate(self, rows: Rows) -> Batch:
-        """The tensors of these rows."""
+    def collate(self, rows: Rows, share: Shard = WHOLE) -> Batch:
+        """The tensors of these rows, or of one rank's share of them."""
 
 
 @dataclass(frozen=True)
@@ -82,20 +84,26 @@ class SentenceData:
         lengths = self.tokens.lengths[rows]
         return BatchPlan(rows, lengths, settings.batch_size, budget, settings.seed, settings.by_length)
 
-    def collate(self, rows: Rows) -> Batch:
+    def collate(self, rows: Rows, share: Shard = WHOLE) -> Batch:
         """See `TrainingData`."""
-        return collate(rows, self.tokens, self.fields, self.pad)
+        return collate(rows, self.tokens, self.fields, self.pad, share)
 
 
 def tokenised(
-    encoder: Encoder, settings: Settings, table: TextShards, build: Build, reporter: Reporter, name: str = "tokens"
+    encoder: Encoder,
+    settings: Settings,
+    table: TextShards,
+    build: Build,
+    reporter: Reporter,
+    ranks: Ranks,
+    name: str = "tokens",
 ) -> TokenCache:
-    """The token ids of a sentence table, made once for a build."""
+    """The token ids of a sentence table, made once for a build; the ranks share the work."""
 
     def tokenize(texts: Sequence[str]) -> list[list[int]]:
         return encoder.tokenize(texts, settings.max_length)
 
-    return build_token_cache(build, f"{STATE}/{name}", table, tokenize, reporter)
+    return build_token_cache(build, f"{STATE}/{name}", table, tokenize, reporter, ranks)
 
 
 def pad_id(encoder: Encoder) -> int:

@@ -48,6 +48,18 @@ class Dev(Protocol):
         """The score of a function from token ids and mask, [B, T] each, to vectors [B, K]; NaN if undefined."""
 
 
+class _Elsewhere:
+    """Stands for a dev score that another rank computes."""
+
+    protocol = "computed by rank 0"
+
+    def score(self, vectors: Embed, device: torch.device) -> float:
+        raise NotImplementedError(self.protocol)
+
+
+ELSEWHERE: Dev = _Elsewhere()
+
+
 @dataclass(frozen=True)
 class StsDev:
     """Spearman x 100 between the cosine of two sentences and their gold score.

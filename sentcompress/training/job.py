@@ -20,13 +20,17 @@ from sentcompress.models.devices import pick_device
 from sentcompress.models.encoder import Encoder
 from sentcompress.plain_text import shell_word
 from sentcompress.progress import Reporter
+from sentcompress.ranks.alone import Ranks
+from sentcompress.ranks.builds import find_shared, shared_build
+from sentcompress.ranks.group import joined
 from sentcompress.store import SCAFFOLD, Artifact, Build, Request, WorkDirectory, file_digest, name_part
 from sentcompress.training.checkpoint import Checkpoints
 from sentcompress.training.data import STATE, TrainingData, pad_id
 from sentcompress.training.deploy import Deployed, deploy
-from sentcompress.training.dev import Dev
-from sentcompress.training.loop import Progress, Training
+from sentcompress.training.dev import ELSEWHERE, Dev
+from sentcompress.training.loop import Training
 from sentcompress.training.retrieval_dev import GivenDev
+from sentcompress.training.run_state import Progress
 from sentcompress.training.search_dev import Tokenize
 from sentcompress.training.settings import Settings
 from sentcompress.training.views import Views
@@ -60,12 +64,16 @@ class TrainingJob:
     facts: Mapping[str, Any]
     build: Build
     reporter: Reporter
+    ranks: Ranks
 
-    def run(self, chosen_by: Callable[[Tokenize, int], Dev] | None) -> Artifact:
+    def run(self, chosen_by: Callable[[Tokenize, int], Dev] | None) -> Artifact | None:
         """Train, write the model with the best weights, read it back, score it, and finish the artifact.
 
         Args:
             chosen_by: what `dev` names, opened, which chooses the best weights; None holds out rows of the data.
+
+        Returns:
+            The artifact; None on all ranks but the first, which only take part in the training.
 
         Raises:
             InputError: if there are too few rows to hold some out.
@@ -86,8 +94,11 @@ class TrainingJob:
             checkpoints=Checkpoints(self.build, CHECKPOINTS, self.reporter),
             log_path=self.build.path / LOG,
             reporter=self.reporter,
+            ranks=self.ranks,
         )
         progress = self._train(training)
+        if not self.ranks.first:
+            return None
         self._warn_of_start(progress)
         saved = self._deploy(MODEL_FOLDER, dev, progress.best_score)
         facts = self._record(progress, saved, dev, len(rows))
@@ -172,6 +183,7 @@ class TrainingJob:
             "sentences_per_second": round(progress.sentences / max(progress.seconds, 1e-9), 1),
             "peak_memory_bytes": _peak_memory(self._device),
             "device": str(self._device),
+            **({"ranks": self.ranks.count} if self.ranks.count > 1 else {}),
             "compute_dtype": progress.dtype,
             "compute_dtype_reason": progress.dtype_reason,
             "recipe": self.hyperparameters.as_dict(),
@@ -183,7 +195,7 @@ def train(
     request: Request,
     work: WorkDirectory,
     reporter: Reporter,
-    prepare: Callable[[Build], TrainingJob],
+    prepare: Callable[[Build, Ranks], TrainingJob],
     dev: GivenDev | None,
 ) -> Artifact:
     """The artifact that a command asks for: the finished one, or that of the job which `prepare` makes.
@@ -191,13 +203,22 @@ def train(
     Raises:
         InputError: if what `dev` names or the data cannot be used.
         TrainingError: see `TrainingJob.run`.
+        RankError: see `ranks.group.joined`.
     """
     # Graded pairs are read even if the result is fresh: a file that cannot be used is always an error.
     pairs = dev.open(reporter) if dev and not dev.documents else None
-    with work.build(request, force=params.force, reporter=reporter) as build:
-        if done := build.fresh or finish_trained(build, reporter):
-            return done
-        return prepare(build).run(dev.open(reporter) if dev and not pairs else pairs)
+    with (
+        joined(params, request, pick_device(params.device), reporter) as ranks,
+        shared_build(ranks, work, request, force=params.force, reporter=reporter) as build,
+    ):
+        done = (build.fresh or finish_trained(build, reporter)) if ranks.first else None
+        if not ranks.tell(done is not None):
+            job = prepare(build, ranks)
+            # Dev scores are computed by rank 0; another one only has to know that no rows are held out.
+            elsewhere = (lambda *_: ELSEWHERE) if dev and not ranks.first else None
+            done = job.run(elsewhere or (dev.open(reporter) if dev and not pairs else pairs))
+        ranks.meet()
+        return done or find_shared(ranks, work, request)
 
 
 def training_request(

@@ -44,6 +44,19 @@ class TrainingLog:
         self._stream.close()
 
 
+class NoLog:
+    """The log of a rank that keeps none."""
+
+    def write(self, values: Mapping[str, float | int | str | None]) -> None:
+        pass
+
+    def size(self) -> int:
+        return 0
+
+    def close(self) -> None:
+        pass
+
+
 class StepMeter:
     """Mean loss terms and speed of the last `steps` steps; loss terms stay on the device until they are read."""
 

@@ -18,14 +18,17 @@ from sentcompress.methods.base import Method
 from sentcompress.models.checks import require_sound
 from sentcompress.models.encoder import Encoder
 from sentcompress.progress import Reporter
-from sentcompress.training.batches import Batch, BatchPlan, Rows
-from sentcompress.training.checkpoint import Checkpoints, Weights, copy_weights
-from sentcompress.training.dev import Dev, score_of
-from sentcompress.training.gradient_cache import backward_together
+from sentcompress.ranks.alone import ALONE, Ranks
+from sentcompress.store.shard import Shard
+from sentcompress.training.batches import WHOLE, Batch, BatchPlan, Rows
+from sentcompress.training.checkpoint import Checkpoints, State, Weights, copy_weights
+from sentcompress.training.dev import LOWEST, Dev, score_of
+from sentcompress.training.gradient_cache import backward_together, sum_gradients
 from sentcompress.training.health import Health, Watch, diagnose, vanished_kernel
-from sentcompress.training.log import StepMeter, TrainingLog
+from sentcompress.training.log import NoLog, StepMeter, TrainingLog
 from sentcompress.training.optimizer import RunningMean, make_optimizer, set_dropout
 from sentcompress.training.precision import computing_in, training_dtype
+from sentcompress.training.run_state import Progress
 from sentcompress.training.settings import Settings, factor, warmup_steps
 from sentcompress.training.views import Views
 
@@ -40,46 +43,22 @@ TRIAL_ROWS = 16
 
 
 @dataclass
-class Progress:
-    """The progress of a run, saved in checkpoints together with weights and optimizer."""
-
-    step: int = 0
-    sentences: int = 0
-    tokens: int = 0
-    seconds: float = 0.0
-    scoring_seconds: float = 0.0
-    best_score: float | None = None
-    best_step: int | None = None
-    best_sentences: int = 0
-    start_score: float | None = None
-    last_score: float | None = None
-    mean_cosine: float | None = None
-    effective_rank: float | None = None
-    wrong: str = ""
-    warning: str = ""
-    vanished: str = ""
-    dtype: str = ""
-    dtype_reason: str = ""
-    stopped: str = ""
-    log_bytes: int = 0
-
-
-@dataclass
 class Training:
     """Everything that a run of the loop needs.
 
     Attributes:
         encoder, method: the modules to train.
         plan: the rows of each batch.
-        collate: from row numbers to tensors on the CPU; runs in another thread.
+        collate: from row numbers to the tensors of a rank's share of them on the CPU; runs in another thread.
         views: from a batch on the device to the method's views, by name.
         dev: the score for checkpoint selection.
+        ranks: the processes that share every batch. Rank 0 computes dev scores, logs and writes checkpoints.
     """
 
     encoder: Encoder
     method: Method
     plan: BatchPlan
-    collate: Callable[[Rows], Batch]
+    collate: Callable[[Rows, Shard], Batch]
     views: Views
     dev: Dev
     settings: Settings
@@ -87,6 +66,7 @@ class Training:
     checkpoints: Checkpoints
     log_path: Path
     reporter: Reporter
+    ranks: Ranks = ALONE
     progress: Progress = field(default_factory=Progress)
     best: Weights | None = None
     mean: RunningMean | None = None
@@ -118,7 +98,7 @@ class Training:
         saved = time.monotonic()
         model.train()
         with (
-            closing(TrainingLog(self.log_path, progress.log_bytes)) as log,
+            closing(TrainingLog(self.log_path, progress.log_bytes) if self.ranks.first else NoLog()) as log,
             self.reporter.track("training", total=None if settings.max_minutes else sentences) as bar,
             closing(prefetch(self._batches(epoch_steps, progress.step, total), PREFETCHED)) as batches,
         ):
@@ -130,16 +110,14 @@ class Training:
                 self._tell({"dev": progress.start_score}, log)
             clock = time.perf_counter()
             while not progress.stopped:
-                together = next(batches)
+                together, count = next(batches)
                 rate = settings.lr * self._factor(total, warmup)
                 used = self._time_used()
                 terms, norm = self._step(together, model, optimizer, rate)
-                count = sum(map(len, together))
                 progress.step += 1
                 progress.sentences += count
-                progress.tokens += sum(batch.tokens for batch in together)
                 now = time.perf_counter()
-                progress.seconds += now - clock
+                self._count(together, now - clock)
                 meter.add(terms, norm, count, now - clock)
                 bar.advance(count)
 
@@ -161,6 +139,13 @@ class Training:
                 clock = time.perf_counter()
         self.restore_best()
         return progress
+
+    def _count(self, batches: Sequence[Batch], seconds: float) -> None:
+        """Count the tokens of all ranks, and the seconds by the clock of rank 0, so that all stop in the same step."""
+        own = (sum(batch.tokens for batch in batches), self.progress.seconds + seconds)
+        by_rank = self.ranks.numbers(own)
+        self.progress.tokens += int(sum(tokens for tokens, _ in by_rank))
+        self.progress.seconds = by_rank[0][1]
 
     def _time_used(self) -> float:
         """The share of `max_minutes` that training and dev scores have taken, also before it was resumed."""
@@ -190,12 +175,15 @@ class Training:
         """Do one optimizer step; returns the terms of its loss, and the gradient norm before clipping."""
         for group in optimizer.param_groups:
             group["lr"] = rate
-        if len(batches) == 1:
+        if len(batches) == self.ranks.count == 1:
             views = self._compute(batches[0], 0)
             terms = self.method.objective(**views)
             torch.stack(list(terms.values())).sum().backward()  # type: ignore[no-untyped-call]
         else:
-            terms, views = backward_together(batches, self._compute, lambda views: self.method.objective(**views))
+            terms, views = backward_together(
+                batches, self._compute, lambda views: self.method.objective(**views), self.ranks
+            )
+            sum_gradients(self.encoder, self.method, self.ranks)
         norm = nn.utils.clip_grad_norm_(model.parameters(), self.settings.clip or math.inf)
         optimizer.step()
         optimizer.zero_grad(set_to_none=True)
@@ -206,9 +194,9 @@ class Training:
 
     def _compute(self, batch: Batch, number: int) -> dict[str, Tensor]:
         """The views of batch `number` of a step."""
-        # Seeded by the step, so that dropout is the same in a resumed run.
+        # Seeded by the step, so that dropout is the same in a resumed run; ranks differ.
         seed = (self.settings.seed * 1_000_003 + self.progress.step) * self.settings.grad_accum + number
-        torch.manual_seed(seed % 2**63)
+        torch.manual_seed((seed * self.ranks.count + self.ranks.number) % 2**63)
         with computing_in(self.progress.dtype, self.device, self.encoder):
             views = self.views(batch)
         return {name: tensor.float() if tensor.is_floating_point() else tensor for name, tensor in views.items()}
@@ -226,15 +214,16 @@ class Training:
         self.encoder.eval()
         self.method.eval()
 
-    def _batches(self, epoch_steps: list[int], first: int, total: int) -> Iterator[list[Batch]]:
-        """The batches of steps `first` to `total`, across epochs, on the device."""
+    def _batches(self, epoch_steps: list[int], first: int, total: int) -> Iterator[tuple[list[Batch], int]]:
+        """This rank's share of the batches of steps `first` to `total`, on the device, and the rows of all ranks."""
         done, together = 0, self.settings.grad_accum
         for epoch, steps in enumerate(epoch_steps):
             if done + steps > first and done < total:
                 rows = self.plan.epoch(epoch)
                 for step in range(max(0, first - done), min(steps, total - done)):
                     mine = rows[step * together : (step + 1) * together]
-                    yield [self.collate(batch).to(self.device) for batch in mine]
+                    share = [self.collate(batch, self.ranks.share).to(self.device) for batch in mine]
+                    yield share, sum(map(len, mine))
             done += steps
 
     def _check(self, meter: StepMeter) -> None:
@@ -256,15 +245,16 @@ class Training:
         watch = Watch(self.vectors)
         started = time.perf_counter()
         with self.mean.in_place() if self.mean else nullcontext():
-            score = score_of(self.dev, watch, self.device)
+            score = score_of(self.dev, watch, self.device) if self.ranks.first else LOWEST
+            taken = progress.scoring_seconds + time.perf_counter() - started
+            score, progress.scoring_seconds = self.ranks.tell((score, taken))
             # Of equal scores the earlier one wins, except the start's: with a coarse score, a tie is no reason to
             # discard the training and keep a randomly initialised head.
             ahead_of_start = progress.best_step == 0 < progress.step and score == progress.best_score
             if progress.best_score is None or score > progress.best_score or ahead_of_start:
                 progress.best_score, progress.best_step = score, progress.step
                 progress.best_sentences = progress.sentences
-                self.best = copy_weights(self.encoder, self.method)
-        progress.scoring_seconds += time.perf_counter() - started
+                self.best = copy_weights(self.encoder, self.method) if self.ranks.first else None
         model.train()
         waited = (progress.sentences - progress.best_sentences) / len(self.plan.rows)
         if patience is not None and waited >= patience:
@@ -296,7 +286,7 @@ class Training:
             progress.vanished = found
             self.reporter.warn(f"step {progress.step}: {found}")
 
-    def _tell(self, values: Mapping[str, float | None], log: TrainingLog) -> None:
+    def _tell(self, values: Mapping[str, float | None], log: TrainingLog | NoLog) -> None:
         progress = self.progress
         epoch = round(progress.sentences / len(self.plan.rows), 4)
         spread = {"mean_cosine": progress.mean_cosine, "effective_rank": progress.effective_rank}
@@ -307,15 +297,22 @@ class Training:
     def _choose_dtype(self, model: nn.ModuleDict) -> None:
         """Choose the number format once per run; a resumed run keeps it."""
         if not self.progress.dtype:
-            batch = self.collate(self.plan.epoch(0)[0][:TRIAL_ROWS]).to(self.device)
-            model.train()
-            self.progress.dtype, self.progress.dtype_reason = training_dtype(
-                self.settings.dtype, self.device, self.encoder, lambda: next(iter(self.views(batch).values()))
-            )
-            model.zero_grad(set_to_none=True)
+            chosen = self._timed_dtype(model) if self.ranks.first else ("", "")
+            self.progress.dtype, self.progress.dtype_reason = self.ranks.tell(chosen)
         self.reporter.note(f"training in {self.progress.dtype} ({self.progress.dtype_reason})")
 
-    def _save(self, model: nn.ModuleDict, optimizer: torch.optim.Optimizer, log: TrainingLog) -> None:
+    def _timed_dtype(self, model: nn.ModuleDict) -> tuple[str, str]:
+        batch = self.collate(self.plan.epoch(0)[0][:TRIAL_ROWS], WHOLE).to(self.device)
+        model.train()
+        chosen = training_dtype(
+            self.settings.dtype, self.device, self.encoder, lambda: next(iter(self.views(batch).values()))
+        )
+        model.zero_grad(set_to_none=True)
+        return chosen
+
+    def _save(self, model: nn.ModuleDict, optimizer: torch.optim.Optimizer, log: TrainingLog | NoLog) -> None:
+        if not self.ranks.first:
+            return
         self.progress.log_bytes = log.size()
         state = {
             "model": {name: module.state_dict() for name, module in model.items()},
@@ -327,10 +324,16 @@ class Training:
         self.checkpoints.save(state, self.best, self.progress.best_step, self.progress.step)
 
     def _resume(self, model: nn.ModuleDict, optimizer: torch.optim.Optimizer) -> None:
-        found = self.checkpoints.load()
-        if found is None:
-            return
-        state, self.best = found
+        """Continue from the last checkpoint, if there is one. All ranks then have the weights of rank 0."""
+        state, self.best = (self.checkpoints.load() if self.ranks.first else None) or (None, None)
+        self.ranks.meet()  # rank 0 may have removed what cannot be used
+        if not self.ranks.first:
+            state = self.checkpoints.read()
+        if state is not None:
+            self._restore(state, model, optimizer)
+        self.ranks.copy([*model.parameters(), *model.buffers()])
+
+    def _restore(self, state: State, model: nn.ModuleDict, optimizer: torch.optim.Optimizer) -> None:
         for name, module in model.items():
             module.load_state_dict(state["model"][name])
         optimizer.load_state_dict(state["optimizer"])

@@ -11,6 +11,7 @@ import numpy as np
 import numpy.typing as npt
 
 from sentcompress.progress import Reporter
+from sentcompress.ranks.alone import ALONE, Ranks
 from sentcompress.store import Build
 from sentcompress.store.arrays import save_array
 
@@ -49,14 +50,16 @@ class TokenCache:
 
 
 def build_token_cache(
-    build: Build, folder: str, table: TextShards, tokenize: Tokenize, reporter: Reporter
+    build: Build, folder: str, table: TextShards, tokenize: Tokenize, reporter: Reporter, ranks: Ranks = ALONE
 ) -> TokenCache:
     """Tokenise every sentence of `table` into `folder` of the build; complete shards are kept."""
-    with reporter.track("tokenising", total=sum(table.shard_rows)) as task:
-        for shard, rows in enumerate(table.shard_rows):
+    mine = [(shard, rows) for shard, rows in enumerate(table.shard_rows) if shard % ranks.count == ranks.number]
+    with reporter.track("tokenising", total=sum(rows for _, rows in mine)) as task:
+        for shard, rows in mine:
             if not _is_whole(build.path / folder, shard, rows):
                 _tokenise_shard(build, f"{folder}/{shard:05d}", table.texts(shard), tokenize)
             task.advance(rows)
+        ranks.meet()
     return TokenCache(build.path / folder, len(table.shard_rows))
 
 

@@ -11,7 +11,9 @@ import numpy.typing as npt
 import torch
 
 from sentcompress.errors import InputError
+from sentcompress.store.shard import Shard
 from sentcompress.training.batches import (
+    WHOLE,
     Batch,
     BatchPlan,
     RowField,
@@ -44,19 +46,19 @@ class KeptSentences:
         # Neighbours in this order have similar lengths, so batches have little padding.
         self._order: Rows = np.argsort(tokens.lengths, kind="stable")
 
-    def beside(self, triplets: Rows, pad: int) -> Batch:
-        """The batch for these triplets; it depends only on the seed and the triplets."""
+    def beside(self, triplets: Rows, pad: int, share: Shard) -> Batch:
+        """The batch for these triplets, or a rank's share; the batch depends only on the seed and the triplets."""
         order, settings = self._order, self._settings
         generator = np.random.default_rng((settings.seed, int(triplets[0, 0]), int(triplets.sum())))
         if not settings.by_length:
             rows = generator.choice(len(order), min(settings.batch_size, len(order)), replace=False)
             _, end = next(random_cuts(self._tokens.lengths[rows], len(rows), settings.token_budget()))
-            return collate(rows[:end], self._tokens, self._fields, pad)
+            return collate(rows[:end], self._tokens, self._fields, pad, share)
         place = int(generator.integers(len(order)))
         longest = max(1, int(self._tokens.lengths[order[place]]))
         count = max(1, min(settings.batch_size, settings.token_budget() // longest, len(order)))
         start = max(0, min(place - count + 1, len(order) - count))
-        return collate(order[start : start + count], self._tokens, self._fields, pad)
+        return collate(order[start : start + count], self._tokens, self._fields, pad, share)
 
 
 @dataclass(frozen=True)
@@ -84,10 +86,10 @@ class TripletData:
         lengths = lengths.astype(np.int32)
         return BatchPlan(rows, lengths, settings.batch_size, budget, settings.seed, settings.by_length)
 
-    def collate(self, rows: Rows) -> Batch:
+    def collate(self, rows: Rows, share: Shard = WHOLE) -> Batch:
         mine = self.triplets[rows]
-        beside = self.kept.beside(mine, self.pad) if self.kept else None
-        return collate_triplets(mine, self.tokens, self.pad, beside)
+        beside = self.kept.beside(mine, self.pad, share) if self.kept else None
+        return collate_triplets(mine, self.tokens, self.pad, beside, share)
 
     def split(self, seed: int) -> tuple[Rows, Rows]:
         """Split the triplets into those to train on and those held out.

@@ -68,6 +68,9 @@ class DistillationViews:
     teacher: TeacherInLoop | None = None
 
     def __call__(self, batch: Batch) -> dict[str, Tensor]:
+        return {name: batch.own(view) for name, view in self._views(batch).items()}
+
+    def _views(self, batch: Batch) -> dict[str, Tensor]:
         ids, mask = batch.input_ids, batch.attention_mask
         views = dict(batch.fields)
         if not self.needs & {"inputs", "tokens", "teacher-layers", "states", "last-layers", "last-states"}:
@@ -104,9 +107,10 @@ class TripletViews:
         if inputs is not None:
             names = ("inputs", "positive_inputs", "negative_inputs")
             views |= dict(zip(names, _thirds(inputs, len(batch)), strict=True))
-        if batch.kept is not None:
-            views["student"] = self.encoder.embed(batch.kept.input_ids, batch.kept.attention_mask)
-            views["teacher"] = batch.kept.targets
+        views = {name: batch.own(view) for name, view in views.items()}
+        if (kept := batch.kept) is not None:
+            views["student"] = kept.own(self.encoder.embed(kept.input_ids, kept.attention_mask))
+            views["teacher"] = kept.own(kept.targets)
         return views
 
     def _encode(self, ids: Tensor, mask: Tensor) -> tuple[Tensor, Tensor | None]:

@@ -29,8 +29,9 @@ from sentcompress.models.text import TextSettings
 from sentcompress.models.transformer_encoder import TransformerEncoder
 from sentcompress.progress import SILENT
 from sentcompress.store import Request, WorkDirectory
+from sentcompress.store.shard import Shard
 from sentcompress.training import loop
-from sentcompress.training.batches import Batch
+from sentcompress.training.batches import WHOLE, Batch
 from sentcompress.training.checkpoint import Checkpoints
 from sentcompress.training.dev import LOWEST
 from sentcompress.training.loop import Training
@@ -89,11 +90,12 @@ def padded(rows: np.ndarray) -> tuple[Tensor, Tensor]:
     return ids, (ids != 0).long()
 
 
-def sentences(rows: np.ndarray) -> Batch:
+def sentences(rows: np.ndarray, share: Shard = WHOLE) -> Batch:
+    """The batch that a single process has."""
     return Batch(*padded(rows), {"teacher": TARGETS[rows]}, len(rows))
 
 
-def triplets(rows: np.ndarray) -> Batch:
+def triplets(rows: np.ndarray, share: Shard = WHOLE) -> Batch:
     """With a sentence of its own beside each triplet."""
     mine = TRIPLETS[rows]
     texts = padded(np.concatenate([mine[:, 0], mine[:, 1], mine[:, 2:].reshape(-1)]))
@@ -190,7 +192,7 @@ def test_an_encoder_need_not_be_a_transformer(tmp_path: Path, kind: type[Method]
     training = make_training(tmp_path, make_method(kind), batches, encoder, epochs=5, dtype=dtype, weight_decay=0.0)
 
     def loss() -> float:
-        batch = training.collate(np.arange(8))
+        batch = training.collate(np.arange(8), WHOLE)
         with torch.no_grad():
             return float(sum(training.method.objective(**training.views(batch)).values()))
 

@@ -1,0 +1,30 @@
+"""How far a training run is, for checkpoints and for the record."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+
+@dataclass
+class Progress:
+    """The progress of a run, saved in checkpoints together with weights and optimizer."""
+
+    step: int = 0
+    sentences: int = 0
+    tokens: int = 0
+    seconds: float = 0.0
+    scoring_seconds: float = 0.0
+    best_score: float | None = None
+    best_step: int | None = None
+    best_sentences: int = 0
+    start_score: float | None = None
+    last_score: float | None = None
+    mean_cosine: float | None = None
+    effective_rank: float | None = None
+    wrong: str = ""
+    warning: str = ""
+    vanished: str = ""
+    dtype: str = ""
+    dtype_reason: str = ""
+    stopped: str = ""
+    log_bytes: int = 0

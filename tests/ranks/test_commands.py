@@ -1,0 +1,273 @@
+"""Commands in two ranks: bytes and weights, kills and resumption, and what goes wrong between ranks."""
+
+from __future__ import annotations
+
+import json
+import socket
+from collections.abc import Sequence
+from pathlib import Path
+
+import pytest
+from distilling import make_work, write_dev
+from ranked import run_ranks
+from safetensors.torch import load_file
+from sharding import bytes_of
+from tiny_models import make_tiny_model
+from warm import Commands
+
+from sentcompress.store import WorkDirectory
+
+# Windows of 20 sentences instead of 10,000, so that three files of a table are 5 windows each.
+SMALL_WINDOWS = """
+import runpy
+from sentcompress.encoding import batches
+batches.WINDOW_SENTENCES = 20
+{}
+runpy.run_module("sentcompress", run_name="__main__", alter_sys=True)
+"""
+# The process ends when it is about to write this file.
+ENDED_AT = """
+import os
+from sentcompress.store import atomic
+written = atomic.written
+def ending(path):
+    if path.name == {!r}:
+        os._exit(9)
+    return written(path)
+atomic.written = ending
+"""
+
+
+@pytest.fixture(scope="module")
+def teacher(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return make_tiny_model(tmp_path_factory.mktemp("teacher") / "teacher")
+
+
+@pytest.fixture
+def work(tmp_path: Path, teacher: Path, sentences: list[str]) -> WorkDirectory:
+    """Sentences in three files, with the teacher's vectors, both called main."""
+    return make_work(tmp_path / "work", teacher, sentences, shard_rows=100)
+
+
+def embedding(work: WorkDirectory, teacher: Path, name: str, *more: object) -> list[object]:
+    return [
+        *("teacher-embed", "--teacher", teacher, "--dtype", "float32", "--layers", "1,2", "--device", "cpu"),
+        *("--content-words", 0.5, "--name", name, "--work", work.path, "--quiet", *more),
+    ]
+
+
+def distilling(work: WorkDirectory, name: str, *more: object) -> list[object]:
+    numbers = ("--lr", 3e-5, "--batch-size", 10, "--epochs", 1, "--max-steps", 12, "--eval-every", 4, "--dropout", 0)
+    return [
+        *("distill", "--method", "ckd", "--student", "teacher:1", "--dev", work.path / "dev.tsv", "--device", "cpu"),
+        *("--dtype", "float32", *numbers, "--name", name, "--work", work.path, "--quiet", *more),
+    ]
+
+
+def codes(ended: dict[int, object]) -> list[int]:
+    return [rank.code for rank in ended.values()]  # type: ignore[attr-defined]
+
+
+def test_teacher_vectors_have_the_bytes_of_one_process(
+    work: WorkDirectory, teacher: Path, tmp_path: Path, commands: Commands
+) -> None:
+    """Of three files, each rank encodes one, and the windows of the third are divided."""
+    alone = commands(embedding(work, teacher, "alone"), code=SMALL_WINDOWS.format(""))
+    assert alone.returncode == 0, alone.stderr
+    ended = run_ranks(commands, embedding(work, teacher, "two"), tmp_path, code=SMALL_WINDOWS.format(""))
+    assert codes(ended) == [0, 0], ended
+    one, two = (work.get("teacher-vectors", name) for name in ("alone", "two"))
+    assert sorted(bytes_of(one.path)) == [f"{kind}-0000{n}.npy" for kind in ("layers", "vectors") for n in range(3)]
+    assert bytes_of(one.path) == bytes_of(two.path)
+    assert one.fingerprint == two.fingerprint
+    assert one.facts.keys() == two.facts.keys()
+    # Only the first rank tells of the result.
+    assert ended[0].out
+    assert not ended[1].out
+    again = run_ranks(commands, embedding(work, teacher, "two"), tmp_path)
+    assert codes(again) == [0, 0]
+    assert work.get("teacher-vectors", "two").finished == two.finished
+
+
+def test_killed_vectors_go_on_with_another_number_of_ranks(
+    work: WorkDirectory, teacher: Path, tmp_path: Path, commands: Commands
+) -> None:
+    alone = commands(embedding(work, teacher, "alone"), code=SMALL_WINDOWS.format(""))
+    assert alone.returncode == 0, alone.stderr
+    # Three whole files for three ranks; when rank 0 is to finish the last of all, there are others, or parts of them.
+    for count, killed in ((2, "vectors-00002-000000020.npy"), (3, "manifest.json")):
+        code = SMALL_WINDOWS.format(ENDED_AT.format(killed))
+        ended = run_ranks(commands, embedding(work, teacher, "cut"), tmp_path, count, code=code)
+        assert 9 in codes(ended), ended
+    last = run_ranks(commands, embedding(work, teacher, "cut"), tmp_path, code=SMALL_WINDOWS.format(""))
+    assert codes(last) == [0, 0], last
+    one, cut = (work.get("teacher-vectors", name) for name in ("alone", "cut"))
+    assert bytes_of(one.path) == bytes_of(cut.path)
+
+
+def test_a_killed_training_goes_on_in_one_process_and_in_two(
+    work: WorkDirectory, tmp_path: Path, sentences: list[str], commands: Commands
+) -> None:
+    write_dev(work.path / "dev.tsv", sentences[:40])
+    alone = commands(distilling(work, "alone"))
+    assert alone.returncode == 0, alone.stderr
+    checkpoints = ("--checkpoint-every", 0.001)
+    for name, killed in (("one", "last-5.pt"), ("two", "last-9.pt")):
+        code = SMALL_WINDOWS.format(ENDED_AT.format(killed))
+        ended = run_ranks(commands, distilling(work, name, *checkpoints), tmp_path, code=code)
+        assert ended[0].code == 9, ended
+        assert ended[1].code != 0
+        partial = work.path / "students" / f".{name}.partial"
+        assert (partial / ".scaffold/state/checkpoints" / f"last-{int(killed[5]) - 1}.pt").is_file()
+        if name == "one":
+            done = commands(distilling(work, name))
+            assert done.returncode == 0, done.stderr
+        else:
+            assert codes(run_ranks(commands, distilling(work, name), tmp_path, 3)) == [0, 0, 0]
+    students = {name: work.get("students", name) for name in ("alone", "one", "two")}
+    weights = {name: load_file(found.path / "model" / "model.safetensors") for name, found in students.items()}
+    for name in ("one", "two"):
+        assert students[name].facts["best_step"] == students["alone"].facts["best_step"]
+        assert students[name].facts["dev"] == pytest.approx(students["alone"].facts["dev"], abs=1e-3)
+        for tensor, values in weights["alone"].items():
+            if not tensor.endswith("attention.self.key.bias"):
+                assert float((values - weights[name][tensor]).abs().max()) < 1e-5, tensor
+        steps = [json.loads(line)["step"] for line in (students[name].path / "log.jsonl").read_text().splitlines()]
+        assert steps == [0, 4, 8, 10, 12]
+
+
+def failing(commands: Commands, words: Sequence[object], folder: Path, **more: object) -> dict[int, str]:
+    """What each rank says that fails."""
+    ended = run_ranks(commands, words, folder, **more)  # type: ignore[arg-type]
+    for rank in ended.values():
+        assert "Traceback" not in rank.err
+    return {number: rank.err for number, rank in ended.items() if rank.code}
+
+
+def test_ranks_that_disagree_are_told_in_what(
+    work: WorkDirectory, teacher: Path, tmp_path: Path, commands: Commands
+) -> None:
+    words = [embedding(work, teacher, "main", "--force"), embedding(work, teacher, "main", "--max-length", 8)]
+    said = failing(commands, words, tmp_path, kill=False)
+    host = socket.gethostname()
+    assert set(said) == {0, 1}
+    for number, text in said.items():
+        assert f"error: rank {number} on {host}: rank 1 on {host} differs from rank 0 on {host}: " in text
+        assert "--max-length 8 and not None" in text
+
+
+def test_a_missing_rank_is_named_when_the_time_is_up(
+    work: WorkDirectory, teacher: Path, tmp_path: Path, commands: Commands
+) -> None:
+    words = embedding(work, teacher, "new")
+    said = failing(commands, words, tmp_path, count=3, start=(0, 2), kill=False, SENTCOMPRESS_RANK_SECONDS="3")
+    assert set(said) == {0, 2}
+    assert "rank 1 has not come within 3 seconds, of 3 ranks that were to meet at 127.0.0.1:" in said[0]
+    # Without rank 0 there is no place to meet.
+    said = failing(commands, words, tmp_path, start=(1,), kill=False, SENTCOMPRESS_RANK_SECONDS="2")
+    assert "nobody answers at 127.0.0.1:" in said[1]
+    assert not (work.path / "teacher-vectors" / ".new.partial").exists()
+
+
+def test_a_port_in_use_is_told(work: WorkDirectory, teacher: Path, tmp_path: Path, commands: Commands) -> None:
+    with socket.socket() as taken:
+        taken.bind(("", 0))
+        taken.listen()
+        port = taken.getsockname()[1]
+        said = failing(commands, embedding(work, teacher, "new"), tmp_path, start=(0,), port=port)
+    assert f"port {port} is in use by another process" in said[0]
+    assert "set MASTER_PORT to a free port" in said[0]
+
+
+def test_a_rank_that_dies_ends_the_others_which_name_it(
+    work: WorkDirectory, tmp_path: Path, sentences: list[str], commands: Commands
+) -> None:
+    """Without torchrun, which would stop them: one dies within an exchange, and one while the other waits for it."""
+    write_dev(work.path / "dev.tsv", sentences[:40])
+    host = socket.gethostname()
+    for killed in (0, 1):
+        die = f"""
+import os
+from sentcompress.training import loop
+step = loop.Training._step
+def dying(self, *given):
+    if self.progress.step == 3 and self.ranks.number == {killed}:
+        os._exit(9)
+    return step(self, *given)
+loop.Training._step = dying
+"""
+        words = distilling(work, f"dies-{killed}")
+        ended = run_ranks(
+            commands, words, tmp_path, code=SMALL_WINDOWS.format(die), kill=False, SENTCOMPRESS_RANK_SECONDS="20"
+        )
+        other = ended[1 - killed]
+        assert ended[killed].code == 9
+        assert other.code == 1
+        named = [f"rank {killed} on {host} has ended", "rank 0 at 127.0.0.1:"]
+        assert any(name in other.err for name in named), other.err
+        assert "run the same command again" in other.err
+
+
+def test_an_error_of_one_rank_is_told_by_the_others(
+    work: WorkDirectory, teacher: Path, tmp_path: Path, commands: Commands
+) -> None:
+    full = """
+import os
+from sentcompress.store import atomic
+def full(path):
+    raise OSError(28, "No space left on device")
+if os.environ["RANK"] == "1":
+    atomic.written = full
+"""
+    code = SMALL_WINDOWS.format(full)
+    ended = run_ranks(commands, embedding(work, teacher, "full"), tmp_path, code=code, kill=False)
+    host = socket.gethostname()
+    assert codes(ended) == [1, 1]
+    assert f"error: rank 1 on {host}: the disk is full" in ended[1].err
+    assert f"stopped, because rank 1 on {host} has ended: " in ended[0].err
+
+
+def test_commands_that_are_not_shared_are_done_by_the_first_process(
+    work: WorkDirectory, tmp_path: Path, commands: Commands
+) -> None:
+    ended = run_ranks(commands, ["status", "--work", work.path], tmp_path)
+    assert codes(ended) == [0, 0]
+    assert "teacher-vectors" in ended[0].out
+    assert ended[1].out == ended[1].err == ""
+
+
+def test_shards_and_ranks_are_not_combined(
+    work: WorkDirectory, teacher: Path, tmp_path: Path, commands: Commands
+) -> None:
+    said = failing(commands, embedding(work, teacher, "new", "--shard", "1/2"), tmp_path, kill=False)
+    assert "--shard and torchrun both divide the work" in said[0]
+
+
+def test_an_evaluation_has_the_scores_of_one_process(
+    work: WorkDirectory, teacher: Path, tmp_path: Path, sentences: list[str], commands: Commands
+) -> None:
+    """With caching, and of so many texts that ranks share them; those that are few are encoded by the first one."""
+    dev = write_dev(tmp_path / "sts.tsv", sentences)
+
+    def words(name: str, *more: object) -> list[object]:
+        asked = ["eval-sts", "--model", teacher, "--sts", dev, "--device", "cpu", "--name", name, *more]
+        return [*asked, "--compare", "none", "--work", tmp_path / name, "--json"]
+
+    encoded = """
+import os
+from sentcompress.encoding.engine import EncodeEngine
+encode = EncodeEngine.encode
+def told(self, texts, task=None):
+    print(len(texts), file=open(os.environ["COUNTS"], "a"))
+    return encode(self, texts, task)
+EncodeEngine.encode = told
+"""
+    alone = commands(words("alone"))
+    assert alone.returncode == 0, alone.stderr
+    counts = tmp_path / "counts"
+    ended = run_ranks(commands, words("two"), tmp_path, code=SMALL_WINDOWS.format(encoded), COUNTS=str(counts))
+    assert codes(ended) == [0, 0], ended
+    assert not ended[1].out
+    one, two = (json.loads(text)["scores"] for text in (alone.stdout, ended[0].out))
+    assert [score["value"] for score in two] == pytest.approx([score["value"] for score in one], abs=1e-3)
+    assert sorted(map(int, counts.read_text().split())) == [150, 150]
