@@ -59,12 +59,16 @@ class Group(Ranks):
         found, own = {}, {}
         for place, (name, view) in enumerate(views.items()):
             lengths = [of_rank[place] for of_rank in sizes]
-            # All ranks have to give tensors of one shape.
+            before = sum(lengths[: self.number])
+            own[name] = slice(before, before + len(view))
+            # All ranks have to give tensors of one shape, and some of its elements.
+            if not max(lengths):
+                found[name] = view
+                continue
             padded = view.new_zeros((max(lengths), *view.shape[1:]))
             padded[: len(view)] = view
             parts = [part[:length] for part, length in zip(self._all(padded), lengths, strict=True)]
-            before = sum(lengths[: self.number])
-            found[name], own[name] = torch.cat(parts), slice(before, before + len(view))
+            found[name] = torch.cat(parts)
         return Gathered(found, own)
 
     def add(self, tensors: Sequence[Tensor]) -> None:
@@ -75,7 +79,7 @@ class Group(Ranks):
                 tensor.copy_(summed.view_as(tensor))
 
     def copy(self, tensors: Sequence[Tensor]) -> None:
-        for tensor in tensors:
+        for tensor in (tensor for tensor in tensors if tensor.numel()):
             whole = tensor.detach().contiguous()
             self._watched(lambda whole=whole: distributed.broadcast(whole, src=0))  # type: ignore[misc]
             with torch.no_grad():
@@ -142,6 +146,8 @@ def joined(params: Options, request: Request | None, device: torch.device, repor
 
 
 def _reason(error: BaseException) -> str:
+    if isinstance(error, KeyboardInterrupt):
+        return "it was interrupted"
     return error.message if isinstance(error, SentcompressError) else str(error) or type(error).__name__
 
 

@@ -136,18 +136,23 @@ class TrainingJob:
         try:
             return training.run()
         except TrainingError as error:
-            if training.best is None:
-                raise
-            training.restore_best()
             try:
-                self._deploy(BEST, training.dev, training.progress.best_score)
-            except SentcompressError:
-                raise error from None  # the best weights so far are not usable either
-            folder = self.build.path / BEST
-            kept = (
-                f"the best weights so far are the model folder {folder}; a new run under another `name` leaves it there"
-            )
-            raise TrainingError(error.message, f"{error.hint}; {kept}") from None
+                raise self._with_best(training, error) from None
+            finally:
+                self.ranks.meet()  # the end of one rank ends all, so the others wait until rank 0 has written the model
+
+    def _with_best(self, training: Training, error: TrainingError) -> TrainingError:
+        """The error, after the best weights so far have been written."""
+        if training.best is None:
+            return error
+        training.restore_best()
+        try:
+            self._deploy(BEST, training.dev, training.progress.best_score)
+        except SentcompressError:
+            return error  # the best weights so far are not usable either
+        folder = self.build.path / BEST
+        kept = f"the best weights so far are the model folder {folder}; a new run under another `name` leaves it there"
+        return TrainingError(error.message, f"{error.hint}; {kept}")
 
     def _deploy(self, name: str, dev: Dev, chosen_by: float | None) -> Deployed:
         with self.build.write(name) as folder:

@@ -117,7 +117,7 @@ class Training:
                 progress.step += 1
                 progress.sentences += count
                 now = time.perf_counter()
-                self._count(together, now - clock)
+                save = self._count(together, now - clock, time.monotonic() - saved)
                 meter.add(terms, norm, count, now - clock)
                 bar.advance(count)
 
@@ -131,7 +131,7 @@ class Training:
                     progress.last_score = progress.last_score if score is None else score
                 if last:
                     progress.stopped = "all steps done" if progress.step == total else "the time is up"
-                if progress.stopped or time.monotonic() - saved >= settings.checkpoint_seconds:
+                if progress.stopped or save:
                     self._check(meter)
                     self._save(model, optimizer, log)
                     saved = time.monotonic()
@@ -140,12 +140,20 @@ class Training:
         self.restore_best()
         return progress
 
-    def _count(self, batches: Sequence[Batch], seconds: float) -> None:
-        """Count the tokens of all ranks, and the seconds by the clock of rank 0, so that all stop in the same step."""
-        own = (sum(batch.tokens for batch in batches), self.progress.seconds + seconds)
+    def _count(self, batches: Sequence[Batch], seconds: float, unsaved: float) -> bool:
+        """Count the tokens of all ranks, and the seconds by the clock of rank 0, so that all do the same in a step.
+
+        Args:
+            unsaved: seconds since the last checkpoint.
+
+        Returns:
+            Whether it is time for a checkpoint.
+        """
+        own = (sum(batch.tokens for batch in batches), self.progress.seconds + seconds, unsaved)
         by_rank = self.ranks.numbers(own)
-        self.progress.tokens += int(sum(tokens for tokens, _ in by_rank))
-        self.progress.seconds = by_rank[0][1]
+        self.progress.tokens += int(sum(tokens for tokens, _, _ in by_rank))
+        _, self.progress.seconds, unsaved = by_rank[0]
+        return unsaved >= self.settings.checkpoint_seconds
 
     def _time_used(self) -> float:
         """The share of `max_minutes` that training and dev scores have taken, also before it was resumed."""
