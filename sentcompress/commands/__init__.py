@@ -18,6 +18,7 @@ from typing import Any
 from sentcompress.commands.options import Options
 from sentcompress.errors import InputError, SentcompressWarning, UsageError, did_you_mean
 from sentcompress.plugins import EVALUATIONS, Plugin, plugins
+from sentcompress.quantities import read_seconds
 
 # The order of `sentcompress --help`.
 NAMES = (
@@ -92,7 +93,12 @@ class Command:
 
         Returns:
             What the `run` of its stage returns: an Artifact, if the command makes one.
+
+        Raises:
+            BusyError: if another process is making the same artifact, for longer than the option `wait`.
         """
+        if (wait := getattr(params, "wait", None)) is not None:
+            work = work.waiting(read_seconds(wait))
         stage = importlib.import_module(self.module or f"sentcompress.stages.{self.slug}")
         return stage.run(params, work, reporter)
 

@@ -87,6 +87,15 @@ class Named(Options):
 
     name: Annotated[str | None, Opt("Name of the result in the work directory.", affects="input")] = None
     force: Annotated[bool, Opt("Rerun even if up to date.", affects="run")] = False
+    wait: Annotated[
+        str | None,
+        Opt(
+            "If another process is making the same result, wait for it, such as 30m or 2h, instead of failing.",
+            metavar="TIME",
+            affects="run",
+            reads="sentcompress.quantities:read_seconds",
+        ),
+    ] = None
 
 
 @dataclass(frozen=True, kw_only=True)

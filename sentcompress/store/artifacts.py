@@ -2,23 +2,25 @@
 
 from __future__ import annotations
 
+import copy
 import os
 import re
 import stat
 import time
 from collections.abc import Iterator, Mapping
-from contextlib import AbstractContextManager, contextmanager
+from contextlib import AbstractContextManager, ExitStack, contextmanager
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Any
+from typing import Any, Self
 
 from sentcompress.documents import parse_json, read_json, to_json
 from sentcompress.errors import BusyError, DamagedError, InputError, MissingArtifactError, UsageError, did_you_mean
 from sentcompress.plain_text import shell_line, shell_word
 from sentcompress.progress import SILENT, Reporter
+from sentcompress.signals import StoppedError
 from sentcompress.store import atomic
 from sentcompress.store.atomic import MANIFEST, SCAFFOLD, beside
-from sentcompress.store.locking import PAUSE_SECONDS, is_locked, locked
+from sentcompress.store.locking import PATIENCE_SECONDS, PAUSE_SECONDS, is_locked, locked, locked_when_free
 from sentcompress.store.manifests import (
     KINDS,
     LOG,
@@ -32,9 +34,13 @@ from sentcompress.store.manifests import (
     read_artifact,
     sealed,
 )
+from sentcompress.store.running import PROGRESS
 
 # How long a reader waits for a living writer that is between the two renames of a swap.
 SWAP_SECONDS = 5.0
+# What a signal left of a build.
+KEPT = "finished parts are kept; run the same command again to resume"
+NOTHING_KEPT = "no part was finished yet; run the same command again"
 # In the folder of an artifact's shards, the one that says how it is divided.
 PLAN = "plan"
 # Differences between two requests that an error shows, and characters of each value.
@@ -45,6 +51,8 @@ class Build:
     """An artifact that is being built; see `WorkDirectory.build`."""
 
     def __init__(self, request: Request, target: Path, partial: Path, fresh: Artifact | None, resumed: bool) -> None:
+        # What ends before the artifact is put in its place.
+        self.until_finished = ExitStack()
         self.request = request
         self.target = target
         self.path = partial
@@ -69,6 +77,7 @@ class Build:
 
     def finish(self, facts: Mapping[str, Any]) -> Artifact:
         """Write the manifest and move the artifact into place, replacing an older one."""
+        self.until_finished.close()
         _remove_leftovers(self.path)
         files: dict[str, dict[str, Any]] = {
             path.relative_to(self.path).as_posix(): {"sha256": file_digest(path), "bytes": path.stat().st_size}
@@ -102,8 +111,20 @@ class Build:
 class WorkDirectory:
     """The folder that holds all artifacts of one compression project."""
 
-    def __init__(self, path: Path | str) -> None:
+    def __init__(self, path: Path | str, *, wait: float = 0.0) -> None:
+        """A work directory, which need not exist.
+
+        Args:
+            wait: seconds that `build` waits for another process that makes the same artifact.
+        """
         self.path = Path(path)
+        self.wait = wait
+
+    def waiting(self, seconds: float) -> Self:
+        """The same work directory with another `wait`."""
+        other = copy.copy(self)
+        other.wait = seconds
+        return other
 
     def _target(self, kind: str, name: str) -> Path:
         return self.path / kind / name
@@ -254,7 +275,8 @@ class WorkDirectory:
         if not os.access(target.parent, os.W_OK) and not force and (done := self._fresh(request, reporter)):
             yield Build(request, target, target, done, resumed=False)  # nothing to write, no lock to take
             return
-        with locked(beside(target, "lock"), str(target)):
+        patience = max(self.wait, PATIENCE_SECONDS)
+        with locked_when_free(beside(target, "lock"), str(target), patience, reporter):
             atomic.recover(target)
             if not force and (done := self._fresh(request, reporter)):
                 _drop_superseded(request, target, reporter)
@@ -269,13 +291,19 @@ class WorkDirectory:
                         "`force` to make it without shards",
                     )
             partial, resumed = _open_partial(request, target, force, reporter)
+            build = Build(request, target, partial, None, resumed)
             try:
-                yield Build(request, target, partial, None, resumed)
+                with build.until_finished as until_finished:
+                    until_finished.enter_context(reporter.recorded(partial / PROGRESS))
+                    yield build
             except UsageError:
                 atomic.remove(partial)  # a wrong request fails again, so there is nothing to resume
                 raise
+            except StoppedError as stop:
+                stop.hint = stop.hint or (NOTHING_KEPT if _is_empty(partial) else KEPT)
+                raise
             finally:
-                if partial.is_dir() and [path.name for path in partial.iterdir()] == [REQUEST]:
+                if partial.is_dir() and _is_empty(partial):
                     atomic.remove(partial)  # nothing was written, so there is nothing to resume
 
     def _fresh(self, request: Request, reporter: Reporter) -> Artifact | None:
@@ -395,6 +423,10 @@ def _name_of(path: Path) -> str:
     """The name of the artifact that a folder, or the hidden folder next to it, belongs to."""
     hidden = path.name.startswith(".") and path.suffix in (".partial", ".old")
     return path.name[1:].removesuffix(path.suffix) if hidden else path.name
+
+
+def _is_empty(partial: Path) -> bool:
+    return [path.name for path in partial.iterdir()] == [REQUEST]
 
 
 def _open_partial(request: Request, target: Path, force: bool, reporter: Reporter) -> tuple[Path, bool]:

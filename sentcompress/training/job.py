@@ -25,7 +25,8 @@ from sentcompress.training.checkpoint import Checkpoints
 from sentcompress.training.data import STATE, TrainingData, pad_id
 from sentcompress.training.deploy import Deployed, deploy
 from sentcompress.training.dev import Dev
-from sentcompress.training.loop import Progress, Training
+from sentcompress.training.loop import Training
+from sentcompress.training.position import Progress
 from sentcompress.training.retrieval_dev import GivenDev
 from sentcompress.training.search_dev import Tokenize
 from sentcompress.training.settings import Settings
