@@ -166,8 +166,9 @@ def _take(number: int, frame: FrameType | None) -> None:
 def _hold(number: int, again: bool) -> None:
     """Note a signal in a block `Held`; raise the noted one if `check` was not called for too long."""
     if _state.noted is None:
-        _state.noted, _state.noted_at = number, time.monotonic()
-        _send_again(number, PATIENCE_SECONDS, lambda: _state.held and asked() is not None)
+        now = time.monotonic()
+        _state.noted, _state.noted_at = number, now
+        _send_again(number, PATIENCE_SECONDS, lambda: _state.held and asked() is not None and _state.noted_at == now)
     elif again and not _state.noted_raised:
         _raise_noted(whole=False)
     elif not again and number == SIGINT and time.monotonic() - _state.noted_at > BOUNCE_SECONDS:

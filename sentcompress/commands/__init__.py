@@ -62,7 +62,7 @@ class Command:
         summary: what it does, for `--help`.
         makes: the kind of artifact that it writes, if it writes one. Such a command can be a stage of a recipe.
         version: increased with every change of results, so that older artifacts become stale.
-        needs: kinds of artifacts that the work directory must hold, even if no option names one.
+        needs: kinds of artifacts that it cannot do without; by default the newest of each.
         module: the module of another package that holds it, with its `run` and perhaps `show`.
     """
 

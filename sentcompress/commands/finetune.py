@@ -36,4 +36,5 @@ COMMAND = Command(
     Params,
     "Stage 2: train a student on triplets with hard negatives, from augment or mine-negatives.",
     makes="students",
+    needs=("sentences",),
 )

@@ -16,7 +16,9 @@ STORES = ("float32", "float16")
 SCHEDULES = ("cosine", "linear", "constant")
 A_MODEL = "teacher, a student's or export's name, embedded, a folder, or a hub name"
 
-Model = Annotated[str | None, Opt(f"{A_MODEL}.", affects="input", names=MODEL, default="the newest student")]
+NEWEST_STUDENT = "the newest student"
+
+Model = Annotated[str | None, Opt(f"{A_MODEL}.", affects="input", names=MODEL, default=NEWEST_STUDENT)]
 Compare = Annotated[str | None, Opt("Second model, named as for --model.", affects="input", names=MODEL)]
 Revision = Annotated[str | None, Opt("Revision of a hub model.")]
 TrustRemoteCode = Annotated[bool, Opt("Allow Python code that comes with a model to run.", affects="input")]

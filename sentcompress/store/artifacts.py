@@ -7,7 +7,7 @@ import os
 import re
 import stat
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, ExitStack, contextmanager
 from datetime import UTC, datetime
 from pathlib import Path
@@ -20,7 +20,7 @@ from sentcompress.progress import SILENT, Reporter
 from sentcompress.signals import StoppedError
 from sentcompress.store import atomic
 from sentcompress.store.atomic import MANIFEST, SCAFFOLD, beside
-from sentcompress.store.locking import PATIENCE_SECONDS, PAUSE_SECONDS, is_locked, locked, locked_when_free
+from sentcompress.store.locking import PATIENCE_SECONDS, PAUSE_SECONDS, holder_of, is_locked, locked, locked_when_free
 from sentcompress.store.manifests import (
     KINDS,
     LOG,
@@ -38,6 +38,8 @@ from sentcompress.store.running import PROGRESS
 
 # How long a reader waits for a living writer that is between the two renames of a swap.
 SWAP_SECONDS = 5.0
+# The kind that is looked up by what an artifact was made of, and never chosen as the newest.
+SEARCHED = "evaluations"
 # What a signal left of a build.
 KEPT = "finished parts are kept; run the same command again to resume"
 NOTHING_KEPT = "no part was finished yet; run the same command again"
@@ -119,11 +121,31 @@ class WorkDirectory:
         """
         self.path = Path(path)
         self.wait = wait
+        # Kind -> names, the newest last, of what defaults may be chosen from; None for everything.
+        self._made: Mapping[str, Sequence[str]] | None = None
+        self._looking = False
 
     def waiting(self, seconds: float) -> Self:
         """The same work directory with another `wait`."""
+        return self._with(wait=seconds)
+
+    def within(self, made: Mapping[str, Sequence[str]]) -> Self:
+        """The same work directory, in which only these artifacts count as `names`, `newest` and defaults.
+
+        Evaluations are not restricted: they are looked up by the digest of what they measured.
+
+        Args:
+            made: kind -> names, the newest last; what is added to it later counts too.
+        """
+        return self._with(_made=made)
+
+    def looking(self) -> Self:
+        """The same work directory, in which nothing is built: what is not up to date is a MissingArtifactError."""
+        return self._with(_looking=True)
+
+    def _with(self, **changes: Any) -> Self:
         other = copy.copy(self)
-        other.wait = seconds
+        vars(other).update(changes)
         return other
 
     def _target(self, kind: str, name: str) -> Path:
@@ -179,6 +201,8 @@ class WorkDirectory:
 
     def names(self, kind: str) -> list[str]:
         """Names of the undamaged finished artifacts of a kind, the newest last."""
+        if self._made is not None and kind != SEARCHED:
+            return [name for name in self._made.get(kind, ()) if self.has(kind, name)]
         return [artifact.name for artifact in self._names_by_state(kind)[0]]
 
     def has(self, kind: str, name: str) -> bool:
@@ -190,8 +214,9 @@ class WorkDirectory:
 
     def newest(self, kind: str) -> Iterator[Artifact]:
         """The undamaged artifacts of a kind, newest first."""
-        for artifact in reversed(self._names_by_state(kind)[0]):
-            if artifact.damage() is None:
+        for name in reversed(self.names(kind)):
+            artifact = self.find(kind, name)
+            if artifact is not None and artifact.damage() is None:
                 yield artifact
 
     def damaged(self, kind: str) -> dict[str, str]:
@@ -220,6 +245,9 @@ class WorkDirectory:
         what = kind.replace("-", " ")
         if name is None:
             names = self.names(kind)
+            if not names and self._made is not None:
+                hint = "name one, or add the stage that makes it before this one"
+                raise MissingArtifactError(f"no earlier stage of the recipe makes {what}", hint)
             if not names:
                 missing = "" if self.path.exists() else " (there is no such folder)"
                 if sharded := self.sharded(kind):
@@ -249,6 +277,7 @@ class WorkDirectory:
             return None
         if done := self._fresh(request, reporter):
             return done
+        self._refuse_to_build(request)
         self._keep_what_is_there(request, self._target(request.kind, request.name))
         return None
 
@@ -266,15 +295,19 @@ class WorkDirectory:
 
         Raises:
             BusyError: if another process is building the same artifact.
+            MissingArtifactError: if it is not up to date, in a work directory that is `looking`.
             UsageError: if the artifact would replace one of its own inputs, or, without `force`, a finished or
                 unfinished artifact that was requested with different options, or one that is being made in shards.
         """
         _check_request(request)
         target = self._target(request.kind, request.name)
-        self._make_folder(target.parent)
-        if not os.access(target.parent, os.W_OK) and not force and (done := self._fresh(request, reporter)):
+        if not self._looking:
+            self._make_folder(target.parent)
+        writable = os.access(target.parent, os.W_OK) and not self._looking
+        if not writable and not force and (done := self._fresh(request, reporter)):
             yield Build(request, target, target, done, resumed=False)  # nothing to write, no lock to take
             return
+        self._refuse_to_build(request)
         patience = max(self.wait, PATIENCE_SECONDS)
         with locked_when_free(beside(target, "lock"), str(target), patience, reporter):
             atomic.recover(target)
@@ -320,6 +353,21 @@ class WorkDirectory:
             return None
         reporter.note(f"{request.command}: {current.reference} is up to date, skipped (`force` to rerun)")
         return current
+
+    def _refuse_to_build(self, request: Request) -> None:
+        """Say why an artifact is not up to date, if that is all that is asked."""
+        if not self._looking:
+            return
+        target = self._target(request.kind, request.name)
+        if is_being_written(target):
+            state = f"is being written by {holder_of(beside(target, 'lock'))}"
+        elif is_sharded(target):
+            state = "is being made in shards, which are not merged yet"
+        elif self.has(request.kind, request.name):
+            state = "is not up to date: it was made with other options or inputs, or is damaged"
+        else:
+            state = "is unfinished" if beside(target, "partial").is_dir() else "is missing"
+        raise MissingArtifactError(f"{request.kind}/{request.name} {state}")
 
     def _keep_what_is_there(self, request: Request, target: Path) -> None:
         """Refuse to replace a finished or unfinished artifact that was requested with different options.
