@@ -21,7 +21,7 @@ from sentcompress.commands import makers
 from sentcompress.errors import MissingArtifactError, TrainingError, UsageError
 from sentcompress.stages import run as stage
 from sentcompress.stages.run import Done, Params
-from sentcompress.store import WorkDirectory, file_digest
+from sentcompress.store import Request, WorkDirectory, file_digest
 
 CHAIN = """
 title = "A short chain"
@@ -188,6 +188,46 @@ def test_the_error_of_a_stage_keeps_its_kind(params: Params, tmp_path: Path) -> 
     asked = replace(params, settings=("distill.set=tanh=true",))
     with pytest.raises(MissingArtifactError, match=r"stage 3 \(distill\): no projection fitted on"):
         run_all(asked, WorkDirectory(tmp_path / "work"))
+
+
+def test_stages_are_run_one_by_one_as_in_the_queues_of_a_cluster(params: Params, tmp_path: Path) -> None:
+    work = WorkDirectory(tmp_path / "work")
+    # Another recipe's results, which are the newest of their kinds.
+    recipe = params.recipe.read_text(encoding="utf-8")
+    other = tmp_path / "other.toml"
+    other.write_text(
+        recipe.replace('"lines"', '"other"').replace('"vectors"', '"others"').replace('"student"', '"its"')
+    )
+    with pytest.raises(MissingArtifactError, match=r"stage 1 \(augment\): sentences/lines is missing") as raised:
+        run_all(replace(params, only=("student",)), work)
+    assert raised.value.hint == f"run it first: sentcompress run {params.recipe} --only 1, with the same options"
+    assert not work.path.exists()
+    assert [done.artifact.name for done in run_all(replace(params, last="augment"), work)] == ["lines"]
+    with pytest.raises(MissingArtifactError, match=r"stage 2 \(teacher-embed\): teacher-vectors/vectors is missing"):
+        run_all(replace(params, first="3"), work)
+    assert [done.artifact.name for done in run_all(replace(params, only=("vectors",)), work)] == ["vectors"]
+    run_all(replace(params, recipe=other, last="distill"), work)
+    # Left out, the vectors are those of this recipe.
+    params.recipe.write_text(recipe.replace('teacher-vectors = "vectors"\n', ""), encoding="utf-8")
+    listener = Listener()
+    done = run_all(replace(params, first="distill"), work, listener)
+    assert listener.notes[0] == "stage 1 of 2 (number 3 of the recipe): sentcompress distill"
+    assert [one.artifact.reference for one in done] == ["students/student", "evaluations/sts-student"]
+    assert set(done[0].artifact.inputs) >= {"sentences/lines", "teacher-vectors/vectors"}
+    lines = tmp_path / "lines.txt"
+    lines.write_text(lines.read_text(encoding="utf-8") + "One more sentence.\n", encoding="utf-8")
+    with pytest.raises(MissingArtifactError, match=r"stage 1 \(augment\): sentences/lines is not up to date"):
+        run_all(replace(params, only=("eval-sts",)), work)
+
+
+def test_a_stage_that_another_process_makes_is_not_there_yet(params: Params, tmp_path: Path) -> None:
+    work = WorkDirectory(tmp_path / "work")
+    run_all(replace(params, last="augment"), work)
+    with (
+        work.build(Request("teacher-vectors", "vectors", "teacher-embed", {})),
+        pytest.raises(MissingArtifactError, match="teacher-vectors/vectors is being written by process"),
+    ):
+        run_all(replace(params, only=("distill",)), work)
 
 
 def run_to_the_end(work: str, params: Params) -> None:
