@@ -7,6 +7,7 @@ import json
 import multiprocessing
 import os
 import signal
+import sys
 import time
 from dataclasses import replace
 from pathlib import Path
@@ -16,9 +17,11 @@ import pytest
 from distilling import write_dev
 from listening import Listener
 
+from sentcompress import signals
 from sentcompress.cli.main import COMMANDS, _run
 from sentcompress.commands import makers
 from sentcompress.errors import MissingArtifactError, TrainingError, UsageError
+from sentcompress.exit_codes import REQUEUE
 from sentcompress.stages import run as stage
 from sentcompress.stages.run import Done, Params
 from sentcompress.store import Request, WorkDirectory, file_digest
@@ -230,30 +233,40 @@ def test_a_stage_that_another_process_makes_is_not_there_yet(params: Params, tmp
         run_all(replace(params, only=("distill",)), work)
 
 
-def run_to_the_end(work: str, params: Params) -> None:
-    """What the killed process runs."""
-    run_all(params, WorkDirectory(work))
+def run_as_a_command(words: list[str]) -> None:
+    """What the stopped process runs."""
+    signals.install()
+    sys.exit(_run(words))
 
 
-def test_killed_in_the_middle_of_a_stage_it_goes_on(params: Params, tmp_path: Path) -> None:
-    settings = ("distill.epochs=10", "distill.checkpoint-every=0.01", "distill.eval-every=20")
+@pytest.mark.parametrize(
+    ("how", "code", "every"), [(signal.SIGKILL, -signal.SIGKILL, "0.01"), (signal.SIGUSR1, REQUEUE, "3600")]
+)
+def test_stopped_in_the_middle_of_a_training_it_goes_on(
+    params: Params, tmp_path: Path, how: signal.Signals, code: int, every: str
+) -> None:
+    settings = ("distill.epochs=10", f"distill.checkpoint-every={every}", "distill.eval-every=20")
     asked = replace(params, settings=settings)
     context = multiprocessing.get_context("forkserver")
     context.set_forkserver_preload(["sentcompress.stages.distill", "transformers.models.bert.modeling_bert"])
-    process = context.Process(target=run_to_the_end, args=(str(tmp_path / "killed"), asked))
+    line = words(asked, *(word for one in settings for word in ("--set", one)), "--work", str(tmp_path / "stopped"))
+    process = context.Process(target=run_as_a_command, args=(line,))
     process.start()
-    log = tmp_path / "killed" / "students" / ".student.partial" / "log.jsonl"
+    partial = tmp_path / "stopped" / "students" / ".student.partial"
+    log = partial / "log.jsonl"
     while process.is_alive() and not (log.exists() and log.stat().st_size):
         time.sleep(0.01)
-    assert process.is_alive(), "it was done before it could be killed"
-    os.kill(process.pid or 0, signal.SIGKILL)
+    assert process.is_alive(), "it was done before it could be stopped"
+    os.kill(process.pid or 0, how)
     process.join()
+    assert process.exitcode == code
+    assert (partial / ".scaffold" / "checkpoints" / "checkpoint.json").is_file() or how == signal.SIGKILL
     listener = Listener()
-    killed = run_all(asked, WorkDirectory(tmp_path / "killed"), listener)  # type: ignore[arg-type]
-    assert [done.fresh for done in killed] == [True, True, False, False]
+    stopped = run_all(asked, WorkDirectory(tmp_path / "stopped"), listener)  # type: ignore[arg-type]
+    assert [done.fresh for done in stopped] == [True, True, False, False]
     assert "distill: resuming the unfinished students/student" in listener.notes
     whole = run_all(asked, WorkDirectory(tmp_path / "whole"))
-    assert killed[2].artifact.digest == whole[2].artifact.digest
+    assert stopped[2].artifact.digest == whole[2].artifact.digest
 
 
 def test_the_recipe_of_the_guide_is_right(tmp_path: Path) -> None:
