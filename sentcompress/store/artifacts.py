@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import copy
 import os
-import re
-import stat
 import time
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, ExitStack, contextmanager
@@ -13,7 +11,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, Self
 
-from sentcompress.documents import parse_json, read_json, to_json
+from sentcompress.documents import to_json
 from sentcompress.errors import BusyError, DamagedError, InputError, MissingArtifactError, UsageError, did_you_mean
 from sentcompress.plain_text import shell_line, shell_word
 from sentcompress.progress import SILENT, Reporter
@@ -34,7 +32,16 @@ from sentcompress.store.manifests import (
     read_artifact,
     sealed,
 )
+from sentcompress.store.names import check_name, fault_of_name
 from sentcompress.store.running import PROGRESS
+from sentcompress.store.unfinished import (
+    changes_between,
+    drop_superseded,
+    is_empty,
+    open_partial,
+    read_request,
+    remove_leftovers,
+)
 
 # How long a reader waits for a living writer that is between the two renames of a swap.
 SWAP_SECONDS = 5.0
@@ -45,8 +52,6 @@ KEPT = "finished parts are kept; run the same command again to resume"
 NOTHING_KEPT = "no part was finished yet; run the same command again"
 # In the folder of an artifact's shards, the one that says how it is divided.
 PLAN = "plan"
-# Differences between two requests that an error shows, and characters of each value.
-SHOWN_CHANGES, SHOWN_TEXT = 3, 60
 
 
 class Build:
@@ -80,7 +85,7 @@ class Build:
     def finish(self, facts: Mapping[str, Any]) -> Artifact:
         """Write the manifest and move the artifact into place, replacing an older one."""
         self.until_finished.close()
-        _remove_leftovers(self.path)
+        remove_leftovers(self.path)
         files: dict[str, dict[str, Any]] = {
             path.relative_to(self.path).as_posix(): {"sha256": file_digest(path), "bytes": path.stat().st_size}
             for path in sorted(self.path.rglob("*"))
@@ -158,7 +163,7 @@ class WorkDirectory:
             DamagedError: if it cannot be read.
         """
         self._check()
-        if _fault_of_name(name):
+        if fault_of_name(name):
             return None
         target = self._target(kind, name)
         self._finish_swap(target)
@@ -259,7 +264,7 @@ class WorkDirectory:
         if artifact is None:
             names = self.names(kind)
             hint = did_you_mean(name, names) if names else f"run: {command}"
-            if not _fault_of_name(name) and is_sharded(self._target(kind, name)):
+            if not fault_of_name(name) and is_sharded(self._target(kind, name)):
                 hint = f"its shards are not merged yet; run: {_merging(kind, name, self.path)}"
             raise MissingArtifactError(f"no {what} named {name!r} in {self.path}", hint)
         if damage := artifact.damage():
@@ -312,7 +317,7 @@ class WorkDirectory:
         with locked_when_free(beside(target, "lock"), str(target), patience, reporter):
             atomic.recover(target)
             if not force and (done := self._fresh(request, reporter)):
-                _drop_superseded(request, target, reporter)
+                drop_superseded(request, target, reporter)
                 yield Build(request, target, target, done, resumed=False)
                 return
             if not force:
@@ -323,7 +328,7 @@ class WorkDirectory:
                         f"run: {_merging(request.kind, request.name, self.path)}; or choose another `name`, or use "
                         "`force` to make it without shards",
                     )
-            partial, resumed = _open_partial(request, target, force, reporter)
+            partial, resumed = open_partial(request, target, force, reporter)
             build = Build(request, target, partial, None, resumed)
             try:
                 with build.until_finished as until_finished:
@@ -333,10 +338,10 @@ class WorkDirectory:
                 atomic.remove(partial)  # a wrong request fails again, so there is nothing to resume
                 raise
             except StoppedError as stop:
-                stop.hint = stop.hint or (NOTHING_KEPT if _is_empty(partial) else KEPT)
+                stop.hint = stop.hint or (NOTHING_KEPT if is_empty(partial) else KEPT)
                 raise
             finally:
-                if partial.is_dir() and _is_empty(partial):
+                if partial.is_dir() and is_empty(partial):
                     atomic.remove(partial)  # nothing was written, so there is nothing to resume
 
     def _fresh(self, request: Request, reporter: Reporter) -> Artifact | None:
@@ -418,50 +423,6 @@ def _merging(kind: str, name: str, work: Path) -> str:
     return shell_line(["sentcompress", "merge", f"{kind}/{name}", "--work", str(work)])
 
 
-def changes_between(said: Mapping[str, Any], request: Request) -> str:
-    """The differences between a request and an earlier one, in words; empty if there are none.
-
-    Args:
-        said: the manifest or the request of the earlier artifact; empty if there is none.
-    """
-    if not said:
-        return ""
-    if said.get("command") != request.command:
-        return f"by {said.get('command')}"
-    before, now = said.get("parameters"), request.as_dict()["parameters"]
-    if not isinstance(before, Mapping):
-        return ""
-    now = parse_json(to_json(now), "the request")
-    names = [name for name in {**before, **now} if before.get(name) != now.get(name)]
-    shown = [f"{name}: {_short(before.get(name))}, now {_short(now.get(name))}" for name in names[:SHOWN_CHANGES]]
-    return "; ".join([*shown, *(["..."] if len(names) > SHOWN_CHANGES else [])])
-
-
-def _short(value: Any) -> str:
-    text = "not given" if value is None else value if isinstance(value, str) else to_json(value, indent=None)
-    return text if len(text) <= SHOWN_TEXT else f"{text[: SHOWN_TEXT - 3]}..."
-
-
-def _fault_of_name(name: str) -> str | None:
-    if not name or name.startswith(".") or any(c in name for c in "/\\"):
-        return "use letters, digits, dots and dashes"
-    if not name.isprintable():
-        return "remove the unprintable characters"
-    # File systems count bytes, and the hidden folders next to it have longer names.
-    return "use a shorter one" if len(name.encode("utf-8")) > 200 else None
-
-
-def name_part(text: str, most: int = 120) -> str:
-    """A label turned into part of an artifact's name, at most `most` characters long; may be empty."""
-    return re.sub(r"[^\w.-]+", "-", text)[:most].strip("-.")
-
-
-def check_name(name: str) -> None:
-    """Raise InputError if an artifact cannot have this name."""
-    if fault := _fault_of_name(name):
-        raise InputError(f"{name!r} cannot be the name of an artifact", fault)
-
-
 def is_being_written(target: Path) -> bool:
     """Whether a living process holds the lock of the artifact at `target`."""
     return is_locked(beside(target, "lock"))
@@ -471,72 +432,3 @@ def _name_of(path: Path) -> str:
     """The name of the artifact that a folder, or the hidden folder next to it, belongs to."""
     hidden = path.name.startswith(".") and path.suffix in (".partial", ".old")
     return path.name[1:].removesuffix(path.suffix) if hidden else path.name
-
-
-def _is_empty(partial: Path) -> bool:
-    return [path.name for path in partial.iterdir()] == [REQUEST]
-
-
-def _open_partial(request: Request, target: Path, force: bool, reporter: Reporter) -> tuple[Path, bool]:
-    partial = beside(target, "partial")
-    asked = partial / REQUEST
-    if partial.exists() or partial.is_symlink():
-        if (why := _why_not_resumed(partial, request, force)) is None:
-            reporter.note(f"{request.command}: resuming the unfinished {request.kind}/{request.name}")
-            _remove_leftovers(partial)
-            return partial, True
-        reporter.note(f"{request.command}: discarding the unfinished {request.kind}/{request.name} ({why})")
-        atomic.drop(partial, first=REQUEST)
-    partial.mkdir()
-    atomic.fsync(partial.parent)
-    said = {
-        **request.as_dict(),
-        "line": list(request.line),
-        "fingerprint": request.fingerprint,
-        **({"forced": True} if force else {}),
-    }
-    with atomic.written(asked) as path:
-        path.write_text(to_json(said) + "\n", encoding="utf-8")
-    return partial, False
-
-
-def _is_plain(path: Path) -> bool:
-    """Whether this is a folder, or a regular file without further hard links."""
-    found = path.lstat()
-    return stat.S_ISDIR(found.st_mode) or (stat.S_ISREG(found.st_mode) and found.st_nlink == 1)
-
-
-def _remove_leftovers(partial: Path) -> None:
-    """Remove the temporary files of a killed process: our `.name.tmp` and safetensors' `.tmpXXXXXX`."""
-    for pattern in (".*.tmp", ".tmp*"):
-        for leftover in list(partial.rglob(pattern)):
-            atomic.remove(leftover)
-
-
-def _why_not_resumed(partial: Path, request: Request, force: bool) -> str | None:
-    """Why a partial build cannot be resumed, or None."""
-    if partial.is_symlink() or not all(_is_plain(path) for path in partial.rglob("*")):
-        return "it contains links or special files"
-    said = read_request(partial)
-    if said.get("fingerprint") != request.fingerprint:
-        return "its parameters or inputs differ"
-    # --force starts over once: after an interruption, the same command resumes that rebuild.
-    return "`force`" if force and not said.get("forced") else None
-
-
-def _drop_superseded(request: Request, target: Path, reporter: Reporter) -> None:
-    """Remove the unfinished rebuild of an interrupted --force, if the finished artifact is used."""
-    partial = beside(target, "partial")
-    said = read_request(partial)
-    if partial.is_dir() and (not said or said.get("fingerprint") == request.fingerprint):
-        reporter.note(f"{request.command}: removed the unfinished rebuild of an interrupted `force`")
-        atomic.drop(partial, first=REQUEST)
-
-
-def read_request(partial: Path) -> dict[str, Any]:
-    """The request of an unfinished build; an empty dict if it cannot be read."""
-    try:
-        said = read_json(partial / REQUEST)
-    except (InputError, OSError):
-        return {}
-    return said if isinstance(said, dict) else {}

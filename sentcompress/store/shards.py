@@ -24,11 +24,12 @@ from sentcompress.errors import BusyError, DamagedError, InputError, Sentcompres
 from sentcompress.plain_text import shell_line
 from sentcompress.progress import SILENT, Reporter
 from sentcompress.store import atomic
-from sentcompress.store.artifacts import PLAN, Build, WorkDirectory, changes_between, is_being_written
+from sentcompress.store.artifacts import PLAN, Build, WorkDirectory, is_being_written
 from sentcompress.store.atomic import MANIFEST, SCAFFOLD, beside
 from sentcompress.store.locking import locked_when_free
 from sentcompress.store.manifests import DEFAULT_WORK, REQUEST, Artifact, Request
 from sentcompress.store.shard import MOST_SHARDS, Shard
+from sentcompress.store.unfinished import changes_between
 
 # How long a shard waits for the one that makes the plan, which may have to read all of the input.
 PLAN_SECONDS = 7200.0
