@@ -54,10 +54,10 @@ NodeName=n[1-4] NodeHostname=$(hostname -s) NodeAddr=127.0.0.1 Port=[17001-17004
 PartitionName=all Nodes=n[1-4] Default=YES State=UP
 CONF
     sleep 1
-    slurmctld -D -f "$SLURM_CONF" &
+    slurmctld -D -f "$SLURM_CONF" 2>/dev/null &
     PIDS+=($!)
     for node in n1 n2 n3 n4; do
-        slurmd -D -N "$node" -f "$SLURM_CONF" &
+        slurmd -D -N "$node" -f "$SLURM_CONF" 2>/dev/null &
         PIDS+=($!)
     done
     until [ "$(sinfo --noheader --states=idle --format=%D 2>/dev/null)" = 4 ]; do sleep 1; done
@@ -103,8 +103,9 @@ by_slurm() {
     echo "distill gets SIGUSR1"
     date +%s.%N >"$HERE/sent"
     scancel --signal=USR1 "$distill"
-    wait_for '[ -f "$SENTCOMPRESS_WORK/students/.student.partial/.scaffold/checkpoints/checkpoint.json" ]'
-    date +%s.%N >"$HERE/saved"
+    local checkpoint=$SENTCOMPRESS_WORK/students/.student.partial/.scaffold/state/checkpoints/checkpoint.json
+    wait_for '[ -f '"$checkpoint"' ]'
+    stat --format=%.Y "$checkpoint" >"$HERE/saved"
     wait_for '[ -z "$(squeue --noheader)" ]'
 }
 
@@ -143,7 +144,7 @@ report() {
         echo "The checkpoint was complete $(python -c "print(round(float(open('$HERE/saved').read()) - float(open('$HERE/sent').read()), 1))") seconds after SIGUSR1. The log of \`distill\`:"
         echo
         echo '```text'
-        grep -E "^(error|help|stage.sh|distill: resuming|resuming|training)" "$HERE"/logs/distill-*.log | cut -d: -f2- | sed "s#$HERE/##g"
+        grep -hE "^(error: stop|help|stage.sh|distill: resuming|resuming|training:)" "$HERE"/logs/distill-*.log
         echo '```'
         echo
         python - "$HERE" <<'CODE'

@@ -233,6 +233,7 @@ UNQUOTED = {
     "self.command",
     "self.arguments",
     "step.command",
+    "step.number",
     "source['command']",
     "what.split()[0]",
     "projection",

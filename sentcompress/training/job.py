@@ -26,8 +26,8 @@ from sentcompress.training.data import STATE, TrainingData, pad_id
 from sentcompress.training.deploy import Deployed, deploy
 from sentcompress.training.dev import Dev
 from sentcompress.training.loop import Training
-from sentcompress.training.position import Progress
 from sentcompress.training.retrieval_dev import GivenDev
+from sentcompress.training.run_state import Progress
 from sentcompress.training.search_dev import Tokenize
 from sentcompress.training.settings import Settings
 from sentcompress.training.views import Views

@@ -27,8 +27,8 @@ from sentcompress.training.gradient_cache import backward_together
 from sentcompress.training.health import Health, Watch, diagnose, vanished_kernel
 from sentcompress.training.log import StepMeter, TrainingLog
 from sentcompress.training.optimizer import RunningMean, make_optimizer, set_dropout
-from sentcompress.training.position import Progress
 from sentcompress.training.precision import computing_in, training_dtype
+from sentcompress.training.run_state import Progress
 from sentcompress.training.settings import Settings, factor, warmup_steps
 from sentcompress.training.views import Views
 

@@ -260,7 +260,7 @@ def test_stopped_in_the_middle_of_a_training_it_goes_on(
     os.kill(process.pid or 0, how)
     process.join()
     assert process.exitcode == code
-    assert (partial / ".scaffold" / "checkpoints" / "checkpoint.json").is_file() or how == signal.SIGKILL
+    assert (partial / ".scaffold" / "state" / "checkpoints" / "checkpoint.json").is_file() or how == signal.SIGKILL
     listener = Listener()
     stopped = run_all(asked, WorkDirectory(tmp_path / "stopped"), listener)  # type: ignore[arg-type]
     assert [done.fresh for done in stopped] == [True, True, False, False]

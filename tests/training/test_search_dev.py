@@ -86,7 +86,7 @@ def test_a_start_that_is_better_than_the_end_is_told(work: WorkDirectory) -> Non
 
 def test_a_later_peak_does_not_hide_a_worse_end() -> None:
     from sentcompress.training.job import TrainingJob
-    from sentcompress.training.loop import Progress
+    from sentcompress.training.run_state import Progress
 
     listener = Listener()
     job: Any = type("Job", (), {"reporter": listener})()
