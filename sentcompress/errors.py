@@ -12,6 +12,8 @@ import difflib
 from collections.abc import Iterable, Sequence
 from typing import Self
 
+from sentcompress.exit_codes import BUSY, FAILED, USAGE
+
 # Limits of a message: the number of errors listed, and the characters of each.
 MOST_FAULTS = 40
 LONGEST_FAULT = 600
@@ -20,7 +22,7 @@ LONGEST_FAULT = 600
 class SentcompressError(Exception):
     """A failure that the user can understand and act on."""
 
-    exit_code = 1
+    exit_code = FAILED
 
     def __init__(self, message: str, hint: str | None = None) -> None:
         super().__init__(message)
@@ -42,7 +44,7 @@ class UsageError(SentcompressError):
         faults: the individual errors, if the message lists several.
     """
 
-    exit_code = 2
+    exit_code = USAGE
 
     def __init__(self, message: str, hint: str | None = None, faults: Sequence[str] = ()) -> None:
         super().__init__(message, hint)
@@ -62,7 +64,9 @@ class MissingArtifactError(SentcompressError):
 
 
 class BusyError(SentcompressError):
-    """Another process is writing the same artifact."""
+    """Another process is writing the same artifact: try again later."""
+
+    exit_code = BUSY
 
 
 class TrainingError(SentcompressError):

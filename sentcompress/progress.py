@@ -37,8 +37,21 @@ class Reporter(Protocol):
         """Show a progress bar within a `with` block; `total` and `Task.advance` count items of `unit`."""
         yield from ()
 
+    @contextmanager
+    def phase(self, description: str) -> Iterator[None]:
+        """Show what is being done within a `with` block, where nothing can be counted."""
+        yield
+
+    @contextmanager
+    def recorded(self, path: Path) -> Iterator[None]:
+        """Within a `with` block, keep the progress also in the file `path` (`store.running`); remove it at the end."""
+        yield
+
     def metrics(self, values: Mapping[str, float | int | str | None]) -> None:
-        """Show the latest training metrics (loss terms, learning rate, dev score, ...)."""
+        """Show the latest training metrics (loss, its terms, learning rate, dev score, ...).
+
+        `loss`, `dev`, `best` and `seconds_left` are those that a line of a log tells.
+        """
 
     def note(self, message: str) -> None:
         """Report useful information, such as what was selected or skipped."""
@@ -61,6 +74,14 @@ class SilentReporter:
     @contextmanager
     def track(self, description: str, total: int | None = None, unit: str = "sentences") -> Iterator[Task]:
         yield _SilentTask()
+
+    @contextmanager
+    def phase(self, description: str) -> Iterator[None]:
+        yield
+
+    @contextmanager
+    def recorded(self, path: Path) -> Iterator[None]:
+        yield
 
     def metrics(self, values: Mapping[str, float | int | str | None]) -> None:
         pass

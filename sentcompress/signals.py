@@ -1,7 +1,8 @@
-"""Ctrl-C and SIGTERM at any time: a two-line message and an exit code, never a traceback.
+"""Ctrl-C, SIGTERM and SIGUSR1 at any time: a two-line message and an exit code, never a traceback.
 
 While a command runs, a signal raises an exception, so that cleanup code runs. Before and after that, and if a second
-signal arrives during the cleanup, the process prints the message and ends immediately.
+signal arrives during the cleanup, the process prints the message and ends immediately. In a block `Held`, a signal
+waits for the next call of `check`, where the state can be saved.
 
 This module must not import anything slow: signals are not handled until `install` has been called.
 """
@@ -14,26 +15,46 @@ import os
 import sys
 import time
 
+from sentcompress.exit_codes import INTERRUPTED, REQUEUE, TERMINATED
+
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     import signal
+    from collections.abc import Callable
     from types import FrameType
     from typing import NoReturn
 else:
     import _signal as signal  # the C module behind `signal`, which imports faster
 
+SIGINT = signal.SIGINT
 GO_ON = "run the same command again: it resumes where it was interrupted"
 # The message and the exit code for each signal.
-ENDS: dict[int, tuple[str, int]] = {signal.SIGINT: ("interrupted", 130), signal.SIGTERM: ("stopped by SIGTERM", 143)}
+ENDS: dict[int, tuple[str, int]] = {
+    SIGINT: ("interrupted", INTERRUPTED),
+    signal.SIGTERM: ("stopped by SIGTERM", TERMINATED),
+    signal.SIGUSR1: ("stopped by SIGUSR1", REQUEUE),
+}
 SHOW_CURSOR = "\x1b[?25h"
 # An exception during an import can get lost in an interpreter callback or in C code, and leaves half-loaded modules
-# behind. A signal therefore waits until the import has ended, but no longer than this.
+# behind. A signal therefore waits until the import has ended, or until `check` is called, but no longer than this.
 PATIENCE_SECONDS = 20.0
 PAUSE_SECONDS = 0.02
+# A terminal and torchrun may each pass on the same Ctrl-C; a person needs longer for a second one.
+BOUNCE_SECONDS = 0.3
 
 
 class StoppedError(KeyboardInterrupt):
-    """SIGTERM, as sent by cluster schedulers; handled like Ctrl-C."""
+    """A signal that ends the command.
+
+    Attributes:
+        number: the signal.
+        whole: whether `check` raised it, so that the state can be saved.
+        hint: what was kept, and what to do.
+    """
+
+    def __init__(self, number: int, *, whole: bool = False, hint: str | None = None) -> None:
+        super().__init__()
+        self.number, self.whole, self.hint = number, whole, hint
 
 
 class _State:
@@ -43,13 +64,18 @@ class _State:
     raised: int | None = None
     waiting_since: float | None = None
     sent_again = False
+    # In a block `Held`: the signal that waits for `check`, when it came, and whether it was raised.
+    held = False
+    noted: int | None = None
+    noted_at = 0.0
+    noted_raised = False
 
 
 _state = _State()
 
 
 class Working:
-    """A `with` block in which a signal raises KeyboardInterrupt or StoppedError, once."""
+    """A `with` block in which a signal raises StoppedError, once."""
 
     def __enter__(self) -> None:
         _state.working = True
@@ -58,8 +84,45 @@ class Working:
         _state.working = False
 
 
+class Held:
+    """A `with` block in which a signal waits for `check`, for up to PATIENCE_SECONDS.
+
+    Until the end of the block, further signals change nothing, because schedulers and launchers send several: what
+    `check` raised can be caught here to save the state. Only a second Ctrl-C ends the process at once.
+    """
+
+    def __enter__(self) -> None:
+        _state.held, _state.noted, _state.noted_raised = True, None, False
+
+    def __exit__(self, kind: object, *_: object) -> None:
+        _state.held = False
+        if _state.noted is None:
+            return
+        _state.working = False  # the next signal ends the process at once
+        if kind is None and not _state.noted_raised:
+            _raise_noted(whole=False)
+
+
+def asked() -> int | None:
+    """The signal that waits for `check`, if there is one."""
+    return None if _state.noted_raised else _state.noted
+
+
+def check() -> None:
+    """Raise the signal that arrived in a block `Held`, if there is one; called where the state can be saved."""
+    if asked() is not None:
+        _raise_noted(whole=True)
+
+
+def _raise_noted(*, whole: bool) -> NoReturn:
+    number = _state.noted
+    assert number is not None
+    _state.noted_raised, _state.raised = True, number
+    raise StoppedError(number, whole=whole)
+
+
 def install() -> None:
-    """Handle SIGINT and SIGTERM, except a signal that is already ignored, as under `nohup`."""
+    """Handle SIGINT, SIGTERM and SIGUSR1, except a signal that is already ignored, as under `nohup`."""
     for number in ENDS:
         if signal.getsignal(number) is not signal.SIG_IGN:
             signal.signal(number, _take)
@@ -85,6 +148,9 @@ def leave(number: int) -> NoReturn:
 
 def _take(number: int, frame: FrameType | None) -> None:
     again, _state.sent_again = _state.sent_again, False
+    if _state.held and _state.working:
+        _hold(number, again)
+        return
     if not _state.working or (_state.waiting_since is not None and not again):
         leave(number)
     if _is_importing(frame):
@@ -94,7 +160,19 @@ def _take(number: int, frame: FrameType | None) -> None:
             _send_again(number)
             return
     _state.working, _state.waiting_since, _state.raised = False, None, number
-    raise StoppedError if number == signal.SIGTERM else KeyboardInterrupt
+    raise StoppedError(number)
+
+
+def _hold(number: int, again: bool) -> None:
+    """Note a signal in a block `Held`; raise the noted one if `check` was not called for too long."""
+    if _state.noted is None:
+        now = time.monotonic()
+        _state.noted, _state.noted_at = number, now
+        _send_again(number, PATIENCE_SECONDS, lambda: _state.held and asked() is not None and _state.noted_at == now)
+    elif again and not _state.noted_raised:
+        _raise_noted(whole=False)
+    elif not again and number == SIGINT and time.monotonic() - _state.noted_at > BOUNCE_SECONDS:
+        leave(number)
 
 
 def _is_importing(frame: FrameType | None) -> bool:
@@ -105,13 +183,14 @@ def _is_importing(frame: FrameType | None) -> bool:
     return False
 
 
-def _send_again(number: int) -> None:
+def _send_again(number: int, seconds: float = PAUSE_SECONDS, wanted: Callable[[], bool] = lambda: True) -> None:
     main_thread = _thread.get_ident()  # the one that runs handlers
 
     def send() -> None:
-        time.sleep(PAUSE_SECONDS)
-        _state.sent_again = True
-        signal.pthread_kill(main_thread, number)
+        time.sleep(seconds)
+        if wanted():
+            _state.sent_again = True
+            signal.pthread_kill(main_thread, number)
 
     _thread.start_new_thread(send, ())
 
@@ -119,7 +198,7 @@ def _send_again(number: int) -> None:
 def _unraisable(unraisable: sys.UnraisableHookArgs) -> None:
     """Send the signal again if its exception was lost in a destructor or a callback."""
     if _state.raised is not None and issubclass(unraisable.exc_type, KeyboardInterrupt):
-        _state.working, _state.waiting_since = True, time.monotonic()
+        _state.working, _state.waiting_since, _state.noted_raised = True, time.monotonic(), False
         _send_again(_state.raised)
     else:
         sys.__unraisablehook__(unraisable)

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import importlib.util
+import os
 import random
 import re
 import shlex
 import shutil
+import subprocess
 from pathlib import Path
 from types import ModuleType
 from typing import Any
@@ -17,6 +19,7 @@ from tiny_models import WORDS, make_tiny_model
 
 from sentcompress.cli.main import COMMANDS, _run, app
 from sentcompress.compression import budget
+from sentcompress.exit_codes import MEANINGS
 
 ROOT = Path(__file__).resolve().parents[1]
 PAGES = [
@@ -93,6 +96,49 @@ def test_the_commands_of_the_demo_parse() -> None:
     assert chain
     for words in chain:
         group.commands[words[0]].make_context(words[0], list(words[1:]))
+
+
+def test_the_exit_codes_of_the_documentation_are_those_of_the_code() -> None:
+    page = (ROOT / "docs" / "clusters.md").read_text(encoding="utf-8")
+    table = page.partition("## Exit codes")[2].partition("\n\nA process")[0]
+    assert dict(re.findall(r"^\| (\d+) \| (.*) \|$", table, flags=re.MULTILINE)) == {
+        str(code): meaning for code, meaning in MEANINGS.items()
+    }
+
+
+def test_the_chain_for_slurm_submits_commands_that_parse_and_wait_for_each_other(tmp_path: Path) -> None:
+    """With an sbatch that notes what it is given and answers with a number."""
+    sbatch = tmp_path / "sbatch"
+    sbatch.write_text('#!/bin/sh\necho "$@" >>"$NOTED"; wc -l <"$NOTED"\n')
+    sbatch.chmod(0o755)
+    noted = tmp_path / "noted"
+    given = {"NOTED": str(noted), "PATH": f"{tmp_path}:{os.environ['PATH']}", "SENTCOMPRESS_WORK": str(tmp_path / "w")}
+    script = ROOT / "docs" / "examples" / "slurm" / "chain.sh"
+    subprocess.run(["bash", str(script)], check=True, cwd=ROOT, env={**given, "TEXT": "a.txt", "DEV": str(script)})
+    group: Any = typer.main.get_command(app)
+    after = []
+    for line in noted.read_text(encoding="utf-8").splitlines():
+        options, _, words = line.partition(" docs/examples/slurm/stage.sh ")
+        name, *rest = words.split()
+        group.commands[name].make_context(name, rest)
+        assert ("--array=1-16" in options) == ("--shard auto" in words), line
+        after.append((name, (re.findall("afterok:([0-9]+)", options) or [None])[0]))
+    chain = ["augment", "merge", "teacher-embed", "merge", "distill", "eval-fidelity", "export"]
+    assert after == list(zip(chain, [None, "1", "2", "3", "4", "5", "5"], strict=True))
+
+
+def test_the_commands_of_the_torchrun_example_parse() -> None:
+    group: Any = typer.main.get_command(app)
+    script = (ROOT / "docs" / "examples" / "torchrun.sh").read_text(encoding="utf-8")
+    chain = [shlex.split(line)[1:] for line in re.findall(r"^(?:sentcompress|on_gpus) .*$", script, flags=re.MULTILINE)]
+    assert [words[0] for words in chain] == ["augment", "teacher-embed", "distill", "eval-fidelity", "export"]
+    for name, *rest in chain:
+        group.commands[name].make_context(name, rest)
+
+
+@pytest.mark.parametrize("script", sorted((ROOT / "docs").rglob("*.sh")), ids=lambda script: script.name)
+def test_the_example_scripts_are_shell(script: Path) -> None:
+    subprocess.run(["bash", "-n", str(script)], check=True)
 
 
 def test_every_link_of_the_documentation_leads_to_a_file_and_a_heading() -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from sentcompress import errors
-from sentcompress.errors import SentcompressError, UsageError, did_you_mean, raise_faults
+from sentcompress.errors import BusyError, SentcompressError, UsageError, did_you_mean, raise_faults
 
 
 def test_a_near_name_is_proposed() -> None:
@@ -54,7 +54,7 @@ def test_every_error_has_a_message_a_hint_and_an_exit_code() -> None:
     for kind in kinds:
         error = kind("what", "do")
         assert (error.message, error.hint, str(error)) == ("what", "do", "what")
-        assert error.exit_code == (2 if kind is UsageError else 1)
+        assert error.exit_code == {UsageError: 2, BusyError: 75}.get(kind, 1)
         assert kind.__doc__
 
 

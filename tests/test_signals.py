@@ -15,7 +15,7 @@ import pytest
 from sentcompress.signals import ENDS, GO_ON
 
 ROOT = Path(__file__).resolve().parents[1]
-BOTH = pytest.mark.parametrize("sent", [signal.SIGINT, signal.SIGTERM], ids=lambda number: number.name)
+ALL = pytest.mark.parametrize("sent", [signal.SIGINT, signal.SIGTERM, signal.SIGUSR1], ids=lambda number: number.name)
 START = "from sentcompress.__main__ import main; import sys, os, signal; send = lambda n: os.kill(os.getpid(), n); "
 
 
@@ -33,13 +33,13 @@ def outcome(code: str, folder: Path, *arguments: str, modules: Path | None = Non
     return done.returncode, done.stderr
 
 
-@BOTH
+@ALL
 def test_while_the_modules_of_the_command_line_are_loaded(sent: signal.Signals, tmp_path: Path) -> None:
     (tmp_path / "typer.py").write_text(f"import os\nos.kill(os.getpid(), {int(sent)})\n")
     assert outcome(START + "main()", tmp_path, "status", modules=tmp_path) == told(sent)
 
 
-@BOTH
+@ALL
 def test_while_the_commands_are_put_together(sent: signal.Signals, tmp_path: Path) -> None:
     code = "import typer; typer.main.get_command = lambda app: send(%d); main()"
     assert outcome(START + code % sent, tmp_path, "status") == told(sent)
@@ -60,7 +60,7 @@ def while_working(what: str, folder: Path) -> tuple[int, str]:
     return outcome(START + WORK.format(what), folder, "status", "--work", str(folder))
 
 
-@BOTH
+@ALL
 def test_while_it_works_files_are_put_in_order(sent: signal.Signals, tmp_path: Path) -> None:
     what = "from sentcompress.store.atomic import written\n    from pathlib import Path\n"
     what += f"    with written(Path('result')) as path: path.touch(); send({int(sent)})"
@@ -68,7 +68,7 @@ def test_while_it_works_files_are_put_in_order(sent: signal.Signals, tmp_path: P
     assert list(tmp_path.iterdir()) == []
 
 
-@BOTH
+@ALL
 def test_an_import_is_ended_first(sent: signal.Signals, tmp_path: Path) -> None:
     """An exception inside would be lost where a library tries an import and goes on without it."""
     (tmp_path / "careless.py").write_text(
@@ -80,7 +80,7 @@ def test_an_import_is_ended_first(sent: signal.Signals, tmp_path: Path) -> None:
     assert not (tmp_path / "went-on").exists()
 
 
-@BOTH
+@ALL
 def test_what_is_raised_in_a_destructor_is_raised_again(sent: signal.Signals, tmp_path: Path) -> None:
     what = f"import time\n    class Last:\n        def __del__(self): send({int(sent)}); time.sleep(0)\n"
     what += "    last = Last()\n    del last\n    time.sleep(5)"
@@ -88,25 +88,70 @@ def test_what_is_raised_in_a_destructor_is_raised_again(sent: signal.Signals, tm
     assert not (tmp_path / "went-on").exists()
 
 
-@BOTH
+@ALL
 def test_a_second_one_ends_the_clearing_up(sent: signal.Signals, tmp_path: Path) -> None:
     what = f"try: send({int(sent)})\n    finally: send({int(sent)}); open('cleared', 'w').close()"
     assert while_working(what, tmp_path) == told(sent)
     assert list(tmp_path.iterdir()) == []
 
 
-@BOTH
+@ALL
 def test_while_libraries_are_put_away_at_the_exit(sent: signal.Signals, tmp_path: Path) -> None:
     what = f"import atexit; atexit.register(lambda: send({int(sent)}))"
     assert while_working(what, tmp_path) == told(sent)
 
 
-@BOTH
+@ALL
 def test_when_the_interpreter_itself_ends_it_is_too_late(sent: signal.Signals, tmp_path: Path) -> None:
     """The work is done, and its exit code says so; the interpreter has given the signals back by then."""
     what = "import os, sys\n    class Last:\n"
     what += f"        def __del__(self, kill=os.kill, own=os.getpid()): kill(own, {int(sent)})\n    sys.last = Last()"
     assert while_working(what, tmp_path) == (0, "")
+
+
+HELD = """
+    import time
+    from sentcompress.signals import Held, check
+    with Held():
+        {}
+"""
+
+
+def while_held(what: str, folder: Path) -> tuple[int, str]:
+    return while_working(HELD.format(what.replace("\n", "\n        ")), folder)
+
+
+@ALL
+def test_where_it_is_held_back_it_waits_for_the_place_where_the_state_is_whole(
+    sent: signal.Signals, tmp_path: Path
+) -> None:
+    """Whatever else is sent until the state is saved changes nothing: launchers pass signals on twice."""
+    again = f"send({int(signal.SIGTERM)}); send({int(signal.SIGUSR1)}); send({int(sent)})"
+    what = f"send({int(sent)}); {again}; open('whole', 'w').close()\n"
+    what += f"try: check()\nfinally: {again}; open('saved', 'w').close()"
+    assert while_held(what, tmp_path) == told(sent)
+    assert {path.name for path in tmp_path.iterdir()} == {"whole", "saved"}
+
+
+def test_a_second_interrupt_ends_what_is_held_back(tmp_path: Path) -> None:
+    sent = int(signal.SIGINT)
+    what = f"send({sent}); time.sleep(0.5); send({sent}); open('whole', 'w').close()"
+    assert while_held(what, tmp_path) == told(signal.SIGINT)
+    assert list(tmp_path.iterdir()) == []
+
+
+@ALL
+def test_what_was_held_back_to_the_end_is_raised_there(sent: signal.Signals, tmp_path: Path) -> None:
+    assert while_held(f"send({int(sent)}); open('whole', 'w').close()", tmp_path) == told(sent)
+    assert [path.name for path in tmp_path.iterdir()] == ["whole"]
+
+
+@ALL
+def test_what_is_held_back_for_too_long_is_raised_all_the_same(sent: signal.Signals, tmp_path: Path) -> None:
+    what = "import sentcompress.signals as own; own.PATIENCE_SECONDS = 0.1\n"
+    what += f"send({int(sent)}); time.sleep(30); open('whole', 'w').close()"
+    assert while_held(what, tmp_path) == told(sent)
+    assert list(tmp_path.iterdir()) == []
 
 
 def test_in_a_background_shell_an_interrupt_stays_ignored(tmp_path: Path) -> None:
@@ -126,7 +171,7 @@ main()
 """
 
 
-@BOTH
+@ALL
 def test_at_random_moments(sent: signal.Signals, tmp_path: Path) -> None:
     """From the moment on in which signals are ours; before, Python itself is starting."""
     draw = random.Random(int(sent))

@@ -17,6 +17,7 @@ from multiprocessing.context import SpawnProcess
 
 from sentcompress.augmentations.base import Augmenter, AugmenterSpec
 from sentcompress.errors import SentcompressError
+from sentcompress.signals import ENDS
 
 # nlpaug and nltk import these for things that workers never do: 8 seconds and 400 MB each. Both work without them.
 HIDDEN_LIBRARIES = ("torch", "transformers", "scipy", "sklearn")
@@ -64,7 +65,7 @@ def augment_pieces(
                 yield piece, new
     finally:
         for worker in running:
-            worker.process.terminate()
+            worker.process.kill()  # SIGTERM is left to this process
         for worker in running:
             worker.process.join()
             worker.pipe.close()
@@ -73,7 +74,7 @@ def augment_pieces(
 def _start(specs: Mapping[str, AugmenterSpec], workers: int) -> list[_Worker]:
     context = multiprocessing.get_context("spawn")
     started = []
-    with _interrupt_held_back():
+    with _signals_held_back():
         for _ in range(workers):
             ours, theirs = context.Pipe()
             process = context.Process(target=_serve, args=(theirs, dict(specs)), daemon=True)
@@ -141,15 +142,17 @@ def _die_with_parent() -> None:
 
 
 @contextmanager
-def _interrupt_held_back() -> Iterator[None]:
-    """Block SIGINT while children are started, so that they leave Ctrl-C to their parent from the beginning.
+def _signals_held_back() -> Iterator[None]:
+    """Block signals while children are started, so that they leave them to their parent from the beginning.
 
-    The children inherit the blocked signal. This process receives it at the end of the block.
+    A terminal and a scheduler send signals to all processes of a job. The children inherit the blocked signals. This
+    process receives them at the end of the block.
     """
-    # Otherwise the first child would start it, and it unblocks the signal.
-    resource_tracker.ensure_running()
-    before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
+    before = signal.pthread_sigmask(signal.SIG_BLOCK, set(ENDS))
     try:
+        # Otherwise the first child would start it, and that unblocks some of the signals.
+        resource_tracker.ensure_running()
+        signal.pthread_sigmask(signal.SIG_BLOCK, set(ENDS))
         yield
     finally:
         signal.pthread_sigmask(signal.SIG_SETMASK, before)

@@ -6,8 +6,8 @@ from typing import Any
 
 from sentcompress.cli.line import Call
 from sentcompress.cli.terminal import say
-from sentcompress.compression.quantities import told_time
 from sentcompress.plain_text import shell_word
+from sentcompress.quantities import told_time
 from sentcompress.stages.compress import Result
 
 

@@ -6,7 +6,6 @@ import ctypes
 import io
 import os
 import platform
-import signal
 import sys
 import traceback
 import warnings
@@ -24,8 +23,9 @@ from sentcompress.cli.terminal import print_json, say, say_page, tell, warn
 from sentcompress.commands import all_commands
 from sentcompress.commands.options import spelled
 from sentcompress.errors import SentcompressError, SentcompressWarning, did_you_mean
+from sentcompress.exit_codes import DONE, FAILED, NO_READER, USAGE
 from sentcompress.ranks.launch import by_rank
-from sentcompress.signals import ENDS, GO_ON, StoppedError, Working
+from sentcompress.signals import ENDS, GO_ON, SIGINT, StoppedError, Working
 
 app = typer.Typer(
     name="sentcompress",
@@ -88,7 +88,7 @@ def keep_freed_memory() -> bool:
 
 
 def main(arguments: Sequence[str] | None = None) -> NoReturn:
-    """Run the command line and exit: 0 success, 1 failure, 2 usage error, 130 interrupted, 143 SIGTERM."""
+    """Run the command line and exit with one of `exit_codes`."""
     given = list(sys.argv[1:] if arguments is None else arguments)
     if "--offline" in given:
         # huggingface_hub reads its variables on import, so this comes first.
@@ -136,7 +136,7 @@ def _run(given: list[str]) -> int:
             with command.make_context("sentcompress", list(given)) as context:
                 command.invoke(context)
             sys.stdout.flush()  # here, where a full disk or a closed pipe can still be reported
-        return 0
+        return DONE
     except typer.Exit as ended:
         return ended.exit_code
     except ToldError as told:
@@ -147,18 +147,18 @@ def _run(given: list[str]) -> int:
         return _fail(_foreseen(error, given), as_json)
     except TyperException as error:
         return _usage(error, given)
-    except StoppedError:
-        return _fail(_ended(signal.SIGTERM), as_json)
+    except StoppedError as stop:
+        return _fail(_ended(stop), as_json)
     except (KeyboardInterrupt, Abort):
-        return _fail(_ended(signal.SIGINT), as_json)
+        return _fail(_ended(StoppedError(SIGINT)), as_json)
     except BrokenPipeError:
         # The reader of our output is gone (`| head`), so there is nowhere to report it.
         _drop_output()
-        return 141
+        return NO_READER
     except Exception as error:  # the boundary: two lines for the user, a traceback on request
         if os.environ.get("SENTCOMPRESS_DEBUG"):
             traceback.print_exc()
-        return _fail(Failure(*explain(error), 1), as_json)
+        return _fail(Failure(*explain(error), FAILED), as_json)
 
 
 def _foreseen(error: SentcompressError, given: list[str]) -> Failure:
@@ -174,7 +174,7 @@ def _usage(error: TyperException, given: list[str]) -> int:
     message = error.format_message() if hasattr(error, "format_message") else str(error)
     if type(error).__name__ == "NoArgsIsHelpError":
         say_page(message, error=True)
-        return 2
+        return USAGE
     hint = f"run: {path} --help"
     if hasattr(error, "option_name") and context:
         known = [name for parameter in context.command.params for name in parameter.opts if len(name) > 2]
@@ -184,12 +184,12 @@ def _usage(error: TyperException, given: list[str]) -> int:
     elif message.startswith("No such command"):
         word = message.split("'")[1]
         message, hint = f"no such command: {word}", did_you_mean(word, COMMANDS)
-    return _fail(Failure(message[:1].lower() + message[1:], hint, 2), "--json" in given)
+    return _fail(Failure(message[:1].lower() + message[1:], hint, USAGE), "--json" in given)
 
 
-def _ended(number: signal.Signals) -> Failure:
-    reason, code = ENDS[number]
-    return Failure(reason, GO_ON, code)
+def _ended(stop: StoppedError) -> Failure:
+    reason, code = ENDS[stop.number]
+    return Failure(reason, stop.hint or GO_ON, code)
 
 
 def _fail(failure: Failure, as_json: bool = False) -> int:

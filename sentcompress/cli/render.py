@@ -12,8 +12,9 @@ import re
 import sys
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from datetime import UTC, datetime
+from pathlib import Path
 from typing import Any, Literal
 
 from rich.console import Console, Group
@@ -28,6 +29,7 @@ from rich.progress import (
     TimeRemainingColumn,
 )
 from rich.progress import Task as RichTask
+from rich.spinner import Spinner
 from rich.table import Table
 from rich.text import Text
 
@@ -39,11 +41,12 @@ from sentcompress.plain_text import printable, printable_lines, printable_messag
 from sentcompress.progress import Reporter
 from sentcompress.progress import Task as ProgressTask
 from sentcompress.store import Artifact
+from sentcompress.store.running import Counter, Heartbeat, Running
 
 # Right-aligned cells: numbers, possibly with a sign, a unit or an interval.
 NUMERIC = re.compile(rf"({NOT_DEFINED}|[+-]?\d[\d,.]*( to [+-]?[\d,.]+|%|x|[kMB]| [kMG]?B)?|)")
-# Seconds between the lines of a task's progress in a log, and metrics in such a line.
-LOG_EVERY, LOGGED_METRICS = 60.0, 3
+# Seconds between the lines of progress in a log.
+LOG_EVERY = 60.0
 # An artifact finished before this time was not made by this command.
 STARTED = datetime.now(UTC)
 
@@ -69,33 +72,27 @@ class _Speed(ProgressColumn):
         return _text(f"{speed:,.0f} {task.fields['unit']}/s" if speed else "", "cyan")
 
 
+class _Done(ProgressColumn):
+    """Items done, of how many; empty for what cannot be counted."""
+
+    def render(self, task: RichTask) -> Text:
+        total = "?" if task.total is None else f"{task.total:,.0f}"
+        return _text(f"{task.completed:,.0f}/{total}" if task.fields["unit"] else "")
+
+
 class _TerminalTask:
-    def __init__(self, progress: Progress, task: Any) -> None:
-        self._progress, self._task = progress, task
+    """A progress bar, and what logs and `status` are told."""
+
+    def __init__(self, progress: Progress, task: Any, counter: Counter) -> None:
+        self._progress, self._task, self._counter = progress, task, counter
 
     def advance(self, amount: int = 1) -> None:
         self._progress.advance(self._task, amount)
+        self._counter.advance(amount)
 
     def set_total(self, total: int | None) -> None:
-        self._progress.update(self._task, total=total, shown_total=_count(total))
-
-
-class _LoggedTask:
-    """Progress in a log: a line for each minute, none for what takes less."""
-
-    def __init__(self, tell: Callable[[str], None], description: str, total: int | None, unit: str) -> None:
-        self._tell, self._description, self._total, self._unit = tell, description, total, unit
-        self._done, self._told = 0, time.monotonic()
-
-    def advance(self, amount: int = 1) -> None:
-        self._done += amount
-        if time.monotonic() - self._told >= LOG_EVERY:
-            self._told = time.monotonic()
-            of = "" if self._total is None else f" of {self._total:,}"
-            self._tell(f"{self._description}: {self._done:,}{of} {self._unit}")
-
-    def set_total(self, total: int | None) -> None:
-        self._total = total
+        self._progress.update(self._task, total=total)
+        self._counter.set_total(total)
 
 
 class TerminalReporter:
@@ -109,40 +106,49 @@ class TerminalReporter:
         self.console = Console(stderr=True, highlight=False)
         self.quiet = quiet
         self.drawing = self.console.is_terminal and not quiet
+        self._running = Running()
+        self._logged = time.monotonic()
         self._metrics: dict[str, float | int | str | None] = {}
         self._progress = Progress(
             SpinnerColumn(),
             TextColumn("{task.description}", markup=False),
             BarColumn(bar_width=24),
-            TextColumn("{task.completed:,.0f}/{task.fields[shown_total]}"),
+            _Done(),
             _Speed(),
             TimeRemainingColumn(compact=True),
             console=self.console,
         )
+        self._idle = Spinner("dots", _text("working", "dim"))
 
     @contextmanager
     def live(self) -> Iterator[TerminalReporter]:
-        """Draw progress inside the block."""
-        if not self.drawing:
-            yield self
-            return
-        with Live(console=self.console, refresh_per_second=8, transient=True, get_renderable=self._picture):
+        """Draw or log progress inside the block."""
+        drawn = Live(console=self.console, refresh_per_second=8, transient=True, get_renderable=self._picture)
+        with drawn if self.drawing else nullcontext(), Heartbeat(self._running, self._beat):
             yield self
 
     @contextmanager
     def track(self, description: str, total: int | None = None, unit: str = "sentences") -> Iterator[ProgressTask]:
-        if not self.drawing:
-            self._metrics.clear()  # those of an earlier task
-            yield _LoggedTask(self._log, description, total, unit)
-            return
-        task = self._progress.add_task(printable(description), total=total, unit=unit, shown_total=_count(total))
+        task = self._progress.add_task(printable(description), total=total, unit=unit)
         try:
-            yield _TerminalTask(self._progress, task)
+            with self._running.track(description, total, unit) as counter:
+                yield _TerminalTask(self._progress, task, counter)
         finally:
             self._progress.remove_task(task)
 
+    @contextmanager
+    def phase(self, description: str) -> Iterator[None]:
+        with self.track(description, unit=""):
+            yield
+
+    @contextmanager
+    def recorded(self, path: Path) -> Iterator[None]:
+        with self._running.recorded(path):
+            yield
+
     def metrics(self, values: Mapping[str, float | int | str | None]) -> None:
         self._metrics.update(values)
+        self._running.metrics(values)
 
     def note(self, message: str) -> None:
         if not self.quiet:
@@ -152,17 +158,17 @@ class TerminalReporter:
         text = f"warning: {spelled(message, self.params)}"
         self.console.print(_text(text, "yellow", printable_message), soft_wrap=True)
 
-    def _log(self, line: str) -> None:
-        """Note the progress, with the first of the latest metrics."""
-        shown = [f"{key.replace('_', ' ')} {show(value)}" for key, value in self._metrics.items() if value is not None]
-        self.note(", ".join([line, *shown[:LOGGED_METRICS]]))
+    def _beat(self) -> None:
+        """Once a second: log a line if it is time."""
+        if not self.drawing and time.monotonic() - self._logged >= LOG_EVERY:
+            self._logged = time.monotonic()
+            if line := str(self._running.snapshot()):
+                self.note(line)
 
     def _picture(self) -> Group:
-        return Group(_metrics_table(self._metrics), self._progress) if self._metrics else Group(self._progress)
-
-
-def _count(total: int | None) -> str:
-    return "?" if total is None else f"{total:,}"
+        """The latest metrics and the progress bars; never nothing, which would look like a process that hangs."""
+        shown = self._progress if self._progress.tasks else self._idle
+        return Group(_metrics_table(self._metrics), shown) if self._metrics else Group(shown)
 
 
 def _metrics_table(values: Mapping[str, float | int | str | None]) -> Table:

@@ -8,6 +8,8 @@ from typing import Any
 from sentcompress.cli import render
 from sentcompress.cli.line import Call
 from sentcompress.errors import DamagedError
+from sentcompress.quantities import told_time
+from sentcompress.store.running import SILENT_SECONDS
 
 # Facts that are model names.
 MODELS = ("teacher", "model", "compared_with")
@@ -47,6 +49,8 @@ def _lines(row: Mapping[str, Any]) -> Iterator[str]:
     """The explanation of an artifact's state, its facts, and anything unusual about it."""
     if row["why"]:
         yield row["why"]
+    if row["progress"]:
+        yield _told(row["progress"], running=row["state"] == "running")
     # The last part of a model's name is enough here.
     facts = {key: str(value).rsplit("/", 1)[-1] if key in MODELS else value for key, value in row["facts"].items()}
     if facts:
@@ -57,3 +61,14 @@ def _lines(row: Mapping[str, Any]) -> Iterator[str]:
         yield f"dated {row['finished'][:10]}, in the future: treated as the oldest of its kind"
     if row["drift"]:
         yield f"made with {', '.join(f'{library} {change}' for library, change in row['drift'].items())}"
+
+
+def _told(progress: Mapping[str, Any], *, running: bool) -> str:
+    """What an unfinished build last said, and when."""
+    age = told_time(progress["age_seconds"])
+    if not running:
+        return f"last seen {age} ago: {progress['line']}"
+    if progress["age_seconds"] > SILENT_SECONDS:
+        since = progress["time"][:16].replace("T", " ")
+        return f"silent since {since} UTC ({age}): {progress['line']}"
+    return f"{progress['line']} ({age} ago)"

@@ -18,6 +18,7 @@ from typing import Any, Literal
 from sentcompress.commands.options import Options
 from sentcompress.errors import InputError, SentcompressWarning, UsageError, did_you_mean
 from sentcompress.plugins import EVALUATIONS, Plugin, plugins
+from sentcompress.quantities import read_seconds
 
 # The order of `sentcompress --help`.
 NAMES = (
@@ -61,7 +62,7 @@ class Command:
         summary: what it does, for `--help`.
         makes: the kind of artifact that it writes, if it writes one. Such a command can be a stage of a recipe.
         version: increased with every change of results, so that older artifacts become stale.
-        needs: kinds of artifacts that the work directory must hold, even if no option names one.
+        needs: kinds of artifacts that it cannot do without; by default the newest of each.
         module: the module of another package that holds it, with its `run` and perhaps `show`.
         shared: what the processes that torchrun starts share: its `work`, or the `encoding` of texts for the first of
             them; otherwise the first one does it alone.
@@ -95,7 +96,12 @@ class Command:
 
         Returns:
             What the `run` of its stage returns: an Artifact, if the command makes one.
+
+        Raises:
+            BusyError: if another process is making the same artifact, for longer than the option `wait`.
         """
+        if (wait := getattr(params, "wait", None)) is not None:
+            work = work.waiting(read_seconds(wait))
         stage = importlib.import_module(self.module or f"sentcompress.stages.{self.slug}")
         return stage.run(params, work, reporter)
 

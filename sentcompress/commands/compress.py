@@ -23,11 +23,21 @@ class Params(Options):
             metavar="DOCUMENTS...",
         ),
     ]
-    max_bytes: Annotated[str, Opt("Maximum size of the model's file, such as 10MB.", metavar="SIZE")] = "10MB"
+    max_bytes: Annotated[
+        str,
+        Opt(
+            "Maximum size of the model's file, such as 10MB.",
+            metavar="SIZE",
+            reads="sentcompress.quantities:read_bytes",
+        ),
+    ] = "10MB"
     vector_bytes: Annotated[
         int | None, Opt("Maximum bytes of a stored vector.", minimum=1, default="one per dimension of the teacher")
     ] = None
-    time: Annotated[str, Opt("Time for everything, such as 30m or 2h.", metavar="TIME")] = "30m"
+    time: Annotated[
+        str,
+        Opt("Time for everything, such as 30m or 2h.", metavar="TIME", reads="sentcompress.quantities:read_seconds"),
+    ] = "30m"
     teacher: Annotated[
         str, Opt("The model to copy: embedded (all-MiniLM-L6-v2), a folder, or a hub name.", names=MODEL)
     ] = "embedded"
@@ -47,14 +57,7 @@ class Params(Options):
     seed: Seed = 0
 
     def faults(self) -> list[str]:
-        from sentcompress.compression.quantities import read_bytes, read_seconds
-
         faults = ["name at least one file or folder of documents"] if not self.inputs else []
-        for field, read in (("max_bytes", read_bytes), ("time", read_seconds)):
-            try:
-                read(getattr(self, field))
-            except ValueError as error:
-                faults.append(f"`{field}` {error}")
         for path in (*self.queries, *([self.judged] if self.judged else [])):
             if not path.exists():
                 faults.append(f"no such file or folder: {path}")

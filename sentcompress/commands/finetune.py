@@ -37,4 +37,5 @@ COMMAND = Command(
     "Stage 2: train a student on triplets with hard negatives, from augment or mine-negatives.",
     makes="students",
     shared="work",
+    needs=("sentences",),
 )

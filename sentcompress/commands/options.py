@@ -42,6 +42,8 @@ class Opt:
         minimum, maximum, above, below: bounds of a number; `above` and `below` are exclusive.
         choices: the allowed values, or the import path of a tuple or mapping of them, "package.module:NAME", which is
             imported only for the check.
+        reads: the import path of a function, "package.module:name", that reads its text and raises ValueError with what
+            is wrong; imported only for the check.
         positional: it has no flag on the command line.
         commas: several values are separated by commas; otherwise the option is repeated.
         affects: `result` if its value is part of the request; `input` if it names something whose digest is part of
@@ -59,6 +61,7 @@ class Opt:
     above: float | None = None
     below: float | None = None
     choices: Sequence[str] | str = ()
+    reads: str | None = None
     positional: bool = False
     commas: bool = False
     affects: Literal["result", "input", "run"] = "result"
@@ -103,8 +106,13 @@ class Key:
         """The allowed values; empty if any value is allowed."""
         if not isinstance(self.opt.choices, str):
             return tuple(self.opt.choices)
-        module, _, name = self.opt.choices.partition(":")
-        return tuple(getattr(importlib.import_module(module), name))
+        return tuple(_imported(self.opt.choices))
+
+
+def _imported(path: str) -> Any:
+    """What an import path, "package.module:NAME", names."""
+    module, _, name = path.partition(":")
+    return getattr(importlib.import_module(module), name)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -168,6 +176,11 @@ def _faults_of(key: Key, params: Options) -> Iterator[str]:
             yield f"`{key.field}` {one}: {did_you_mean(str(one), known)}"
         elif isinstance(one, int | float) and not isinstance(one, bool) and not _within(opt, one):
             yield f"`{key.field}` must be {bounds(opt)}, not {one}"
+        elif opt.reads and one:
+            try:
+                _imported(opt.reads)(one)
+            except ValueError as error:
+                yield f"`{key.field}` {error}"
     if "" in values and not known:
         yield f"`{key.field}` must not be empty"
 

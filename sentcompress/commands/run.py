@@ -29,6 +29,16 @@ class Params(Options):
             metavar="STAGE.OPTION=VALUE",
         ),
     ] = ()
+    only: Annotated[
+        tuple[str, ...],
+        Opt(
+            "Run only these stages, by number, command or name of the result; can be repeated.",
+            metavar="STAGE",
+            affects="run",
+        ),
+    ] = ()
+    first: Annotated[str | None, Opt("Begin with this stage.", flag="from", metavar="STAGE", affects="run")] = None
+    last: Annotated[str | None, Opt("End with this stage.", flag="until", metavar="STAGE", affects="run")] = None
     exact: Annotated[
         bool, Opt("Stop if an input is not the file that the recipe names by its SHA-256.", affects="run")
     ] = False

@@ -16,7 +16,9 @@ STORES = ("float32", "float16")
 SCHEDULES = ("cosine", "linear", "constant")
 A_MODEL = "teacher, a student's or export's name, embedded, a folder, or a hub name"
 
-Model = Annotated[str | None, Opt(f"{A_MODEL}.", affects="input", names=MODEL, default="the newest student")]
+NEWEST_STUDENT = "the newest student"
+
+Model = Annotated[str | None, Opt(f"{A_MODEL}.", affects="input", names=MODEL, default=NEWEST_STUDENT)]
 Compare = Annotated[str | None, Opt("Second model, named as for --model.", affects="input", names=MODEL)]
 Revision = Annotated[str | None, Opt("Revision of a hub model.")]
 TrustRemoteCode = Annotated[bool, Opt("Allow Python code that comes with a model to run.", affects="input")]
@@ -87,6 +89,15 @@ class Named(Options):
 
     name: Annotated[str | None, Opt("Name of the result in the work directory.", affects="input")] = None
     force: Annotated[bool, Opt("Rerun even if up to date.", affects="run")] = False
+    wait: Annotated[
+        str | None,
+        Opt(
+            "If another process is making the same result, wait for it, such as 30m or 2h, instead of failing.",
+            metavar="TIME",
+            affects="run",
+            reads="sentcompress.quantities:read_seconds",
+        ),
+    ] = None
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -31,4 +31,5 @@ COMMAND = Command(
     Params,
     "Down-weight frequent tokens and punctuation in a model's vectors (SIF), without training; best for teachers.",
     makes="students",
+    needs=("sentences",),
 )

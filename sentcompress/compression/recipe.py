@@ -11,9 +11,9 @@ from collections.abc import Generator, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from sentcompress.compression.quantities import told_bytes, told_time
 from sentcompress.compression.shapes import Candidate, told_shapes
 from sentcompress.corpora.documents_artifact import DEV, TEST
+from sentcompress.quantities import told_bytes, told_time
 
 # docs/decisions/0010-small-students.md: unit vectors, hidden states, the batch's cosines; a running mean.
 OBJECTIVE: Mapping[str, Any] = {"normalise": True, "reduction": "sum", "alpha": 0, "relation": 20}

@@ -10,9 +10,9 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from sentcompress.compression.quantities import told_bytes
 from sentcompress.models.model_files import whole_number
 from sentcompress.published import PUBLISHED
+from sentcompress.quantities import told_bytes
 
 # Bytes of a graph besides its weights.
 GRAPH = 150_000

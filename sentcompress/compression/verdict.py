@@ -6,10 +6,10 @@ from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 from typing import Any
 
-from sentcompress.compression.quantities import told_bytes
 from sentcompress.evaluation.measures import NDCG, SEARCH_FIDELITY, SPEED
 from sentcompress.evaluation.results import read_evaluation
 from sentcompress.evaluation.score import COMPARE, MODEL, Interval, Score
+from sentcompress.quantities import told_bytes
 from sentcompress.store import Artifact
 
 

@@ -9,8 +9,8 @@ from sentcompress.errors import RankError
 from sentcompress.progress import Reporter
 from sentcompress.ranks.alone import Ranks
 from sentcompress.store import Artifact, Build, Request, WorkDirectory
-from sentcompress.store.artifacts import read_request
 from sentcompress.store.atomic import beside
+from sentcompress.store.unfinished import read_request
 
 
 @contextmanager

@@ -8,7 +8,7 @@ something else that is at hand.
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Container, Iterator, Sequence
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
@@ -61,11 +61,12 @@ class Need:
         return f"{self.step.label}: {spelled(told, type(self.step.params))}"
 
 
-def missing(plan: Plan, exists: Callable[[str, str], bool]) -> list[Need]:
+def missing(plan: Plan, exists: Callable[[str, str], bool], chosen: Container[int]) -> list[Need]:
     """What the steps need and is missing, each thing once, at the first step that needs it.
 
     Args:
         exists: whether the work directory has an artifact of that kind and name.
+        chosen: the numbers of the steps to look at.
     """
     hub = HubLookup()
     found: dict[str, Need] = {}
@@ -75,7 +76,7 @@ def missing(plan: Plan, exists: Callable[[str, str], bool]) -> list[Need]:
         return (kind, name) in made or exists(kind, name)
 
     for step in plan.steps:
-        for fault in _faults(step, known, hub):
+        for fault in _faults(step, known, hub) if step.number in chosen else ():
             found.setdefault(fault.message, Need(step, fault.message, fault.hint))
         made.add((find_command(step.command).makes, getattr(step.params, "name", None)))
     return list(found.values())

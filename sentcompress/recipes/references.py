@@ -10,10 +10,11 @@ from typing import Any
 
 from sentcompress.commands import Command
 from sentcompress.commands.options import MODEL, Key, keys_of
+from sentcompress.commands.shared import NEWEST_STUDENT
 from sentcompress.corpora.documents_artifact import KIND as DOCUMENTS
 from sentcompress.corpora.documents_artifact import names_documents
 from sentcompress.errors import did_you_mean
-from sentcompress.models.names import KINDS, PRESETS, STUDENT, TEACHER, is_teacher_layers, meaning_of
+from sentcompress.models.names import KINDS, PRESETS, STUDENT, TEACHER, TEACHER_VECTORS, is_teacher_layers, meaning_of
 from sentcompress.models.sources import EMBEDDED, HUB_PREFIX
 from sentcompress.published import PUBLISHED
 from sentcompress.recipes.document import Recipe, Stage
@@ -115,14 +116,28 @@ def _faults_of_models(stages: Sequence[Stage], known: Known) -> list[str]:
     """Models that nothing makes, that a later stage makes, or that are called nearly as one of an earlier stage."""
     faults = []
     for place, stage in enumerate(stages):
-        made = {known.makes(before.command) for before in stages[:place]}
-        for kind in known.commands[stage.command].needs if stage.command in known.commands else ():
-            if kind not in made and not known.exists(kind, None):
-                faults.append(f"{stage.label}: no earlier stage makes {kind}, and the work directory has none")
+        faults += [f"{stage.label}: {fault}" for fault in _faults_of_defaults(stage, stages[:place], known)]
         for option, name in _named_models(stage, known):
             if fault := _fault_of_model(name, option, stages, place, known):
                 faults.append(f"{stage.label}: {option} = {name!r} {fault}")
     return faults
+
+
+def _faults_of_defaults(stage: Stage, before: Sequence[Stage], known: Known) -> Iterator[str]:
+    """Errors for what a stage leaves out and no earlier stage makes: the newest of a work directory may be any."""
+    made = {known.makes(earlier.command) for earlier in before}
+    keys = known.keys(stage.command)
+    for kind in known.commands[stage.command].needs if stage.command in known.commands else ():
+        options = [name for name, key in keys.items() if key.opt.names == kind]
+        if kind not in made and not any(name in stage.values for name in options):
+            yield f"no earlier stage makes {kind}; name one of the work directory: {' or '.join(options)} = ..."
+    for name, key in keys.items():
+        newest = key.opt.names == MODEL and key.default is None and key.opt.default == NEWEST_STUDENT
+        if newest and name not in stage.values and "students" not in made:
+            yield f"no earlier stage makes a student; name a model: {name} = ..."
+        teacher = key.opt.names == MODEL and stage.values.get(name, key.default) == TEACHER
+        if teacher and TEACHER_VECTORS not in made and known.exists(TEACHER_VECTORS, None):
+            yield f"{name} = 'teacher': no earlier stage has one; write {TEACHER_VECTORS}/NAME or {EMBEDDED}"
 
 
 def _fault_of_model(name: str, option: str, stages: Sequence[Stage], place: int, known: Known) -> str:
@@ -140,7 +155,7 @@ def _fault_of_model(name: str, option: str, stages: Sequence[Stage], place: int,
     slip = difflib.get_close_matches(name, names, n=1, cutoff=ALIKE)
     if slip and not os.path.exists(name):
         return f"is made by no stage; did you mean {slip[0]}?"
-    if meaning and meaning.kind == "student" and not known.exists("students", None):
+    if meaning and meaning.kind == "student":
         made = any(kind == "students" for kind, _ in earlier)
         return "" if made else "needs a student, and no earlier stage makes one"
     # A stage without a name chooses one itself.

@@ -16,7 +16,6 @@ from typing import Any
 from sentcompress.commands import find_command
 from sentcompress.commands.compress import Params
 from sentcompress.compression.budget import EmbeddingLoad, TooShortError, share_out
-from sentcompress.compression.quantities import read_bytes, read_seconds, told_bytes, told_time
 from sentcompress.compression.recipe import Budget, CompressionPlan, Documents, request_of, told, written_recipe
 from sentcompress.compression.shapes import Candidate, TeacherSize, fitting, own_shape, smallest, told_shapes
 from sentcompress.compression.verdict import Achieved, verdict_of
@@ -29,6 +28,7 @@ from sentcompress.models.families import FACTORISABLE
 from sentcompress.models.model_files import read_config, transformer_folder
 from sentcompress.models.sources import EMBEDDED_LABEL
 from sentcompress.progress import LOGGED, Reporter
+from sentcompress.quantities import read_bytes, read_seconds, told_bytes, told_time
 from sentcompress.store import WorkDirectory, name_part
 from sentcompress.store.atomic import written
 

@@ -153,7 +153,8 @@ class _Distillation:
         """The training run."""
         params, options, device = self.params, self.params.method_options(), pick_device(self.params.device)
         table = SentenceTable(self.inputs.sentences.path)
-        encoder = self._start(table, build, device)
+        with self.reporter.phase("loading the student"):
+            encoder = self._start(table, build, device)
         settings = fitted(params.settings(self.student.size), encoder)
         domains = table.domains()
         needs = params.find_method().needs_with(options)

@@ -7,7 +7,7 @@ Params with `check`, and `run`.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
@@ -17,12 +17,14 @@ from sentcompress.commands.options import spelled
 from sentcompress.commands.run import Params
 from sentcompress.errors import SentcompressError, UsageError, raise_faults
 from sentcompress.evaluation.results import headline_of
-from sentcompress.progress import LOGGED, Reporter
+from sentcompress.plain_text import shell_word
+from sentcompress.progress import LOGGED, SILENT, Reporter
 from sentcompress.recipes.document import read_recipe
 from sentcompress.recipes.measured import Measured, measured
 from sentcompress.recipes.needs import Need, missing, raise_missing
 from sentcompress.recipes.plan import Asked, Plan, Step, make_plan
 from sentcompress.recipes.references import Known
+from sentcompress.recipes.selection import Selection, needed
 from sentcompress.store import Artifact, WorkDirectory
 
 COMMAND = Params.command
@@ -64,8 +66,9 @@ class Outcome:
     needs: Sequence[Need] = ()
 
     def measured(self) -> list[Measured]:
-        """The published figures of the recipe, each with the measured one."""
-        return measured(self.plan.recipe.rows, [(one.step, one.artifact) for one in self.done])
+        """The published figures of the recipe, each with the measured one; if only some stages ran, those they have."""
+        found = measured(self.plan.recipe.rows, [(one.step, one.artifact) for one in self.done])
+        return found if len(self.done) == len(self.plan.steps) else [one for one in found if one.value is not None]
 
 
 def plan(params: Params, work: WorkDirectory) -> Plan:
@@ -97,14 +100,16 @@ def run(params: Params, work: WorkDirectory, reporter: Reporter = LOGGED) -> Out
         InputError: if the recipe cannot be read, or a package, model or data set that it needs is missing; it lists
             everything that is, and is raised before anything is run.
         UsageError: if the recipe has errors; it lists all of them, and is raised before anything is run.
+        MissingArtifactError: if a stage that is not to be run is not up to date, and one that is to be run needs it.
         SentcompressError: the error of the stage that failed, with its number.
     """
     params.check()
     found = plan(params, work)
-    needs = missing(found, lambda kind, name: work.find(kind, name) is not None)
+    chosen, used = _chosen(params, found)
+    needs = missing(found, lambda kind, name: work.find(kind, name) is not None, {step.number for step in chosen})
     done: list[Done] = []
     if params.dry_run:
-        return Outcome(found, done, needs)
+        return Outcome(replace(found, steps=tuple(chosen)), done, needs)
     raise_missing(found, needs)
     for line in found.others:
         reporter.warn(line)
@@ -112,11 +117,49 @@ def run(params: Params, work: WorkDirectory, reporter: Reporter = LOGGED) -> Out
         reporter.warn(f"the recipe's figures were made from other inputs; {EXACT_HINT}")
     for line in found.left_out:
         reporter.note(line)
-    for place, step in enumerate(found.steps, 1):
-        number = "" if step.number == place else f" (number {step.number} of the recipe)"
-        reporter.note(f"stage {place} of {len(found.steps)}{number}: sentcompress {step.command}")
-        done.append(_run(step, params.recipe, work, reporter))
+    # Defaults such as the newest sentence table see what this recipe has made, and nothing else.
+    made: dict[str, list[str]] = {}
+    within = work.within(made)
+    for step in found.steps:
+        if step in used:
+            artifact = _up_to_date(step, params.recipe, within)
+        elif step in chosen:
+            place = chosen.index(step) + 1
+            number = "" if step.number == place else f" (number {step.number} of the recipe)"
+            reporter.note(f"stage {place} of {len(chosen)}{number}: sentcompress {step.command}")
+            done.append(_run(step, params.recipe, within, reporter))
+            artifact = done[-1].artifact
+        else:
+            continue
+        made.setdefault(artifact.manifest["kind"], []).append(artifact.name)
     return Outcome(found, done)
+
+
+def _chosen(params: Params, found: Plan) -> tuple[list[Step], list[Step]]:
+    """The steps to run, and the others whose results they use.
+
+    Raises:
+        UsageError: if the recipe has no such stage.
+    """
+    faults: list[str] = []
+    chosen = Selection(params.only, params.first, params.last).of(found.steps, faults)
+    raise_faults(faults, f"{COMMAND} {params.recipe}")
+    return chosen, needed(chosen, found.steps)
+
+
+def _up_to_date(step: Step, recipe: Path, work: WorkDirectory) -> Artifact:
+    """The result of a step that is not to be run.
+
+    Raises:
+        SentcompressError: if it is not up to date.
+    """
+    first = f"run it first: sentcompress run {shell_word(recipe)} --only {step.number}, with the same options"
+    try:
+        params = replace(step.params, force=False)
+        artifact: Artifact = find_command(step.command).run(params, work.looking(), SILENT)
+    except SentcompressError as error:
+        raise error.reworded(f"{step.label}: {error.message}", first) from error
+    return artifact
 
 
 def headline(artifact: Artifact) -> dict[str, Any]:

@@ -23,6 +23,9 @@ from sentcompress.store import (
     read_request,
 )
 from sentcompress.store.artifacts import PLAN
+from sentcompress.store.atomic import beside
+from sentcompress.store.locking import holder_of
+from sentcompress.store.running import read_snapshot
 from sentcompress.store.shards import Shards
 
 # The facts to show for each kind of artifact: display name -> path within the facts.
@@ -48,6 +51,8 @@ class Row:
             file needed to decide is not readable.
         gone: input files and model folders that no longer exist.
         drift: libraries whose version has changed: name -> "then -> now".
+        progress: what a build that is not finished last said of itself: `line`, `age_seconds` and the fields of
+            `store.running.Snapshot`; None if it has said nothing.
         from_the_future: whether its date is in the future; it then counts as the oldest of its kind.
     """
 
@@ -61,6 +66,7 @@ class Row:
     gone: list[str] = field(default_factory=list)
     drift: dict[str, str] = field(default_factory=dict)
     from_the_future: bool = False
+    progress: dict[str, Any] | None = None
 
 
 def run(params: Params, work: WorkDirectory, reporter: Reporter = LOGGED) -> list[dict[str, Any]]:
@@ -164,8 +170,11 @@ def _size(folder: Path) -> int:
 def _partial_row(work: WorkDirectory, kind: str, name: str) -> Row:
     folder = work.path / kind / f".{name}.partial"
     size = _size(folder)
+    progress = _progress(folder)
     if is_being_written(work.path / kind / name):
-        return Row(kind, name, "running", "is being written now", bytes=size)
+        who = holder_of(beside(work.path / kind / name, "lock"))
+        why = f"is being written by {who}" if who else "is being written now"
+        return Row(kind, name, "running", why, bytes=size, progress=progress)
     asked = read_request(folder)
     command, fingerprint = asked.get("command"), asked.get("fingerprint")
     if not isinstance(command, str) or not isinstance(fingerprint, str):
@@ -174,7 +183,13 @@ def _partial_row(work: WorkDirectory, kind: str, name: str) -> Row:
         why = f"{command} --force was interrupted; run it again with --force to resume, or without to discard it"
     else:
         why = f"interrupted; run {command} again to resume"
-    return Row(kind, name, "partial", why, bytes=size)
+    return Row(kind, name, "partial", why, bytes=size, progress=progress)
+
+
+def _progress(partial: Path) -> dict[str, Any] | None:
+    """What an unfinished build last said of itself; a process that was killed did not say more."""
+    found = read_snapshot(partial)
+    return {"line": str(found), "age_seconds": round(found.age), **found.as_dict()} if found else None
 
 
 def _finished_already(work: WorkDirectory, kind: str, name: str, fingerprint: str) -> bool:

@@ -10,7 +10,7 @@ The *digest* covers the result: SHA-256 over the data files. An artifact is fres
 its command would request now. Later artifacts record the digests of their inputs.
 """
 
-from sentcompress.store.artifacts import Build, WorkDirectory, check_name, is_being_written, name_part, read_request
+from sentcompress.store.artifacts import Build, WorkDirectory, is_being_written
 from sentcompress.store.atomic import MANIFEST, SCAFFOLD
 from sentcompress.store.freshness import CHANGED, Freshness, change_of
 from sentcompress.store.lineage import (
@@ -35,6 +35,8 @@ from sentcompress.store.manifests import (
     installed_libraries,
     tree_digest,
 )
+from sentcompress.store.names import check_name, name_part
+from sentcompress.store.unfinished import read_request
 
 __all__ = [
     "CHANGED",

@@ -2,23 +2,23 @@
 
 from __future__ import annotations
 
+import copy
 import os
-import re
-import stat
 import time
-from collections.abc import Iterator, Mapping
-from contextlib import AbstractContextManager, contextmanager
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager, ExitStack, contextmanager
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Any
+from typing import Any, Self
 
-from sentcompress.documents import parse_json, read_json, to_json
+from sentcompress.documents import to_json
 from sentcompress.errors import BusyError, DamagedError, InputError, MissingArtifactError, UsageError, did_you_mean
 from sentcompress.plain_text import shell_line, shell_word
 from sentcompress.progress import SILENT, Reporter
+from sentcompress.signals import StoppedError
 from sentcompress.store import atomic
 from sentcompress.store.atomic import MANIFEST, SCAFFOLD, beside
-from sentcompress.store.locking import PAUSE_SECONDS, is_locked, locked
+from sentcompress.store.locking import PATIENCE_SECONDS, PAUSE_SECONDS, holder_of, is_locked, locked, locked_when_free
 from sentcompress.store.manifests import (
     KINDS,
     LOG,
@@ -32,19 +32,34 @@ from sentcompress.store.manifests import (
     read_artifact,
     sealed,
 )
+from sentcompress.store.names import check_name, fault_of_name
+from sentcompress.store.running import PROGRESS
+from sentcompress.store.unfinished import (
+    changes_between,
+    drop_superseded,
+    is_empty,
+    open_partial,
+    read_request,
+    remove_leftovers,
+)
 
 # How long a reader waits for a living writer that is between the two renames of a swap.
 SWAP_SECONDS = 5.0
+# The kind that is looked up by what an artifact was made of, and never chosen as the newest.
+SEARCHED = "evaluations"
+# What a signal left of a build.
+KEPT = "finished parts are kept; run the same command again to resume"
+NOTHING_KEPT = "no part was finished yet; run the same command again"
 # In the folder of an artifact's shards, the one that says how it is divided.
 PLAN = "plan"
-# Differences between two requests that an error shows, and characters of each value.
-SHOWN_CHANGES, SHOWN_TEXT = 3, 60
 
 
 class Build:
     """An artifact that is being built; see `WorkDirectory.build`."""
 
     def __init__(self, request: Request, target: Path, partial: Path, fresh: Artifact | None, resumed: bool) -> None:
+        # What ends before the artifact is put in its place.
+        self.until_finished = ExitStack()
         self.request = request
         self.target = target
         self.path = partial
@@ -69,7 +84,8 @@ class Build:
 
     def finish(self, facts: Mapping[str, Any]) -> Artifact:
         """Write the manifest and move the artifact into place, replacing an older one."""
-        _remove_leftovers(self.path)
+        self.until_finished.close()
+        remove_leftovers(self.path)
         files: dict[str, dict[str, Any]] = {
             path.relative_to(self.path).as_posix(): {"sha256": file_digest(path), "bytes": path.stat().st_size}
             for path in sorted(self.path.rglob("*"))
@@ -102,8 +118,40 @@ class Build:
 class WorkDirectory:
     """The folder that holds all artifacts of one compression project."""
 
-    def __init__(self, path: Path | str) -> None:
+    def __init__(self, path: Path | str, *, wait: float = 0.0) -> None:
+        """A work directory, which need not exist.
+
+        Args:
+            wait: seconds that `build` waits for another process that makes the same artifact.
+        """
         self.path = Path(path)
+        self.wait = wait
+        # Kind -> names, the newest last, of what defaults may be chosen from; None for everything.
+        self._made: Mapping[str, Sequence[str]] | None = None
+        self._looking = False
+
+    def waiting(self, seconds: float) -> Self:
+        """The same work directory with another `wait`."""
+        return self._with(wait=seconds)
+
+    def within(self, made: Mapping[str, Sequence[str]]) -> Self:
+        """The same work directory, in which only these artifacts count as `names`, `newest` and defaults.
+
+        Evaluations are not restricted: they are looked up by the digest of what they measured.
+
+        Args:
+            made: kind -> names, the newest last; what is added to it later counts too.
+        """
+        return self._with(_made=made)
+
+    def looking(self) -> Self:
+        """The same work directory, in which nothing is built: what is not up to date is a MissingArtifactError."""
+        return self._with(_looking=True)
+
+    def _with(self, **changes: Any) -> Self:
+        other = copy.copy(self)
+        vars(other).update(changes)
+        return other
 
     def _target(self, kind: str, name: str) -> Path:
         return self.path / kind / name
@@ -115,7 +163,7 @@ class WorkDirectory:
             DamagedError: if it cannot be read.
         """
         self._check()
-        if _fault_of_name(name):
+        if fault_of_name(name):
             return None
         target = self._target(kind, name)
         self._finish_swap(target)
@@ -158,6 +206,8 @@ class WorkDirectory:
 
     def names(self, kind: str) -> list[str]:
         """Names of the undamaged finished artifacts of a kind, the newest last."""
+        if self._made is not None and kind != SEARCHED:
+            return [name for name in self._made.get(kind, ()) if self.has(kind, name)]
         return [artifact.name for artifact in self._names_by_state(kind)[0]]
 
     def has(self, kind: str, name: str) -> bool:
@@ -169,8 +219,9 @@ class WorkDirectory:
 
     def newest(self, kind: str) -> Iterator[Artifact]:
         """The undamaged artifacts of a kind, newest first."""
-        for artifact in reversed(self._names_by_state(kind)[0]):
-            if artifact.damage() is None:
+        for name in reversed(self.names(kind)):
+            artifact = self.find(kind, name)
+            if artifact is not None and artifact.damage() is None:
                 yield artifact
 
     def damaged(self, kind: str) -> dict[str, str]:
@@ -199,6 +250,9 @@ class WorkDirectory:
         what = kind.replace("-", " ")
         if name is None:
             names = self.names(kind)
+            if not names and self._made is not None:
+                hint = "name one, or add the stage that makes it before this one"
+                raise MissingArtifactError(f"no earlier stage of the recipe makes {what}", hint)
             if not names:
                 missing = "" if self.path.exists() else " (there is no such folder)"
                 if sharded := self.sharded(kind):
@@ -210,7 +264,7 @@ class WorkDirectory:
         if artifact is None:
             names = self.names(kind)
             hint = did_you_mean(name, names) if names else f"run: {command}"
-            if not _fault_of_name(name) and is_sharded(self._target(kind, name)):
+            if not fault_of_name(name) and is_sharded(self._target(kind, name)):
                 hint = f"its shards are not merged yet; run: {_merging(kind, name, self.path)}"
             raise MissingArtifactError(f"no {what} named {name!r} in {self.path}", hint)
         if damage := artifact.damage():
@@ -228,6 +282,7 @@ class WorkDirectory:
             return None
         if done := self._fresh(request, reporter):
             return done
+        self._refuse_to_build(request)
         self._keep_what_is_there(request, self._target(request.kind, request.name))
         return None
 
@@ -245,19 +300,24 @@ class WorkDirectory:
 
         Raises:
             BusyError: if another process is building the same artifact.
+            MissingArtifactError: if it is not up to date, in a work directory that is `looking`.
             UsageError: if the artifact would replace one of its own inputs, or, without `force`, a finished or
                 unfinished artifact that was requested with different options, or one that is being made in shards.
         """
         _check_request(request)
         target = self._target(request.kind, request.name)
-        self._make_folder(target.parent)
-        if not os.access(target.parent, os.W_OK) and not force and (done := self._fresh(request, reporter)):
+        if not self._looking:
+            self._make_folder(target.parent)
+        writable = os.access(target.parent, os.W_OK) and not self._looking
+        if not writable and not force and (done := self._fresh(request, reporter)):
             yield Build(request, target, target, done, resumed=False)  # nothing to write, no lock to take
             return
-        with locked(beside(target, "lock"), str(target)):
+        self._refuse_to_build(request)
+        patience = max(self.wait, PATIENCE_SECONDS)
+        with locked_when_free(beside(target, "lock"), str(target), patience, reporter):
             atomic.recover(target)
             if not force and (done := self._fresh(request, reporter)):
-                _drop_superseded(request, target, reporter)
+                drop_superseded(request, target, reporter)
                 yield Build(request, target, target, done, resumed=False)
                 return
             if not force:
@@ -268,14 +328,20 @@ class WorkDirectory:
                         f"run: {_merging(request.kind, request.name, self.path)}; or choose another `name`, or use "
                         "`force` to make it without shards",
                     )
-            partial, resumed = _open_partial(request, target, force, reporter)
+            partial, resumed = open_partial(request, target, force, reporter)
+            build = Build(request, target, partial, None, resumed)
             try:
-                yield Build(request, target, partial, None, resumed)
+                with build.until_finished as until_finished:
+                    until_finished.enter_context(reporter.recorded(partial / PROGRESS))
+                    yield build
             except UsageError:
                 atomic.remove(partial)  # a wrong request fails again, so there is nothing to resume
                 raise
+            except StoppedError as stop:
+                stop.hint = stop.hint or (NOTHING_KEPT if is_empty(partial) else KEPT)
+                raise
             finally:
-                if partial.is_dir() and [path.name for path in partial.iterdir()] == [REQUEST]:
+                if partial.is_dir() and is_empty(partial):
                     atomic.remove(partial)  # nothing was written, so there is nothing to resume
 
     def _fresh(self, request: Request, reporter: Reporter) -> Artifact | None:
@@ -292,6 +358,21 @@ class WorkDirectory:
             return None
         reporter.note(f"{request.command}: {current.reference} is up to date, skipped (`force` to rerun)")
         return current
+
+    def _refuse_to_build(self, request: Request) -> None:
+        """Say why an artifact is not up to date, if that is all that is asked."""
+        if not self._looking:
+            return
+        target = self._target(request.kind, request.name)
+        if is_being_written(target):
+            state = f"is being written by {holder_of(beside(target, 'lock'))}"
+        elif is_sharded(target):
+            state = "is being made in shards, which are not merged yet"
+        elif self.has(request.kind, request.name):
+            state = "is not up to date: it was made with other options or inputs, or is damaged"
+        else:
+            state = "is unfinished" if beside(target, "partial").is_dir() else "is missing"
+        raise MissingArtifactError(f"{request.kind}/{request.name} {state}")
 
     def _keep_what_is_there(self, request: Request, target: Path) -> None:
         """Refuse to replace a finished or unfinished artifact that was requested with different options.
@@ -342,50 +423,6 @@ def _merging(kind: str, name: str, work: Path) -> str:
     return shell_line(["sentcompress", "merge", f"{kind}/{name}", "--work", str(work)])
 
 
-def changes_between(said: Mapping[str, Any], request: Request) -> str:
-    """The differences between a request and an earlier one, in words; empty if there are none.
-
-    Args:
-        said: the manifest or the request of the earlier artifact; empty if there is none.
-    """
-    if not said:
-        return ""
-    if said.get("command") != request.command:
-        return f"by {said.get('command')}"
-    before, now = said.get("parameters"), request.as_dict()["parameters"]
-    if not isinstance(before, Mapping):
-        return ""
-    now = parse_json(to_json(now), "the request")
-    names = [name for name in {**before, **now} if before.get(name) != now.get(name)]
-    shown = [f"{name}: {_short(before.get(name))}, now {_short(now.get(name))}" for name in names[:SHOWN_CHANGES]]
-    return "; ".join([*shown, *(["..."] if len(names) > SHOWN_CHANGES else [])])
-
-
-def _short(value: Any) -> str:
-    text = "not given" if value is None else value if isinstance(value, str) else to_json(value, indent=None)
-    return text if len(text) <= SHOWN_TEXT else f"{text[: SHOWN_TEXT - 3]}..."
-
-
-def _fault_of_name(name: str) -> str | None:
-    if not name or name.startswith(".") or any(c in name for c in "/\\"):
-        return "use letters, digits, dots and dashes"
-    if not name.isprintable():
-        return "remove the unprintable characters"
-    # File systems count bytes, and the hidden folders next to it have longer names.
-    return "use a shorter one" if len(name.encode("utf-8")) > 200 else None
-
-
-def name_part(text: str, most: int = 120) -> str:
-    """A label turned into part of an artifact's name, at most `most` characters long; may be empty."""
-    return re.sub(r"[^\w.-]+", "-", text)[:most].strip("-.")
-
-
-def check_name(name: str) -> None:
-    """Raise InputError if an artifact cannot have this name."""
-    if fault := _fault_of_name(name):
-        raise InputError(f"{name!r} cannot be the name of an artifact", fault)
-
-
 def is_being_written(target: Path) -> bool:
     """Whether a living process holds the lock of the artifact at `target`."""
     return is_locked(beside(target, "lock"))
@@ -395,68 +432,3 @@ def _name_of(path: Path) -> str:
     """The name of the artifact that a folder, or the hidden folder next to it, belongs to."""
     hidden = path.name.startswith(".") and path.suffix in (".partial", ".old")
     return path.name[1:].removesuffix(path.suffix) if hidden else path.name
-
-
-def _open_partial(request: Request, target: Path, force: bool, reporter: Reporter) -> tuple[Path, bool]:
-    partial = beside(target, "partial")
-    asked = partial / REQUEST
-    if partial.exists() or partial.is_symlink():
-        if (why := _why_not_resumed(partial, request, force)) is None:
-            reporter.note(f"{request.command}: resuming the unfinished {request.kind}/{request.name}")
-            _remove_leftovers(partial)
-            return partial, True
-        reporter.note(f"{request.command}: discarding the unfinished {request.kind}/{request.name} ({why})")
-        atomic.drop(partial, first=REQUEST)
-    partial.mkdir()
-    atomic.fsync(partial.parent)
-    said = {
-        **request.as_dict(),
-        "line": list(request.line),
-        "fingerprint": request.fingerprint,
-        **({"forced": True} if force else {}),
-    }
-    with atomic.written(asked) as path:
-        path.write_text(to_json(said) + "\n", encoding="utf-8")
-    return partial, False
-
-
-def _is_plain(path: Path) -> bool:
-    """Whether this is a folder, or a regular file without further hard links."""
-    found = path.lstat()
-    return stat.S_ISDIR(found.st_mode) or (stat.S_ISREG(found.st_mode) and found.st_nlink == 1)
-
-
-def _remove_leftovers(partial: Path) -> None:
-    """Remove the temporary files of a killed process: our `.name.tmp` and safetensors' `.tmpXXXXXX`."""
-    for pattern in (".*.tmp", ".tmp*"):
-        for leftover in list(partial.rglob(pattern)):
-            atomic.remove(leftover)
-
-
-def _why_not_resumed(partial: Path, request: Request, force: bool) -> str | None:
-    """Why a partial build cannot be resumed, or None."""
-    if partial.is_symlink() or not all(_is_plain(path) for path in partial.rglob("*")):
-        return "it contains links or special files"
-    said = read_request(partial)
-    if said.get("fingerprint") != request.fingerprint:
-        return "its parameters or inputs differ"
-    # --force starts over once: after an interruption, the same command resumes that rebuild.
-    return "`force`" if force and not said.get("forced") else None
-
-
-def _drop_superseded(request: Request, target: Path, reporter: Reporter) -> None:
-    """Remove the unfinished rebuild of an interrupted --force, if the finished artifact is used."""
-    partial = beside(target, "partial")
-    said = read_request(partial)
-    if partial.is_dir() and (not said or said.get("fingerprint") == request.fingerprint):
-        reporter.note(f"{request.command}: removed the unfinished rebuild of an interrupted `force`")
-        atomic.drop(partial, first=REQUEST)
-
-
-def read_request(partial: Path) -> dict[str, Any]:
-    """The request of an unfinished build; an empty dict if it cannot be read."""
-    try:
-        said = read_json(partial / REQUEST)
-    except (InputError, OSError):
-        return {}
-    return said if isinstance(said, dict) else {}

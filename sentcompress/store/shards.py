@@ -24,11 +24,12 @@ from sentcompress.errors import BusyError, DamagedError, InputError, Sentcompres
 from sentcompress.plain_text import shell_line
 from sentcompress.progress import SILENT, Reporter
 from sentcompress.store import atomic
-from sentcompress.store.artifacts import PLAN, Build, WorkDirectory, changes_between, is_being_written
+from sentcompress.store.artifacts import PLAN, Build, WorkDirectory, is_being_written
 from sentcompress.store.atomic import MANIFEST, SCAFFOLD, beside
-from sentcompress.store.locking import locked
+from sentcompress.store.locking import locked_when_free
 from sentcompress.store.manifests import DEFAULT_WORK, REQUEST, Artifact, Request
 from sentcompress.store.shard import MOST_SHARDS, Shard
+from sentcompress.store.unfinished import changes_between
 
 # How long a shard waits for the one that makes the plan, which may have to read all of the input.
 PLAN_SECONDS = 7200.0
@@ -177,13 +178,19 @@ class Shards:
             BusyError: if it takes longer than PLAN_SECONDS.
         """
         atomic.make_folder(self.folder.parent)
-        with ExitStack() as stack:
-            try:
-                stack.enter_context(locked(self._lock, self.reference))
-            except BusyError:
-                reporter.note(f"waiting until {self.reference} is planned or merged by another process")
-                stack.enter_context(locked(self._lock, self.reference, PLAN_SECONDS))
+        with locked_when_free(self._lock, f"the plan of {self.reference}", PLAN_SECONDS, reporter):
             yield
+
+    def wait_for(self, shard: Shard, seconds: float, reporter: Reporter) -> None:
+        """Wait until no other process makes a shard. Without the lock, which others need meanwhile.
+
+        Raises:
+            BusyError: if it takes longer than `seconds`.
+        """
+        lock = beside(self.folder / shard.name, "lock")
+        if seconds and lock.is_file():
+            with locked_when_free(lock, str(self.folder / shard.name), seconds, reporter):
+                pass
 
     @contextmanager
     def part(
@@ -358,6 +365,7 @@ def sharded(
         UsageError, BusyError: see `WorkDirectory.build` and `Shards.part`.
     """
     shards = Shards.of(work, request.kind, request.name)
+    shards.wait_for(shard, work.wait, reporter)
     with ExitStack() as stack:
         with shards.lock(reporter):
             done: Part | Artifact | None = work.settled(request, force=force, reporter=reporter)

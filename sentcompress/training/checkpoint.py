@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, BinaryIO
 
@@ -12,6 +13,7 @@ from torch import Tensor, nn
 from sentcompress.documents import read_json, to_json
 from sentcompress.errors import InputError
 from sentcompress.progress import SILENT, Reporter
+from sentcompress.signals import Held, StoppedError
 from sentcompress.store import LOG, Build, file_digest
 
 State = dict[str, Any]
@@ -111,6 +113,22 @@ class Checkpoints:
         if log_bytes and (not log.is_file() or log.stat().st_size < log_bytes):
             raise InputError(f"{log} is missing or shorter than it was")
         return files
+
+
+@contextmanager
+def saved_if_stopped(save: Callable[[], int | None]) -> Iterator[None]:
+    """Hold signals back until `signals.check` is called, where the state is whole; then save it and stop.
+
+    Args:
+        save: saves the state; returns its step, None if there was nothing worth saving.
+    """
+    with Held():
+        try:
+            yield
+        except StoppedError as stop:
+            if stop.whole and (step := save()) is not None:
+                stop.hint = f"saved after step {step}; run the same command again to resume there"
+            raise
 
 
 class _Remembering:

@@ -11,6 +11,7 @@ from torch import Tensor
 
 from sentcompress.evaluation.geometry import anisotropy, effective_rank
 from sentcompress.evaluation.metrics import UndefinedError, normalized
+from sentcompress.signals import check
 from sentcompress.training.dev import Embed
 from sentcompress.training.settings import Settings
 
@@ -67,6 +68,7 @@ class Watch:
         self._seen: list[npt.NDArray[np.float32]] = []
 
     def __call__(self, ids: Tensor, mask: Tensor) -> Tensor:
+        check()  # scoring can take long
         found = self._vectors(ids, mask)
         self.finite = self.finite and bool(found.isfinite().all())
         if sum(map(len, self._seen)) < SAMPLE:

@@ -91,6 +91,10 @@ class StepMeter:
         """Whether all gradients since the last `take` were zero."""
         return self._norms is not None and float(self._norms) == 0.0
 
+    def loss(self) -> float | None:
+        """The mean loss since the last `take`, the sum of its terms; None before the first step."""
+        return sum(float(total) for total in self._terms.values()) / self.steps if self.steps else None
+
     def state(self) -> dict[str, Any]:
         """The state for a checkpoint, so that a resumed run averages over the same steps."""
         return dict(vars(self))

@@ -7,6 +7,7 @@ import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import closing, nullcontext
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 
 import torch
@@ -19,9 +20,10 @@ from sentcompress.models.checks import require_sound
 from sentcompress.models.encoder import Encoder
 from sentcompress.progress import Reporter
 from sentcompress.ranks.alone import ALONE, Ranks
+from sentcompress.signals import check
 from sentcompress.store.shard import Shard
 from sentcompress.training.batches import WHOLE, Batch, BatchPlan, Rows
-from sentcompress.training.checkpoint import Checkpoints, State, Weights, copy_weights
+from sentcompress.training.checkpoint import Checkpoints, State, Weights, copy_weights, saved_if_stopped
 from sentcompress.training.dev import LOWEST, Dev, score_of
 from sentcompress.training.gradient_cache import backward_together, sum_gradients
 from sentcompress.training.health import Health, Watch, diagnose, vanished_kernel
@@ -72,6 +74,7 @@ class Training:
     mean: RunningMean | None = None
     meter: StepMeter = field(default_factory=StepMeter)
     eval_every: int | None = None
+    saved_step: int | None = None
 
     def run(self) -> Progress:
         """Train to the end, resuming from the last checkpoint; afterwards the model has the best weights.
@@ -101,6 +104,7 @@ class Training:
             closing(TrainingLog(self.log_path, progress.log_bytes) if self.ranks.first else NoLog()) as log,
             self.reporter.track("training", total=None if settings.max_minutes else sentences) as bar,
             closing(prefetch(self._batches(epoch_steps, progress.step, total), PREFETCHED)) as batches,
+            saved_if_stopped(partial(self._save_once, model, optimizer, log)),
         ):
             bar.advance(progress.sentences)
             if progress.step == 0:
@@ -108,12 +112,15 @@ class Training:
                 progress.start_score = self._evaluate(model)
                 self.reporter.note(f"dev score before training: {progress.start_score:.2f} ({self.dev.protocol})")
                 self._tell({"dev": progress.start_score}, log)
+            elif progress.unscored:
+                self._end_step(model, log, total, evaluate=True)
             clock = time.perf_counter()
             while not progress.stopped:
+                check()
                 together, count = next(batches)
-                rate = settings.lr * self._factor(total, warmup)
+                progress.rate = settings.lr * self._factor(total, warmup)
                 used = self._time_used()
-                terms, norm = self._step(together, model, optimizer, rate)
+                terms, norm = self._step(together, model, optimizer, progress.rate)
                 progress.step += 1
                 progress.sentences += count
                 now = time.perf_counter()
@@ -121,16 +128,7 @@ class Training:
                 meter.add(terms, norm, count, now - clock)
                 bar.advance(count)
 
-                last = progress.step == total or self._time_used() >= 1
-                evaluate = last or self._is_due(used)
-                if evaluate or progress.step % LOOK_EVERY == 0:
-                    self._check(meter)
-                    self._watch_kernels()
-                    score = self._evaluate(model, still=meter.still()) if evaluate else None
-                    self._tell({**meter.take(), "lr": rate, "dev": score, "best": progress.best_score}, log)
-                    progress.last_score = progress.last_score if score is None else score
-                if last:
-                    progress.stopped = "all steps done" if progress.step == total else "the time is up"
+                self._end_step(model, log, total, evaluate=self._is_last(total) or self._is_due(used))
                 if progress.stopped or save:
                     self._check(meter)
                     self._save(model, optimizer, log)
@@ -155,10 +153,45 @@ class Training:
         _, self.progress.seconds, unsaved = by_rank[0]
         return unsaved >= self.settings.checkpoint_seconds
 
+    def _save_once(
+        self, model: nn.ModuleDict, optimizer: torch.optim.Optimizer, log: TrainingLog | NoLog
+    ) -> int | None:
+        """Save the state if that was not done yet; returns its step, None if there is nothing worth saving."""
+        step = self.progress.step
+        if not step or not self.meter.finite():
+            return None
+        if self.saved_step != step:
+            self._save(model, optimizer, log)
+        return step
+
+    def _end_step(self, model: nn.ModuleDict, log: TrainingLog | NoLog, total: int, *, evaluate: bool) -> None:
+        """Log a step that is done, with its dev score if `evaluate`, and see whether it was the last one."""
+        progress, meter = self.progress, self.meter
+        progress.unscored = evaluate
+        if evaluate or progress.step % LOOK_EVERY == 0:
+            self._check(meter)
+            self._watch_kernels()
+            score = self._evaluate(model, still=meter.still()) if evaluate else None
+            self.reporter.metrics({"loss": meter.loss(), "seconds_left": self._seconds_left()})
+            self._tell({**meter.take(), "lr": progress.rate, "dev": score, "best": progress.best_score}, log)
+            progress.last_score = progress.last_score if score is None else score
+        progress.unscored = False
+        if self._is_last(total):
+            progress.stopped = "all steps done" if progress.step == total else "the time is up"
+
+    def _is_last(self, total: int) -> bool:
+        """Whether no step follows the one just done, unless its dev score ends the training earlier."""
+        return self.progress.step == total or self._time_used() >= 1
+
     def _time_used(self) -> float:
         """The share of `max_minutes` that training and dev scores have taken, also before it was resumed."""
         limit = self.settings.max_minutes
         return (self.progress.seconds + self.progress.scoring_seconds) / (60 * limit) if limit else 0.0
+
+    def _seconds_left(self) -> float | None:
+        """Of `max_minutes`; None without this limit."""
+        limit = self.settings.max_minutes
+        return 60 * limit * max(0.0, 1 - self._time_used()) if limit else None
 
     def _factor(self, total: int, warmup: int) -> float:
         """The share of the peak learning rate; with a time limit, it has fallen to zero when the time is up."""
@@ -202,6 +235,7 @@ class Training:
 
     def _compute(self, batch: Batch, number: int) -> dict[str, Tensor]:
         """The views of batch `number` of a step."""
+        check()  # a step of many batches can take long; one that is not finished is done again
         # Seeded by the step, so that dropout is the same in a resumed run; ranks differ.
         seed = (self.settings.seed * 1_000_003 + self.progress.step) * self.settings.grad_accum + number
         torch.manual_seed((seed * self.ranks.count + self.ranks.number) % 2**63)
@@ -252,7 +286,8 @@ class Training:
         model.eval()
         watch = Watch(self.vectors)
         started = time.perf_counter()
-        with self.mean.in_place() if self.mean else nullcontext():
+        phase = self.reporter.phase("scoring" if progress.step else "scoring the start")
+        with self.mean.in_place() if self.mean else nullcontext(), phase:
             score = score_of(self.dev, watch, self.device) if self.ranks.first else LOWEST
             taken = progress.scoring_seconds + time.perf_counter() - started
             score, progress.scoring_seconds = self.ranks.tell((score, taken))
@@ -312,9 +347,10 @@ class Training:
     def _timed_dtype(self, model: nn.ModuleDict) -> tuple[str, str]:
         batch = self.collate(self.plan.epoch(0)[0][:TRIAL_ROWS], WHOLE).to(self.device)
         model.train()
-        chosen = training_dtype(
-            self.settings.dtype, self.device, self.encoder, lambda: next(iter(self.views(batch).values()))
-        )
+        with self.reporter.phase("choosing the number format"):
+            chosen = training_dtype(
+                self.settings.dtype, self.device, self.encoder, lambda: next(iter(self.views(batch).values()))
+            )
         model.zero_grad(set_to_none=True)
         return chosen
 
@@ -330,6 +366,7 @@ class Training:
             **({"mean": self.mean.state()} if self.mean else {}),
         }
         self.checkpoints.save(state, self.best, self.progress.best_step, self.progress.step)
+        self.saved_step = self.progress.step
 
     def _resume(self, model: nn.ModuleDict, optimizer: torch.optim.Optimizer) -> None:
         """Continue from the last checkpoint, if there is one. All ranks then have the weights of rank 0."""

@@ -7,9 +7,16 @@ from dataclasses import dataclass
 
 @dataclass
 class Progress:
-    """The progress of a run, saved in checkpoints together with weights and optimizer."""
+    """The progress of a run, saved in checkpoints together with weights and optimizer.
+
+    Attributes:
+        rate: the learning rate of the last step.
+        unscored: the last step is still to be scored, because a signal came before its score was complete.
+    """
 
     step: int = 0
+    rate: float = 0.0
+    unscored: bool = False
     sentences: int = 0
     tokens: int = 0
     seconds: float = 0.0

@@ -85,20 +85,29 @@ def test_an_interrupt_while_workers_start_is_not_lost(monkeypatch: pytest.Monkey
         list(augment_pieces({"shout": ShoutSpec()}, pieces("a"), 1))
 
 
-@pytest.mark.parametrize(("how", "code"), [(signal.SIGKILL, -signal.SIGKILL), (signal.SIGINT, 130)])
-def test_workers_do_not_outlive_their_parent(tmp_path: Path, how: signal.Signals, code: int) -> None:
+@pytest.mark.parametrize(
+    ("how", "code"),
+    [(signal.SIGKILL, -signal.SIGKILL), (signal.SIGINT, 130), (signal.SIGTERM, 143), (signal.SIGUSR1, 85)],
+)
+def test_workers_leave_signals_to_their_parent_and_do_not_outlive_it(
+    tmp_path: Path, how: signal.Signals, code: int
+) -> None:
+    """All but SIGKILL are sent to the workers too, as by a terminal and by a scheduler."""
     script = tmp_path / "parent.py"
     script.write_text(
         "import sys\n"
         f"sys.path.insert(0, {str(Path(__file__).parent)!r})\n"
         "from test_workers import ShoutSpec, pieces\n"
         "from sentcompress.augmentations.workers import augment_pieces\n"
+        "from sentcompress.signals import ENDS, StoppedError, Working, install\n"
         "if __name__ == '__main__':\n"
+        "    install()\n"
         "    try:\n"
-        "        for piece, new in augment_pieces({'shout': ShoutSpec()}, pieces('a', 'b', 'sleep', 'sleep'), 2):\n"
-        "            print(new, flush=True)\n"
-        "    except KeyboardInterrupt:\n"
-        "        sys.exit(130)\n"
+        "        with Working():\n"
+        "            for _, new in augment_pieces({'shout': ShoutSpec()}, pieces('a', 'b', 'sleep', 'sleep'), 2):\n"
+        "                print(new, flush=True)\n"
+        "    except StoppedError as stop:\n"
+        "        sys.exit(ENDS[stop.number][1])\n"
     )
     root = Path(__file__).resolve().parents[2]
     environment = {**os.environ, "PYTHONPATH": str(root)}

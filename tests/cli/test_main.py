@@ -22,6 +22,7 @@ from sentcompress import __main__ as start
 from sentcompress.cli import main as command_line
 from sentcompress.cli.main import COMMANDS, _run, main
 from sentcompress.errors import InputError, SentcompressError, UsageError
+from sentcompress.exit_codes import BUSY
 from sentcompress.signals import GO_ON
 from sentcompress.stages import status
 from sentcompress.store import Request, WorkDirectory
@@ -265,7 +266,7 @@ def test_a_second_run_is_told_of_the_first(capsys: Captured, work: Path, monkeyp
     monkeypatch.setattr("sentcompress.store.locking.PAUSE_SECONDS", 0.5)
     with directory.build(Request("projections", "pca-4", "fit-pca", {})):
         code, _, err = outcome(capsys, ["fit-pca", "--dim", "4", "--work", str(work)])
-    assert code == 1
+    assert code == BUSY
     assert f"is being written by process {os.getpid()} on" in err
     assert outcome(capsys, ["fit-pca", "--dim", "4", "--work", str(work), "-q"])[0] == 0
 

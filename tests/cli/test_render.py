@@ -110,16 +110,34 @@ def test_bars_are_drawn_on_a_terminal_only(capsys: Captured, monkeypatch: pytest
     assert "dev" not in err
 
 
-def test_a_log_gets_a_line_for_each_minute_of_a_task(capsys: Captured, monkeypatch: pytest.MonkeyPatch) -> None:
-    with render.reporting() as reporter, reporter.track("training", unit="sentences") as task:
-        task.advance(5)
-    assert capsys.readouterr().err == "", "it took less than a minute"
+def test_a_log_gets_a_line_a_minute(capsys: Captured, monkeypatch: pytest.MonkeyPatch) -> None:
+    def said(quiet: bool) -> str:
+        reporter = render.TerminalReporter(quiet)
+        with reporter.track("training", total=None) as task:
+            task.set_total(2000)
+            reporter.metrics({"step": 3, "dev": 71.25, "best": 72.0, "loss": 0.25})
+            reporter.metrics({"step": 4, "dev": None})
+            task.advance(1500)
+            reporter._beat()  # as once a second
+            with reporter.phase("scoring"):
+                reporter._beat()
+        return capsys.readouterr().err
+
+    assert said(quiet=False) == "", "less than a minute has passed"
     monkeypatch.setattr(render, "LOG_EVERY", 0)
-    with render.reporting() as reporter, reporter.track("training", total=None) as task:
-        task.set_total(2000)
-        reporter.metrics({"step": 3, "dev": None, "loss": 0.25})
-        task.advance(1500)
-    assert capsys.readouterr().err == "training: 1,500 of 2,000 sentences, step 3, loss 0.25\n"
-    with render.reporting(quiet=True) as reporter, reporter.track("training") as task:
-        task.advance()
-    assert capsys.readouterr().err == ""
+    line = "1,500 of 2,000 sentences (75%), loss 0.25, dev 71.25 (best 72.00)"
+    assert said(quiet=False) == f"training: {line}\ntraining, scoring: {line}\n"
+    assert said(quiet=True) == ""
+
+
+def test_a_terminal_is_never_blank(capsys: Captured, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("FORCE_COLOR", "1")
+    monkeypatch.setenv("TTY_COMPATIBLE", "1")
+    watched = render.TerminalReporter(quiet=False)
+    watched.console.print(watched._picture())
+    assert "working" in capsys.readouterr().err
+    with watched.phase("choosing the number format"):
+        watched.console.print(watched._picture())
+    found = capsys.readouterr().err
+    assert "choosing the number format" in found
+    assert "0/" not in found

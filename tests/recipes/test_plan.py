@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -17,15 +18,25 @@ KNOWN = Known(
     lambda kind, name: kind in ("sentences", "teacher-vectors", "students") and name in (None, "old"),
 )
 EMPTY = Known(makers(), lambda *_: False)
+# What these stages cannot do without, taken from the work directory.
+OLD = {
+    "teacher-embed": {"sentences": "old"},
+    "fit-pca": {"teacher-vectors": "old"},
+    "distill": {"teacher-vectors": "old"},
+    "finetune": {"sentences": "old"},
+}
 
 
 def plan(
-    *stages: dict[str, Any], asked: Asked | None = None, known: Known = KNOWN, **inputs: Slot
+    *stages: dict[str, Any], asked: Asked | None = None, known: Known = KNOWN, named: bool = True, **inputs: Slot
 ) -> tuple[Plan, list[str]]:
+    """The plan of these stages; with `named`, they name what they use."""
     made = tuple(
         Stage(number, values["command"], {key: value for key, value in values.items() if key != "command"})
         for number, values in enumerate(stages, start=1)
     )
+    if named:
+        made = tuple(replace(stage, values={**OLD.get(stage.command, {}), **stage.values}) for stage in made)
     return make_plan(Recipe(Path("chain.toml"), "A chain", "", (), inputs, made), asked or Asked(), known)
 
 
@@ -93,7 +104,7 @@ def test_a_setting_takes_the_place_of_an_input() -> None:
     found, faults = plan(stage, asked=Asked(settings=["distill.dev=none"]), dev=Slot("graded pairs"))
     assert not faults
     assert found.steps[0].params.dev is None
-    assert found.steps[0].words == ("distill",)
+    assert found.steps[0].words == ("distill", "--teacher-vectors", "old")
 
 
 def test_names_have_to_be_made_before() -> None:
@@ -151,12 +162,12 @@ def test_a_name_that_nothing_makes_is_refused_before_the_first_stage() -> None:
     ]
     for name in ("students/two", "exports/one", "teacher-vectors/none", "teacher:3"):
         assert len(plan(*chain, {"command": "eval-sts", "sts": ["mteb"], "model": name})[1]) == 1, name
-    known = ("one", "students/one", "students/old", "teacher-vectors/old", "student", "teacher", "hub:small", "x.npy")
+    known = ("one", "students/one", "students/old", "teacher-vectors/old", "student", "hub:small", "x.npy")
     for name in (*known, "embedded", "roberta-large", "owner/name", "./later"):
         assert not plan(*chain, {"command": "eval-sts", "sts": ["mteb"], "model": name})[1], name
     # A stage without a name chooses one itself.
     assert not plan({"command": "distill"}, {"command": "eval-sts", "sts": ["mteb"], "model": "lrn-kd-teacher-3"})[1]
-    assert not plan({"command": "bench", "model": "teacher", "compare": "none"})[1]
+    assert not plan({"command": "bench", "model": "teacher-vectors/old", "compare": "none"})[1]
     vectors = [{"command": "augment", "inputs": ["hub:a/b"]}, {"command": "teacher-embed"}]
     assert "needs a student" in plan(*vectors, {"command": "whiten", "model": "student"}, known=EMPTY)[1][0]
 
@@ -176,18 +187,35 @@ def test_two_stages_of_one_name_are_a_fault() -> None:
     )[1]
 
 
-def test_what_a_stage_cannot_do_without_has_to_be_made_or_be_there() -> None:
+def test_what_a_stage_cannot_do_without_is_made_before_or_named() -> None:
+    """The newest of the work directory may be of another recipe."""
     chain = [{"command": "teacher-embed"}, {"command": "distill"}]
-    assert not plan(*chain)[1]
-    assert plan(*chain, known=EMPTY)[1] == [
-        "stage 1 (teacher-embed): no earlier stage makes sentences, and the work directory has none"
+    assert not plan({"command": "augment", "inputs": ["hub:a/b"]}, *chain, known=EMPTY, named=False)[1]
+    assert plan(*chain, named=False)[1] == [
+        "stage 1 (teacher-embed): no earlier stage makes sentences; name one of the work directory: sentences = ..."
     ]
-    assert not plan({"command": "augment", "inputs": ["hub:a/b"]}, *chain, known=EMPTY)[1]
-    assert "makes teacher-vectors" in plan({"command": "fit-pca"}, known=EMPTY)[1][0]
+    assert not plan({**chain[0], "sentences": "old"}, chain[1], named=False)[1]
+    assert "makes teacher-vectors" in plan({"command": "fit-pca"}, named=False)[1][0]
+    assert "makes sentences" in plan({"command": "finetune", "model": "old"}, named=False)[1][0]
+    score = {"command": "eval-sts", "sts": ["mteb"]}
+    assert plan(score)[1] == ["stage 1 (eval-sts): no earlier stage makes a student; name a model: model = ..."]
+    assert not plan({"command": "distill"}, score)[1]
+    assert not plan({**score, "model": "old"})[1]
+
+
+def test_the_teacher_is_that_of_an_earlier_stage() -> None:
+    measure = {"command": "bench", "model": "old"}
+    told = "stage 1 (bench): compare = 'teacher': no earlier stage has one; write teacher-vectors/NAME or embedded"
+    assert plan(measure)[1] == [told]
+    assert not plan({**measure, "compare": "teacher-vectors/old"})[1]
+    assert not plan({**measure, "compare": "none"})[1]
+    assert not plan({"command": "teacher-embed"}, measure)[1]
+    assert not plan({**measure, "model": "embedded"}, known=EMPTY)[1], "without vectors it is the embedded one"
 
 
 def test_a_row_is_about_a_model_that_is_scored() -> None:
-    chain = (Stage(1, "distill", {"name": "one"}), Stage(2, "eval-sts", {"sts": ["mteb"], "model": "one"}))
+    one = {"name": "one", "teacher-vectors": "old"}
+    chain = (Stage(1, "distill", one), Stage(2, "eval-sts", {"sts": ["mteb"], "model": "one"}))
     rows = (Row(of="one", metric="STS mean"), Row(of="two", metric="STS mean"))
     asked = Asked(settings=["eval-sts.model=old"])
     _, faults = make_plan(Recipe(Path("chain.toml"), "A chain", "", rows, {}, chain), asked, KNOWN)
@@ -197,7 +225,7 @@ def test_a_row_is_about_a_model_that_is_scored() -> None:
 def test_force_is_for_every_stage() -> None:
     found, _ = plan({"command": "fit-pca"}, {"command": "distill"}, asked=Asked(force=True))
     assert all(step.params.force for step in found.steps)
-    assert found.steps[0].words == ("fit-pca", "--force")
+    assert found.steps[0].words == ("fit-pca", "--teacher-vectors", "old", "--force")
 
 
 def test_only_the_user_can_trust_the_code_of_a_model() -> None:

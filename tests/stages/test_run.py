@@ -7,6 +7,7 @@ import json
 import multiprocessing
 import os
 import signal
+import sys
 import time
 from dataclasses import replace
 from pathlib import Path
@@ -16,12 +17,14 @@ import pytest
 from distilling import write_dev
 from listening import Listener
 
+from sentcompress import signals
 from sentcompress.cli.main import COMMANDS, _run
 from sentcompress.commands import makers
 from sentcompress.errors import MissingArtifactError, TrainingError, UsageError
+from sentcompress.exit_codes import REQUEUE
 from sentcompress.stages import run as stage
 from sentcompress.stages.run import Done, Params
-from sentcompress.store import WorkDirectory, file_digest
+from sentcompress.store import Request, WorkDirectory, file_digest
 
 CHAIN = """
 title = "A short chain"
@@ -190,30 +193,80 @@ def test_the_error_of_a_stage_keeps_its_kind(params: Params, tmp_path: Path) -> 
         run_all(asked, WorkDirectory(tmp_path / "work"))
 
 
-def run_to_the_end(work: str, params: Params) -> None:
-    """What the killed process runs."""
-    run_all(params, WorkDirectory(work))
+def test_stages_are_run_one_by_one_as_in_the_queues_of_a_cluster(params: Params, tmp_path: Path) -> None:
+    work = WorkDirectory(tmp_path / "work")
+    # Another recipe's results, which are the newest of their kinds.
+    recipe = params.recipe.read_text(encoding="utf-8")
+    other = tmp_path / "other.toml"
+    other.write_text(
+        recipe.replace('"lines"', '"other"').replace('"vectors"', '"others"').replace('"student"', '"its"')
+    )
+    with pytest.raises(MissingArtifactError, match=r"stage 1 \(augment\): sentences/lines is missing") as raised:
+        run_all(replace(params, only=("student",)), work)
+    assert raised.value.hint == f"run it first: sentcompress run {params.recipe} --only 1, with the same options"
+    assert not work.path.exists()
+    assert [done.artifact.name for done in run_all(replace(params, last="augment"), work)] == ["lines"]
+    with pytest.raises(MissingArtifactError, match=r"stage 2 \(teacher-embed\): teacher-vectors/vectors is missing"):
+        run_all(replace(params, first="3"), work)
+    assert [done.artifact.name for done in run_all(replace(params, only=("vectors",)), work)] == ["vectors"]
+    run_all(replace(params, recipe=other, last="distill"), work)
+    # Left out, the vectors are those of this recipe.
+    params.recipe.write_text(recipe.replace('teacher-vectors = "vectors"\n', ""), encoding="utf-8")
+    listener = Listener()
+    done = run_all(replace(params, first="distill"), work, listener)
+    assert listener.notes[0] == "stage 1 of 2 (number 3 of the recipe): sentcompress distill"
+    assert [one.artifact.reference for one in done] == ["students/student", "evaluations/sts-student"]
+    assert set(done[0].artifact.inputs) >= {"sentences/lines", "teacher-vectors/vectors"}
+    lines = tmp_path / "lines.txt"
+    lines.write_text(lines.read_text(encoding="utf-8") + "One more sentence.\n", encoding="utf-8")
+    with pytest.raises(MissingArtifactError, match=r"stage 1 \(augment\): sentences/lines is not up to date"):
+        run_all(replace(params, only=("eval-sts",)), work)
 
 
-def test_killed_in_the_middle_of_a_stage_it_goes_on(params: Params, tmp_path: Path) -> None:
-    settings = ("distill.epochs=10", "distill.checkpoint-every=0.01", "distill.eval-every=20")
+def test_a_stage_that_another_process_makes_is_not_there_yet(params: Params, tmp_path: Path) -> None:
+    work = WorkDirectory(tmp_path / "work")
+    run_all(replace(params, last="augment"), work)
+    with (
+        work.build(Request("teacher-vectors", "vectors", "teacher-embed", {})),
+        pytest.raises(MissingArtifactError, match="teacher-vectors/vectors is being written by process"),
+    ):
+        run_all(replace(params, only=("distill",)), work)
+
+
+def run_as_a_command(words: list[str]) -> None:
+    """What the stopped process runs."""
+    signals.install()
+    sys.exit(_run(words))
+
+
+@pytest.mark.parametrize(
+    ("how", "code", "every"), [(signal.SIGKILL, -signal.SIGKILL, "0.01"), (signal.SIGUSR1, REQUEUE, "3600")]
+)
+def test_stopped_in_the_middle_of_a_training_it_goes_on(
+    params: Params, tmp_path: Path, how: signal.Signals, code: int, every: str
+) -> None:
+    settings = ("distill.epochs=10", f"distill.checkpoint-every={every}", "distill.eval-every=20")
     asked = replace(params, settings=settings)
     context = multiprocessing.get_context("forkserver")
     context.set_forkserver_preload(["sentcompress.stages.distill", "transformers.models.bert.modeling_bert"])
-    process = context.Process(target=run_to_the_end, args=(str(tmp_path / "killed"), asked))
+    line = words(asked, *(word for one in settings for word in ("--set", one)), "--work", str(tmp_path / "stopped"))
+    process = context.Process(target=run_as_a_command, args=(line,))
     process.start()
-    log = tmp_path / "killed" / "students" / ".student.partial" / "log.jsonl"
+    partial = tmp_path / "stopped" / "students" / ".student.partial"
+    log = partial / "log.jsonl"
     while process.is_alive() and not (log.exists() and log.stat().st_size):
         time.sleep(0.01)
-    assert process.is_alive(), "it was done before it could be killed"
-    os.kill(process.pid or 0, signal.SIGKILL)
+    assert process.is_alive(), "it was done before it could be stopped"
+    os.kill(process.pid or 0, how)
     process.join()
+    assert process.exitcode == code
+    assert (partial / ".scaffold" / "state" / "checkpoints" / "checkpoint.json").is_file() or how == signal.SIGKILL
     listener = Listener()
-    killed = run_all(asked, WorkDirectory(tmp_path / "killed"), listener)  # type: ignore[arg-type]
-    assert [done.fresh for done in killed] == [True, True, False, False]
+    stopped = run_all(asked, WorkDirectory(tmp_path / "stopped"), listener)  # type: ignore[arg-type]
+    assert [done.fresh for done in stopped] == [True, True, False, False]
     assert "distill: resuming the unfinished students/student" in listener.notes
     whole = run_all(asked, WorkDirectory(tmp_path / "whole"))
-    assert killed[2].artifact.digest == whole[2].artifact.digest
+    assert stopped[2].artifact.digest == whole[2].artifact.digest
 
 
 def test_the_recipe_of_the_guide_is_right(tmp_path: Path) -> None:

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import json
+import os
 from collections.abc import Mapping
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
@@ -30,6 +32,7 @@ from sentcompress.store import (
     freshness,
     manifests,
 )
+from sentcompress.store.running import PROGRESS, Snapshot
 
 Row = Mapping[str, Any]
 
@@ -197,8 +200,32 @@ def test_a_forced_build_that_was_interrupted_is_told_from_one_to_go_on_with(work
 
 def test_a_build_under_way_is_running(work: WorkDirectory) -> None:
     with work.build(Request("students", "small", "distill", {})) as build:
-        assert states(work) == {"students/small": ("running", "is being written now")}
+        ((state, why),) = states(work).values()
+        assert state == "running"
+        assert why.startswith(f"is being written by process {os.getpid()} on ")
         build.finish({})
+
+
+def test_a_build_under_way_says_how_far_it_is(work: WorkDirectory, capsys: pytest.CaptureFixture[str]) -> None:
+    """From its file, as another machine reads it; an old one is of a process that says nothing any more."""
+    with work.build(Request("students", "small", "distill", {})) as build:
+        with build.write("weights") as path:
+            path.touch()
+        for seconds in (4, 600):
+            at = datetime.now(UTC) - timedelta(seconds=seconds)
+            said = Snapshot("training", at.isoformat(), 25, 100, "sentences", dev=70.0)
+            with build.write(PROGRESS) as path:
+                path.write_text(json.dumps(said.as_dict()))
+            (row,) = run(Params(), work)
+            assert row["progress"]["line"] == "training: 25 of 100 sentences (25%), dev 70.00"
+            assert row["progress"]["age_seconds"] - seconds in (0, 1)
+            assert _run(["status", "--work", str(work.path)]) == 0
+        shown = " ".join(capsys.readouterr().out.split())
+        assert f"{row['progress']['line']} (4 s ago)" in shown
+        assert "silent since 20" in shown
+        assert "UTC (10 min): training: 25 of 100" in shown
+    assert _run(["status", "--work", str(work.path)]) == 0, "as a process that was killed leaves it"
+    assert "resume" in capsys.readouterr().out
 
 
 def test_verify_reads_every_file(work: WorkDirectory, capfd: pytest.CaptureFixture[str]) -> None:

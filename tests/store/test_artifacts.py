@@ -12,7 +12,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable, Iterator
-from contextlib import AbstractContextManager, contextmanager
+from contextlib import contextmanager
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
@@ -34,7 +34,6 @@ from sentcompress.store import (
     name_part,
     read_request,
 )
-from sentcompress.store.locking import locked
 from sentcompress.store.manifests import sealed
 
 KIND = "teacher-vectors"
@@ -476,8 +475,10 @@ def test_a_reader_waits_for_a_living_writer_between_two_renames(work: WorkDirect
 # Locks
 
 
-def impatient(path: Path, what: str) -> AbstractContextManager[None]:
-    return locked(path, what, patience=0)
+def impatient(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Do not wait for readers that look at a lock."""
+    for module in ("artifacts", "locking"):
+        monkeypatch.setattr(f"sentcompress.store.{module}.PATIENCE_SECONDS", 0.0)
 
 
 def held_elsewhere(work: WorkDirectory, then: str = "time.sleep(60)") -> subprocess.Popen[str]:
@@ -502,7 +503,7 @@ with WorkDirectory({str(work.path)!r}).build(request) as build:
 def test_a_second_writer_is_told_who_the_first_is_and_a_dead_one_s_lock_is_free(
     work: WorkDirectory, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("sentcompress.store.artifacts.locked", impatient)
+    impatient(monkeypatch)
     holder = held_elsewhere(work)
     try:
         assert is_being_written(work.path / KIND / "main")
@@ -533,10 +534,17 @@ def test_workers_that_outlive_a_killed_writer_do_not_keep_its_lock(work: WorkDir
 
 def test_two_builds_in_one_process_exclude_each_other(work: WorkDirectory, monkeypatch: pytest.MonkeyPatch) -> None:
     with work.build(asked()) as build:
-        monkeypatch.setattr("sentcompress.store.artifacts.locked", impatient)
+        impatient(monkeypatch)
         with pytest.raises(BusyError), work.build(asked()):
             pass
         build.finish({})
+
+
+def test_who_waits_for_a_build_of_the_same_gets_its_result(work: WorkDirectory) -> None:
+    holder = held_elsewhere(work, "time.sleep(2.5); build.finish({})")
+    made = make(work.waiting(30))
+    assert content(made) == {"from the dead"}
+    assert holder.wait() == 0
 
 
 def test_a_look_at_the_lock_does_not_disturb_a_writer_that_begins(work: WorkDirectory) -> None:
@@ -557,7 +565,7 @@ def test_a_look_at_the_lock_does_not_disturb_a_writer_that_begins(work: WorkDire
 def test_a_lock_with_nonsense_in_it_is_still_a_lock(work: WorkDirectory, monkeypatch: pytest.MonkeyPatch) -> None:
     with work.build(asked()):
         (work.path / KIND / ".main.lock").write_text("nonsense")
-        monkeypatch.setattr("sentcompress.store.artifacts.locked", impatient)
+        impatient(monkeypatch)
         with pytest.raises(BusyError, match="another process"), work.build(asked()):
             pass
 

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import math
+import signal
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -15,6 +17,7 @@ from static_encoder import make_static_encoder
 from tiny_models import tiny_transformer
 from torch import Tensor
 
+from sentcompress import signals
 from sentcompress.commands.shared import TrainingOptions
 from sentcompress.errors import SentcompressError, TrainingError
 from sentcompress.methods.base import Method, Shapes
@@ -344,6 +347,94 @@ def test_a_run_with_a_running_mean_that_was_cut_off_ends_as_one_that_was_not(tmp
     assert again.run().step == 12
     wanted = weights(whole)
     assert all(torch.equal(value, wanted[name]) for name, value in weights(again).items())
+
+
+@pytest.fixture
+def signalled(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Signals are taken as in a command, but never sent to the process of the tests."""
+    monkeypatch.setattr(signals, "_send_again", lambda *_: None)
+
+
+class Signalled(Rising):
+    """A dev score in the middle of which, at the given call, a signal arrives."""
+
+    def __init__(self, call: int) -> None:
+        self.call = call
+
+    def score(self, vectors: Any, device: torch.device) -> float:
+        if self.asked + 1 == self.call:
+            self.call = 0
+            signals._take(signal.SIGUSR1, None)
+        vectors(*padded(np.array([0, 1])))
+        return super().score(vectors, device)
+
+
+@pytest.mark.usefixtures("signalled")
+@pytest.mark.parametrize("ema", [None, 0.9])
+@pytest.mark.parametrize("place", ["step", "batch", "score", "last score"])
+def test_a_signal_leaves_a_checkpoint_from_which_it_ends_as_if_there_had_been_none(
+    tmp_path: Path, place: str, ema: float | None
+) -> None:
+    """No checkpoint is due before the end, so that all that is kept is what the signal left."""
+    batches = [[row, row + 1, row + 2, row + 3] for row in range(0, 24, 4)]
+    numbers = {"epochs": 2, "grad_accum": 2, "checkpoint_seconds": 1e9, "ema": ema, "eval_every": 2, "dropout": 0.2}
+    whole = make_training(tmp_path / "whole", make_method(CKD, queue=10), batches, **numbers)
+    whole.run()
+    first = make_training(tmp_path / "part", make_method(CKD, queue=10), batches, **numbers)
+    first.dev = Signalled({"score": 2, "last score": 4}.get(place, 0))
+    objective = first.method.objective
+    calls = []
+
+    def signalled(**views: Tensor) -> dict[str, Tensor]:
+        calls.append(None)
+        if (place, len(calls)) in (("step", 3), ("batch", 4)):
+            signals._take(signal.SIGTERM, None)
+        return objective(**views)
+
+    first.method.objective = signalled  # type: ignore[method-assign]
+    with signals.Working(), pytest.raises(signals.StoppedError) as stopped:
+        first.run()
+    done = {"step": 2, "batch": 3, "score": 2, "last score": 6}[place]
+    assert stopped.value.whole
+    assert stopped.value.hint == f"saved after step {done}; run the same command again to resume there"
+    torch.manual_seed(9)
+    again = make_training(tmp_path / "part", make_method(CKD, queue=10), batches, make_encoder(seed=5), **numbers)
+    again.dev = first.dev
+    assert again.run().step == whole.progress.step == 6
+    for one, other in ((whole.encoder, again.encoder), (whole.method, again.method)):
+        wanted, found = one.state_dict(), other.state_dict()
+        for name, value in wanted.items():
+            assert torch.equal(found[name], value) if isinstance(value, Tensor) else found[name] == value, name
+    logs = [
+        [{k: v for k, v in line.items() if k != "sentences_per_second"} for line in lines(t)] for t in (whole, again)
+    ]
+    assert logs[0] == logs[1]
+
+
+@pytest.mark.usefixtures("signalled")
+def test_a_signal_before_the_first_step_leaves_nothing_to_resume(tmp_path: Path) -> None:
+    training = make_training(tmp_path, make_method(CKD, queue=10), [[0, 1, 2, 3]])
+    training.dev = Signalled(1)
+    with signals.Working(), pytest.raises(signals.StoppedError) as stopped:
+        training.run()
+    assert stopped.value.hint is None
+    assert not training.checkpoints.exist()
+
+
+@pytest.mark.usefixtures("signalled")
+@pytest.mark.parametrize("value", [math.nan, math.inf])
+def test_weights_that_are_no_numbers_are_not_saved_on_a_signal(tmp_path: Path, value: float) -> None:
+    training = make_training(tmp_path, make_method(CKD, queue=10), [[0, 1, 2, 3]] * 3, eval_every=3)
+    objective = training.method.objective
+
+    def spoilt(**views: Tensor) -> dict[str, Tensor]:
+        signals._take(signal.SIGTERM, None)
+        return {name: term * value for name, term in objective(**views).items()}
+
+    training.method.objective = spoilt  # type: ignore[method-assign]
+    with signals.Working(), pytest.raises(signals.StoppedError):
+        training.run()
+    assert not training.checkpoints.exist()
 
 
 @pytest.mark.parametrize("accumulate", [1, 2])

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from sentcompress.compression.quantities import read_bytes, read_seconds, told_bytes, told_time
+from sentcompress.quantities import read_bytes, read_seconds, told_bytes, told_time
 
 
 @pytest.mark.parametrize(

@@ -1,0 +1,232 @@
+"""What a running stage is doing: one line for logs and for `status`, which reads it from a file of the build.
+
+The file is replaced atomically every few seconds, so that it can be read at any time and from other machines.
+"""
+
+from __future__ import annotations
+
+import math
+import os
+import threading
+import time
+from collections import deque
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager, suppress
+from dataclasses import asdict, dataclass, fields
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+from sentcompress.documents import read_json, to_json
+from sentcompress.errors import InputError
+from sentcompress.quantities import told_time
+from sentcompress.store.atomic import SCAFFOLD
+
+# Where an unfinished build keeps it.
+PROGRESS = f"{SCAFFOLD}/progress.json"
+# Seconds between two versions of the file; a stage that takes less writes none.
+WRITE_EVERY = 5.0
+# A file older than this is of a process that hangs, was killed, or lost its disk or its network. Other machines may see
+# a file of NFS up to a minute late.
+SILENT_SECONDS = 120.0
+# Speeds are those of so many seconds.
+WINDOW_SECONDS = 60
+
+
+@dataclass(frozen=True)
+class Snapshot:
+    """What a stage is doing at one moment.
+
+    Attributes:
+        phase: what it does, such as `training`; empty if it has not said so.
+        done, total, unit: items of the phase; `unit` is empty if nothing is counted.
+        per_second: items per second of the last minute.
+        seconds_left: to the end of the phase, at that speed.
+        loss, dev, best: of a training, the latest mean loss and dev score, and the best score.
+        time: when, in UTC.
+    """
+
+    phase: str
+    time: str
+    done: int = 0
+    total: int | None = None
+    unit: str = ""
+    per_second: float | None = None
+    seconds_left: float | None = None
+    loss: float | None = None
+    dev: float | None = None
+    best: float | None = None
+
+    def __str__(self) -> str:
+        parts = []
+        if self.unit:
+            share = f" of {self.total:,} {self.unit} ({self.done / self.total:.0%})" if self.total else f" {self.unit}"
+            parts.append(f"{self.done:,}{share}")
+        if self.per_second:
+            parts.append(f"{self.per_second:,.4g}/s")
+        parts += [f"loss {self.loss:.4g}"] if self.loss is not None else []
+        if self.dev is not None:
+            parts.append(f"dev {self.dev:.2f}" + (f" (best {self.best:.2f})" if self.best is not None else ""))
+        parts += [f"{told_time(self.seconds_left)} left"] if self.seconds_left is not None else []
+        said = ", ".join(parts)
+        return f"{self.phase}: {said}" if said else self.phase
+
+    @property
+    def age(self) -> float:
+        """Seconds since then; 0 if the clock of the other machine is ahead."""
+        return max(0.0, (datetime.now(UTC) - datetime.fromisoformat(self.time)).total_seconds())
+
+    def as_dict(self) -> dict[str, Any]:
+        return asdict(self)
+
+
+class Counter:
+    """Items of one phase; `unit` is empty if they cannot be counted."""
+
+    def __init__(self, phase: str, total: int | None, unit: str) -> None:
+        self.phase, self.total, self.unit = phase, total, unit
+        self.done = 0
+        # Once a second: what an earlier run had done is counted before the first sample.
+        self._samples: deque[tuple[float, int]] = deque(maxlen=WINDOW_SECONDS)
+
+    def advance(self, amount: int = 1) -> None:
+        self.done += amount
+
+    def set_total(self, total: int | None) -> None:
+        self.total = total
+
+    def sample(self, now: float) -> None:
+        """Note how far it is, for the speed."""
+        self._samples.append((now, self.done))
+
+    def per_second(self) -> float | None:
+        """The speed of the last minute; None at the beginning."""
+        if len(self._samples) < 2:
+            return None
+        (began, first), (ended, last) = self._samples[0], self._samples[-1]
+        return (last - first) / (ended - began) if ended > began else None
+
+
+class Running:
+    """What a stage is doing, as a reporter hears it, and the files in which it is kept."""
+
+    def __init__(self) -> None:
+        self._counters: list[Counter] = []
+        self._metrics: dict[str, float | int | str | None] = {}
+        self._paths: list[Path] = []
+        self._lock = threading.Lock()
+        self._written = time.monotonic()
+
+    @contextmanager
+    def track(self, phase: str, total: int | None = None, unit: str = "") -> Iterator[Counter]:
+        """Count the items of a phase within a `with` block."""
+        counter = Counter(phase, total, unit)
+        if not self._counters:
+            self._metrics.clear()  # those of an earlier phase
+        self._counters.append(counter)
+        try:
+            yield counter
+        finally:
+            self._counters.remove(counter)
+
+    def metrics(self, values: Mapping[str, float | int | str | None]) -> None:
+        """Note the latest figures of a training."""
+        self._metrics.update({name: value for name, value in values.items() if value is not None})
+
+    def sample(self) -> None:
+        """Called once a second: note the speeds, and write the files if it is time."""
+        now = time.monotonic()
+        for counter in list(self._counters):
+            counter.sample(now)
+        with self._lock:
+            if self._paths and now - self._written >= WRITE_EVERY:
+                self._written = now
+                snapshot = self.snapshot()
+                for path in self._paths:
+                    _write(path, snapshot)
+
+    def snapshot(self) -> Snapshot:
+        """What the stage is doing now; inside a phase that counts, also what it does there."""
+        counters, metrics = list(self._counters), dict(self._metrics)
+        time_now = datetime.now(UTC).isoformat(timespec="seconds")
+        counted = [counter for counter in counters if counter.unit]
+        # Several can be open at once, one after the other in turn.
+        at_work = [counter for counter in counted if counter.total is None or counter.done < counter.total]
+        main = next(reversed(at_work or counted), None)
+        phases = [main.phase] if main else []
+        phases += [counters[-1].phase] if counters and not counters[-1].unit else []
+        if main is None:
+            return Snapshot(phases[-1] if phases else "", time_now)
+        speed = main.per_second()
+        left = None if main.total is None or not speed else max(0, main.total - main.done) / speed
+        given = metrics.get("seconds_left")
+        return Snapshot(
+            ", ".join(phases),
+            time_now,
+            main.done,
+            main.total,
+            main.unit,
+            None if speed is None else round(speed, 1),
+            float(given) if left is None and isinstance(given, int | float) else left,
+            **{name: _number(metrics.get(name)) for name in ("loss", "dev", "best")},
+        )
+
+    @contextmanager
+    def recorded(self, path: Path) -> Iterator[None]:
+        """Keep the progress in the file `path` within the block; it is removed at the end."""
+        with self._lock:
+            self._paths.append(path)
+        try:
+            yield
+        finally:
+            with self._lock:
+                self._paths.remove(path)
+                path.unlink(missing_ok=True)
+            with suppress(OSError):
+                path.parent.rmdir()  # unless the build keeps something else there
+
+
+class Heartbeat:
+    """A `with` block in which `sample`, and `beat` after it, are called once a second by a thread."""
+
+    def __init__(self, running: Running, beat: Callable[[], None]) -> None:
+        self._running, self._beat = running, beat
+        self._end = threading.Event()
+        self._thread = threading.Thread(target=self._run, name="progress", daemon=True)
+
+    def __enter__(self) -> None:
+        self._thread.start()
+
+    def __exit__(self, *_: object) -> None:
+        self._end.set()
+        self._thread.join()
+
+    def _run(self) -> None:
+        while not self._end.wait(1.0):
+            self._running.sample()
+            self._beat()
+
+
+def read_snapshot(partial: Path) -> Snapshot | None:
+    """What the process that makes an unfinished build last said; None if it has not said anything."""
+    try:
+        said = read_json(partial / PROGRESS)
+        known = {field.name for field in fields(Snapshot)}
+        found = Snapshot(**{name: value for name, value in said.items() if name in known})
+        # A file with odd values says nothing.
+        return found if str(found) and found.age >= 0 else None
+    except (InputError, OSError, TypeError, ValueError, AttributeError):
+        return None
+
+
+def _write(path: Path, snapshot: Snapshot) -> None:
+    """Replace the file; a build does not fail because its progress cannot be told."""
+    unfinished = path.with_name(f".{path.name}.tmp")
+    with suppress(OSError):
+        path.parent.mkdir(exist_ok=True)
+        unfinished.write_text(to_json(snapshot.as_dict()) + "\n", encoding="utf-8")
+        os.replace(unfinished, path)
+
+
+def _number(value: Any) -> float | None:
+    return float(value) if isinstance(value, int | float) and math.isfinite(value) else None

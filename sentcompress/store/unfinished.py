@@ -1,0 +1,113 @@
+"""Unfinished builds: `.name.partial`, which the same request resumes and another one replaces."""
+
+from __future__ import annotations
+
+import stat
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from sentcompress.documents import parse_json, read_json, to_json
+from sentcompress.errors import InputError
+from sentcompress.progress import Reporter
+from sentcompress.store import atomic
+from sentcompress.store.atomic import beside
+from sentcompress.store.manifests import REQUEST, Request
+
+# Differences between two requests that an error shows, and characters of each value.
+SHOWN_CHANGES, SHOWN_TEXT = 3, 60
+
+
+def changes_between(said: Mapping[str, Any], request: Request) -> str:
+    """The differences between a request and an earlier one, in words; empty if there are none.
+
+    Args:
+        said: the manifest or the request of the earlier artifact; empty if there is none.
+    """
+    if not said:
+        return ""
+    if said.get("command") != request.command:
+        return f"by {said.get('command')}"
+    before, now = said.get("parameters"), request.as_dict()["parameters"]
+    if not isinstance(before, Mapping):
+        return ""
+    now = parse_json(to_json(now), "the request")
+    names = [name for name in {**before, **now} if before.get(name) != now.get(name)]
+    shown = [f"{name}: {_short(before.get(name))}, now {_short(now.get(name))}" for name in names[:SHOWN_CHANGES]]
+    return "; ".join([*shown, *(["..."] if len(names) > SHOWN_CHANGES else [])])
+
+
+def _short(value: Any) -> str:
+    text = "not given" if value is None else value if isinstance(value, str) else to_json(value, indent=None)
+    return text if len(text) <= SHOWN_TEXT else f"{text[: SHOWN_TEXT - 3]}..."
+
+
+def is_empty(partial: Path) -> bool:
+    """Whether a build has written nothing, so that there is nothing to resume."""
+    return [path.name for path in partial.iterdir()] == [REQUEST]
+
+
+def open_partial(request: Request, target: Path, force: bool, reporter: Reporter) -> tuple[Path, bool]:
+    """The unfinished build of a request, and whether it is resumed; another one is removed. Needs the lock."""
+    partial = beside(target, "partial")
+    asked = partial / REQUEST
+    if partial.exists() or partial.is_symlink():
+        if (why := _why_not_resumed(partial, request, force)) is None:
+            reporter.note(f"{request.command}: resuming the unfinished {request.kind}/{request.name}")
+            remove_leftovers(partial)
+            return partial, True
+        reporter.note(f"{request.command}: discarding the unfinished {request.kind}/{request.name} ({why})")
+        atomic.drop(partial, first=REQUEST)
+    partial.mkdir()
+    atomic.fsync(partial.parent)
+    said = {
+        **request.as_dict(),
+        "line": list(request.line),
+        "fingerprint": request.fingerprint,
+        **({"forced": True} if force else {}),
+    }
+    with atomic.written(asked) as path:
+        path.write_text(to_json(said) + "\n", encoding="utf-8")
+    return partial, False
+
+
+def _is_plain(path: Path) -> bool:
+    """Whether this is a folder, or a regular file without further hard links."""
+    found = path.lstat()
+    return stat.S_ISDIR(found.st_mode) or (stat.S_ISREG(found.st_mode) and found.st_nlink == 1)
+
+
+def remove_leftovers(partial: Path) -> None:
+    """Remove the temporary files of a killed process: our `.name.tmp` and safetensors' `.tmpXXXXXX`."""
+    for pattern in (".*.tmp", ".tmp*"):
+        for leftover in list(partial.rglob(pattern)):
+            atomic.remove(leftover)
+
+
+def _why_not_resumed(partial: Path, request: Request, force: bool) -> str | None:
+    """Why a partial build cannot be resumed, or None."""
+    if partial.is_symlink() or not all(_is_plain(path) for path in partial.rglob("*")):
+        return "it contains links or special files"
+    said = read_request(partial)
+    if said.get("fingerprint") != request.fingerprint:
+        return "its parameters or inputs differ"
+    # --force starts over once: after an interruption, the same command resumes that rebuild.
+    return "`force`" if force and not said.get("forced") else None
+
+
+def drop_superseded(request: Request, target: Path, reporter: Reporter) -> None:
+    """Remove the unfinished rebuild of an interrupted --force, if the finished artifact is used."""
+    partial = beside(target, "partial")
+    said = read_request(partial)
+    if partial.is_dir() and (not said or said.get("fingerprint") == request.fingerprint):
+        reporter.note(f"{request.command}: removed the unfinished rebuild of an interrupted `force`")
+        atomic.drop(partial, first=REQUEST)
+
+
+def read_request(partial: Path) -> dict[str, Any]:
+    """The request of an unfinished build; an empty dict if it cannot be read."""
+    try:
+        said = read_json(partial / REQUEST)
+    except (InputError, OSError):
+        return {}
+    return said if isinstance(said, dict) else {}
