@@ -17,7 +17,10 @@ from sentcompress.models.feed_forward import Activity, check_narrowable, measure
 from sentcompress.models.layout import load_encoder, load_pooled, model_size
 from sentcompress.models.repeated import repeated
 from sentcompress.models.shape import RANDOM, SENTENCES, Shape, Size
+from sentcompress.models.encoder import Encoder
 from sentcompress.models.sources import ModelSource
+from sentcompress.models.static_encoder import StaticEncoder
+from sentcompress.models.static_start import static_student
 from sentcompress.models.token_states import TokenStates, measure_token_states
 from sentcompress.models.transformer_encoder import TransformerEncoder
 from sentcompress.models.vocabulary import token_occurrences, trim_vocabulary
@@ -65,7 +68,7 @@ class InitialStudent:
         sample: Sequence[str] = (),
         device: str | torch.device = "cpu",
         reporter: Reporter = SILENT,
-    ) -> TransformerEncoder:
+    ) -> Encoder:
         """Load the encoder to train, in float32; the deployed student always normalises its vectors.
 
         New parts get torch's random weights.
@@ -80,23 +83,46 @@ class InitialStudent:
             InputError: if the teacher's layers cannot be cut or narrowed, its vocabulary cannot be trimmed, or its
                 token table cannot be factorised.
         """
-        shape = self.shape
+        shape, encoder = self.shape, self._load()
+        if shape.start == SENTENCES and not sample:
+            raise ValueError("start=sentences needs a sample of sentences")
+        if isinstance(encoder, TransformerEncoder):
+            encoder = self._shaped(encoder, texts, sample, device, reporter)
+        elif shape.layers is not None:
+            raise InputError(
+                f"{self.source.label} is a static model, from which no student can be cut", "use another teacher"
+            )
+        if shape.start == RANDOM:
+            start_anew(encoder, layers_only=bool(shape.layers))
+        encoder.normalize = True
+        return encoder
+
+    def _load(self) -> Encoder:
         if self.new_pooling == "auto":
-            encoder = load_encoder(self.source, pooling=self.pooling, trust_remote_code=self.trust_remote_code)
-        else:
-            encoder = load_pooled(self.source, self.new_pooling, trust_remote_code=self.trust_remote_code)
-        if shape.token_dim is not None:
+            return load_encoder(self.source, pooling=self.pooling, trust_remote_code=self.trust_remote_code)
+        return load_pooled(self.source, self.new_pooling, trust_remote_code=self.trust_remote_code)
+
+    def _shaped(
+        self,
+        encoder: TransformerEncoder,
+        texts: Iterable[Sequence[str]],
+        sample: Sequence[str],
+        device: str | torch.device,
+        reporter: Reporter,
+    ) -> Encoder:
+        """The encoder in the shape that is asked for; `encoder` itself may be changed."""
+        shape = self.shape
+        if shape.token_dim is not None and not shape.static:
             # Before anything slow: fewer architectures support this than cutting layers.
             check_factorisable(encoder.config, self.source.label)
         if shape.vocabulary is not None:
             counts = token_occurrences(encoder, texts)
             trim_vocabulary(encoder, shape.vocabulary, counts, self.source.label, shape.character_count)
+        if shape.static:
+            return static_student(encoder.to(device), sample, shape.token_dim, reporter)
         if shape.layers is not None:
             states, activity = self._watch(encoder, shape.layers, sample, device, reporter)
             self._cut(encoder, shape.layers, states, activity)
-        if shape.start == RANDOM:
-            start_anew(encoder, layers_only=shape.layers is not None)
-        encoder.normalize = True
         return encoder
 
     def _watch(
@@ -110,8 +136,6 @@ class InitialStudent:
         """Measure the teacher on the sample, as far as the shape needs it."""
         if self.shape.start != SENTENCES:
             return None, []
-        if not sample:
-            raise ValueError("start=sentences needs a sample of sentences")
         label, kept = self.source.label, last_layers(encoder.transformer, count, self.source.label)
         states: TokenStates | None = None
         activity: list[Activity] = []
@@ -150,22 +174,29 @@ class InitialStudent:
 
 
 @torch.no_grad()
-def start_anew(encoder: TransformerEncoder, *, layers_only: bool) -> None:
+def start_anew(encoder: Encoder, *, layers_only: bool) -> None:
     """Give an encoder, in place, the random weights that its architecture starts with, from torch's random state.
 
     Args:
         layers_only: the embeddings and the projection of a narrow token table keep their weights, as do Dense layers.
     """
-    transformer: Any = encoder.transformer
+    if isinstance(encoder, TransformerEncoder):
+        _new_weights(encoder.transformer, layers_only=layers_only)
+    elif isinstance(encoder, StaticEncoder):
+        encoder.embedding.reset_parameters()
+    if not layers_only:
+        for layer in encoder.dense_layers:
+            layer.linear.reset_parameters()
+
+
+@torch.no_grad()
+def _new_weights(transformer: Any, *, layers_only: bool) -> None:
     # Not the initialiser of the model itself: transformers passes over weights that were read from a file.
     fresh = type(transformer)(transformer.config).state_dict()
     kept = ("embeddings.", f"{FAMILIES[transformer.config.model_type].projection}.") if layers_only else ()
     for name, tensor in transformer.state_dict().items():
         if not name.startswith(kept):
             tensor.copy_(fresh[name])
-    if not layers_only:
-        for layer in encoder.dense_layers:
-            layer.linear.reset_parameters()
 
 
 def last_layers(transformer: nn.Module, count: int, label: str) -> nn.ModuleList:

@@ -41,12 +41,12 @@ def test_an_encoder_without_layers_has_states_all_the_same() -> None:
     encoder = make_static_encoder(["a", "b", "c"], width=4)
     ids, mask = torch.tensor([[1, 3], [2, 0]]), torch.tensor([[1, 1], [1, 0]])
     assert (encoder.depth, encoder.max_positions, encoder.table_size, encoder.dimension) == (0, None, 4, 4)
-    assert torch.equal(encoder.token_embeddings(ids), encoder.table(ids))
+    assert torch.equal(encoder.token_embeddings(ids), encoder.embedding(ids))
     vectors, states = encoder.embed_with_states(ids, mask)
     assert len(states) == 1
-    torch.testing.assert_close(vectors, torch.stack([encoder.table(ids[0]).mean(dim=0), encoder.table(ids[1, :1])[0]]))
+    torch.testing.assert_close(vectors, torch.stack([encoder.embedding(ids[0]).mean(dim=0), encoder.embedding(ids[1, :1])[0]]))
     narrow = encoder.with_dense([Dense(4, 2)], normalize=True)
-    assert (narrow.dimension, narrow.table) == (2, encoder.table)
+    assert (narrow.dimension, narrow.embedding) == (2, encoder.embedding)
     torch.testing.assert_close(narrow(ids, mask).norm(dim=1), torch.ones(2))
 
 
