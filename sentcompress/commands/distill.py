@@ -102,7 +102,7 @@ class Params(TrainingOptions):
             faults += [f"`{name}` is for `student` teacher:K, not {self.student}" for name in names]
         elif layers == 0:
             given = {"feed_forward": self.feed_forward is not None, "passes": self.passes > 1}
-            given["pooling"] = self.pooling != "auto"
+            given |= {"pooling": self.pooling != "auto", "start random": self.start == "random"}
             faults += [f"`{name}` is for layers, which {self.student} does not have" for name in given if given[name]]
         elif self.passes > 1 and self.token_dim is None:
             faults.append("`passes` is for a factorised token table: give `token_dim`")

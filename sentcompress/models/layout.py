@@ -12,7 +12,6 @@ from pathlib import Path
 from typing import Any
 
 from safetensors.torch import save_file
-from torch import nn
 
 from sentcompress.errors import InputError
 from sentcompress.models.checks import check_sound, require_sound
@@ -25,7 +24,7 @@ from sentcompress.models.pretrained import hush_transformers, left_out_pooler, l
 from sentcompress.models.sentence_modules import POOLING_KEYS, plain_modules, read_modules
 from sentcompress.models.shape import Shape, Size, size_of
 from sentcompress.models.sources import ModelSource, locate
-from sentcompress.models.static_encoder import StaticEncoder
+from sentcompress.models.static_encoder import StaticEncoder, token_vectors
 from sentcompress.models.static_folder import load_static, save_static, static_shape
 from sentcompress.models.text import read_text_settings
 from sentcompress.models.token_weights import save_token_weights
@@ -72,7 +71,7 @@ def _read_static(source: ModelSource) -> StaticEncoder:
     if modules.token_weights is not None:
         raise InputError(f"{source.path} weighs the tokens of a {STATIC} module", "multiply its table by the weights")
     text = read_text_settings(source.path, tokenizer, None)
-    return StaticEncoder(nn.Embedding.from_pretrained(table, freeze=False), tokenizer, text=text, **modules.parts())
+    return StaticEncoder(token_vectors(table), tokenizer, text=text, **modules.parts())
 
 
 def load_pooled(source: ModelSource, pooling: str, *, trust_remote_code: bool = False) -> Encoder:

@@ -191,7 +191,9 @@ def _download(name: str, revision: str | None) -> Path:
 
 def _weighted_folders(folder: Path) -> list[Path]:
     """The folders of a model that must hold weights."""
-    return [module.path for module in listed_modules(folder) if module.kind in (TRANSFORMER, STATIC, "Dense")] or [folder]
+    return [module.path for module in listed_modules(folder) if module.kind in (TRANSFORMER, STATIC, "Dense")] or [
+        folder
+    ]
 
 
 def _has_safetensors(folder: Path) -> bool:

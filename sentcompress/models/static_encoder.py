@@ -11,6 +11,11 @@ from torch.nn import functional
 from sentcompress.models.encoder import Encoder
 
 
+def token_vectors(table: Tensor) -> nn.Embedding:
+    """A table [V, H] as a module, to be trained; it is not copied."""
+    return nn.Embedding.from_pretrained(table, freeze=False)  # type: ignore[no-untyped-call,no-any-return]
+
+
 class StaticEncoder(Encoder):
     """tokens -> rows of a table -> mean -> dense layers -> normalisation.
 

@@ -1,8 +1,8 @@
-"""Reading and writing static models: a StaticEmbedding folder of sentence-transformers, also read by model2vec.
+"""Reading and writing static models: StaticEmbedding folders of sentence-transformers, also read by model2vec.
 
-Both read `model.safetensors` and `tokenizer.json`. The tensor is called `embeddings`, as model2vec has it: each token id
-has a row, unless `mapping` names it, and `weights` multiply the rows. sentence-transformers' own name for the table is
-`embedding.weight`.
+Both read `model.safetensors` and `tokenizer.json`. The table is the tensor `embeddings`, as model2vec has it: a row for
+each token id, unless `mapping` names another row, multiplied by `weights` if there are any. sentence-transformers' own
+name for the table is `embedding.weight`.
 """
 
 from __future__ import annotations
@@ -112,7 +112,9 @@ def _read_tokenizer(folder: Path) -> Any:
     path = folder / TOKENIZER_SETTINGS
     settings = read_json(path) if path.is_file() else {}
     named = settings.get("pad_token") if isinstance(settings, dict) else None
-    known = (token for token in (named, *PAD_TOKENS) if isinstance(token, str) and backend.token_to_id(token) is not None)
+    known = (
+        token for token in (named, *PAD_TOKENS) if isinstance(token, str) and backend.token_to_id(token) is not None
+    )
     pad = next(known, None)
     tokenizer = _wrapped(backend, pad)
     if limit is not None:

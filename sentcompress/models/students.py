@@ -7,19 +7,19 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import torch
 from torch import nn
 
 from sentcompress.errors import InputError
+from sentcompress.models.encoder import Encoder
 from sentcompress.models.factorised import check_factorisable, check_holds_states, factorised
 from sentcompress.models.families import FAMILIES, WITH_LAYERS, Family, find_family
 from sentcompress.models.feed_forward import Activity, check_narrowable, measure_activity, narrow_feed_forward
 from sentcompress.models.layout import load_encoder, load_pooled, model_size
 from sentcompress.models.repeated import repeated
 from sentcompress.models.shape import RANDOM, SENTENCES, Shape, Size
-from sentcompress.models.encoder import Encoder
 from sentcompress.models.sources import ModelSource
-from sentcompress.models.static_encoder import StaticEncoder
 from sentcompress.models.static_start import static_student
 from sentcompress.models.token_states import TokenStates, measure_token_states
 from sentcompress.models.transformer_encoder import TransformerEncoder
@@ -92,8 +92,8 @@ class InitialStudent:
             raise InputError(
                 f"{self.source.label} is a static model, from which no student can be cut", "use another teacher"
             )
-        if shape.start == RANDOM:
-            start_anew(encoder, layers_only=bool(shape.layers))
+        elif shape.start == RANDOM:
+            raise InputError(f"{self.source.label} is a static model, which has no random start", "omit `start`")
         encoder.normalize = True
         return encoder
 
@@ -115,14 +115,19 @@ class InitialStudent:
         if shape.token_dim is not None and not shape.static:
             # Before anything slow: fewer architectures support this than cutting layers.
             check_factorisable(encoder.config, self.source.label)
-        if shape.vocabulary is not None:
+        counts = np.zeros(0, np.int64)
+        if shape.static or shape.vocabulary is not None:
             counts = token_occurrences(encoder, texts)
-            trim_vocabulary(encoder, shape.vocabulary, counts, self.source.label, shape.character_count)
+        if shape.vocabulary is not None:
+            kept = trim_vocabulary(encoder, shape.vocabulary, counts, self.source.label, shape.character_count)
+            counts = counts[kept]
         if shape.static:
-            return static_student(encoder.to(device), sample, shape.token_dim, reporter)
+            return static_student(encoder.to(device), counts, sample, shape.token_dim, reporter)
         if shape.layers is not None:
             states, activity = self._watch(encoder, shape.layers, sample, device, reporter)
             self._cut(encoder, shape.layers, states, activity)
+        if shape.start == RANDOM:
+            start_anew(encoder, layers_only=shape.layers is not None)
         return encoder
 
     def _watch(
@@ -174,29 +179,22 @@ class InitialStudent:
 
 
 @torch.no_grad()
-def start_anew(encoder: Encoder, *, layers_only: bool) -> None:
+def start_anew(encoder: TransformerEncoder, *, layers_only: bool) -> None:
     """Give an encoder, in place, the random weights that its architecture starts with, from torch's random state.
 
     Args:
         layers_only: the embeddings and the projection of a narrow token table keep their weights, as do Dense layers.
     """
-    if isinstance(encoder, TransformerEncoder):
-        _new_weights(encoder.transformer, layers_only=layers_only)
-    elif isinstance(encoder, StaticEncoder):
-        encoder.embedding.reset_parameters()
-    if not layers_only:
-        for layer in encoder.dense_layers:
-            layer.linear.reset_parameters()
-
-
-@torch.no_grad()
-def _new_weights(transformer: Any, *, layers_only: bool) -> None:
+    transformer: Any = encoder.transformer
     # Not the initialiser of the model itself: transformers passes over weights that were read from a file.
     fresh = type(transformer)(transformer.config).state_dict()
     kept = ("embeddings.", f"{FAMILIES[transformer.config.model_type].projection}.") if layers_only else ()
     for name, tensor in transformer.state_dict().items():
         if not name.startswith(kept):
             tensor.copy_(fresh[name])
+    if not layers_only:
+        for layer in encoder.dense_layers:
+            layer.linear.reset_parameters()
 
 
 def last_layers(transformer: nn.Module, count: int, label: str) -> nn.ModuleList:
