@@ -56,7 +56,7 @@ def static_student(
         )
     vectors = _in_sentences(teacher, sample, reporter) if sample else _alone(teacher, reporter)
     counts = counts.copy()
-    counts[tokenizer.all_special_ids] = 0
+    counts[teacher.tokenizer.all_special_ids] = 0
     shares = torch.from_numpy(counts / counts.sum()).float()
     weights = sif_weights(teacher.tokenizer, counts, SMOOTHING, punctuation=1.0)
     vectors = (vectors - shares @ vectors) * weights.unsqueeze(1)
