@@ -46,6 +46,7 @@ def static_student(
             maps the mean to the teacher's width.
 
     Raises:
+        ValueError: if all counts are zero.
         InputError: if the teacher's tokenizer is not a fast one, or `token_dim` is not below its width.
     """
     tokenizer = plain_tokenizer(teacher.tokenizer, lower_case=teacher.text.lower_case)
@@ -54,11 +55,11 @@ def static_student(
             f"`token_dim` {token_dim} is not below the {teacher.dimension} dimensions of the teacher's vectors",
             "without `token_dim` the table has their width",
         )
+    weights = sif_weights(teacher.tokenizer, counts, SMOOTHING, punctuation=1.0)
     vectors = _in_sentences(teacher, sample, reporter) if sample else _alone(teacher, reporter)
     counts = counts.copy()
     counts[teacher.tokenizer.all_special_ids] = 0
     shares = torch.from_numpy(counts / counts.sum()).float()
-    weights = sif_weights(teacher.tokenizer, counts, SMOOTHING, punctuation=1.0)
     vectors = (vectors - shares @ vectors) * weights.unsqueeze(1)
     # An empty text is this token.
     vectors[teacher.padding] = 0.0

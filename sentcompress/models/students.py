@@ -74,12 +74,12 @@ class InitialStudent:
         New parts get torch's random weights.
 
         Args:
-            texts: texts for choosing a smaller vocabulary.
+            texts: texts for choosing a smaller vocabulary, and for the frequencies of a static student's tokens.
             sample: texts for measuring the teacher, if the shape starts from sentences.
             device: where the teacher is measured; the encoder is returned on the CPU.
 
         Raises:
-            ValueError: if the shape starts from sentences, but there is no sample.
+            ValueError: if the shape starts from sentences, but there is no sample, or is static and there are no texts.
             InputError: if the teacher's layers cannot be cut or narrowed, its vocabulary cannot be trimmed, or its
                 token table cannot be factorised.
         """
