@@ -1,11 +1,12 @@
-"""An encoder that is no transformer: a vector for each token, and their mean."""
+"""A static encoder with a tokenizer of whole words, which is no tokenizer of transformers."""
 
 from __future__ import annotations
 
 import torch
-from torch import Tensor, nn
+from torch import nn
 
-from sentcompress.models.encoder import Encoder, TextSettings
+from sentcompress.models.static_encoder import StaticEncoder
+from sentcompress.models.text import TextSettings
 
 
 class WordTokenizer:
@@ -25,38 +26,6 @@ class WordTokenizer:
 
     def __call__(self, texts: list[str], *, max_length: int, **_: object) -> dict[str, list[list[int]]]:
         return {"input_ids": [[self._places[word] for word in text.split()][:max_length] for text in texts]}
-
-
-class StaticEncoder(Encoder):
-    """Token vectors of a table are all its states: it has no layers, no positions and no attention."""
-
-    def __init__(self, table: nn.Embedding, tokenizer: object, **parts: object) -> None:
-        super().__init__(tokenizer, **parts)  # type: ignore[arg-type]
-        self.table = table
-
-    def parts(self) -> dict[str, object]:
-        return {"table": self.table, **super().parts()}
-
-    @property
-    def body(self) -> nn.Module:
-        return self.table
-
-    @property
-    def architecture(self) -> str:
-        return "static"
-
-    @property
-    def hidden_size(self) -> int:
-        return self.table.embedding_dim
-
-    @property
-    def table_size(self) -> int:
-        return self.table.num_embeddings
-
-    def hidden_states(
-        self, input_ids: Tensor, attention_mask: Tensor | None, *, every_layer: bool
-    ) -> tuple[Tensor, ...]:
-        return (self.table(input_ids),)
 
 
 def make_static_encoder(words: list[str], width: int = 16, seed: int = 0) -> StaticEncoder:

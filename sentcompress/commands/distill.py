@@ -31,8 +31,8 @@ class Params(TrainingOptions):
     student: Annotated[
         str,
         Opt(
-            "teacher:K (the teacher's last K layers), a preset (tinybert, tinybert-huawei, tinybert6, minilm, "
-            "bert-base), a student's name, a folder, or a hub name.",
+            "teacher:K (the teacher's last K layers), teacher:static (token vectors and their mean), a preset "
+            "(tinybert, tinybert-huawei, tinybert6, minilm, bert-base), a student's name, a folder, or a hub name.",
             names=MODEL,
         ),
     ] = "teacher:3"
@@ -58,8 +58,8 @@ class Params(TrainingOptions):
     start: Annotated[
         str,
         Opt(
-            "weights; sentences: fit narrowed parts to the teacher's activations; random: new layers, or a new "
-            "model of a checkpoint's shape.",
+            "weights; sentences: fit narrowed parts, or the token vectors of teacher:static, to the teacher's "
+            "activations; random: new layers, or a new model of a checkpoint's shape.",
             choices=STARTS,
         ),
     ] = "weights"
@@ -100,11 +100,15 @@ class Params(TrainingOptions):
         if layers is None:
             names = narrowed + (["passes"] if self.passes > 1 else [])
             faults += [f"`{name}` is for `student` teacher:K, not {self.student}" for name in names]
+        elif layers == 0:
+            given = {"feed_forward": self.feed_forward is not None, "passes": self.passes > 1}
+            given |= {"pooling": self.pooling != "auto", "start random": self.start == "random"}
+            faults += [f"`{name}` is for layers, which {self.student} does not have" for name in given if given[name]]
         elif self.passes > 1 and self.token_dim is None:
             faults.append("`passes` is for a factorised token table: give `token_dim`")
         if self.character_count and self.vocabulary is None:
             faults.append("`character_count` is for a smaller vocabulary: give `vocabulary`")
-        if self.start == "sentences" and not {"token_dim", "feed_forward"} & set(narrowed):
+        if self.start == "sentences" and layers != 0 and not {"token_dim", "feed_forward"} & set(narrowed):
             faults.append(f"`start` {self.start} is for narrowed parts: `token_dim` or `feed_forward`")
         return faults
 

@@ -11,7 +11,7 @@ import torch
 
 from sentcompress.encoding.linear import onednn_is_here, use_onednn
 from sentcompress.errors import UsageError
-from sentcompress.models.dtype_trial import choose_dtype
+from sentcompress.models.dtype_trial import NO_LAYERS, choose_dtype
 from sentcompress.models.encoder import Encoder
 
 # Tokens per batch. On a CPU a batch should fit into the caches (1,024 to 4,096 are equally fast for 384 dimensions,
@@ -55,6 +55,8 @@ def make_plan(
     if batch_tokens is not None and batch_tokens < 1:
         raise UsageError(f"`batch_tokens` must be at least 1, not {batch_tokens}")
     tokens = batch_tokens or (CPU_BATCH_TOKENS if device.type == "cpu" else GPU_BATCH_TOKENS)
+    if encoder.depth == 0 and dtype == "auto":
+        return ComputePlan("float32", NO_LAYERS, tokens)
     with torch.inference_mode():
         chosen, reason = choose_dtype(dtype, device, lambda name: _trial(encoder, device, name), "encodes")
     return ComputePlan(chosen, reason, tokens)

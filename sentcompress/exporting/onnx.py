@@ -44,7 +44,9 @@ class FusedGraph(nn.Module):
         self.encoder = encoder
 
     def forward(self, input_ids: Tensor, attention_mask: Tensor) -> Tensor:
-        return functional.normalize(self.encoder.embed(input_ids, attention_mask), dim=1)
+        # Not `embed`, which a static encoder computes with operators that ONNX does not have.
+        states = self.encoder.states(input_ids, attention_mask)
+        return functional.normalize(self.encoder.head(states, attention_mask), dim=1)
 
 
 def require_packages() -> None:

@@ -30,6 +30,8 @@ FEWEST, MOST = 6, 24
 # Seconds of wall time after which no further round starts.
 LONGEST = 8.0
 COVERAGE = 0.95
+# Why token vectors alone are computed in float32: their sum has no matrix product to speed up.
+NO_LAYERS = "no layers"
 
 
 @dataclass(frozen=True)

@@ -19,11 +19,13 @@ from sentcompress.models.encoder import Dense, Encoder
 from sentcompress.models.families import readable_positions
 from sentcompress.models.foreign_code import refuse_code
 from sentcompress.models.memory import require_memory
-from sentcompress.models.model_files import MODULES, read_config, transformer_folder
+from sentcompress.models.model_files import MODULES, STATIC, TRANSFORMER, is_static, read_config, transformer_folder
 from sentcompress.models.pretrained import hush_transformers, left_out_pooler, load_transformer
 from sentcompress.models.sentence_modules import POOLING_KEYS, plain_modules, read_modules
 from sentcompress.models.shape import Shape, Size, size_of
 from sentcompress.models.sources import ModelSource, locate
+from sentcompress.models.static_encoder import StaticEncoder, token_vectors
+from sentcompress.models.static_folder import load_static, save_static, static_shape
 from sentcompress.models.text import read_text_settings
 from sentcompress.models.token_weights import save_token_weights
 from sentcompress.models.transformer_encoder import TransformerEncoder
@@ -33,7 +35,7 @@ POOLING_CHOICES = ("auto", "mean", "cls", "cls-mlp")
 UNSOUND_HINT = "nothing was written; was one of its source models damaged, or the training unstable?"
 
 
-def load_encoder(source: ModelSource, *, pooling: str = "auto", trust_remote_code: bool = False) -> TransformerEncoder:
+def load_encoder(source: ModelSource, *, pooling: str = "auto", trust_remote_code: bool = False) -> Encoder:
     """Load a model as float32, in eval mode.
 
     Args:
@@ -49,23 +51,30 @@ def load_encoder(source: ModelSource, *, pooling: str = "auto", trust_remote_cod
     """
     refuse_code(source.path, source.label, trusted=trust_remote_code)
     require_memory(source)
-    root = transformer_folder(source.path)
-    transformer, tokenizer, simcse_head = load_transformer(root, source.label, trust_remote_code)
-    modules = read_modules(source.path, len(tokenizer)) or plain_modules(source.label, pooling, simcse_head)
-    encoder = TransformerEncoder(
-        transformer,
-        tokenizer,
-        pooling=modules.pooling,
-        dense=modules.dense,
-        normalize=modules.normalize,
-        text=read_text_settings(source.path, tokenizer, readable_positions(transformer)),
-        token_weights=modules.token_weights,
-    ).eval()
+    encoder = (_read_static(source) if is_static(source.path) else _read(source, pooling, trust_remote_code)).eval()
     check_sound(encoder, source.label)
     return encoder
 
 
-def load_pooled(source: ModelSource, pooling: str, *, trust_remote_code: bool = False) -> TransformerEncoder:
+def _read(source: ModelSource, pooling: str, trust_remote_code: bool) -> TransformerEncoder:
+    root = transformer_folder(source.path)
+    transformer, tokenizer, simcse_head = load_transformer(root, source.label, trust_remote_code)
+    modules = read_modules(source.path, len(tokenizer)) or plain_modules(source.label, pooling, simcse_head)
+    text = read_text_settings(source.path, tokenizer, readable_positions(transformer))
+    return TransformerEncoder(transformer, tokenizer, text=text, **modules.parts())
+
+
+def _read_static(source: ModelSource) -> StaticEncoder:
+    table, tokenizer = load_static(transformer_folder(source.path), source.label)
+    modules = read_modules(source.path, len(tokenizer))
+    assert modules is not None  # a static model is known by them
+    if modules.token_weights is not None:
+        raise InputError(f"{source.path} weighs the tokens of a {STATIC} module", "multiply its table by the weights")
+    text = read_text_settings(source.path, tokenizer, None)
+    return StaticEncoder(token_vectors(table), tokenizer, text=text, **modules.parts())
+
+
+def load_pooled(source: ModelSource, pooling: str, *, trust_remote_code: bool = False) -> Encoder:
     """Load a checkpoint without modules to train it with this pooling: `mean`, `cls` or `cls-mlp`.
 
     `cls-mlp` is the first token's state, then a new Linear and Tanh, as SimCSE trains them; the layer gets torch's
@@ -96,7 +105,7 @@ def check_poolable(source: ModelSource, pooling: str) -> None:
         )
 
 
-def read_back(folder: Path, *, trust_remote_code: bool) -> TransformerEncoder:
+def read_back(folder: Path, *, trust_remote_code: bool) -> Encoder:
     """Load a model written by `save_encoder`, with `trust_remote_code` as when it was first loaded."""
     return load_encoder(locate(str(folder)), trust_remote_code=trust_remote_code)
 
@@ -107,6 +116,9 @@ def model_size(source: ModelSource, shape: Shape | None = None) -> Size:
     Raises:
         InputError: if the configuration is missing or damaged.
     """
+    if is_static(source.path):
+        tokens, width = static_shape(transformer_folder(source.path))
+        return Size(tokens * width, width)
     return size_of(read_config(transformer_folder(source.path)), shape or Shape())
 
 
@@ -115,21 +127,18 @@ def save_encoder(encoder: Encoder, folder: Path) -> None:
 
     Raises:
         SentcompressError: if a weight is NaN or infinite; nothing is written in that case.
-        TypeError: if the encoder is not a transformer.
+        TypeError: if the encoder is neither a transformer nor static.
     """
-    if not isinstance(encoder, TransformerEncoder):
-        raise TypeError(f"{type(encoder).__name__} cannot be saved as a model folder")
     require_sound(encoder.state_dict(), "the model to be written", UNSOUND_HINT)
-    hush_transformers()
     folder.mkdir(parents=True, exist_ok=True)
-    encoder.transformer.save_pretrained(folder, safe_serialization=True)  # type: ignore[operator]
-    _save_tokenizer(encoder, folder)
-    parts: list[tuple[str, str]] = [("", "Transformer")]
-    if encoder.token_weights is not None:
-        parts.append((f"{len(parts)}_WordWeights", "WordWeights"))
-        save_token_weights(encoder.token_weights, encoder.tokenizer, folder / parts[-1][0])
-    parts.append((f"{len(parts)}_Pooling", "Pooling"))
-    _write_json(folder / parts[-1][0] / "config.json", _pooling_config(encoder))
+    if isinstance(encoder, TransformerEncoder):
+        parts = _save_transformer(encoder, folder)
+    elif isinstance(encoder, StaticEncoder):
+        save_static(encoder, folder)
+        # As model2vec writes it.
+        parts = [(".", STATIC)]
+    else:
+        raise TypeError(f"{type(encoder).__name__} cannot be saved as a model folder")
     for layer in encoder.dense:
         parts.append((f"{len(parts)}_Dense", "Dense"))
         _save_dense(layer, folder / parts[-1][0])  # type: ignore[arg-type]
@@ -140,14 +149,28 @@ def save_encoder(encoder: Encoder, folder: Path) -> None:
         {"idx": i, "name": str(i), "path": path, "type": f"sentence_transformers.models.{kind}"}
         for i, (path, kind) in enumerate(parts)
     ]
-    _write_json(folder / "modules.json", modules)
+    _write_json(folder / MODULES, modules)
+    prompts = {"default": encoder.text.prompt} if encoder.text.prompt else {}
+    extra = {"prompts": prompts, "default_prompt_name": "default" if prompts else None, "similarity_fn_name": "cosine"}
+    _write_json(folder / "config_sentence_transformers.json", extra)
+
+
+def _save_transformer(encoder: TransformerEncoder, folder: Path) -> list[tuple[str, str]]:
+    """Write everything up to the pooling; returns the folders and kinds of the modules."""
+    hush_transformers()
+    encoder.transformer.save_pretrained(folder, safe_serialization=True)  # type: ignore[operator]
+    _save_tokenizer(encoder, folder)
     settings: dict[str, Any] = {"max_seq_length": encoder.text.max_length, "do_lower_case": encoder.text.lower_case}
     if left_out_pooler(encoder.transformer):
         settings["model_args"] = {"add_pooling_layer": False}
     _write_json(folder / "sentence_bert_config.json", settings)
-    prompts = {"default": encoder.text.prompt} if encoder.text.prompt else {}
-    extra = {"prompts": prompts, "default_prompt_name": "default" if prompts else None, "similarity_fn_name": "cosine"}
-    _write_json(folder / "config_sentence_transformers.json", extra)
+    parts = [("", TRANSFORMER)]
+    if encoder.token_weights is not None:
+        parts.append((f"{len(parts)}_WordWeights", "WordWeights"))
+        save_token_weights(encoder.token_weights, encoder.tokenizer, folder / parts[-1][0])
+    parts.append((f"{len(parts)}_Pooling", "Pooling"))
+    _write_json(folder / parts[-1][0] / "config.json", _pooling_config(encoder))
+    return parts
 
 
 def _save_tokenizer(encoder: Encoder, folder: Path) -> None:

@@ -54,7 +54,8 @@ def available_memory() -> int | None:
 
 
 def _stored_as(folder: Path) -> str:
-    config = read_config(folder)
+    # A static model needs no configuration.
+    config = read_config(folder) if (folder / "config.json").is_file() else {}
     return str(config.get("dtype") or config.get("torch_dtype"))
 
 

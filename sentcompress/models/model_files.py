@@ -11,7 +11,8 @@ from sentcompress.documents import read_json
 from sentcompress.errors import InputError
 
 # The modules that can be read, as sentence-transformers calls them.
-READABLE = ("Transformer", "WordWeights", "Pooling", "Dense", "Normalize", "Dropout")
+TRANSFORMER, STATIC = "Transformer", "StaticEmbedding"
+READABLE = (TRANSFORMER, STATIC, "WordWeights", "Pooling", "Dense", "Normalize", "Dropout")
 MODULES = "modules.json"
 # The settings of a Router, a module that holds a model for each of its routes.
 ROUTER = "router_config.json"
@@ -48,13 +49,26 @@ def listed_modules(folder: Path) -> list[Module]:
     if not isinstance(listed, list) or not listed or not all(_is_entry(entry) for entry in listed):
         raise InputError(f"{path} is not a list of modules with type and path", "is it a sentence-transformers folder?")
     modules = [Module(_kind(folder, entry["type"]), _inside(folder, entry["path"])) for entry in listed]
-    if [module.kind for module in modules].count("Transformer") != 1 or modules[0].kind != "Transformer":
-        raise InputError(f"{path} must list one Transformer module, as the first", "other models are not supported")
+    first = [place for place, module in enumerate(modules) if module.kind in (TRANSFORMER, STATIC)]
+    if first != [0]:
+        raise InputError(
+            f"{path} must list one {TRANSFORMER} or {STATIC} module, as the first", "other models are not supported"
+        )
     return modules
 
 
+def is_static(folder: Path) -> bool:
+    """Whether a model folder is one of token vectors alone, without a transformer.
+
+    Raises:
+        InputError: see `listed_modules`.
+    """
+    modules = listed_modules(folder)
+    return bool(modules) and modules[0].kind == STATIC
+
+
 def transformer_folder(folder: Path) -> Path:
-    """Where the transformer's own files are: old saves keep them in a sub-folder `0_Transformer`.
+    """Where the files of the first module are: old saves keep a transformer's in a sub-folder `0_Transformer`.
 
     Raises:
         InputError: see `listed_modules`.

@@ -12,7 +12,7 @@ from sentcompress.documents import read_json
 from sentcompress.errors import InputError
 from sentcompress.models.encoder import ACTIVATIONS, Dense
 from sentcompress.models.library_errors import reading
-from sentcompress.models.model_files import DAMAGED, listed_modules
+from sentcompress.models.model_files import DAMAGED, STATIC, listed_modules
 from sentcompress.models.pooling import MODES
 from sentcompress.models.tensors import module_weights
 from sentcompress.models.text import default_prompt
@@ -39,6 +39,10 @@ class SentenceModules:
     dense: list[Dense]
     normalize: bool
     token_weights: Tensor | None = None
+
+    def parts(self) -> dict[str, Any]:
+        """The arguments of `Encoder` that they are."""
+        return dict(vars(self))
 
 
 def plain_modules(label: str, pooling: str, simcse_head: Dense | None) -> SentenceModules:
@@ -93,7 +97,11 @@ def read_modules(folder: Path, tokens: int) -> SentenceModules | None:
                     f"{folder} has a WordWeights module that is not before its Pooling, or two of them", DAMAGED
                 )
             weights = load_token_weights(path, tokens)
+        elif kind == STATIC:
+            modes = ["mean"]
         elif kind == "Pooling":
+            if modes:
+                raise InputError(f"{folder} pools what is one vector for each text already", DAMAGED)
             modes = _pooling_modes(path, folder)
         elif kind == "Dense":
             if normalize:

@@ -10,6 +10,8 @@ from sentcompress.errors import UsageError
 from sentcompress.models.model_files import whole_number
 
 TEACHER_LAYERS = re.compile(r"teacher:(.*)")
+# The teacher's tokens, each with one vector, and none of its layers.
+STATIC_STUDENT = "teacher:static"
 # What a student is initialised from: the checkpoint's weights, as published; for narrowed parts of `teacher:K`, the
 # teacher's hidden states on sample sentences; or random numbers.
 WEIGHTS, SENTENCES, RANDOM = "weights", "sentences", "random"
@@ -20,8 +22,9 @@ class Shape:
     """The parts of its teacher that a student keeps.
 
     Attributes:
-        layers: K, the number of last layers to keep; None for a student that is a separate checkpoint.
-        token_dim: width of a factorised token table; None keeps the teacher's table.
+        layers: K, the number of last layers to keep; 0 for token vectors alone (a static student), None for a student
+            that is a separate checkpoint.
+        token_dim: width of a factorised token table; None keeps the teacher's table, or for a static student its width.
         vocabulary: number of tokens to keep; None keeps all.
         character_count: with a smaller vocabulary, keep characters that occur at least this often; 0 keeps all.
         feed_forward: neurons to keep in each feed-forward network; None keeps all.
@@ -37,6 +40,11 @@ class Shape:
     feed_forward: int | None = None
     passes: int = 1
     start: str = WEIGHTS
+
+    @property
+    def static(self) -> bool:
+        """Whether the student is token vectors alone."""
+        return self.layers == 0
 
     @property
     def suffix(self) -> str:
@@ -81,18 +89,25 @@ def size_of(config: dict[str, Any], shape: Shape) -> Size:
     if not all((width, layers, neurons, tokens)):
         return Size(0, width)
     projection = token_dim * width if token_dim != width else 0
+    if shape.static:
+        return Size(tokens * token_dim + projection, width)
     return Size(layers * (4 * width**2 + 2 * width * neurons) + tokens * token_dim + projection, width)
 
 
 def layer_count(name: str) -> int | None:
-    """K of `teacher:K`; None for any other name.
+    """K of `teacher:K`, 0 for `teacher:static`; None for any other name.
 
     Raises:
         UsageError: if K is not a whole number above zero.
     """
+    if name == STATIC_STUDENT:
+        return 0
     match = TEACHER_LAYERS.fullmatch(name)
     if match is None:
         return None
     if not match[1].isdecimal() or int(match[1]) == 0:
-        raise UsageError(f"{name!r}: the number of layers must be 1 or more", "for example `student` teacher:3")
+        raise UsageError(
+            f"{name!r}: the number of layers must be 1 or more",
+            f"for example `student` teacher:3; {STATIC_STUDENT} has none",
+        )
     return int(match[1])

@@ -15,8 +15,11 @@ from sentcompress.models.foreign_code import asks_for_code, refuse_code
 from sentcompress.models.model_files import (
     MODULES,
     SAFETENSORS,
+    STATIC,
+    TRANSFORMER,
     check_fetched,
     check_inside,
+    is_static,
     listed_modules,
     read_config,
     transformer_folder,
@@ -135,9 +138,10 @@ def _embedded() -> ModelSource:
 def _folder(folder: Path, label: str, *, links: bool = False) -> ModelSource:
     """The model in a folder; with `links`, its files can be links to any place."""
     root = transformer_folder(folder)
-    if not (root / "config.json").is_file():
-        raise InputError(f"{folder} is not a model folder: it has no config.json", "name the folder that holds it")
-    read_config(root)
+    if not is_static(folder):
+        if not (root / "config.json").is_file():
+            raise InputError(f"{folder} is not a model folder: it has no config.json", "name the folder that holds it")
+        read_config(root)
     if not weight_files(root):
         raise InputError(
             f"the model folder {folder} has no weights",
@@ -187,7 +191,9 @@ def _download(name: str, revision: str | None) -> Path:
 
 def _weighted_folders(folder: Path) -> list[Path]:
     """The folders of a model that must hold weights."""
-    return [module.path for module in listed_modules(folder) if module.kind in ("Transformer", "Dense")] or [folder]
+    return [module.path for module in listed_modules(folder) if module.kind in (TRANSFORMER, STATIC, "Dense")] or [
+        folder
+    ]
 
 
 def _has_safetensors(folder: Path) -> bool:

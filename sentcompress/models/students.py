@@ -7,10 +7,12 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import torch
 from torch import nn
 
 from sentcompress.errors import InputError
+from sentcompress.models.encoder import Encoder
 from sentcompress.models.factorised import check_factorisable, check_holds_states, factorised
 from sentcompress.models.families import FAMILIES, WITH_LAYERS, Family, find_family
 from sentcompress.models.feed_forward import Activity, check_narrowable, measure_activity, narrow_feed_forward
@@ -18,6 +20,7 @@ from sentcompress.models.layout import load_encoder, load_pooled, model_size
 from sentcompress.models.repeated import repeated
 from sentcompress.models.shape import RANDOM, SENTENCES, Shape, Size
 from sentcompress.models.sources import ModelSource
+from sentcompress.models.static_start import static_student
 from sentcompress.models.token_states import TokenStates, measure_token_states
 from sentcompress.models.transformer_encoder import TransformerEncoder
 from sentcompress.models.vocabulary import token_occurrences, trim_vocabulary
@@ -65,38 +68,66 @@ class InitialStudent:
         sample: Sequence[str] = (),
         device: str | torch.device = "cpu",
         reporter: Reporter = SILENT,
-    ) -> TransformerEncoder:
+    ) -> Encoder:
         """Load the encoder to train, in float32; the deployed student always normalises its vectors.
 
         New parts get torch's random weights.
 
         Args:
-            texts: texts for choosing a smaller vocabulary.
+            texts: texts for choosing a smaller vocabulary, and for the frequencies of a static student's tokens.
             sample: texts for measuring the teacher, if the shape starts from sentences.
             device: where the teacher is measured; the encoder is returned on the CPU.
 
         Raises:
-            ValueError: if the shape starts from sentences, but there is no sample.
+            ValueError: if the shape starts from sentences, but there is no sample, or is static and there are no texts.
             InputError: if the teacher's layers cannot be cut or narrowed, its vocabulary cannot be trimmed, or its
                 token table cannot be factorised.
         """
-        shape = self.shape
+        shape, encoder = self.shape, self._load()
+        if shape.start == SENTENCES and not sample:
+            raise ValueError("start=sentences needs a sample of sentences")
+        if isinstance(encoder, TransformerEncoder):
+            encoder = self._shaped(encoder, texts, sample, device, reporter)
+        elif shape.layers is not None:
+            raise InputError(
+                f"{self.source.label} is a static model, from which no student can be cut", "use another teacher"
+            )
+        elif shape.start == RANDOM:
+            raise InputError(f"{self.source.label} is a static model, which has no random start", "omit `start`")
+        encoder.normalize = True
+        return encoder
+
+    def _load(self) -> Encoder:
         if self.new_pooling == "auto":
-            encoder = load_encoder(self.source, pooling=self.pooling, trust_remote_code=self.trust_remote_code)
-        else:
-            encoder = load_pooled(self.source, self.new_pooling, trust_remote_code=self.trust_remote_code)
-        if shape.token_dim is not None:
+            return load_encoder(self.source, pooling=self.pooling, trust_remote_code=self.trust_remote_code)
+        return load_pooled(self.source, self.new_pooling, trust_remote_code=self.trust_remote_code)
+
+    def _shaped(
+        self,
+        encoder: TransformerEncoder,
+        texts: Iterable[Sequence[str]],
+        sample: Sequence[str],
+        device: str | torch.device,
+        reporter: Reporter,
+    ) -> Encoder:
+        """The encoder in the shape that is asked for; `encoder` itself may be changed."""
+        shape = self.shape
+        if shape.token_dim is not None and not shape.static:
             # Before anything slow: fewer architectures support this than cutting layers.
             check_factorisable(encoder.config, self.source.label)
-        if shape.vocabulary is not None:
+        counts = np.zeros(0, np.int64)
+        if shape.static or shape.vocabulary is not None:
             counts = token_occurrences(encoder, texts)
-            trim_vocabulary(encoder, shape.vocabulary, counts, self.source.label, shape.character_count)
+        if shape.vocabulary is not None:
+            kept = trim_vocabulary(encoder, shape.vocabulary, counts, self.source.label, shape.character_count)
+            counts = counts[kept]
+        if shape.static:
+            return static_student(encoder.to(device), counts, sample, shape.token_dim, reporter)
         if shape.layers is not None:
             states, activity = self._watch(encoder, shape.layers, sample, device, reporter)
             self._cut(encoder, shape.layers, states, activity)
         if shape.start == RANDOM:
             start_anew(encoder, layers_only=shape.layers is not None)
-        encoder.normalize = True
         return encoder
 
     def _watch(
@@ -110,8 +141,6 @@ class InitialStudent:
         """Measure the teacher on the sample, as far as the shape needs it."""
         if self.shape.start != SENTENCES:
             return None, []
-        if not sample:
-            raise ValueError("start=sentences needs a sample of sentences")
         label, kept = self.source.label, last_layers(encoder.transformer, count, self.source.label)
         states: TokenStates | None = None
         activity: list[Activity] = []

@@ -35,7 +35,7 @@ def token_occurrences(
 
 def trim_vocabulary(
     encoder: TransformerEncoder, size: int, counts: npt.NDArray[np.int64], label: str, character_count: int = 0
-) -> None:
+) -> list[int]:
     """Keep `size` tokens in an encoder's tokenizer and table, in place; words are then split into more pieces.
 
     The special tokens and pieces of one character are kept, then the most frequent pieces; ties keep the order of the
@@ -48,6 +48,9 @@ def trim_vocabulary(
         label: the model's name, for errors.
         character_count: keep the pieces of characters that occur at least this often, alone or inside a word; those of
             ASCII characters are always kept.
+
+    Returns:
+        The old ids of the tokens that are kept, in the order of the new ones.
 
     Raises:
         InputError: if the tokenizer is not WordPiece, or there are more than `size` tokens that must be kept.
@@ -81,7 +84,9 @@ def trim_vocabulary(
     chosen = {*needed, *rest[: size - len(needed)]}
     kept = [token for token in sorted(old, key=old.__getitem__) if token in chosen]
     encoder.tokenizer = _tokenizer_of(encoder.tokenizer, backend, {token: place for place, token in enumerate(kept)})
-    _cut_table(encoder, [old[token] for token in kept])
+    rows = [old[token] for token in kept]
+    _cut_table(encoder, rows)
+    return rows
 
 
 def _tokenizer_of(tokenizer: Any, backend: dict[str, Any], vocabulary: dict[str, int]) -> Any:

@@ -8,7 +8,7 @@ from contextlib import contextmanager, nullcontext
 import torch
 from torch import Tensor
 
-from sentcompress.models.dtype_trial import choose_dtype
+from sentcompress.models.dtype_trial import NO_LAYERS, choose_dtype
 from sentcompress.models.encoder import Encoder
 
 
@@ -36,6 +36,9 @@ def training_dtype(
         forward: a forward pass over some sentences, for the measurement on a CPU: some machines are faster with
             bfloat16, others many times slower. It runs several times, on one thread.
     """
+
+    if encoder.depth == 0 and asked == "auto":
+        return "float32", NO_LAYERS
 
     def trial(dtype: str) -> Callable[[], object]:
         def step() -> None:

@@ -23,6 +23,9 @@ from sentcompress.training.data import number_field, vector_field
 from sentcompress.training.inputs import find_teacher_of
 from sentcompress.training.views import DistillationViews, TeacherInLoop, matched_layers, spread_layers
 
+# The needs of methods that an encoder without layers cannot meet.
+OF_LAYERS = frozenset({"teacher-layers", "tokens", "states", "last-layers", "last-states"})
+
 
 @dataclass(frozen=True)
 class Supply:
@@ -61,12 +64,17 @@ def supply(
 
     Raises:
         MissingArtifactError: if the method needs states of layers and the vectors have none.
-        InputError: if teacher and student do not match.
+        InputError: if teacher and student do not match, or the student has no layers and the method needs some.
     """
     shards = VectorShards(vectors.path)
     fields: dict[str, RowField] = {"teacher": vector_field(shards)}
     widths: dict[str, int] = {"hidden": encoder.hidden_size}
     depth = encoder.depth
+    if depth == 0 and needs & OF_LAYERS:
+        raise InputError(
+            "the method compares states inside student and teacher, and a static student has none",
+            "use lrn-kd, or simtde with the option alpha=0",
+        )
     chosen: dict[str, Any] = {}
     if "domains" in needs:
         fields["domains"] = number_field(domains)

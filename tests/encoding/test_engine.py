@@ -166,7 +166,7 @@ def test_the_weights_are_those_of_the_moment_and_training_goes_on(tiny_model: Pa
 def test_an_encoder_need_not_be_a_transformer(dtype: str, error: float) -> None:
     encoder, texts = make_static_encoder(WORDS), [*make_sentences(60), "", "dog"]
     engine = EncodeEngine(encoder, device="cpu", dtype=dtype, batch_tokens=64)
-    table = encoder.table.weight.detach()
+    table = encoder.embedding.weight.detach()
     means = torch.stack([table[ids or [0]].mean(dim=0) for ids in encoder.tokenize(texts)])
     expected = torch.nn.functional.normalize(means, dim=1).numpy()
     assert np.abs(engine.encode(texts) - expected).max() < error

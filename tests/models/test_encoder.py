@@ -10,7 +10,7 @@ import torch
 from static_encoder import make_static_encoder
 
 from sentcompress.models import encoder as module
-from sentcompress.models.encoder import Dense
+from sentcompress.models.encoder import Dense, Encoder, TextSettings
 from sentcompress.models.layout import load_encoder, save_encoder
 from sentcompress.models.sources import resolve
 
@@ -41,16 +41,23 @@ def test_an_encoder_without_layers_has_states_all_the_same() -> None:
     encoder = make_static_encoder(["a", "b", "c"], width=4)
     ids, mask = torch.tensor([[1, 3], [2, 0]]), torch.tensor([[1, 1], [1, 0]])
     assert (encoder.depth, encoder.max_positions, encoder.table_size, encoder.dimension) == (0, None, 4, 4)
-    assert torch.equal(encoder.token_embeddings(ids), encoder.table(ids))
+    assert torch.equal(encoder.token_embeddings(ids), encoder.embedding(ids))
     vectors, states = encoder.embed_with_states(ids, mask)
     assert len(states) == 1
-    torch.testing.assert_close(vectors, torch.stack([encoder.table(ids[0]).mean(dim=0), encoder.table(ids[1, :1])[0]]))
+    torch.testing.assert_close(
+        vectors, torch.stack([encoder.embedding(ids[0]).mean(dim=0), encoder.embedding(ids[1, :1])[0]])
+    )
     narrow = encoder.with_dense([Dense(4, 2)], normalize=True)
-    assert (narrow.dimension, narrow.table) == (2, encoder.table)
+    assert (narrow.dimension, narrow.embedding) == (2, encoder.embedding)
     torch.testing.assert_close(narrow(ids, mask).norm(dim=1), torch.ones(2))
 
 
 def test_an_encoder_without_a_folder_layout_is_not_saved(tmp_path: Path) -> None:
-    with pytest.raises(TypeError, match="StaticEncoder cannot be saved"):
-        save_encoder(make_static_encoder(["a"]), tmp_path / "model")
-    assert not (tmp_path / "model").exists()
+    class Other(Encoder):
+        """An encoder of somebody else."""
+
+        body = architecture = hidden_size = table_size = hidden_states = None  # type: ignore[assignment]
+
+    with pytest.raises(TypeError, match="Other cannot be saved"):
+        save_encoder(Other(None, text=TextSettings(8)), tmp_path / "model")
+    assert not [path for path in tmp_path.rglob("*") if path.is_file()]

@@ -190,7 +190,7 @@ def test_batches_of_a_step_move_the_weights_as_one_large_batch(
 @pytest.mark.parametrize("kind", [MSE, SimTDE, SimCSE])
 def test_an_encoder_need_not_be_a_transformer(tmp_path: Path, kind: type[Method], dtype: str) -> None:
     encoder = make_static_encoder([f"word{number}" for number in range(28)], WIDTH)
-    start = encoder.table.weight.detach().clone()
+    start = encoder.embedding.weight.detach().clone()
     batches = [list(range(first, first + 8)) for first in range(0, 32, 8)]
     training = make_training(tmp_path, make_method(kind), batches, encoder, epochs=5, dtype=dtype, weight_decay=0.0)
 
@@ -202,8 +202,8 @@ def test_an_encoder_need_not_be_a_transformer(tmp_path: Path, kind: type[Method]
     before = loss()
     assert training.run().step == 20
     assert loss() < before
-    assert bool((encoder.table.weight[5:] != start[5:]).any(dim=1).all())
-    assert torch.equal(encoder.table.weight[:5], start[:5])  # of tokens that occur in no text
+    assert bool((encoder.embedding.weight[5:] != start[5:]).any(dim=1).all())
+    assert torch.equal(encoder.embedding.weight[:5], start[:5])  # of tokens that occur in no text
 
 
 @pytest.mark.parametrize("accumulate", [1, 2])
