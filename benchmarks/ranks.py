@@ -1,6 +1,6 @@
 """Two and four gloo ranks against one process, for every method, with tiny random models: differences of the weights.
 
-    python benchmarks/ranks.py [--steps 12] [--lr 5e-5]
+    python benchmarks/ranks.py [--steps 12] [--lr 5e-5] [--kills N]
 
 Every method also runs in four ranks of which one, drawn at random, is killed (SIGKILL) in a random step; the run then
 continues from its last checkpoint in two ranks. Batches hold 10 rows, so that the shares of four ranks differ in size.
@@ -83,7 +83,7 @@ def train(folder: Path, work: WorkDirectory, command: str, options: Numbers) -> 
     return finetune.run(asked, work, SILENT)
 
 
-def in_rank(variables: Mapping[str, str], killed_at: int | None, given: tuple[Any, ...]) -> None:
+def in_rank(variables: Mapping[str, str], killed_at: int | None, jobs: Sequence[tuple[Any, ...]]) -> None:
     """Train as one rank, which is killed in a step, if one is given."""
     os.environ.update(variables)
     step = loop.Training._step
@@ -95,15 +95,16 @@ def in_rank(variables: Mapping[str, str], killed_at: int | None, given: tuple[An
 
     loop.Training._step = deadly  # type: ignore[method-assign]
     try:
-        train(*given)
+        for given in jobs:
+            train(*given)
     except RankError:
-        if killed_at is None and variables["KILLED"] == "0":
+        if variables["KILLED"] == "0":
             raise
         sys.exit(1)
 
 
-def in_ranks(count: int, given: tuple[Any, ...], killed: tuple[int, int] | None = None) -> None:
-    """Train in several ranks.
+def in_ranks(count: int, jobs: Sequence[tuple[Any, ...]], killed: tuple[int, int] | None = None) -> None:
+    """Train one student after another in several ranks.
 
     Args:
         killed: a rank, and the step in which it is killed.
@@ -119,16 +120,16 @@ def in_ranks(count: int, given: tuple[Any, ...], killed: tuple[int, int] | None 
     for rank in range(count):
         step = killed[1] if killed and killed[0] == rank else None
         variables = {**common, "RANK": str(rank), "LOCAL_RANK": str(rank)}
-        processes.append(context.Process(target=in_rank, args=(variables, step, given)))
+        processes.append(context.Process(target=in_rank, args=(variables, step, jobs)))
     for process in processes:
         process.start()
     for process in processes:
         process.join()
     codes = [process.exitcode for process in processes]
     if killed is None and any(codes):
-        raise SystemExit(f"{given[2:]}: the ranks ended with {codes}")
+        raise SystemExit(f"the ranks ended with {codes}")
     if killed is not None and not all(codes):
-        raise SystemExit(f"{given[2:]}: rank {killed[0]} was killed, but the ranks ended with {codes}")
+        raise SystemExit(f"rank {killed[0]} was killed, but the ranks ended with {codes}")
 
 
 def differences(one: Artifact, other: Artifact, texts: Sequence[str]) -> dict[str, float]:
@@ -149,12 +150,11 @@ def vectors(folder: Path, texts: Sequence[str]) -> torch.Tensor:
         return torch.cat([encoder(torch.tensor([ids]), torch.ones(1, len(ids))) for ids in encoder.tokenize(texts)])
 
 
-def measure(steps: int, lr: float) -> list[dict[str, Any]]:
+def measure(steps: int, lr: float, kills: int) -> list[dict[str, Any]]:
     """A row for every method."""
     numbers: Numbers = {"lr": lr, "epochs": 9, "max_steps": steps, "batch_size": 10, "eval_every": steps}
     numbers |= {"dropout": 0.0, "dtype": "float32", "device": "cpu", "checkpoint_seconds": 1e-3}
     generator = random.Random(0)
-    rows = []
     with tempfile.TemporaryDirectory() as temporary:
         folder = Path(temporary)
         prepare(folder)
@@ -162,37 +162,47 @@ def measure(steps: int, lr: float) -> list[dict[str, Any]]:
 
         texts = make_sentences(50)
         places = {
-            name: WorkDirectory(shutil.copytree(folder / "work", folder / name)) for name in ("1", "2", "4", "cut")
+            name: WorkDirectory(shutil.copytree(folder / "work", folder / name)) for name in ("1", "2", "4", "killed")
         }
-        for name, (command, options) in runs().items():
-            asked = {**options, **numbers, "name": f"student-{len(rows)}"}
-            given = {place: (folder, work, command, asked) for place, work in places.items()}
-            for count in (1, 2, 4):
-                in_ranks(count, given[str(count)])
-            rank, step = generator.randrange(4), generator.randrange(1, steps)
-            in_ranks(4, given["cut"], (rank, step))
-            in_ranks(2, given["cut"])
-            found = {place: work.get("students", asked["name"]) for place, work in places.items()}
+        asked = [
+            (command, {**options, **numbers, "name": f"student-{number}"})
+            for number, (command, options) in enumerate(runs().values())
+        ]
+        jobs = {place: [(folder, work, *one) for one in asked] for place, work in places.items()}
+        for count in (1, 2, 4):
+            in_ranks(count, jobs[str(count)])
+            print(f"{count} ranks have trained {len(asked)} students", flush=True)
+        rows = []
+        for number, name in enumerate(runs()):
+            found = {place: work.find("students", f"student-{number}") for place, work in places.items()}
+            row: dict[str, Any] = {"method": name}
+            if number < kills:
+                rank, step = generator.randrange(4), generator.randrange(1, steps)
+                in_ranks(4, [jobs["killed"][number]], (rank, step))
+                in_ranks(2, [jobs["killed"][number]])
+                found["killed"] = places["killed"].get("students", f"student-{number}")
+                row["rank_killed"], row["step_killed"] = rank, step
             one = found.pop("1")
-            compared = {place: differences(one, other, texts) for place, other in found.items()}
-            rows.append({"method": name, "killed": {"rank": rank, "step": step}, **compared})
-            print(json.dumps(rows[-1]), flush=True)
+            assert one is not None
+            row |= {place: differences(one, other, texts) for place, other in found.items() if other}
+            rows.append(row)
+            print(json.dumps(row), flush=True)
     return rows
 
 
 def page(document: dict[str, Any]) -> str:
     """The results as Markdown."""
-    rows = document["rows"]
-    runs_ = ("2", "4", "cut")
+    rows, places = document["rows"], ("2", "4", "killed")
     lines = [
         "| method | 2 ranks | 4 ranks | 4 ranks, one killed, continued with 2 | vectors | keys' biases |",
         "|---|---:|---:|---:|---:|---:|",
     ]
     for row in rows:
-        cells = [f"{row[run]['weights']:.1e}" for run in runs_]
-        cells += [f"{max(row[run][what] for run in runs_):.1e}" for what in ("vectors", "key_biases")]
+        found = {place: row[place] for place in places if place in row}
+        cells = [f"{found[place]['weights']:.1e}" if place in found else "not run" for place in places]
+        cells += [f"{max(one[what] for one in found.values()):.1e}" for what in ("vectors", "key_biases")]
         lines.append(f"| {row['method']} | {' | '.join(cells)} |")
-    largest = max(row[run]["weights"] for row in rows for run in runs_)
+    largest = max(row[place]["weights"] for row in rows for place in places if place in row)
     return (
         "# Ranks against one process\n\n"
         "Largest absolute difference of a weight after training in several ranks and in one process, with the same\n"
@@ -212,10 +222,11 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--steps", type=int, default=12)
     parser.add_argument("--lr", type=float, default=5e-5)
+    parser.add_argument("--kills", type=int, default=len(runs()), help="in the first N rows only")
     asked = parser.parse_args()
     torch.set_num_threads(1)
     deploy.score_of = loop.score_of = lambda *_: 50.0  # type: ignore[assignment]
-    rows = measure(asked.steps, asked.lr)
+    rows = measure(asked.steps, asked.lr, asked.kills)
     document = {"steps": asked.steps, "lr": asked.lr, "machine": machine(), "rows": rows}
     (RESULTS / "ranks.json").write_text(json.dumps(document, indent=1) + "\n", encoding="utf-8")
     (RESULTS / "ranks.md").write_text(page(document), encoding="utf-8")

@@ -141,11 +141,7 @@ class Training:
     def _count(self, batches: Sequence[Batch], seconds: float, unsaved: float) -> bool:
         """Count the tokens of all ranks, and the seconds by the clock of rank 0, so that all do the same in a step.
 
-        Args:
-            unsaved: seconds since the last checkpoint.
-
-        Returns:
-            Whether it is time for a checkpoint.
+        Returns whether a checkpoint is due, `unsaved` seconds after the last one.
         """
         own = (sum(batch.tokens for batch in batches), self.progress.seconds + seconds, unsaved)
         by_rank = self.ranks.numbers(own)

@@ -246,19 +246,19 @@ def test_shards_and_ranks_are_not_combined(
 def test_an_evaluation_has_the_scores_of_one_process(
     work: WorkDirectory, teacher: Path, tmp_path: Path, sentences: list[str], commands: Commands
 ) -> None:
-    """With caching, and of so many texts that ranks share them; those that are few are encoded by the first one."""
+    """Of so many texts that ranks share them."""
     dev = write_dev(tmp_path / "sts.tsv", sentences)
 
-    def words(name: str, *more: object) -> list[object]:
-        asked = ["eval-sts", "--model", teacher, "--sts", dev, "--device", "cpu", "--name", name, *more]
-        return [*asked, "--compare", "none", "--work", tmp_path / name, "--json"]
+    def words(name: str) -> list[object]:
+        asked = ["eval-sts", "--model", teacher, "--sts", dev, "--device", "cpu", "--name", name]
+        return [*asked, "--work", tmp_path / name, "--json"]
 
     encoded = """
 import os
 from sentcompress.encoding.engine import EncodeEngine
 encode = EncodeEngine.encode
 def told(self, texts, task=None):
-    print(len(texts), file=open(os.environ["COUNTS"], "a"))
+    print(os.environ["RANK"], len(texts), file=open(os.environ["COUNTS"], "a"))
     return encode(self, texts, task)
 EncodeEngine.encode = told
 """
@@ -268,6 +268,6 @@ EncodeEngine.encode = told
     ended = run_ranks(commands, words("two"), tmp_path, code=SMALL_WINDOWS.format(encoded), COUNTS=str(counts))
     assert codes(ended) == [0, 0], ended
     assert not ended[1].out
-    one, two = (json.loads(text)["scores"] for text in (alone.stdout, ended[0].out))
+    one, two = (json.loads(text)["facts"]["scores"] for text in (alone.stdout, ended[0].out))
     assert [score["value"] for score in two] == pytest.approx([score["value"] for score in one], abs=1e-3)
-    assert sorted(map(int, counts.read_text().split())) == [150, 150]
+    assert sorted(counts.read_text().splitlines()) == ["0 150", "1 150"]
