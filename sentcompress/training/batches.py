@@ -10,8 +10,7 @@ import numpy.typing as npt
 import torch
 from torch import Tensor
 
-from sentcompress.models.token_batches import padded
-from sentcompress.training.token_cache import TokenCache
+from sentcompress.models.token_batches import TokenRows
 
 Rows = npt.NDArray[np.int64]
 # Batches in a window that is sorted by length: enough for little padding, few enough that batches remain random.
@@ -77,12 +76,45 @@ def random_cuts(lengths: npt.NDArray[np.int32], batch_size: int, token_budget: i
 
 
 @dataclass(frozen=True)
+class Layout:
+    """Where the tokens of a batch are, found out on the host: asking a tensor on a GPU waits for all work before it.
+
+    Attributes:
+        lengths: [S] tokens of each text, on the host.
+        longest: T, the width of the batch.
+        real: [M] the places of the real tokens among all S T, row by row.
+        by_length: [S] the texts from the shortest to the longest.
+    """
+
+    lengths: Rows
+    longest: int
+    real: Tensor
+    by_length: Tensor
+
+    @classmethod
+    def of(cls, mask: Tensor) -> Layout:
+        """The layout of an attention mask [S, T] on the CPU, with the padding on the right."""
+        lengths = mask.numpy().sum(axis=1)
+        real, by_length = np.flatnonzero(mask.numpy()), np.argsort(lengths, kind="stable")
+        return cls(lengths, mask.shape[1], torch.from_numpy(real), torch.from_numpy(by_length))
+
+    @property
+    def padded(self) -> bool:
+        """Whether any text is padded."""
+        return bool((self.lengths < self.longest).any())
+
+    def to(self, device: torch.device) -> Layout:
+        return Layout(self.lengths, self.longest, moved(self.real, device), moved(self.by_length, device))
+
+
+@dataclass(frozen=True)
 class Batch:
     """The tensors of one step.
 
     Attributes:
         input_ids: [S, T] the texts: S = B sentences, or B anchors, B positives and B N hard negatives.
         attention_mask: [S, T].
+        layout: where the tokens are.
         fields: tensors by row, [B, ...] each: `teacher` [B, D_t] and others that the method needs.
         rows: B.
         kept: a batch of sentences for the distillation term of option `keep`, with triplets.
@@ -90,9 +122,15 @@ class Batch:
 
     input_ids: Tensor
     attention_mask: Tensor
+    layout: Layout
     fields: Mapping[str, Tensor]
     rows: int
     kept: Batch | None = None
+
+    @classmethod
+    def of(cls, ids: Tensor, mask: Tensor, fields: Mapping[str, Tensor], rows: int, kept: Batch | None = None) -> Batch:
+        """A batch on the CPU, from its texts [S, T] and the rest of its attributes."""
+        return cls(ids, mask, Layout.of(mask), fields, rows, kept)
 
     def __len__(self) -> int:
         return self.rows
@@ -111,31 +149,35 @@ class Batch:
         if device.type == "cpu":
             return self
         return Batch(
-            _moved(self.input_ids, device),
-            _moved(self.attention_mask, device),
-            {name: _moved(tensor, device) for name, tensor in self.fields.items()},
+            moved(self.input_ids, device),
+            moved(self.attention_mask, device),
+            self.layout.to(device),
+            {name: moved(tensor, device) for name, tensor in self.fields.items()},
             self.rows,
             self.kept.to(device) if self.kept else None,
         )
 
 
-def _moved(tensor: Tensor, device: torch.device) -> Tensor:
-    return tensor.pin_memory().to(device, non_blocking=True) if device.type == "cuda" else tensor.to(device)
+def moved(tensor: Tensor, device: torch.device) -> Tensor:
+    """A tensor on a device; from pinned memory to a CUDA device, so that nobody waits for the copy."""
+    if device.type == "cuda" and tensor.device.type == "cpu":
+        return tensor.pin_memory().to(device, non_blocking=True)
+    return tensor.to(device)
 
 
 # From row numbers [B] to their values [B, ...].
 RowField = Callable[[Rows], Tensor]
 
 
-def collate(rows: Rows, tokens: TokenCache, fields: Mapping[str, RowField], pad: int) -> Batch:
+def collate(rows: Rows, tokens: TokenRows, fields: Mapping[str, RowField], pad: int) -> Batch:
     """The batch of some rows of a sentence table."""
-    ids, mask = map(torch.from_numpy, padded(tokens.rows(rows), pad))
-    return Batch(ids, mask, {name: field(rows) for name, field in fields.items()}, len(rows))
+    ids, mask = map(torch.from_numpy, tokens.padded(rows, pad))
+    return Batch.of(ids, mask, {name: field(rows) for name, field in fields.items()}, len(rows))
 
 
-def collate_triplets(triplets: Rows, tokens: TokenCache, pad: int, kept: Batch | None = None) -> Batch:
+def collate_triplets(triplets: Rows, tokens: TokenRows, pad: int, kept: Batch | None = None) -> Batch:
     """The batch of some triplets, [B, 2 + N] rows of a sentence table."""
     # Anchors, positives, then the negatives of the first anchor, of the second, ...
     rows = np.concatenate([triplets[:, 0], triplets[:, 1], triplets[:, 2:].reshape(-1)])
-    ids, mask = map(torch.from_numpy, padded(tokens.rows(rows), pad))
-    return Batch(ids, mask, {}, len(triplets), kept)
+    ids, mask = map(torch.from_numpy, tokens.padded(rows, pad))
+    return Batch.of(ids, mask, {}, len(triplets), kept)

@@ -15,12 +15,13 @@ from sentcompress.encoding.vector_shards import VectorShards
 from sentcompress.errors import InputError
 from sentcompress.methods.base import Method
 from sentcompress.models.encoder import Encoder
+from sentcompress.models.token_batches import TokenRows
 from sentcompress.progress import Reporter
 from sentcompress.store import SCAFFOLD, Build
 from sentcompress.training.batches import Batch, BatchPlan, RowField, Rows, collate
 from sentcompress.training.dev import Dev, held_out_dev, hold_out
 from sentcompress.training.settings import Settings
-from sentcompress.training.token_cache import TextShards, TokenCache, build_token_cache
+from sentcompress.training.token_cache import TextShards, build_token_cache
 
 # What only the training needs; gone when the artifact is finished.
 STATE = f"{SCAFFOLD}/state"
@@ -58,7 +59,7 @@ class SentenceData:
 
     name: str
     table: SentenceTable
-    tokens: TokenCache
+    tokens: TokenRows
     fields: Mapping[str, RowField]
     pad: int
     method: Method
@@ -89,7 +90,7 @@ class SentenceData:
 
 def tokenised(
     encoder: Encoder, settings: Settings, table: TextShards, build: Build, reporter: Reporter, name: str = "tokens"
-) -> TokenCache:
+) -> TokenRows:
     """The token ids of a sentence table, made once for a build."""
 
     def tokenize(texts: Sequence[str]) -> list[list[int]]:

@@ -90,14 +90,14 @@ def padded(rows: np.ndarray) -> tuple[Tensor, Tensor]:
 
 
 def sentences(rows: np.ndarray) -> Batch:
-    return Batch(*padded(rows), {"teacher": TARGETS[rows]}, len(rows))
+    return Batch.of(*padded(rows), {"teacher": TARGETS[rows]}, len(rows))
 
 
 def triplets(rows: np.ndarray) -> Batch:
     """With a sentence of its own beside each triplet."""
     mine = TRIPLETS[rows]
     texts = padded(np.concatenate([mine[:, 0], mine[:, 1], mine[:, 2:].reshape(-1)]))
-    return Batch(*texts, {}, len(rows), sentences(rows + 40))
+    return Batch.of(*texts, {}, len(rows), sentences(rows + 40))
 
 
 def make_method(kind: type[Method], **options: Any) -> Method:

@@ -56,7 +56,7 @@ def padded(sentences: Sequence[Sequence[int]], pad: int = 0, **fields: Tensor) -
     longest = max(map(len, sentences)) + 2
     ids = torch.tensor([[*row, *[pad] * (longest - len(row))] for row in sentences])
     mask = torch.tensor([[1] * len(row) + [0] * (longest - len(row)) for row in sentences])
-    return Batch(ids, mask, fields, len(sentences))
+    return Batch.of(ids, mask, fields, len(sentences))
 
 
 @torch.no_grad()
