@@ -1,7 +1,7 @@
 """Token ids of a whole sentence table, computed once and memory-mapped during training.
 
-The shards of a table are tokenised one by one, so that an interrupted run keeps those that are complete, and then joined
-into one pair of arrays.
+The shards of a table are tokenised one by one, so that an interrupted run keeps those that are complete, and then
+joined into one pair of arrays.
 """
 
 from __future__ import annotations
