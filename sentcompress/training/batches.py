@@ -10,6 +10,7 @@ import numpy.typing as npt
 import torch
 from torch import Tensor
 
+from sentcompress.models.devices import to_device
 from sentcompress.models.token_batches import TokenRows
 
 Rows = npt.NDArray[np.int64]
@@ -104,7 +105,7 @@ class Layout:
         return bool((self.lengths < self.longest).any())
 
     def to(self, device: torch.device) -> Layout:
-        return Layout(self.lengths, self.longest, moved(self.real, device), moved(self.by_length, device))
+        return Layout(self.lengths, self.longest, to_device(self.real, device), to_device(self.by_length, device))
 
 
 @dataclass(frozen=True)
@@ -149,20 +150,13 @@ class Batch:
         if device.type == "cpu":
             return self
         return Batch(
-            moved(self.input_ids, device),
-            moved(self.attention_mask, device),
+            to_device(self.input_ids, device),
+            to_device(self.attention_mask, device),
             self.layout.to(device),
-            {name: moved(tensor, device) for name, tensor in self.fields.items()},
+            {name: to_device(tensor, device) for name, tensor in self.fields.items()},
             self.rows,
             self.kept.to(device) if self.kept else None,
         )
-
-
-def moved(tensor: Tensor, device: torch.device) -> Tensor:
-    """A tensor on a device; from pinned memory to a CUDA device, so that nobody waits for the copy."""
-    if device.type == "cuda" and tensor.device.type == "cpu":
-        return tensor.pin_memory().to(device, non_blocking=True)
-    return tensor.to(device)
 
 
 # From row numbers [B] to their values [B, ...].

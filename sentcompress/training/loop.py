@@ -118,6 +118,7 @@ class Training:
         saved = time.monotonic()
         model.train()
         with (
+            self.checkpoints,
             closing(TrainingLog(self.log_path, progress.log_bytes)) as log,
             self.reporter.track("training", total=None if settings.max_minutes else sentences) as bar,
             closing(prefetch(self._batches(epoch_steps, progress.step, total), PREFETCHED)) as batches,
@@ -134,6 +135,7 @@ class Training:
                 rate = settings.lr * self._factor(total, warmup)
                 used = self._time_used()
                 terms, norm = self._step(together, model, optimizer, rate)
+                self.checkpoints.check()
                 count = sum(map(len, together))
                 progress.step += 1
                 progress.sentences += count
