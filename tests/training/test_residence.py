@@ -7,10 +7,10 @@ from pathlib import Path
 import numpy as np
 import pytest
 import torch
+from listening import Listener
 
 from sentcompress.encoding.vector_shards import SHARD_PATTERN, VectorShards
 from sentcompress.models.token_batches import TokenRows
-from sentcompress.progress import SilentReporter
 from sentcompress.training import residence
 from sentcompress.training.data import vector_field
 from sentcompress.training.residence import Residence, rows_of
@@ -18,14 +18,6 @@ from sentcompress.training.residence import Residence, rows_of
 # A device of tensors without values, in the place of a GPU.
 GPU, CPU = torch.device("meta"), torch.device("cpu")
 ROWS = np.array([6, 0, 3, 3, 5])
-
-
-class Listener(SilentReporter):
-    def __init__(self) -> None:
-        self.noted: list[str] = []
-
-    def note(self, message: str) -> None:
-        self.noted.append(message)
 
 
 @pytest.fixture(params=["float32", "float16"])
@@ -51,9 +43,9 @@ def test_vectors_that_fit_are_on_the_device(monkeypatch: pytest.MonkeyPatch, sha
     taken = found.vectors(shards, "teacher vectors")(ROWS)
     assert (taken.device, taken.dtype, taken.shape) == (GPU, torch.float32, (5, 10))
     found.tell()
-    assert listener.noted == [f"teacher vectors ({shards.nbytes / 1e6:.2f} MB) on the device (of 0.00 MB free)"]
+    assert listener.notes == [f"teacher vectors ({shards.nbytes / 1e6:.2f} MB) on the device (of 0.00 MB free)"]
     found.tell()
-    assert len(listener.noted) == 1
+    assert len(listener.notes) == 1
 
 
 @pytest.mark.parametrize("ranks", [1, 2])
@@ -69,7 +61,7 @@ def test_others_are_in_memory_or_stay_on_the_disk(
         assert taken.dtype == torch.float32
         assert torch.equal(taken, wanted)
         found.tell()
-        assert told in listener.noted[0]
+        assert told in listener.notes[0]
 
 
 def test_rows_of_a_table_are_those_of_its_file(shards: VectorShards) -> None:
@@ -85,7 +77,7 @@ def test_on_a_cpu_everything_stays_mapped(shards: VectorShards, monkeypatch: pyt
     assert torch.equal(found.vectors(shards, "teacher vectors")(ROWS), vector_field(shards)(ROWS))
     assert found.tokens(tokens) is tokens
     found.tell()
-    assert listener.noted == []
+    assert listener.notes == []
 
 
 @pytest.mark.parametrize(("here", "told"), [(10_000, "in memory"), (None, "on the disk"), (15, "on the disk")])
@@ -99,4 +91,4 @@ def test_tokens_are_in_memory_if_they_fit(
     assert [tokens[row].tolist() for row in range(2)] == [[5, 6], [7]]
     assert np.shares_memory(tokens.flat, flat) == (told == "on the disk")
     found.tell()
-    assert told in listener.noted[0]
+    assert told in listener.notes[0]
