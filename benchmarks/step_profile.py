@@ -107,7 +107,8 @@ def main() -> None:
         "",
         f"Counted with torch.profiler and benchmarks/host_waits.py on a CPU ({machine()['processor']}, torch "
         f"{torch.__version__}): a random BERT of {TINY.layers} layers, float32, steps between two looks at the log. "
-        f"It stands in for a profile on a GPU. `python benchmarks/gpu.py --profile`",
+        "It stands in for a profile on a GPU. The encode engine's linear layers, which are oneDNN's on a CPU, are not "
+        "counted. `python benchmarks/gpu.py --profile`",
         "",
         "| work | kernels | of them copies | calls after which a host waits | most frequent kernels |",
         "|---|---|---|---|---|",
