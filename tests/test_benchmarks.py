@@ -20,6 +20,7 @@ from typing import Any
 import numpy as np
 import pytest
 import report_works as works
+import torch
 import typer
 from scipy.stats import spearmanr
 
@@ -550,3 +551,30 @@ def test_search_fidelity_makes_queries_of_documents_and_correlates_what_it_measu
     assert "| fidelity, linear | 1.000 | 1.000 |" in script.page(
         {"machine": {"processor": "x"}, "sets": {"a": {}}, "rows": rows, "correlations": found}, "it"
     )
+
+
+def test_the_share_of_a_gpus_peak_counts_layers_and_queue() -> None:
+    gpu, sizes = load("gpu"), load("random_training")
+    size = sizes.Size("small", layers=2, width=10, neurons=20)
+    # Two layers: four products of 10 x 10 and two of 10 x 20 for each token, scores and sums over 28 tokens.
+    forward = 28 * 2 * (2 * (400 + 400) + 4 * 10 * 28)
+    assert gpu.operations("teacher-embed", size) == forward
+    assert gpu.operations("simcse", size) == 3 * 3 * forward
+    assert gpu.operations("ckd", size) == 3 * forward + 4 * 65_536 * 1024 + 6 * 10 * 1024
+    row = {
+        "work": "ckd",
+        "size": "small",
+        "dtype": "bfloat16",
+        "sentences_per_second": 1234.5,
+        "peak_memory_bytes": 1e9,
+    }
+    assert "| ckd | small | bfloat16 | 1,234 | 12.5% | 1.0 GB |" in gpu.table([{**row, "share_of_peak": 0.125}], "GPU")
+    assert "| unknown |" in gpu.table([{**row, "share_of_peak": None}], "GPU")
+
+
+@pytest.mark.skipif(torch.cuda.is_available(), reason="there is a CUDA device")
+def test_without_a_gpu_its_benchmark_says_what_it_needs(monkeypatch: pytest.MonkeyPatch) -> None:
+    gpu = load("gpu")
+    monkeypatch.setattr(sys, "argv", ["gpu.py"])
+    with pytest.raises(SystemExit, match="needs a CUDA device; --profile"):
+        gpu.main()

@@ -14,7 +14,7 @@ from typing import TypeVar
 import numpy as np
 import numpy.typing as npt
 
-from sentcompress.models.token_batches import by_length
+from sentcompress.models.token_batches import TokenRows, by_length
 
 # Sentences are sorted by length within a window. These bounds limit the memory: at most two windows of token ids
 # (4 bytes each) and one of vectors (D x 4 bytes per sentence).
@@ -31,11 +31,11 @@ class TokenizedWindow:
     """Texts that are sorted and batched together.
 
     Attributes:
-        tokens: token ids of each distinct text.
+        tokens: the distinct texts.
         places: [n], the index in `tokens` of each text of the window, in order.
     """
 
-    tokens: list[npt.NDArray[np.int32]]
+    tokens: TokenRows
     places: npt.NDArray[np.int64]
 
 
@@ -70,8 +70,7 @@ def tokenized(
     index: dict[str, int] = {}
     places = np.fromiter((index.setdefault(text, len(index)) for text in texts), np.int64, len(texts))
     # Without special tokens, an empty text has no tokens, but a model needs at least one.
-    tokens = [np.array(ids or [padding], dtype=np.int32) for ids in tokenize(list(index))]
-    return TokenizedWindow(tokens, places)
+    return TokenizedWindow(TokenRows.of([ids or [padding] for ids in tokenize(list(index))]), places)
 
 
 def plan_batches(lengths: Sequence[int] | npt.NDArray[np.integer], batch_tokens: int) -> list[npt.NDArray[np.int64]]:

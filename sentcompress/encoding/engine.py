@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from typing import TypeAlias
 
 import numpy as np
 import numpy.typing as npt
@@ -12,10 +14,15 @@ from torch import Tensor
 from sentcompress.encoding.batches import TokenizedWindow, plan_batches, prefetch, tokenized, windows
 from sentcompress.encoding.compute_plan import ComputePlan, make_plan, prepared
 from sentcompress.encoding.linear import OneDnnLinear
-from sentcompress.models.devices import pick_device
+from sentcompress.models.devices import pick_device, to_device
 from sentcompress.models.encoder import Encoder
-from sentcompress.models.token_batches import padded
+from sentcompress.models.token_batches import TokenRows
 from sentcompress.progress import Task
+
+# Batches that are padded and copied in advance, on a GPU.
+BATCHES_AHEAD = 2
+
+_Inputs: TypeAlias = tuple[npt.NDArray[np.int64], Tensor, Tensor, Tensor]
 
 
 class EncodeEngine:
@@ -101,25 +108,61 @@ class EncodeEngine:
         """
         # In another thread, so that texts are read and tokenised while the model computes.
         padding = self._encoder.padding
+        copies: deque[_Copy] = deque()
         for window in prefetch(tokenized(texts, self._tokenize, padding) for texts in windows(chunks)):
-            yield self._encode_window(window, task)
+            copies.append(self._encode_window(window, task))
+            if len(copies) > self._windows_ahead:
+                yield copies.popleft().rows()
+        yield from (copy.rows() for copy in copies)
+
+    @property
+    def _windows_ahead(self) -> int:
+        """A GPU computes a window while the one before is copied and read."""
+        return 1 if self.device.type == "cuda" else 0
 
     @torch.inference_mode()
-    def _encode_window(self, window: TokenizedWindow, task: Task | None) -> npt.NDArray[np.float32]:
-        lengths = np.array([len(ids) for ids in window.tokens], dtype=np.int64)
-        occurrences = np.bincount(window.places, minlength=len(lengths))
+    def _encode_window(self, window: TokenizedWindow, task: Task | None) -> _Copy:
+        occurrences = np.bincount(window.places, minlength=len(window.tokens))
         # Results stay on the device until the end of the window, so that a GPU never waits for a copy.
-        vectors = torch.empty(len(lengths), self.dimension, device=self.device)
-        for batch in plan_batches(lengths, self.plan.batch_tokens):
-            vectors[torch.from_numpy(batch).to(self.device)] = self._forward([window.tokens[i] for i in batch])
+        vectors = torch.empty(len(window.tokens), self.dimension, device=self.device)
+        for batch, rows, ids, mask in self._batches(window.tokens):
+            padded = bool(window.tokens.lengths[batch[-1]] < window.tokens.lengths[batch[0]])
+            vectors.index_copy_(0, rows, self._encoder.infer(ids, mask, padded=padded, layers=self.layers))
             if task:
                 task.advance(int(occurrences[batch].sum()))
-        distinct: npt.NDArray[np.float32] = vectors.cpu().numpy()
-        return distinct if len(distinct) == len(window.places) else distinct[window.places]
+        return _Copy(vectors, window.places)
 
-    def _forward(self, tokens: Sequence[npt.NDArray[np.int32]]) -> Tensor:
-        """Vectors [B, D], float32, of B token sequences, given from longest to shortest."""
-        ids, mask = (
-            torch.from_numpy(part).to(self.device, non_blocking=True) for part in padded(tokens, self._encoder.padding)
-        )
-        return self._encoder.infer(ids, mask, padded=len(tokens[-1]) < len(tokens[0]), layers=self.layers)
+    def _batches(self, tokens: TokenRows) -> Iterator[_Inputs]:
+        """Row numbers, from the longest text to the shortest, then the same, token ids and mask on the device."""
+
+        def prepare(batch: npt.NDArray[np.int64]) -> _Inputs:
+            arrays = (batch, *tokens.padded(batch, self._encoder.padding))
+            rows, ids, mask = (to_device(torch.from_numpy(array), self.device) for array in arrays)
+            return batch, rows, ids, mask
+
+        found = map(prepare, plan_batches(tokens.lengths, self.plan.batch_tokens))
+        # On a CPU another thread would only take time from the model.
+        return prefetch(found, BATCHES_AHEAD) if self.device.type == "cuda" else found
+
+
+class _Copy:
+    """The vectors of a window's distinct texts, on their way to the host."""
+
+    def __init__(self, vectors: Tensor, places: npt.NDArray[np.int64]) -> None:
+        self._places = places
+        self._done: torch.cuda.Event | None = None
+        if vectors.is_cuda:
+            self._host = torch.empty(vectors.shape, dtype=vectors.dtype, pin_memory=True)
+            self._host.copy_(vectors, non_blocking=True)
+            self._done = torch.cuda.Event()  # type: ignore[no-untyped-call]
+            self._done.record(torch.cuda.current_stream(vectors.device))
+        else:
+            self._host = vectors.cpu()
+
+    def rows(self) -> npt.NDArray[np.float32]:
+        """The vectors of all texts of the window, [n, D], once they are there."""
+        if self._done is not None:
+            self._done.synchronize()
+        distinct: npt.NDArray[np.float32] = self._host.numpy()
+        # Pinned memory is scarce, and the caller may keep the vectors: it gets a copy.
+        return distinct[self._places] if self._done or len(distinct) < len(self._places) else distinct

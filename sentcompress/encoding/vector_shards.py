@@ -37,6 +37,23 @@ class VectorShards:
     def dimension(self) -> int:
         return int(self._shards[0].shape[1])
 
+    @property
+    def dtype(self) -> np.dtype[np.floating]:
+        """The number format on disk."""
+        found: np.dtype[np.floating] = self._shards[0].dtype
+        return found
+
+    @property
+    def nbytes(self) -> int:
+        """The size of all vectors on disk."""
+        return sum(shard.nbytes for shard in self._shards)
+
+    def pieces(self, rows: int) -> Iterator[npt.NDArray[np.floating]]:
+        """All vectors in their order, as stored, at most `rows` at a time."""
+        for shard in self._shards:
+            for start in range(0, len(shard), rows):
+                yield shard[start : start + rows]
+
     def rows(self, indices: npt.NDArray[np.int64]) -> npt.NDArray[np.float32]:
         """The vectors of given rows, in their order: [n] row numbers -> [n, D] float32."""
         out = np.empty((len(indices), self.dimension), dtype=np.float32)

@@ -114,8 +114,8 @@ class GraphEmbedder:
     def _encode_window(self, window: TokenizedWindow, task: Task | None) -> Vectors:
         occurrences = np.bincount(window.places, minlength=len(window.tokens))
         vectors = np.empty((len(window.tokens), self.dimension), dtype=np.float32)
-        for batch in plan_batches([len(ids) for ids in window.tokens], CPU_BATCH_TOKENS):
-            vectors[batch] = self._reader.run([window.tokens[row] for row in batch])
+        for batch in plan_batches(window.tokens.lengths, CPU_BATCH_TOKENS):
+            vectors[batch] = self._reader.run_padded(*window.tokens.padded(batch, self._reader.padding))
             if task:
                 task.advance(int(occurrences[batch].sum()))
         return vectors[window.places]

@@ -15,7 +15,7 @@ from sentcompress.documents import read_json
 from sentcompress.errors import InputError
 from sentcompress.extras import require
 from sentcompress.models.library_errors import reading
-from sentcompress.models.token_batches import padded
+from sentcompress.models.token_batches import Ids, padded
 from sentcompress.plain_text import printable
 
 Vectors = npt.NDArray[np.float32]
@@ -80,12 +80,20 @@ class GraphReader:
         """[B, D] vectors of B token sequences, padded to the longest one.
 
         Raises:
+            InputError: see `run_padded`.
+        """
+        return self.run_padded(*padded(tokens, self.padding))
+
+    def run_padded(self, ids: Ids, mask: Ids) -> Vectors:
+        """[B, D] vectors of token ids and attention mask, [B, T] each.
+
+        Raises:
             InputError: if onnxruntime cannot run the graph, or the output is not one finite vector per sequence.
         """
-        inputs = dict(zip(INPUTS, padded(tokens, self.padding), strict=True))
+        inputs = dict(zip(INPUTS, (ids, mask), strict=True))
         with _graph_faults(self._path, "cannot be run"):
             output = self.session.run(None, inputs)[0]
-        return self._checked(output, len(tokens))
+        return self._checked(output, len(ids))
 
     def _checked(self, output: Any, rows: int) -> Vectors:
         shape = getattr(output, "shape", None)

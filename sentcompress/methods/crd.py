@@ -13,6 +13,7 @@ from torch.nn import functional
 from sentcompress.methods.base import Method, Shapes, linear_head, unit
 from sentcompress.methods.hyperparameters import CODE, PAPER, TRAINER, Hyperparameters, Number, Option
 from sentcompress.methods.ibkd import TABLE, UNSUP
+from sentcompress.methods.queue_logsumexp import queue_products
 
 TRAIN = f"{CODE}, train_student.py"
 
@@ -136,7 +137,7 @@ class CRD(Method):
         """
         threshold = math.log(len(memory)) + self.log_normaliser
         positive = (queries * positives).sum(dim=1) / self.settings["temperature"]
-        negative = queries @ memory.T / self.settings["temperature"]  # [B, K]
+        negative = queue_products(queries, memory) / self.settings["temperature"]  # [B, K]
         missed = functional.softplus(threshold - positive)
         return (missed + functional.softplus(negative - threshold).sum(dim=1)).mean()
 

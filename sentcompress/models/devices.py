@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import torch
+from torch import Tensor
 
 from sentcompress.errors import InputError, UsageError, did_you_mean
 from sentcompress.ranks.launch import local_rank
@@ -50,6 +51,13 @@ def dtype_candidates(name: str, device: torch.device) -> tuple[str, ...]:
     if device.type == "cuda":
         return ("bfloat16",) if torch.cuda.is_bf16_supported(including_emulation=False) else ("float32",)
     return ("float32", "bfloat16") if device.type == "cpu" else ("float32",)
+
+
+def to_device(tensor: Tensor, device: torch.device) -> Tensor:
+    """A tensor on `device`; from the CPU to a CUDA device through pinned memory, so that the host does not wait."""
+    if device.type == "cuda" and tensor.device.type == "cpu":
+        return tensor.pin_memory().to(device, non_blocking=True)
+    return tensor.to(device)
 
 
 def _why_not(name: str) -> str:

@@ -201,9 +201,9 @@ class Encoder(nn.Module, ABC):
         [found] = token_ids(self.tokenizer, [text[:_LONG_TEXT]], truncation=True, max_length=wanted)
         return text[:_LONG_TEXT] if len(found) == wanted else text
 
-    def states(self, input_ids: Tensor, attention_mask: Tensor) -> Tensor:
+    def states(self, input_ids: Tensor, attention_mask: Tensor, *, padded: bool = True) -> Tensor:
         """Last hidden states [B, T, H] of token ids [B, T], with token weights applied: see `weigh`."""
-        (states,) = self.hidden_states(input_ids, attention_mask, every_layer=False)
+        (states,) = self.hidden_states(input_ids, attention_mask if padded else None, every_layer=False)
         return self.weigh(states, input_ids, attention_mask)
 
     def weigh(self, states: Tensor, input_ids: Tensor, attention_mask: Tensor) -> Tensor:
@@ -238,16 +238,22 @@ class Encoder(nn.Module, ABC):
             vectors = layer(vectors)
         return vectors
 
-    def embed(self, input_ids: Tensor, attention_mask: Tensor) -> Tensor:
-        """Vectors before normalisation, as used in training: [B, T] -> [B, D]."""
-        return self.head(self.states(input_ids, attention_mask), attention_mask)
+    def embed(self, input_ids: Tensor, attention_mask: Tensor, *, padded: bool = True) -> Tensor:
+        """Vectors before normalisation, as used in training: [B, T] -> [B, D].
 
-    def embed_with_states(self, input_ids: Tensor, attention_mask: Tensor) -> tuple[Tensor, tuple[Tensor, ...]]:
+        Args:
+            padded: whether any row is padded. If not, attention needs no mask and uses its fastest kernel.
+        """
+        return self.head(self.states(input_ids, attention_mask, padded=padded), attention_mask)
+
+    def embed_with_states(
+        self, input_ids: Tensor, attention_mask: Tensor, *, padded: bool = True
+    ) -> tuple[Tensor, tuple[Tensor, ...]]:
         """`embed`, and the hidden states [B, T, H] of the embedding layer and of every layer.
 
         The last ones are those of `states`.
         """
-        *before, last = self.hidden_states(input_ids, attention_mask, every_layer=True)
+        *before, last = self.hidden_states(input_ids, attention_mask if padded else None, every_layer=True)
         last = self.weigh(last, input_ids, attention_mask)
         return self.head(last, attention_mask), (*before, last)
 
@@ -265,7 +271,7 @@ class Encoder(nn.Module, ABC):
         Args:
             input_ids: [B, T].
             attention_mask: [B, T].
-            padded: whether any row is padded. If not, attention needs no mask and uses its fastest kernel.
+            padded: see `embed`.
             layers: numbers of L layers, from 1.
 
         Returns:

@@ -26,8 +26,8 @@ def require_memory(source: ModelSource) -> None:
     needed, available = loaded_bytes(source.path), available_memory()
     if available is not None and needed > available:
         raise InputError(
-            f"the weights of {source.label} need {_told(needed)} of memory as float32; {_told(available)} are "
-            "available",
+            f"the weights of {source.label} need {shown_bytes(needed)} of memory as float32; "
+            f"{shown_bytes(available)} are available",
             "use a smaller model, a machine or container with more memory, or end other programs",
         )
 
@@ -107,7 +107,8 @@ def _statistic(path: Path, name: str) -> int:
     return next((int(one[1]) for one in found if len(one) == 2 and one[0] == name and one[1].isdecimal()), 0)
 
 
-def _told(count: int) -> str:
+def shown_bytes(count: int) -> str:
+    """A number of bytes for a message."""
     return f"{count / 1e9:,.1f} GB" if count >= 1e9 else f"{count / 1e6:,.2f} MB"
 
 

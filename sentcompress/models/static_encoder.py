@@ -62,7 +62,7 @@ class StaticEncoder(Encoder):
         states: Tensor = self.embedding(input_ids)
         return (states,)
 
-    def embed(self, input_ids: Tensor, attention_mask: Tensor) -> Tensor:
+    def embed(self, input_ids: Tensor, attention_mask: Tensor, *, padded: bool = True) -> Tensor:
         return self._project(self._mean(input_ids, attention_mask))
 
     def infer(

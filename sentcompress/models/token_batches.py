@@ -6,6 +6,8 @@ Does not import torch, for processes that run ONNX graphs.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
+from itertools import chain
 
 import numpy as np
 import numpy.typing as npt
@@ -48,11 +50,50 @@ def by_length(
     return batches
 
 
+@dataclass(frozen=True)
+class TokenRows:
+    """Token ids of N texts, one after the other in a flat array, so that a batch is padded without a loop over rows.
+
+    Attributes:
+        flat: [total] the ids of all texts; it may be mapped from a file.
+        lengths: [N] tokens of each text.
+        starts: [N] the place of each text's first token in `flat`.
+    """
+
+    flat: npt.NDArray[np.int32]
+    lengths: npt.NDArray[np.int32]
+    starts: npt.NDArray[np.int64]
+
+    @classmethod
+    def of(cls, rows: Sequence[Sequence[int] | npt.NDArray[np.integer]]) -> TokenRows:
+        """The texts of a list."""
+        lengths = np.fromiter(map(len, rows), np.int32, len(rows))
+        return cls.joined(np.fromiter(chain.from_iterable(rows), np.int32, int(lengths.sum())), lengths)
+
+    @classmethod
+    def joined(cls, flat: npt.NDArray[np.int32], lengths: npt.NDArray[np.int32]) -> TokenRows:
+        """Texts that follow each other in `flat` without gaps."""
+        return cls(flat, lengths, np.cumsum(lengths, dtype=np.int64) - lengths)
+
+    def __len__(self) -> int:
+        return len(self.lengths)
+
+    def __getitem__(self, row: int) -> npt.NDArray[np.int32]:
+        """The token ids of one text."""
+        return self.flat[self.starts[row] : self.starts[row] + self.lengths[row]]
+
+    def padded(self, rows: npt.NDArray[np.int64], pad: int) -> tuple[Ids, Ids]:
+        """Token ids and attention mask of B texts, [B, T] each, padded on the right to the longest."""
+        lengths = self.lengths[rows]
+        columns = np.arange(lengths.max())
+        real = columns < lengths[:, None]
+        # Places after the end of a text hold those of the next one; padding replaces them.
+        found = self.flat.take(self.starts[rows][:, None] + columns, mode="clip")
+        ids = np.full(real.shape, pad, dtype=np.int64)
+        np.copyto(ids, found, where=real)
+        return ids, real.astype(np.int64)
+
+
 def padded(rows: Sequence[Sequence[int] | npt.NDArray[np.integer]], pad: int) -> tuple[Ids, Ids]:
-    """Token ids and attention mask of B rows, [B, T] each, padded on the right to the longest row."""
-    ids = np.full((len(rows), max(map(len, rows))), pad, dtype=np.int64)
-    mask = np.zeros_like(ids)
-    for line, row in enumerate(rows):
-        ids[line, : len(row)] = row
-        mask[line, : len(row)] = 1
-    return ids, mask
+    """Token ids and attention mask of a list of B rows, [B, T] each, padded on the right to the longest row."""
+    return TokenRows.of(rows).padded(np.arange(len(rows)), pad)

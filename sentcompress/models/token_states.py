@@ -13,7 +13,7 @@ import torch
 from torch import Tensor
 
 from sentcompress.models.encoder import Encoder
-from sentcompress.models.token_batches import by_length, padded
+from sentcompress.models.token_batches import TokenRows, by_length
 from sentcompress.progress import Task
 
 # Tokens per text, and per batch with padding.
@@ -50,8 +50,9 @@ def hidden_states(
     Yields:
         ids [B, T], mask [B, T] (bool), and the hidden states [B, T, H] of the embedding layer and of every layer.
     """
-    for batch in by_length([len(row) for row in rows], BATCH_TOKENS):
-        tensors = map(torch.from_numpy, padded([rows[row] for row in batch], encoder.padding))
+    tokens = TokenRows.of(rows)
+    for batch in by_length(tokens.lengths, BATCH_TOKENS):
+        tensors = map(torch.from_numpy, tokens.padded(batch, encoder.padding))
         ids, mask = (tensor.to(encoder.device) for tensor in tensors)
         with torch.inference_mode():
             states = encoder.hidden_states(ids, mask, every_layer=True)

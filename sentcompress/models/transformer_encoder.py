@@ -10,7 +10,7 @@ import torch
 from torch import Tensor, nn
 
 from sentcompress.models.encoder import Encoder
-from sentcompress.models.families import readable_positions, table_projection
+from sentcompress.models.families import FAMILIES, readable_positions, table_projection
 
 # Settings that the shapes of the weights do not show: ALBERT's number of passes, for example, or of attention heads.
 TELLING = ("model_type", "num_attention_heads", "num_hidden_layers", "hidden_act")
@@ -68,9 +68,19 @@ class TransformerEncoder(Encoder):
         self, input_ids: Tensor, attention_mask: Tensor | None, *, every_layer: bool
     ) -> tuple[Tensor, ...]:
         asked = {"output_hidden_states": True} if every_layer else {}
-        output = self.transformer(input_ids=input_ids, attention_mask=attention_mask, **asked)
+        output = self.transformer(input_ids=input_ids, attention_mask=self._prepared(attention_mask), **asked)
         before = output.hidden_states[:-1] if every_layer else ()
         return (*before, output.last_hidden_state)
+
+    def _prepared(self, mask: Tensor | None) -> Tensor | None:
+        """A mask [B, T] as fused attention takes it, [B, 1, 1, T].
+
+        Given [B, T], transformers asks the tensor whether any token is masked, and a GPU's host waits for the answer.
+        Other architectures may have layers with masks of their own, which they make from [B, T].
+        """
+        if mask is None or self.config._attn_implementation != "sdpa" or self.architecture not in FAMILIES:
+            return mask
+        return mask.bool()[:, None, None, :]
 
     def token_embeddings(self, input_ids: Tensor) -> Tensor:
         transformer: Any = self.transformer

@@ -32,6 +32,7 @@ from sentcompress.training.data import SentenceData, pad_id, tokenised
 from sentcompress.training.further import further
 from sentcompress.training.inputs import Inputs, find_inputs, find_teacher_of
 from sentcompress.training.job import CHECKPOINTS, TrainingJob, fitted, make_method, train, training_request
+from sentcompress.training.residence import Residence
 from sentcompress.training.retrieval_dev import GivenDev, find_dev
 from sentcompress.training.teacher_views import supply
 
@@ -163,6 +164,7 @@ class _Distillation:
                 f"{self.inputs.sentences.reference} tells of one domain only, so that {params.method_name} weighs all "
                 "sentences by one prototype (sentcompress augment --domain COLUMN)"
             )
+        residence = Residence(device, self.reporter)
         supplied = supply(
             needs,
             encoder,
@@ -170,14 +172,15 @@ class _Distillation:
             domains=domains,
             tensors=self._projection(),
             input_layer=int(options.get("layer", 0)),
-            device=device,
+            residence=residence,
             trust_remote_code=params.trust_remote_code,
         )
         # Heads start from random values.
         torch.manual_seed(settings.seed)
         method = make_method(params, supplied.shapes)
         self._warn_of_new_dimensions(encoder, method)
-        tokens = tokenised(encoder, settings, table, build, self.reporter, ranks)
+        tokens = residence.tokens(tokenised(encoder, settings, table, build, self.reporter, ranks))
+        residence.tell()
         return TrainingJob(
             params=params,
             encoder=encoder,

@@ -16,6 +16,7 @@ from sentcompress.errors import InputError, MissingArtifactError
 from sentcompress.methods.base import Shapes
 from sentcompress.methods.triplets import TripletMethod
 from sentcompress.models.catalog import NamedModel, find_model, typed_name
+from sentcompress.models.devices import pick_device
 from sentcompress.models.encoder import Encoder
 from sentcompress.models.layout import check_poolable, model_size
 from sentcompress.models.names import TEACHER
@@ -23,9 +24,10 @@ from sentcompress.models.principal_axes import check_dimension, principal_axes
 from sentcompress.progress import LOGGED, Reporter
 from sentcompress.ranks.alone import Ranks
 from sentcompress.store import Artifact, Build, Request, WorkDirectory
-from sentcompress.training.data import pad_id, tokenised, vector_field
+from sentcompress.training.data import pad_id, tokenised
 from sentcompress.training.inputs import embedding
 from sentcompress.training.job import TrainingJob, fitted, make_method, train, training_request
+from sentcompress.training.residence import Residence
 from sentcompress.training.retrieval_dev import GivenDev, find_dev
 from sentcompress.training.settings import Settings
 from sentcompress.training.teacher_views import check_layer
@@ -141,7 +143,8 @@ class _Finetuning:
 
     def _data(self, encoder: Encoder, settings: Settings, build: Build, ranks: Ranks) -> TripletData:
         table = SentenceTable(self.sentences.path)
-        tokens = tokenised(encoder, settings, table, build, self.reporter, ranks)
+        residence = Residence(pick_device(self.params.device), self.reporter)
+        tokens = residence.tokens(tokenised(encoder, settings, table, build, self.reporter, ranks))
         kept = None
         if self.vectors is not None:
             ordinary = self.work.get("sentences", self.vectors.input_of_kind("sentences"))
@@ -152,7 +155,9 @@ class _Finetuning:
                 )
             beside = SentenceTable(ordinary.path)
             kept_tokens = tokenised(encoder, settings, beside, build, self.reporter, ranks, "kept-tokens")
-            kept = KeptSentences(kept_tokens, {"teacher": vector_field(VectorShards(self.vectors.path))}, settings)
+            teacher = residence.vectors(VectorShards(self.vectors.path), "teacher vectors")
+            kept = KeptSentences(residence.tokens(kept_tokens), {"teacher": teacher}, settings)
+        residence.tell()
         return TripletData(table.triplets(), tokens, pad_id(encoder), kept)
 
     def _start_from_axes(self, method: TripletMethod, encoder: Encoder, dim: int, seed: int) -> None:

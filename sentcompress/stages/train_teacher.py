@@ -16,6 +16,7 @@ from sentcompress.corpora.text_files import BadRecords
 from sentcompress.errors import InputError
 from sentcompress.methods.base import Shapes
 from sentcompress.models.catalog import NamedModel, find_model, typed_name
+from sentcompress.models.devices import pick_device
 from sentcompress.models.encoder import Encoder
 from sentcompress.models.layout import has_modules, load_encoder, load_pooled, model_size
 from sentcompress.models.shape import Size
@@ -24,6 +25,7 @@ from sentcompress.ranks.alone import Ranks
 from sentcompress.store import Artifact, Build, Request, WorkDirectory, name_part
 from sentcompress.training.data import STATE, pad_id, tokenised
 from sentcompress.training.job import TrainingJob, fitted, make_method, train, training_request
+from sentcompress.training.residence import Residence
 from sentcompress.training.retrieval_dev import GivenDev, find_dev
 from sentcompress.training.teacher_views import check_layer
 from sentcompress.training.triplets import TripletData
@@ -108,7 +110,9 @@ class _Teaching:
         layer = int(options.get("layer", 0))
         check_layer(layer, encoder.depth)
         table = SentenceTable(build.path / TABLE)
-        tokens = tokenised(encoder, settings, table, build, self.reporter, ranks)
+        residence = Residence(pick_device(self.params.device), self.reporter)
+        tokens = residence.tokens(tokenised(encoder, settings, table, build, self.reporter, ranks))
+        residence.tell()
         data = TripletData(table.triplets(), tokens, pad_id(encoder))
         shapes = Shapes(encoder.dimension, 0, hidden=encoder.hidden_size, hard_negatives=1)
         method = make_method(params, shapes)

@@ -10,9 +10,9 @@ import numpy.typing as npt
 import torch
 from torch import Tensor
 
-from sentcompress.models.token_batches import padded
+from sentcompress.models.devices import to_device
+from sentcompress.models.token_batches import TokenRows
 from sentcompress.store.shard import Shard
-from sentcompress.training.token_cache import TokenCache
 
 Rows = npt.NDArray[np.int64]
 WHOLE = Shard(1, 1)
@@ -79,12 +79,45 @@ def random_cuts(lengths: npt.NDArray[np.int32], batch_size: int, token_budget: i
 
 
 @dataclass(frozen=True)
+class Layout:
+    """Where the tokens of a batch are, found out on the host: asking a tensor on a GPU waits for all work before it.
+
+    Attributes:
+        lengths: [S] tokens of each text, on the host.
+        longest: T, the width of the batch.
+        real: [M] the places of the real tokens among all S T, row by row.
+        by_length: [S] the texts from the shortest to the longest.
+    """
+
+    lengths: Rows
+    longest: int
+    real: Tensor
+    by_length: Tensor
+
+    @classmethod
+    def of(cls, mask: Tensor) -> Layout:
+        """The layout of an attention mask [S, T] on the CPU, with the padding on the right."""
+        lengths = mask.numpy().sum(axis=1)
+        real, by_length = np.flatnonzero(mask.numpy()), np.argsort(lengths, kind="stable")
+        return cls(lengths, mask.shape[1], torch.from_numpy(real), torch.from_numpy(by_length))
+
+    @property
+    def padded(self) -> bool:
+        """Whether any text is padded."""
+        return bool((self.lengths < self.longest).any())
+
+    def to(self, device: torch.device) -> Layout:
+        return Layout(self.lengths, self.longest, to_device(self.real, device), to_device(self.by_length, device))
+
+
+@dataclass(frozen=True)
 class Batch:
     """The tensors of one step.
 
     Attributes:
         input_ids: [S, T] the texts: S = B sentences, or B anchors, B positives and B N hard negatives.
         attention_mask: [S, T].
+        layout: where the tokens are.
         fields: tensors by row, [B, ...] each: `teacher` [B, D_t] and others that the method needs.
         rows: B.
         kept: a batch of sentences for the distillation term of option `keep`, with triplets.
@@ -93,10 +126,25 @@ class Batch:
 
     input_ids: Tensor
     attention_mask: Tensor
+    layout: Layout
     fields: Mapping[str, Tensor]
     rows: int
     kept: Batch | None = None
     stand_in: bool = False
+
+    @classmethod
+    def of(
+        cls,
+        ids: Tensor,
+        mask: Tensor,
+        fields: Mapping[str, Tensor],
+        rows: int,
+        kept: Batch | None = None,
+        *,
+        stand_in: bool = False,
+    ) -> Batch:
+        """A batch on the CPU, from its texts [S, T] and the rest of its attributes."""
+        return cls(ids, mask, Layout.of(mask), fields, rows, kept, stand_in)
 
     def __len__(self) -> int:
         return self.rows
@@ -119,17 +167,14 @@ class Batch:
         if device.type == "cpu":
             return self
         return Batch(
-            _moved(self.input_ids, device),
-            _moved(self.attention_mask, device),
-            {name: _moved(tensor, device) for name, tensor in self.fields.items()},
+            to_device(self.input_ids, device),
+            to_device(self.attention_mask, device),
+            self.layout.to(device),
+            {name: to_device(tensor, device) for name, tensor in self.fields.items()},
             self.rows,
             self.kept.to(device) if self.kept else None,
             self.stand_in,
         )
-
-
-def _moved(tensor: Tensor, device: torch.device) -> Tensor:
-    return tensor.pin_memory().to(device, non_blocking=True) if device.type == "cuda" else tensor.to(device)
 
 
 # From row numbers [B] to their values [B, ...].
@@ -142,20 +187,20 @@ def share_of(rows: Rows, share: Shard) -> tuple[Rows, bool]:
     return (rows[part.start : part.stop], False) if part else (rows[:1], True)
 
 
-def collate(rows: Rows, tokens: TokenCache, fields: Mapping[str, RowField], pad: int, share: Shard = WHOLE) -> Batch:
+def collate(rows: Rows, tokens: TokenRows, fields: Mapping[str, RowField], pad: int, share: Shard = WHOLE) -> Batch:
     """The batch of some rows of a sentence table, or one rank's share of it."""
     rows, stand_in = share_of(rows, share)
-    ids, mask = map(torch.from_numpy, padded(tokens.rows(rows), pad))
+    ids, mask = map(torch.from_numpy, tokens.padded(rows, pad))
     found = {name: field(rows) for name, field in fields.items()}
-    return Batch(ids, mask, found, len(rows), stand_in=stand_in)
+    return Batch.of(ids, mask, found, len(rows), stand_in=stand_in)
 
 
 def collate_triplets(
-    triplets: Rows, tokens: TokenCache, pad: int, kept: Batch | None = None, share: Shard = WHOLE
+    triplets: Rows, tokens: TokenRows, pad: int, kept: Batch | None = None, share: Shard = WHOLE
 ) -> Batch:
     """The batch of some triplets, [B, 2 + N] rows of a sentence table, or one rank's share of it."""
     triplets, stand_in = share_of(triplets, share)
     # Anchors, positives, then the negatives of the first anchor, of the second, ...
     rows = np.concatenate([triplets[:, 0], triplets[:, 1], triplets[:, 2:].reshape(-1)])
-    ids, mask = map(torch.from_numpy, padded(tokens.rows(rows), pad))
-    return Batch(ids, mask, {}, len(triplets), kept, stand_in)
+    ids, mask = map(torch.from_numpy, tokens.padded(rows, pad))
+    return Batch.of(ids, mask, {}, len(triplets), kept, stand_in=stand_in)

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterator, Mapping
 from contextlib import contextmanager
+from functools import partial
 from pathlib import Path
-from typing import Any, BinaryIO
+from typing import Any, BinaryIO, Self
 
 import torch
 from torch import Tensor, nn
@@ -15,6 +16,7 @@ from sentcompress.errors import InputError
 from sentcompress.progress import SILENT, Reporter
 from sentcompress.signals import Held, StoppedError
 from sentcompress.store import LOG, Build, file_digest
+from sentcompress.training.background import Background, on_cpu
 
 State = dict[str, Any]
 Weights = dict[str, dict[str, Tensor]]
@@ -27,17 +29,49 @@ class Checkpoints:
 
     Each checkpoint has its own files, and INDEX is replaced only after they are on disk. So the files listed in INDEX
     are always complete and consistent, whenever the process is killed.
+
+    As a context, it waits at the end for the last checkpoint.
+
+    Args:
+        background: write in a thread, from a copy on the CPU, while training goes on; for a model on a GPU.
     """
 
-    def __init__(self, build: Build, folder: str, reporter: Reporter = SILENT) -> None:
+    def __init__(self, build: Build, folder: str, reporter: Reporter = SILENT, *, background: bool = False) -> None:
         self._build = build
         self._folder = folder
         self._reporter = reporter
+        self._thread = Background() if background else None
         # SHA-256 of the files that this process has written or verified.
         self._digests: dict[str, str] = {}
 
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, *error: object) -> None:
+        if self._thread is None:
+            return
+        try:
+            if kind is None:  # otherwise the error that ended the training is the one to raise
+                self._thread.wait()
+        finally:
+            self._thread.close()
+
     def save(self, state: Mapping[str, Any], best: Weights | None, best_step: int | None, step: int) -> None:
-        """Write the state after `step`, and the best weights if they are not on disk yet."""
+        """Write the state after `step`, and the best weights if they are not on disk yet.
+
+        In the background, a checkpoint first waits for the one before, and raises its error.
+        """
+        if self._thread is None:
+            self._write_all(state, best, best_step, step)
+        else:
+            self._thread.start(partial(self._write_all, on_cpu(state), best, best_step, step))
+
+    def check(self) -> None:
+        """Raise the error of a checkpoint that could not be written in the background."""
+        if self._thread is not None:
+            self._thread.check()
+
+    def _write_all(self, state: Mapping[str, Any], best: Weights | None, best_step: int | None, step: int) -> None:
         last, best_name = f"last-{step}.pt", f"best-{best_step}.pt"
         self._write(last, state)
         if best is not None and best_name not in self._digests:

@@ -15,6 +15,7 @@ from sentcompress.encoding.vector_shards import VectorShards
 from sentcompress.errors import InputError
 from sentcompress.methods.base import Method
 from sentcompress.models.encoder import Encoder
+from sentcompress.models.token_batches import TokenRows
 from sentcompress.progress import Reporter
 from sentcompress.ranks.alone import Ranks
 from sentcompress.store import SCAFFOLD, Build
@@ -22,7 +23,7 @@ from sentcompress.store.shard import Shard
 from sentcompress.training.batches import WHOLE, Batch, BatchPlan, RowField, Rows, collate
 from sentcompress.training.dev import Dev, held_out_dev, hold_out
 from sentcompress.training.settings import Settings
-from sentcompress.training.token_cache import TextShards, TokenCache, build_token_cache
+from sentcompress.training.token_cache import TextShards, build_token_cache
 
 # What only the training needs; gone when the artifact is finished.
 STATE = f"{SCAFFOLD}/state"
@@ -60,7 +61,7 @@ class SentenceData:
 
     name: str
     table: SentenceTable
-    tokens: TokenCache
+    tokens: TokenRows
     fields: Mapping[str, RowField]
     pad: int
     method: Method
@@ -97,7 +98,7 @@ def tokenised(
     reporter: Reporter,
     ranks: Ranks,
     name: str = "tokens",
-) -> TokenCache:
+) -> TokenRows:
     """The token ids of a sentence table, made once for a build; the ranks share the work."""
 
     def tokenize(texts: Sequence[str]) -> list[list[int]]:

@@ -17,7 +17,7 @@ import torch
 from torch import Tensor
 
 from sentcompress.evaluation.metrics import UndefinedError, cosine_of_pairs, spearman
-from sentcompress.models.token_batches import by_length, padded
+from sentcompress.models.token_batches import TokenRows, by_length
 from sentcompress.training.batches import Batch, Rows
 
 # From token ids and attention mask, [B, T] each, to vectors [B, K].
@@ -196,11 +196,12 @@ def encode_tokens(
     tokens: Sequence[Sequence[int]], pad: int, vectors: Embed, device: torch.device
 ) -> npt.NDArray[np.float32]:
     """Vectors of tokenised sentences in their order, computed in batches of similar length: [N, K]."""
-    batches = by_length([len(row) for row in tokens], BATCH_TOKENS)
+    rows = TokenRows.of(tokens)
+    batches = by_length(rows.lengths, BATCH_TOKENS)
     parts: list[npt.NDArray[np.float32]] = []
     with torch.inference_mode():
         for batch in batches:
-            ids, mask = (torch.from_numpy(part).to(device) for part in padded([tokens[row] for row in batch], pad))
+            ids, mask = (torch.from_numpy(part).to(device) for part in rows.padded(batch, pad))
             parts.append(vectors(ids, mask).float().cpu().numpy())
     found = np.concatenate(parts)
     out = np.empty_like(found)

@@ -91,7 +91,7 @@ class TrainingJob:
             dev=dev,
             settings=self.settings,
             device=self._device,
-            checkpoints=Checkpoints(self.build, CHECKPOINTS, self.reporter),
+            checkpoints=Checkpoints(self.build, CHECKPOINTS, self.reporter, background=self._device.type == "cuda"),
             log_path=self.build.path / LOG,
             reporter=self.reporter,
             ranks=self.ranks,

@@ -101,6 +101,7 @@ class Training:
         saved = time.monotonic()
         model.train()
         with (
+            self.checkpoints,
             closing(TrainingLog(self.log_path, progress.log_bytes) if self.ranks.first else NoLog()) as log,
             self.reporter.track("training", total=None if settings.max_minutes else sentences) as bar,
             closing(prefetch(self._batches(epoch_steps, progress.step, total), PREFETCHED)) as batches,
@@ -121,6 +122,7 @@ class Training:
                 progress.rate = settings.lr * self._factor(total, warmup)
                 used = self._time_used()
                 terms, norm = self._step(together, model, optimizer, progress.rate)
+                self.checkpoints.check()
                 progress.step += 1
                 progress.sentences += count
                 now = time.perf_counter()

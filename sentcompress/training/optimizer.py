@@ -38,7 +38,7 @@ class RunningMean:
     """
 
     def __init__(self, parameters: Iterable[nn.Parameter], decay: float) -> None:
-        self._parameters = [parameter for parameter in parameters if parameter.requires_grad]
+        self._parameters: list[Tensor] = [parameter for parameter in parameters if parameter.requires_grad]
         self._decay = decay
         self._means = [parameter.detach().clone() for parameter in self._parameters]
         self._steps = 0
@@ -48,8 +48,8 @@ class RunningMean:
         """Add the weights after another step."""
         self._steps += 1
         share = 1.0 - min(self._decay, self._steps / (self._steps + 9))
-        for mean, parameter in zip(self._means, self._parameters, strict=True):
-            mean.lerp_(parameter, share)
+        # All tensors in one call: on a GPU, a call for each takes longer than the arithmetic.
+        torch._foreach_lerp_(self._means, self._parameters, share)
 
     @contextmanager
     def in_place(self) -> Iterator[None]:

@@ -19,8 +19,9 @@ from sentcompress.models.model_files import read_config, transformer_folder, who
 from sentcompress.plain_text import shell_word
 from sentcompress.store import Artifact
 from sentcompress.training.batches import RowField, Rows
-from sentcompress.training.data import number_field, vector_field
+from sentcompress.training.data import number_field
 from sentcompress.training.inputs import find_teacher_of
+from sentcompress.training.residence import Residence
 from sentcompress.training.views import DistillationViews, TeacherInLoop, matched_layers, spread_layers
 
 # The needs of methods that an encoder without layers cannot meet.
@@ -50,7 +51,7 @@ def supply(
     domains: Rows,
     tensors: Mapping[str, Tensor],
     input_layer: int,
-    device: torch.device,
+    residence: Residence,
     trust_remote_code: bool,
 ) -> Supply:
     """Gather what a method needs.
@@ -60,6 +61,7 @@ def supply(
         domains: [N] the domain of each row of the sentence table.
         tensors: tensors for `Shapes`.
         input_layer: the layer for "inputs".
+        residence: where vectors are kept, and the device to train on.
         trust_remote_code: whether the user allows the teacher to run its own code.
 
     Raises:
@@ -67,7 +69,7 @@ def supply(
         InputError: if teacher and student do not match, or the student has no layers and the method needs some.
     """
     shards = VectorShards(vectors.path)
-    fields: dict[str, RowField] = {"teacher": vector_field(shards)}
+    fields: dict[str, RowField] = {"teacher": residence.vectors(shards, "teacher vectors")}
     widths: dict[str, int] = {"hidden": encoder.hidden_size}
     depth = encoder.depth
     if depth == 0 and needs & OF_LAYERS:
@@ -81,12 +83,12 @@ def supply(
         tensors = {**tensors, "prototypes": prototypes(shards, domains)}
     if "teacher-layers" in needs:
         count, width = _cached_layers(vectors, depth)
-        cached = vector_field(VectorShards(vectors.path, LAYERS))
+        cached = residence.vectors(VectorShards(vectors.path, LAYERS), "states of layers")
         fields["teacher_layers"] = lambda rows: cached(rows).view(len(rows), count, width)
         widths |= {"layers": count, "teacher_layer_width": width, "student_layer_width": encoder.pooled_dimension}
         chosen["layers"] = matched_layers(depth, count)
     if needs & {"tokens", "states", "last-layers", "last-states"}:
-        teacher = teacher_in_loop(vectors, encoder, trust_remote_code=trust_remote_code).to(device)
+        teacher = teacher_in_loop(vectors, encoder, trust_remote_code=trust_remote_code).to(residence.device)
         widths["teacher_hidden"] = teacher.encoder.hidden_size
         chosen["teacher"] = teacher
         if "states" in needs:

@@ -1,4 +1,8 @@
-"""Token ids of a whole sentence table, computed once and memory-mapped during training."""
+"""Token ids of a whole sentence table, computed once and memory-mapped during training.
+
+The shards of a table are tokenised one by one, so that an interrupted run keeps those that are complete, and then
+joined into one pair of arrays.
+"""
 
 from __future__ import annotations
 
@@ -10,6 +14,7 @@ from typing import Protocol
 import numpy as np
 import numpy.typing as npt
 
+from sentcompress.models.token_batches import TokenRows
 from sentcompress.progress import Reporter
 from sentcompress.ranks.alone import ALONE, Ranks
 from sentcompress.store import Build
@@ -18,6 +23,8 @@ from sentcompress.store.arrays import save_array
 Tokenize = Callable[[Sequence[str]], list[list[int]]]
 # Texts per call of the tokenizer, whose lists take 50 times the memory of the arrays.
 PIECE = 10_000
+# The name of the joined arrays, beside the numbers of the shards.
+ALL = "all"
 
 
 class TextShards(Protocol):
@@ -29,48 +36,58 @@ class TextShards(Protocol):
     def texts(self, shard: int) -> list[str]: ...
 
 
-class TokenCache:
-    """Token ids by row number: one flat array per shard of the table, and the length of every row."""
-
-    def __init__(self, folder: Path, shards: int) -> None:
-        # Plain arrays: slicing a `memmap` object costs far more than copying the tokens.
-        self._flat = [np.asarray(np.load(folder / f"{shard:05d}.tokens.npy", mmap_mode="r")) for shard in range(shards)]
-        by_shard = [np.load(folder / f"{shard:05d}.lengths.npy") for shard in range(shards)]
-        self.lengths: npt.NDArray[np.int32] = np.concatenate([np.zeros(0, np.int32), *by_shard])
-        self._starts = np.cumsum([0, *(len(lengths) for lengths in by_shard)])
-        # The start of each row in its shard's flat array.
-        self._offsets = np.concatenate([np.zeros(0, np.int64), *(np.cumsum(lengths) - lengths for lengths in by_shard)])
-
-    def rows(self, rows: npt.NDArray[np.int64]) -> list[npt.NDArray[np.int32]]:
-        """The token ids of rows [B], in their order."""
-        shards = np.searchsorted(self._starts, rows, side="right") - 1
-        starts = self._offsets[rows]
-        places = zip(shards.tolist(), starts.tolist(), (starts + self.lengths[rows]).tolist(), strict=True)
-        return [self._flat[shard][start:end] for shard, start, end in places]
-
-
 def build_token_cache(
     build: Build, folder: str, table: TextShards, tokenize: Tokenize, reporter: Reporter, ranks: Ranks = ALONE
-) -> TokenCache:
-    """Tokenise every sentence of `table` into `folder` of the build; complete shards are kept."""
-    mine = [(shard, rows) for shard, rows in enumerate(table.shard_rows) if shard % ranks.count == ranks.number]
-    with reporter.track("tokenising", total=sum(rows for _, rows in mine)) as task:
-        for shard, rows in mine:
-            if not _is_whole(build.path / folder, shard, rows):
-                _tokenise_shard(build, f"{folder}/{shard:05d}", table.texts(shard), tokenize)
-            task.advance(rows)
+) -> TokenRows:
+    """Tokenise every sentence of `table` into `folder` of the build, by row number; complete shards are kept.
+
+    The ranks share the shards, and rank 0 joins them.
+    """
+    if not _is_whole(build.path / folder, ALL, sum(table.shard_rows)):
+        names = [f"{shard:05d}" for shard in range(len(table.shard_rows))]
+        mine = [shard for shard in range(len(names)) if shard % ranks.count == ranks.number]
+        with reporter.track("tokenising", total=sum(table.shard_rows[shard] for shard in mine)) as task:
+            for shard in mine:
+                rows = table.shard_rows[shard]
+                if not _is_whole(build.path / folder, names[shard], rows):
+                    _tokenise_shard(build, f"{folder}/{names[shard]}", table.texts(shard), tokenize)
+                task.advance(rows)
+            ranks.meet()
+        if ranks.first:
+            _join(build, folder, names)
         ranks.meet()
-    return TokenCache(build.path / folder, len(table.shard_rows))
+    return _opened(build.path / folder, ALL)
 
 
-def _is_whole(folder: Path, shard: int, rows: int) -> bool:
-    """Whether both arrays of a shard exist and match."""
+def _opened(folder: Path, name: str) -> TokenRows:
+    # A plain array: slicing a `memmap` object costs far more than copying the tokens.
+    flat = np.asarray(np.load(folder / f"{name}.tokens.npy", mmap_mode="r"))
+    return TokenRows.joined(flat, np.load(folder / f"{name}.lengths.npy"))
+
+
+def _is_whole(folder: Path, name: str, rows: int) -> bool:
+    """Whether both arrays of a shard, or of the whole table, exist and match."""
     try:
-        lengths = np.load(folder / f"{shard:05d}.lengths.npy")
-        flat = np.load(folder / f"{shard:05d}.tokens.npy", mmap_mode="r")
+        found = _opened(folder, name)
     except (FileNotFoundError, ValueError, EOFError):  # the last two: truncated, or not an array
         return False
-    return bool(lengths.shape == (rows,) and flat.shape == (int(lengths.sum()),))
+    return bool(found.lengths.shape == (rows,) and found.flat.shape == (int(found.lengths.sum()),))
+
+
+def _join(build: Build, folder: str, names: Sequence[str]) -> None:
+    """Join the arrays of all shards, so that one lookup finds the rows of a batch; the shards are removed."""
+    shards = [_opened(build.path / folder, name) for name in names]
+    lengths = np.concatenate([np.zeros(0, np.int32), *(shard.lengths for shard in shards)])
+    with build.write(f"{folder}/{ALL}.tokens.npy") as path, path.open("wb") as stream:
+        header = {"descr": np.lib.format.dtype_to_descr(np.dtype(np.int32)), "fortran_order": False}
+        np.lib.format.write_array_header_1_0(stream, {**header, "shape": (int(lengths.sum(dtype=np.int64)),)})
+        for shard in shards:
+            stream.write(shard.flat.data)
+    with build.write(f"{folder}/{ALL}.lengths.npy") as path:
+        save_array(path, lengths)
+    for name in names:
+        for part in ("lengths", "tokens"):
+            build.remove(f"{folder}/{name}.{part}.npy")
 
 
 def _tokenise_shard(build: Build, name: str, texts: list[str], tokenize: Tokenize) -> None:

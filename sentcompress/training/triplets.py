@@ -11,6 +11,7 @@ import numpy.typing as npt
 import torch
 
 from sentcompress.errors import InputError
+from sentcompress.models.token_batches import TokenRows
 from sentcompress.store.shard import Shard
 from sentcompress.training.batches import (
     WHOLE,
@@ -24,7 +25,6 @@ from sentcompress.training.batches import (
 )
 from sentcompress.training.dev import Dev, Embed, encode_tokens
 from sentcompress.training.settings import Settings
-from sentcompress.training.token_cache import TokenCache
 
 HELD_OUT = 1000
 HELD_OUT_SHARE = 0.02
@@ -41,7 +41,7 @@ class KeptSentences:
         settings: seed and size of the batches.
     """
 
-    def __init__(self, tokens: TokenCache, fields: Mapping[str, RowField], settings: Settings) -> None:
+    def __init__(self, tokens: TokenRows, fields: Mapping[str, RowField], settings: Settings) -> None:
         self._tokens, self._fields, self._settings = tokens, fields, settings
         # Neighbours in this order have similar lengths, so batches have little padding.
         self._order: Rows = np.argsort(tokens.lengths, kind="stable")
@@ -70,7 +70,7 @@ class TripletData:
     """
 
     triplets: npt.NDArray[np.int64]
-    tokens: TokenCache
+    tokens: TokenRows
     pad: int
     kept: KeptSentences | None = None
 
@@ -123,7 +123,7 @@ class TripletData:
     def dev(self, held: Rows) -> TripletDev:
         """The dev score of held-out triplets."""
         rows, places = np.unique(self.triplets[held], return_inverse=True)
-        tokens = [ids.tolist() for ids in self.tokens.rows(rows)]
+        tokens = [self.tokens[row].tolist() for row in rows.tolist()]
         return TripletDev(tokens, places.reshape(len(held), -1), self.pad)
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
+import numpy as np
 import torch
 from torch import Tensor
 
@@ -39,13 +40,14 @@ class TeacherInLoop:
     @torch.no_grad()
     def token_embeddings(self, batch: Batch) -> Tensor:
         """Outputs of the embedding layer at the M real tokens: [M, H_t]."""
-        return _real(self.encoder.token_embeddings(self.ids(batch.input_ids)), batch.attention_mask)
+        return _real(self.encoder.token_embeddings(self.ids(batch.input_ids)), batch)
 
     @torch.no_grad()
     def states(self, batch: Batch, layers: Sequence[int]) -> Tensor:
         """Hidden states of some layers at the M real tokens: [M, L, H_t]."""
-        _, states = self.encoder.embed_with_states(self.ids(batch.input_ids), batch.attention_mask)
-        return _stacked(states, layers, batch.attention_mask)
+        ids, mask, padded = self.ids(batch.input_ids), batch.attention_mask, batch.layout.padded
+        _, states = self.encoder.embed_with_states(ids, mask, padded=padded)
+        return _stacked(states, layers, batch)
 
 
 @dataclass(frozen=True)
@@ -71,24 +73,24 @@ class DistillationViews:
         return {name: batch.own(view) for name, view in self._views(batch).items()}
 
     def _views(self, batch: Batch) -> dict[str, Tensor]:
-        ids, mask = batch.input_ids, batch.attention_mask
+        ids, mask, padded = batch.input_ids, batch.attention_mask, batch.layout.padded
         views = dict(batch.fields)
         if not self.needs & {"inputs", "tokens", "teacher-layers", "states", "last-layers", "last-states"}:
-            return {"student": self.encoder.embed(ids, mask), **views}
-        student, states = self.encoder.embed_with_states(ids, mask)
+            return {"student": self.encoder.embed(ids, mask, padded=padded), **views}
+        student, states = self.encoder.embed_with_states(ids, mask, padded=padded)
         views = {"student": student, **views}
         if "inputs" in self.needs:
             views["inputs"] = pool(states[self.input_layer], mask, "mean")
         if "teacher-layers" in self.needs:
             views["student_layers"] = torch.stack([self.encoder.pooled(states[k], mask) for k in self.layers], dim=1)
         if "tokens" in self.needs and self.teacher:
-            views["student_tokens"] = _real(states[0], mask)
+            views["student_tokens"] = _real(states[0], batch)
             views["teacher_tokens"] = self.teacher.token_embeddings(batch)
         if self.needs & {"states", "last-layers"} and self.teacher:
-            views["student_states"] = _stacked(states, self.layers, mask)
+            views["student_states"] = _stacked(states, self.layers, batch)
             views["teacher_states"] = self.teacher.states(batch, self.teacher_layers)
         if "last-states" in self.needs and self.teacher:
-            views["student_last"] = _real(states[-1], mask)
+            views["student_last"] = _real(states[-1], batch)
             views["teacher_last"] = self.teacher.states(batch, (-1,)).squeeze(1)
         return views
 
@@ -102,35 +104,37 @@ class TripletViews:
     input_layer: int = 0
 
     def __call__(self, batch: Batch) -> dict[str, Tensor]:
-        vectors, inputs = self._encode(batch.input_ids, batch.attention_mask)
+        vectors, inputs = self._encode(batch)
         views = dict(zip(("anchor", "positive", "negatives"), _thirds(vectors, len(batch)), strict=True))
         if inputs is not None:
             names = ("inputs", "positive_inputs", "negative_inputs")
             views |= dict(zip(names, _thirds(inputs, len(batch)), strict=True))
         views = {name: batch.own(view) for name, view in views.items()}
         if (kept := batch.kept) is not None:
-            views["student"] = kept.own(self.encoder.embed(kept.input_ids, kept.attention_mask))
+            embedded = self.encoder.embed(kept.input_ids, kept.attention_mask, padded=kept.layout.padded)
+            views["student"] = kept.own(embedded)
             views["teacher"] = kept.own(kept.targets)
         return views
 
-    def _encode(self, ids: Tensor, mask: Tensor) -> tuple[Tensor, Tensor | None]:
+    def _encode(self, batch: Batch) -> tuple[Tensor, Tensor | None]:
         """Vectors [S, D], and the mean states of a layer [S, H] if needed."""
-        lengths = mask.sum(dim=1)
-        order = lengths.argsort(stable=True)
-        vectors, inputs = [], []
+        order, lengths = batch.layout.by_length, np.sort(batch.layout.lengths)
+        vectors, inputs, start = [], [], 0
         for part in order.chunk(min(PARTS, len(order))):
-            longest = int(lengths[part].max())
-            found = self._encode_part(ids[part, :longest], mask[part, :longest])
+            shortest, longest = int(lengths[start]), int(lengths[start + len(part) - 1])
+            ids, mask = batch.input_ids[part, :longest], batch.attention_mask[part, :longest]
+            found = self._encode_part(ids, mask, padded=shortest < longest)
+            start += len(part)
             vectors.append(found[0])
             inputs.append(found[1])
         back = order.argsort()
         joined = torch.cat([part for part in inputs if part is not None])[back] if "inputs" in self.needs else None
         return torch.cat(vectors)[back], joined
 
-    def _encode_part(self, ids: Tensor, mask: Tensor) -> tuple[Tensor, Tensor | None]:
+    def _encode_part(self, ids: Tensor, mask: Tensor, *, padded: bool) -> tuple[Tensor, Tensor | None]:
         if "inputs" not in self.needs:
-            return self.encoder.embed(ids, mask), None
-        vectors, states = self.encoder.embed_with_states(ids, mask)
+            return self.encoder.embed(ids, mask, padded=padded), None
+        vectors, states = self.encoder.embed_with_states(ids, mask, padded=padded)
         return vectors, pool(states[self.input_layer], mask, "mean")
 
 
@@ -153,13 +157,14 @@ def _thirds(rows: Tensor, count: int) -> tuple[Tensor, Tensor, Tensor]:
     return rows[:count], rows[count : 2 * count], rows[2 * count :]
 
 
-def _real(states: Tensor, mask: Tensor) -> Tensor:
+def _real(states: Tensor, batch: Batch) -> Tensor:
     """Remove the padding: [B, T, H] -> [M, H]."""
-    return states[mask.bool()]
+    # Not states[mask]: on a GPU the host would wait to learn how many rows there are.
+    return states.flatten(0, 1).index_select(0, batch.layout.real)
 
 
-def _stacked(states: Sequence[Tensor], layers: Sequence[int], mask: Tensor) -> Tensor:
-    return torch.stack([_real(states[layer], mask) for layer in layers], dim=1)
+def _stacked(states: Sequence[Tensor], layers: Sequence[int], batch: Batch) -> Tensor:
+    return torch.stack([_real(states[layer], batch) for layer in layers], dim=1)
 
 
 def concatenated(parts: Sequence[Mapping[str, Tensor]]) -> dict[str, Tensor]:

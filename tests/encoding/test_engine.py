@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gzip
 import random
+from collections import Counter
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -15,6 +16,7 @@ import torch
 from static_encoder import make_static_encoder
 from tiny_models import WORDS, make_roberta, make_sentences, make_tiny_model
 
+from benchmarks.host_waits import HostWaits
 from sentcompress.encoding import batches
 from sentcompress.encoding.engine import EncodeEngine
 from sentcompress.models.encoder import Dense, Encoder
@@ -98,14 +100,14 @@ def test_duplicates_are_encoded_once_and_come_back_everywhere(
 ) -> None:
     engine = EncodeEngine(load(tiny_model), dtype="float32")
     rows = 0
-    forward = engine._forward
+    infer = engine._encoder.infer
 
-    def counted(tokens: Any) -> torch.Tensor:
+    def counted(ids: torch.Tensor, mask: torch.Tensor, **options: Any) -> torch.Tensor:
         nonlocal rows
-        rows += len(tokens)
-        return forward(tokens)
+        rows += len(ids)
+        return infer(ids, mask, **options)
 
-    monkeypatch.setattr(engine, "_forward", counted)
+    monkeypatch.setattr(engine._encoder, "infer", counted)
     vectors = engine.encode(["a dog", "a cat", "a dog", "a dog"])
     assert rows == 2
     np.testing.assert_array_equal(vectors[0], vectors[2])
@@ -170,6 +172,24 @@ def test_an_encoder_need_not_be_a_transformer(dtype: str, error: float) -> None:
     means = torch.stack([table[ids or [0]].mean(dim=0) for ids in encoder.tokenize(texts)])
     expected = torch.nn.functional.normalize(means, dim=1).numpy()
     assert np.abs(engine.encode(texts) - expected).max() < error
+
+
+def test_a_window_asks_the_device_for_its_vectors_alone(tiny_model: Path) -> None:
+    engine = EncodeEngine(load(tiny_model), device="cpu", dtype="float32", batch_tokens=64, layers=(1,))
+    with HostWaits() as waits:
+        engine.encode(make_sentences(100))
+    assert waits.counts == Counter({"cpu": 1, "numpy": 1})
+
+
+def test_windows_computed_ahead_come_in_their_order(tiny_model: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(batches, "WINDOW_SENTENCES", 8)
+    texts = [*make_sentences(30), *ODD]
+    engine = EncodeEngine(load(tiny_model), device="cpu", dtype="float32", batch_tokens=64)
+    wanted = list(engine.stream([texts]))
+    monkeypatch.setattr(EncodeEngine, "_windows_ahead", 1)
+    found = list(engine.stream([texts]))
+    assert len(found) == len(wanted) > 3
+    assert all(np.array_equal(one, other) for one, other in zip(found, wanted, strict=True))
 
 
 @pytest.mark.gpu

@@ -9,9 +9,10 @@ import numpy as np
 import pytest
 import torch
 
+from sentcompress.methods import queue_logsumexp as queue_module
 from sentcompress.methods.base import Shapes
 from sentcompress.methods.ckd import CKD
-from sentcompress.methods.queue_logsumexp import queue_logsumexp
+from sentcompress.methods.queue_logsumexp import chunk_rows, queue_logsumexp, queue_products, tf32
 
 STUDENT, TEACHER = 5, 8
 
@@ -183,8 +184,12 @@ def test_the_head_is_thrown_away() -> None:
     assert torch.equal(method.deploy(vectors), vectors)
 
 
+@pytest.mark.parametrize("chunk", [3, 2048, 2**20])
 @pytest.mark.parametrize("keys", [1, 7, 5000])
-def test_the_sum_over_the_queue_in_pieces_is_the_plain_one(keys: int) -> None:
+def test_the_sum_over_the_queue_in_pieces_is_the_plain_one(
+    monkeypatch: pytest.MonkeyPatch, keys: int, chunk: int
+) -> None:
+    monkeypatch.setattr(queue_module, "CHUNK", chunk)
     generator = torch.Generator().manual_seed(keys)
     query = (30 * torch.randn(6, 8, generator=generator, dtype=torch.float64)).requires_grad_()
     queue = torch.randn(keys, 8, generator=generator, dtype=torch.float64)
@@ -195,3 +200,29 @@ def test_the_sum_over_the_queue_in_pieces_is_the_plain_one(keys: int) -> None:
     (wanted * weights).sum().backward()
     torch.testing.assert_close(queue_logsumexp(query, queue), wanted)
     torch.testing.assert_close(query.grad, plain.grad)
+
+
+def test_products_with_a_queue_have_the_gradient_of_plain_ones() -> None:
+    generator = torch.Generator().manual_seed(0)
+    query, keys = (torch.randn(rows, 8, generator=generator, requires_grad=True) for rows in (6, 50))
+    (queue_products(query, keys).sigmoid()).sum().backward()
+    found, query.grad = query.grad, None
+    products = query @ keys.detach().T
+    products.sigmoid().sum().backward()
+    assert torch.equal(queue_products(query, keys), products)
+    torch.testing.assert_close(found, query.grad)
+    assert keys.grad is None
+
+
+def test_a_gpu_gets_larger_chunks_of_the_queue() -> None:
+    assert [chunk_rows(512, device) for device in ("cpu", "cuda")] == [2048, 131_072]
+    assert chunk_rows(10**6, "cuda") == 2048
+
+
+def test_only_products_on_a_cuda_device_use_tf32() -> None:
+    seen = []
+    for device in ("cpu", "cuda"):
+        with tf32(torch.device(device)):
+            seen.append(torch.get_float32_matmul_precision())
+    assert seen == ["highest", "high"]
+    assert torch.get_float32_matmul_precision() == "highest"

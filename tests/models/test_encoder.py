@@ -8,11 +8,15 @@ from pathlib import Path
 import pytest
 import torch
 from static_encoder import make_static_encoder
+from tiny_models import tiny_transformer
 
+from benchmarks.host_waits import HostWaits
 from sentcompress.models import encoder as module
-from sentcompress.models.encoder import Dense, Encoder, TextSettings
+from sentcompress.models.encoder import Dense, Encoder
 from sentcompress.models.layout import load_encoder, save_encoder
 from sentcompress.models.sources import resolve
+from sentcompress.models.text import TextSettings
+from sentcompress.models.transformer_encoder import TransformerEncoder
 
 
 @pytest.mark.parametrize("side", ["right", "left"])
@@ -61,3 +65,23 @@ def test_an_encoder_without_a_folder_layout_is_not_saved(tmp_path: Path) -> None
     with pytest.raises(TypeError, match="Other cannot be saved"):
         save_encoder(Other(None, text=TextSettings(8)), tmp_path / "model")
     assert not [path for path in tmp_path.rglob("*") if path.is_file()]
+
+
+@pytest.mark.parametrize("kind", ["bert", "roberta", "electra", "distilbert", "albert", "mpnet"])
+def test_padding_is_masked_as_transformers_masks_it(kind: str) -> None:
+    """Fused attention gets a mask of its own form, which asks no tensor for a value; MPNet has no fused attention."""
+    torch.manual_seed(0)
+    transformer = tiny_transformer(kind)
+    for parameter in transformer.parameters():
+        torch.nn.init.normal_(parameter, std=0.3)
+    encoder = TransformerEncoder(transformer, None, text=TextSettings(max_length=40)).eval()
+    ids, mask = torch.tensor([[7, 12, 9, 4], [5, 8, 1, 1]]), torch.tensor([[1, 1, 1, 1], [1, 1, 0, 0]])
+    real = mask.bool()
+    with torch.no_grad():
+        wanted = transformer(input_ids=ids, attention_mask=mask).last_hidden_state[real]
+        with HostWaits() as waits:
+            found = encoder.states(ids, mask)
+        assert torch.equal(found[real], wanted)
+        assert (waits.counts == {}) == (kind != "mpnet")
+        alone = transformer(input_ids=ids[:1], attention_mask=mask[:1]).last_hidden_state
+        assert torch.equal(encoder.states(ids[:1], mask[:1], padded=False), alone)

@@ -203,7 +203,7 @@ def test_students_of_a_weighed_teacher(plain: Encoder, tmp_path: Path) -> None:
     assert not student.token_weights.requires_grad
     teacher = TeacherInLoop(loaded(tmp_path / "teacher"))
     ids, mask = batch_of(plain, TEXTS)
-    states = teacher.states(Batch(ids, mask, {}, len(TEXTS)), (-1,))[:, 0]
+    states = teacher.states(Batch.of(ids, mask, {}, len(TEXTS)), (-1,))[:, 0]
     texts = mask.nonzero()[:, 0]
     means = torch.stack([states[texts == row].mean(dim=0) for row in range(len(TEXTS))])
     with torch.no_grad():

@@ -12,6 +12,7 @@ import pytest
 from distilling import make_work, write_dev
 from tiny_models import make_tiny_model
 
+from benchmarks.host_waits import HostWaits
 from sentcompress.errors import InputError, MissingArtifactError, UsageError
 from sentcompress.methods import METHODS
 from sentcompress.models.layout import load_encoder
@@ -19,6 +20,7 @@ from sentcompress.models.sources import resolve
 from sentcompress.stages import distill, fit_pca, teacher_embed
 from sentcompress.stages.distill import Params
 from sentcompress.store import WorkDirectory
+from sentcompress.training.loop import Training
 
 NUMBERS: dict[str, Any] = {
     "lr": 1e-3,
@@ -45,9 +47,16 @@ def prepared(tmp_path_factory: pytest.TempPathFactory, sentences: list[str]) -> 
 @pytest.mark.parametrize("accumulate", [1, 2])
 @pytest.mark.parametrize("method", METHODS)
 def test_a_method_trains_and_its_student_is_the_one_that_was_scored(
-    prepared: tuple[WorkDirectory, Path], method: str, accumulate: int
+    prepared: tuple[WorkDirectory, Path], monkeypatch: pytest.MonkeyPatch, method: str, accumulate: int
 ) -> None:
     work, dev = prepared
+    waits, step = HostWaits(), Training._step
+
+    def watched(*arguments: Any) -> Any:
+        with waits:
+            return step(*arguments)
+
+    monkeypatch.setattr(Training, "_step", watched)
     asked = Params(
         method=method,
         student="teacher:2",
@@ -61,6 +70,7 @@ def test_a_method_trains_and_its_student_is_the_one_that_was_scored(
     assert facts["steps"] == 4
     assert facts["dev_of_saved_model"] == facts["dev"]
     assert facts["sentences_seen"] == 4 * 8 * accumulate
+    assert waits.counts == {}  # on a GPU, the host would wait for each
     saved = load_encoder(resolve(str(student.path / "model")))
     assert np.isfinite(saved.state_dict()["transformer.embeddings.word_embeddings.weight"].numpy()).all()
     log = [json.loads(line) for line in (student.path / "log.jsonl").read_text().splitlines()]

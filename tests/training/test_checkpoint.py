@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import copy
 import errno
 import io
 import json
+import threading
+import time
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -15,6 +18,7 @@ import torch
 from sentcompress.progress import SilentReporter
 from sentcompress.store import Build, Request, WorkDirectory
 from sentcompress.training import checkpoint
+from sentcompress.training.background import on_cpu
 from sentcompress.training.checkpoint import INDEX, Checkpoints
 
 FOLDER = ".scaffold/checkpoints"
@@ -141,6 +145,90 @@ def test_the_error_of_the_disk_is_the_one_that_is_raised(tmp_path: Path) -> None
     with pytest.raises(OSError, match="No space left") as raised:
         checkpoint._save(state(1), Full())
     assert raised.value.errno == errno.ENOSPC
+
+
+def test_a_checkpoint_in_the_background_holds_what_was_when_it_began(
+    build: Build, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The second waits for the first; what training changes meanwhile is in neither."""
+    may_write, entered = threading.Event(), []
+    write = checkpoint._save
+
+    def held(content: Any, stream: Any) -> None:
+        entered.append(content["model"]["w"].tolist() if "model" in content else "best")
+        assert may_write.wait(60)
+        write(content, stream)
+
+    monkeypatch.setattr(checkpoint, "_save", held)
+    known = [state(4), state(8)]
+    with Checkpoints(build, FOLDER, background=True) as checkpoints:
+        checkpoints.save(known[0], best(4), 4, 4)
+        known[0]["model"]["w"] += 100
+        known[0]["progress"]["step"] = 100
+        second = threading.Thread(target=checkpoints.save, args=(known[1], best(4), 4, 8))
+        second.start()
+        second.join(0.2)
+        assert second.is_alive()
+        assert not (build.path / FOLDER / INDEX).exists()
+        may_write.set()
+        second.join()
+        known[1]["model"]["w"] += 100
+    assert entered == [[4.0] * 3, "best", [8.0] * 3]
+    found = Checkpoints(build, FOLDER).load()
+    assert found is not None
+    assert found[0]["progress"] == {"step": 8, "log_bytes": 0}
+    assert found[0]["model"]["w"].tolist() == [8.0] * 3
+    assert sorted(path.name for path in (build.path / FOLDER).iterdir()) == ["best-4.pt", INDEX, "last-8.pt"]
+
+
+def check_until_it_ends(checkpoints: Checkpoints) -> None:
+    for _ in range(600):
+        checkpoints.check()
+        time.sleep(0.1)
+
+
+def fail_after_a_checkpoint(checkpoints: Checkpoints) -> None:
+    with checkpoints:
+        checkpoints.save(state(4), None, None, 4)
+        raise KeyError("what ended the training")
+
+
+def test_an_error_in_the_background_is_raised_in_the_loop_once(build: Build, monkeypatch: pytest.MonkeyPatch) -> None:
+    def full(content: Any, stream: Any) -> None:
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    monkeypatch.setattr(checkpoint, "_save", full)
+    checkpoints = Checkpoints(build, FOLDER, background=True)
+    checkpoints.save(state(4), None, None, 4)
+    with pytest.raises(OSError, match="No space left"):
+        checkpoints.save(state(8), None, None, 8)
+    checkpoints.save(state(8), None, None, 8)
+    with pytest.raises(OSError, match="No space left"):
+        check_until_it_ends(checkpoints)
+    checkpoints.check()
+    checkpoints.save(state(12), None, None, 12)
+    with pytest.raises(OSError, match="No space left"), checkpoints:
+        pass
+    assert not Checkpoints(build, FOLDER).exist()
+    with pytest.raises(KeyError):
+        fail_after_a_checkpoint(Checkpoints(build, FOLDER, background=True))
+
+
+def test_a_copy_on_the_cpu_shares_nothing() -> None:
+    layer = torch.nn.BatchNorm1d(3)
+    optimizer = torch.optim.AdamW(layer.parameters(), lr=0.5)
+    layer(torch.randn(4, 3)).sum().backward()
+    optimizer.step()
+    known = {"model": layer.state_dict(), "optimizer": optimizer.state_dict(), "sums": [torch.ones(2)], "step": 3}
+    copied = on_cpu(known)
+    wanted = copy.deepcopy(known)
+    with torch.no_grad():
+        for parameter in layer.parameters():
+            parameter.fill_(9)
+    known["sums"][0] += 1
+    known["optimizer"]["param_groups"][0]["lr"] = 7.0
+    torch.testing.assert_close(copied, wanted, rtol=0, atol=0)
+    assert copied["model"]._metadata == layer.state_dict()._metadata
 
 
 def test_weights_that_no_index_lists_are_not_taken_for_a_later_checkpoint(build: Build) -> None:

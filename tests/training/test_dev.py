@@ -69,7 +69,7 @@ def test_held_out_is_the_mean_cosine_to_the_target() -> None:
     ids, targets = torch.randint(1, 100, (150, 6)), torch.randn(150, 4)
 
     def collate(rows: np.ndarray) -> Batch:
-        return Batch(ids[rows], torch.ones_like(ids[rows]), {"teacher": targets[rows]}, len(rows))
+        return Batch.of(ids[rows], torch.ones_like(ids[rows]), {"teacher": targets[rows]}, len(rows))
 
     dev = held_out_dev(np.arange(150), collate, lambda teacher: teacher * 2)
     assert isinstance(dev, HeldOutDev)
@@ -82,7 +82,7 @@ def test_without_a_target_it_is_how_similarities_agree() -> None:
     ids, teacher = torch.randint(1, 100, (150, 6)), torch.randn(150, 7)
 
     def collate(rows: np.ndarray) -> Batch:
-        return Batch(ids[rows], torch.ones_like(ids[rows]), {"teacher": teacher[rows]}, len(rows))
+        return Batch.of(ids[rows], torch.ones_like(ids[rows]), {"teacher": teacher[rows]}, len(rows))
 
     def cosines(vectors: np.ndarray) -> list[float]:
         unit = vectors / np.linalg.norm(vectors, axis=1, keepdims=True)

@@ -23,7 +23,7 @@ ROWS, WIDTH = 12, 5
 
 
 def batch(rows: slice, inputs: Tensor, targets: Tensor) -> Batch:
-    return Batch(inputs[rows], torch.ones_like(inputs[rows]), {"teacher": targets[rows]}, len(inputs[rows]))
+    return Batch.of(inputs[rows], torch.ones_like(inputs[rows]), {"teacher": targets[rows]}, len(inputs[rows]))
 
 
 def info_nce(views: dict[str, Tensor]) -> dict[str, Tensor]:

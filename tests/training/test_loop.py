@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import math
 import signal
+from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -17,6 +18,7 @@ from static_encoder import make_static_encoder
 from tiny_models import tiny_transformer
 from torch import Tensor
 
+from benchmarks.host_waits import HostWaits
 from sentcompress import signals
 from sentcompress.commands.shared import TrainingOptions
 from sentcompress.errors import SentcompressError, TrainingError
@@ -95,14 +97,14 @@ def padded(rows: np.ndarray) -> tuple[Tensor, Tensor]:
 
 def sentences(rows: np.ndarray, share: Shard = WHOLE) -> Batch:
     """The batch that a single process has."""
-    return Batch(*padded(rows), {"teacher": TARGETS[rows]}, len(rows))
+    return Batch.of(*padded(rows), {"teacher": TARGETS[rows]}, len(rows))
 
 
 def triplets(rows: np.ndarray, share: Shard = WHOLE) -> Batch:
     """With a sentence of its own beside each triplet."""
     mine = TRIPLETS[rows]
     texts = padded(np.concatenate([mine[:, 0], mine[:, 1], mine[:, 2:].reshape(-1)]))
-    return Batch(*texts, {}, len(rows), sentences(rows + 40))
+    return Batch.of(*texts, {}, len(rows), sentences(rows + 40))
 
 
 def make_method(kind: type[Method], **options: Any) -> Method:
@@ -111,9 +113,19 @@ def make_method(kind: type[Method], **options: Any) -> Method:
 
 
 def make_training(
-    folder: Path, method: Method, batches: Sequence[Sequence[int]], encoder: Encoder | None = None, **numbers: Any
+    folder: Path,
+    method: Method,
+    batches: Sequence[Sequence[int]],
+    encoder: Encoder | None = None,
+    *,
+    background: bool = False,
+    **numbers: Any,
 ) -> Training:
-    """A run over these batches: in float32, all steps with one learning rate, without dropout."""
+    """A run over these batches: in float32, all steps with one learning rate, without dropout.
+
+    Args:
+        background: whether checkpoints are written in a thread.
+    """
     plain = {"lr": 1e-2, "epochs": 1, "schedule": "constant", "warmup_steps": 0, "clip": 0.0, "dropout": 0.0}
     settings = Settings.of(method.recipe, TrainingOptions(**{**plain, "dtype": "float32", "eval_every": 1, **numbers}))
     encoder = make_encoder() if encoder is None else encoder
@@ -124,7 +136,7 @@ def make_training(
         views, collate = DistillationViews(encoder, method.needs, teacher=teacher), sentences
     folder.mkdir(parents=True, exist_ok=True)
     with WorkDirectory(folder).build(Request("students", "one", "distill", {})) as build:
-        log, checkpoints = build.path / "log.jsonl", Checkpoints(build, "state")
+        log, checkpoints = build.path / "log.jsonl", Checkpoints(build, "state", background=background)
         log.touch()  # a build of nothing would be dropped, and not gone on with
     return Training(
         encoder, method, Written(batches), collate, views, Rising(), settings, CPU, checkpoints, log, SILENT
@@ -265,14 +277,16 @@ def cut_off_at(method: Method, call: int) -> None:
     method.objective = counted  # type: ignore[method-assign]
 
 
+@pytest.mark.parametrize("background", [False, True])
 @pytest.mark.parametrize(("kind", "options"), [(CKD, {"queue": 20}), (CRD, {"memory": 20, "dim": 4})])
 def test_a_run_of_joined_batches_that_was_cut_off_ends_as_one_that_was_not(
-    tmp_path: Path, kind: type[Method], options: Mapping[str, Any]
+    tmp_path: Path, kind: type[Method], options: Mapping[str, Any], background: bool
 ) -> None:
     """Queue and memory are half overwritten when it happens: what comes next goes where it would have gone."""
     batches = [[row, row + 1, row + 2, row + 3] for row in range(0, 24, 4)]
-    numbers = {"grad_accum": 2, "dropout": 0.2, "epochs": 2, "checkpoint_seconds": 0.0}
+    numbers: dict[str, Any] = {"grad_accum": 2, "dropout": 0.2, "epochs": 2, "checkpoint_seconds": 0.0}
     whole = make_training(tmp_path / "whole", make_method(kind, **options), batches, **numbers)
+    numbers["background"] = background
     whole.run()
     first = make_training(tmp_path / "part", make_method(kind, **options), batches, **numbers)
     cut_off_at(first.method, 5)  # in the second epoch
@@ -521,3 +535,49 @@ def test_a_start_with_nan_among_its_weights_is_refused(tmp_path: Path) -> None:
         next(training.encoder.parameters())[0] = torch.nan
     with pytest.raises(SentcompressError, match="NaN or infinity in the tensor transformer"):
         training.run()
+
+
+@pytest.mark.parametrize(
+    ("kind", "options", "accumulate"),
+    [
+        (CKD, {"queue": 10}, 1),
+        (CKD, {"queue": 10}, 2),
+        (CRD, {"memory": 16}, 1),
+        (IBKD, {"gamma": 0.05}, 1),
+        (SimTDE, {"relation": 1.0, "states": 1.0, "contrast": 1.0, "head": "kept"}, 1),
+        (SimCSE, {"temperature": 0.0, "keep": 1.0}, 1),
+        (IBKDFinetune, {"gamma": 0.05, "dim": 4}, 1),
+    ],
+    ids=lambda value: value.__name__ if isinstance(value, type) else "",
+)
+def test_between_two_looks_a_step_asks_the_device_for_nothing(
+    tmp_path: Path, kind: type[Method], options: Mapping[str, Any], accumulate: int
+) -> None:
+    """Steps 2 to 8 of 9: the first comes after the score of the start, the last is scored and saved."""
+    batches = [list(range(first, first + 4)) for first in range(9 * accumulate)]
+    numbers = {"eval_every": 100, "clip": 1.0, "ema": 0.9, "grad_accum": accumulate}
+    training = make_training(tmp_path, make_method(kind, **options), batches, dropout=0.1, **numbers)
+    waits: list[tuple[int, str]] = []
+    with HostWaits(lambda name: waits.append((training.progress.step, name))):
+        training.run()
+    assert [(step, name) for step, name in waits if 0 < step < 9] == []
+    assert {step for step, _ in waits} == {0, 9}
+
+
+def test_what_waits_for_a_gpu_is_counted() -> None:
+    values, mask = torch.arange(6.0, requires_grad=True), torch.arange(6) % 2 == 0
+    with HostWaits() as waits:
+        (values[mask] + values[:3]).sum().backward()
+        values.detach().where(mask, values.detach()).index_select(0, torch.arange(3))
+        before = waits.counts.copy()
+        float(values.sum().detach())
+        values.detach().cpu()
+        mask.tolist()
+        torch.tensor(1.0)
+        mask.nonzero()
+        if values.detach().isfinite().all():
+            pass
+    wanted = {"_local_scalar_dense": 2, "cpu": 1, "tolist": 1, "tensor": 1, "nonzero": 1}
+    assert waits.counts - before == Counter(wanted)
+    # A mask as an index waits forwards and backwards; where, index_select and an index of numbers do not.
+    assert before == Counter({"index": 1, "index_put": 1})

@@ -13,9 +13,9 @@ from sentcompress.commands.options import build, checked, words
 from sentcompress.commands.shared import TrainingOptions
 from sentcompress.methods import method_class
 from sentcompress.methods.hyperparameters import Number
+from sentcompress.models.token_batches import TokenRows
 from sentcompress.stages import distill, finetune
 from sentcompress.training.settings import Settings, factor, warmup_steps
-from sentcompress.training.token_cache import TokenCache
 from sentcompress.training.triplets import TripletData
 
 
@@ -32,19 +32,17 @@ def test_a_batch_of_negatives_is_cut_only_where_that_is_asked_for() -> None:
     assert settings("ckd", batch_size=100, max_length=32).token_budget() == 3_200
 
 
-@pytest.mark.parametrize("tokens", [None, 400])
-def test_triplets_of_long_texts_are_as_many_as_asked(tmp_path: Path, tokens: int | None) -> None:
+@pytest.mark.parametrize("budget", [None, 400])
+def test_triplets_of_long_texts_are_as_many_as_asked(budget: int | None) -> None:
     """One anchor, one positive and 8 negatives of up to 200 tokens, 16 triplets a batch."""
 
-    class Lengths(TokenCache):
-        def __init__(self) -> None:
-            self.lengths = np.random.default_rng(0).integers(5, 200, size=1000).astype(np.int32)
-
+    lengths = np.random.default_rng(0).integers(5, 200, size=1000).astype(np.int32)
+    tokens = TokenRows.joined(np.zeros(int(lengths.sum()), np.int32), lengths)
     triplets = np.random.default_rng(1).integers(0, 1000, size=(96, 10))
-    numbers = {"batch_size": 16, "max_length": 200, **({"batch_tokens": tokens} if tokens else {})}
-    plan = TripletData(triplets, Lengths(), 0).plan(np.arange(96), settings(**numbers))
+    numbers = {"batch_size": 16, "max_length": 200, **({"batch_tokens": budget} if budget else {})}
+    plan = TripletData(triplets, tokens, 0).plan(np.arange(96), settings(**numbers))
     sizes = [len(batch) for batch in plan.epoch(0)]
-    assert sizes == ([16] * 6 if tokens is None else [1] * 96)
+    assert sizes == ([16] * 6 if budget is None else [1] * 96)
 
 
 @pytest.mark.parametrize(("method", "whole"), [("ckd", True), ("lrn-kd", False)])

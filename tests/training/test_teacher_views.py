@@ -19,8 +19,10 @@ from sentcompress.encoding.vector_shards import VectorShards
 from sentcompress.errors import MissingArtifactError
 from sentcompress.models.layout import load_encoder
 from sentcompress.models.sources import resolve
+from sentcompress.progress import SILENT
 from sentcompress.stages import augment, distill, teacher_embed
 from sentcompress.store import WorkDirectory
+from sentcompress.training.residence import Residence
 from sentcompress.training.teacher_views import supply
 
 
@@ -43,7 +45,7 @@ def test_each_domain_has_the_mean_of_its_vectors(tmp_path: Path, tiny_model: Pat
         domains=table.domains(),
         tensors={},
         input_layer=0,
-        device=torch.device("cpu"),
+        residence=Residence(torch.device("cpu"), SILENT),
         trust_remote_code=False,
     )
     cached = VectorShards(vectors.path).rows(np.arange(len(table)))

@@ -10,6 +10,7 @@ import pytest
 
 from sentcompress.progress import SILENT
 from sentcompress.store import Request, WorkDirectory
+from sentcompress.training import token_cache
 from sentcompress.training.token_cache import build_token_cache
 
 SHARDS = [["1", "2 3", "4 5 6"], ["7 8 9 10"], ["11", "12 13"]]
@@ -30,14 +31,27 @@ def test_rows_of_any_shard_in_any_order(tmp_path: Path) -> None:
     with WorkDirectory(tmp_path).build(Request("students", "one", "distill", {})) as build:
         cache = build_token_cache(build, "tokens", Table(), tokenize, SILENT)
     assert cache.lengths.tolist() == [1, 2, 3, 4, 1, 2]
-    assert [ids.tolist() for ids in cache.rows(np.array([5, 0, 3, 2]))] == [[12, 13], [1], [7, 8, 9, 10], [4, 5, 6]]
+    assert [cache[row].tolist() for row in range(len(cache))] == [
+        tokenize([text])[0] for shard in SHARDS for text in shard
+    ]
+    ids, mask = cache.padded(np.array([5, 0, 3, 2]), pad=99)
+    assert ids.tolist() == [[12, 13, 99, 99], [1, 99, 99, 99], [7, 8, 9, 10], [4, 5, 6, 99]]
+    assert mask.tolist() == [[1, 1, 0, 0], [1, 0, 0, 0], [1, 1, 1, 1], [1, 1, 1, 0]]
 
 
 @pytest.mark.parametrize("part", ["tokens", "lengths"])
 @pytest.mark.parametrize("damage", ["gone", "cut", "another"])
-def test_a_shard_that_is_not_whole_is_made_again(tmp_path: Path, part: str, damage: str) -> None:
+def test_a_shard_that_is_not_whole_is_made_again(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, part: str, damage: str
+) -> None:
+    def interrupt(*arguments: object) -> None:
+        raise KeyboardInterrupt
+
     with WorkDirectory(tmp_path).build(Request("students", "one", "distill", {})) as build:
-        build_token_cache(build, "tokens", Table(), tokenize, SILENT)
+        with monkeypatch.context() as patch:
+            patch.setattr(token_cache, "_join", interrupt)
+            with pytest.raises(KeyboardInterrupt):
+                build_token_cache(build, "tokens", Table(), tokenize, SILENT)
         path = build.path / "tokens" / f"00000.{part}.npy"
         content = path.read_bytes()
         path.unlink()
@@ -45,9 +59,34 @@ def test_a_shard_that_is_not_whole_is_made_again(tmp_path: Path, part: str, dama
             path.write_bytes(content[: len(content) - 4])
         elif damage == "another":
             np.save(path, np.ones(7, dtype=np.int32))
-        cache = build_token_cache(build, "tokens", Table(), tokenize, SILENT)
+        made: list[str] = []
+        cache = build_token_cache(
+            build, "tokens", Table(), lambda texts: (made.extend(texts), tokenize(texts))[1], SILENT
+        )
+    assert made == SHARDS[0]
     assert cache.lengths.tolist() == [1, 2, 3, 4, 1, 2]
-    assert path.read_bytes() == content
+    assert cache.flat.tolist() == list(range(1, 14))
+
+
+@pytest.mark.parametrize("part", ["tokens", "lengths"])
+@pytest.mark.parametrize("damage", [None, "gone", "cut"])
+def test_the_joined_arrays_are_opened_again_or_made_again(tmp_path: Path, part: str, damage: str | None) -> None:
+    with WorkDirectory(tmp_path).build(Request("students", "one", "distill", {})) as build:
+        build_token_cache(build, "tokens", Table(), tokenize, SILENT)
+        path = build.path / "tokens" / f"all.{part}.npy"
+        assert sorted(file.name for file in path.parent.iterdir()) == ["all.lengths.npy", "all.tokens.npy"]
+        content = path.read_bytes()
+        if damage == "cut":
+            path.write_bytes(content[: len(content) - 4])
+        elif damage == "gone":
+            path.unlink()
+        made: list[str] = []
+        cache = build_token_cache(
+            build, "tokens", Table(), lambda texts: (made.extend(texts), tokenize(texts))[1], SILENT
+        )
+        assert bool(made) == (damage is not None)
+        assert path.read_bytes() == content
+    assert cache.flat.tolist() == list(range(1, 14))
 
 
 def test_shards_that_are_there_are_not_made_again(tmp_path: Path) -> None:

@@ -22,6 +22,7 @@ from sentcompress.progress import SILENT
 from sentcompress.stages import teacher_embed
 from sentcompress.store import Request, WorkDirectory
 from sentcompress.training.batches import Batch, collate_triplets
+from sentcompress.training.residence import Residence
 from sentcompress.training.teacher_views import supply
 from sentcompress.training.token_cache import build_token_cache
 from sentcompress.training.views import (
@@ -56,7 +57,7 @@ def padded(sentences: Sequence[Sequence[int]], pad: int = 0, **fields: Tensor) -
     longest = max(map(len, sentences)) + 2
     ids = torch.tensor([[*row, *[pad] * (longest - len(row))] for row in sentences])
     mask = torch.tensor([[1] * len(row) + [0] * (longest - len(row)) for row in sentences])
-    return Batch(ids, mask, fields, len(sentences))
+    return Batch.of(ids, mask, fields, len(sentences))
 
 
 @torch.no_grad()
@@ -278,7 +279,7 @@ def test_every_layer_of_the_student_is_matched_with_the_teachers_last(tmp_path: 
         domains=np.zeros(10, np.int64),
         tensors={},
         input_layer=0,
-        device=torch.device("cpu"),
+        residence=Residence(torch.device("cpu"), SILENT),
         trust_remote_code=False,
     )
     assert (supplied.shapes.layers, supplied.shapes.teacher_hidden) == (2, 32)
@@ -308,7 +309,7 @@ def test_what_is_supplied_belongs_to_the_sentences(tmp_path: Path) -> None:
         domains=np.zeros(30, np.int64),
         tensors={},
         input_layer=0,
-        device=torch.device("cpu"),
+        residence=Residence(torch.device("cpu"), SILENT),
         trust_remote_code=False,
     )
     assert (supplied.shapes.layers, supplied.shapes.teacher_hidden) == (2, 32)

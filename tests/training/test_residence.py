@@ -1,0 +1,94 @@
+"""Where vectors and tokens are kept, on a device that is not there."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+from listening import Listener
+
+from sentcompress.encoding.vector_shards import SHARD_PATTERN, VectorShards
+from sentcompress.models.token_batches import TokenRows
+from sentcompress.training import residence
+from sentcompress.training.data import vector_field
+from sentcompress.training.residence import Residence, rows_of
+
+# A device of tensors without values, in the place of a GPU.
+GPU, CPU = torch.device("meta"), torch.device("cpu")
+ROWS = np.array([6, 0, 3, 3, 5])
+
+
+@pytest.fixture(params=["float32", "float16"])
+def shards(tmp_path: Path, request: pytest.FixtureRequest) -> VectorShards:
+    """Seven vectors of 10 dimensions in two files."""
+    vectors = np.random.default_rng(0).normal(size=(7, 10)).astype(request.param)
+    for number, part in enumerate((vectors[:4], vectors[4:])):
+        np.save(tmp_path / SHARD_PATTERN.format(number), part)
+    return VectorShards(tmp_path)
+
+
+def place(monkeypatch: pytest.MonkeyPatch, device: int | None, here: int | None) -> tuple[Residence, Listener]:
+    """With these bytes free on the device and on the machine."""
+    monkeypatch.setattr(residence, "free_on_device", lambda device_: device)
+    monkeypatch.setattr(residence, "available_memory", lambda: here)
+    monkeypatch.setattr(residence, "PIECE", 3)
+    listener = Listener()
+    return Residence(GPU, listener), listener
+
+
+def test_vectors_that_fit_are_on_the_device(monkeypatch: pytest.MonkeyPatch, shards: VectorShards) -> None:
+    found, listener = place(monkeypatch, 2 * shards.nbytes, 0)
+    taken = found.vectors(shards, "teacher vectors")(ROWS)
+    assert (taken.device, taken.dtype, taken.shape) == (GPU, torch.float32, (5, 10))
+    found.tell()
+    assert listener.notes == [f"teacher vectors ({shards.nbytes / 1e6:.2f} MB) on the device (of 0.00 MB free)"]
+    found.tell()
+    assert len(listener.notes) == 1
+
+
+@pytest.mark.parametrize("ranks", [1, 2])
+def test_others_are_in_memory_or_stay_on_the_disk(
+    monkeypatch: pytest.MonkeyPatch, shards: VectorShards, ranks: int
+) -> None:
+    """All processes of a machine read their own."""
+    monkeypatch.setenv("LOCAL_WORLD_SIZE", str(ranks))
+    wanted = vector_field(shards)(ROWS)
+    for here, told in ((2 * ranks * shards.nbytes, "in memory"), (2 * ranks * shards.nbytes - 2, "on the disk")):
+        found, listener = place(monkeypatch, 2 * shards.nbytes - 1, here)
+        taken = found.vectors(shards, "teacher vectors")(ROWS)
+        assert taken.dtype == torch.float32
+        assert torch.equal(taken, wanted)
+        found.tell()
+        assert told in listener.notes[0]
+
+
+def test_rows_of_a_table_are_those_of_its_file(shards: VectorShards) -> None:
+    table = torch.from_numpy(np.concatenate([np.array(piece) for piece in shards.pieces(3)]))
+    assert table.element_size() * table.numel() == shards.nbytes
+    assert torch.equal(rows_of(table)(ROWS), vector_field(shards)(ROWS))
+
+
+def test_on_a_cpu_everything_stays_mapped(shards: VectorShards, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(Residence, "_loaded", None)
+    listener = Listener()
+    found, tokens = Residence(CPU, listener), TokenRows.of([[1, 2], [3]])
+    assert torch.equal(found.vectors(shards, "teacher vectors")(ROWS), vector_field(shards)(ROWS))
+    assert found.tokens(tokens) is tokens
+    found.tell()
+    assert listener.notes == []
+
+
+@pytest.mark.parametrize(("here", "told"), [(10_000, "in memory"), (None, "on the disk"), (15, "on the disk")])
+def test_tokens_are_in_memory_if_they_fit(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, here: int | None, told: str
+) -> None:
+    np.save(tmp_path / "flat.npy", np.array([5, 6, 7], dtype=np.int32))
+    flat = np.asarray(np.load(tmp_path / "flat.npy", mmap_mode="r"))
+    found, listener = place(monkeypatch, 10_000, here)
+    tokens = found.tokens(TokenRows.joined(flat, np.array([2, 1], dtype=np.int32)))
+    assert [tokens[row].tolist() for row in range(2)] == [[5, 6], [7]]
+    assert np.shares_memory(tokens.flat, flat) == (told == "on the disk")
+    found.tell()
+    assert told in listener.notes[0]
