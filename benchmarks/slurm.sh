@@ -4,12 +4,13 @@
 #   bash benchmarks/slurm.sh [SENTENCES]
 #
 # One task of the teacher-embed array is queued again while it runs, as when its node fails, and the training gets the
-# SIGUSR1 that precedes a time limit. Then the chain runs plainly in another work directory, and the digests of all
-# results are compared. Needs slurm-wlm and munge (Debian), and root. Writes benchmarks/results/slurm.md.
+# SIGUSR1 that precedes a time limit. Then the same commands run plainly in another work directory, and the digests of
+# sentences, vectors and student are compared. Needs slurm-wlm and munge (Debian), and root. Writes benchmarks/results/slurm.md.
 set -euo pipefail
 
 ROOT=$(cd "$(dirname "$0")/.." && pwd)
 SENTENCES=${1:-40000}
+export SHARDS=$((SENTENCES / 10000)) # each encodes one window
 HERE=$(mktemp -d /tmp/sentcompress-slurm-XXXX)
 export PYTHONPATH=$ROOT PATH=$HERE/bin:$PATH OMP_NUM_THREADS=1 SLURM_CONF=$HERE/slurm.conf
 RESULT=$ROOT/benchmarks/results/slurm.md
@@ -73,10 +74,9 @@ prepare() {
 import sys
 from pathlib import Path
 root, here, count = Path(sys.argv[1]), Path(sys.argv[2]), int(sys.argv[3])
-sys.path[:0] = [str(root / "benchmarks"), str(root / "tests")]
-from memory_million import write_sentences
-from tiny_models import make_tiny_model
-write_sentences(here / "text.txt", count)
+sys.path.insert(0, str(root / "tests"))
+from tiny_models import make_sentences, make_tiny_model
+(here / "text.txt").write_text("\n".join(make_sentences(count)) + "\n", encoding="utf-8")
 make_tiny_model(here / "teacher", layers=3)
 CODE
 }
@@ -84,7 +84,7 @@ CODE
 export AUGMENT="--wordnet 0 --back-translate 0"
 export TEACHER="--teacher $HERE/teacher --dtype float32 --device cpu"
 export DISTILL="--method lrn-kd --student teacher:1 --epochs 3 --dtype float32 --device cpu --checkpoint-every 3600"
-export TEXT=$HERE/text.txt DEV=$ROOT/data/sts/dev.tsv SHARDS=4 CPU="--partition=all" GPU="--partition=all"
+export TEXT=$HERE/text.txt DEV=$ROOT/data/sts/dev.tsv CPU="--partition=all" GPU="--partition=all"
 export STAGE=$ROOT/docs/examples/slurm/stage.sh
 
 by_slurm() {
@@ -93,10 +93,9 @@ by_slurm() {
     local embed distill
     embed=$(squeue --noheader --name=teacher-embed --format=%A | head -1)
     distill=$(squeue --noheader --name=distill --format=%A | head -1)
-    wait_for '[ "$(squeue --noheader --states=R --job='"$embed"'_3 --format=%t 2>/dev/null)" = R ]'
-    wait_for 'compgen -G "$SENTCOMPRESS_WORK/teacher-vectors/.main.shards/.3-of-4.partial/*" >/dev/null'
-    echo "task 3 of teacher-embed is queued again"
-    scontrol requeue "${embed}_3"
+    wait_for 'compgen -G "$SENTCOMPRESS_WORK/teacher-vectors/.main.shards/.$SHARDS-of-$SHARDS.partial/*" >/dev/null'
+    echo "task $SHARDS of teacher-embed is queued again"
+    scontrol requeue "${embed}_$SHARDS"
     wait_for '[ -s "$SENTCOMPRESS_WORK/students/.student.partial/log.jsonl" ]'
     sleep 5
     sentcompress status >"$HERE/status"
@@ -116,8 +115,6 @@ plainly() {
         sentcompress augment "$TEXT" $AUGMENT --quiet
         sentcompress teacher-embed $TEACHER --quiet
         sentcompress distill $DISTILL --dev "$DEV" --name student --quiet
-        sentcompress eval-fidelity --model student --quiet
-        sentcompress export --model student --quiet
     } >/dev/null
 }
 
@@ -126,7 +123,7 @@ report() {
         echo "# The example chain on Slurm"
         echo
         echo "\`bash benchmarks/slurm.sh $SENTENCES\`: $(slurmctld -V), one controller and four nodes on one machine with"
-        echo "$(nproc) cores; $SENTENCES sentences, a random teacher of 3 layers, 4 shards."
+        echo "$(nproc) cores; $SENTENCES sentences, a random teacher of 3 layers, $SHARDS shards."
         echo
         echo "| job | state | exit code | restarts | run time |"
         echo "|---|---|---|---|---|"
