@@ -56,7 +56,8 @@ from sentcompress.store import WorkDirectory
 RESULTS = Path(__file__).parent / "results"
 DIMENSIONS = 128
 TEXT, TEXT_WORDS = "text", 400_000
-SHORT = f"-{DIMENSIONS}"
+# Of exports. In a work directory, an export called like a published student would be taken for it.
+FULL, SHORT = "-full", f"-{DIMENSIONS}"
 # Name in the commands' results -> name in the tables.
 STS = {"STS-B": "STS-B test", "STS13": "STS13"}
 COLLECTIONS = ("Quora", "msmarco_5k", "SciFact dev")
@@ -85,7 +86,7 @@ INT8 = "--runtime onnx-int8"
 FLOAT32 = Form("float32", "float32", "{}")
 FORMS = (
     FLOAT32,
-    Form("int8", "int8", "exports/{}", INT8),
+    Form("int8", "int8", f"exports/{{}}{FULL}", INT8),
     Form("128-d", "short", f"exports/{{}}{SHORT}"),
     Form("int8, 128-d", "short-int8", f"exports/{{}}{SHORT}", INT8),
     Form("queries only", "queries", "{}", documents=f"--documents {EMBEDDED}"),
@@ -125,7 +126,7 @@ def _entry(score: Score) -> dict[str, Any]:
 
 def export(name: str, work: Path) -> None:
     """The export of a model, and of the same model with DIMENSIONS dimensions."""
-    facts(f"export --model {name} --name {name}", work)
+    facts(f"export --model {name} --name {name}{FULL}", work)
     facts(
         f"fit-quantizer --model {name} --compare {EMBEDDED} --sentences {TEXT} --format float32 --dim {DIMENSIONS} "
         f"--vector-bytes {4 * DIMENSIONS} --queries 500 --passages 5000 --bootstrap 0 --name {name}{SHORT}",
@@ -161,7 +162,7 @@ def measure(name: str, data: Path, quora: Path, work: Path) -> dict[str, Any]:
                 row["parameters"], row["dimension"] = (result[MODEL][key] for key in ("parameters", "dimension"))
         row["forms"][form.title] = scores
     row["weight_bytes"] = weight_bytes(resolve(name).path)
-    row["graph_bytes"] = (work / "exports" / name / INT8_FILE).stat().st_size
+    row["graph_bytes"] = (work / "exports" / f"{name}{FULL}" / INT8_FILE).stat().st_size
     return row
 
 
@@ -171,14 +172,14 @@ def sides(names: Sequence[str], work: Path, threads: int) -> dict[str, Encode]:
     for name in names:
         if name != EMBEDDED:
             found[f"{name}, torch"] = sentence_transformers(name)
-        found[f"{name}, int8"] = graph(work / "exports" / name, threads)
+        found[f"{name}, int8"] = graph(work / "exports" / f"{name}{FULL}", threads)
     return found
 
 
 def speed(names: Sequence[str], data: Path, work: Path, threads: int, rounds: int) -> dict[str, Any]:
     """Sentences per second of each side, and the median of its ratios to the teacher over the rounds."""
     for name in names:
-        facts(f"export --model {name} --name {name}", work)
+        facts(f"export --model {name} --name {name}{FULL}", work)
     torch.set_num_threads(threads)
     pairs = read_dev(data / "sts" / "stsb" / "test.tsv")
     texts = list(dict.fromkeys([*pairs.first, *pairs.second]))
