@@ -15,7 +15,8 @@ msmarco_5k and SciFact dev, in the forms that are deployed:
 
 `speed`: sentences of STS-B test per second in one process, in turns, with `SentenceTransformer.encode` (torch) and with
 the int8 graphs in onnxruntime. Run it on a quiet machine. What is fresh in the work directory is skipped, so an
-interrupted run resumes. Models that are not named keep their rows. Writes benchmarks/results/published.json and .md.
+interrupted run resumes. Models that are not named keep their rows. Writes benchmarks/results/published.json and .md,
+and the generated table of docs/published-students.md.
 """
 
 from __future__ import annotations
@@ -33,8 +34,8 @@ from typing import Any
 
 import torch
 from compress_documents import as_collection
-from deployed_speed import BATCH, TEACHER, Encode, graph, sentence_transformers, throughput
-from peers import PEERS, SETS, SOURCE
+from deployed_speed import TEACHER, Encode, graph, sentence_transformers, throughput
+from published_page import DOCUMENTATION, FLOAT32, STS, page, with_table
 from running import facts, machine
 
 from sentcompress.corpora.sts import read_dev
@@ -47,8 +48,6 @@ from sentcompress.models.encoder import Dense
 from sentcompress.models.layout import save_encoder
 from sentcompress.models.model_files import weight_bytes
 from sentcompress.models.sources import EMBEDDED, resolve
-from sentcompress.numeric import size
-from sentcompress.plain_text import markdown_table
 from sentcompress.published import PUBLISHED
 from sentcompress.quantization.quantizer import FOLDER, Quantizer
 from sentcompress.store import WorkDirectory
@@ -59,9 +58,7 @@ TEXT, TEXT_WORDS = "text", 400_000
 # Of exports. In a work directory, an export called like a published student would be taken for it.
 FULL, SHORT = "-full", f"-{DIMENSIONS}"
 # Name in the commands' results -> name in the tables.
-STS = {"STS-B": "STS-B test", "STS13": "STS13"}
-COLLECTIONS = ("Quora", "msmarco_5k", "SciFact dev")
-TEST_SETS = (*STS.values(), *COLLECTIONS)
+STS_NAMES = dict(zip(("STS-B", "STS13"), STS, strict=True))
 STEPS = ("scores", "speed")
 
 
@@ -83,9 +80,9 @@ class Form:
 
 
 INT8 = "--runtime onnx-int8"
-FLOAT32 = Form("float32", "float32", "{}")
+AS_IT_IS = Form(FLOAT32, "float32", "{}")
 FORMS = (
-    FLOAT32,
+    AS_IT_IS,
     Form("int8", "int8", f"exports/{{}}{FULL}", INT8),
     Form("128-d", "short", f"exports/{{}}{SHORT}"),
     Form("int8, 128-d", "short-int8", f"exports/{{}}{SHORT}", INT8),
@@ -116,7 +113,9 @@ def scores_of(title: str, result: Mapping[str, Any]) -> dict[str, Any]:
     found = read_scores(result)
     if title != "sts":
         return {title: _entry(select(found, NDCG, part=EXACT, role=MODEL)[0])}
-    return {STS[one.data]: _entry(one) for one in select(found, SPEARMAN, part="", role=MODEL) if one.data != MEAN}
+    return {
+        STS_NAMES[one.data]: _entry(one) for one in select(found, SPEARMAN, part="", role=MODEL) if one.data != MEAN
+    }
 
 
 def _entry(score: Score) -> dict[str, Any]:
@@ -158,7 +157,7 @@ def measure(name: str, data: Path, quora: Path, work: Path) -> dict[str, Any]:
         for title, words in command_lines(form, name, data, quora):
             result = facts(words, work)
             scores |= scores_of(title, result)
-            if form is FLOAT32:
+            if form is AS_IT_IS:
                 row["parameters"], row["dimension"] = (result[MODEL][key] for key in ("parameters", "dimension"))
         row["forms"][form.title] = scores
     row["weight_bytes"] = weight_bytes(resolve(name).path)
@@ -197,94 +196,6 @@ def speed(names: Sequence[str], data: Path, work: Path, threads: int, rounds: in
     return {"texts": len(texts), "threads": threads, "rounds": rounds, "load": load, "machine": machine(), "rows": rows}
 
 
-def page(document: Mapping[str, Any]) -> str:
-    """Markdown of everything."""
-    models = document["models"]
-    parts = [
-        "# Published students",
-        f"Teacher: all-MiniLM-L6-v2 (`{EMBEDDED}`). STS: Spearman x 100, aggregate `all`. Retrieval: nDCG@10 x 100, "
-        "exact search, cosine. In brackets: 95% bootstrap interval. Percent: of the teacher's score in float32. "
-        "Command: `python benchmarks/published.py DATA --work WORK`.",
-        "## Scores in float32",
-        markdown_table(("model", *TEST_SETS), [_score_row(name, row) for name, row in models.items()], 1),
-        "## Deployed forms",
-        f"`int8`: int8 graph in onnxruntime. `128-d`: the first {DIMENSIONS} principal axes of the model's vectors, "
-        f"fitted by `fit-quantizer` to general text ({document['text']}), as a last linear layer; float32 vectors. "
-        "`queries only`: the student encodes the queries, the teacher the documents. Percent of the teacher's score "
-        "in float32.",
-        markdown_table(
-            ("model", "form", *TEST_SETS),
-            [row for name, of in models.items() for row in _form_rows(name, of)],
-            2,
-        ),
-        "## Size",
-        markdown_table(("model", "parameters", "dimensions", "weights", "int8 graph"), _size_rows(models), 1),
-    ]
-    if document.get("speed"):
-        parts += _speed_parts(document["speed"])
-    return "\n\n".join([*parts, *_peer_parts(models)]) + "\n"
-
-
-def _score_row(name: str, row: Mapping[str, Any]) -> list[str]:
-    scores = row["forms"][FLOAT32.title]
-    return [name, *(_score(scores[title], interval=True, kept=name != EMBEDDED) for title in TEST_SETS)]
-
-
-def _form_rows(name: str, row: Mapping[str, Any]) -> list[list[str]]:
-    return [
-        [name, form, *(_score(scores[title]) if title in scores else "" for title in TEST_SETS)]
-        for form, scores in row["forms"].items()
-    ]
-
-
-def _score(entry: Mapping[str, Any], *, interval: bool = False, kept: bool = True) -> str:
-    low, high = entry["interval"]
-    between = f" ({low:.1f} to {high:.1f})" if interval else ""
-    return f"{entry['value']:.2f}{between}" + (f", {entry['kept']:.1f}%" if kept else "")
-
-
-def _size_rows(models: Mapping[str, Any]) -> list[list[str]]:
-    return [
-        [name, f"{of['parameters']:,}", str(of["dimension"]), size(of["weight_bytes"]), size(of["graph_bytes"])]
-        for name, of in models.items()
-    ]
-
-
-def _speed_parts(found: Mapping[str, Any]) -> list[str]:
-    return [
-        "## Speed",
-        f"{found['texts']:,} sentences of STS-B test, {found['rounds']} rounds in turns in one process, "
-        f"{found['threads']} threads of {found['machine']['processor']}: medians. torch: "
-        f"`SentenceTransformer.encode` in batches of {BATCH}. Load average {found['load'][0]:.1f} to "
-        f"{found['load'][1]:.1f}.",
-        markdown_table(
-            ("model", "sentences/s", "times the teacher"),
-            [[side, f"{of['sentences_per_second']:,.0f}", f"{of['times']:.1f}"] for side, of in found["rows"].items()],
-            1,
-        ),
-    ]
-
-
-def _peer_parts(models: Mapping[str, Any]) -> list[str]:
-    own = [
-        [name, f"{of['parameters'] / 1e6:.1f}M", *(f"{of['forms'][FLOAT32.title][one]['value']:.2f}" for one in SETS)]
-        for name, of in models.items()
-    ]
-    quoted = [
-        [peer.name, f"{peer.parameters / 1e6:.1f}M", *(f"{peer.scores[one]:.2f}" for one in SETS)] for peer in PEERS
-    ]
-    return [
-        "## Published scores of other models",
-        f"Quoted from [MTEB's result files]({SOURCE}), not measured here; the rows above them are. SciFact dev is "
-        "MTEB's and BEIR's test split: the same 300 queries with 339 judgements.",
-        markdown_table(
-            ("model", "parameters", *SETS, "source"),
-            [*([*row, "measured"] for row in own), *([*row, "quoted"] for row in quoted)],
-            1,
-        ),
-    ]
-
-
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("data", type=Path, help="folder with sts, quora, retrieval and corpus")
@@ -301,7 +212,7 @@ def main() -> None:
     steps = asked.only.split(",")
     text = asked.text or asked.data / "corpus" / "wikipedia_en_sample.txt.gz"
     file = RESULTS / "published.json"
-    document = json.loads(file.read_text(encoding="utf-8")) if file.is_file() else {"models": {}}
+    document = json.loads(file.read_text(encoding="utf-8")) if file.is_file() else {"models": {}, "text": ""}
     names = [name for name in known if not asked.model or name in asked.model]
     measured = document["models"]
     if "scores" in steps:
@@ -322,9 +233,11 @@ def main() -> None:
 
 
 def write(document: Mapping[str, Any], file: Path) -> None:
-    """The results so far."""
+    """Write the results so far, and their table in the documentation."""
     file.write_text(json.dumps(document, indent=1) + "\n", encoding="utf-8")
     file.with_suffix(".md").write_text(page(document), encoding="utf-8")
+    written = DOCUMENTATION.read_text(encoding="utf-8")
+    DOCUMENTATION.write_text(with_table(written, document["models"]), encoding="utf-8")
 
 
 if __name__ == "__main__":

@@ -321,7 +321,7 @@ def test_a_short_form_has_the_cosines_of_the_turned_vectors(tmp_path: Path, tiny
 
 
 def test_the_page_of_published_students_shows_forms_beside_float32_and_marks_quoted_scores() -> None:
-    script = load("published")
+    script = load("published_page")
 
     def scores(value: float, titles: tuple[str, ...]) -> dict[str, Any]:
         entry = {"value": value, "interval": [value - 1, value + 1], "kept": 100 * value / 80}
@@ -341,6 +341,9 @@ def test_the_page_of_published_students_shows_forms_beside_float32_and_marks_quo
     assert "| small | 2.4M | 76.00 | 76.00 | 76.00 | measured |" in text
     assert "| minishlab/potion-base-8M | 7.6M | 75.41 | 77.28 | 50.64 | quoted |" in text
     assert "## Speed" not in text
+    inner = script.with_table("before\n<!-- generated: scores -->\nold\n<!-- end -->\nafter", models)
+    assert f"| `small` | 4.8 MB | 2.40M |{' 76.00, 95.0% |' * 5}\n<!-- end -->\nafter" in inner
+    assert "old" not in inner
     assert "| small, int8 | 1,000 | 2.5 |" in script.page(
         {
             "text": "",
