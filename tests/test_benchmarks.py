@@ -253,6 +253,14 @@ def test_overlaps_are_counted_by_the_texts_of_the_test_set() -> None:
     }
 
 
+def test_overlaps_of_an_earlier_run_keep_their_column_while_the_test_sets_are_the_same() -> None:
+    overlap = load("overlap")
+    earlier = {"texts": {"set": 3}, "found": {"old": {"set": {"same": 1, "near": 2}}}}
+    found = overlap.kept(earlier, {"set": 3}) | {"new": {"set": {"same": 0, "near": 1}}}
+    assert overlap.markdown({"set": 3}, found).splitlines()[2] == "| set | 3 | 1, 2 | 0, 1 |"
+    assert overlap.kept(earlier, {"set": 4}) == {}
+
+
 def test_the_broad_corpus_makes_texts_of_words_that_nobody_put_together(tmp_path: Path) -> None:
     texts_of, wordings = load("corpus_texts"), load("corpus_wordings")
     entries = [[f"plant {i}", f"herb{i}"] for i in range(60)] + [["dread of heights", "fear"]]
