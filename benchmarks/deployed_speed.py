@@ -62,6 +62,14 @@ def by_length(run: Encode) -> Encode:
     return encode
 
 
+def sentence_transformers(name: str) -> Encode:
+    """A model under `SentenceTransformer.encode`, in float32."""
+    model = SentenceTransformer(str(resolve(name).path), device="cpu")
+    return lambda texts: np.asarray(
+        model.encode(list(texts), batch_size=BATCH, show_progress_bar=False), dtype=np.float32
+    )
+
+
 def graph(folder: Path, threads: int) -> Encode:
     """The int8 graph of an exported folder under onnxruntime."""
     reader = GraphReader(folder, INT8_FILE, prepare=str, max_length=LENGTH, threads=threads)
@@ -100,12 +108,7 @@ def openvino(folder: Path, sample: Sequence[str], threads: int) -> Encode | None
 
 def sides(asked: argparse.Namespace, sample: Sequence[str]) -> dict[str, Encode]:
     """Everything that is measured, by name."""
-    teacher = SentenceTransformer(str(resolve("embedded").path), device="cpu")
-    found: dict[str, Encode] = {
-        TEACHER: lambda texts: np.asarray(
-            teacher.encode(list(texts), batch_size=BATCH, show_progress_bar=False), np.float32
-        )
-    }
+    found: dict[str, Encode] = {TEACHER: sentence_transformers("embedded")}
     for name, model in (("teacher", "embedded"), *((name, name) for name in STUDENTS)):
         if not (asked.work / "exports" / name / INT8_FILE).is_file():
             sentcompress(f"export --model {model} --name {name}", asked.work)

@@ -7,8 +7,8 @@
 
 A folder stands for all texts in it, plain or in gzip. For every test set: its sentences (documents, queries) that a
 training text equals, but for case and punctuation; and those of five or more different words that a training text
-shares 80% of its words with, whatever their order (of all words of both together). Writes
-benchmarks/results/overlap.{json,md}.
+shares 80% of its words with, whatever their order (of all words of both together). Training texts that an earlier run
+counted keep their columns, if the test sets are the same. Writes benchmarks/results/overlap.{json,md}.
 """
 
 from __future__ import annotations
@@ -18,9 +18,10 @@ import csv
 import gzip
 import json
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from itertools import chain
 from pathlib import Path
+from typing import Any
 
 from corpus_texts import Near, plain
 
@@ -28,6 +29,8 @@ RESULTS = Path(__file__).parent / "results"
 # Of fewer words, sentences that share most of them are often about nothing in common.
 FEWEST = 5
 SHARE = 0.8
+# Training text -> test set -> `same` and `near` -> count.
+Found = dict[str, dict[str, dict[str, int]]]
 
 
 def test_sets(data: Path) -> dict[str, list[str]]:
@@ -69,6 +72,21 @@ def overlaps(sets: dict[str, list[str]], texts: Iterable[str]) -> dict[str, dict
     return {name: {what: counts[what][name] for what in counts} for name in sets}
 
 
+def kept(before: Mapping[str, Any], sizes: Mapping[str, int]) -> Found:
+    """The counts of an earlier run, if its test sets were the same."""
+    return dict(before["found"]) if before["texts"] == sizes else {}
+
+
+def markdown(sizes: Mapping[str, int], found: Found) -> str:
+    """A row for each test set, a column for each training text."""
+    head = ["test set", "texts", *(f"{name}: same, near" for name in found)]
+    rows = [
+        [name, f"{size:,}", *(f"{of[name]['same']}, {of[name]['near']}" for of in found.values())]
+        for name, size in sizes.items()
+    ]
+    return "\n".join(f"| {' | '.join(row)} |" for row in [head, ["---"] + ["---:"] * (len(head) - 1), *rows]) + "\n"
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("data", type=Path)
@@ -77,19 +95,15 @@ def main() -> None:
     )
     options = parser.parse_args()
     sets = test_sets(options.data)
-    found = {}
+    sizes = {name: len(texts) for name, texts in sets.items()}
+    file = RESULTS / "overlap.json"
+    found = kept(json.loads(file.read_text(encoding="utf-8")), sizes) if file.is_file() else {}
     for path in options.texts:
         files = sorted([*path.glob("*.txt"), *path.glob("*.txt.gz")]) if path.is_dir() else [path]
         found[path.stem] = overlaps(sets, chain.from_iterable(map(read_lines, files)))
-    head = ["test set", "texts", *(f"{name}: same, near" for name in found)]
-    rows = [
-        [name, f"{len(texts):,}", *(f"{of[name]['same']}, {of[name]['near']}" for of in found.values())]
-        for name, texts in sets.items()
-    ]
-    table = "\n".join(f"| {' | '.join(row)} |" for row in [head, ["---"] + ["---:"] * (len(head) - 1), *rows]) + "\n"
-    sizes = {name: len(texts) for name, texts in sets.items()}
-    (RESULTS / "overlap.json").write_text(json.dumps({"texts": sizes, "found": found}, indent=1) + "\n", "utf-8")
-    (RESULTS / "overlap.md").write_text(table, encoding="utf-8")
+    table = markdown(sizes, found)
+    file.write_text(json.dumps({"texts": sizes, "found": found}, indent=1) + "\n", "utf-8")
+    file.with_suffix(".md").write_text(table, encoding="utf-8")
     print(table)
 
 

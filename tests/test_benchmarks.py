@@ -35,6 +35,7 @@ from sentcompress.evaluation.retrieval import EXACT
 from sentcompress.evaluation.score import Recorder
 from sentcompress.models.layout import load_encoder
 from sentcompress.models.sources import resolve
+from sentcompress.quantization.choice import shortened, turn_of
 
 FOLDER = Path(__file__).resolve().parents[1] / "benchmarks"
 RESULTS = FOLDER / "results"
@@ -253,6 +254,14 @@ def test_overlaps_are_counted_by_the_texts_of_the_test_set() -> None:
     }
 
 
+def test_overlaps_of_an_earlier_run_keep_their_column_while_the_test_sets_are_the_same() -> None:
+    overlap = load("overlap")
+    earlier = {"texts": {"set": 3}, "found": {"old": {"set": {"same": 1, "near": 2}}}}
+    found = overlap.kept(earlier, {"set": 3}) | {"new": {"set": {"same": 0, "near": 1}}}
+    assert overlap.markdown({"set": 3}, found).splitlines()[2] == "| set | 3 | 1, 2 | 0, 1 |"
+    assert overlap.kept(earlier, {"set": 4}) == {}
+
+
 def test_the_broad_corpus_makes_texts_of_words_that_nobody_put_together(tmp_path: Path) -> None:
     texts_of, wordings = load("corpus_texts"), load("corpus_wordings")
     entries = [[f"plant {i}", f"herb{i}"] for i in range(60)] + [["dread of heights", "fear"]]
@@ -291,6 +300,85 @@ def test_a_published_student_is_the_trained_one_in_half_the_size(tmp_path: Path,
         EncodeEngine(load_encoder(resolve(str(folder))), device="cpu").encode(texts) for folder in (target, tiny_model)
     )
     assert (found * wanted).sum(axis=1).min() > 0.9999 * (wanted * wanted).sum(axis=1).min()
+
+
+def test_every_form_of_a_published_student_has_commands_that_parse(tmp_path: Path) -> None:
+    script = load("published")
+    found: dict[str, list[dict[str, Any]]] = {}
+    for form in script.FORMS:
+        lines = script.command_lines(form, "small", tmp_path / "my data", tmp_path / "quora")
+        found[form.title] = [parse(line) for _, line in lines]
+    assert {title: len(lines) for title, lines in found.items()} == dict.fromkeys(found, 4) | {"queries only": 3}
+    assert {one["documents"] for one in found["queries only"]} == {"embedded"}
+    assert {one["runtime"] for title in ("int8", "int8, 128-d") for one in found[title]} == {"onnx-int8"}
+    assert {one["model"] for one in found["int8, 128-d"]} == {"exports/small-128"}
+    assert [str(one["split"]) for one in found["float32"] if str(one.get("collection")).endswith("scifact")] == ["dev"]
+    names = [one["name"] for lines in found.values() for one in lines]
+    assert len(set(names)) == len(names)
+
+
+def test_a_short_form_has_the_cosines_of_the_turned_vectors(tmp_path: Path, tiny_model: Path) -> None:
+    script = load("published")
+    texts = ["the man plays the guitar", "a dog runs", "the man runs", "a guitar"]
+    vectors = EncodeEngine(load_encoder(resolve(str(tiny_model))), device="cpu").encode(texts)
+    quantizer = shortened(turn_of(vectors), 3)
+    quantizer.save(tmp_path / "vectors")
+    script.shorten(str(tiny_model), tmp_path / "vectors", tmp_path / "short", tmp_path / "work")
+    found = EncodeEngine(load_encoder(resolve(str(tmp_path / "short"))), device="cpu").encode(texts)
+    assert found.shape == (4, 3)
+    assert found @ found.T == pytest.approx(quantizer.turn(vectors) @ quantizer.turn(vectors).T, abs=1e-4)
+
+
+def test_the_page_of_published_students_shows_forms_beside_float32_and_marks_quoted_scores() -> None:
+    script = load("published_page")
+
+    def scores(value: float, titles: tuple[str, ...]) -> dict[str, Any]:
+        entry = {"value": value, "interval": [value - 1, value + 1], "kept": 100 * value / 80}
+        return dict.fromkeys(titles, entry)
+
+    sizes = {"parameters": 2_400_000, "dimension": 384, "weight_bytes": 4_800_000, "graph_bytes": 2_500_000}
+    forms = {"float32": scores(76, script.TEST_SETS), "queries only": scores(78, script.COLLECTIONS)}
+    models = {
+        "embedded": {"forms": {"float32": scores(80, script.TEST_SETS)}, **sizes},
+        "small": {"forms": forms, **sizes},
+    }
+    text = script.page({"text": "400,000 words", "models": models})
+    assert f"| embedded |{' 80.00 (79.0 to 81.0) |' * 5}" in text
+    assert f"| small |{' 76.00 (75.0 to 77.0), 95.0% |' * 5}" in text
+    assert f"| small | queries only |  |  |{' 78.00, 97.5% |' * 3}" in text
+    assert "| small | 2,400,000 | 384 | 4.8 MB | 2.5 MB |" in text
+    assert "| small | 2.4M | 76.00 | 76.00 | 76.00 | measured |" in text
+    assert "| minishlab/potion-base-8M | 7.6M | 75.41 | 77.28 | 50.64 | quoted |" in text
+    assert "## Speed" not in text
+    inner = script.with_table("before\n<!-- generated: scores -->\nold\n<!-- end -->\nafter", models)
+    assert f"| `small` | 4.8 MB | 2.40M |{' 76.00, 95.0% |' * 5}\n<!-- end -->\nafter" in inner
+    assert "old" not in inner
+    assert "| small, int8 | 1,000 | 2.5 |" in script.page(
+        {
+            "text": "",
+            "models": models,
+            "speed": {
+                "texts": 10,
+                "rounds": 5,
+                "threads": 2,
+                "load": [0, 1],
+                "machine": {"processor": "x"},
+                "rows": {"small, int8": {"sentences_per_second": 1000, "times": 2.5}},
+            },
+        }
+    )
+
+
+def test_scores_of_published_students_are_those_of_exact_search() -> None:
+    script = load("published")
+    recorder = Recorder({"model": "small", "compare": "big"})
+    for part, value in ((EXACT, 70.0), ("flat", 60.0)):
+        values = {"model": value, "compare": 80.0}
+        recorder.add("scifact", NDCG, values, part=part, intervals=works.around(values, 1))
+    found = script.scores_of("SciFact dev", {"scores": recorder.as_dicts()})
+    assert found["SciFact dev"]["value"] == 70.0
+    assert found["SciFact dev"]["kept"] == 87.5
+    assert tuple(found["SciFact dev"]["interval"]) == (69.0, 71.0)
 
 
 PUBLISHED = pytest.mark.parametrize(

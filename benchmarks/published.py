@@ -1,0 +1,244 @@
+"""The students that come with the package, beside their teacher: scores, deployed forms, speed and size, peers.
+
+    python benchmarks/published.py ../shared/data --work work-quality [--model NAME ...] [--only scores,speed]
+
+For the teacher (`embedded`) and each published student: STS-B test and STS13, and nDCG@10 with exact search on Quora,
+msmarco_5k and SciFact dev, in the forms that are deployed:
+
+- `float32`: torch, all dimensions;
+- `int8`: the int8 graph that `export` writes;
+- `128-d`: torch, followed by a linear layer without bias and a normalisation. The rows of the layer are the first 128
+  principal axes of the model's vectors, as `fit-quantizer` fits them to lines of Wikipedia (`--text`). No document,
+  query or judgement of a test set is used. A vector has 512 bytes;
+- `int8, 128-d`: the int8 graph of that;
+- `queries only`: the student (float32) encodes the queries, the teacher the documents.
+
+`speed`: sentences of STS-B test per second in one process, in turns, with `SentenceTransformer.encode` (torch) and with
+the int8 graphs in onnxruntime. Run it on a quiet machine. What is fresh in the work directory is skipped, so an
+interrupted run resumes. Models that are not named keep their rows. Writes benchmarks/results/published.json and .md,
+and the generated table of docs/published-students.md.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import shlex
+import shutil
+import statistics
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import torch
+from compress_documents import as_collection
+from deployed_speed import TEACHER, Encode, graph, sentence_transformers, throughput
+from published_page import DOCUMENTATION, FLOAT32, STS, page, with_table
+from running import facts, machine
+
+from sentcompress.corpora.sts import read_dev
+from sentcompress.evaluation.measures import NDCG, SPEARMAN
+from sentcompress.evaluation.retrieval import EXACT
+from sentcompress.evaluation.score import MEAN, MODEL, Score, read_scores, select
+from sentcompress.exporting.onnx import INT8_FILE
+from sentcompress.models.catalog import find_model
+from sentcompress.models.encoder import Dense
+from sentcompress.models.layout import save_encoder
+from sentcompress.models.model_files import weight_bytes
+from sentcompress.models.sources import EMBEDDED, resolve
+from sentcompress.published import PUBLISHED
+from sentcompress.quantization.quantizer import FOLDER, Quantizer
+from sentcompress.store import WorkDirectory
+
+RESULTS = Path(__file__).parent / "results"
+DIMENSIONS = 128
+TEXT, TEXT_WORDS = "text", 400_000
+# Of exports. In a work directory, an export called like a published student would be taken for it.
+FULL, SHORT = "-full", f"-{DIMENSIONS}"
+# Name in the commands' results -> name in the tables.
+STS_NAMES = dict(zip(("STS-B", "STS13"), STS, strict=True))
+STEPS = ("scores", "speed")
+
+
+@dataclass(frozen=True)
+class Form:
+    """A way to use a model.
+
+    Attributes:
+        model: its name, with a place for the student's.
+        options: of eval-sts and eval-retrieval.
+        documents: of eval-retrieval; a form that has some has no STS score.
+    """
+
+    title: str
+    slug: str
+    model: str
+    options: str = ""
+    documents: str = ""
+
+
+INT8 = "--runtime onnx-int8"
+AS_IT_IS = Form(FLOAT32, "float32", "{}")
+FORMS = (
+    AS_IT_IS,
+    Form("int8", "int8", f"exports/{{}}{FULL}", INT8),
+    Form("128-d", "short", f"exports/{{}}{SHORT}"),
+    Form("int8, 128-d", "short-int8", f"exports/{{}}{SHORT}", INT8),
+    Form("queries only", "queries", "{}", documents=f"--documents {EMBEDDED}"),
+)
+
+
+def command_lines(form: Form, name: str, data: Path, quora: Path) -> Iterator[tuple[str, str]]:
+    """(STS or the collection, the command that scores it), as a user would type it."""
+    chosen = f"--model {form.model.format(name)} {form.options} --compare {EMBEDDED}"
+    folders = {
+        "Quora": f"{shlex.quote(str(quora))}",
+        "msmarco_5k": shlex.quote(str(data / "retrieval" / "msmarco_5k")),
+        "SciFact dev": f"{shlex.quote(str(data / 'retrieval' / 'scifact'))} --split dev",
+    }
+    if not form.documents:
+        yield "sts", f"eval-sts --sts {shlex.quote(str(data / 'sts'))} {chosen} --name {name}-{form.slug}-sts"
+    for collection, folder in folders.items():
+        yield (
+            collection,
+            f"eval-retrieval --collection {folder} {chosen} {form.documents} --index flat --rounds 1 "
+            f"--name {name}-{form.slug}-{collection.split()[0].lower()}",
+        )
+
+
+def scores_of(title: str, result: Mapping[str, Any]) -> dict[str, Any]:
+    """Test set -> value, interval, percent of the teacher's score, and the interval of the difference to it."""
+    found = read_scores(result)
+    if title != "sts":
+        return {title: _entry(select(found, NDCG, part=EXACT, role=MODEL)[0])}
+    return {
+        STS_NAMES[one.data]: _entry(one) for one in select(found, SPEARMAN, part="", role=MODEL) if one.data != MEAN
+    }
+
+
+def _entry(score: Score) -> dict[str, Any]:
+    named = score.as_dict()
+    return {key: named.get(key) for key in ("value", "interval", "kept", "difference_interval", "count")}
+
+
+def export(name: str, work: Path) -> None:
+    """The export of a model, and of the same model with DIMENSIONS dimensions."""
+    facts(f"export --model {name} --name {name}{FULL}", work)
+    facts(
+        f"fit-quantizer --model {name} --compare {EMBEDDED} --sentences {TEXT} --format float32 --dim {DIMENSIONS} "
+        f"--vector-bytes {4 * DIMENSIONS} --queries 500 --passages 5000 --bootstrap 0 --name {name}{SHORT}",
+        work,
+    )
+    folder = work / "shortened" / name
+    shorten(name, WorkDirectory(work).get("quantizers", f"{name}{SHORT}").path / FOLDER, folder, work)
+    facts(f"export --model {shlex.quote(str(folder))} --name {name}{SHORT}", work)
+
+
+def shorten(name: str, quantizer: Path, folder: Path, work: Path) -> None:
+    """Write the model with the turn of a quantizer as its last layer: the same cosines as its turned vectors."""
+    encoder, axes = find_model(WorkDirectory(work), name).load(), torch.from_numpy(Quantizer.load(quantizer).axes)
+    layer = Dense(axes.shape[1], axes.shape[0], bias=False)
+    with torch.no_grad():
+        layer.linear.weight.copy_(axes)
+    shutil.rmtree(folder, ignore_errors=True)
+    save_encoder(encoder.with_dense([*encoder.dense_layers, layer], normalize=True).eval(), folder)
+
+
+def measure(name: str, data: Path, quora: Path, work: Path) -> dict[str, Any]:
+    """The row of a model: sizes, and the scores of each form."""
+    export(name, work)
+    row: dict[str, Any] = {"forms": {}}
+    for form in FORMS:
+        if name == EMBEDDED and form.documents:
+            continue
+        scores: dict[str, Any] = {}
+        for title, words in command_lines(form, name, data, quora):
+            result = facts(words, work)
+            scores |= scores_of(title, result)
+            if form is AS_IT_IS:
+                row["parameters"], row["dimension"] = (result[MODEL][key] for key in ("parameters", "dimension"))
+        row["forms"][form.title] = scores
+    row["weight_bytes"] = weight_bytes(resolve(name).path)
+    row["graph_bytes"] = (work / "exports" / f"{name}{FULL}" / INT8_FILE).stat().st_size
+    return row
+
+
+def sides(names: Sequence[str], work: Path, threads: int) -> dict[str, Encode]:
+    """What is timed: the teacher under sentence-transformers, then each student so and as its int8 graph."""
+    found = {TEACHER: sentence_transformers(EMBEDDED)}
+    for name in names:
+        if name != EMBEDDED:
+            found[f"{name}, torch"] = sentence_transformers(name)
+        found[f"{name}, int8"] = graph(work / "exports" / f"{name}{FULL}", threads)
+    return found
+
+
+def speed(names: Sequence[str], data: Path, work: Path, threads: int, rounds: int) -> dict[str, Any]:
+    """Sentences per second of each side, and the median of its ratios to the teacher over the rounds."""
+    for name in names:
+        facts(f"export --model {name} --name {name}{FULL}", work)
+    torch.set_num_threads(threads)
+    pairs = read_dev(data / "sts" / "stsb" / "test.tsv")
+    texts = list(dict.fromkeys([*pairs.first, *pairs.second]))
+    load = [os.getloadavg()[0]]
+    seconds = throughput(sides(names, work, threads), texts, rounds)
+    load.append(os.getloadavg()[0])
+    rows = {
+        side: {
+            "sentences_per_second": len(texts) / statistics.median(taken),
+            "times": statistics.median(a / b for a, b in zip(seconds[TEACHER], taken, strict=True)),
+            "seconds": taken,
+        }
+        for side, taken in seconds.items()
+    }
+    return {"texts": len(texts), "threads": threads, "rounds": rounds, "load": load, "machine": machine(), "rows": rows}
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("data", type=Path, help="folder with sts, quora, retrieval and corpus")
+    parser.add_argument("--work", type=Path, default=Path("work-quality"))
+    parser.add_argument("--model", action="append", help="can be repeated; default: the teacher and all students")
+    parser.add_argument("--only", default=",".join(STEPS), help=f"some of: {', '.join(STEPS)}")
+    parser.add_argument("--text", type=Path, help="general text for 128-d; default: the sample of Wikipedia")
+    parser.add_argument("--threads", type=int, default=2)
+    parser.add_argument("--rounds", type=int, default=5)
+    asked = parser.parse_args()
+    known = (EMBEDDED, *PUBLISHED)
+    if unknown := set(asked.model or ()) - set(known):
+        parser.error(f"not published: {', '.join(sorted(unknown))}; there are {', '.join(known)}")
+    steps = asked.only.split(",")
+    text = asked.text or asked.data / "corpus" / "wikipedia_en_sample.txt.gz"
+    file = RESULTS / "published.json"
+    document = json.loads(file.read_text(encoding="utf-8")) if file.is_file() else {"models": {}, "text": ""}
+    names = [name for name in known if not asked.model or name in asked.model]
+    measured = document["models"]
+    if "scores" in steps:
+        facts(
+            f"augment {shlex.quote(str(text))} --wordnet 0 --back-translate 0 --words {TEXT_WORDS} --name {TEXT}",
+            asked.work,
+        )
+        quora = as_collection(asked.data / "quora" / "quora.tsv.gz", asked.work / "quora")
+        document["text"] = f"{TEXT_WORDS:,} words of {text.name}"
+        for name in names:
+            measured[name] = measure(name, asked.data, quora, asked.work)
+            document["models"] = {one: measured[one] for one in known if one in measured}
+            write(document, file)
+    if "speed" in steps:
+        document["speed"] = speed(names, asked.data, asked.work, asked.threads, asked.rounds)
+        write(document, file)
+    print(page(document))
+
+
+def write(document: Mapping[str, Any], file: Path) -> None:
+    """Write the results so far, and their table in the documentation."""
+    file.write_text(json.dumps(document, indent=1) + "\n", encoding="utf-8")
+    file.with_suffix(".md").write_text(page(document), encoding="utf-8")
+    written = DOCUMENTATION.read_text(encoding="utf-8")
+    DOCUMENTATION.write_text(with_table(written, document["models"]), encoding="utf-8")
+
+
+if __name__ == "__main__":
+    main()

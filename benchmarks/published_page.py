@@ -1,0 +1,126 @@
+"""How published.py's results are shown: benchmarks/results/published.md, and a table of docs/published-students.md."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from deployed_speed import BATCH
+from peers import PEERS, SETS, SOURCE
+
+from sentcompress.models.sources import EMBEDDED
+from sentcompress.numeric import size
+from sentcompress.plain_text import Code, markdown_table
+
+DOCUMENTATION = Path(__file__).resolve().parents[1] / "docs" / "published-students.md"
+PART = re.compile(r"(?<=<!-- generated: scores -->\n).*?(?=<!-- end -->)", re.DOTALL)
+STS = ("STS-B test", "STS13")
+COLLECTIONS = ("Quora", "msmarco_5k", "SciFact dev")
+TEST_SETS = (*STS, *COLLECTIONS)
+# The form that has all dimensions, under torch.
+FLOAT32 = "float32"
+
+
+def page(document: Mapping[str, Any]) -> str:
+    """Markdown of everything."""
+    models = document["models"]
+    parts = [
+        "# Published students",
+        f"Teacher: all-MiniLM-L6-v2 (`{EMBEDDED}`). STS: Spearman x 100, aggregate `all`. Retrieval: nDCG@10 x 100, "
+        "exact search, cosine. In brackets: 95% bootstrap interval. Percent: of the teacher's score in float32. "
+        "Command: `python benchmarks/published.py DATA --work WORK`.",
+        "## Scores in float32",
+        markdown_table(("model", *TEST_SETS), [_score_row(name, row) for name, row in models.items()], 1),
+        "## Deployed forms",
+        "`int8`: int8 graph in onnxruntime. `128-d`: the first 128 principal axes of the model's vectors, "
+        f"fitted by `fit-quantizer` to general text ({document['text']}), as a last linear layer; float32 vectors. "
+        "`queries only`: the student encodes the queries, the teacher the documents. Percent of the teacher's score "
+        "in float32.",
+        markdown_table(
+            ("model", "form", *TEST_SETS),
+            [row for name, of in models.items() for row in _form_rows(name, of)],
+            2,
+        ),
+        "## Size",
+        markdown_table(("model", "parameters", "dimensions", "weights", "int8 graph"), _size_rows(models), 1),
+    ]
+    if document.get("speed"):
+        parts += _speed_parts(document["speed"])
+    return "\n\n".join([*parts, *_peer_parts(models)]) + "\n"
+
+
+def _score_row(name: str, row: Mapping[str, Any]) -> list[str]:
+    scores = row["forms"][FLOAT32]
+    return [name, *(_score(scores[title], interval=True, kept=name != EMBEDDED) for title in TEST_SETS)]
+
+
+def _form_rows(name: str, row: Mapping[str, Any]) -> list[list[str]]:
+    return [
+        [name, form, *(_score(scores[title]) if title in scores else "" for title in TEST_SETS)]
+        for form, scores in row["forms"].items()
+    ]
+
+
+def _score(entry: Mapping[str, Any], *, interval: bool = False, kept: bool = True) -> str:
+    low, high = entry["interval"]
+    between = f" ({low:.1f} to {high:.1f})" if interval else ""
+    return f"{entry['value']:.2f}{between}" + (f", {entry['kept']:.1f}%" if kept else "")
+
+
+def _size_rows(models: Mapping[str, Any]) -> list[list[str]]:
+    return [
+        [name, f"{of['parameters']:,}", str(of["dimension"]), size(of["weight_bytes"]), size(of["graph_bytes"])]
+        for name, of in models.items()
+    ]
+
+
+def _speed_parts(found: Mapping[str, Any]) -> list[str]:
+    return [
+        "## Speed",
+        f"{found['texts']:,} sentences of STS-B test, {found['rounds']} rounds in turns in one process, "
+        f"{found['threads']} threads of {found['machine']['processor']}: medians. torch: "
+        f"`SentenceTransformer.encode` in batches of {BATCH}. Load average {found['load'][0]:.1f} to "
+        f"{found['load'][1]:.1f}.",
+        markdown_table(
+            ("model", "sentences/s", "times the teacher"),
+            [[side, f"{of['sentences_per_second']:,.0f}", f"{of['times']:.1f}"] for side, of in found["rows"].items()],
+            1,
+        ),
+    ]
+
+
+def _peer_parts(models: Mapping[str, Any]) -> list[str]:
+    own = [
+        [name, f"{of['parameters'] / 1e6:.1f}M", *(f"{of['forms'][FLOAT32][one]['value']:.2f}" for one in SETS)]
+        for name, of in models.items()
+    ]
+    quoted = [
+        [peer.name, f"{peer.parameters / 1e6:.1f}M", *(f"{peer.scores[one]:.2f}" for one in SETS)] for peer in PEERS
+    ]
+    return [
+        "## Published scores of other models",
+        f"Quoted from [MTEB's result files]({SOURCE}), not measured here; the rows above them are. SciFact dev is "
+        "MTEB's and BEIR's test split: the same 300 queries with 339 judgements.",
+        markdown_table(
+            ("model", "parameters", *SETS, "source"),
+            [*([*row, "measured"] for row in own), *([*row, "quoted"] for row in quoted)],
+            1,
+        ),
+    ]
+
+
+def with_table(written: str, models: Mapping[str, Any]) -> str:
+    """A page with its generated part up to date: size, and the scores in float32, of each model."""
+    rows = [
+        [
+            Code(name),
+            size(of["weight_bytes"]),
+            f"{of['parameters'] / 1e6:.2f}M",
+            *(_score(of["forms"][FLOAT32][title], kept=name != EMBEDDED) for title in TEST_SETS),
+        ]
+        for name, of in models.items()
+    ]
+    table = markdown_table(("model", "weights", "parameters", *TEST_SETS), rows, 1)
+    return PART.sub(lambda found: f"{table}\n", written)
