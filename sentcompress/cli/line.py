@@ -81,12 +81,14 @@ def _annotation(key: Key) -> Any:
         flag = f"--{key.name}/--no-{key.name}" if key.default else f"--{key.name}"
         return Annotated[hint, typer.Option(flag, help=opt.help)]
     names = [f"--{key.name}", *([f"-{opt.short}"] if opt.short else [])]
+    if key.default is MISSING:
+        shown["help"] = f"{opt.help}  [required]"
     return Annotated[hint, typer.Option(*names, **shown, show_default=_shown_default(key))]
 
 
 def _shown_default(key: Key) -> Any:
     if key.default is MISSING:
-        return "required"
+        return False
     return (key.opt.default or False) if key.default in (None, ()) else True
 
 

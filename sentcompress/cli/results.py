@@ -43,7 +43,7 @@ def _average(artifact: Artifact, call: Call) -> str:
     parts = [f"{share:.0%} {model}" for share, model in zip(facts["shares"], facts["models"], strict=True)]
     shown = {"average of": ", ".join(parts), "parameters": facts["parameters"], "dimension": facts["dimension"]}
     render.print_facts(shown, artifact.reference)
-    return measuring("sts", artifact.name, call.work)
+    return measuring("fidelity", artifact.name, call.work)
 
 
 def _distill(artifact: Artifact, call: Call) -> str:
@@ -55,7 +55,7 @@ def _distill(artifact: Artifact, call: Call) -> str:
 def _finetune(artifact: Artifact, call: Call) -> str:
     """Show the model and its training."""
     render.print_facts({key: artifact.facts[key] for key in FINETUNE}, artifact.reference)
-    return measuring("sts", artifact.name, call.work)
+    return measuring("fidelity", artifact.name, call.work)
 
 
 def _fit_pca(artifact: Artifact, call: Call) -> str:
@@ -132,7 +132,7 @@ def _weigh_tokens(artifact: Artifact, call: Call) -> str:
     facts = artifact.facts
     shown = {"mean weight": f"{facts['mean_weight']:.3f}", "lowest weights": " ".join(facts["lightest"])}
     render.print_facts(shown, artifact.reference)
-    return measuring("sts", artifact.name, call.work)
+    return measuring("fidelity", artifact.name, call.work)
 
 
 def _whiten(artifact: Artifact, call: Call) -> str:
@@ -141,7 +141,7 @@ def _whiten(artifact: Artifact, call: Call) -> str:
     kept = f"{facts['dimension']} of {facts['model_dimension']} dimensions"
     shown = {"kept": kept, "explained variance": f"{facts['explained_variance']:.2%}", "sample": facts["sample"]}
     render.print_facts(shown, artifact.reference)
-    return measuring("sts", artifact.name, call.work)
+    return measuring("fidelity", artifact.name, call.work)
 
 
 SHOW: Mapping[str, Callable[[Artifact, Call], str]] = {

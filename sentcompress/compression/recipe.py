@@ -228,7 +228,8 @@ class CompressionPlan:
                 "passages": self.budget.passages,
                 "name": name,
             }
-        yield {"command": "export", "model": best, **stored, "calibrate": f"documents/{name}", "name": name}
+        exported = {"command": "export", "model": best, "float16": True, **stored}
+        yield {**exported, "calibrate": f"documents/{name}", "name": name}
         compared = {"model": f"exports/{name}", "compare": self.teacher}
         # As it is deployed, on queries that nothing was chosen with.
         deployed = {"runtime": RUNTIME, **({} if self.keep_index else {"stored": True})}

@@ -9,7 +9,6 @@ from pathlib import Path
 
 from sentcompress.corpora.byte_streams import ByteSource, as_source
 from sentcompress.corpora.collection_folders import rows_of
-from sentcompress.corpora.collections import DocumentIds
 from sentcompress.corpora.delimited import listed
 from sentcompress.corpora.document import Document
 from sentcompress.corpora.document_files import FolderFiles, digest_of_folder, read_documents, read_folder
@@ -17,6 +16,7 @@ from sentcompress.corpora.readers import ReadOptions, find_format, read_table
 from sentcompress.corpora.records import BadRecordError, as_text
 from sentcompress.corpora.text_files import HALF_A_CHARACTER, BadRecords, is_encodable, open_lines
 from sentcompress.errors import InputError
+from sentcompress.progress import Reporter
 
 IDS = ("_id", "id")
 TEXT, TITLE = "text", "title"
@@ -25,21 +25,53 @@ OTHER_TEXTS = ("sentence", "document", "passage", "content", "body")
 IdentifiedText = tuple[str, str]
 
 
+class DistinctIds:
+    """Reads texts from the beginning, and adds the row number to an id that an earlier text has.
+
+    Attributes:
+        renamed: ids that were changed, once all texts were read.
+    """
+
+    def __init__(self, read: Callable[[], Iterator[IdentifiedText]]) -> None:
+        self._read = read
+        self.renamed = 0
+
+    def __call__(self) -> Iterator[IdentifiedText]:
+        seen: set[int] = set()  # hashes take less memory than ids
+        renamed = 0
+        for row, (one, text) in enumerate(self._read()):
+            own = one
+            if hash(one) in seen:
+                renamed += 1
+                own = f"{one}~{row}"
+            seen.add(hash(own))
+            yield own, text
+        self.renamed = renamed
+
+
 @dataclass(frozen=True)
 class IdentifiedTexts:
     """Texts of one file or folder, in order.
 
     Attributes:
         name: of the file or folder.
-        read: starts reading it: yields (id, text).
+        read: starts reading it: yields (id, text). No two ids are equal.
         named: whether the texts have ids; otherwise they are the row numbers from 0.
         digest: computes the SHA-256 of the content as it is now.
     """
 
     name: str
-    read: Callable[[], Iterator[IdentifiedText]]
+    read: DistinctIds
     named: bool
     digest: Callable[[], str]
+
+    def tell(self, reporter: Reporter) -> None:
+        """Warn if texts shared their id with an earlier one; after all of them were read."""
+        if self.read.renamed:
+            reporter.warn(
+                f"{self.read.renamed:,} texts of {self.name} share their id with an earlier one; a number is added to "
+                "tell them apart"
+            )
 
 
 def identified_texts(source: ByteSource, column: str | None = None, format_name: str | None = None) -> IdentifiedTexts:
@@ -102,9 +134,9 @@ def texts_of_folder(
     options = ReadOptions(columns=(column,) if column else ())
 
     def read() -> Iterator[IdentifiedText]:
-        return _distinct(cut(read_folder(found, folder, options, BadRecords())), str(folder))
+        return _not_empty(cut(read_folder(found, folder, options, BadRecords())), str(folder))
 
-    return IdentifiedTexts(str(folder), read, True, lambda: digest_of_folder(folder, found))
+    return IdentifiedTexts(str(folder), DistinctIds(read), True, lambda: digest_of_folder(folder, found))
 
 
 def texts_of_document(path: Path, cut: Cut) -> IdentifiedTexts:
@@ -112,7 +144,7 @@ def texts_of_document(path: Path, cut: Cut) -> IdentifiedTexts:
     source = as_source(path)
 
     def read() -> Iterator[IdentifiedText]:
-        return _distinct(cut(read_documents(source, ReadOptions(), BadRecords())), source.name)
+        return _not_empty(cut(read_documents(source, ReadOptions(), BadRecords())), source.name)
 
     return _of_file(source, read, named=True)
 
@@ -122,19 +154,17 @@ def _of_file(source: ByteSource, read: Callable[[], Iterator[IdentifiedText]], *
         with source.open() as stream:
             return hashlib.file_digest(stream, "sha256").hexdigest()  # type: ignore[arg-type]
 
-    return IdentifiedTexts(source.name, read, named, digest)
+    return IdentifiedTexts(source.name, DistinctIds(read), named, digest)
 
 
-def _distinct(texts: Iterator[IdentifiedText], name: str) -> Iterator[IdentifiedText]:
-    """The texts; at their end, InputError if there was none or an id was repeated."""
-    ids = DocumentIds()
-    for one, text in texts:
-        ids.append(one)
-        yield one, text
-    if not ids:
+def _not_empty(texts: Iterator[IdentifiedText], name: str) -> Iterator[IdentifiedText]:
+    """The texts; at their end, InputError if there was none."""
+    empty = True
+    for text in texts:
+        empty = False
+        yield text
+    if empty:
         raise InputError(f"{name} has no text: its files are empty", "give documents with text")
-    if (repeated := ids.repeated()) is not None:
-        raise InputError(f"{name} has two documents of id {repeated!r}", "ids must be unique in all files of a folder")
 
 
 def _text_reader(name: str, there: list[str], column: str | None) -> Callable[[Mapping[str, object]], str]:

@@ -8,10 +8,10 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 import torch
 
-from sentcompress.encoding.batches import TokenizedWindow, plan_batches, prefetch, tokenized, windows
-from sentcompress.encoding.compute_plan import CPU_BATCH_TOKENS
+from sentcompress.encoding.batches import TokenizedWindow, prefetch, tokenized, windows
 from sentcompress.encoding.embedders import Embedder, EmbedderSource, Vectors
 from sentcompress.encoding.token_counts import TokenCounts, count_tokens
 from sentcompress.errors import InputError
@@ -62,7 +62,7 @@ class Graph:
 
 
 class GraphEmbedder:
-    """Runs a graph on the CPU, in batches of texts of similar length; its vectors always have unit length.
+    """Runs a graph on the CPU, see `GraphReader.run_all`; its vectors always have unit length.
 
     The vectors of an int8 graph depend somewhat on the batch, unless the ranges of its activations are fixed (`export
     --calibrate`).
@@ -113,12 +113,12 @@ class GraphEmbedder:
 
     def _encode_window(self, window: TokenizedWindow, task: Task | None) -> Vectors:
         occurrences = np.bincount(window.places, minlength=len(window.tokens))
-        vectors = np.empty((len(window.tokens), self.dimension), dtype=np.float32)
-        for batch in plan_batches(window.tokens.lengths, CPU_BATCH_TOKENS):
-            vectors[batch] = self._reader.run_padded(*window.tokens.padded(batch, self._reader.padding))
+
+        def finished(batch: npt.NDArray[np.int64]) -> None:
             if task:
                 task.advance(int(occurrences[batch].sum()))
-        return vectors[window.places]
+
+        return self._reader.run_all(window.tokens, finished=finished)[window.places]
 
     def described(self) -> dict[str, Any]:
         return {

@@ -23,7 +23,7 @@ from sentcompress.measuring.runtimes import Engine, Job
 from sentcompress.progress import Task
 
 # Batch sizes to choose from, in tokens with padding.
-BATCH_TOKENS = (1024, 4096, 16384)
+BATCH_TOKENS = (512, 2048, 8192)
 # Sentences for choosing the batch size, and for warming up before sentences are timed one at a time.
 TRIAL = 256
 WARM_UP = 20

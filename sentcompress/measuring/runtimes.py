@@ -14,8 +14,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 import numpy as np
 import numpy.typing as npt
 
-from sentcompress.encoding.batches import plan_batches
-from sentcompress.exporting.graph_reader import GraphReader
+from sentcompress.exporting.graph_reader import BATCH_TOKENS, GraphReader
 from sentcompress.models.text import TextSettings
 
 if TYPE_CHECKING:
@@ -119,16 +118,10 @@ class GraphJob:
 
 
 class _GraphEngine:
-    batch_tokens = 2048
+    batch_tokens = BATCH_TOKENS
 
     def __init__(self, reader: GraphReader) -> None:
         self._reader = reader
 
     def encode(self, texts: Sequence[str]) -> Vectors:
-        tokens = self._reader.tokenize(texts)
-        batches = plan_batches([len(ids) for ids in tokens], self.batch_tokens)
-        parts = [self._reader.run([tokens[row] for row in batch]) for batch in batches]
-        vectors = np.empty((len(texts), parts[0].shape[1]), dtype=np.float32)
-        for batch, part in zip(batches, parts, strict=True):
-            vectors[batch] = part
-        return vectors
+        return self._reader.run_all(self._reader.tokenize(texts), self.batch_tokens)

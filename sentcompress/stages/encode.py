@@ -44,7 +44,7 @@ from sentcompress.progress import LOGGED, Reporter, Task
 from sentcompress.quantization.lookup import AUTO, FoundQuantizer, find_quantizer
 from sentcompress.store import MANIFEST, Build, Request, WorkDirectory
 from sentcompress.store.artifacts import is_sharded
-from sentcompress.store.atomic import written
+from sentcompress.store.atomic import check_place, written
 from sentcompress.store.shard import Shard, find_shard
 from sentcompress.store.shards import Part, Shards
 
@@ -89,6 +89,7 @@ def run(params: Params, work: WorkDirectory, reporter: Reporter = LOGGED) -> Res
     Raises:
         InputError: if the texts cannot be read, the model cannot be loaded or lacks the quantizer, or the output is a
             folder with other files.
+        OSError: if no file can be created at the output.
         UsageError: if the output folder holds vectors of other texts, another model or other options.
     """
     params.check()
@@ -97,6 +98,7 @@ def run(params: Params, work: WorkDirectory, reporter: Reporter = LOGGED) -> Res
         raise InputError(f"{params.output} is a folder", "name a file, such as vectors.npy, or a folder without suffix")
     if params.output.is_file() and params.to_folder:
         raise InputError(f"{params.output} is a file", "name a folder, or a file with the suffix .npy or .parquet")
+    check_place(params.output)
     model = find_model(work, params.model, revision=params.revision, trust_remote_code=params.trust_remote_code)
     graph = None if params.runtime == TORCH else find_graph(model, params.runtime)
     quantizer = None
@@ -270,6 +272,7 @@ class _Encoding:
             for rows in batches(self._texts.read(), SHARD, _characters):
                 files.append(len(rows))
                 task.advance(len(rows))
+        self._texts.tell(self._reporter)
         if self._found:
             with build.write(PLANNED_QUANTIZER) as path:
                 self._found.quantizer.save(path)
@@ -375,6 +378,7 @@ class _Encoding:
             for _ in self._texts.read():
                 rows += 1
                 task.advance()
+        self._texts.tell(self._reporter)
         return rows
 
 

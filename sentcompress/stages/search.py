@@ -224,6 +224,7 @@ class _Search:
                 return build.fresh
             with build.write(TEXTS) as folder:
                 count = write_texts(folder, collection.texts.read(), collection.name)
+            collection.texts.tell(self._reporter)
             plan = plan_index(params.index, params.part(IndexSettings), count, self._open().dimension)
             for warning in plan.warnings:
                 self._reporter.warn(warning)

@@ -10,6 +10,7 @@ from __future__ import annotations
 import os
 import shutil
 import stat
+import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
@@ -55,6 +56,21 @@ def written(final: Path) -> Iterator[Path]:
         remove(unfinished)  # frees its space on a full disk
         raise
     fsync(final.parent)
+
+
+def check_place(final: Path) -> None:
+    """Create a nameless file where `final` will be written, to find out before the work is done.
+
+    Args:
+        final: a file or folder in an existing folder.
+
+    Raises:
+        OSError: if no file can be created there.
+        InputError: for a device or a named pipe.
+    """
+    _refuse_special(final)
+    with tempfile.TemporaryFile(dir=final if final.is_dir() else final.absolute().parent):
+        pass
 
 
 def _refuse_special(final: Path) -> None:

@@ -16,8 +16,8 @@ from sentcompress.errors import InputError, UsageError
 from sentcompress.evaluation.measures import SEARCH_FIDELITY
 from sentcompress.evaluation.score import read_scores, value_of
 from sentcompress.evaluation.search_fidelity import search_fidelity
-from sentcompress.exporting import graph_embedder
 from sentcompress.exporting.graph_embedder import GRAPHS, find_graph, in_runtime
+from sentcompress.exporting.graph_reader import GraphReader
 from sentcompress.models.catalog import find_model
 from sentcompress.quantization.quantizer import FOLDER, Quantizer
 from sentcompress.stages import encode, eval_retrieval, eval_search, eval_sts, export, fit_quantizer
@@ -61,10 +61,31 @@ def test_vectors_come_in_the_given_order_and_from_the_cache(
     assert (np.abs(found[4:] - expected).max() > 1e-4) == (runtime == "onnx-int8")
     np.testing.assert_allclose(np.concatenate(list(source.open().stream([mixed[:5], mixed[5:]]))), found)
     again = source.open()
-    monkeypatch.setattr(graph_embedder.GraphReader, "run", lambda *args: pytest.fail("computed again"))
+    monkeypatch.setattr(GraphReader, "run_all", lambda *args: pytest.fail("computed again"))
     assert np.array_equal(again.encode(mixed), found)
     assert again.described() == {"dimension": 32, "parameters": 21440, "dtype": GRAPHS[runtime][1]}
     assert again.count_tokens(TEXTS[:2]) is not None
+
+
+@pytest.mark.parametrize("runtime", RUNTIMES)
+def test_batches_side_by_side_give_the_vectors_of_batches_in_turn(work: WorkDirectory, runtime: str) -> None:
+    folder = work.get("exports", "small").path
+    one, three = (
+        GraphReader(folder, GRAPHS[runtime][0], prepare=str, max_length=64, threads=threads) for threads in (1, 3)
+    )
+    tokens = one.tokenize(TEXTS)
+    rows: list[int] = []
+    expected = one.run_all(tokens, 64)
+    assert np.array_equal(three.run_all(tokens, 64, finished=lambda batch: rows.extend(batch)), expected)
+    assert sorted(rows) == list(range(len(TEXTS)))
+    assert np.array_equal(three.run_all(tokens[:2], 64), one.run_all(tokens[:2], 64))
+
+
+def test_an_error_in_one_of_the_batches_names_the_graph(work: WorkDirectory) -> None:
+    reader = GraphReader(work.get("exports", "small").path, GRAPHS["onnx"][0], prepare=str, max_length=64, threads=2)
+    tokens = [*reader.tokenize(TEXTS), [10**6]]
+    with pytest.raises(InputError, match="cannot be run"):
+        reader.run_all(tokens, 64)
 
 
 def test_another_graph_in_the_folder_is_another_input(work: WorkDirectory, tmp_path: Path) -> None:

@@ -30,6 +30,21 @@ def write(path: Path, lines: list[str]) -> str:
     return str(path)
 
 
+def test_an_output_that_cannot_be_written_fails_before_the_model_is_loaded(
+    work: WorkDirectory, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def refused(**options: object) -> None:
+        assert options["dir"] == tmp_path
+        raise PermissionError(13, "Permission denied", str(tmp_path))
+
+    monkeypatch.setattr("sentcompress.store.atomic.tempfile.TemporaryFile", refused)
+    for name in ("a.npy", "folder"):
+        params = Params(lines=write(tmp_path / "a.txt", ["a"]), output=tmp_path / name, model="no-such-model")
+        with pytest.raises(PermissionError):
+            stage.run(params, work)
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["a.txt"]
+
+
 def test_row_i_is_line_i(work: WorkDirectory, tmp_path: Path, tiny_model: Path, sentences: list[str]) -> None:
     lines = [*sentences[:40], "", sentences[0], "last"]
     (tmp_path / "new").mkdir()

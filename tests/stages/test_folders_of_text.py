@@ -117,7 +117,6 @@ def test_a_changed_file_makes_another_index(work: WorkDirectory, docs: Path, tin
         ({"a.png": b"\x89PNG", "b.pdf": b"%PDF"}, "holds no file of text: it has"),
         ({"a.txt": b"\n\n"}, "has no text"),
         ({"a.txt": b"\xff\xfe\x00\x01" * 9}, "a.txt"),
-        ({f"{one}.jsonl": b'{"_id": "same", "text": "dog"}\n' for one in "ab"}, "two documents of id 'same"),
     ],
 )
 def test_folders_without_usable_texts(

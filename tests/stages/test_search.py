@@ -7,6 +7,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from listening import Listener
 from search_documents import make_documents
 from tiny_models import make_sentences, make_tiny_model
 
@@ -164,20 +165,27 @@ def test_the_newest_documents_are_the_default(work: WorkDirectory, tiny_model: P
     assert search(work, TEXTS[7], model=str(tiny_model), collection="documents/main") == found
 
 
-@pytest.mark.parametrize(
-    ("rows", "message"),
-    [
-        (['{"_id": "1", "text": "a dog"}', '{"_id": "1", "text": "a cat"}'], "two documents of id '1'"),
-        (["{"], "not JSON|not valid JSON"),
-    ],
-)
-def test_collections_that_cannot_be_indexed(
-    work: WorkDirectory, tiny_model: Path, tmp_path: Path, rows: list[str], message: str
-) -> None:
-    (tmp_path / "bad.jsonl").write_text("\n".join(rows) + "\n")
-    with pytest.raises(InputError, match=message):
+def test_a_collection_that_cannot_be_indexed(work: WorkDirectory, tiny_model: Path, tmp_path: Path) -> None:
+    (tmp_path / "bad.jsonl").write_text("{\n")
+    with pytest.raises(InputError, match="JSON"):
         search(work, "a dog", model=str(tiny_model), collection=str(tmp_path / "bad.jsonl"))
     assert work.names("indexes") == []
+
+
+def test_documents_that_share_an_id_are_told_apart(work: WorkDirectory, tiny_model: Path, tmp_path: Path) -> None:
+    rows = [{"_id": "a", "text": TEXTS[0]}, {"_id": "b", "text": TEXTS[1]}, {"_id": "a", "text": TEXTS[2]}]
+    (tmp_path / "same.jsonl").write_text("".join(f"{json.dumps(row)}\n" for row in rows))
+    told = Listener()
+    asked = Params(
+        query=(TEXTS[2],), collection=str(tmp_path / "same.jsonl"), model=str(tiny_model), compare=str(tiny_model)
+    )
+    found = run(asked, work, told)
+    assert found.answers[0].results[0]["id"] == "a~2"
+    assert sorted(result["id"] for result in found.answers[0].results) == ["a", "a~2", "b"]
+    assert all(result["rank"] == result["other_rank"] for result in found.answers[0].results)
+    assert told.warnings == [
+        f"1 texts of {tmp_path / 'same.jsonl'} share their id with an earlier one; a number is added to tell them apart"
+    ]
 
 
 def test_wrong_options(tmp_path: Path) -> None:

@@ -231,4 +231,4 @@ def test_the_command_shows_what_was_kept(
     assert _run(words) == 0
     captured = capsys.readouterr()
     assert "8 of 32 dimensions" in captured.out
-    assert f"sentcompress eval-sts --sts FOLDER --model short --compare teacher --work {work.path}" in captured.err
+    assert f"sentcompress eval-fidelity --text FILE --model short --work {work.path}" in captured.err
