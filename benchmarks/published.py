@@ -1,6 +1,7 @@
 """The students that come with the package, beside their teacher: scores, deployed forms, speed and size, peers.
 
-    python benchmarks/published.py ../shared/data --work work-quality [--model NAME ...] [--only scores,speed]
+    python benchmarks/published.py ../shared/data --work work-quality [--model NAME ...] [--form NAME ...]
+        [--only scores,speed]
 
 For the teacher (`embedded`) and each published student: STS-B test and STS13, and nDCG@10 with exact search on Quora,
 msmarco_5k and SciFact dev, in the forms that are deployed:
@@ -15,8 +16,8 @@ msmarco_5k and SciFact dev, in the forms that are deployed:
 
 `speed`: sentences of STS-B test per second in one process, in turns, with `SentenceTransformer.encode` (torch) and with
 the int8 graphs in onnxruntime. Run it on a quiet machine. What is fresh in the work directory is skipped, so an
-interrupted run resumes. Models that are not named keep their rows. Writes benchmarks/results/published.json and .md,
-and the generated table of docs/published-students.md.
+interrupted run resumes. Models and forms that are not named keep their figures. Writes
+benchmarks/results/published.json and .md, and the generated table of docs/published-students.md.
 """
 
 from __future__ import annotations
@@ -124,8 +125,12 @@ def _entry(score: Score) -> dict[str, Any]:
 
 
 def export(name: str, work: Path) -> None:
-    """The export of a model, and of the same model with DIMENSIONS dimensions."""
+    """The export of a model."""
     facts(f"export --model {name} --name {name}{FULL}", work)
+
+
+def export_short(name: str, work: Path) -> None:
+    """The export of a model with DIMENSIONS dimensions."""
     facts(
         f"fit-quantizer --model {name} --compare {EMBEDDED} --sentences {TEXT} --format float32 --dim {DIMENSIONS} "
         f"--vector-bytes {4 * DIMENSIONS} --queries 500 --passages 5000 --bootstrap 0 --name {name}{SHORT}",
@@ -146,11 +151,15 @@ def shorten(name: str, quantizer: Path, folder: Path, work: Path) -> None:
     save_encoder(encoder.with_dense([*encoder.dense_layers, layer], normalize=True).eval(), folder)
 
 
-def measure(name: str, data: Path, quora: Path, work: Path) -> dict[str, Any]:
-    """The row of a model: sizes, and the scores of each form."""
+def measure(
+    name: str, data: Path, quora: Path, work: Path, forms: Sequence[Form], before: Mapping[str, Any]
+) -> dict[str, Any]:
+    """The row of a model: sizes, and the scores of each form; of other forms, those of `before`."""
     export(name, work)
-    row: dict[str, Any] = {"forms": {}}
-    for form in FORMS:
+    if any(SHORT in form.model for form in forms):
+        export_short(name, work)
+    row: dict[str, Any] = {**before, "forms": {**before.get("forms", {})}}
+    for form in forms:
         if name == EMBEDDED and form.documents:
             continue
         scores: dict[str, Any] = {}
@@ -160,6 +169,7 @@ def measure(name: str, data: Path, quora: Path, work: Path) -> dict[str, Any]:
             if form is AS_IT_IS:
                 row["parameters"], row["dimension"] = (result[MODEL][key] for key in ("parameters", "dimension"))
         row["forms"][form.title] = scores
+    row["forms"] = {form.title: row["forms"][form.title] for form in FORMS if form.title in row["forms"]}
     row["weight_bytes"] = weight_bytes(resolve(name).path)
     row["graph_bytes"] = (work / "exports" / f"{name}{FULL}" / INT8_FILE).stat().st_size
     return row
@@ -201,6 +211,8 @@ def main() -> None:
     parser.add_argument("data", type=Path, help="folder with sts, quora, retrieval and corpus")
     parser.add_argument("--work", type=Path, default=Path("work-quality"))
     parser.add_argument("--model", action="append", help="can be repeated; default: the teacher and all students")
+    titles = [form.title for form in FORMS]
+    parser.add_argument("--form", action="append", choices=titles, help="can be repeated; default: all")
     parser.add_argument("--only", default=",".join(STEPS), help=f"some of: {', '.join(STEPS)}")
     parser.add_argument("--text", type=Path, help="general text for 128-d; default: the sample of Wikipedia")
     parser.add_argument("--threads", type=int, default=2)
@@ -213,6 +225,7 @@ def main() -> None:
     text = asked.text or asked.data / "corpus" / "wikipedia_en_sample.txt.gz"
     file = RESULTS / "published.json"
     document = json.loads(file.read_text(encoding="utf-8")) if file.is_file() else {"models": {}, "text": ""}
+    forms = [form for form in FORMS if not asked.form or form.title in asked.form]
     names = [name for name in known if not asked.model or name in asked.model]
     measured = document["models"]
     if "scores" in steps:
@@ -223,7 +236,8 @@ def main() -> None:
         quora = as_collection(asked.data / "quora" / "quora.tsv.gz", asked.work / "quora")
         document["text"] = f"{TEXT_WORDS:,} words of {text.name}"
         for name in names:
-            measured[name] = measure(name, asked.data, quora, asked.work)
+            before = measured.get(name, {})
+            measured[name] = measure(name, asked.data, quora, asked.work, forms, before)
             document["models"] = {one: measured[one] for one in known if one in measured}
             write(document, file)
     if "speed" in steps:

@@ -129,7 +129,7 @@ def fitting(
     ready = [
         Candidate(name, one.graph_bytes, published=True)
         for name, one in PUBLISHED.items()
-        if with_published and one.graph_bytes <= most
+        if with_published and one.starter and one.graph_bytes <= most
     ]
     ready.sort(key=lambda shape: -shape.bytes)
     best: dict[int, Candidate] = {}

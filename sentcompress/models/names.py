@@ -5,7 +5,7 @@ In this order, a name is
 - an artifact of the work directory: `NAME` of a student or an export, `students/NAME`, `exports/NAME`, or
   `teacher-vectors/NAME`, which is the teacher that made those vectors;
 - `teacher`, the one that made the newest vectors; `student`, the newest; `embedded`; a published student such as
-  `simtde-9m-broad`; a preset such as `tinybert`;
+  `general-9m`; a preset such as `tinybert`;
 - a model folder: a path that exists, or whatever can only be a path;
 - a model of the hub: `owner/name`, a well-known name without an owner such as `roberta-large`, or `hub:NAME`.
 

@@ -21,16 +21,23 @@ class Published:
         graph_bytes: size of its int8 graph.
         method: the training objective of its last stage.
         options: the options of that method, as `name=value`.
+        starter: whether `compress` may start from it.
     """
 
     parameters: int
     graph_bytes: int
     method: str
     options: tuple[str, ...]
+    starter: bool = False
 
 
-_SIMTDE = ("normalise=true", "reduction=sum", "alpha=0", "relation=20", "states=0.05")
+_SIMTDE = ("normalise=true", "reduction=sum", "alpha=0", "relation=20")
+_STATES = (*_SIMTDE, "states=0.05")
 PUBLISHED: Mapping[str, Published] = {
-    "simtde-9m-broad": Published(9_345_792, 9_482_498, "simtde", _SIMTDE),
-    "simtde-2m-short": Published(2_412_928, 2_473_003, "simtde", _SIMTDE),
+    "general-9m": Published(9_345_792, 9_482_498, "simtde", _SIMTDE, starter=True),
+    "general-2m": Published(2_412_928, 2_473_003, "simtde", _SIMTDE, starter=True),
+    "general-static": Published(11_720_448, 0, "simtde", _SIMTDE),
+    # The general students were trained on from these.
+    "simtde-9m-broad": Published(9_345_792, 9_482_498, "simtde", _STATES),
+    "simtde-2m-short": Published(2_412_928, 2_473_003, "simtde", _STATES),
 }

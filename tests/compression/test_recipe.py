@@ -13,7 +13,7 @@ from sentcompress.commands.options import build, keys_of
 from sentcompress.compression.recipe import Budget, CompressionPlan, Documents, request_of, told, written_recipe
 from sentcompress.compression.shapes import Candidate
 
-PUBLISHED = Candidate("simtde-9m-broad", 9_489_094, published=True)
+PUBLISHED = Candidate("general-9m", 9_489_094, published=True)
 CUT = Candidate("teacher:2", 9_000_000, {"token-dim": 128, "vocabulary": 8000, "start": "sentences"})
 OWN = Candidate("embedded", 22_800_000, untrained=True)
 
@@ -42,7 +42,7 @@ def plan(candidates: list[Candidate], rounds: tuple[float, ...] = (), **changes:
 )
 def test_every_stage_has_valid_options_and_names_only_what_is_made_before(of: CompressionPlan) -> None:
     stages = tomllib.loads(written_recipe(of, {}))["stage"]
-    made = {"embedded", "simtde-9m-broad", "teacher:2"}
+    made = {"embedded", "general-9m", "teacher:2"}
     for stage in stages:
         command = stage.pop("command")
         values = {**stage}
@@ -112,11 +112,11 @@ def test_the_plan_in_words() -> None:
     assert lines[0] == "60 s: encode all texts with the teacher"
     assert lines[1] == "4 min: train 2 candidates, 2 min each, and keep the better one"
     assert lines[-1] == (
-        "Candidates: simtde-9m-broad, a published student (9.49 MB); 2 of the teacher's layers, a vocabulary of 8,000 "
+        "Candidates: general-9m, a published student (9.49 MB); 2 of the teacher's layers, a vocabulary of 8,000 "
         "tokens, token embeddings of 128 dimensions (9 MB)"
     )
 
 
 def test_only_candidates_that_train_are_told() -> None:
     lines = told(plan([PUBLISHED, CUT]))
-    assert lines[-1] == "The model: simtde-9m-broad, a published student (9.49 MB)"
+    assert lines[-1] == "The model: general-9m, a published student (9.49 MB)"

@@ -13,7 +13,7 @@ MINILM = TeacherSize(layers=6, width=384, neurons=1536, tokens=30522, positions=
 def test_the_sizes_are_those_of_graphs_that_were_exported() -> None:
     assert MINILM.graph_bytes() == pytest.approx(22_829_488, rel=0.01)
     assert MINILM.graph_bytes(layers=3, token_dim=128) == pytest.approx(
-        PUBLISHED["simtde-9m-broad"].graph_bytes, rel=0.01
+        PUBLISHED["general-9m"].graph_bytes, rel=0.01
     )
 
 
@@ -27,7 +27,7 @@ def test_what_is_tried_fits_and_uses_the_budget(most: int) -> None:
 
 def test_a_published_student_comes_first_where_it_fits_and_the_teacher_is_its_own() -> None:
     first = fitting(MINILM, 10_000_000, with_published=True, count=2, can_factorise=True)[0]
-    assert (first.student, first.published) == ("simtde-9m-broad", True)
+    assert (first.student, first.published) == ("general-9m", True)
     assert not any(s.published for s in fitting(MINILM, 10_000_000, with_published=False, count=9, can_factorise=True))
 
 

@@ -169,7 +169,7 @@ def test_a_plain_word_that_nothing_is_called_by_is_not_asked_of_the_hub(
     with pytest.raises(InputError, match="no model named 'nosuch'") as raised:
         find_model(work, "nosuch")
     hint = str(raised.value.hint)
-    assert hint.startswith("it has zulu; you can also give teacher, student, embedded, simtde-9m-broad, ")
+    assert hint.startswith("it has zulu; you can also give teacher, student, embedded, general-9m, ")
     assert hint.endswith("(a model of the hub is named owner/name or hub:nosuch)")
 
 
