@@ -1,7 +1,7 @@
 #!/bin/bash
 # Submit a chain of stages to Slurm: from sentences to an exported student. Run it on a login node, or with sbatch.
 #
-#   TEXT=corpus.txt.zst DEV=sts-dev.tsv bash docs/examples/slurm/chain.sh
+#   TEXT=corpus.txt.zst DEV=sts-dev.tsv bash docs/examples/slurm/chain.sh      (without DEV, some sentences are held out)
 #
 # Each job waits for those whose results it uses. Stages on the CPU and on GPUs go to different partitions; stages that
 # can be divided are job arrays of SHARDS tasks. Submitted again after a failure, finished stages end within seconds.
@@ -9,7 +9,6 @@
 set -euo pipefail
 
 : "${TEXT:?set TEXT to a file of sentences}"
-: "${DEV:?set DEV to a file of graded pairs}"
 export SENTCOMPRESS_WORK=${SENTCOMPRESS_WORK:-$PWD/work} # on a file system that all nodes share
 SHARDS=${SHARDS:-16}
 CPU=${CPU:---partition=cpu --cpus-per-task=8 --time=04:00:00}
@@ -35,7 +34,7 @@ job=$(submit augment "" "$CPU --array=1-$SHARDS" augment "$TEXT" "${AUGMENT[@]}"
 job=$(submit merge-sentences "$job" "$CPU" merge sentences/main)
 job=$(submit teacher-embed "$job" "$GPU --array=1-$SHARDS" teacher-embed "${TEACHER[@]}" --shard auto)
 job=$(submit merge-vectors "$job" "$CPU" merge teacher-vectors/main)
-job=$(submit distill "$job" "$GPU" distill "${DISTILL[@]}" --dev "$DEV" --name student --wait 30m)
+job=$(submit distill "$job" "$GPU" distill "${DISTILL[@]}" ${DEV:+--dev "$DEV"} --name student --wait 30m)
 score=$(submit eval-fidelity "$job" "$CPU" eval-fidelity --model student)
 job=$(submit export "$job" "$CPU" export --model student)
 echo "last jobs: $score $job; progress: sentcompress status --work $SENTCOMPRESS_WORK"
