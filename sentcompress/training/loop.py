@@ -9,6 +9,7 @@ from contextlib import closing, nullcontext
 from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
+from types import MappingProxyType
 
 import torch
 from torch import Tensor, nn
@@ -170,8 +171,8 @@ class Training:
             self._check(meter)
             self._watch_kernels()
             score = self._evaluate(model, still=meter.still()) if evaluate else None
-            self.reporter.metrics({"loss": meter.loss(), "seconds_left": self._seconds_left()})
-            self._tell({**meter.take(), "lr": progress.rate, "dev": score, "best": progress.best_score}, log)
+            told = {"loss": meter.loss(), "seconds_left": self._seconds_left()}
+            self._tell({**meter.take(), "lr": progress.rate, "dev": score, "best": progress.best_score}, log, told)
             progress.last_score = progress.last_score if score is None else score
         progress.unscored = False
         if self._is_last(total):
@@ -327,12 +328,18 @@ class Training:
             progress.vanished = found
             self.reporter.warn(f"step {progress.step}: {found}")
 
-    def _tell(self, values: Mapping[str, float | None], log: TrainingLog | NoLog) -> None:
+    def _tell(
+        self,
+        values: Mapping[str, float | None],
+        log: TrainingLog | NoLog,
+        told: Mapping[str, float | None] = MappingProxyType({}),
+    ) -> None:
+        """Report and log values; `told` is reported only."""
         progress = self.progress
         epoch = round(progress.sentences / len(self.plan.rows), 4)
         spread = {"mean_cosine": progress.mean_cosine, "effective_rank": progress.effective_rank}
         shown = {"step": progress.step, "epoch": epoch, **values, **spread, **self.method.watched()}
-        self.reporter.metrics(shown)
+        self.reporter.metrics({**told, **shown})
         log.write({key: value for key, value in shown.items() if value is not None})
 
     def _choose_dtype(self, model: nn.ModuleDict) -> None:

@@ -20,8 +20,8 @@ from sentcompress.store import Request, WorkDirectory
 EVIL = "\x1b[2J\x1b]0;owned\x07\x9b?25l\u202e"
 SHOWN = r"\x1b[2J\x1b]0;owned\x07\x9b?25l\u202e"
 
-# What rich itself sends: colours, and the movements of its progress bars.
-DRAWING = re.compile(r"\x1b\[(?:[0-9;]*m|\?25[lh]|2K|\d*A)|\r")
+# What rich itself sends: colours, the movements of its progress bars, and the spinner of a command that starts.
+DRAWING = re.compile(r"\x1b\[(?:[0-9;]*m|\?25[lh]|2K|\d*A)|\r|[\u2800-\u28ff] working")
 
 
 Lines = Callable[[list[str | Path], Path, int], str]
@@ -35,7 +35,8 @@ def lines_of(commands: Commands) -> Lines:
         environment = {**os.environ, "TTY_COMPATIBLE": "1", "FORCE_COLOR": "1", "COLUMNS": "400"}
         done = commands(["--offline", *arguments], environment=environment, folder=folder)
         assert done.returncode == code, done.stderr
-        return DRAWING.sub("", done.stderr + done.stdout).strip("\n")
+        # The spinner is inside colours: its own characters go once those are gone.
+        return DRAWING.sub("", DRAWING.sub("", done.stderr + done.stdout)).strip("\n")
 
     return run
 

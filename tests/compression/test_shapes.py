@@ -12,9 +12,7 @@ MINILM = TeacherSize(layers=6, width=384, neurons=1536, tokens=30522, positions=
 
 def test_the_sizes_are_those_of_graphs_that_were_exported() -> None:
     assert MINILM.graph_bytes() == pytest.approx(22_829_488, rel=0.01)
-    assert MINILM.graph_bytes(layers=3, token_dim=128) == pytest.approx(
-        PUBLISHED["general-9m"].graph_bytes, rel=0.01
-    )
+    assert MINILM.graph_bytes(layers=3, token_dim=128) == pytest.approx(PUBLISHED["general-9m"].graph_bytes, rel=0.01)
 
 
 @pytest.mark.parametrize("most", [3_000_000, 6_000_000, 10_000_000, 15_000_000])

@@ -140,6 +140,11 @@ def plan(*stages: Stage) -> Plan:
     return found
 
 
+def numbers(plan: Plan) -> set[int]:
+    """Those of all steps."""
+    return {step.number for step in plan.steps}
+
+
 def test_packages_and_data_of_this_machine(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     text = tmp_path / "lines.txt"
     text.touch()
@@ -158,7 +163,7 @@ def test_packages_and_data_of_this_machine(monkeypatch: pytest.MonkeyPatch, tmp_
         Stage(5, "export", {"model": "x", "name": "y"}),
         Stage(6, "bench", {"model": "x", "compare": "none", "runtimes": ["onnx"]}),
     )
-    told = missing(wanting, lambda *_: False)
+    told = missing(wanting, lambda *_: False, numbers(wanting))
     assert [(need.step.number, need.what.split()[0]) for need in told] == [
         (1, "apertium"),
         (1, "WordNet"),
@@ -181,7 +186,7 @@ def test_the_configuration_of_a_data_set_is_not_part_of_its_name(monkeypatch: py
         Stage(1, "augment", {"inputs": inputs, "wordnet": 0, "back-translate": 0, "name": "a"}),
         Stage(2, "train-teacher", {"model": "owner/model", "triplets": ["owner/pairs:some"], "name": "b"}),
     )
-    assert missing(reading, lambda *_: False) == []
+    assert missing(reading, lambda *_: False, numbers(reading)) == []
     assert asked == ["owner/pairs", "owner/lines", "owner/pairs"]
 
 
@@ -194,7 +199,7 @@ def test_what_is_not_asked_for_is_not_needed(tmp_path: Path) -> None:
         Stage(3, "distill", {"student": "teacher:1", "teacher-vectors": "b", "name": "c"}),
         Stage(4, "eval-sts", {"sts": [str(text)], "model": "c", "compare": "teacher"}),
     )
-    assert missing(chain, lambda *_: False) == []
+    assert missing(chain, lambda *_: False, numbers(chain)) == []
     raise_missing(chain, [])
 
 
@@ -211,7 +216,7 @@ def test_dev_files_and_collections_are_looked_at_before_anything_runs(tmp_path: 
         Stage(3, "mine-negatives", {"collection": str(folder), "split": "train", "model": "c", "name": "d"}),
         Stage(4, "eval-retrieval", {"collection": str(folder), "split": "test", "model": "c"}),
     )
-    told = [str(need) for need in missing(wanting, lambda *_: True)]
+    told = [str(need) for need in missing(wanting, lambda *_: True, numbers(wanting))]
     assert [line.split("; ")[0] for line in told] == [
         f"stage 1 (finetune): {graded}: all pairs have the same score",
         f"stage 2 (finetune): {folder} has no dev split to select checkpoints on, only test",

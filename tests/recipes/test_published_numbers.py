@@ -110,6 +110,7 @@ NUMBERS: list[tuple[str, str, dict[str, Any]]] = [
 UNNAMED = {
     "general-2m",
     "general-9m",
+    "general-static",
     "simtde-2m-mixed",
     "simtde-2m-nli",
     "simtde-2m-short",

@@ -124,7 +124,7 @@ def test_an_interrupted_run_leaves_the_older_file(
     def interrupt(*_: object) -> object:
         raise KeyboardInterrupt
 
-    monkeypatch.setattr(EncodeEngine, "_forward", interrupt)
+    monkeypatch.setattr(EncodeEngine, "_batches", interrupt)
     with pytest.raises(KeyboardInterrupt):
         stage.run(
             Params(
