@@ -11,7 +11,7 @@ run() {
     "$@"
 }
 
-run sentcompress compress data/quora.tsv --column question2 --time 3m --vector-bytes 128 --name small
+run sentcompress compress data/quora.tsv --column question2 --time 4m --vector-bytes 128 --name small
 run sentcompress eval-sts --sts data/sts --model exports/small --compare embedded
 run sentcompress eval-retrieval --pairs data/quora.tsv --model exports/small --compare embedded --index flat
 run sentcompress search "which metal is bronze made of" --model exports/small --compare embedded

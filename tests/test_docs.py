@@ -183,11 +183,13 @@ def test_the_quick_start_of_the_readme_runs(tmp_path: Path, monkeypatch: pytest.
     (tmp_path / "data" / "quora.tsv").write_text("\n".join(["question2", *questions]) + "\n", encoding="utf-8")
     monkeypatch.chdir(tmp_path)
     monkeypatch.delenv("SENTCOMPRESS_WORK", raising=False)
-    for name, value in {"LEAST_OTHER": 1.0, "LEAST_TRAINING": 1.0, "LEAST_TRIAL": 0.5, "FOR_ROUNDS": 2.0}.items():
+    for name in ("STAGE", "FITTING", "EXPORTING"):
+        monkeypatch.setattr(budget, name, 0.1)
+    for name, value in {"LEAST_TRAINING": 1.0, "LEAST_TRIAL": 0.5, "FOR_ROUNDS": 2.0}.items():
         monkeypatch.setattr(budget, name, value)
     smaller = ["--teacher", str(teacher), "--max-bytes", "170kB"]
     for words in quick_start:
-        line = ["8s" if word == "3m" else word for word in words]
+        line = ["8s" if word == "4m" else word for word in words]
         assert _run([*line, *(smaller if words[0] == "compress" else [])]) == 0, words
     assert (tmp_path / "work" / "exports" / "small" / "modules.json").is_file()
     assert (tmp_path / "vectors" / "manifest.json").is_file()
