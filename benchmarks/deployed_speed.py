@@ -45,7 +45,7 @@ from sentcompress.models.sources import resolve
 from sentcompress.models.token_batches import padded
 
 RESULTS = Path(__file__).parent / "results"
-STUDENTS = ("simtde-9m-broad", "simtde-2m-short")
+STUDENTS = ("general-9m", "general-2m")
 TEACHER = "teacher, SentenceTransformer.encode"
 BATCH, LENGTH = 32, 256
 # Seconds between two blocks of single queries, and queries that are not counted.
