@@ -39,5 +39,5 @@ def test_the_example_runs_in_two_ranks(tmp_path: Path, tiny_model: Path, sentenc
     assert done.stderr.count("2 ranks on 1 host (gloo)") == 2
     assert work.get("teacher-vectors", "main").facts["rows"] == len(sentences)
     assert work.get("students", "student").facts["ranks"] == 2
-    assert work.names("fidelity")
-    assert work.names("exports")
+    assert work.names("evaluations") == ["fidelity-student"]
+    assert work.names("exports") == ["student"]
