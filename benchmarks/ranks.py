@@ -37,7 +37,7 @@ from sentcompress.models.sources import resolve
 from sentcompress.progress import SILENT
 from sentcompress.stages import distill, finetune, fit_pca, teacher_embed
 from sentcompress.store import Artifact, WorkDirectory
-from sentcompress.training import deploy, loop
+from sentcompress.training import deploy, loop, selection
 
 ROOT = Path(__file__).resolve().parents[1]
 RESULTS = ROOT / "benchmarks" / "results"
@@ -229,7 +229,7 @@ def main() -> None:
     parser.add_argument("--kills", type=int, default=len(runs()), help="in the first N rows only")
     asked = parser.parse_args()
     torch.set_num_threads(1)
-    deploy.score_of = loop.score_of = lambda *_: 50.0  # type: ignore[assignment]
+    deploy.score_of = selection.score_of = lambda *_: 50.0  # type: ignore[assignment]
     rows = measure(asked.steps, asked.lr, asked.kills)
     document = {"steps": asked.steps, "lr": asked.lr, "machine": machine(), "rows": rows}
     (RESULTS / "ranks.json").write_text(json.dumps(document, indent=1) + "\n", encoding="utf-8")

@@ -1,7 +1,8 @@
 """Ctrl-C, SIGTERM and SIGUSR1 at any time: a two-line message and an exit code, never a traceback.
 
 While a command runs, a signal raises an exception, so that cleanup code runs. Before and after that, and if a second
-signal arrives during the cleanup, the process prints the message and ends immediately. In a block `Held`, a signal
+signal arrives during the cleanup, the process prints the message and ends immediately, with the exit code of the first
+signal: a launcher sends SIGTERM to the other processes of a job as soon as one has ended. In a block `Held`, a signal
 waits for the next call of `check`, where the state can be saved.
 
 This module must not import anything slow: signals are not handled until `install` has been called.
@@ -20,7 +21,7 @@ from sentcompress.exit_codes import INTERRUPTED, REQUEUE, TERMINATED
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     import signal
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterable
     from types import FrameType
     from typing import NoReturn
 else:
@@ -56,10 +57,14 @@ class StoppedError(KeyboardInterrupt):
         super().__init__()
         self.number, self.whole, self.hint = number, whole, hint
 
+    def __str__(self) -> str:
+        return ENDS[self.number][0]
+
 
 class _State:
     """State of the handler. Signals are handled only in the main thread, so one instance is enough."""
 
+    main_thread: int | None = None
     working = False
     raised: int | None = None
     waiting_since: float | None = None
@@ -78,7 +83,7 @@ class Working:
     """A `with` block in which a signal raises StoppedError, once."""
 
     def __enter__(self) -> None:
-        _state.working = True
+        _state.working, _state.raised = True, None
 
     def __exit__(self, *_: object) -> None:
         _state.working = False
@@ -114,15 +119,47 @@ def check() -> None:
         _raise_noted(whole=True)
 
 
+def stopped(number: int, *, whole: bool = False, hint: str | None = None) -> StoppedError:
+    """The error to raise for a signal, which may have reached another process that this one works with.
+
+    From now on, other signals end the process at once, or in a block `Held` change nothing.
+
+    Args:
+        number: the signal.
+        whole, hint: see `StoppedError`.
+    """
+    _state.raised = number
+    if _state.held:
+        _state.noted, _state.noted_raised, _state.noted_at = number, True, time.monotonic()
+    else:
+        _state.working = False
+    return StoppedError(number, whole=whole, hint=hint)
+
+
+def strongest(numbers: Iterable[int]) -> int:
+    """Of signals that several processes got, the one that all of them end with: an order before a request."""
+    return max(numbers, key=lambda number: ENDS[number][1])
+
+
+def pass_on(number: int) -> None:
+    """Send this process a signal that another one got, unless it got one itself; from any thread.
+
+    Does nothing if signals are not handled here, as when stages are called from Python.
+    """
+    if _state.main_thread is None or signal.getsignal(number) is not _take:
+        return
+    if _state.noted is None and _state.raised is None:
+        signal.pthread_kill(_state.main_thread, number)
+
+
 def _raise_noted(*, whole: bool) -> NoReturn:
-    number = _state.noted
-    assert number is not None
-    _state.noted_raised, _state.raised = True, number
-    raise StoppedError(number, whole=whole)
+    assert _state.noted is not None
+    raise stopped(_state.noted, whole=whole)
 
 
 def install() -> None:
     """Handle SIGINT, SIGTERM and SIGUSR1, except a signal that is already ignored, as under `nohup`."""
+    _state.main_thread = _thread.get_ident()
     for number in ENDS:
         if signal.getsignal(number) is not signal.SIG_IGN:
             signal.signal(number, _take)
@@ -137,8 +174,11 @@ def _ignore() -> None:
 
 
 def leave(number: int) -> NoReturn:
-    """Print the message and end the process, without anything that could be interrupted again."""
-    reason, code = ENDS[number]
+    """Print the message and end the process, without anything that could be interrupted again.
+
+    The exit code is that of the signal which was raised before, if there is one.
+    """
+    reason, code = ENDS[_state.raised or number]
     shown = SHOW_CURSOR if os.isatty(2) else ""
     try:
         os.write(2, f"{shown}error: {reason}\nhelp:  {GO_ON}\n".encode())

@@ -95,6 +95,13 @@ def test_a_second_one_ends_the_clearing_up(sent: signal.Signals, tmp_path: Path)
     assert list(tmp_path.iterdir()) == []
 
 
+def test_the_code_is_that_of_the_first_signal(tmp_path: Path) -> None:
+    """Launchers send SIGTERM to the other processes of a job as soon as one has ended."""
+    what = f"try: send({int(signal.SIGUSR1)})\n    finally: send({int(signal.SIGTERM)}); open('cleared', 'w').close()"
+    assert while_working(what, tmp_path) == told(signal.SIGUSR1)
+    assert list(tmp_path.iterdir()) == []
+
+
 @ALL
 def test_while_libraries_are_put_away_at_the_exit(sent: signal.Signals, tmp_path: Path) -> None:
     what = f"import atexit; atexit.register(lambda: send({int(sent)}))"

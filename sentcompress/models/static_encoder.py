@@ -73,11 +73,14 @@ class StaticEncoder(Encoder):
         return self._normalised(self._project(self._mean(input_ids, attention_mask).float()))
 
     def _mean(self, input_ids: Tensor, attention_mask: Tensor) -> Tensor:
-        """The mean token vector of each text, without states of single tokens: [B, T] -> [B, H]."""
-        lengths = attention_mask.sum(dim=1)
-        ends = lengths.cumsum(0)
-        tokens = input_ids[attention_mask.bool()]
-        return functional.embedding_bag(tokens, self.embedding.weight, ends - lengths, mode="mean")
+        """The mean token vector of each text, without states of single tokens: [B, T] -> [B, H].
+
+        Padding counts with weight 0. To leave it out, the host would have to wait for a GPU to count the tokens.
+        """
+        weights = attention_mask.to(self.embedding.weight.dtype)
+        ids = input_ids * attention_mask  # a token that pads need not be in the table
+        sums = functional.embedding_bag(ids, self.embedding.weight, per_sample_weights=weights, mode="sum")
+        return sums / attention_mask.sum(dim=1, keepdim=True).clamp(min=1)
 
     def _project(self, vectors: Tensor) -> Tensor:
         for layer in self.dense:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, TypeVar
 
@@ -65,6 +65,14 @@ class Ranks:
     def numbers(self, values: Sequence[float]) -> list[list[float]]:
         """The numbers of all ranks, in their order; fast enough for every step."""
         return [list(values)]
+
+    def numbers_later(self, values: Sequence[float]) -> Callable[[], list[list[float]]]:
+        """The numbers of all ranks, in their order, to be asked for once, or more often, when others had time to come.
+
+        No rank has to wait for the others in the meantime. Each may ask, or not, when it likes.
+        """
+        found = [list(values)]
+        return lambda: found
 
     def gather(self, views: Mapping[str, Tensor]) -> Gathered:
         """The views of all ranks, concatenated along their first dimension, which may differ."""

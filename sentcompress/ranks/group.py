@@ -7,6 +7,7 @@ import platform
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from datetime import timedelta
+from functools import cache
 from typing import Any, TypeVar
 
 import torch
@@ -15,7 +16,7 @@ from torch.distributed import PrefixStore  # type: ignore[attr-defined]
 
 from sentcompress import __version__
 from sentcompress.commands.options import Options
-from sentcompress.errors import RankError, SentcompressError
+from sentcompress.errors import RankError
 from sentcompress.progress import Reporter
 from sentcompress.ranks.alone import ALONE, Gathered, Ranks, Value
 from sentcompress.ranks.launch import find_launch
@@ -53,6 +54,17 @@ class Group(Ranks):
     def numbers(self, values: Sequence[float]) -> list[list[float]]:
         own = torch.tensor(values, dtype=torch.float64)
         return [found.tolist() for found in self._all(own)]
+
+    def numbers_later(self, values: Sequence[float]) -> Callable[[], list[list[float]]]:
+        own = torch.tensor(values, dtype=torch.float64)
+        parts = [torch.empty_like(own) for _ in range(self.count)]
+        exchange: Any = self._watched(lambda: distributed.all_gather(parts, own, async_op=True))
+
+        def wait() -> list[list[float]]:
+            self._watched(exchange.wait)
+            return [part.tolist() for part in parts]
+
+        return cache(wait)
 
     def gather(self, views: Mapping[str, Tensor]) -> Gathered:
         sizes = [[int(size) for size in sizes] for sizes in self.numbers([len(view) for view in views.values()])]
@@ -115,7 +127,7 @@ def _buckets(tensors: Sequence[Tensor]) -> Iterator[list[Tensor]]:
 def joined(params: Options, request: Request | None, device: torch.device, reporter: Reporter) -> Iterator[Ranks]:
     """The ranks that run a command together; `ALONE` without torchrun.
 
-    An error on one rank, or its end, ends all.
+    An error on one rank, or its end, ends all. A signal to one stops all, with the same exit code.
 
     Args:
         params: the options, which have to be the same on all ranks.
@@ -126,6 +138,7 @@ def joined(params: Options, request: Request | None, device: torch.device, repor
         UsageError: if the environment does not tell which rank this is.
         RankError: if a rank does not come, if ranks were started with different options, inputs or versions, or if one
             has ended.
+        StoppedError: if another rank was stopped by a signal.
     """
     launch = find_launch()
     if launch is None:
@@ -140,15 +153,9 @@ def joined(params: Options, request: Request | None, device: torch.device, repor
         yield Group(meeting)
         meeting.leave()
     except BaseException as error:
-        meeting.fail(_reason(error), at_once=not isinstance(error, Exception))
+        meeting.fail(error)
         raise
     distributed.destroy_process_group()
-
-
-def _reason(error: BaseException) -> str:
-    if isinstance(error, KeyboardInterrupt):
-        return "it was interrupted"
-    return error.message if isinstance(error, SentcompressError) else str(error) or type(error).__name__
 
 
 def _begin(meeting: Meeting, device: torch.device) -> str:

@@ -3,6 +3,9 @@
 Rank 0 may work for hours while the others wait: it tokenises, or computes a dev score. Collectives of torch.distributed
 have one time limit for everything, so waiting for rank 0 goes through the store. Every rank counts up a number there
 once a second, and a rank that is waited for has ended if its number stands still.
+
+The thread that counts also carries signals: what one rank got, all get within two seconds. So all ranks stop, and end
+with the same exit code, whichever of them a scheduler has told (docs/decisions/0017-jobs.md).
 """
 
 from __future__ import annotations
@@ -13,6 +16,7 @@ import threading
 import time
 from collections.abc import Sequence
 from contextlib import suppress
+from dataclasses import asdict, dataclass
 from datetime import timedelta
 from functools import cache
 from itertools import count
@@ -20,7 +24,8 @@ from typing import Any
 
 from torch.distributed import PrefixStore, TCPStore  # type: ignore[attr-defined]
 
-from sentcompress.errors import RankError
+from sentcompress import signals
+from sentcompress.errors import RankError, SentcompressError
 from sentcompress.ranks.launch import LIMIT, Launch
 
 BEAT_SECONDS = 1.0
@@ -32,6 +37,34 @@ SILENT_SECONDS = 4.0
 GO_ON = "run the same command again: it resumes from the last checkpoint, with any number of ranks"
 # The meetings that this process has had: each has its own keys.
 _meetings = count()
+# Where the first signal stands that a rank got, and how the first rank has ended that did so before its work was done.
+SIGNAL, ENDED = "signal", "ended"
+
+
+@dataclass(frozen=True)
+class _Ended:
+    """How a rank has ended.
+
+    Attributes:
+        rank: its number.
+        reason: the error, in words.
+        signal: the signal that stopped it, if it was one.
+        hint: with a signal, what was kept, and what to do.
+    """
+
+    rank: int
+    reason: str
+    signal: int | None = None
+    hint: str | None = None
+
+    @classmethod
+    def by(cls, rank: int, error: BaseException) -> _Ended:
+        """The end of a rank with an error."""
+        if isinstance(error, signals.StoppedError):
+            return cls(rank, str(error), error.number, error.hint)
+        if isinstance(error, KeyboardInterrupt):
+            return cls(rank, "it was interrupted")
+        return cls(rank, error.message if isinstance(error, SentcompressError) else str(error) or type(error).__name__)
 
 
 class Meeting:
@@ -50,6 +83,7 @@ class Meeting:
         self.store, self._beating = (PrefixStore(prefix, store) for store in _connections(launch))
         self._round = 0
         self._beats: dict[int, tuple[bytes, float]] = {}
+        self._ended: _Ended | None = None
         self._left = threading.Event()
         if self.store.add(f"started/{launch.number}", 1) > 1:
             raise RankError(f"{launch}: another process is rank {launch.number} already", "give each its own RANK")
@@ -103,8 +137,8 @@ class Meeting:
         key = f"{self._round}/{rank}"
         try:
             while not self._comes([key], LOOK_SECONDS):
-                if failed := self._failed():
-                    raise failed
+                if ended := self._end_of_another():
+                    raise ended
                 if self._silence(rank) > self.launch.seconds:
                     raise self._gone([rank])
             return json.loads(self.store.get(key))
@@ -121,12 +155,25 @@ class Meeting:
             pause = min(2 * pause, LONGEST_PAUSE)
         return True
 
-    def fail(self, reason: str, *, at_once: bool = False) -> None:
-        """Tell the others that this rank ends, and why; without `at_once` they have a moment to hear it."""
+    def fail(self, error: BaseException) -> None:
+        """Tell the others that this rank ends, and why, and wait a moment until they have heard it."""
+        ended = _Ended.by(self.launch.number, error)
         with suppress(RuntimeError):
-            self.store.set("failed", json.dumps([self.launch.number, reason]))
-            self._go(0.0 if at_once else SILENT_SECONDS)
+            if ended.signal is not None:
+                self.store.compare_set(SIGNAL, "", str(ended.signal))
+            self.store.compare_set(ENDED, "", json.dumps(asdict(ended)))
+            self.store.set(f"left/{self.launch.number}", "")
+            self._wait_until_heard()
         self._stop()
+
+    def _wait_until_heard(self) -> None:
+        """Wait until no living rank needs the store any more, which rank 0 may serve, or a launcher ends them all."""
+        until = time.monotonic() + SILENT_SECONDS
+        while time.monotonic() < until:
+            waiting = [rank for rank in self._others() if not self.store.check([f"left/{rank}"])]
+            if all(self._silence(rank) > SILENT_SECONDS / 2 for rank in waiting):
+                return
+            time.sleep(LONGEST_PAUSE / 4)
 
     def leave(self) -> None:
         """End the meeting.
@@ -135,27 +182,22 @@ class Meeting:
             RankError: if the store cannot be reached any more.
         """
         try:
-            self._go(self.launch.seconds)
+            if self.launch.number:
+                self.store.set(f"left/{self.launch.number}", "")
+            else:  # which may serve the store
+                self._comes([f"left/{rank}" for rank in self._others()], self.launch.seconds)
         except RuntimeError as error:
             raise self.lost(error) from error
         finally:
             self._stop()
 
-    def _go(self, seconds: float) -> None:
-        """Say that this rank needs the store no more; rank 0, which may serve it, waits until all have said so."""
-        if self.launch.number:
-            self.store.set(f"left/{self.launch.number}", "")
-        elif seconds:
-            keys = [f"left/{rank}" for rank in range(1, self.launch.count)]
-            self._comes(keys, seconds)
-
-    def lost(self, error: Exception) -> RankError:
+    def lost(self, error: Exception) -> RankError | signals.StoppedError:
         """The error that names the rank which has ended, after an exchange that failed."""
         deadline = time.monotonic() + SILENT_SECONDS
         try:
             while time.monotonic() < deadline:
-                if failed := self._failed():
-                    return failed
+                if ended := self._end_of_another():
+                    return ended
                 if silent := [rank for rank in self._others() if self._silence(rank) > SILENT_SECONDS / 2]:
                     return self._gone(silent)
                 time.sleep(LONGEST_PAUSE)
@@ -166,12 +208,14 @@ class Meeting:
     def _others(self) -> list[int]:
         return [rank for rank in range(self.launch.count) if rank != self.launch.number]
 
-    def _failed(self) -> RankError | None:
-        """The error of the last rank that has ended with one."""
-        if not self.store.check(["failed"]):
+    def _end_of_another(self) -> RankError | signals.StoppedError | None:
+        """The error of the first rank that has ended with one; a signal that stopped it stops this rank too."""
+        ended = self._ended or _read_end(self.store)
+        if ended is None:
             return None
-        rank, reason = json.loads(self.store.get("failed"))
-        return RankError(f"{self.launch}: stopped, because {self.name(rank)} has ended: {reason}", GO_ON)
+        if ended.signal is not None:
+            return signals.stopped(ended.signal, hint=ended.hint)
+        return RankError(f"{self.launch}: stopped, because {self.name(ended.rank)} has ended: {ended.reason}", GO_ON)
 
     def _silence(self, rank: int) -> float:
         """Seconds since a rank was last seen to count."""
@@ -196,12 +240,27 @@ class Meeting:
         for beat in count():
             with suppress(RuntimeError):
                 self._beating.set(f"alive/{self.launch.number}", str(beat))
+                self._listen()
             if self._left.wait(BEAT_SECONDS):
                 return
+
+    def _listen(self) -> None:
+        """Pass signals on, in both directions, and hear whether a rank has ended, while the main thread works."""
+        if (number := signals.asked()) is not None:
+            self._beating.compare_set(SIGNAL, "", str(number))
+        if self._beating.check([SIGNAL]):
+            signals.pass_on(int(self._beating.get(SIGNAL)))
+        if self._ended is None and (ended := _read_end(self._beating)):
+            self._ended = ended
+            self._beating.set(f"left/{self.launch.number}", "")
 
     def _stop(self) -> None:
         self._left.set()
         self._beat.join()
+
+
+def _read_end(store: PrefixStore) -> _Ended | None:
+    return _Ended(**json.loads(store.get(ENDED))) if store.check([ENDED]) else None
 
 
 def _place(launch: Launch) -> str:

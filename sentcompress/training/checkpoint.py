@@ -52,7 +52,7 @@ class Checkpoints:
             return
         try:
             if kind is None:  # otherwise the error that ended the training is the one to raise
-                self._thread.wait()
+                self.wait()
         finally:
             self._thread.close()
 
@@ -70,6 +70,11 @@ class Checkpoints:
         """Raise the error of a checkpoint that could not be written in the background."""
         if self._thread is not None:
             self._thread.check()
+
+    def wait(self) -> None:
+        """Wait until the last checkpoint is on disk; raises its error."""
+        if self._thread is not None:
+            self._thread.wait()
 
     def _write_all(self, state: Mapping[str, Any], best: Weights | None, best_step: int | None, step: int) -> None:
         last, best_name = f"last-{step}.pt", f"best-{best_step}.pt"

@@ -143,9 +143,9 @@ class TrainingJob:
 
     def _with_best(self, training: Training, error: TrainingError) -> TrainingError:
         """The error, after the best weights so far have been written."""
-        if training.best is None:
+        if training.selection.best is None:
             return error
-        training.restore_best()
+        training.selection.restore()
         try:
             self._deploy(BEST, training.dev, training.progress.best_score)
         except SentcompressError:

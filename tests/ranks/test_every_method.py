@@ -21,7 +21,7 @@ from sentcompress.models.layout import load_encoder
 from sentcompress.models.sources import resolve
 from sentcompress.stages import distill, finetune, fit_pca, teacher_embed
 from sentcompress.store import WorkDirectory
-from sentcompress.training import deploy, loop
+from sentcompress.training import deploy, selection
 
 # Dropout depends on the division among ranks, so it is off. Adam divides by the size of a gradient: where one is next
 # to nothing, a rounding error becomes a step of up to the learning rate; hence a low one.
@@ -69,8 +69,8 @@ import json, sys
 from pathlib import Path
 from sentcompress.stages import distill, finetune
 from sentcompress.store import WorkDirectory
-from sentcompress.training import deploy, loop
-deploy.score_of = loop.score_of = lambda *_: 50.0
+from sentcompress.training import deploy, selection
+deploy.score_of = selection.score_of = lambda *_: 50.0
 work, dev, model, runs = sys.argv[1:]
 for command, options in json.loads(runs):
     stage = {"distill": distill, "finetune": finetune}[command]
@@ -103,7 +103,7 @@ def test_the_weights_are_those_of_one_process(
     commands: Commands,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    for module in (deploy, loop):
+    for module in (deploy, selection):
         monkeypatch.setattr(module, "score_of", lambda *_: 50.0)
     alone, together = (WorkDirectory(shutil.copytree(prepared / "work", tmp_path / name)) for name in ("one", "more"))
     dev, model = prepared / "dev.tsv", prepared / "teacher"

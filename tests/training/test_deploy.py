@@ -16,7 +16,7 @@ from sentcompress.models.encoder import Encoder
 from sentcompress.stages import distill
 from sentcompress.training import deploy
 from sentcompress.training.dev import Embed, StsDev, encode_tokens
-from sentcompress.training.loop import Training
+from sentcompress.training.selection import Selection
 
 
 def test_weights_that_are_not_those_chosen_are_not_saved(
@@ -38,7 +38,7 @@ def test_weights_that_are_not_those_chosen_are_not_saved(
     kept = distill.run(asked, work)
     assert kept.facts["best_step"] < kept.facts["steps"]
     assert kept.facts["dev_of_saved_model"] == kept.facts["dev"]
-    monkeypatch.setattr(Training, "restore_best", lambda self: self.encoder.eval() and self.method.eval())
+    monkeypatch.setattr(Selection, "restore", lambda self: self.encoder.eval() and self.method.eval())
     with pytest.raises(TrainingError, match="the weights selected with a dev score of"):
         distill.run(distill.Params(method="mse", student="teacher:2", dev=dev, **numbers, name="ruin"), work)
     assert "ruin" not in work.names("students")

@@ -1,0 +1,69 @@
+"""What the ranks of a training tell each other after every step: tokens, the time, and whether to stop."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from sentcompress import signals
+from sentcompress.ranks.alone import Ranks
+from sentcompress.training.run_state import Progress
+
+
+class Agreement:
+    """Counts steps so that all ranks do the same in each, without waiting for each other.
+
+    The numbers of a step travel while the next one is computed, and all ranks take them after it. A single process
+    takes its own at once.
+
+    Args:
+        progress: its `tokens` are those of all ranks, and its `seconds` are by the clock of rank 0; one step late if
+            there are several ranks.
+    """
+
+    def __init__(self, ranks: Ranks, progress: Progress) -> None:
+        self._ranks, self._progress = ranks, progress
+        self._seconds = progress.seconds
+        self._late: Callable[[], list[list[float]]] | None = None
+        self._asked: list[int] = []
+
+    def count(self, tokens: int, seconds: float) -> None:
+        """Count a step of this rank: the tokens of its share, and how long it took."""
+        self._seconds += seconds
+        sent = self._ranks.numbers_later((tokens, self._seconds, signals.asked() or 0))
+        if self._ranks.count == 1:
+            self._take(sent())
+            return
+        if self._late is not None:
+            self._take(self._late())
+        self._late = sent
+
+    def _take(self, by_rank: list[list[float]]) -> None:
+        self._progress.tokens += _tokens(by_rank)
+        self._progress.seconds = by_rank[0][1]
+        self._asked = [int(number) for _, _, number in by_rank if number]
+
+    def check(self) -> None:
+        """Raise the signal that waits for a place where the state is whole: after the same step on all ranks.
+
+        Raises:
+            StoppedError: if this process, or any of its ranks, was asked to stop.
+        """
+        if self._ranks.count == 1:
+            signals.check()
+        elif self._asked:
+            raise signals.stopped(signals.strongest(self._asked), whole=True)
+
+    def check_within_step(self) -> None:
+        """Raise such a signal in the middle of a step, which a single process can leave unfinished."""
+        if self._ranks.count == 1:
+            signals.check()
+
+    def totals(self) -> dict[str, Any]:
+        """The tokens and seconds of `progress`, up to the last step. Waits until all ranks have done it."""
+        late = self._late() if self._late is not None else []
+        return {"tokens": self._progress.tokens + _tokens(late), "seconds": self._seconds}
+
+
+def _tokens(by_rank: list[list[float]]) -> int:
+    return int(sum(tokens for tokens, _, _ in by_rank))

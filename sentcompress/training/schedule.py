@@ -1,0 +1,83 @@
+"""When a training ends, which steps are followed by a dev score, and the learning rate of each."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+from sentcompress.training.batches import BatchPlan
+from sentcompress.training.run_state import Progress
+from sentcompress.training.settings import Settings, factor, warmup_steps
+
+# Dev scores of a run that is limited by time.
+DEV_SCORES = 4
+
+
+@dataclass
+class Schedule:
+    """The schedule of a run, by the steps and the time that its progress counts.
+
+    Attributes:
+        settings: the limits, `eval_every`, and the numbers of the learning rate.
+        progress: how far the run is.
+        epoch_steps: the steps of each epoch.
+        total: steps at most.
+        warmup: steps in which the learning rate rises.
+        eval_every: steps between two dev scores; None for DEV_SCORES in the time limit.
+        used: the share of the time limit that had been used before the step.
+    """
+
+    settings: Settings
+    progress: Progress
+    epoch_steps: list[int]
+    total: int
+    warmup: int
+    eval_every: int | None
+    used: float = 0.0
+
+    @classmethod
+    def of(cls, settings: Settings, plan: BatchPlan, progress: Progress) -> Schedule:
+        """The schedule of a run over the batches of a plan."""
+        epoch_steps = [-(-plan.steps(epoch) // settings.grad_accum) for epoch in range(settings.epochs)]
+        total = min(sum(epoch_steps), settings.max_steps or sum(epoch_steps))
+        warmup = warmup_steps(settings, total, sum(epoch_steps) / settings.epochs)
+        eval_every = settings.eval_every or (None if settings.max_minutes else math.ceil(epoch_steps[0] / 4))
+        return cls(settings, progress, epoch_steps, total, warmup, eval_every)
+
+    @property
+    def share_of_epochs(self) -> float:
+        """The share of all epochs that `total` steps are."""
+        return self.total / sum(self.epoch_steps)
+
+    def time_used(self) -> float:
+        """The share of `max_minutes` that training and dev scores have taken, also before it was resumed."""
+        limit = self.settings.max_minutes
+        return (self.progress.seconds + self.progress.scoring_seconds) / (60 * limit) if limit else 0.0
+
+    def seconds_left(self) -> float | None:
+        """Of `max_minutes`; None without this limit."""
+        limit = self.settings.max_minutes
+        return 60 * limit * max(0.0, 1 - self.time_used()) if limit else None
+
+    def rate(self) -> float:
+        """The learning rate of the next step; with a time limit, it has fallen to zero when the time is up."""
+        step, kind = self.progress.step, self.settings.schedule
+        by_step = factor(step, total=self.total, warmup=self.warmup, kind=kind)
+        by_time = factor(min(self.time_used(), 1.0), total=1, warmup=0, kind=kind)
+        return self.settings.lr * min(by_step, by_time)
+
+    def is_last(self) -> bool:
+        """Whether no step follows the one just done, unless its dev score ends the training earlier."""
+        return self.progress.step == self.total or self.time_used() >= 1
+
+    def is_scored(self) -> bool:
+        """Whether the step just done is followed by a dev score."""
+        if self.is_last():
+            return True
+        if self.eval_every is not None:
+            return self.progress.step % self.eval_every == 0
+        return int(DEV_SCORES * self.time_used()) > int(DEV_SCORES * self.used)
+
+    def begin_step(self) -> None:
+        """Note the time before a step: that of the dev score before it does not count for when the next one is due."""
+        self.used = self.time_used()
