@@ -110,6 +110,21 @@ def test_bars_are_drawn_on_a_terminal_only(capsys: Captured, monkeypatch: pytest
     assert "dev" not in err
 
 
+def test_a_long_description_is_cut_and_the_counts_stay_on_their_line(
+    capsys: Captured, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("FORCE_COLOR", "1")
+    monkeypatch.setenv("TTY_COMPATIBLE", "1")
+    monkeypatch.setenv("COLUMNS", "80")
+    watched = render.TerminalReporter(quiet=False)
+    with watched.track("dev: encoding with " + "a-model-of-a-long-name" * 3, total=225_000) as task:
+        task.advance(1500)
+        watched.console.print(watched._picture())
+    (line,) = capsys.readouterr().err.splitlines()
+    assert "1,500/225,000" in line
+    assert "…" in line
+
+
 def test_a_log_gets_a_line_a_minute(capsys: Captured, monkeypatch: pytest.MonkeyPatch) -> None:
     def said(quiet: bool) -> str:
         reporter = render.TerminalReporter(quiet)

@@ -1,6 +1,9 @@
 from __future__ import annotations
 
+import errno
 import json
+import os
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -46,6 +49,30 @@ def test_a_row_may_lack_the_title_and_a_wrong_one_is_a_bad_line(tmp_path: Path) 
     bad = BadRecords(skip=True)
     assert [found.text for found in read(path, bad=bad)] == ["One.", "T Two."]
     assert bad.count == 1
+
+
+def test_hidden_files_and_the_work_directory_are_not_read(tmp_path: Path) -> None:
+    for name in ("a.md", "guide/b.txt", ".git/c.txt", ".d.md", "work/exports/e.md", "guide/work/f.md"):
+        path = tmp_path / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text("text", encoding="utf-8")
+    found = find_document_files(tmp_path, tmp_path / "guide" / ".." / "work")
+    assert [str(path.relative_to(tmp_path)) for path in found.files] == ["a.md", "guide/b.txt", "guide/work/f.md"]
+
+
+def test_a_folder_that_cannot_be_listed_is_an_error(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "closed").mkdir()
+    (tmp_path / "a.md").write_text("text", encoding="utf-8")
+    listed = os.scandir
+
+    def scandir(path: str) -> Iterator[os.DirEntry[str]]:
+        if Path(path).name == "closed":  # the tests may run as root, who can list everything
+            raise PermissionError(errno.EACCES, "Permission denied", path)
+        return listed(path)
+
+    monkeypatch.setattr(os, "scandir", scandir)
+    with pytest.raises(PermissionError):
+        find_document_files(tmp_path)
 
 
 def test_named_columns_are_joined_in_their_order(tmp_path: Path) -> None:

@@ -140,7 +140,7 @@ def test_budgets_that_cannot_be_met_name_what_would_do(tmp_path: Path, documents
     assert not run(asked(documents, teacher, max_bytes=least, dry_run=True, name="least"), work).verdict
     with pytest.raises(UsageError, match=r"`time` 1s is too short") as found:
         run(asked(documents, teacher, max_bytes="170kB", time="1s"), work, SilentReporter())
-    least = str(found.value.hint).removeprefix("give it at least ")
+    least = str(found.value.hint).removeprefix("allow `time` ")
     assert not run(asked(documents, teacher, max_bytes="170kB", time=least, dry_run=True), work).verdict
     with pytest.raises(UsageError, match=r"`time` must be a time, such as 30m"):
         run(asked(documents, teacher, time="soon"), work, SilentReporter())
