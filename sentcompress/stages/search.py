@@ -24,7 +24,8 @@ from sentcompress.corpora.readers import ReadOptions
 from sentcompress.corpora.search_texts import documents_source
 from sentcompress.corpora.text_files import batches
 from sentcompress.corpora.text_store import TextStore, write_texts
-from sentcompress.encoding.embedders import Embedder, EmbedderSource, find_embedder
+from sentcompress.encoding.embedder import Embedder
+from sentcompress.encoding.embedders import EmbedderSource, find_embedder
 from sentcompress.encoding.token_counts import told_truncation
 from sentcompress.encoding.vector_shards import writing_vectors
 from sentcompress.errors import MissingArtifactError
