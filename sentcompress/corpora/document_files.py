@@ -251,5 +251,7 @@ def _tab_separated(path: Path, bad: BadRecords) -> Iterator[Document]:
 
 
 def _skip_file(error: InputError, bad: BadRecords) -> None:
-    hint = f"{error.hint}; or skip such files, where the command has `skip_bad`" if error.hint else None
-    bad.add(error.message, hint)
+    hint = error.hint or "fix the file"
+    if "`skip_bad`" in hint:  # it is the fault of a line
+        raise error
+    bad.add(error.message, hint, "files")

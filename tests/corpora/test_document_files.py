@@ -10,7 +10,13 @@ import pytest
 
 from sentcompress.corpora.byte_streams import as_source
 from sentcompress.corpora.document import Document
-from sentcompress.corpora.document_files import find_document_files, folder_records, read_documents, usual_unit
+from sentcompress.corpora.document_files import (
+    find_document_files,
+    folder_records,
+    read_documents,
+    read_folder,
+    usual_unit,
+)
 from sentcompress.corpora.readers import ReadOptions
 from sentcompress.corpora.text_files import BadRecords
 from sentcompress.errors import InputError
@@ -73,6 +79,22 @@ def test_a_folder_that_cannot_be_listed_is_an_error(tmp_path: Path, monkeypatch:
     monkeypatch.setattr(os, "scandir", scandir)
     with pytest.raises(PermissionError):
         find_document_files(tmp_path)
+
+
+@pytest.mark.parametrize(
+    ("skip", "line", "file"),
+    [
+        (None, "fix the line", "give text, csv, tsv, jsonl or parquet"),
+        (False, "fix the line; or skip such lines with `skip_bad`", "parquet; or skip such files with `skip_bad`"),
+    ],
+)
+def test_skipping_is_advised_where_it_is_possible(tmp_path: Path, skip: bool | None, line: str, file: str) -> None:
+    for name, content, hint in (("a.jsonl", b"{\n", line), ("b.txt", b"\x00\x01\x02" * 9, file)):
+        (tmp_path / name).write_bytes(content)
+        with pytest.raises(InputError) as caught:
+            list(read_folder(find_document_files(tmp_path), tmp_path, JOINED, BadRecords(skip)))
+        assert str(caught.value.hint).endswith(hint)
+        (tmp_path / name).unlink()
 
 
 def test_named_columns_are_joined_in_their_order(tmp_path: Path) -> None:
