@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -120,6 +120,14 @@ def _queries(params: Params) -> list[str]:
 
 
 @dataclass(frozen=True)
+class _Reading:
+    """How a table is read: the column with the text, and whether rows are cut into passages."""
+
+    column: str | None = None
+    passages: bool = False
+
+
+@dataclass(frozen=True)
 class _Collection:
     """The documents: the name that was given or chosen, the input of a request, the texts, and how they are read."""
 
@@ -127,16 +135,16 @@ class _Collection:
     reference: str
     digest: str
     texts: IdentifiedTexts
-    reading: Mapping[str, Any] = field(default_factory=dict)
+    reading: _Reading = _Reading()
 
 
 def _collection(params: Params, work: WorkDirectory) -> _Collection:
-    name, reading = params.collection, {"column": params.column, "passages": params.passages}
+    name, reading = params.collection, _Reading(params.column, params.passages)
     documents, index = (next(work.newest(kind), None) for kind in (DOCUMENTS, KIND))
     if name is None and index and not (documents and documents.finished > index.finished):
         name = str(index.facts["collection"])
-        if not (params.column or params.passages):
-            reading = index.facts["reading"]
+        if reading == _Reading():
+            reading = _Reading(**index.facts["reading"])
     kind, _, own = (name or "").partition("/")
     if name is None and not work.names(DOCUMENTS):
         raise MissingArtifactError(
@@ -147,19 +155,19 @@ def _collection(params: Params, work: WorkDirectory) -> _Collection:
         (reference, digest), *_ = source.inputs.items()
         return _Collection(reference, reference, digest, identified_texts(as_source(source.corpus)))
     path = Path(name)
-    texts = _texts_at(path, work.path, **reading)
+    texts = _texts_at(path, work.path, reading)
     return _Collection(str(path.resolve()), f"file:{Path(texts.name).resolve()}", texts.digest(), texts, reading)
 
 
-def _texts_at(path: Path, work: Path, column: str | None, passages: bool) -> IdentifiedTexts:
+def _texts_at(path: Path, work: Path, reading: _Reading) -> IdentifiedTexts:
     """The passages of a folder's documents or of a file of markup; the texts of any other file or of a collection."""
     if path.is_dir():
-        return texts_of_folder(path, find_document_files(path, work), column, cutting(PASSAGE_WORDS))
+        return texts_of_folder(path, find_document_files(path, work), reading.column, cutting(PASSAGE_WORDS))
     source = as_source(path)
-    if passages or source.extension in MARKUP:
-        options = ReadOptions(columns=(column,) if column else (), joined=True)
+    if reading.passages or source.extension in MARKUP:
+        options = ReadOptions(columns=(reading.column,) if reading.column else (), joined=True)
         return texts_of_documents(source, options, cutting(PASSAGE_WORDS))
-    return identified_texts(source, column)
+    return identified_texts(source, reading.column)
 
 
 class _WarningsOnly(SilentReporter):
@@ -219,14 +227,17 @@ class _Search:
     def _indexed(self, work: WorkDirectory, collection: _Collection, model: str | None) -> Artifact:
         params = self._params
         stem = name_part(Path(collection.name).name.partition(".")[0], 60) or "collection"
-        parts = (stem, self._source.slug, *([params.index] if params.index != "flat" else []))
+        reading = collection.reading
+        parts = [stem, *([name_part(reading.column)] if reading.column else [])]
+        parts += ["passages"] if reading.passages else []
+        parts += [self._source.slug, *([params.index] if params.index != "flat" else [])]
         request = Request(
             KIND,
             "-".join(parts),
             COMMAND,
-            asked(params, model=self._source.reference, **collection.reading),
+            asked(params, model=self._source.reference, **asdict(reading)),
             {collection.reference: collection.digest, **self._source.inputs},
-            tuple(words(replace(params, compare=None), collection=collection.name, model=model, **collection.reading)),
+            tuple(words(replace(params, compare=None), collection=collection.name, model=model, **asdict(reading))),
         )
         with work.build(request, force=params.force, reporter=_WarningsOnly(self._reporter)) as build:
             if build.fresh:
@@ -247,7 +258,7 @@ class _Search:
                 {
                     "model": self._source.described,
                     "collection": collection.name,
-                    "reading": dict(collection.reading),
+                    "reading": asdict(collection.reading),
                     "documents": count,
                     "dimension": self._open().dimension,
                     "plan": {"kind": plan.kind, "details": dict(plan.details)},
