@@ -89,7 +89,7 @@ def test_a_folder_that_cannot_be_listed_is_an_error(tmp_path: Path, monkeypatch:
     ],
 )
 def test_skipping_is_advised_where_it_is_possible(tmp_path: Path, skip: bool | None, line: str, file: str) -> None:
-    for name, content, hint in (("a.jsonl", b"{\n", line), ("b.txt", b"\x00\x01\x02" * 9, file)):
+    for name, content, hint in (("a.jsonl", b'{"text": "a"}\n{\n', line), ("b.txt", b"\x00\x01\x02" * 9, file)):
         (tmp_path / name).write_bytes(content)
         with pytest.raises(InputError) as caught:
             list(read_folder(find_document_files(tmp_path), tmp_path, JOINED, BadRecords(skip)))
