@@ -188,17 +188,15 @@ class TerminalReporter:
 def _metrics_table(values: Mapping[str, float | int | str | None], width: int) -> Table:
     grid = Table.grid(padding=(0, 2))
     across = max(1, width // METRIC_WIDTH)
-    shown = [_metric(key, value) for key, value in values.items() if value is not None]
+    shown = [
+        ("time left", told_time(float(value))) if key == "seconds_left" else (key.replace("_", " "), show(value))
+        for key, value in values.items()
+        if value is not None
+    ]
     for start in range(0, len(shown), across):
         row = shown[start : start + across]
         grid.add_row(*(_text(f"{key} ", "dim") + _text(value, "bold") for key, value in row))
     return grid
-
-
-def _metric(name: str, value: float | int | str) -> tuple[str, str]:
-    if name == "seconds_left":
-        return "time left", told_time(float(value))
-    return name.replace("_", " "), show(value)
 
 
 def show(value: Any) -> str:

@@ -294,11 +294,8 @@ def told_documents(facts: Mapping[str, Any]) -> str:
 
 def _told_steps(plan: CompressionPlan) -> list[str]:
     budget = plan.budget
-    beyond = (
-        [f"{told_time(budget.judged)} more, beyond the time asked for: score the judged queries"]
-        if budget.judged
-        else []
-    )
+    judged = f"{told_time(budget.judged)} more, beyond the time asked for: score the judged queries"
+    beyond = [judged] if budget.judged else []
     if plan.untrained:
         return [
             "The teacher itself fits, with weights in int8 instead of float32: nothing is trained.",
