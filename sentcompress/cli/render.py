@@ -70,7 +70,9 @@ class _Description(ProgressColumn):
     """What is being done; cut first where the line is too long for the terminal."""
 
     def render(self, task: RichTask) -> Text:
-        return Text(task.description, no_wrap=True, overflow="ellipsis")
+        shown = _text(task.description)
+        shown.no_wrap, shown.overflow = True, "ellipsis"
+        return shown
 
 
 class _Speed(ProgressColumn):

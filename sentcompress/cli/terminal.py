@@ -21,11 +21,11 @@ def say(line: str) -> None:
 
 def say_wrapped(text: str) -> None:
     """A paragraph on standard output; in a terminal, its lines are broken between words."""
-    text = printable(text)
-    if sys.stdout.isatty():
-        width = shutil.get_terminal_size().columns
-        text = textwrap.fill(text, width, break_long_words=False, break_on_hyphens=False)
-    typer.echo(text)
+    if not sys.stdout.isatty():
+        say(text)
+        return
+    width = shutil.get_terminal_size().columns
+    say_page(textwrap.fill(printable(text), width, break_long_words=False, break_on_hyphens=False))
 
 
 def say_page(text: str, *, error: bool = False) -> None:
