@@ -17,6 +17,8 @@ from typing import Protocol
 from sentcompress.errors import SentcompressWarning
 
 PACKAGE = Path(__file__).parent
+# The metrics that need no knowledge of the training: of the last steps, of the held-out queries, the time.
+TOLD = ("loss", "dev", "best", "seconds_left")
 
 
 class Task(Protocol):
@@ -50,8 +52,11 @@ class Reporter(Protocol):
     def metrics(self, values: Mapping[str, float | int | str | None]) -> None:
         """Show the latest training metrics (loss, its terms, learning rate, dev score, ...).
 
-        `loss`, `dev`, `best` and `seconds_left` are those that a line of a log tells.
+        TOLD are those that a line of a log tells.
         """
+
+    def step(self, message: str) -> None:
+        """Report which of several steps begins, in a command that runs others."""
 
     def note(self, message: str) -> None:
         """Report useful information, such as what was selected or skipped."""
@@ -86,6 +91,9 @@ class SilentReporter:
     def metrics(self, values: Mapping[str, float | int | str | None]) -> None:
         pass
 
+    def step(self, message: str) -> None:
+        self.note(message)
+
     def note(self, message: str) -> None:
         pass
 
@@ -94,6 +102,21 @@ class SilentReporter:
 
 
 SILENT: Reporter = SilentReporter()
+
+
+class Overview(SilentReporter):
+    """Passes on steps, progress and warnings, but neither notes nor details of the training."""
+
+    def __init__(self, reporter: Reporter) -> None:
+        self._reporter = reporter
+        self.track = reporter.track  # type: ignore[method-assign]
+        self.phase = reporter.phase  # type: ignore[method-assign]
+        self.recorded = reporter.recorded  # type: ignore[method-assign]
+        self.step = reporter.step  # type: ignore[method-assign]
+        self.warn = reporter.warn  # type: ignore[method-assign]
+
+    def metrics(self, values: Mapping[str, float | int | str | None]) -> None:
+        self._reporter.metrics({name: values[name] for name in TOLD if name in values})
 
 
 class LoggingReporter(SilentReporter):

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from sentcompress.cli.line import Call
-from sentcompress.cli.terminal import say
+from sentcompress.cli.terminal import say, say_wrapped
 from sentcompress.plain_text import shell_word
 from sentcompress.quantities import told_time
 from sentcompress.stages.compress import Result
@@ -27,10 +27,10 @@ def show(result: Result, call: Call) -> str | None:
     """The plan (dry run), or the verdict and where the model is."""
     if result.verdict is None:
         for line in result.plan:
-            say(line)
+            say_wrapped(line)
         say(f"Plan: {result.recipe}")
-        return None
-    say(result.verdict.sentence)
+        return "the same command without --dry-run"
+    say_wrapped(result.verdict.sentence)
     say(f"Model: {result.verdict.export}")
     if result.report:
         say(f"Report: {result.report}")

@@ -15,6 +15,8 @@ def document(result: Result, call: Call) -> dict[str, Any]:
     return {name: value for name, value in asdict(result).items() if value is not None}
 
 
-def show(result: Result, call: Call) -> None:
-    """What was written, and how fast."""
+def show(result: Result, call: Call) -> str | None:
+    """What was written, and how fast; returns how a folder is read."""
     render.print_facts(document(result, call))
+    whole = call.params.to_folder and result.shard is None
+    return f"in Python, sentcompress.read_vectors({result.output!r})" if whole else None

@@ -25,12 +25,11 @@ from rich.progress import (
     Progress,
     ProgressColumn,
     SpinnerColumn,
-    TextColumn,
     TimeRemainingColumn,
 )
 from rich.progress import Task as RichTask
 from rich.spinner import Spinner
-from rich.table import Table
+from rich.table import Column, Table
 from rich.text import Text
 
 from sentcompress.commands.options import Options, spelled
@@ -40,11 +39,14 @@ from sentcompress.numeric import NOT_DEFINED
 from sentcompress.plain_text import printable, printable_lines, printable_message
 from sentcompress.progress import Reporter
 from sentcompress.progress import Task as ProgressTask
+from sentcompress.quantities import told_time
 from sentcompress.store import Artifact
 from sentcompress.store.running import Counter, Heartbeat, Running
 
 # Right-aligned cells: numbers, possibly with a sign, a unit or an interval.
 NUMERIC = re.compile(rf"({NOT_DEFINED}|[+-]?\d[\d,.]*( to [+-]?[\d,.]+|%|x|[kMB]| [kMG]?B)?|)")
+# Columns of the terminal for a metric with its name.
+METRIC_WIDTH = 27
 # Seconds between the lines of progress in a log.
 LOG_EVERY = 60.0
 # An artifact finished before this time was not made by this command.
@@ -62,6 +64,15 @@ def _text(text: str, style: str = "", safe: Callable[[str], str] = printable) ->
 def _cell(value: Any) -> Text:
     """A table cell; lists have one item per line."""
     return Text("\n").join(map(_cell, value)) if isinstance(value, list) else _text(show(value))
+
+
+class _Description(ProgressColumn):
+    """What is being done; cut first where the line is too long for the terminal."""
+
+    def render(self, task: RichTask) -> Text:
+        shown = _text(task.description)
+        shown.no_wrap, shown.overflow = True, "ellipsis"
+        return shown
 
 
 class _Speed(ProgressColumn):
@@ -111,11 +122,11 @@ class TerminalReporter:
         self._metrics: dict[str, float | int | str | None] = {}
         self._progress = Progress(
             SpinnerColumn(),
-            TextColumn("{task.description}", markup=False),
-            BarColumn(bar_width=24),
-            _Done(),
-            _Speed(),
-            TimeRemainingColumn(compact=True),
+            _Description(),
+            BarColumn(bar_width=24, table_column=Column(no_wrap=True)),
+            _Done(Column(no_wrap=True)),
+            _Speed(Column(no_wrap=True)),
+            TimeRemainingColumn(compact=True, table_column=Column(no_wrap=True)),
             console=self.console,
         )
         self._idle = Spinner("dots", _text("working", "dim"))
@@ -129,6 +140,8 @@ class TerminalReporter:
 
     @contextmanager
     def track(self, description: str, total: int | None = None, unit: str = "sentences") -> Iterator[ProgressTask]:
+        if not self._progress.tasks:
+            self._metrics.clear()  # those of an earlier phase
         task = self._progress.add_task(printable(description), total=total, unit=unit)
         try:
             with self._running.track(description, total, unit) as counter:
@@ -150,6 +163,9 @@ class TerminalReporter:
         self._metrics.update(values)
         self._running.metrics(values)
 
+    def step(self, message: str) -> None:
+        self.note(message)
+
     def note(self, message: str) -> None:
         if not self.quiet:
             self.console.print(_text(spelled(message, self.params), "dim", printable_message), soft_wrap=True)
@@ -168,14 +184,20 @@ class TerminalReporter:
     def _picture(self) -> Group:
         """The latest metrics and the progress bars; never nothing, which would look like a process that hangs."""
         shown = self._progress if self._progress.tasks else self._idle
-        return Group(_metrics_table(self._metrics), shown) if self._metrics else Group(shown)
+        return Group(_metrics_table(self._metrics, self.console.width), shown) if self._metrics else Group(shown)
 
 
-def _metrics_table(values: Mapping[str, float | int | str | None]) -> Table:
+def _metrics_table(values: Mapping[str, float | int | str | None], width: int) -> Table:
     grid = Table.grid(padding=(0, 2))
-    shown = [(key.replace("_", " "), show(value)) for key, value in values.items() if value is not None]
-    for start in range(0, len(shown), 4):
-        grid.add_row(*(_text(f"{key} ", "dim") + _text(value, "bold") for key, value in shown[start : start + 4]))
+    across = max(1, width // METRIC_WIDTH)
+    shown = [
+        ("time left", told_time(float(value))) if key == "seconds_left" else (key.replace("_", " "), show(value))
+        for key, value in values.items()
+        if value is not None
+    ]
+    for start in range(0, len(shown), across):
+        row = shown[start : start + across]
+        grid.add_row(*(_text(f"{key} ", "dim") + _text(value, "bold") for key, value in row))
     return grid
 
 

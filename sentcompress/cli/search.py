@@ -29,6 +29,7 @@ def show(found: Found, call: Call) -> None:
                 for one in answer.results
             ]
             render.print_table(("rank", "cosine", "id", "text"), rows, answer.query)
+            render.print_text(f"{_searched(found)}.")
         else:
             _show_both(found, answer)
     if not found.answers:
@@ -45,7 +46,13 @@ def _show_both(found: Found, answer: Answer) -> None:
     render.print_table(("rank", found.model, "there", str(found.compare), "there"), rows, answer.query)
     same = sum(one["other_rank"] == one["rank"] for one in answer.results)
     both = sum(one["other_rank"] is not None for one in answer.results)
-    render.print_text(f"{both} of {len(answer.results)} results are found by both models, {same} at the same rank.")
+    of = f"{both} of {len(answer.results)} results are found by both models, {same} at the same rank"
+    render.print_text(f"{_searched(found)}: {of}.")
+
+
+def _searched(found: Found) -> str:
+    """What was searched, which may be a default."""
+    return f"Searched the {found.documents:,} texts of {found.collection}"
 
 
 def _cells(results: Sequence[Mapping[str, Any]], rank: int) -> tuple[str, str]:

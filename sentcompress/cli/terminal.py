@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import json
+import shutil
 import sys
+import textwrap
 from typing import Any
 
 import typer
@@ -15,6 +17,15 @@ from sentcompress.plain_text import printable, printable_lines, printable_messag
 def say(line: str) -> None:
     """One line on standard output."""
     typer.echo(printable(line))
+
+
+def say_wrapped(text: str) -> None:
+    """A paragraph on standard output; in a terminal, its lines are broken between words."""
+    if not sys.stdout.isatty():
+        say(text)
+        return
+    width = shutil.get_terminal_size().columns
+    say_page(textwrap.fill(printable(text), width, break_long_words=False, break_on_hyphens=False))
 
 
 def say_page(text: str, *, error: bool = False) -> None:

@@ -39,9 +39,9 @@ class Params(Sharded, Hub):
             choices=STORES,
         ),
     ] = "float32"
-    passages: Annotated[
-        bool, Opt("Encode the passages of a folder's documents, as search cuts them, instead of whole documents.")
-    ] = False
+    passages: Annotated[bool, Opt("Cut the documents into passages, as compress and search do, and encode these.")] = (
+        False
+    )
     column: Annotated[str | None, Opt("Column with the text.", default="title and text")] = None
     format: Annotated[
         str | None,
@@ -63,8 +63,6 @@ class Params(Sharded, Hub):
 
     def faults(self) -> list[str]:
         faults = self.faults_of_shard()
-        if self.passages and not os.path.isdir(self.lines):
-            faults.append("`passages` are those of the documents of a folder")
         if self.shard is not None and not self.to_folder:
             faults.append(f"`shard` needs a folder as `output`, a name without suffix, not {self.output}")
         if self.runtime != "torch" and (self.dtype != "auto" or self.batch_tokens is not None):

@@ -47,6 +47,9 @@ class Params(Index, Hub):
         ),
     ] = "flat"
     column: Annotated[str | None, Opt("Column with the text.", default="title and text")] = None
+    passages: Annotated[
+        bool, Opt("Cut the rows of a table into passages, too, as those of a folder are.", affects="input")
+    ] = False
     seed: Seed = 0
     force: Annotated[bool, Opt("Build the index again.", affects="run")] = False
     device: Device = "auto"

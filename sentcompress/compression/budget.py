@@ -65,11 +65,12 @@ class TooShortError(ValueError):
 
     Attributes:
         needed: the seconds that would do.
+        embedding, measuring: those of them that go to the teacher's encoding, and to the steps after training.
     """
 
-    def __init__(self, needed: float) -> None:
+    def __init__(self, needed: float, embedding: float, measuring: float) -> None:
         super().__init__(f"needs {needed:.0f} s")
-        self.needed = needed
+        self.needed, self.embedding, self.measuring = needed, embedding, measuring
 
 
 def share_out(seconds: float, load: EmbeddingLoad, candidates: int, max_bytes: int, vector_bytes: int) -> Budget:
@@ -89,7 +90,9 @@ def share_out(seconds: float, load: EmbeddingLoad, candidates: int, max_bytes: i
         # One candidate needs fewer searches.
         found = _budget(seconds, load, 1, max_bytes, vector_bytes)
     if 60 * found.last < LEAST_TRAINING:
-        raise TooShortError(_needed(seconds, load))
+        needed = _needed(seconds, load)
+        enough = _budget(needed, load, 1, max_bytes, vector_bytes)
+        raise TooShortError(needed, enough.embedding, enough.measuring)
     return found
 
 

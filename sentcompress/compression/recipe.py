@@ -98,6 +98,7 @@ class CompressionPlan:
         name: of all results.
         candidates: the shapes to train, or only the teacher itself, if it fits.
         keep_index: the student's queries are for vectors of the teacher.
+        read: what the documents hold, in words.
     """
 
     name: str
@@ -107,6 +108,7 @@ class CompressionPlan:
     candidates: Sequence[Candidate]
     keep_index: bool = False
     seed: int = 0
+    read: str = ""
 
     @property
     def untrained(self) -> bool:
@@ -276,12 +278,24 @@ def _comment(request: Mapping[str, Any]) -> str:
 
 def told(plan: CompressionPlan) -> list[str]:
     """The plan in words, one line each."""
-    budget = plan.budget
-    beyond = (
-        [f"{told_time(budget.judged)} more, beyond the time asked for: score the judged queries"]
-        if budget.judged
-        else []
+    return [plan.read, *_told_steps(plan)] if plan.read else _told_steps(plan)
+
+
+def told_documents(facts: Mapping[str, Any]) -> str:
+    """What an artifact of kind `documents` holds, in words: the first line of a plan."""
+    held_out = f"{facts['held_out_documents']:,} documents are"
+    if facts["held_out_by"] != "document":
+        held_out = "some sections of the documents are"
+    return (
+        f"Read {facts['documents']:,} documents: {facts['passages']:,} passages, {facts['titles']:,} titles and "
+        f"{facts['queries']:,} queries made from them to train on; {held_out} held out to measure with"
     )
+
+
+def _told_steps(plan: CompressionPlan) -> list[str]:
+    budget = plan.budget
+    judged = f"{told_time(budget.judged)} more, beyond the time asked for: score the judged queries"
+    beyond = [judged] if budget.judged else []
     if plan.untrained:
         return [
             "The teacher itself fits, with weights in int8 instead of float32: nothing is trained.",

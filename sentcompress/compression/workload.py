@@ -9,6 +9,7 @@ from itertools import islice
 from pathlib import Path
 
 import numpy as np
+import numpy.typing as npt
 
 from sentcompress.compression.budget import STUDENT_COST, EmbeddingLoad
 from sentcompress.corpora.collection_folders import corpus_file
@@ -18,8 +19,10 @@ from sentcompress.models.encoder import Encoder
 from sentcompress.progress import Reporter, Task
 from sentcompress.store import Artifact
 
-# Texts that are counted, and those of them that are encoded.
-COUNTED, ENCODED = 4000, 256
+# Texts that are counted, and the most of them that are encoded; the first ones to be encoded.
+COUNTED, ENCODED, FIRST = 4000, 256, 32
+# Seconds after which no more texts are encoded.
+LONGEST = 5.0
 # Characters of a token, and how many times as large a compressed file is in fact.
 CHARACTERS, PACKED = 4.5, 3
 
@@ -34,26 +37,37 @@ def measured_workload(documents: Artifact, encoder: Encoder, reporter: Reporter,
     lengths = np.array([len(ids) for ids in encoder.tokenize(texts)])
     rows = sum(documents.facts[key] for key in ("passages", "titles", "queries"))
     tokens = int(lengths.mean() * rows)
-    timed = texts[:: max(1, len(texts) // ENCODED)]
+    # In random order, so that the first ones are like all of them.
+    order = np.random.default_rng(0).permutation(len(texts))[:ENCODED]
+    timed = [texts[place] for place in order]
     with reporter.track("measuring the teacher's speed", total=2 * len(timed)) as task:
-        fast, exact = (_seconds(EncodeEngine(encoder, dtype=dtype), timed, task) for dtype in ("auto", "float32"))
-    timed_tokens = int(lengths[:: max(1, len(texts) // ENCODED)].sum())
+        fast, exact = (
+            _tokens_per_second(EncodeEngine(encoder, dtype=dtype), timed, lengths[order], task)
+            for dtype in ("auto", "float32")
+        )
     return EmbeddingLoad(
         texts=rows,
         tokens=tokens,
-        tokens_per_second=timed_tokens / fast,
-        exact_tokens_per_second=timed_tokens / exact,
+        tokens_per_second=fast,
+        exact_tokens_per_second=exact,
         searched=documents.facts["corpus"],
         spent=time.monotonic() - started,
     )
 
 
-def _seconds(engine: EncodeEngine, texts: Sequence[str], task: Task) -> float:
-    """The time that a warm engine takes to encode the texts."""
+def _tokens_per_second(engine: EncodeEngine, texts: Sequence[str], lengths: npt.NDArray[np.int64], task: Task) -> float:
+    """The speed of a warm engine, on as many of the texts as it encodes in about LONGEST seconds."""
     engine.encode(texts[:16])
-    before = time.perf_counter()
-    engine.encode(texts, task)
-    return max(time.perf_counter() - before, 1e-6)
+    began = time.perf_counter()
+    done, seconds = 0, 0.0
+    while done < len(texts) and seconds < LONGEST:
+        # Each time as many as before: a fast device needs many texts at a time.
+        part = texts[done : done + max(FIRST, done)]
+        engine.encode(part, task)
+        done += len(part)
+        seconds = time.perf_counter() - began
+    task.advance(len(texts) - done)
+    return float(lengths[:done].sum()) / max(seconds, 1e-6)
 
 
 def judged_seconds(folder: Path, load: EmbeddingLoad) -> float:

@@ -50,18 +50,20 @@ class FolderFiles:
         return listed(f"{count:,} {name}" for name, count in self.others.items())
 
 
-def find_document_files(folder: Path) -> FolderFiles:
-    """The readable files below a folder; hidden ones are ignored.
+def find_document_files(folder: Path, without: Path | None = None) -> FolderFiles:
+    """The files of documents below a folder; hidden ones are ignored.
+
+    Args:
+        without: a folder below it that is not read, such as the work directory.
 
     Raises:
         InputError: if there is none; the message lists what there is.
+        PermissionError: if a folder cannot be listed.
     """
     if corpus := existing(folder, CORPUS):
         return FolderFiles((corpus,), {}, collection=True)
     files, others = [], Counter[str]()
-    for path in sorted(folder.rglob("*")):
-        if not path.is_file() or any(part.startswith(".") for part in path.relative_to(folder).parts):
-            continue
+    for path in sorted(_visible_files(folder, without and without.resolve())):
         if format_extension(path) in EXTENSIONS:
             files.append(path)
         else:
@@ -74,6 +76,15 @@ def find_document_files(folder: Path) -> FolderFiles:
             f"files read are .{', .'.join(EXTENSIONS)}, also .gz and .zst; convert others to text first",
         )
     return found
+
+
+def _visible_files(folder: Path, without: Path | None) -> Iterator[Path]:
+    def stop(error: OSError) -> None:
+        raise error  # otherwise its files would be missing without a word
+
+    for place, folders, names in os.walk(folder, onerror=stop):
+        folders[:] = [name for name in folders if name[0] != "." and Path(place, name).resolve() != without]
+        yield from (path for name in names if name[0] != "." and (path := Path(place, name)).is_file())
 
 
 def digest_of_folder(folder: Path, found: FolderFiles, each: Callable[[], None] | None = None) -> str:
@@ -240,5 +251,7 @@ def _tab_separated(path: Path, bad: BadRecords) -> Iterator[Document]:
 
 
 def _skip_file(error: InputError, bad: BadRecords) -> None:
-    hint = f"{error.hint}; or skip such files, where the command has `skip_bad`" if error.hint else None
-    bad.add(error.message, hint)
+    hint = error.hint or "fix the file"
+    if "`skip_bad`" in hint:  # it is the fault of a line
+        raise error
+    bad.add(error.message, hint, "files")

@@ -15,7 +15,7 @@ from sentcompress.corpora.text_files import BadRecords
 from sentcompress.errors import InputError
 from sentcompress.extras import check_installed, require
 
-OFFLINE_CHOICES = "without a network, give a file: jsonl, csv, tsv, parquet or text"
+CHOICES = "check the path; without a network, give a folder, or a file: jsonl, csv, tsv, parquet or text"
 
 
 @dataclass(frozen=True)
@@ -78,9 +78,7 @@ def hub_input(name: str, config: str | None, revision: str | None, options: Read
             f"the data set {name} is gated on the hub", "accept its terms there and set HF_TOKEN"
         ) from None
     except (errors.RepositoryNotFoundError, errors.HFValidationError):
-        raise InputError(
-            f"no file {name} here, and no data set of that name on the hub", f"check the path; {OFFLINE_CHOICES}"
-        ) from None
+        raise InputError(f"no file or folder {name} here, and no data set of that name on the hub", CHOICES) from None
     except _network_errors() as error:
         raise _unreachable(name, error) from None
     check_installed("datasets")
@@ -118,5 +116,5 @@ def _label(value: object, names: list[str] | None) -> object:
 
 def _unreachable(name: str, error: Exception) -> InputError:
     reason = (str(error).strip() or type(error).__name__).splitlines()[0]
-    message = f"no file {name} here, and the hub cannot be reached to look for a data set of that name ({reason})"
-    return InputError(message, OFFLINE_CHOICES)
+    missing = f"no file or folder {name} here, and the hub cannot be reached to look for a data set of that name"
+    return InputError(f"{missing} ({reason})", CHOICES)

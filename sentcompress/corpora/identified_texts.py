@@ -11,17 +11,15 @@ from sentcompress.corpora.byte_streams import ByteSource, as_source
 from sentcompress.corpora.collection_folders import rows_of
 from sentcompress.corpora.delimited import listed
 from sentcompress.corpora.document import Document
-from sentcompress.corpora.document_files import FolderFiles, digest_of_folder, read_documents, read_folder
+from sentcompress.corpora.document_files import IDS, FolderFiles, digest_of_folder, read_documents, read_folder
 from sentcompress.corpora.readers import ReadOptions, find_format, read_table
-from sentcompress.corpora.records import BadRecordError, as_text
+from sentcompress.corpora.records import BODIES, TITLES, BadRecordError, as_text
 from sentcompress.corpora.text_files import HALF_A_CHARACTER, BadRecords, is_encodable, open_lines
 from sentcompress.errors import InputError
 from sentcompress.progress import Reporter
 
-IDS = ("_id", "id")
-TEXT, TITLE = "text", "title"
-# Columns that hold the text of a row if there is no `text`.
-OTHER_TEXTS = ("sentence", "document", "passage", "content", "body")
+# Columns that hold the text of a row, in order of preference.
+TEXTS = (BODIES[0], "sentence", *BODIES[1:])
 IdentifiedText = tuple[str, str]
 
 
@@ -77,8 +75,8 @@ class IdentifiedTexts:
 def identified_texts(source: ByteSource, column: str | None = None, format_name: str | None = None) -> IdentifiedTexts:
     """The texts of a file: every line of plain text, also empty ones, or every row of a table.
 
-    The id of a row is its column `_id` or `id`. Its text is the named column; otherwise `title`, a space and `text`,
-    stripped, as eval-retrieval joins them, or a column of another usual name.
+    The id of a row is in one of the columns IDS. Its text is the named column; otherwise its title (TITLES), a space
+    and its text (TEXTS), stripped, as eval-retrieval joins them.
 
     Raises:
         InputError: if the file cannot be read, has no such column, or no column is known to hold text.
@@ -139,12 +137,11 @@ def texts_of_folder(
     return IdentifiedTexts(str(folder), DistinctIds(read), True, lambda: digest_of_folder(folder, found))
 
 
-def texts_of_document(path: Path, cut: Cut) -> IdentifiedTexts:
-    """The texts of a file of Markdown or reStructuredText, which is one document."""
-    source = as_source(path)
+def texts_of_documents(source: ByteSource, options: ReadOptions, cut: Cut) -> IdentifiedTexts:
+    """The texts of the documents of one file, see `document_files.read_documents`."""
 
     def read() -> Iterator[IdentifiedText]:
-        return _not_empty(cut(read_documents(source, ReadOptions(), BadRecords())), source.name)
+        return _not_empty(cut(read_documents(source, options, BadRecords())), source.name)
 
     return _of_file(source, read, named=True)
 
@@ -170,12 +167,19 @@ def _not_empty(texts: Iterator[IdentifiedText], name: str) -> Iterator[Identifie
 def _text_reader(name: str, there: list[str], column: str | None) -> Callable[[Mapping[str, object]], str]:
     if column is not None and column not in there:
         raise InputError(f"{name} has no column {column!r}", f"columns there: {listed(there)}")
-    if column is None and TEXT in there:
-        return lambda row: f"{_value(row, TITLE)} {_value(row, TEXT)}".strip()
-    chosen = column or next((other for other in OTHER_TEXTS if other in there), None)
+    if column is not None:
+        return lambda row: _value(row, column).strip()
+    chosen = next((one for one in TEXTS if one in there), None)
     if chosen is None:
-        raise InputError(f"{name}: cannot tell which column holds the text", f"name one of {listed(there)} `column`")
-    return lambda row: _value(row, chosen).strip()
+        raise InputError(
+            f"{name}: cannot tell which column holds the text", f"columns there: {listed(there)}; name it with `column`"
+        )
+    return lambda row: f"{_title(row)} {_value(row, chosen)}".strip()
+
+
+def _title(row: Mapping[str, object]) -> str:
+    """The first title that the row has; empty if it has none."""
+    return next((title for one in TITLES if (title := _value(row, one).strip())), "")
 
 
 def _value(row: Mapping[str, object], column: str) -> str:

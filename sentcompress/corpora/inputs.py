@@ -138,7 +138,7 @@ def open_inputs(
             elif artifact := find_documents(work, name):
                 sources.append(artifact)
             elif os.path.isdir(name):
-                sources.append(find_document_files(Path(name)))
+                sources.append(find_document_files(Path(name), work.path))
             else:
                 sources.append(None if is_hub_name(name) else as_source(name))
         for source in sources:

@@ -46,19 +46,19 @@ class BadRecords:
     """What to do with a line that cannot be read: stop there, or skip and count it.
 
     Attributes:
-        skip: whether such lines are skipped.
+        skip: whether such lines are skipped; None if the command has no such option.
         count: how many were.
         first: the message for the first of them.
     """
 
-    skip: bool = False
+    skip: bool | None = None
     count: int = 0
     first: str | None = field(default=None)
 
-    def add(self, message: str, hint: str | None = None) -> None:
-        """Count a bad line; or raise InputError with `message` if lines are not skipped."""
+    def add(self, message: str, hint: str = "fix the line", what: str = "lines") -> None:
+        """Count a bad line (or what else is bad); or raise InputError with `message` if they are not skipped."""
         if not self.skip:
-            raise InputError(message, hint or "fix the line, or skip such lines where the command has `skip_bad`")
+            raise InputError(message, hint if self.skip is None else f"{hint}; or skip such {what} with `skip_bad`")
         self.count += 1
         self.first = self.first or message
 

@@ -8,7 +8,8 @@ from typing import Any
 
 import numpy as np
 
-from sentcompress.encoding.embedders import Embedder, EmbedderSource, Vectors
+from sentcompress.encoding.embedder import Embedder, Vectors
+from sentcompress.encoding.embedders import EmbedderSource
 from sentcompress.errors import InputError
 from sentcompress.progress import Reporter
 

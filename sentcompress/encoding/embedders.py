@@ -5,13 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Protocol
-
-import numpy as np
-import numpy.typing as npt
+from typing import Any
 
 from sentcompress.corpora.vector_file import SUFFIX, VectorFile
 from sentcompress.encoding.batches import windows
+from sentcompress.encoding.embedder import Embedder, Vectors
 from sentcompress.encoding.engine import EncodeEngine
 from sentcompress.encoding.sharing import current_sharing
 from sentcompress.encoding.token_counts import TokenCounts, count_tokens
@@ -22,29 +20,8 @@ from sentcompress.models.model_files import weight_bytes
 from sentcompress.progress import SILENT, Reporter, Task
 from sentcompress.store import WorkDirectory, file_digest, name_part
 
-Vectors = npt.NDArray[np.float32]
 # The folder of a work directory for data that can be recomputed.
 CACHE = "cache"
-
-
-class Embedder(Protocol):
-    """Computes or looks up vectors of texts."""
-
-    @property
-    def dimension(self) -> int:
-        """D, the width of the vectors."""
-
-    def encode(self, texts: Sequence[str], task: Task | None = None) -> Vectors:
-        """N texts -> [N, D] in their order; every distinct text is encoded once."""
-
-    def stream(self, chunks: Iterable[Sequence[str]], task: Task | None = None) -> Iterator[Vectors]:
-        """The same for any number of texts in bounded memory; yields consecutive rows in order."""
-
-    def described(self) -> dict[str, Any]:
-        """Dimension, parameters and number format, for the manifest."""
-
-    def count_tokens(self, texts: Sequence[str]) -> TokenCounts | None:
-        """Token counts of the texts; None if there is no tokenizer."""
 
 
 @dataclass(frozen=True)

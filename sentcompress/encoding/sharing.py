@@ -5,35 +5,21 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from threading import Lock
-from typing import Any, Protocol
+from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 import torch
 
 from sentcompress.encoding.batches import windows
+from sentcompress.encoding.embedder import Embedder, Vectors
 from sentcompress.encoding.token_counts import TokenCounts
 from sentcompress.models.catalog import NamedModel
 from sentcompress.progress import Task
 from sentcompress.ranks.alone import Ranks
 
-Vectors = npt.NDArray[np.float32]
 # Fewer texts are encoded by rank 0 alone.
 FEWEST = 256
 OPEN, ENCODE, END = "open", "encode", "end"
-
-
-class Encoding(Protocol):
-    """The part of `encoding.embedders.Embedder` that is shared, and what goes with it."""
-
-    @property
-    def dimension(self) -> int: ...
-
-    def encode(self, texts: Sequence[str], task: Task | None = None) -> Vectors: ...
-
-    def described(self) -> dict[str, Any]: ...
-
-    def count_tokens(self, texts: Sequence[str]) -> TokenCounts | None: ...
 
 
 class Sharing:
@@ -45,14 +31,14 @@ class Sharing:
         # Requests come from several threads, but ranks have to do the same in the same order.
         self._lock = Lock()
 
-    def of(self, model: NamedModel, embedder: Encoding, device: str) -> SharedEmbedder:
+    def of(self, model: NamedModel, embedder: Embedder, device: str) -> SharedEmbedder:
         """An embedder of the same model that all ranks compute."""
         with self._lock:
             self._ranks.spread((OPEN, model, device, embedder.described()["dtype"]))
             self._opened += 1
             return SharedEmbedder(embedder, self, self._opened - 1)
 
-    def encode(self, number: int, embedder: Encoding, texts: Sequence[str], task: Task | None) -> Vectors:
+    def encode(self, number: int, embedder: Embedder, texts: Sequence[str], task: Task | None) -> Vectors:
         """Vectors of texts, by the model that was opened as `number`."""
         with self._lock:
             self._ranks.spread((ENCODE, number, list(texts)))
@@ -67,7 +53,7 @@ class Sharing:
 class SharedEmbedder:
     """Rank 0's embedder, whose texts are divided among all ranks."""
 
-    def __init__(self, embedder: Encoding, sharing: Sharing, number: int) -> None:
+    def __init__(self, embedder: Embedder, sharing: Sharing, number: int) -> None:
         self._embedder, self._sharing, self._number = embedder, sharing, number
 
     @property
@@ -89,7 +75,7 @@ class SharedEmbedder:
         return (self.encode(window, task) for window in windows(chunks))
 
 
-def encode_share(ranks: Ranks, embedder: Encoding, texts: Sequence[str], task: Task | None = None) -> Vectors:
+def encode_share(ranks: Ranks, embedder: Embedder, texts: Sequence[str], task: Task | None = None) -> Vectors:
     """Vectors of all texts, of which each rank encodes its share: one in as many as there are ranks."""
     own = texts[ranks.number :: ranks.count]
     found = ranks.gather({"vectors": torch.from_numpy(embedder.encode(own, task))}).views["vectors"].numpy()
@@ -101,13 +87,13 @@ def encode_share(ranks: Ranks, embedder: Encoding, texts: Sequence[str], task: T
     return vectors
 
 
-def serve(ranks: Ranks, opened: Callable[[NamedModel, str, str], Encoding]) -> None:
+def serve(ranks: Ranks, opened: Callable[[NamedModel, str, str], Embedder]) -> None:
     """What the other ranks do until rank 0 has finished.
 
     Args:
         opened: makes an embedder of a model, a device and a number format.
     """
-    models: list[Encoding] = []
+    models: list[Embedder] = []
     while (asked := ranks.spread(None))[0] != END:
         if asked[0] == OPEN:
             models.append(opened(*asked[1:]))

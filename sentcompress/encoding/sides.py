@@ -2,17 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 
-from sentcompress.encoding.embedders import Embedder, EmbedderSource, Vectors, find_embedder
-from sentcompress.encoding.token_counts import TokenCounts
+from sentcompress.encoding.embedder import Embedder, MappedEmbedder, Vectors
+from sentcompress.encoding.embedders import EmbedderSource, find_embedder
 from sentcompress.errors import InputError
 from sentcompress.models.principal_axes import Projection
-from sentcompress.progress import SILENT, Reporter, Task
+from sentcompress.progress import SILENT, Reporter
 from sentcompress.store import Artifact, WorkDirectory, line_of
 
 MADE_HERE = ("students", "exports")
@@ -89,7 +87,10 @@ class Sides:
         embedder = self.documents.open(device=device, dtype=dtype, reporter=reporter)
         if self.symmetric:
             return embedder, embedder
-        documents: Embedder = ProjectedEmbedder(embedder, self.projection) if self.projection else embedder
+        documents: Embedder = embedder
+        if self.projection:
+            width = int(self.projection.projection.weight.shape[0])
+            documents = MappedEmbedder(embedder, self.projection.apply, width)
         queries = self.queries.open(device=device, dtype=dtype, reporter=reporter)
         if documents.dimension != queries.dimension:
             raise InputError(
@@ -119,30 +120,6 @@ def find_sides(
         for name in (documents, queries)
     )
     return Sides(one, other, None if one == other else projection_between(work, one, other))
-
-
-class ProjectedEmbedder:
-    """An embedder whose vectors are projected."""
-
-    def __init__(self, embedder: Embedder, projection: TeacherProjection) -> None:
-        self._embedder = embedder
-        self._projection = projection
-
-    @property
-    def dimension(self) -> int:
-        return int(self._projection.projection.weight.shape[0])
-
-    def encode(self, texts: Sequence[str], task: Task | None = None) -> Vectors:
-        return self._projection.apply(self._embedder.encode(texts, task))
-
-    def stream(self, chunks: Iterable[Sequence[str]], task: Task | None = None) -> Iterator[Vectors]:
-        return (self._projection.apply(part) for part in self._embedder.stream(chunks, task))
-
-    def described(self) -> dict[str, Any]:
-        return {**self._embedder.described(), "dimension": self.dimension}
-
-    def count_tokens(self, texts: Sequence[str]) -> TokenCounts | None:
-        return self._embedder.count_tokens(texts)
 
 
 def projection_between(

@@ -9,8 +9,7 @@ import numpy as np
 import numpy.typing as npt
 
 from sentcompress.corpora.collections import DocumentIds
-from sentcompress.encoding.embedders import Embedder, Vectors
-from sentcompress.encoding.token_counts import TokenCounts
+from sentcompress.encoding.embedder import Embedder, MappedEmbedder, Vectors
 from sentcompress.encoding.vector_folder import StoredVectors
 from sentcompress.errors import InputError
 from sentcompress.progress import Task
@@ -48,38 +47,19 @@ class StoredDocuments:
         return {"store": manifest["store"], "dimension": self.dimension, **manifest["model"]}
 
 
-class TurnedQueries:
+def turned_queries(embedder: Embedder, stored: StoredVectors) -> Embedder:
     """An embedder of queries that are compared with stored vectors.
 
     Raises:
         InputError: if the model's vectors have another dimension than those that were stored.
     """
-
-    def __init__(self, embedder: Embedder, stored: StoredVectors) -> None:
-        wanted = int(stored.manifest["dimension"])
-        if embedder.dimension != wanted:
-            raise InputError(
-                f"{stored.path} holds vectors of a model of {wanted} dimensions, and the queries have "
-                f"{embedder.dimension}",
-                "encode the documents with the model of the queries, or with its teacher",
-            )
-        self._embedder, self._stored = embedder, stored
-
-    @property
-    def dimension(self) -> int:
-        return self._stored.dimension
-
-    def encode(self, texts: Sequence[str], task: Task | None = None) -> Vectors:
-        return self._stored.query(self._embedder.encode(texts, task))
-
-    def stream(self, chunks: Iterable[Sequence[str]], task: Task | None = None) -> Iterator[Vectors]:
-        return (self._stored.query(part) for part in self._embedder.stream(chunks, task))
-
-    def described(self) -> dict[str, Any]:
-        return {**self._embedder.described(), "dimension": self.dimension}
-
-    def count_tokens(self, texts: Sequence[str]) -> TokenCounts | None:
-        return self._embedder.count_tokens(texts)
+    wanted = int(stored.manifest["dimension"])
+    if embedder.dimension != wanted:
+        raise InputError(
+            f"{stored.path} holds vectors of a model of {wanted} dimensions, and the queries have {embedder.dimension}",
+            "encode the documents with the model of the queries, or with its teacher",
+        )
+    return MappedEmbedder(embedder, stored.query, stored.dimension)
 
 
 def _rows_of(stored: StoredVectors, ids: DocumentIds) -> npt.NDArray[np.int64]:

@@ -6,8 +6,9 @@ from collections.abc import Callable
 from typing import TypeVar
 
 from sentcompress.commands.options import Options
+from sentcompress.encoding.embedder import Embedder
 from sentcompress.encoding.embedders import ModelEmbedder
-from sentcompress.encoding.sharing import Encoding, serve, sharing
+from sentcompress.encoding.sharing import serve, sharing
 from sentcompress.models.catalog import NamedModel
 from sentcompress.models.devices import pick_device
 from sentcompress.progress import Reporter
@@ -30,5 +31,5 @@ def evaluate_together(params: Options, reporter: Reporter, evaluate: Callable[[]
             return evaluate()
 
 
-def _opened(model: NamedModel, device: str, dtype: str) -> Encoding:
+def _opened(model: NamedModel, device: str, dtype: str) -> Embedder:
     return ModelEmbedder(model.load(), device=device, dtype=dtype)

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
+from itertools import islice
 from typing import Any
 
 import numpy as np
@@ -12,6 +13,8 @@ import numpy.typing as npt
 from sentcompress.models.text import TextSettings, token_ids
 
 CHUNK = 1000
+# Texts whose length is compared with a model's limit, and how much of each.
+LOOKED_AT, CHARACTERS_PER_TOKEN = 1000, 40
 
 
 @dataclass(frozen=True)
@@ -40,6 +43,25 @@ class TokenCounts:
         """The share of unknown tokens among all non-special tokens."""
         tokens = int(np.maximum(self.lengths - self.special, 0).sum())
         return self.unknown / tokens if tokens else 0.0
+
+
+def told_truncation(count: Callable[[Sequence[str]], TokenCounts | None], texts: Iterable[str]) -> str | None:
+    """A warning if texts are longer than what the model reads; None if not. Only the first LOOKED_AT are looked at.
+
+    Args:
+        count: counts the tokens of texts; None if there is no tokenizer.
+    """
+    if (empty := count([""])) is None:
+        return None
+    first = [text[: CHARACTERS_PER_TOKEN * empty.limit] for text in islice(texts, LOOKED_AT)]
+    counts = count(first)
+    longer = int((counts.lengths > counts.limit).sum()) if counts else 0
+    if not longer:
+        return None
+    return (
+        f"{longer:,} of the first {len(first):,} texts are longer than the {empty.limit} tokens that the model reads; "
+        "the rest of them is not in their vectors"
+    )
 
 
 def count_tokens(tokenizer: Any, settings: TextSettings, texts: Sequence[str]) -> TokenCounts:

@@ -12,7 +12,8 @@ import numpy.typing as npt
 import torch
 
 from sentcompress.encoding.batches import TokenizedWindow, prefetch, tokenized, windows
-from sentcompress.encoding.embedders import Embedder, EmbedderSource, Vectors
+from sentcompress.encoding.embedder import Embedder, Vectors
+from sentcompress.encoding.embedders import EmbedderSource
 from sentcompress.encoding.token_counts import TokenCounts, count_tokens
 from sentcompress.errors import InputError
 from sentcompress.exporting.graph_reader import GraphReader

@@ -50,9 +50,10 @@ def find_quantizer(work: WorkDirectory, model: NamedModel, number_format: str = 
     wanted = "" if number_format == AUTO else f" for {number_format}"
     there = f" (there is one for {others[0]})" if others else ""
     named = shell_word(model.name) + ("" if number_format == AUTO else f" --format {shell_word(number_format)}")
+    take = "take that one with `store` quantizer, or " if others else ""
     raise InputError(
         f"{model.label} has no quantizer{wanted}{there}",
-        f"run: sentcompress fit-quantizer --vector-bytes 128 --model {named} --work {shell_word(work.path)}",
+        f"{take}run: sentcompress fit-quantizer --vector-bytes 128 --model {named} --work {shell_word(work.path)}",
     )
 
 

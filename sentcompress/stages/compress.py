@@ -15,8 +15,16 @@ from typing import Any
 
 from sentcompress.commands import find_command
 from sentcompress.commands.compress import Params
-from sentcompress.compression.budget import EmbeddingLoad, TooShortError, share_out
-from sentcompress.compression.recipe import Budget, CompressionPlan, Documents, request_of, told, written_recipe
+from sentcompress.compression.budget import LEAST_TRAINING, EmbeddingLoad, TooShortError, share_out
+from sentcompress.compression.recipe import (
+    Budget,
+    CompressionPlan,
+    Documents,
+    request_of,
+    told,
+    told_documents,
+    written_recipe,
+)
 from sentcompress.compression.shapes import Candidate, TeacherSize, fitting, own_shape, smallest, told_shapes
 from sentcompress.compression.verdict import Achieved, verdict_of
 from sentcompress.compression.workload import judged_seconds, measured_workload
@@ -27,7 +35,7 @@ from sentcompress.models.catalog import NamedModel, find_model
 from sentcompress.models.families import FACTORISABLE
 from sentcompress.models.model_files import read_config, transformer_folder
 from sentcompress.models.sources import EMBEDDED_LABEL
-from sentcompress.progress import LOGGED, Reporter
+from sentcompress.progress import LOGGED, Overview, Reporter
 from sentcompress.quantities import read_bytes, read_seconds, told_bytes, told_time
 from sentcompress.store import WorkDirectory, name_part
 from sentcompress.store.atomic import written
@@ -80,11 +88,12 @@ def run(params: Params, work: WorkDirectory, reporter: Reporter = LOGGED) -> Res
         with written(path) as unfinished:
             unfinished.write_text(written_recipe(plan, request), encoding="utf-8")
         lines = told(plan)
-        reporter.note(f"the plan is {path}")
+        if not params.dry_run:
+            reporter.note(f"the plan is {path}")
     for line in () if params.dry_run else lines:  # the result of a dry run has them
         reporter.note(line)
     again = params.force and not params.dry_run
-    outcome = _run("run", work, reporter, recipe=path, dry_run=params.dry_run, force=again)
+    outcome = _run("run", work, Overview(reporter), recipe=path, dry_run=params.dry_run, force=again)
     seconds = time.monotonic() - started
     if params.dry_run:
         return Result(name, path, lines, seconds)
@@ -165,9 +174,10 @@ def _plan(
 ) -> CompressionPlan:
     if params.judged:
         collection_data_set(params.judged, None)  # before the documents are read
-    found = find_model(work, params.teacher)
-    config = read_config(transformer_folder(found.source.path))
-    encoder = found.load()
+    with reporter.phase(f"loading the teacher {params.teacher}"):
+        found = find_model(work, params.teacher)
+        config = read_config(transformer_folder(found.source.path))
+        encoder = found.load()
     teacher = TeacherSize.of(config, encoder.dimension)
     if teacher is None:
         raise InputError(
@@ -192,7 +202,16 @@ def _plan(
     artifact = _run("split-documents", work, reporter, **asked, force=force)
     load = measured_workload(artifact, encoder, reporter, started)
     budget = _budget(params, load, candidates, vector_bytes)
-    return CompressionPlan(name, params.teacher, documents, budget, candidates, params.keep_index, params.seed)
+    return CompressionPlan(
+        name,
+        params.teacher,
+        documents,
+        budget,
+        candidates,
+        params.keep_index,
+        params.seed,
+        told_documents(artifact.facts),
+    )
 
 
 def _candidates(
@@ -222,8 +241,9 @@ def _budget(params: Params, load: EmbeddingLoad, candidates: Sequence[Candidate]
         budget = share_out(seconds, load, trained, most, vector_bytes)
     except TooShortError as error:
         raise UsageError(
-            f"`time` {params.time} is too short to train on {load.texts:,} texts and to measure the result: the "
-            f"teacher needs {told_time(load.seconds)} for all of them",
-            f"give it at least {ceil(error.needed / 60)}m",
+            f"`time` {params.time} is too short to train on {load.texts:,} texts: at the speed of this machine now, "
+            f"{told_time(error.embedding)} are needed to encode them with the teacher, "
+            f"{told_time(error.measuring)} to measure the result, and {told_time(LEAST_TRAINING)} to train",
+            f"allow `time` {ceil(error.needed / 60)}m",
         ) from None
     return replace(budget, judged=judged_seconds(params.judged, load)) if params.judged else budget

@@ -7,23 +7,24 @@ import time
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 from dataclasses import asdict, dataclass, replace
-from functools import cached_property
-from itertools import islice
+from functools import cached_property, partial
 from pathlib import Path
 from typing import Any
 
 from sentcompress.commands.encode import Params
 from sentcompress.commands.options import words
 from sentcompress.commands.split_documents import PASSAGE_WORDS
-from sentcompress.corpora.byte_streams import STDIN, as_source, spooled_source
+from sentcompress.corpora.byte_streams import STDIN, ByteSource, as_source, spooled_source
 from sentcompress.corpora.document_files import find_document_files
 from sentcompress.corpora.identified_texts import (
     IdentifiedText,
     IdentifiedTexts,
     identified_texts,
+    texts_of_documents,
     texts_of_folder,
     whole_documents,
 )
+from sentcompress.corpora.readers import ReadOptions
 from sentcompress.corpora.text_files import batches
 from sentcompress.documents import read_json, to_json
 from sentcompress.encoding.compute_plan import ComputePlan
@@ -31,6 +32,7 @@ from sentcompress.encoding.engine import EncodeEngine
 from sentcompress.encoding.folder_parts import QUANTIZER as PLANNED_QUANTIZER
 from sentcompress.encoding.parquet_vectors import writing_parquet
 from sentcompress.encoding.storage import PLAIN, Storage
+from sentcompress.encoding.token_counts import count_tokens, told_truncation
 from sentcompress.encoding.vector_folder import Vectors, finished_folder, write_shard, writing_folder
 from sentcompress.encoding.vector_shards import SHARD_PATTERN, writing_vectors
 from sentcompress.errors import InputError, UsageError
@@ -51,8 +53,6 @@ from sentcompress.store.shards import Part, Shards
 COMMAND = Params.command
 # Texts passed to the engine at a time, and those of a shard; fewer if they are long.
 CHUNK, SHARD = 1000, 20_000
-# Documents whose length is compared with the model's limit, and how much of each.
-LOOKED_AT, CHARACTERS_PER_TOKEN = 1000, 40
 # Stands for a quantizer of any format.
 QUANTIZER = "quantizer"
 
@@ -104,10 +104,13 @@ def run(params: Params, work: WorkDirectory, reporter: Reporter = LOGGED) -> Res
     quantizer = None
     if params.store not in PLAIN:
         quantizer = find_quantizer(work, model, AUTO if params.store == QUANTIZER else params.store)
-    with _opened(params, reporter) as texts:
+    with _opened(params, work, reporter) as texts:
         encoder = model.load()
-        if Path(texts.name).is_dir() and not params.passages:  # a collection's corpus is a file
-            _tell_truncation(texts, encoder, reporter)
+        in_collection = Path(params.lines).is_dir() and not Path(texts.name).is_dir()  # the name is of its corpus
+        if not (params.passages or in_collection):
+            count = partial(count_tokens, encoder.tokenizer, encoder.text)
+            if cut := told_truncation(count, (text for _, text in texts.read())):
+                reporter.warn(f"{cut} (`passages` encodes all of it, in passages)")
         encoding = _Encoding(params, model, quantizer, texts, encoder, graph, reporter)
         if shard := find_shard(params.shard):
             return encoding.shard(shard)
@@ -128,39 +131,34 @@ def _earlier_plan(params: Params) -> ComputePlan | None:
 
 
 @contextmanager
-def _opened(params: Params, reporter: Reporter) -> Iterator[IdentifiedTexts]:
+def _opened(params: Params, work: WorkDirectory, reporter: Reporter) -> Iterator[IdentifiedTexts]:
     """The texts, which can be read twice: to count them, and to encode them."""
     if params.lines == STDIN:
         if sys.stdin.isatty():
             reporter.note("reading lines from the terminal; press Ctrl-D to finish")
         with spooled_source(sys.stdin.buffer, "standard input") as source:
-            yield identified_texts(source, params.column, params.format)
+            yield _of_source(source, params)
     elif Path(params.lines).is_dir():
-        yield _of_folder(params, reporter)
+        yield _of_folder(params, work, reporter)
     else:
-        yield identified_texts(as_source(params.lines), params.column, params.format)
+        yield _of_source(as_source(params.lines), params)
 
 
-def _of_folder(params: Params, reporter: Reporter) -> IdentifiedTexts:
+def _of_source(source: ByteSource, params: Params) -> IdentifiedTexts:
+    if not params.passages:
+        return identified_texts(source, params.column, params.format)
+    options = ReadOptions(params.format, (params.column,) if params.column else (), joined=True)
+    return texts_of_documents(source, options, cutting(PASSAGE_WORDS))
+
+
+def _of_folder(params: Params, work: WorkDirectory, reporter: Reporter) -> IdentifiedTexts:
     folder = Path(params.lines)
-    found = find_document_files(folder)
+    found = find_document_files(folder, work.path)
     if found.collection and params.passages:
         raise InputError(f"{folder} is a collection, whose documents are not cut", "leave out `passages`")
     if found.others:
         reporter.note(f"{folder}: files of other formats are not read ({found.skipped})")
     return texts_of_folder(folder, found, params.column, cutting(PASSAGE_WORDS) if params.passages else whole_documents)
-
-
-def _tell_truncation(texts: IdentifiedTexts, encoder: Encoder, reporter: Reporter) -> None:
-    """Warn if documents are longer than what the model reads of a text; only the first ones are looked at."""
-    limit = encoder.text.max_length
-    looked_at = [text[: CHARACTERS_PER_TOKEN * limit] for _, text in islice(texts.read(), LOOKED_AT)]
-    longer = sum(len(ids) > limit for ids in encoder.tokenize(looked_at, limit + 1)) if looked_at else 0
-    if longer:
-        reporter.warn(
-            f"{longer:,} of the first {len(looked_at):,} documents are longer than the {limit} tokens that the model "
-            "reads; the rest of them is not in their vectors (`passages` encodes all of it, in passages)"
-        )
 
 
 class _Encoding:

@@ -13,9 +13,9 @@ from sentcompress.corpora.collection_folders import collection_data_set
 from sentcompress.corpora.collections import Collection, DataSet
 from sentcompress.corpora.entities import entities_data_set
 from sentcompress.corpora.pairs import pairs_data_set
-from sentcompress.encoding.embedders import Embedder
+from sentcompress.encoding.embedder import Embedder
 from sentcompress.encoding.sides import Sides, find_sides
-from sentcompress.encoding.stored_documents import StoredDocuments, TurnedQueries
+from sentcompress.encoding.stored_documents import StoredDocuments, turned_queries
 from sentcompress.encoding.vector_folder import folder_digest, read_vectors
 from sentcompress.encoding.vector_shards import writing_vectors
 from sentcompress.evaluation.index import search_threads
@@ -220,7 +220,7 @@ class RetrievalEvaluation:
         made_by = stored.manifest["model"]
         if made_by["digest"] != role.queries.digest:
             self.reporter.warn(f"{folder} was encoded by {made_by['reference']}, the queries by {role.queries.label}")
-        return StoredDocuments(stored, self.collection.corpus.ids), TurnedQueries(queries, stored)
+        return StoredDocuments(stored, self.collection.corpus.ids), turned_queries(queries, stored)
 
     def _check_plans(self, dimension: int) -> None:
         """Raise if the corpus cannot train an index, before anything is encoded; warn about lowered settings."""

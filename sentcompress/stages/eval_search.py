@@ -14,7 +14,8 @@ from sentcompress.corpora.search_texts import (
     documents_source,
     query_kinds,
 )
-from sentcompress.encoding.embedders import Embedder, EmbedderSource, Vectors, find_embedder
+from sentcompress.encoding.embedder import Embedder, Vectors
+from sentcompress.encoding.embedders import EmbedderSource, find_embedder
 from sentcompress.encoding.sides import Sides, find_sides
 from sentcompress.errors import InputError
 from sentcompress.evaluation.measures import FIRST_FOUND, RESULTS_SHARED, SEARCH_FIDELITY

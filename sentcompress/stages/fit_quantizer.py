@@ -9,7 +9,8 @@ import numpy as np
 from sentcompress.commands.fit_quantizer import Params
 from sentcompress.corpora.documents_artifact import KIND as DOCUMENTS
 from sentcompress.corpora.quantizer_texts import FittingTexts, from_documents, from_sentences
-from sentcompress.encoding.embedders import EmbedderSource, Vectors, find_embedder
+from sentcompress.encoding.embedder import Vectors
+from sentcompress.encoding.embedders import EmbedderSource, find_embedder
 from sentcompress.errors import InputError
 from sentcompress.evaluation.metrics import UndefinedError
 from sentcompress.evaluation.search_fidelity import CUTOFF, GoldRanking

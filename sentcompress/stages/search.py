@@ -3,27 +3,30 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
 from sentcompress.commands.options import asked, words
 from sentcompress.commands.search import Params
 from sentcompress.commands.split_documents import PASSAGE_WORDS
-from sentcompress.corpora.byte_streams import as_source, format_extension
+from sentcompress.corpora.byte_streams import as_source
 from sentcompress.corpora.document_files import find_document_files
 from sentcompress.corpora.documents_artifact import KIND as DOCUMENTS
 from sentcompress.corpora.identified_texts import (
     IdentifiedTexts,
     identified_texts,
-    texts_of_document,
+    texts_of_documents,
     texts_of_folder,
 )
 from sentcompress.corpora.markup import MARKUP
+from sentcompress.corpora.readers import ReadOptions
 from sentcompress.corpora.search_texts import documents_source
 from sentcompress.corpora.text_files import batches
 from sentcompress.corpora.text_store import TextStore, write_texts
-from sentcompress.encoding.embedders import Embedder, EmbedderSource, find_embedder
+from sentcompress.encoding.embedder import Embedder
+from sentcompress.encoding.embedders import EmbedderSource, find_embedder
+from sentcompress.encoding.token_counts import told_truncation
 from sentcompress.encoding.vector_shards import writing_vectors
 from sentcompress.errors import MissingArtifactError
 from sentcompress.evaluation.index import BuiltIndex, build_index, read_index, write_index
@@ -117,19 +120,31 @@ def _queries(params: Params) -> list[str]:
 
 
 @dataclass(frozen=True)
+class _Reading:
+    """How a table is read: the column with the text, and whether rows are cut into passages."""
+
+    column: str | None = None
+    passages: bool = False
+
+
+@dataclass(frozen=True)
 class _Collection:
-    """The documents: the name that was given or chosen, the input of a request, and the texts."""
+    """The documents: the name that was given or chosen, the input of a request, the texts, and how they are read."""
 
     name: str
     reference: str
     digest: str
     texts: IdentifiedTexts
+    reading: _Reading = _Reading()
 
 
 def _collection(params: Params, work: WorkDirectory) -> _Collection:
-    name = params.collection
-    if name is None and (newest := next(work.newest(KIND), None)):
-        name = str(newest.facts["collection"])
+    name, reading = params.collection, _Reading(params.column, params.passages)
+    documents, index = (next(work.newest(kind), None) for kind in (DOCUMENTS, KIND))
+    if name is None and index and not (documents and documents.finished > index.finished):
+        name = str(index.facts["collection"])
+        if reading == _Reading():
+            reading = _Reading(**index.facts["reading"])
     kind, _, own = (name or "").partition("/")
     if name is None and not work.names(DOCUMENTS):
         raise MissingArtifactError(
@@ -140,17 +155,19 @@ def _collection(params: Params, work: WorkDirectory) -> _Collection:
         (reference, digest), *_ = source.inputs.items()
         return _Collection(reference, reference, digest, identified_texts(as_source(source.corpus)))
     path = Path(name)
-    texts = _texts_at(path, params.column)
-    return _Collection(str(path.resolve()), f"file:{Path(texts.name).resolve()}", texts.digest(), texts)
+    texts = _texts_at(path, work.path, reading)
+    return _Collection(str(path.resolve()), f"file:{Path(texts.name).resolve()}", texts.digest(), texts, reading)
 
 
-def _texts_at(path: Path, column: str | None) -> IdentifiedTexts:
+def _texts_at(path: Path, work: Path, reading: _Reading) -> IdentifiedTexts:
     """The passages of a folder's documents or of a file of markup; the texts of any other file or of a collection."""
     if path.is_dir():
-        return texts_of_folder(path, find_document_files(path), column, cutting(PASSAGE_WORDS))
-    if format_extension(path) in MARKUP and path.is_file():
-        return texts_of_document(path, cutting(PASSAGE_WORDS))
-    return identified_texts(as_source(path), column)
+        return texts_of_folder(path, find_document_files(path, work), reading.column, cutting(PASSAGE_WORDS))
+    source = as_source(path)
+    if reading.passages or source.extension in MARKUP:
+        options = ReadOptions(columns=(reading.column,) if reading.column else (), joined=True)
+        return texts_of_documents(source, options, cutting(PASSAGE_WORDS))
+    return identified_texts(source, reading.column)
 
 
 class _WarningsOnly(SilentReporter):
@@ -210,14 +227,17 @@ class _Search:
     def _indexed(self, work: WorkDirectory, collection: _Collection, model: str | None) -> Artifact:
         params = self._params
         stem = name_part(Path(collection.name).name.partition(".")[0], 60) or "collection"
-        parts = (stem, self._source.slug, *([params.index] if params.index != "flat" else []))
+        reading = collection.reading
+        parts = [stem, *([name_part(reading.column)] if reading.column else [])]
+        parts += ["passages"] if reading.passages else []
+        parts += [self._source.slug, *([params.index] if params.index != "flat" else [])]
         request = Request(
             KIND,
             "-".join(parts),
             COMMAND,
-            asked(params, model=self._source.reference),
+            asked(params, model=self._source.reference, **asdict(reading)),
             {collection.reference: collection.digest, **self._source.inputs},
-            tuple(words(replace(params, compare=None), collection=collection.name, model=model)),
+            tuple(words(replace(params, compare=None), collection=collection.name, model=model, **asdict(reading))),
         )
         with work.build(request, force=params.force, reporter=_WarningsOnly(self._reporter)) as build:
             if build.fresh:
@@ -238,6 +258,7 @@ class _Search:
                 {
                     "model": self._source.described,
                     "collection": collection.name,
+                    "reading": asdict(collection.reading),
                     "documents": count,
                     "dimension": self._open().dimension,
                     "plan": {"kind": plan.kind, "details": dict(plan.details)},
@@ -249,6 +270,8 @@ class _Search:
     def _spool(self, texts: TextStore, path: Path) -> None:
         """Write the documents' vectors as they are searched."""
         label, embedder = self._source.label, self._open()
+        if cut := told_truncation(embedder.count_tokens, texts.texts()):
+            self._reporter.warn(f"{label}: {cut}")
         with (
             self._reporter.track(f"encoding documents with {label}", total=len(texts), unit="documents") as task,
             writing_vectors(path, len(texts), embedder.dimension, "float32") as append,

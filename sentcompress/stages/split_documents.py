@@ -113,9 +113,10 @@ class _Splitting:
             units = read_units(self.build.path / _PASSAGES, by_section)
             choice = choose(units, params.held_out, params.corpus, params.seed)
             if choice.distinct_passages < FEWEST_PASSAGES:
+                empty = f" ({scanned.empty:,} more are empty)" if scanned.empty else ""
                 raise InputError(
-                    f"there are {scanned.documents:,} documents ({scanned.empty:,} more are empty) with "
-                    f"{choice.distinct_passages} distinct passages; at least {FEWEST_PASSAGES} are needed",
+                    f"there are {scanned.documents:,} documents{empty} with {choice.distinct_passages} distinct "
+                    f"passages; at least {FEWEST_PASSAGES} are needed, of which some are held out to measure with",
                     "add documents; if a text file holds one per line or per paragraph, `text_as` says so",
                 )
             if choice.units >= FEWEST_DOCUMENTS:

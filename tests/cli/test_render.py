@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from sentcompress.cli import render
-from sentcompress.cli.terminal import print_json
+from sentcompress.cli.terminal import print_json, say_wrapped
 
 Captured = pytest.CaptureFixture[str]
 
@@ -108,6 +108,49 @@ def test_bars_are_drawn_on_a_terminal_only(capsys: Captured, monkeypatch: pytest
     assert "500/4,000" in err
     assert "0.25" in err
     assert "dev" not in err
+
+
+def test_a_long_description_is_cut_and_the_counts_stay_on_their_line(
+    capsys: Captured, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("FORCE_COLOR", "1")
+    monkeypatch.setenv("TTY_COMPATIBLE", "1")
+    monkeypatch.setenv("COLUMNS", "80")
+    watched = render.TerminalReporter(quiet=False)
+    with watched.track("dev: encoding with " + "a-model-of-a-long-name" * 3, total=225_000) as task:
+        task.advance(1500)
+        watched.console.print(watched._picture())
+    (line,) = capsys.readouterr().err.splitlines()
+    assert "1,500/225,000" in line
+    assert "…" in line
+
+
+def test_metrics_go_when_their_phase_is_over(capsys: Captured, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("FORCE_COLOR", "1")
+    monkeypatch.setenv("TTY_COMPATIBLE", "1")
+    watched = render.TerminalReporter(quiet=False)
+    with watched.track("training"):
+        watched.metrics({"loss": 0.25, "seconds_left": 200.0})
+        watched.console.print(watched._picture())
+    shown = capsys.readouterr().err
+    assert "0.25" in shown
+    assert "3 min" in shown, "a time in words"
+    with watched.track("exporting"):
+        watched.console.print(watched._picture())
+    assert "0.25" not in capsys.readouterr().err
+
+
+def test_a_paragraph_is_wrapped_between_words_in_a_terminal_only(
+    capsys: Captured, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    text = "the model is smaller; path/without-a-break-that-is-longer-than-the-line stays"
+    say_wrapped(text)
+    assert capsys.readouterr().out == f"{text}\n"
+    monkeypatch.setenv("COLUMNS", "24")
+    monkeypatch.setattr("sys.stdout.isatty", lambda: True, raising=False)
+    say_wrapped(text)
+    lines = ["the model is smaller;", "path/without-a-break-that-is-longer-than-the-line", "stays"]
+    assert capsys.readouterr().out.splitlines() == lines
 
 
 def test_a_log_gets_a_line_a_minute(capsys: Captured, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -10,7 +10,15 @@ from hypothesis import strategies as st
 
 from sentcompress.commands import find_command
 from sentcompress.commands.options import build, keys_of
-from sentcompress.compression.recipe import Budget, CompressionPlan, Documents, request_of, told, written_recipe
+from sentcompress.compression.recipe import (
+    Budget,
+    CompressionPlan,
+    Documents,
+    request_of,
+    told,
+    told_documents,
+    written_recipe,
+)
 from sentcompress.compression.shapes import Candidate
 
 PUBLISHED = Candidate("general-9m", 9_489_094, published=True)
@@ -115,6 +123,16 @@ def test_the_plan_in_words() -> None:
         "Candidates: general-9m, a published student (9.49 MB); 2 of the teacher's layers, a vocabulary of 8,000 "
         "tokens, token embeddings of 128 dimensions (9 MB)"
     )
+
+
+def test_a_plan_begins_with_what_was_read() -> None:
+    facts = {"documents": 1200, "passages": 4000, "titles": 3, "queries": 8000, "held_out_documents": 60}
+    read = told_documents({**facts, "held_out_by": "document"})
+    assert told(plan([PUBLISHED], read=read))[0] == (
+        "Read 1,200 documents: 4,000 passages, 3 titles and 8,000 queries made from them to train on; 60 documents are "
+        "held out to measure with"
+    )
+    assert "some sections of the documents are held out" in told_documents({**facts, "held_out_by": "section"})
 
 
 def test_only_candidates_that_train_are_told() -> None:

@@ -9,10 +9,12 @@ from pathlib import Path
 import pytest
 from tiny_models import make_tiny_model
 
+from sentcompress.compression import workload
 from sentcompress.compression.budget import EmbeddingLoad
 from sentcompress.compression.workload import judged_seconds, measured_workload
+from sentcompress.encoding.engine import EncodeEngine
 from sentcompress.models.catalog import find_model
-from sentcompress.progress import SILENT
+from sentcompress.progress import SILENT, Task
 from sentcompress.stages import split_documents
 from sentcompress.store import WorkDirectory
 
@@ -31,6 +33,29 @@ def test_texts_and_tokens_are_those_of_the_training_part(tmp_path: Path) -> None
     assert load.searched == len((artifact.path / "held-out/corpus.jsonl").read_text("utf-8").splitlines())
     assert load.seconds > 0
     assert load.exact_seconds_per_text > 0
+
+
+def test_a_slow_teacher_encodes_only_the_first_texts(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    texts = [" ".join(f"river cloud {number} engine" for _ in range(5)) + "." for number in range(120)]
+    (tmp_path / "docs.txt").write_text("\n".join(texts), encoding="utf-8")
+    work = WorkDirectory(tmp_path / "work")
+    artifact = split_documents.run(split_documents.Params(inputs=(str(tmp_path / "docs.txt"),)), work, SILENT)
+    encoder = find_model(work, str(make_tiny_model(tmp_path / "teacher"))).load()
+    encoded: list[int] = []
+    encode = EncodeEngine.encode
+
+    def counted(self: EncodeEngine, texts: list[str], task: Task | None = None) -> object:
+        encoded.append(len(texts))
+        return encode(self, texts, task)
+
+    monkeypatch.setattr(EncodeEngine, "encode", counted)
+    monkeypatch.setattr(workload, "LONGEST", 1e9)
+    load = measured_workload(artifact, encoder, SILENT, time.monotonic())
+    assert encoded == [16, 32, 32, 64, load.texts - 128] * 2, "all of them, in growing parts"
+    encoded.clear()
+    monkeypatch.setattr(workload, "LONGEST", 0.0001)
+    assert measured_workload(artifact, encoder, SILENT, time.monotonic()).seconds > 0
+    assert encoded == [16, 32] * 2
 
 
 def test_the_time_of_a_judged_collection_grows_with_its_file(tmp_path: Path) -> None:

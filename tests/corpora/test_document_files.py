@@ -1,13 +1,22 @@
 from __future__ import annotations
 
+import errno
 import json
+import os
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
 from sentcompress.corpora.byte_streams import as_source
 from sentcompress.corpora.document import Document
-from sentcompress.corpora.document_files import find_document_files, folder_records, read_documents, usual_unit
+from sentcompress.corpora.document_files import (
+    find_document_files,
+    folder_records,
+    read_documents,
+    read_folder,
+    usual_unit,
+)
 from sentcompress.corpora.readers import ReadOptions
 from sentcompress.corpora.text_files import BadRecords
 from sentcompress.errors import InputError
@@ -46,6 +55,46 @@ def test_a_row_may_lack_the_title_and_a_wrong_one_is_a_bad_line(tmp_path: Path) 
     bad = BadRecords(skip=True)
     assert [found.text for found in read(path, bad=bad)] == ["One.", "T Two."]
     assert bad.count == 1
+
+
+def test_hidden_files_and_the_work_directory_are_not_read(tmp_path: Path) -> None:
+    for name in ("a.md", "guide/b.txt", ".git/c.txt", ".d.md", "work/exports/e.md", "guide/work/f.md"):
+        path = tmp_path / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text("text", encoding="utf-8")
+    found = find_document_files(tmp_path, tmp_path / "guide" / ".." / "work")
+    assert [str(path.relative_to(tmp_path)) for path in found.files] == ["a.md", "guide/b.txt", "guide/work/f.md"]
+
+
+def test_a_folder_that_cannot_be_listed_is_an_error(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "closed").mkdir()
+    (tmp_path / "a.md").write_text("text", encoding="utf-8")
+    listed = os.scandir
+
+    def scandir(path: str) -> Iterator[os.DirEntry[str]]:
+        if Path(path).name == "closed":  # the tests may run as root, who can list everything
+            raise PermissionError(errno.EACCES, "Permission denied", path)
+        return listed(path)
+
+    monkeypatch.setattr(os, "scandir", scandir)
+    with pytest.raises(PermissionError):
+        find_document_files(tmp_path)
+
+
+@pytest.mark.parametrize(
+    ("skip", "line", "file"),
+    [
+        (None, "fix the line", "give text, csv, tsv, jsonl or parquet"),
+        (False, "fix the line; or skip such lines with `skip_bad`", "parquet; or skip such files with `skip_bad`"),
+    ],
+)
+def test_skipping_is_advised_where_it_is_possible(tmp_path: Path, skip: bool | None, line: str, file: str) -> None:
+    for name, content, hint in (("a.jsonl", b'{"text": "a"}\n{\n', line), ("b.txt", b"\x00\x01\x02" * 9, file)):
+        (tmp_path / name).write_bytes(content)
+        with pytest.raises(InputError) as caught:
+            list(read_folder(find_document_files(tmp_path), tmp_path, JOINED, BadRecords(skip)))
+        assert str(caught.value.hint).endswith(hint)
+        (tmp_path / name).unlink()
 
 
 def test_named_columns_are_joined_in_their_order(tmp_path: Path) -> None:

@@ -113,9 +113,9 @@ def test_without_a_network_the_error_names_alternatives(tmp_path: Path, monkeypa
         raise ConnectionError("no route")
 
     monkeypatch.setattr(huggingface_hub.HfApi, "dataset_info", refuse)
-    with pytest.raises(InputError, match="no file owner/nli here, and the hub cannot be reached") as caught:
+    with pytest.raises(InputError, match="no file or folder owner/nli here, and the hub cannot be reached") as caught:
         texts_of(["owner/nli"], tmp_path)
-    assert "give a file" in str(caught.value.hint)
+    assert "give a folder, or a file" in str(caught.value.hint)
 
 
 def test_documents_of_the_hub_and_of_standard_input(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -89,7 +89,8 @@ def test_the_teacher_itself_is_the_answer_where_it_fits(tmp_path: Path, document
     teacher = make_tiny_model(tmp_path / "teacher")
     result = run(asked(documents, teacher, dry_run=True), work, SilentReporter())
     assert result.verdict is None
-    assert result.plan[0] == "The teacher itself fits, with weights in int8 instead of float32: nothing is trained."
+    assert result.plan[0].startswith("Read 160 documents: ")
+    assert result.plan[1] == "The teacher itself fits, with weights in int8 instead of float32: nothing is trained."
     text = result.recipe.read_text(encoding="utf-8")
     assert 'command = "distill"' not in text
     assert request_of(text)["inputs"] == [str(documents)]
@@ -140,7 +141,7 @@ def test_budgets_that_cannot_be_met_name_what_would_do(tmp_path: Path, documents
     assert not run(asked(documents, teacher, max_bytes=least, dry_run=True, name="least"), work).verdict
     with pytest.raises(UsageError, match=r"`time` 1s is too short") as found:
         run(asked(documents, teacher, max_bytes="170kB", time="1s"), work, SilentReporter())
-    least = str(found.value.hint).removeprefix("give it at least ")
+    least = str(found.value.hint).removeprefix("allow `time` ")
     assert not run(asked(documents, teacher, max_bytes="170kB", time=least, dry_run=True), work).verdict
     with pytest.raises(UsageError, match=r"`time` must be a time, such as 30m"):
         run(asked(documents, teacher, time="soon"), work, SilentReporter())

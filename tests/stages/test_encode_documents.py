@@ -96,6 +96,14 @@ def test_other_columns_and_row_numbers(work: WorkDirectory, tmp_path: Path, tiny
     np.testing.assert_allclose(two.to_array(), plain(tiny_model, [row["other"] for row in rows]), atol=1e-6)
 
 
+def test_titles_and_ids_are_found_as_compress_finds_them(work: WorkDirectory, tmp_path: Path, tiny_model: Path) -> None:
+    rows = [{"doc_id": "x", "headline": "", "subject": "red title", "body": TEXTS[0]}]
+    encode(work, tiny_model, jsonl(tmp_path / "a.jsonl", rows), tmp_path / "out")
+    stored = sentcompress.read_vectors(tmp_path / "out")
+    assert stored.ids == ["x"]
+    np.testing.assert_allclose(stored.to_array(), plain(tiny_model, [f"red title {TEXTS[0]}"]), atol=1e-6)
+
+
 def test_the_corpus_of_a_collection(work: WorkDirectory, tmp_path: Path, tiny_model: Path) -> None:
     (tmp_path / "beir").mkdir()
     jsonl(tmp_path / "beir" / "corpus.jsonl", ROWS[:9])
@@ -189,6 +197,7 @@ def test_a_quantizer_of_the_work_directory_is_used_for_its_own_model(
     with pytest.raises(InputError, match=r"no quantizer for int4 \(there is one for int8\)") as raised:
         encode(work, tiny_model, str(tmp_path / "a.jsonl"), tmp_path / "b.npy", store="int4")
     assert "--format int4 --work" in str(raised.value.hint)
+    assert str(raised.value.hint).startswith("take that one with `store` quantizer, or run: ")
 
 
 def test_a_damaged_quantizer_is_refused(work: WorkDirectory, tmp_path: Path, quantized: Callable[..., Path]) -> None:

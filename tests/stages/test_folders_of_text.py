@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -12,7 +13,7 @@ from tiny_models import make_sentences
 
 import sentcompress
 from sentcompress.encoding.engine import EncodeEngine
-from sentcompress.errors import InputError, UsageError
+from sentcompress.errors import InputError
 from sentcompress.models.layout import load_encoder
 from sentcompress.models.sources import resolve
 from sentcompress.stages import encode, search, split_documents
@@ -55,7 +56,7 @@ def test_a_file_of_a_folder_is_one_text(work: WorkDirectory, docs: Path, tiny_mo
     expected = EncodeEngine(load_encoder(resolve(str(tiny_model))), dtype="float32").encode(texts)
     np.testing.assert_allclose(stored.to_array(), expected, atol=1e-5)
     assert told.warnings == [
-        "1 of the first 4 documents are longer than the 64 tokens that the model reads; the rest of them is not in "
+        "1 of the first 4 texts are longer than the 64 tokens that the model reads; the rest of them is not in "
         "their vectors (`passages` encodes all of it, in passages)"
     ]
     assert any("1 .png" in note for note in told.notes)
@@ -134,11 +135,26 @@ def test_folders_without_usable_texts(
     assert work.names("indexes") == []
 
 
-def test_passages_are_those_of_a_folder_of_documents(work: WorkDirectory, tiny_model: Path, tmp_path: Path) -> None:
-    lines = tmp_path / "lines.txt"
-    lines.write_text("dog\n", encoding="utf-8")
-    with pytest.raises(UsageError, match="documents of a folder"):
-        encoded(work, lines, tiny_model, tmp_path / "vectors", passages=True)
+def test_long_rows_of_a_table_are_told_and_can_be_cut(work: WorkDirectory, tiny_model: Path, tmp_path: Path) -> None:
+    table = tmp_path / "docs.jsonl"
+    rows = [{"id": "a", "headline": "A dog", "body": LONG}, {"id": "b", "headline": "", "body": SENTENCES[0]}]
+    table.write_text("".join(f"{json.dumps(row)}\n" for row in rows), encoding="utf-8")
+    cut = "1 of the first 2 texts are longer than the 64 tokens that the model reads; the rest of them is not in"
+    assert [one.startswith(cut) for one in encoded(work, table, tiny_model, tmp_path / "whole").warnings] == [True]
+    assert encoded(work, table, tiny_model, tmp_path / "parts", passages=True).warnings == []
+    ids = list(sentcompress.read_vectors(tmp_path / "parts").ids)
+    assert ids == [*(f"a#{number}" for number in range(len(ids) - 1)), "b#0"]
+    pytest.importorskip("faiss")
+    told = Listener()
+    asked = search.Params(collection=str(table), model=str(tiny_model), device="cpu")
+    search.run(asked, work, told)
+    assert any(cut in warning for warning in told.warnings)
+    found = search.run(replace(asked, passages=True, query=("A dog",), top=50), work)
+    assert sorted(one["id"] for one in found.answers[0].results) == sorted(ids)
+    assert search.run(replace(asked, collection=None, query=("A dog",)), work).documents == len(ids), "read as before"
+
+
+def test_a_collection_is_not_cut(work: WorkDirectory, tiny_model: Path, tmp_path: Path) -> None:
     (tmp_path / "corpus.jsonl").write_text(json.dumps({"_id": "1", "text": "dog"}) + "\n", encoding="utf-8")
     with pytest.raises(InputError, match="is a collection"):
         encoded(work, tmp_path, tiny_model, tmp_path / "vectors", passages=True)

@@ -153,7 +153,7 @@ def test_without_a_query_the_index_is_built(
     assert "fresh" in capsys.readouterr().out
 
 
-def test_the_newest_documents_are_the_default(work: WorkDirectory, tiny_model: Path) -> None:
+def test_the_newest_documents_are_the_default(work: WorkDirectory, tiny_model: Path, tmp_path: Path) -> None:
     with pytest.raises(MissingArtifactError, match="no index and no documents"):
         search(work, "a dog", model=str(tiny_model))
     documents = make_documents(work, TEXTS[:30], TEXTS[30:35])
@@ -163,6 +163,11 @@ def test_the_newest_documents_are_the_default(work: WorkDirectory, tiny_model: P
     assert len(found.answers[0].results) == 10
     assert work.get("indexes").inputs[documents.reference] == documents.digest
     assert search(work, TEXTS[7], model=str(tiny_model), collection="documents/main") == found
+    (tmp_path / "lines.txt").write_text("\n".join(TEXTS[:5]), encoding="utf-8")
+    assert search(work, model=str(tiny_model), collection=str(tmp_path / "lines.txt")).documents == 5
+    assert search(work, TEXTS[7], model=str(tiny_model)).documents == 5, "the newest index"
+    make_documents(work, TEXTS[:9], TEXTS[:2], name="later")
+    assert search(work, TEXTS[7], model=str(tiny_model)).collection == "documents/later"
 
 
 def test_a_collection_that_cannot_be_indexed(work: WorkDirectory, tiny_model: Path, tmp_path: Path) -> None:

@@ -37,7 +37,7 @@ def section(evidence: Evidence, compression: Compression) -> Section:
         f"compression-{_anchor(compression)}",
         f"Compression: {compression.name}",
         f"Measured on {queries} queries made from held-out documents, among {passages} passages. Search fidelity is "
-        f"100 if a search finds the ten results of {other}, in the same order.{keep}",
+        f"100 if a search finds the ten results of {other}, in the same order; other results can be as good.{keep}",
         charts=[_models_chart(compression, tried, other), *_vectors_chart(compression)],
         tables=[result_table(evidence, compression), *_tried_tables(compression, tried)],
         protocols=list(_protocols(compression, exported)),

@@ -1,0 +1,61 @@
+"""What computes or looks up vectors of texts, as evaluations see it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from typing import Any, Protocol
+
+import numpy as np
+import numpy.typing as npt
+
+from sentcompress.encoding.token_counts import TokenCounts
+from sentcompress.progress import Task
+
+Vectors = npt.NDArray[np.float32]
+
+
+class Embedder(Protocol):
+    """Computes or looks up vectors of texts."""
+
+    @property
+    def dimension(self) -> int:
+        """D, the width of the vectors."""
+
+    def encode(self, texts: Sequence[str], task: Task | None = None) -> Vectors:
+        """N texts -> [N, D] in their order; every distinct text is encoded once."""
+
+    def stream(self, chunks: Iterable[Sequence[str]], task: Task | None = None) -> Iterator[Vectors]:
+        """The same for any number of texts in bounded memory; yields consecutive rows in order."""
+
+    def described(self) -> dict[str, Any]:
+        """Dimension, parameters and number format, for the manifest."""
+
+    def count_tokens(self, texts: Sequence[str]) -> TokenCounts | None:
+        """Token counts of the texts; None if there is no tokenizer."""
+
+
+class MappedEmbedder:
+    """An embedder whose vectors are mapped to another space.
+
+    Args:
+        apply: [N, D] -> [N, dimension].
+    """
+
+    def __init__(self, embedder: Embedder, apply: Callable[[Vectors], Vectors], dimension: int) -> None:
+        self._embedder, self._apply, self._dimension = embedder, apply, dimension
+
+    @property
+    def dimension(self) -> int:
+        return self._dimension
+
+    def encode(self, texts: Sequence[str], task: Task | None = None) -> Vectors:
+        return self._apply(self._embedder.encode(texts, task))
+
+    def stream(self, chunks: Iterable[Sequence[str]], task: Task | None = None) -> Iterator[Vectors]:
+        return (self._apply(part) for part in self._embedder.stream(chunks, task))
+
+    def described(self) -> dict[str, Any]:
+        return {**self._embedder.described(), "dimension": self.dimension}
+
+    def count_tokens(self, texts: Sequence[str]) -> TokenCounts | None:
+        return self._embedder.count_tokens(texts)
