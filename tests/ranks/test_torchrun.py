@@ -7,6 +7,7 @@ import subprocess
 import sys
 from pathlib import Path
 
+import pytest
 from distilling import write_dev
 from ranked import free_port
 
@@ -15,6 +16,7 @@ from sentcompress.store import WorkDirectory
 ROOT = Path(__file__).resolve().parents[2]
 
 
+@pytest.mark.slow
 def test_the_example_runs_in_two_ranks(tmp_path: Path, tiny_model: Path, sentences: list[str]) -> None:
     text = tmp_path / "corpus.txt"
     text.write_text("".join(f"{sentence}\n" for sentence in sentences), encoding="utf-8")
