@@ -204,7 +204,7 @@ def test_shards_of_an_older_version_are_not_merged(
     work: WorkDirectory, tiny_model: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     embed(work, tiny_model, "1/1")
-    monkeypatch.setattr("sentcompress.store.shards.version_of", lambda command: 7)
+    monkeypatch.setattr("sentcompress.store.shard_plan.version_of", lambda command: 7)
     with pytest.raises(UsageError, match="planned by version 1 of teacher-embed, now 7"):
         merged(work)
 

@@ -27,9 +27,9 @@ from sentcompress.store import (
     Artifact,
     Request,
     WorkDirectory,
-    artifacts,
     file_digest,
     freshness,
+    lookup,
     manifests,
 )
 from sentcompress.store.running import PROGRESS, Snapshot
@@ -158,7 +158,9 @@ def test_an_artifact_of_an_older_stage_is_stale(work: WorkDirectory, monkeypatch
 
 
 def test_other_libraries_are_shown_and_force_nothing(work: WorkDirectory, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(artifacts, "installed_libraries", lambda: {"numpy": "1.0", "torch": "9.9", "gone": "1"})
+    monkeypatch.setattr(
+        "sentcompress.store.build.installed_libraries", lambda: {"numpy": "1.0", "torch": "9.9", "gone": "1"}
+    )
     make(work, "sentences")
     monkeypatch.setattr(status, "installed_libraries", lambda: {"numpy": "2.0", "torch": "9.9"})
     row = run(Params(), work)[0]
@@ -347,7 +349,7 @@ def test_what_may_not_be_read_is_told_in_its_row(
 
     monkeypatch.setattr(freshness, "file_digest", refuse)
     monkeypatch.setattr(status, "locate", refuse)
-    monkeypatch.setattr(artifacts, "read_artifact", read)
+    monkeypatch.setattr(lookup, "read_artifact", read)
     assert states(work) == {
         "sentences/main": ("unknown", f"no permission to read {tmp_path / 'a.txt'}"),
         "teacher-vectors/main": ("unknown", f"no permission to read {tmp_path / 'model'}"),
