@@ -116,12 +116,13 @@ def join_vectors(plan: Artifact, shards: Sequence[Artifact], build: Build, repor
             path.write_text(plan.facts["compute"], encoding="utf-8")
     facts = {**shards[0].facts, **plan.facts["described"]}
     patterns = [LAYER_SHARD_PATTERN] if facts["layers"] else []
+    parts = _parts_by_file(shards)
     with reporter.track("merging", total=facts["rows"]) as task:
         for file, inside in enumerate(plan.facts["windows"]):
             for pattern in (*patterns, SHARD_PATTERN):
                 name = pattern.format(file)
                 if not build.has(name):
-                    _join(_parts_of(name, shards), sum(inside), build, name)
+                    _join(iter(parts[name]), sum(inside), build, name)
             task.advance(sum(inside))
     return {
         **{name: value for name, value in facts.items() if name not in ("shard", "of")},
@@ -137,10 +138,13 @@ def _rate(shards: Sequence[Artifact]) -> float | None:
     return round(sum(rows for rows, _ in timed) / sum(rows / rate for rows, rate in timed), 1) if timed else None
 
 
-def _parts_of(name: str, shards: Sequence[Artifact]) -> Iterator[Path]:
-    """The parts of one file of vectors, in the order of their rows."""
+def _parts_by_file(shards: Sequence[Artifact]) -> dict[str, list[Path]]:
+    """The parts of each file of vectors, in the order of their rows. Every folder is listed once."""
+    found: dict[str, list[Path]] = {}
     for shard in shards:
-        yield from sorted(shard.path.glob(name.replace(".npy", "-*.npy")))
+        for path in sorted(shard.path.glob("*-*-*.npy")):
+            found.setdefault(f"{path.stem.rpartition('-')[0]}.npy", []).append(path)
+    return found
 
 
 def _join(paths: Iterator[Path], rows: int, build: Build, name: str) -> None:
