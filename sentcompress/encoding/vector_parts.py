@@ -55,24 +55,33 @@ def spans_of(table: SentenceTable) -> list[Span]:
     return [Span(file, 0, rows, whole=True) for file, rows in enumerate(table.shard_rows)]
 
 
-def window_rows(table: SentenceTable, task: Task) -> list[list[int]]:
-    """The rows of each window in which the engine encodes a table, by file.
+def measured_windows(table: SentenceTable, longest: int, task: Task) -> list[list[list[int]]]:
+    """Rows and characters of each window in which the engine encodes a table: [rows, characters], by file.
 
     The last digits of a vector depend on its window. Shards therefore consist of whole windows.
+
+    Args:
+        longest: characters of a text that count; the model does not read more.
     """
     found = []
     for file, rows in enumerate(table.shard_rows):
-        found.append([len(window) for window in windows([table.texts(file)])])
+        found.append(
+            [[len(window), sum(min(len(text), longest) for text in window)] for window in windows([table.texts(file)])]
+        )
         task.advance(rows)
     return found
 
 
-def spans_of_shard(rows: Sequence[Sequence[int]], shard: Shard) -> list[Span]:
-    """The rows of one shard, by file, from the rows of all windows."""
-    flat = [(file, window) for file, inside in enumerate(rows) for window in range(len(inside))]
-    ends = [np.cumsum([0, *inside]).tolist() for inside in rows]
+def spans_of_shard(measured: Sequence[Sequence[Sequence[int]]], shard: Shard) -> list[Span]:
+    """The rows of one shard, by file. Shards have nearly the same number of characters, to end at the same time.
+
+    Args:
+        measured: from `measured_windows`.
+    """
+    flat = [(file, window, size) for file, inside in enumerate(measured) for window, (_, size) in enumerate(inside)]
+    ends = [np.cumsum([0, *(rows for rows, _ in inside)]).tolist() for inside in measured]
     spans: list[Span] = []
-    for file, window in (flat[piece] for piece in shard.of(len(flat))):
+    for file, window, _ in (flat[piece] for piece in shard.of_sizes([size for _, _, size in flat])):
         start, stop = ends[file][window], ends[file][window + 1]
         if spans and spans[-1].file == file:
             start = spans.pop().start
@@ -108,7 +117,7 @@ def join_vectors(plan: Artifact, shards: Sequence[Artifact], build: Build, repor
     """Write the vectors of all shards as one run would have written them; returns the facts.
 
     Args:
-        plan: its facts hold the windows' rows (`windows`) and the `compute` plan.
+        plan: its facts hold the `windows`, see `measured_windows`, and the `compute` plan.
         shards: in order.
     """
     if not build.has(LOG):
@@ -119,11 +128,12 @@ def join_vectors(plan: Artifact, shards: Sequence[Artifact], build: Build, repor
     parts = _parts_by_file(shards)
     with reporter.track("merging", total=facts["rows"]) as task:
         for file, inside in enumerate(plan.facts["windows"]):
+            rows = sum(count for count, _ in inside)
             for pattern in (*patterns, SHARD_PATTERN):
                 name = pattern.format(file)
                 if not build.has(name):
-                    _join(iter(parts[name]), sum(inside), build, name)
-            task.advance(sum(inside))
+                    _join(iter(parts[name]), rows, build, name)
+            task.advance(rows)
     return {
         **{name: value for name, value in facts.items() if name not in ("shard", "of")},
         "device": ", ".join(sorted({str(shard.facts["device"]) for shard in shards})),
