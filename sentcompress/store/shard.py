@@ -47,9 +47,9 @@ class Shard:
         ends = list(accumulate(max(1, size) for size in sizes))
         # A piece belongs to the shard that its middle is in.
         middles = [start + end for start, end in zip([0, *ends], ends, strict=False)]
-        first, stop = (
-            bisect_left(middles, 2 * ends[-1] * edge / self.count) for edge in (self.number - 1, self.number)
-        )
+        total = ends[-1] if ends else 0
+        edges = (2 * total * edge / self.count for edge in (self.number - 1, self.number))
+        first, stop = (bisect_left(middles, edge) for edge in edges)
         return range(first, stop)
 
 
