@@ -174,7 +174,7 @@ def page(document: Mapping[str, Any]) -> str:
         f"`{document['line']}`",
         "",
         "| command | processes | seconds of each | processor seconds of each | peak memory | left on the disk | files "
-        "| `status` afterwards |",
+        "| seconds of `status` afterwards |",
         "|---|---|---|---|---|---|---|---|",
     ]
     lines += [_row(command) for command in document["commands"]]
@@ -199,7 +199,7 @@ def _row(command: Mapping[str, Any]) -> str:
     size = f"{command['bytes'] / 1e6:,.0f} MB | {command['files']:,}" if command["files"] else "- | -"
     return (
         f"| {command['command']} | {len(processes)} | {seconds} | {computed} | {peak / 1e6:,.0f} MB | {size} "
-        f"| {command['status_seconds']} s |"
+        f"| {'-' if command['status_seconds'] is None else command['status_seconds']} |"
     )
 
 
