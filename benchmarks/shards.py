@@ -1,10 +1,11 @@
 """`augment` and `teacher-embed` in shards on many short sentences, with a tiny random teacher: memory, time, bytes.
 
-    python benchmarks/shards.py [--sentences 10000000] [--shards 8] [--jobs 2] [--kills 10] [--whole]
+    python benchmarks/shards.py [--sentences 10000000] [--shards 8] [--jobs 2] [--copies 1] [--kills 10] [--whole]
 
 Shards run in random order, --jobs at a time; --kills of them are killed at random moments and run again. Every command
 is a process of its own; its peak resident memory comes from the kernel's count for it. With --whole, both commands also
-run without shards, and all bytes are compared. Writes benchmarks/results/shards.json.
+run without shards, and all bytes are compared. Afterwards a projection is fitted and a student is trained for --steps
+steps, for the memory of commands that read all rows. Writes benchmarks/results/NAME.json and NAME.md.
 """
 
 from __future__ import annotations
@@ -18,16 +19,17 @@ import subprocess
 import sys
 import tempfile
 import time
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from memory_million import ROOT, write_sentences, write_teacher
+from memory_million import ROOT
 from running import machine
 
-RESULT = ROOT / "benchmarks" / "results" / "shards.json"
-# Sentences of the plan, and a teacher's vectors: 768 dimensions in float16.
-PLANNED, BYTES_PER_VECTOR = 100_000_000, 768 * 2
+RESULTS = ROOT / "benchmarks" / "results"
+sys.path.insert(0, str(ROOT / "tests"))
+WIDTH = 32
 
 
 @dataclass
@@ -37,6 +39,25 @@ class Job:
     words: list[str]
     process: subprocess.Popen[bytes]
     started: float
+
+
+def write_sentences(path: Path, count: int) -> None:
+    """Distinct sentences of 4 to 8 words that the tiny teacher and WordNet know; the last one is a number."""
+    from tiny_models import WORDS
+
+    generator = random.Random(0)
+    with path.open("w", encoding="utf-8") as stream:
+        for number in range(count):
+            stream.write(f"{' '.join(generator.choices(WORDS, k=generator.randint(3, 7)))} {number}\n")
+
+
+def write_teacher(folder: Path) -> None:
+    """A random model of one layer, in a process of its own so that this one's memory stays small."""
+    code = (
+        "import sys; from pathlib import Path; sys.path.insert(0, sys.argv[1]); import tiny_models; "
+        f"tiny_models.make_tiny_model(Path(sys.argv[2]), layers=1, width={WIDTH})"
+    )
+    subprocess.run([sys.executable, "-c", code, str(ROOT / "tests"), str(folder)], check=True, cwd=ROOT)
 
 
 def start(words: list[str]) -> Job:
@@ -49,8 +70,14 @@ def ended(job: Job) -> dict[str, Any] | None:
     pid, status, usage = os.wait4(job.process.pid, os.WNOHANG)
     if pid == 0:
         return None
-    seconds = round(time.perf_counter() - job.started, 1)
-    return {"status": status, "peak_bytes": usage.ru_maxrss * 1024, "seconds": seconds}
+    seconds, computed = time.perf_counter() - job.started, usage.ru_utime + usage.ru_stime
+    return {
+        "shard": job.words[job.words.index("--shard") + 1] if "--shard" in job.words else None,
+        "status": status,
+        "peak_bytes": usage.ru_maxrss * 1024,
+        "seconds": round(seconds, 1),
+        "processor_seconds": round(computed, 1),
+    }
 
 
 def run(commands: list[list[str]], jobs: int, kills: int, generator: random.Random) -> list[dict[str, Any]]:
@@ -60,8 +87,8 @@ def run(commands: list[list[str]], jobs: int, kills: int, generator: random.Rand
     while waiting or running:
         while waiting and len(running) < jobs:
             running.append(start(waiting.pop(0)))
-        time.sleep(0.2)
-        if killed < kills and generator.random() < 0.05:
+        time.sleep(0.1)
+        if killed < kills and generator.random() < 0.03:
             # Not Popen.kill, which would reap a process that has ended.
             os.kill(generator.choice(running).process.pid, signal.SIGKILL)
             killed += 1
@@ -71,6 +98,7 @@ def run(commands: list[list[str]], jobs: int, kills: int, generator: random.Rand
             running.remove(job)
             if found.pop("status") == 0:
                 taken.append(found)
+                print(f"{' '.join(job.words[:2])} {json.dumps(found)}", file=sys.stderr, flush=True)
             elif killed:
                 waiting.append(job.words)
             else:
@@ -78,13 +106,105 @@ def run(commands: list[list[str]], jobs: int, kills: int, generator: random.Rand
     return taken
 
 
-def summary(name: str, taken: list[dict[str, Any]]) -> dict[str, Any]:
-    peaks, seconds = ([one[key] for one in taken] for key in ("peak_bytes", "seconds"))
-    return {"command": name, "processes": len(taken), "peak_bytes": max(peaks), "longest_seconds": max(seconds)}
+class Measured:
+    """The processes of a run, and what they left on the disk."""
+
+    def __init__(self, work: Path, jobs: int, kills: int) -> None:
+        self._work, self._jobs, self._kills = work, jobs, kills
+        self._random = random.Random(0)
+        self.commands: list[dict[str, Any]] = []
+
+    def run(self, name: str, commands: list[list[str]], folder: Path | None = None) -> None:
+        """Run commands at the same time, then look at the folder they wrote, and ask `status`."""
+        several = len(commands) > 1
+        taken = run(commands, self._jobs if several else 1, self._kills if several else 0, self._random)
+        files = [path.stat().st_size for path in folder.rglob("*") if path.is_file()] if folder else []
+        (status,) = run([["status", "--work", str(self._work)]], 1, 0, self._random)
+        self.commands.append(
+            {
+                "command": name,
+                "processes": taken,
+                "bytes": sum(files),
+                "files": len(files),
+                "status_seconds": status["seconds"],
+            }
+        )
+        print(json.dumps(self.commands[-1]), file=sys.stderr, flush=True)
 
 
-def bytes_in(folder: Path) -> int:
-    return sum(path.stat().st_size for path in folder.rglob("*") if path.is_file())
+def digest_of(folder: Path) -> str:
+    return str(json.loads((folder / "manifest.json").read_text(encoding="utf-8"))["digest"])
+
+
+def measure(asked: argparse.Namespace, folder: Path, measured: Measured) -> bool | None:
+    """Run all commands; returns whether the bytes are those of runs without shards, None if there were none."""
+    work, apart = folder / "work", folder / "whole"
+    copies = ["--wordnet", str(asked.copies), "--back-translate", "0", "--workers", "1"]
+    commands = {
+        "sentences": ["augment", str(folder / "lines.txt"), *copies],
+        "teacher-vectors": [
+            *("teacher-embed", "--teacher", str(folder / "teacher")),
+            *("--dtype", "float32", "--store", "float16"),
+        ],
+    }
+    placed, equal = ["--work", str(work), "--quiet"], None
+    for kind, words in commands.items():
+        shards = [[*words, *placed, "--shard", f"{n}/{asked.shards}"] for n in range(1, asked.shards + 1)]
+        measured.run(f"{words[0]} --shard", shards, work / kind / ".main.shards")
+        measured.run(f"merge {kind}", [["merge", f"{kind}/main", *placed]], work / kind / "main")
+        if asked.whole:
+            measured.run(words[0], [[*words, "--work", str(apart), "--quiet"]], apart / kind / "main")
+            equal = equal is not False and digest_of(work / kind / "main") == digest_of(apart / kind / "main")
+    if asked.steps:
+        measured.run("fit-pca", [["fit-pca", "--dim", "16", *placed]])
+        training = f"distill --method hpd --student teacher:1 --dim 16 --max-steps {asked.steps} --dtype float32"
+        measured.run("distill", [[*training.split(), *placed]])
+    return equal
+
+
+def page(document: Mapping[str, Any]) -> str:
+    """The result as Markdown."""
+    lines = [
+        f"# {document['sentences']:,} sentences in {document['shards']} shards",
+        "",
+        f"Sentences of 4 to 8 words, WordNet copies of each: {document['copies']}; a random teacher of one layer and "
+        f"{WIDTH} dimensions, float16 vectors; {document['jobs']} processes at a time, one thread each, on "
+        f"{document['machine']['cores']} cores ({document['machine']['processor']}). {document['load']}",
+        "",
+        f"`{document['line']}`",
+        "",
+        "| command | processes | seconds of each | processor seconds of each | peak memory | left on the disk | files "
+        "| seconds of `status` afterwards |",
+        "|---|---|---|---|---|---|---|---|",
+    ]
+    lines += [_row(command) for command in document["commands"]]
+    lines += ["", "One shard each:", "", "| command | shard | seconds | processor seconds | peak memory |"]
+    lines += ["|---|---|---|---|---|"]
+    for command in document["commands"]:
+        for one in sorted(command["processes"], key=lambda one: int((one["shard"] or "0").split("/")[0])):
+            if one["shard"]:
+                lines.append(
+                    f"| {command['command']} | {one['shard']} | {one['seconds']:,} | {one['processor_seconds']:,} "
+                    f"| {one['peak_bytes'] / 1e6:,.0f} MB |"
+                )
+    if (equal := document["bytes_equal_those_of_one_run"]) is not None:
+        lines += ["", f"The bytes {'equal' if equal else 'DIFFER FROM'} those of runs without shards."]
+    return "\n".join(lines) + "\n"
+
+
+def _row(command: Mapping[str, Any]) -> str:
+    processes: Sequence[Mapping[str, Any]] = command["processes"]
+    seconds, computed = (_range([one[key] for one in processes]) for key in ("seconds", "processor_seconds"))
+    peak = max(one["peak_bytes"] for one in processes)
+    size = f"{command['bytes'] / 1e6:,.0f} MB | {command['files']:,}" if command["files"] else "- | -"
+    return (
+        f"| {command['command']} | {len(processes)} | {seconds} | {computed} | {peak / 1e6:,.0f} MB | {size} "
+        f"| {'-' if command['status_seconds'] is None else command['status_seconds']} |"
+    )
+
+
+def _range(values: Sequence[float]) -> str:
+    return f"{min(values):,} to {max(values):,}" if len(values) > 1 else f"{values[0]:,}"
 
 
 def main() -> None:
@@ -92,49 +212,40 @@ def main() -> None:
     parser.add_argument("--sentences", type=int, default=10_000_000)
     parser.add_argument("--shards", type=int, default=8)
     parser.add_argument("--jobs", type=int, default=2)
+    parser.add_argument("--copies", type=int, default=0)
     parser.add_argument("--kills", type=int, default=0)
+    parser.add_argument("--steps", type=int, default=20)
     parser.add_argument("--whole", action="store_true")
+    parser.add_argument("--name", default="shards", help="of the files of results")
+    parser.add_argument("--load", default="", help="a sentence on what else ran")
+    parser.add_argument("--folder", type=Path, help="where the work directory is for the time (default: temporary)")
     asked = parser.parse_args()
-    generator = random.Random(0)
-    with tempfile.TemporaryDirectory() as temporary:
+    with tempfile.TemporaryDirectory(dir=asked.folder) as temporary:
         folder = Path(temporary)
         write_sentences(folder / "lines.txt", asked.sentences)
         write_teacher(folder / "teacher")
-        work = ["--work", str(folder / "work"), "--quiet"]
-        commands = {
-            "sentences": ["augment", str(folder / "lines.txt"), "--wordnet", "0", "--back-translate", "0"],
-            "teacher-vectors": ["teacher-embed", "--teacher", str(folder / "teacher"), "--dtype", "float32"],
-        }
-        found, equal = [], None
-        for kind, words in commands.items():
-            shards = [[*words, *work, "--shard", f"{n}/{asked.shards}"] for n in range(1, asked.shards + 1)]
-            found.append(summary(f"{words[0]} --shard", run(shards, asked.jobs, asked.kills, generator)))
-            found.append(summary(f"merge {kind}", run([["merge", f"{kind}/main", *work]], 1, 0, generator)))
-            if asked.whole:
-                apart = ["--work", str(folder / "whole"), "--quiet"]
-                found.append(summary(words[0], run([[*words, *apart]], 1, 0, generator)))
-                digests = {
-                    json.loads((folder / place / kind / "main" / "manifest.json").read_text())["digest"]
-                    for place in ("work", "whole")
-                }
-                equal = len(digests) == 1 and equal is not False
-        size = bytes_in(folder / "work" / "sentences") / asked.sentences
+        text_bytes = (folder / "lines.txt").stat().st_size
+        measured = Measured(folder / "work", asked.jobs, asked.kills)
+        equal = measure(asked, folder, measured)
     document = {
         "machine": machine(),
-        **{name: getattr(asked, name) for name in ("sentences", "shards", "jobs", "kills")},
-        "commands": found,
+        "line": f"python benchmarks/shards.py {' '.join(_said(sys.argv[1:]))}",
+        **{name: getattr(asked, name) for name in ("sentences", "shards", "jobs", "copies", "kills", "load")},
+        "text_bytes": text_bytes,
+        "commands": measured.commands,
         "bytes_equal_those_of_one_run": equal,
-        "planned": {
-            "sentences": PLANNED,
-            "table_bytes": round(size * PLANNED),
-            "vector_bytes": PLANNED * BYTES_PER_VECTOR,
-            "vector_files": PLANNED // 100_000,
-        },
     }
-    RESULT.write_text(json.dumps(document, indent=1) + "\n", encoding="utf-8")
-    print(json.dumps(document, indent=1))
+    (RESULTS / f"{asked.name}.json").write_text(json.dumps(document, indent=1) + "\n", encoding="utf-8")
+    (RESULTS / f"{asked.name}.md").write_text(page(document), encoding="utf-8")
+    print(page(document))
     if equal is False:
         raise SystemExit("the bytes differ")
+
+
+def _said(words: Sequence[str]) -> list[str]:
+    """The options, without those that say nothing about what was measured."""
+    left_out = {place + step for place, word in enumerate(words) if word in ("--folder", "--load") for step in (0, 1)}
+    return [word for place, word in enumerate(words) if place not in left_out]
 
 
 if __name__ == "__main__":

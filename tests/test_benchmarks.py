@@ -666,3 +666,27 @@ def test_without_a_gpu_its_benchmark_says_what_it_needs(monkeypatch: pytest.Monk
     monkeypatch.setattr(sys, "argv", ["gpu.py"])
     with pytest.raises(SystemExit, match="needs a CUDA device; --profile"):
         gpu.main()
+
+
+def test_the_page_of_ten_million_sentences_shows_the_figures_beside_it() -> None:
+    shards = load("shards")
+    document = json.loads((RESULTS / "shards_ten_million.json").read_text(encoding="utf-8"))
+    assert shards.page(document) == (RESULTS / "shards_ten_million.md").read_text(encoding="utf-8")
+
+
+def test_killed_shards_run_again_and_their_own_figures_count(monkeypatch: pytest.MonkeyPatch) -> None:
+    shards = load("shards")
+    begun: list[str] = []
+
+    def start(words: list[str]) -> Any:
+        begun.append(words[-1])
+        code = "import time; time.sleep(0.5)"
+        process = shards.subprocess.Popen([sys.executable, "-c", code])
+        return shards.Job(words, process, shards.time.perf_counter())
+
+    monkeypatch.setattr(shards, "start", start)
+    monkeypatch.setattr(random.Random, "random", lambda self: 0.0)  # as soon as it may kill, it kills
+    found = shards.run([["augment", "--shard", f"{n}/3"] for n in (1, 2, 3)], 2, 2, random.Random(0))
+    assert sorted(one["shard"] for one in found) == ["1/3", "2/3", "3/3"]
+    assert len(begun) == 5
+    assert all(one["peak_bytes"] > 0 for one in found)

@@ -27,6 +27,8 @@ from sentcompress.store.shards import Part
 
 # The folder of a shard's pieces.
 FOLDER = "pieces"
+# In the plan, beside the originals: in how many of them each word occurs, if shards need to know.
+FREQUENCIES = "words.npy"
 
 
 def plan_of(read: ReadCounts, limits: Limits, copies: tuple[tuple[str, int], ...]) -> dict[str, Any]:
@@ -62,7 +64,7 @@ def join_tables(plan: Artifact, shards: Sequence[Artifact], build: Build, report
         return sources[piece.number] / file_of(piece, FOLDER)
 
     for name in plan.manifest["files"]:
-        if not build.has(name):
+        if name != FREQUENCIES and not build.has(name):
             with build.write(name) as path:
                 shutil.copyfile(plan.path / name, path)
     read, asked = ReadCounts(**plan.facts["read"]), _plan_in(plan.facts)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, closing
 from dataclasses import dataclass, field
+from itertools import groupby
 from pathlib import Path
 from typing import Any
 
@@ -108,7 +109,7 @@ def make_pieces(
         }
         shared = {spec.source: spec for spec in specs if spec.in_workers}
         if shared:
-            count = sum(1 for _ in _missing(plan, pieces, shared, {}))
+            count = sum(1 for _ in _unmade(plan, pieces, shared, {}))
             missing = _missing(plan, pieces, shared, tasks)
             # Closed at once if writing fails, so that the workers end first.
             with closing(augment_pieces(shared, missing, min(workers, count))) as results:
@@ -186,35 +187,60 @@ def _append(
             result.skipped[key] = result.skipped.get(key, 0) + count
 
 
+@dataclass(frozen=True)
+class _Place:
+    """Where a piece's sentences are: in which file of the table, from which row of it on, and of the whole table."""
+
+    number: int
+    file: int
+    start: int
+    rows: int
+    first_row: int
+
+
+def _places(plan: AugmentationPlan, table: SentenceTable) -> Iterator[_Place]:
+    number = first_row = 0
+    for file, rows in enumerate(table.shard_rows[: plan.shards]):
+        for start in range(0, rows, plan.piece_rows):
+            yield _Place(number, file, start, min(plan.piece_rows, rows - start), first_row + start)
+            number += 1
+        first_row += rows
+
+
 def _pieces(
     plan: AugmentationPlan, table: SentenceTable, augmentation: str, copy: int, column: Callable[[int], list[str]]
 ) -> Iterator[Piece]:
     """The pieces of all originals, each with its slice of a column of the table."""
-    number = first_row = 0
-    for shard in range(plan.shards):
-        values = column(shard)
-        for start in range(0, len(values), plan.piece_rows):
-            part = values[start : start + plan.piece_rows]
-            yield Piece(number, augmentation, copy, first_row + start, part)
-            number += 1
-        first_row += len(values)
+    for file, places in groupby(_places(plan, table), lambda place: place.file):
+        values = column(file)
+        for place in places:
+            part = values[place.start : place.start + place.rows]
+            yield Piece(place.number, augmentation, copy, place.first_row, part)
+
+
+def _unmade(
+    plan: AugmentationPlan, pieces: Pieces, wanted: Mapping[str, AugmenterSpec], tasks: Mapping[str, Task]
+) -> Iterator[tuple[_Place, str, int]]:
+    """The place, source and copy of each piece that is to be made; existing ones count as progress."""
+    kinds = [(source, copy) for source, copies in plan.copies for copy in range(1, copies + 1) if source in wanted]
+    for place in _places(plan, SentenceTable(pieces.table)):
+        for source, copy in kinds if pieces.wants(place.number) else ():
+            if not pieces.build.has(_file_name(pieces.folder, source, copy, place.number)):
+                yield place, source, copy
+            elif source in tasks:
+                tasks[source].advance(place.rows)
 
 
 def _missing(
     plan: AugmentationPlan, pieces: Pieces, wanted: Mapping[str, AugmenterSpec], tasks: Mapping[str, Task]
 ) -> Iterator[Piece]:
-    """The pieces that are not made yet; existing ones count as progress."""
+    """The pieces that are not made yet; no other file of the table is read."""
     table = SentenceTable(pieces.table)
-    kinds = [(source, copy) for source, copies in plan.copies for copy in range(1, copies + 1)]
-    for piece in _pieces(plan, table, "", 0, table.texts):
-        for source, copy in kinds:
-            if source not in wanted or not pieces.wants(piece.number):
-                continue
-            mine = Piece(piece.number, source, copy, piece.first_row, piece.texts)
-            if not pieces.build.has(file_of(mine, pieces.folder)):
-                yield mine
-            elif source in tasks:
-                tasks[source].advance(len(mine.texts))
+    for file, unmade in groupby(_unmade(plan, pieces, wanted, tasks), lambda one: one[0].file):
+        texts = table.texts(file)
+        for place, source, copy in unmade:
+            part = texts[place.start : place.start + place.rows]
+            yield Piece(place.number, source, copy, place.first_row, part)
 
 
 def _augment_here(
@@ -238,4 +264,8 @@ def _keep(piece: Piece, new: list[str], pieces: Pieces, tasks: Mapping[str, Task
 
 def file_of(piece: Piece, folder: str = PIECES) -> str:
     """The name of a piece's file."""
-    return f"{folder}/{piece.augmentation}-{piece.copy}-{piece.number:06d}.parquet"
+    return _file_name(folder, piece.augmentation, piece.copy, piece.number)
+
+
+def _file_name(folder: str, source: str, copy: int, number: int) -> str:
+    return f"{folder}/{source}-{copy}-{number:06d}.parquet"

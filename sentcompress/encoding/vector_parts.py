@@ -55,24 +55,33 @@ def spans_of(table: SentenceTable) -> list[Span]:
     return [Span(file, 0, rows, whole=True) for file, rows in enumerate(table.shard_rows)]
 
 
-def window_rows(table: SentenceTable, task: Task) -> list[list[int]]:
-    """The rows of each window in which the engine encodes a table, by file.
+def measured_windows(table: SentenceTable, longest: int, task: Task) -> list[list[list[int]]]:
+    """Rows and characters of each window in which the engine encodes a table: [rows, characters], by file.
 
     The last digits of a vector depend on its window. Shards therefore consist of whole windows.
+
+    Args:
+        longest: characters of a text that count; the model does not read more.
     """
     found = []
     for file, rows in enumerate(table.shard_rows):
-        found.append([len(window) for window in windows([table.texts(file)])])
+        found.append(
+            [[len(window), sum(min(len(text), longest) for text in window)] for window in windows([table.texts(file)])]
+        )
         task.advance(rows)
     return found
 
 
-def spans_of_shard(rows: Sequence[Sequence[int]], shard: Shard) -> list[Span]:
-    """The rows of one shard, by file, from the rows of all windows."""
-    flat = [(file, window) for file, inside in enumerate(rows) for window in range(len(inside))]
-    ends = [np.cumsum([0, *inside]).tolist() for inside in rows]
+def spans_of_shard(measured: Sequence[Sequence[Sequence[int]]], shard: Shard) -> list[Span]:
+    """The rows of one shard, by file. Shards have nearly the same number of characters, to end at the same time.
+
+    Args:
+        measured: from `measured_windows`.
+    """
+    flat = [(file, window, size) for file, inside in enumerate(measured) for window, (_, size) in enumerate(inside)]
+    ends = [np.cumsum([0, *(rows for rows, _ in inside)]).tolist() for inside in measured]
     spans: list[Span] = []
-    for file, window in (flat[piece] for piece in shard.of(len(flat))):
+    for file, window, _ in (flat[piece] for piece in shard.of_sizes([size for _, _, size in flat])):
         start, stop = ends[file][window], ends[file][window + 1]
         if spans and spans[-1].file == file:
             start = spans.pop().start
@@ -108,7 +117,7 @@ def join_vectors(plan: Artifact, shards: Sequence[Artifact], build: Build, repor
     """Write the vectors of all shards as one run would have written them; returns the facts.
 
     Args:
-        plan: its facts hold the windows' rows (`windows`) and the `compute` plan.
+        plan: its facts hold the `windows`, see `measured_windows`, and the `compute` plan.
         shards: in order.
     """
     if not build.has(LOG):
@@ -116,13 +125,15 @@ def join_vectors(plan: Artifact, shards: Sequence[Artifact], build: Build, repor
             path.write_text(plan.facts["compute"], encoding="utf-8")
     facts = {**shards[0].facts, **plan.facts["described"]}
     patterns = [LAYER_SHARD_PATTERN] if facts["layers"] else []
+    parts = _parts_by_file(shards)
     with reporter.track("merging", total=facts["rows"]) as task:
         for file, inside in enumerate(plan.facts["windows"]):
+            rows = sum(count for count, _ in inside)
             for pattern in (*patterns, SHARD_PATTERN):
                 name = pattern.format(file)
                 if not build.has(name):
-                    _join(_parts_of(name, shards), sum(inside), build, name)
-            task.advance(sum(inside))
+                    _join(iter(parts[name]), rows, build, name)
+            task.advance(rows)
     return {
         **{name: value for name, value in facts.items() if name not in ("shard", "of")},
         "device": ", ".join(sorted({str(shard.facts["device"]) for shard in shards})),
@@ -137,10 +148,13 @@ def _rate(shards: Sequence[Artifact]) -> float | None:
     return round(sum(rows for rows, _ in timed) / sum(rows / rate for rows, rate in timed), 1) if timed else None
 
 
-def _parts_of(name: str, shards: Sequence[Artifact]) -> Iterator[Path]:
-    """The parts of one file of vectors, in the order of their rows."""
+def _parts_by_file(shards: Sequence[Artifact]) -> dict[str, list[Path]]:
+    """The parts of each file of vectors, in the order of their rows. Every folder is listed once."""
+    found: dict[str, list[Path]] = {}
     for shard in shards:
-        yield from sorted(shard.path.glob(name.replace(".npy", "-*.npy")))
+        for path in sorted(shard.path.glob("*-*-*.npy")):
+            found.setdefault(f"{path.stem.rpartition('-')[0]}.npy", []).append(path)
+    return found
 
 
 def _join(paths: Iterator[Path], rows: int, build: Build, name: str) -> None:

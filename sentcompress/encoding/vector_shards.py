@@ -10,6 +10,7 @@ import numpy as np
 import numpy.typing as npt
 
 from sentcompress.errors import InputError
+from sentcompress.store.open_files import allow_open_files
 
 SHARD_PATTERN = "vectors-{:05d}.npy"
 # Pooled states of chosen teacher layers, concatenated in one row.
@@ -23,10 +24,14 @@ class VectorShards:
     Args:
         folder: the folder of the artifact.
         prefix: `vectors`, or `layers` for the states of layers, [N, L D].
+
+    Raises:
+        SentcompressError: if the system does not let a process open so many files.
     """
 
     def __init__(self, folder: Path, prefix: str = "vectors") -> None:
         self.paths = sorted(folder.glob(f"{prefix}-*.npy"))
+        allow_open_files(len(self.paths), "files of vectors")
         self._shards = [np.load(path, mmap_mode="r") for path in self.paths]
         self._starts = np.cumsum([0, *(len(shard) for shard in self._shards)])
 

@@ -14,6 +14,7 @@ from typing import Any
 
 from sentcompress.augmentations.back_translation import back_translation_spec
 from sentcompress.augmentations.base import AugmenterSpec
+from sentcompress.augmentations.parts import FREQUENCIES as PLANNED_FREQUENCIES
 from sentcompress.augmentations.parts import make_part, plan_of
 from sentcompress.augmentations.table import (
     AugmentationPlan,
@@ -81,13 +82,15 @@ def run(params: Params, work: WorkDirectory, reporter: Reporter = LOGGED) -> Art
 
             def plan(build: Build) -> dict[str, Any]:
                 limits = Limits(params.min_length, params.max_length, params.limit)
-                return plan_of(_originals(params, inputs, limits, build, reporter), limits, _copies(recipes))
+                read = _originals(params, inputs, limits, build, reporter)
+                _count_words(recipes, read, build, PLANNED_FREQUENCIES)
+                return plan_of(read, limits, _copies(recipes))
 
             with sharded(work, request, shard, plan, force=params.force, reporter=reporter) as part:
                 if isinstance(part, Artifact):
                     return part
                 read = ReadCounts(**part.plan.facts["read"])
-                specs = [_with_frequencies(spec, read, part.plan.path, part.build) for spec, _ in recipes]
+                specs = [_with_frequencies(spec, read, part.plan.path / PLANNED_FREQUENCIES) for spec, _ in recipes]
                 return make_part(part, specs, params.workers or _cores(), reporter)
         with work.build(request, force=params.force, reporter=reporter) as build:
             if build.fresh:
@@ -193,7 +196,8 @@ def _build(
     notes: dict[str, str] = {}
     if recipes:
         pieces = Pieces(build.path, build)
-        specs = [_with_frequencies(spec, tally, build.path, build) for spec, _ in recipes]
+        _count_words(recipes, tally, build, _FREQUENCIES)
+        specs = [_with_frequencies(spec, tally, build.path / _FREQUENCIES) for spec, _ in recipes]
         notes = make_pieces(plan, specs, pieces, params.workers or _cores(), reporter)
         augmented = append_pieces(plan, build, lambda piece: build.path / file_of(piece), limits, reporter)
     rate = round(augmented.rows / max(time.monotonic() - started, 1e-6), 1)
@@ -204,15 +208,19 @@ def _copies(recipes: tuple[tuple[AugmenterSpec, int], ...]) -> tuple[tuple[str, 
     return tuple((spec.source, copies) for spec, copies in recipes)
 
 
-def _with_frequencies(spec: AugmenterSpec, read: ReadCounts, folder: Path, build: Build) -> AugmenterSpec:
-    """The augmentation; one that makes queries can ask in how many originals, those in `folder`, a word occurs."""
+def _count_words(recipes: tuple[tuple[AugmenterSpec, int], ...], read: ReadCounts, build: Build, name: str) -> None:
+    """Count in how many originals each word occurs, if queries are made, which ask for it; in the file `name`."""
+    if any(isinstance(spec, QueryCopies) for spec, _ in recipes) and not build.has(name):
+        table = SentenceTable(build.path)
+        with build.write(name) as path:
+            count_frequencies(chain.from_iterable(map(table.texts, range(read.shards))), path)
+
+
+def _with_frequencies(spec: AugmenterSpec, read: ReadCounts, frequencies: Path) -> AugmenterSpec:
+    """The augmentation; one that makes queries is told of the file that `_count_words` wrote."""
     if not isinstance(spec, QueryCopies):
         return spec
-    if not build.has(_FREQUENCIES):
-        table = SentenceTable(folder)
-        with build.write(_FREQUENCIES) as path:
-            count_frequencies(chain.from_iterable(map(table.texts, range(read.shards))), path)
-    return replace(spec, frequencies=build.path / _FREQUENCIES, documents=read.originals)
+    return replace(spec, frequencies=frequencies, documents=read.originals)
 
 
 def _originals(params: Params, inputs: list[Input], limits: Limits, build: Build, reporter: Reporter) -> ReadCounts:

@@ -157,9 +157,9 @@ class _Distillation:
         with self.reporter.phase("loading the student"):
             encoder = self._start(table, build, device)
         settings = fitted(params.settings(self.student.size), encoder)
-        domains = table.domains()
         needs = params.find_method().needs_with(options)
-        if "domains" in needs and not domains.any():
+        domains = table.domains() if "domains" in needs else None
+        if domains is not None and not domains.any():
             self.reporter.warn(
                 f"{self.inputs.sentences.reference} tells of one domain only, so that {params.method_name} weighs all "
                 "sentences by one prototype (sentcompress augment --domain COLUMN)"

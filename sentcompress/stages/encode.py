@@ -45,8 +45,8 @@ from sentcompress.plain_text import shell_word
 from sentcompress.progress import LOGGED, Reporter, Task
 from sentcompress.quantization.lookup import AUTO, FoundQuantizer, find_quantizer
 from sentcompress.store import MANIFEST, Build, Request, WorkDirectory
-from sentcompress.store.artifacts import is_sharded
 from sentcompress.store.atomic import check_place, written
+from sentcompress.store.lookup import is_sharded
 from sentcompress.store.shard import Shard, find_shard
 from sentcompress.store.shards import Part, Shards
 

@@ -16,7 +16,9 @@ from sentcompress.errors import MissingArtifactError, UsageError, did_you_mean
 from sentcompress.mining.parts import join_mined
 from sentcompress.progress import LOGGED, Reporter
 from sentcompress.store import KINDS, MANIFEST, Artifact, Build, WorkDirectory
-from sentcompress.store.shards import Shards, begin_merge, count_of, mark_of, plan_of
+from sentcompress.store.merging import begin_merge, mark_of, plan_of, whole
+from sentcompress.store.shard_plan import count_of
+from sentcompress.store.shards import Shards
 
 COMMAND = Params.command
 # The command whose shards are not in a work directory.
@@ -69,7 +71,7 @@ def _merge_folder(shards: Shards, reporter: Reporter) -> MergedFolder:
         raise UsageError(f"{shards.target} is in a work directory", "name it as KIND/NAME, and its folder with `work`")
     shards.request(plan)
     if not is_joined(shards.target, plan):
-        parts = shards.whole(plan, reporter)
+        parts = whole(shards, plan, reporter)
         _compare_libraries(parts, reporter)
         join_folder(shards.target, plan, parts, reporter)
     shards.drop()
@@ -87,7 +89,7 @@ def _merge(shards: Shards, work: WorkDirectory, reporter: Reporter) -> Artifact:
         raise _missing(shards.reference, work)
     if finished is None or plan_of(finished) != mark_of(plan)["plan"]:
         request = shards.request(plan)
-        parts = shards.whole(plan, reporter)
+        parts = whole(shards, plan, reporter)
         _compare_libraries(parts, reporter)
         with work.build(request, force=bool(plan.facts["forced"]), merging=True, reporter=reporter) as build:
             if build.fresh:

@@ -22,9 +22,9 @@ from sentcompress.store import (
     is_being_written,
     read_request,
 )
-from sentcompress.store.artifacts import PLAN
 from sentcompress.store.atomic import beside
 from sentcompress.store.locking import holder_of
+from sentcompress.store.lookup import PLAN
 from sentcompress.store.running import read_snapshot
 from sentcompress.store.shards import Shards
 

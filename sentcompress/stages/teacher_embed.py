@@ -17,7 +17,7 @@ from sentcompress.corpora.sentence_table import SentenceTable
 from sentcompress.encoding.compute_plan import ComputePlan, make_plan
 from sentcompress.encoding.content_words import ContentWords, SecondReading
 from sentcompress.encoding.engine import EncodeEngine
-from sentcompress.encoding.vector_parts import Span, divided, join_file, spans_of, spans_of_shard, window_rows
+from sentcompress.encoding.vector_parts import Span, divided, join_file, measured_windows, spans_of, spans_of_shard
 from sentcompress.encoding.vector_shards import LAYER_SHARD_PATTERN, SHARD_PATTERN, writing_vectors
 from sentcompress.errors import InputError, UsageError
 from sentcompress.models.catalog import NamedModel, find_model, typed_name
@@ -40,6 +40,8 @@ COMMAND = Params.command
 STORES = ("float32", "float16")
 # Tokens that are more than this share of a corpus are no content words: some twenty of English.
 FREQUENT = 0.004
+# Of English text in a WordPiece vocabulary, with the space after a word; the work of a shard is estimated by it.
+CHARACTERS_PER_TOKEN = 5
 
 
 def run(params: Params, work: WorkDirectory, reporter: Reporter = LOGGED) -> Artifact:
@@ -147,10 +149,11 @@ class _Embedding:
             self._encoder, pick_device(self._params.device), self._params.dtype, self._params.batch_tokens
         )
         with self._reporter.track("planning", total=len(self._table)) as task:
-            rows = window_rows(self._table, task)
+            longest = CHARACTERS_PER_TOKEN * self._encoder.text.max_length
+            measured = measured_windows(self._table, longest, task)
         left_out = self._function_words() if self._params.content_words else ([], [])
         return {
-            "windows": rows,
+            "windows": measured,
             "compute": compute.to_json(),
             "left_out": left_out[0],
             "described": self._described(left_out[1]),

@@ -8,10 +8,15 @@
 There are two hashes. The *fingerprint* covers the request: command, its version, parameters, digests of the inputs.
 The *digest* covers the result: SHA-256 over the data files. An artifact is fresh if its fingerprint is the one that
 its command would request now. Later artifacts record the digests of their inputs.
+
+Where to look: `artifacts` is the work directory, made of `lookup`, which finds artifacts, and `build`, which makes one;
+`manifests` is what they record, `unfinished` what a killed build left, `atomic` and `locking` what all of it stands on.
+Shards are in `shards` (making one), `shard_plan` (what all of them share) and `merging`.
 """
 
-from sentcompress.store.artifacts import Build, WorkDirectory, is_being_written
+from sentcompress.store.artifacts import WorkDirectory
 from sentcompress.store.atomic import MANIFEST, SCAFFOLD
+from sentcompress.store.build import Build
 from sentcompress.store.freshness import CHANGED, Freshness, change_of
 from sentcompress.store.lineage import (
     ancestors,
@@ -23,6 +28,7 @@ from sentcompress.store.lineage import (
     students_of,
     taught_by,
 )
+from sentcompress.store.lookup import is_being_written
 from sentcompress.store.manifests import (
     KINDS,
     LOG,

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Mapping
+from bisect import bisect_left
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from itertools import accumulate
 
 from sentcompress.errors import UsageError
 
@@ -35,6 +37,20 @@ class Shard:
     def of(self, pieces: int) -> range:
         """The pieces of this shard, consecutive ones; the shards together have each piece once, in order."""
         return range(pieces * (self.number - 1) // self.count, pieces * self.number // self.count)
+
+    def of_sizes(self, sizes: Sequence[int]) -> range:
+        """The pieces of this shard, as in `of`, so that all shards have nearly the same sum of sizes.
+
+        Args:
+            sizes: of each piece, such as its characters; every piece counts as 1 at least.
+        """
+        ends = list(accumulate(max(1, size) for size in sizes))
+        # A piece belongs to the shard that its middle is in.
+        middles = [start + end for start, end in zip([0, *ends], ends, strict=False)]
+        total = ends[-1] if ends else 0
+        edges = (2 * total * edge / self.count for edge in (self.number - 1, self.number))
+        first, stop = (bisect_left(middles, edge) for edge in edges)
+        return range(first, stop)
 
 
 def find_shard(text: str | None, environment: Mapping[str, str] = os.environ) -> Shard | None:

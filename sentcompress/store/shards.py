@@ -10,36 +10,28 @@ do not see the hidden folder.
 
 from __future__ import annotations
 
-import hashlib
-import re
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from sentcompress.commands import version_of
-from sentcompress.documents import to_json
-from sentcompress.errors import BusyError, DamagedError, InputError, SentcompressError, UsageError
-from sentcompress.plain_text import shell_line
+from sentcompress.errors import BusyError, DamagedError, SentcompressError, UsageError
 from sentcompress.progress import SILENT, Reporter
 from sentcompress.store import atomic
-from sentcompress.store.artifacts import PLAN, Build, WorkDirectory, is_being_written
-from sentcompress.store.atomic import MANIFEST, SCAFFOLD, beside
+from sentcompress.store.artifacts import WorkDirectory
+from sentcompress.store.atomic import MANIFEST, beside
+from sentcompress.store.build import Build
 from sentcompress.store.locking import locked_when_free
-from sentcompress.store.manifests import DEFAULT_WORK, REQUEST, Artifact, Request
-from sentcompress.store.shard import MOST_SHARDS, Shard
-from sentcompress.store.unfinished import changes_between
+from sentcompress.store.lookup import PLAN, is_being_written
+from sentcompress.store.manifests import Artifact, Request
+from sentcompress.store.shard import Shard
+from sentcompress.store.shard_plan import count_of, difference, identity_of, request_of
 
 # How long a shard waits for the one that makes the plan, which may have to read all of the input.
 PLAN_SECONDS = 7200.0
 # The folder of what shards share.
 SHARED = ".shared"
-# Faults that an error lists.
-MOST_LISTED = 20
-# In the artifact that is merged: the plan of the shards that its files come from.
-MERGED_FROM = f"{SCAFFOLD}/merged-from"
-_NAME = re.compile(r"([1-9][0-9]*)-of-([1-9][0-9]*)", re.ASCII)
 Planner = Callable[[Build], Mapping[str, Any]]
 
 
@@ -64,7 +56,7 @@ class Part:
             BusyError: if another process makes it now.
         """
         asked = self.build.request
-        inputs = {**asked.inputs, f"plan:{self.plan.name}": _identity(self.plan)}
+        inputs = {**asked.inputs, f"plan:{self.plan.name}": identity_of(self.plan)}
         parameters = {key: value for key, value in asked.parameters.items() if key != "shard"}
         parts = _Parts(self.plan.path.parent / SHARED)
         with parts.build(Request(asked.kind, name, asked.command, parameters, inputs)) as build:
@@ -139,7 +131,15 @@ class Shards:
         Raises:
             DamagedError: if it cannot be read.
         """
-        return self._parts.find(self.reference, PLAN)
+        return self.find(PLAN)
+
+    def find(self, name: str) -> Artifact | None:
+        """The plan or a shard, by the name of its folder; None if there is none.
+
+        Raises:
+            DamagedError: if it cannot be read.
+        """
+        return self._parts.find(self.reference, name)
 
     def progress(self) -> Progress | None:
         """How many are finished; None if there is no plan, or it cannot be read."""
@@ -160,15 +160,7 @@ class Shards:
         Raises:
             UsageError: if another version of the command planned the shards.
         """
-        said = plan.manifest
-        if said["version"] != (now := version_of(said["command"])):
-            raise UsageError(
-                f"the shards of {self.reference} were planned by version {said['version']} of {said['command']}, "
-                f"now {now}",
-                self._start_over,
-            )
-        kind, _, name = self.reference.partition("/")
-        return Request(kind, name, said["command"], plan.parameters, plan.inputs, tuple(said["line"]))
+        return request_of(plan, self.reference, self._start_over)
 
     @contextmanager
     def lock(self, reporter: Reporter) -> Iterator[None]:
@@ -213,7 +205,7 @@ class Shards:
             shard.name,
             request.command,
             {**request.parameters, "shard": str(shard)},
-            {**request.inputs, f"plan:{request.name}": _identity(plan)},
+            {**request.inputs, f"plan:{request.name}": identity_of(plan)},
             (*request.line, "--shard", str(shard)),
         )
         with self._parts.build(mine, force=force, reporter=reporter) as build:
@@ -227,7 +219,7 @@ class Shards:
                 raise
             self.drop()
             plan = None
-        if plan is not None and (fault := self._difference(plan, request, shard)):
+        if plan is not None and (fault := difference(plan, request, shard, self.reference, self._start_over)):
             if not force:
                 raise UsageError(*fault)
             reporter.note(f"{request.command}: discarding the shards of {self.reference}, which were planned otherwise")
@@ -246,68 +238,12 @@ class Shards:
             try:
                 facts = planner(build)
             except SentcompressError:
-                _clear(build)  # with a fixed input, the request differs
+                build.clear()  # with a fixed input, the request differs
                 raise
             build.finish({**facts, "shards": shard.count, "forced": force})
         plan = self.plan()
         assert plan is not None
         return plan
-
-    def _difference(self, plan: Artifact, request: Request, shard: Shard) -> tuple[str, str] | None:
-        """Why a request is not that of the plan, with a hint; None if it is."""
-        start, now = f"{request.command}: ", version_of(request.command)
-        hint = self._start_over
-        if plan.manifest["command"] == request.command and plan.manifest["version"] != now:
-            made = f"version {plan.manifest['version']} of {request.command}"
-            return f"{start}the shards of {self.reference} were planned by {made}, now {now}", hint
-        if changes := changes_between(plan.manifest, request):
-            return f"{start}the shards of {self.reference} were planned with different options ({changes})", hint
-        if changed := _changed_inputs(plan.inputs, request.inputs):
-            return f"{start}the inputs of shard {shard} of {self.reference} are not those of the plan: {changed}", hint
-        if count_of(plan) != shard.count:
-            return (
-                f"{start}{self.reference} is being made in {count_of(plan)} shards, so that {shard} is none of them",
-                f"run its shards as 1/{count_of(plan)} to {count_of(plan)}/{count_of(plan)}; {hint}",
-            )
-        return None
-
-    def whole(self, plan: Artifact, reporter: Reporter = SILENT) -> list[Artifact]:
-        """All shards, in order, compared with their digests. Needs the lock.
-
-        Raises:
-            InputError: that names every shard that is missing, being written, damaged, doubled or of something else.
-        """
-        shards = [Shard(number, count_of(plan)) for number in range(1, count_of(plan) + 1)]
-        there = {path.name for path in self.folder.iterdir() if not path.name.startswith(".")} - {PLAN}
-        found: dict[str, Artifact] = {}
-        faults = []
-        with reporter.track("checking", total=len(there), unit="shards") as task:
-            for name in sorted(there):
-                if fault := self._fault_of(name, plan, found):
-                    faults.append(fault)
-                task.advance()
-        missing = [shard for shard in shards if shard.name not in there]
-        running = [shard for shard in shards if is_being_written(self.folder / shard.name)]
-        begun = [shard for shard in missing if shard not in running and self._is_begun(shard)]
-        faults = [
-            *_told([shard for shard in missing if shard not in running + begun], "is missing", "are missing"),
-            *_told(begun, "is unfinished", "are unfinished"),
-            *_told(running, "is being written", "are being written"),
-            *faults,
-        ]
-        if faults:
-            more = [f"and {len(faults) - MOST_LISTED} more"] if len(faults) > MOST_LISTED else []
-            raise InputError(
-                f"{self.reference} cannot be merged: {'; '.join([*faults[:MOST_LISTED], *more])}",
-                f"run: {self.command_of(missing[0], plan)}" if missing else f"look into {self.folder}",
-            )
-        return [found[shard.name] for shard in shards]
-
-    def command_of(self, shard: Shard, plan: Artifact) -> str:
-        """What to type for a shard."""
-        work = str(self.target.parents[1])
-        place = ["--work", work] if "/" in self.reference and work != DEFAULT_WORK else []
-        return shell_line(["sentcompress", *plan.manifest["line"], "--shard", str(shard), *place])
 
     def drop(self) -> None:
         """Remove the shards and then the plan. Needs the lock.
@@ -327,29 +263,6 @@ class Shards:
             atomic.drop(path, MANIFEST)
         atomic.remove(self.folder)
         atomic.fsync(self.folder.parent)
-
-    def _is_begun(self, shard: Shard) -> bool:
-        return beside(self.folder / shard.name, "partial").is_dir()
-
-    def _fault_of(self, name: str, plan: Artifact, found: dict[str, Artifact]) -> str | None:
-        """What is wrong with a folder among the shards; None if it is a shard, which is added to `found`."""
-        try:
-            artifact = self._parts.find(self.reference, name)
-        except DamagedError as error:
-            return error.message
-        count = count_of(plan)
-        of_this = artifact is not None and _identity(plan) in artifact.inputs.values()
-        own = str(artifact.parameters.get("shard")) if artifact and of_this else ""
-        if not _is_name(name, count):
-            return f"{name} is a copy of shard {own}" if own else f"{name} is none of the {count} shards"
-        if artifact is None or not own:
-            return f"{name} is of another plan: its request, inputs or number of shards differ"
-        if own.replace("/", "-of-") != name:
-            return f"{name} is a copy of shard {own}"
-        if damage := artifact.damage(contents=True):
-            return f"{name} is damaged ({damage})"
-        found[name] = artifact
-        return None
 
 
 @contextmanager
@@ -373,70 +286,3 @@ def sharded(
                 part = stack.enter_context(shards.part(request, shard, planner, force=force, reporter=reporter))
                 done = part.build.fresh or part
         yield done
-
-
-def count_of(plan: Artifact) -> int:
-    """The number of shards.
-
-    Raises:
-        DamagedError: if the plan does not say it.
-    """
-    count = plan.facts.get("shards")
-    if type(count) is not int or not 1 <= count <= MOST_SHARDS:
-        raise DamagedError(f"{plan.path / MANIFEST} is not a plan of shards", "use `force` to start over")
-    return count
-
-
-def plan_of(artifact: Artifact) -> Any:
-    """What identifies the plan that an artifact was merged from; None without shards."""
-    return artifact.facts.get("plan")
-
-
-def mark_of(plan: Artifact) -> dict[str, Any]:
-    """What a merged artifact records of its shards."""
-    return {"shards": count_of(plan), "plan": _identity(plan)}
-
-
-def begin_merge(build: Build, plan: Artifact) -> None:
-    """Prepare a build for the files of shards: what an interrupted run made otherwise is removed."""
-    if build.has(MERGED_FROM) and (build.path / MERGED_FROM).read_text(encoding="utf-8") == _identity(plan):
-        return
-    _clear(build)
-    with build.write(MERGED_FROM) as path:
-        path.write_text(_identity(plan), encoding="utf-8")
-
-
-def _clear(build: Build) -> None:
-    """Remove what a build has written."""
-    for path in list(build.path.iterdir()) if build.path.is_dir() else []:
-        if path.name != REQUEST:
-            build.remove(path.name)
-
-
-def _identity(plan: Artifact) -> str:
-    """SHA-256 of all that shards depend on; a plan that is made again, with the same result, is the same one."""
-    said = {name: value for name, value in plan.facts.items() if name != "forced"}
-    return hashlib.sha256(to_json([plan.fingerprint, plan.digest, said], indent=None).encode()).hexdigest()
-
-
-def _is_name(name: str, count: int) -> bool:
-    found = _NAME.fullmatch(name)
-    return found is not None and int(found[2]) == count and int(found[1]) <= count
-
-
-def _told(shards: Sequence[Shard], one: str, several: str) -> list[str]:
-    if not shards:
-        return []
-    names = [str(shard) for shard in shards[:MOST_LISTED]] + (["..."] if len(shards) > MOST_LISTED else [])
-    return [f"shard {names[0]} {one}" if len(shards) == 1 else f"shards {', '.join(names)} {several}"]
-
-
-def _changed_inputs(before: Mapping[str, str], now: Mapping[str, str]) -> str:
-    changed = [f"{_plain(name)} has changed" for name in before if name in now and now[name] != before[name]]
-    others = [f"{_plain(name)} was used" for name in before if name not in now]
-    return ", ".join([*changed, *others, *(f"{_plain(name)} is used now" for name in now if name not in before)])
-
-
-def _plain(reference: str) -> str:
-    kind, _, name = reference.partition(":")
-    return name if kind in ("file", "model", "stdin", "hub") and name else reference

@@ -45,9 +45,12 @@ class BatchPlan:
         if not self.by_length:
             cuts = random_cuts(self.lengths[order], self.batch_size, self.token_budget)
             return [self.rows[order[start:end]] for start, end in cuts]
-        window = np.arange(len(order)) // (self.batch_size * WINDOW_BATCHES)
-        order = order[np.lexsort((self.lengths[order], window))]
-        batches = [self.rows[order[start:end]] for start, end in self._cuts(self.lengths[order], window)]
+        size, batches = self.batch_size * WINDOW_BATCHES, list[Rows]()
+        # Window by window: of all rows at once there are only their order and the batches.
+        for first in range(0, len(order), size):
+            window = order[first : first + size]
+            window = window[np.argsort(self.lengths[window], kind="stable")]
+            batches += [self.rows[window[start:end]] for start, end in self._cuts(self.lengths[window])]
         return [batches[i] for i in random.permutation(len(batches))]
 
     def steps(self, number: int) -> int:
@@ -56,11 +59,11 @@ class BatchPlan:
             return len(self.epoch(number))
         return -(-len(self.rows) // self.batch_size)
 
-    def _cuts(self, lengths: npt.NDArray[np.int32], window: Rows) -> Iterator[tuple[int, int]]:
-        """Start and end of each batch in the sorted order; the last row of a batch is the longest."""
+    def _cuts(self, lengths: npt.NDArray[np.int32]) -> Iterator[tuple[int, int]]:
+        """Start and end of each batch in a sorted window; the last row of a batch is the longest."""
         start = 0
         while start < len(lengths):
-            end = min(start + self.batch_size, len(lengths), int(np.searchsorted(window, window[start], side="right")))
+            end = min(start + self.batch_size, len(lengths))
             while end - start > 1 and (end - start) * int(lengths[end - 1]) > self.token_budget:
                 end = max(start + 1, min(end - 1, start + self.token_budget // int(lengths[end - 1])))
             yield start, end

@@ -48,7 +48,7 @@ def supply(
     encoder: Encoder,
     vectors: Artifact,
     *,
-    domains: Rows,
+    domains: Rows | None,
     tensors: Mapping[str, Tensor],
     input_layer: int,
     residence: Residence,
@@ -58,7 +58,7 @@ def supply(
 
     Args:
         vectors: the artifact of kind `teacher-vectors`.
-        domains: [N] the domain of each row of the sentence table.
+        domains: [N] the domain of each row of the sentence table; only if the method needs them.
         tensors: tensors for `Shapes`.
         input_layer: the layer for "inputs".
         residence: where vectors are kept, and the device to train on.
@@ -78,7 +78,7 @@ def supply(
             "use lrn-kd, or simtde with the option alpha=0",
         )
     chosen: dict[str, Any] = {}
-    if "domains" in needs:
+    if domains is not None:
         fields["domains"] = number_field(domains)
         tensors = {**tensors, "prototypes": prototypes(shards, domains)}
     if "teacher-layers" in needs:

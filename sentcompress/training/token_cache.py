@@ -76,13 +76,14 @@ def _is_whole(folder: Path, name: str, rows: int) -> bool:
 
 def _join(build: Build, folder: str, names: Sequence[str]) -> None:
     """Join the arrays of all shards, so that one lookup finds the rows of a batch; the shards are removed."""
-    shards = [_opened(build.path / folder, name) for name in names]
-    lengths = np.concatenate([np.zeros(0, np.int32), *(shard.lengths for shard in shards)])
+    # One shard is open at a time: a mapping keeps a file open, and its pages count as memory of this process.
+    places = [build.path / folder / name for name in names]
+    lengths = np.concatenate([np.zeros(0, np.int32), *(np.load(f"{place}.lengths.npy") for place in places)])
     with build.write(f"{folder}/{ALL}.tokens.npy") as path, path.open("wb") as stream:
         header = {"descr": np.lib.format.dtype_to_descr(np.dtype(np.int32)), "fortran_order": False}
         np.lib.format.write_array_header_1_0(stream, {**header, "shape": (int(lengths.sum(dtype=np.int64)),)})
-        for shard in shards:
-            stream.write(shard.flat.data)
+        for place in places:
+            stream.write(np.load(f"{place}.tokens.npy").data)
     with build.write(f"{folder}/{ALL}.lengths.npy") as path:
         save_array(path, lengths)
     for name in names:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
 from pathlib import Path
 
 import numpy as np
@@ -50,3 +52,28 @@ def test_rows_are_found_across_shards(tmp_path: Path) -> None:
     assert shards.dimension == 3
     assert shards.rows(wanted).dtype == np.float32
     np.testing.assert_array_equal(shards.rows(wanted), whole[wanted])
+
+
+MANY_FILES = """
+import resource, sys
+from pathlib import Path
+from sentcompress.encoding.vector_shards import VectorShards
+
+resource.setrlimit(resource.RLIMIT_NOFILE, (64, int(sys.argv[2])))
+print(len(VectorShards(Path(sys.argv[1]))))
+"""
+
+
+@pytest.mark.parametrize("hard", [64, 400])
+def test_more_files_than_a_process_may_open_at_first(tmp_path: Path, hard: int) -> None:
+    """A mapped file stays open; the limit is raised where the system allows it, and is an error otherwise."""
+    for shard in range(80):
+        np.save(tmp_path / SHARD_PATTERN.format(shard), np.zeros((2, 1), np.float16))
+    done = subprocess.run(
+        [sys.executable, "-c", MANY_FILES, str(tmp_path), str(hard)], capture_output=True, text=True, check=False
+    )
+    if hard == 64:
+        assert "80 files of vectors have to be open at the same time, and the system allows a process 64" in done.stderr
+        assert "OSError: [Errno 24]" not in done.stderr
+    else:
+        assert done.stdout.strip() == "160", done.stderr

@@ -14,7 +14,7 @@ from pathlib import Path
 
 from sentcompress.documents import to_json
 from sentcompress.encoding import vector_cache
-from sentcompress.store import artifacts, atomic
+from sentcompress.store import MANIFEST, Build, atomic
 from sentcompress.store.manifests import sealed
 
 
@@ -58,19 +58,19 @@ def rename_first() -> None:
 
 def marker_early() -> None:
     """The manifest, which says that an artifact is complete, is there as soon as its first file."""
-    real = artifacts.Build.write
+    real = Build.write
 
     @contextmanager
-    def write(build: artifacts.Build, name: str) -> Iterator[Path]:
+    def write(build: Build, name: str) -> Iterator[Path]:
         with real(build, name) as path:
             yield path
-        marker = build.path / artifacts.MANIFEST
-        if name != artifacts.MANIFEST and not marker.exists():
+        marker = build.path / MANIFEST
+        if name != MANIFEST and not marker.exists():
             asked = {**build.request.as_dict(), "fingerprint": build.request.fingerprint}
             made = {"digest": "", "files": {}, "facts": {}, "libraries": {}, "finished": datetime.now(UTC).isoformat()}
             marker.write_text(to_json(sealed({**asked, **made})), encoding="utf-8")
 
-    artifacts.Build.write = write
+    Build.write = write
 
 
 def digest_unread() -> None:

@@ -105,15 +105,40 @@ def test_the_bytes_are_those_of_one_run(
     assert run(work, nli, **options) == found
 
 
-def test_a_mix_with_queries(tmp_path: Path) -> None:
+def test_a_shard_reads_only_its_part_of_the_table(
+    tmp_path: Path, nli: Path, numbering: None, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    work = WorkDirectory(tmp_path / "work")
+    run(work, nli, "1/6")
+    read: set[int] = set()
+    texts = sentence_table.SentenceTable.texts
+
+    def noted(self: sentence_table.SentenceTable, shard: int) -> list[str]:
+        read.add(shard)
+        return texts(self, shard)
+
+    monkeypatch.setattr(sentence_table.SentenceTable, "texts", noted)
+    part = run(work, nli, "2/6")
+    files = len(list((part.path.parent / "plan").glob("sentences-*")))
+    first, after = part.facts["numbers"]
+    inside = -(-50 // 9)  # pieces of a whole file
+    assert files > 3
+    assert read == set(range(first // inside, (after - 1) // inside + 1))
+
+
+def test_a_mix_with_queries(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     path = tmp_path / "long.txt"
     path.write_text("".join(f"{' '.join(TEXTS[at : at + 8])}\n" for at in range(100)), encoding="utf-8")
     work = WorkDirectory(tmp_path / "work")
     options = {"wordnet": 0, "back_translate": 0, "queries_per_text": 1.5, "words": 3000, "workers": 1}
     whole = run(work, path, name="whole", **options)
     assert whole.facts["by_source"]["query"] > 20
+    counted = []
+    count = augment.count_frequencies
+    monkeypatch.setattr(augment, "count_frequencies", lambda *given: (counted.append(given), count(*given)))
     for number in (3, 1, 2):
         run(work, path, f"{number}/3", **options)
+    assert len(counted) == 1  # by the shard that made the plan, for all of them
     found = merged(work)
     assert bytes_of(found.path) == bytes_of(whole.path)
     assert found.facts["mix"] == whole.facts["mix"]

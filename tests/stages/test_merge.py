@@ -76,6 +76,26 @@ def test_the_bytes_are_those_of_one_run(work: WorkDirectory, tiny_model: Path, c
     assert merged(work) == found
 
 
+@pytest.mark.parametrize("count", [1, 3, 8, 50])
+@pytest.mark.parametrize("sizes", [[7] * 20, [1, 0, 90, 3, 3, 40, 0], [5], []])
+def test_every_piece_is_in_one_shard_of_about_the_same_size(sizes: list[int], count: int) -> None:
+    shards = [Shard(number, count).of_sizes(sizes) for number in range(1, count + 1)]
+    assert [piece for shard in shards for piece in shard] == list(range(len(sizes)))
+    sums = [sum(max(1, sizes[piece]) for piece in shard) for shard in shards]
+    assert max(sums) <= sum(sums) / count + max([1, *sizes])
+
+
+def test_shards_have_about_the_same_text(work: WorkDirectory, tiny_model: Path) -> None:
+    """Long texts at the end: the last shard has fewer of them, and only as much of each counts as the teacher reads."""
+    long = [" ".join([text] * 10) for text in TEXTS[:100]]
+    make_table(work, [*(" ".join(text.split()[:3]) + f" {row}" for row, text in enumerate(TEXTS)), *long], name="mixed")
+    whole = embed(work, tiny_model, sentences="mixed", name="whole")
+    rows = [embed(work, tiny_model, f"{n}/4", sentences="mixed", max_length=None).facts["rows"] for n in range(1, 5)]
+    assert sum(rows) == len(TEXTS) + len(long)
+    assert rows[0] > 3 * rows[3]
+    assert bytes_of(merged(work, "teacher-vectors/mixed").path) == bytes_of(whole.path)
+
+
 def test_a_finished_shard_is_not_made_again(work: WorkDirectory, tiny_model: Path) -> None:
     first = embed(work, tiny_model, "2/3")
     assert first.facts["shard"] == "2/3"
@@ -204,7 +224,7 @@ def test_shards_of_an_older_version_are_not_merged(
     work: WorkDirectory, tiny_model: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     embed(work, tiny_model, "1/1")
-    monkeypatch.setattr("sentcompress.store.shards.version_of", lambda command: 7)
+    monkeypatch.setattr("sentcompress.store.shard_plan.version_of", lambda command: 7)
     with pytest.raises(UsageError, match="planned by version 1 of teacher-embed, now 7"):
         merged(work)
 
