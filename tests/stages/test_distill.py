@@ -427,7 +427,7 @@ def test_a_loss_that_is_no_number_keeps_the_best(work: WorkDirectory, dev: Path,
     monkeypatch.setattr(HPD, "objective", broken)
     with pytest.raises(TrainingError) as caught:
         stage.run(params(dev=dev, eval_every=5, checkpoint_seconds=0), work)
-    assert re.search(r"\(step 1\d to 14\); the best weights so far \(step (0|5|10)\) are kept", caught.value.message)
+    assert re.search(r"\(step 1\d to 15\); the best weights so far \(step (0|5|10)\) are kept", caught.value.message)
     assert "`lr`" in str(caught.value.hint)
     assert "float32" not in str(caught.value.hint)  # it is already
     folder = next(work.path.glob("students/.hpd-teacher-1-8-*.partial")) / ".scaffold" / "best"
