@@ -126,6 +126,8 @@ class InitialStudent:
         if shape.layers is not None:
             states, activity = self._watch(encoder, shape.layers, sample, device, reporter)
             self._cut(encoder, shape.layers, states, activity)
+            # Not every runtime knows them, and a student learns vectors that the teacher made with them.
+            encoder.token_weights = None
         if shape.start == RANDOM:
             start_anew(encoder, layers_only=shape.layers is not None)
         return encoder
