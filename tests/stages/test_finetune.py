@@ -24,7 +24,7 @@ from sentcompress.models.sources import resolve
 from sentcompress.stages import augment, finetune
 from sentcompress.stages.finetune import Params
 from sentcompress.store import WorkDirectory
-from sentcompress.training.loop import Training
+from sentcompress.training.selection import Selection
 
 SHORT: dict[str, Any] = {
     "lr": 1e-3,
@@ -113,11 +113,11 @@ def test_a_kept_teacher_holds_the_student_back(
 ) -> None:
     """With a heavy distillation term the vectors stay near the teacher's; here the student starts as the teacher."""
 
-    def keep_the_last(training: Training) -> None:
-        training.encoder.eval()
-        training.method.eval()
+    def keep_the_last(selection: Selection) -> None:
+        selection.encoder.eval()
+        selection.method.eval()
 
-    monkeypatch.setattr(Training, "restore_best", keep_the_last)
+    monkeypatch.setattr(Selection, "restore", keep_the_last)
     numbers = dict(SHORT, lr=2e-3, max_steps=20, epochs=5, eval_every=20, dropout=0.0)
     dev = write_dev(work.path / "dev.tsv", sentences[:40])
     free = finetune.run(params(tiny_model, **numbers, dev=dev, name="free"), work)
