@@ -1,6 +1,6 @@
 """`augment` and `teacher-embed` in shards on many short sentences, with a tiny random teacher: memory, time, bytes.
 
-    python benchmarks/shards.py [--sentences 10000000] [--shards 8] [--jobs 2] [--copies 1] [--kills 10] [--whole]
+    python benchmarks/shards.py [--sentences 10000000] [--shards 8] [--jobs 2] [--copies 0] [--kills 0] [--whole]
 
 Shards run in random order, --jobs at a time; --kills of them are killed at random moments and run again. Every command
 is a process of its own; its peak resident memory comes from the kernel's count for it. With --whole, both commands also
@@ -66,14 +66,14 @@ def start(words: list[str]) -> Job:
 
 
 def ended(job: Job) -> dict[str, Any] | None:
-    """What a command took, with its exit status; None while it runs."""
+    """What a command took, with its exit code; None while it runs."""
     pid, status, usage = os.wait4(job.process.pid, os.WNOHANG)
     if pid == 0:
         return None
     seconds, computed = time.perf_counter() - job.started, usage.ru_utime + usage.ru_stime
     return {
         "shard": job.words[job.words.index("--shard") + 1] if "--shard" in job.words else None,
-        "status": status,
+        "code": os.waitstatus_to_exitcode(status),
         "peak_bytes": usage.ru_maxrss * 1024,
         "seconds": round(seconds, 1),
         "processor_seconds": round(computed, 1),
@@ -96,13 +96,13 @@ def run(commands: list[list[str]], jobs: int, kills: int, generator: random.Rand
             if (found := ended(job)) is None:
                 continue
             running.remove(job)
-            if found.pop("status") == 0:
+            if (code := found.pop("code")) == 0:
                 taken.append(found)
                 print(f"{' '.join(job.words[:2])} {json.dumps(found)}", file=sys.stderr, flush=True)
-            elif killed:
+            elif killed and code == -signal.SIGKILL:
                 waiting.append(job.words)
             else:
-                raise SystemExit(f"{' '.join(job.words)} failed")
+                raise SystemExit(f"{' '.join(job.words)} failed with code {code}")
     return taken
 
 

@@ -17,7 +17,7 @@ from typing import Protocol
 from sentcompress.errors import SentcompressWarning
 
 PACKAGE = Path(__file__).parent
-# The metrics that need no knowledge of the training: of the last steps, of the held-out queries, the time.
+# Metrics that are shown to whoever does not follow the training: loss, dev scores, the time that is left.
 TOLD = ("loss", "dev", "best", "seconds_left")
 
 

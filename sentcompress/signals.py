@@ -144,11 +144,12 @@ def strongest(numbers: Iterable[int]) -> int:
 def pass_on(number: int) -> None:
     """Send this process a signal that another one got, unless it got one itself; from any thread.
 
-    Does nothing if signals are not handled here, as when stages are called from Python.
+    Does nothing if signals are not handled here, as when stages are called from Python. Can be called again and again:
+    a signal that waits for the end of an import is not sent a second time, which would end the process at once.
     """
     if _state.main_thread is None or signal.getsignal(number) is not _take:
         return
-    if _state.noted is None and _state.raised is None:
+    if _state.noted is None and _state.raised is None and _state.waiting_since is None:
         signal.pthread_kill(_state.main_thread, number)
 
 

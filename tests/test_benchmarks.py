@@ -690,3 +690,18 @@ def test_killed_shards_run_again_and_their_own_figures_count(monkeypatch: pytest
     assert sorted(one["shard"] for one in found) == ["1/3", "2/3", "3/3"]
     assert len(begun) == 5
     assert all(one["peak_bytes"] > 0 for one in found)
+
+
+def test_a_shard_that_fails_is_not_run_again(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Also if others were killed before: it would fail for ever."""
+    shards = load("shards")
+    codes = iter(["import time; time.sleep(60)", *["raise SystemExit(1)"] * 2])
+
+    def start(words: list[str]) -> Any:
+        process = shards.subprocess.Popen([sys.executable, "-c", next(codes)])
+        return shards.Job(words, process, shards.time.perf_counter())
+
+    monkeypatch.setattr(shards, "start", start)
+    monkeypatch.setattr(random.Random, "random", lambda self: 0.0)
+    with pytest.raises(SystemExit, match="failed with code 1"):
+        shards.run([["augment", "--shard", "1/1"]], 1, 1, random.Random(0))

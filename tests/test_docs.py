@@ -127,6 +127,19 @@ def test_the_chain_for_slurm_submits_commands_that_parse_and_wait_for_each_other
     assert after == list(zip(chain, [None, "1", "2", "3", "4", "5", "5"], strict=True))
 
 
+def test_the_commands_of_the_torchrun_example_parse() -> None:
+    """With the options that the script has by default; tests/ranks/test_torchrun.py runs it, but only if asked to."""
+    group: Any = typer.main.get_command(app)
+    script = (ROOT / "docs" / "examples" / "torchrun.sh").read_text(encoding="utf-8")
+    for name, default in re.findall(r'^read -ra (\w+) <<<"\$\{\w+:-(.*)\}"', script, flags=re.MULTILINE):
+        script = script.replace(f'"${{{name}[@]}}"', default)
+    chain = [shlex.split(line)[1:] for line in re.findall(r"^(?:sentcompress|on_gpus) .*$", script, flags=re.MULTILINE)]
+    assert [words[0] for words in chain] == ["augment", "teacher-embed", "distill", "eval-fidelity", "export"]
+    assert "--method" in chain[2]
+    for name, *rest in chain:
+        group.commands[name].make_context(name, rest)
+
+
 @pytest.mark.parametrize("script", sorted((ROOT / "docs").rglob("*.sh")), ids=lambda script: script.name)
 def test_the_example_scripts_are_shell(script: Path) -> None:
     subprocess.run(["bash", "-n", str(script)], check=True)

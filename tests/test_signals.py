@@ -80,6 +80,21 @@ def test_an_import_is_ended_first(sent: signal.Signals, tmp_path: Path) -> None:
     assert not (tmp_path / "went-on").exists()
 
 
+def test_what_another_rank_got_is_passed_on_only_once_during_an_import(tmp_path: Path) -> None:
+    """The thread that passes signals on asks every second; an import can take longer."""
+    (tmp_path / "slow.py").write_text(
+        "import time\nfrom sentcompress.signals import pass_on\n"
+        f"for _ in range(3):\n    pass_on({int(signal.SIGUSR1)})\n    time.sleep(0.05)\nopen('loaded', 'w').close()\n"
+    )
+    what = "import time\n    try:\n        import slow\n        time.sleep(5)\n    finally:\n"
+    what += "        open('cleared', 'w').close()"
+    assert outcome(START + WORK.format(what), tmp_path, "status", "--work", ".", modules=tmp_path) == told(
+        signal.SIGUSR1
+    )
+    assert {"loaded", "cleared"} <= {path.name for path in tmp_path.iterdir()}
+    assert not (tmp_path / "went-on").exists()
+
+
 @ALL
 def test_what_is_raised_in_a_destructor_is_raised_again(sent: signal.Signals, tmp_path: Path) -> None:
     what = f"import time\n    class Last:\n        def __del__(self): send({int(sent)}); time.sleep(0)\n"

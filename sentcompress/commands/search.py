@@ -62,4 +62,8 @@ class Params(Index, Hub):
         return faults
 
 
-COMMAND = Command(Params, "Search a collection with a model, or with two side by side.")
+COMMAND = Command(
+    Params,
+    "Search a collection with a model, or with two side by side.",
+    version=2,  # the columns of title, text and id are found by more names
+)

@@ -114,6 +114,12 @@ def whole_documents(documents: Iterable[Document]) -> Iterator[IdentifiedText]:
 Cut = Callable[[Iterable[Document]], Iterator[IdentifiedText]]
 
 
+def refuse_passages(folder: Path, found: FolderFiles) -> None:
+    """Raise InputError if the passages of a folder cannot be asked for, since it is a collection."""
+    if found.collection:
+        raise InputError(f"{folder} is a collection, whose documents are not cut", "leave out `passages`")
+
+
 def texts_of_folder(
     folder: Path, found: FolderFiles, column: str | None = None, cut: Cut = whole_documents
 ) -> IdentifiedTexts:

@@ -67,9 +67,9 @@ class Ranks:
         return [list(values)]
 
     def numbers_later(self, values: Sequence[float]) -> Callable[[], list[list[float]]]:
-        """The numbers of all ranks, in their order, to be asked for once, or more often, when others had time to come.
+        """Begin an exchange of numbers, as in `numbers`; returns a function that waits for it and gives the result.
 
-        No rank has to wait for the others in the meantime. Each may ask, or not, when it likes.
+        A rank can work on in the meantime. It may call the function several times, or not at all.
         """
         found = [list(values)]
         return lambda: found

@@ -20,6 +20,7 @@ from sentcompress.corpora.identified_texts import (
     IdentifiedText,
     IdentifiedTexts,
     identified_texts,
+    refuse_passages,
     texts_of_documents,
     texts_of_folder,
     whole_documents,
@@ -154,8 +155,8 @@ def _of_source(source: ByteSource, params: Params) -> IdentifiedTexts:
 def _of_folder(params: Params, work: WorkDirectory, reporter: Reporter) -> IdentifiedTexts:
     folder = Path(params.lines)
     found = find_document_files(folder, work.path)
-    if found.collection and params.passages:
-        raise InputError(f"{folder} is a collection, whose documents are not cut", "leave out `passages`")
+    if params.passages:
+        refuse_passages(folder, found)
     if found.others:
         reporter.note(f"{folder}: files of other formats are not read ({found.skipped})")
     return texts_of_folder(folder, found, params.column, cutting(PASSAGE_WORDS) if params.passages else whole_documents)

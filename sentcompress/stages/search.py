@@ -16,6 +16,7 @@ from sentcompress.corpora.documents_artifact import KIND as DOCUMENTS
 from sentcompress.corpora.identified_texts import (
     IdentifiedTexts,
     identified_texts,
+    refuse_passages,
     texts_of_documents,
     texts_of_folder,
 )
@@ -162,7 +163,10 @@ def _collection(params: Params, work: WorkDirectory) -> _Collection:
 def _texts_at(path: Path, work: Path, reading: _Reading) -> IdentifiedTexts:
     """The passages of a folder's documents or of a file of markup; the texts of any other file or of a collection."""
     if path.is_dir():
-        return texts_of_folder(path, find_document_files(path, work), reading.column, cutting(PASSAGE_WORDS))
+        found = find_document_files(path, work)
+        if reading.passages:
+            refuse_passages(path, found)
+        return texts_of_folder(path, found, reading.column, cutting(PASSAGE_WORDS))
     source = as_source(path)
     if reading.passages or source.extension in MARKUP:
         options = ReadOptions(columns=(reading.column,) if reading.column else (), joined=True)

@@ -60,7 +60,10 @@ class Agreement:
             signals.check()
 
     def totals(self) -> dict[str, Any]:
-        """The tokens and seconds of `progress`, up to the last step. Waits until all ranks have done it."""
+        """The `tokens` and `seconds` of `progress` with the last step, which waits until all ranks have done it.
+
+        The seconds are by this rank's own clock: only those of rank 0 are saved.
+        """
         late = self._late() if self._late is not None else []
         return {"tokens": self._progress.tokens + _tokens(late), "seconds": self._seconds}
 

@@ -158,3 +158,6 @@ def test_a_collection_is_not_cut(work: WorkDirectory, tiny_model: Path, tmp_path
     (tmp_path / "corpus.jsonl").write_text(json.dumps({"_id": "1", "text": "dog"}) + "\n", encoding="utf-8")
     with pytest.raises(InputError, match="is a collection"):
         encoded(work, tmp_path, tiny_model, tmp_path / "vectors", passages=True)
+    pytest.importorskip("faiss")
+    with pytest.raises(InputError, match="is a collection"):
+        search.run(search.Params(collection=str(tmp_path), model=str(tiny_model), passages=True), work)
