@@ -56,7 +56,7 @@ class Reporter(Protocol):
         """
 
     def step(self, message: str) -> None:
-        """Report which of several steps begins, in a command that runs others."""
+        """Report which of several steps begins or resumes; an `Overview` passes it on, but no notes."""
 
     def note(self, message: str) -> None:
         """Report useful information, such as what was selected or skipped."""

@@ -40,6 +40,7 @@ from sentcompress.plain_text import printable, printable_lines, printable_messag
 from sentcompress.progress import Reporter
 from sentcompress.progress import Task as ProgressTask
 from sentcompress.quantities import told_time
+from sentcompress.signals import asked
 from sentcompress.store import Artifact
 from sentcompress.store.running import Counter, Heartbeat, Running
 
@@ -49,6 +50,7 @@ NUMERIC = re.compile(rf"({NOT_DEFINED}|[+-]?\d[\d,.]*( to [+-]?[\d,.]+|%|x|[kMB]
 METRIC_WIDTH = 27
 # Seconds between the lines of progress in a log.
 LOG_EVERY = 60.0
+STOPPING = "stopping after this step, to save the state; press Ctrl-C again to stop at once without saving"
 # An artifact finished before this time was not made by this command.
 STARTED = datetime.now(UTC)
 
@@ -119,6 +121,7 @@ class TerminalReporter:
         self.drawing = self.console.is_terminal and not quiet
         self._running = Running()
         self._logged = time.monotonic()
+        self._stopping = False
         self._metrics: dict[str, float | int | str | None] = {}
         self._progress = Progress(
             SpinnerColumn(),
@@ -175,7 +178,10 @@ class TerminalReporter:
         self.console.print(_text(text, "yellow", printable_message), soft_wrap=True)
 
     def _beat(self) -> None:
-        """Once a second: log a line if it is time."""
+        """Once a second: log a line if it is time, and say that a signal waits until the state can be saved."""
+        if asked() is not None and not self._stopping:
+            self._stopping = True
+            self.note(STOPPING)
         if not self.drawing and time.monotonic() - self._logged >= LOG_EVERY:
             self._logged = time.monotonic()
             if line := str(self._running.snapshot()):

@@ -42,6 +42,7 @@ from sentcompress.store.atomic import written
 
 COMMAND = Params.command
 FOLDER = "plans"
+FRESH = "all stages are up to date: nothing was run (`force` to rerun)"
 # The options that split-documents depends on.
 READING = ("inputs", "queries", "column", "text_as", "skip_bad", "seed")
 # Candidates to try: few where a published student, trained for hours, is one of them.
@@ -97,6 +98,8 @@ def run(params: Params, work: WorkDirectory, reporter: Reporter = LOGGED) -> Res
     seconds = time.monotonic() - started
     if params.dry_run:
         return Result(name, path, lines, seconds)
+    if all(one.fresh for one in outcome.done):
+        reporter.note(FRESH)
     made = {one.step.command: one.artifact for one in outcome.done}
     return Result(name, path, lines, seconds, verdict_of(made, name), _report(name, work, reporter))
 

@@ -25,10 +25,13 @@ from sentcompress.recipes.needs import Need, missing, raise_missing
 from sentcompress.recipes.plan import Asked, Plan, Step, make_plan
 from sentcompress.recipes.references import Known
 from sentcompress.recipes.selection import Selection, needed
+from sentcompress.signals import GO_ON, StoppedError
 from sentcompress.store import Artifact, WorkDirectory
+from sentcompress.store.artifacts import NOTHING_KEPT
 
 COMMAND = Params.command
 EXACT_HINT = "`exact` stops at such inputs"
+EARLIER_KEPT = "the stages before it are finished; run the same command again to resume"
 
 
 @dataclass(frozen=True)
@@ -180,4 +183,8 @@ def _run(step: Step, recipe: Path, work: WorkDirectory, reporter: Reporter) -> D
         hint = (error.hint or "").replace("`force`", f"--set {step.number}.force=true")
         hint = spelled(hint, type(step.params))
         raise error.reworded(f"{step.label}: {message}", f"{hint}; {again}" if hint else again) from error
+    except StoppedError as stop:
+        of_stage = stop.hint if stop.hint != NOTHING_KEPT or step.number == 1 else EARLIER_KEPT
+        stop.hint = f"stopped in {step.label}: {of_stage or GO_ON}"
+        raise
     return Done(step, artifact, fresh=str(artifact.manifest["finished"]) < started)

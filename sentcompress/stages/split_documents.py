@@ -10,6 +10,7 @@ from functools import partial
 from typing import Any
 
 from sentcompress.commands.split_documents import Params
+from sentcompress.corpora.delimited import counted
 from sentcompress.corpora.document import Document
 from sentcompress.corpora.inputs import Input, open_inputs
 from sentcompress.corpora.readers import ReadOptions
@@ -97,7 +98,8 @@ class _Splitting:
             frequencies.save(path)
         counts.skipped = {"bad_lines": bad.count} if bad.count else {}
         if bad.count:
-            self.reporter.warn(f"{bad.count} bad lines or files were skipped; the first: {bad.first}")
+            skipped = counted(bad.count, "bad line or file", "bad lines or files")
+            self.reporter.warn(f"skipped {skipped}; the first: {bad.first}")
         with self.build.write(_SCANNED) as path:
             path.write_text(json.dumps(asdict(counts)), encoding="utf-8")
         return counts
@@ -113,7 +115,8 @@ class _Splitting:
             units = read_units(self.build.path / _PASSAGES, by_section)
             choice = choose(units, params.held_out, params.corpus, params.seed)
             if choice.distinct_passages < FEWEST_PASSAGES:
-                empty = f" ({scanned.empty:,} more are empty)" if scanned.empty else ""
+                without = "without text" + (" that can be read" if scanned.skipped else "")
+                empty = f" ({scanned.empty:,} more {without})" if scanned.empty else ""
                 raise InputError(
                     f"there are {scanned.documents:,} documents{empty} with {choice.distinct_passages} distinct "
                     f"passages; at least {FEWEST_PASSAGES} are needed, of which some are held out to measure with",

@@ -53,10 +53,10 @@ def open_partial(request: Request, target: Path, force: bool, reporter: Reporter
     asked = partial / REQUEST
     if partial.exists() or partial.is_symlink():
         if (why := _why_not_resumed(partial, request, force)) is None:
-            reporter.note(f"{request.command}: resuming the unfinished {request.kind}/{request.name}")
+            reporter.step(f"{request.command}: resuming the unfinished {request.kind}/{request.name}")
             remove_leftovers(partial)
             return partial, True
-        reporter.note(f"{request.command}: discarding the unfinished {request.kind}/{request.name} ({why})")
+        reporter.step(f"{request.command}: discarding the unfinished {request.kind}/{request.name} ({why})")
         atomic.drop(partial, first=REQUEST)
     partial.mkdir()
     atomic.fsync(partial.parent)

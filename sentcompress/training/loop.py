@@ -20,6 +20,7 @@ from sentcompress.methods.base import Method
 from sentcompress.models.checks import require_sound
 from sentcompress.models.encoder import Encoder
 from sentcompress.progress import Reporter
+from sentcompress.quantities import told_time
 from sentcompress.ranks.alone import ALONE, Ranks
 from sentcompress.store.shard import Shard
 from sentcompress.training.agreement import Agreement
@@ -318,4 +319,5 @@ class Training:
         self.meter.restore(state["meter"], self.device)
         if self.mean:
             self.mean.restore(state["mean"])
-        self.reporter.note(f"resuming after step {self.progress.step}")
+        used = told_time(self.progress.seconds + self.progress.scoring_seconds)
+        self.reporter.step(f"resuming after step {self.progress.step}, with {used} of training done")

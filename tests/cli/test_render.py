@@ -173,6 +173,16 @@ def test_a_log_gets_a_line_a_minute(capsys: Captured, monkeypatch: pytest.Monkey
     assert said(quiet=True) == ""
 
 
+def test_a_signal_that_waits_is_told_once(capsys: Captured, monkeypatch: pytest.MonkeyPatch) -> None:
+    watched = render.TerminalReporter(quiet=False)
+    watched._beat()
+    assert capsys.readouterr().err == ""
+    monkeypatch.setattr(render, "asked", lambda: 2)
+    watched._beat()
+    watched._beat()
+    assert capsys.readouterr().err == f"{render.STOPPING}\n"
+
+
 def test_a_terminal_is_never_blank(capsys: Captured, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("FORCE_COLOR", "1")
     monkeypatch.setenv("TTY_COMPATIBLE", "1")

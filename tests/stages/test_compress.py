@@ -80,6 +80,7 @@ def test_documents_become_an_export_that_is_measured_and_a_second_run_is_fresh(t
     assert again.verdict == result.verdict
     assert work.get("exports", "docs").digest == digest
     assert f"using the plan {result.recipe}" in notes.notes
+    assert compress.FRESH in notes.notes
     with pytest.raises(UsageError, match=r"a plan for another request: `vector_bytes` changed"):
         run(asked(documents, teacher, max_bytes="170kB", vector_bytes=8), work, SilentReporter())
 

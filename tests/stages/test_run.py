@@ -233,6 +233,19 @@ def test_a_stage_that_another_process_makes_is_not_there_yet(params: Params, tmp
         run_all(replace(params, only=("distill",)), work)
 
 
+def test_an_interruption_names_the_stage_and_what_is_kept(
+    params: Params, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def stop(*_: object) -> None:
+        raise signals.StoppedError(signal.SIGINT)
+
+    work = WorkDirectory(tmp_path / "work")
+    monkeypatch.setattr("sentcompress.stages.teacher_embed._Embedding.whole", stop)
+    with pytest.raises(signals.StoppedError) as stopped:
+        run_all(params, work)
+    assert stopped.value.hint == f"stopped in stage 2 (teacher-embed): {stage.EARLIER_KEPT}"
+
+
 def run_as_a_command(words: list[str]) -> None:
     """What the stopped process runs."""
     signals.install()

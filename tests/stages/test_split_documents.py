@@ -266,7 +266,7 @@ def test_lines_paragraphs_and_files_of_text(tmp_path: Path) -> None:
 
 def test_too_little_text_is_an_error_that_says_how_much_is_needed(tmp_path: Path) -> None:
     path = write_jsonl(tmp_path / "few.jsonl", [*made(10, sentences=2), {"_id": "11", "text": " "}])
-    with pytest.raises(InputError, match=r"10 documents \(1 more are empty\) with 10 distinct passages; at least 100"):
+    with pytest.raises(InputError, match=r"10 documents \(1 more without text\) with 10 distinct .* at least 100"):
         run(tmp_path, path)
     same = tmp_path / "same.txt"
     same.write_text("One line.\n" * 500)
@@ -316,8 +316,21 @@ def test_a_bad_file_of_a_folder_can_be_skipped(tmp_path: Path) -> None:
     with pytest.raises(InputError, match=r"bad\.txt is a binary file") as caught:
         run(tmp_path, folder)
     assert "`skip_bad`" in str(caught.value.hint)
-    with pytest.warns(UserWarning, match="1 bad lines or files were skipped"):
+    with pytest.warns(UserWarning, match="skipped 1 bad line or file; the first: "):
         assert run(tmp_path, folder, skip_bad=True).facts["skipped"] == {"bad_lines": 1}
+
+
+def test_a_skipped_file_is_not_called_empty(tmp_path: Path) -> None:
+    folder = tmp_path / "docs"
+    folder.mkdir()
+    for row in made(10, sentences=2):
+        (folder / f"{row['_id']}.md").write_text(row["text"])
+    (folder / "bad.md").write_bytes(b"caf\xe9\n")
+    with (
+        pytest.warns(UserWarning, match="skipped 1 bad line or file"),
+        pytest.raises(InputError, match=r"10 documents \(1 more without text that can be read\)"),
+    ):
+        run(tmp_path, folder, skip_bad=True)
 
 
 def test_repeated_ids_and_other_languages_are_told(tmp_path: Path) -> None:

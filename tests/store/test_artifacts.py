@@ -20,7 +20,7 @@ from typing import Any
 import pytest
 
 from sentcompress.errors import BusyError, DamagedError, InputError, MissingArtifactError, UsageError
-from sentcompress.progress import SilentReporter
+from sentcompress.progress import Overview, SilentReporter
 from sentcompress.store import (
     MANIFEST,
     REQUEST,
@@ -237,14 +237,14 @@ def test_an_unfinished_build_is_resumed_for_the_same_request_only(work: WorkDire
     assert work.unfinished(KIND) == ["main"]
     assert work.names(KIND) == []
     hearing = Hearing()
-    artifact = make(work, text="second", reporter=hearing, data=0)
+    artifact = make(work, text="second", reporter=Overview(hearing), data=0)
     assert content(artifact) == {"from the first run", "second"}
     assert "resuming the unfinished" in hearing.heard[0]
 
     shutil.rmtree(artifact.path)
     stop()
     hearing = Hearing()
-    assert content(make(work, text="second", reporter=hearing, data=1)) == {"second"}
+    assert content(make(work, text="second", reporter=Overview(hearing), data=1)) == {"second"}
     assert "main (its parameters or inputs differ)" in hearing.heard[0]
 
     stop_forced = Hearing()
