@@ -101,8 +101,11 @@ def markdown(rows: list[dict[str, Any]]) -> str:
     lines = [
         "# compress on three collections",
         "",
-        "Share of the teacher's nDCG@10 that the exported int8 graph keeps on judged queries that `compress` never",
-        "saw; the teacher in float32, exact search. `python benchmarks/compress_documents.py DATA --work WORK`.",
+        "How much of the teacher's nDCG@10 the exported int8 graph keeps, in percent, on judged queries that",
+        "`compress` did not see: with float32 vectors, and with vectors as they are stored. Exact search; the teacher in float32.",
+        "`aim`: the percentage that was set as the goal. Search fidelity: on queries made from held-out documents.",
+        "`python benchmarks/compress_documents.py DATA --work WORK`",
+        "",
         f"Machine: {machine()['processor']}, {machine()['cores']} cores.",
         "",
         "| collection | budget | graph | vector | float32 vectors | stored vectors | aim | search fidelity | minutes |",
