@@ -85,8 +85,9 @@ def main() -> None:
         "# Keeping freed memory",
         "",
         "Training and encoding when freed memory is returned to the system (`default`), and when it is kept for the "
-        f"next batch (`kept`). Batches of 4,096 tokens, a random student of 3 layers, bfloat16, {machine()['processor']}, "
-        f"threads: {given.threads}; each side in its own process, in turns, medians of {given.rounds} rounds. "
+        "next batch (`kept`). Batches of 4,096 tokens, a random student of 3 layers, bfloat16, "
+        f"{machine()['processor']}, threads: {given.threads}; each side in its own process, in turns, "
+        f"medians of {given.rounds} rounds. "
         "`python benchmarks/kept_memory.py`",
         "",
         "| work | side | ms/batch | speed, default = 1 | share in the kernel | page faults/batch | peak memory |",

@@ -68,11 +68,11 @@ def main() -> None:
     text = [
         f"# Stored vectors: {len(documents):,} documents, {len(queries):,} queries, {documents.shape[1]} dimensions",
         "How well each format of `fit-quantizer` keeps the search results, by bytes per vector. Fidelity: nDCG@10 x "
-        "100, where the first ten results of the float32 vectors are the graded relevant documents. Fitted on half of the "
-        "documents. `benchmarks/vector_formats.py`",
+        "100, where the first ten results of the float32 vectors are the graded relevant documents. Fitted on half of "
+        "the documents. `benchmarks/vector_formats.py`",
         markdown_table(("bytes allowed", "format", "dimensions", "bytes used", "fidelity", "seconds to fit"), rows),
-        "Fidelity with all dimensions in float32, if the mean of the documents is subtracted from documents and queries:"
-        f" {score(queries - centre, documents - centre).mean():.2f}.",
+        "Fidelity with all dimensions in float32, if the mean of the documents is subtracted from documents and queries"
+        f": {score(queries - centre, documents - centre).mean():.2f}.",
         markdown_table(
             ("first dimensions of the turn, float32", "fidelity"),
             [(d, f"{held_out.scores(shortened(turn, d)).mean():.2f}") for d in (32, 64, 128, 256)],
