@@ -150,7 +150,8 @@ def report(
         f"threads, in turns in one process, medians of {len(seconds[default])} rounds. "
         "`python benchmarks/encode_speed.py`",
         "",
-        "| | sentences/s | x defaults | x best batch size | x defaults, processor | largest difference | least cosine|",
+        "| engine | sentences/s | speed, defaults = 1 | speed, best batch size = 1 | speed in CPU time, defaults = 1 | "
+        "largest difference | smallest cosine |",
         "|---|---|---|---|---|---|---|",
         *(
             f"| {name} | {row['sentences_per_second']:,.0f} | {row['times_default']:.2f} | "

@@ -84,11 +84,13 @@ def main() -> None:
     lines = [
         "# Keeping freed memory",
         "",
-        f"Batches of 4,096 tokens, a random student of 3 layers, bfloat16, {machine()['processor']}, threads: "
-        f"{given.threads}; each side a process of its own, in turns, medians of {given.rounds} rounds. "
+        "Training and encoding when freed memory is returned to the system (`default`), and when it is kept for the "
+        "next batch (`kept`). Batches of 4,096 tokens, a random student of 3 layers, bfloat16, "
+        f"{machine()['processor']}, threads: {given.threads}; each side in its own process, in turns, "
+        f"medians of {given.rounds} rounds. "
         "`python benchmarks/kept_memory.py`",
         "",
-        "| work | side | ms/batch | x default | of it in the kernel | page faults/batch | peak memory |",
+        "| work | side | ms/batch | speed, default = 1 | share in the kernel | page faults/batch | peak memory |",
         "|---|---|---|---|---|---|---|",
     ]
     for kind, turns in TURNS.items():

@@ -149,6 +149,11 @@ def run_one(kind: str, options: argparse.Namespace) -> dict[str, Any]:
 def table(document: dict[str, Any]) -> str:
     """Markdown."""
     lines = [
+        "# Large indexes",
+        "",
+        "Memory, time and loss of `eval-retrieval --index` on made-up vectors, as many as MS MARCO has passages. "
+        "`python benchmarks/large_index.py`",
+        "",
         f"{document['documents']:,} vectors of {document['dimension']} dimensions "
         f"({document['raw_vector_bytes'] / 1e9:.2f} GB as float32), {QUERIES:,} queries, first {DEPTH} documents, "
         f"{document['threads']} thread(s), {document['machine']['processor']}",

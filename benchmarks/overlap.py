@@ -29,6 +29,13 @@ RESULTS = Path(__file__).parent / "results"
 # Of fewer words, sentences that share most of them are often about nothing in common.
 FEWEST = 5
 SHARE = 0.8
+HEADER = """# Overlap between training text and test sets
+
+For each training text (`short`, `mixed`, ...), two counts. `same`: texts of the test set that equal a training text,
+apart from case and punctuation. `near`: texts of at least five different words that share 80% of their words with a
+training text. The general students were trained on `general`. `python benchmarks/overlap.py` repeats the count.
+
+"""
 # Training text -> test set -> `same` and `near` -> count.
 Found = dict[str, dict[str, dict[str, int]]]
 
@@ -101,7 +108,7 @@ def main() -> None:
     for path in options.texts:
         files = sorted([*path.glob("*.txt"), *path.glob("*.txt.gz")]) if path.is_dir() else [path]
         found[path.stem] = overlaps(sets, chain.from_iterable(map(read_lines, files)))
-    table = markdown(sizes, found)
+    table = HEADER + markdown(sizes, found)
     file.write_text(json.dumps({"texts": sizes, "found": found}, indent=1) + "\n", "utf-8")
     file.with_suffix(".md").write_text(table, encoding="utf-8")
     print(table)

@@ -77,6 +77,16 @@ def named(row: dict[str, Any]) -> str:
     return f"{row['index']} ({settings})" if settings else str(row["index"])
 
 
+HEADER = """# Quora with a student of 128 dimensions
+
+HPD's paper claims that a student with short vectors needs a third of its teacher's index and search time and loses
+little. Here, `hpd-128` and its teacher are measured in turn with every index type (run `together`); further runs search
+for the smallest index. `lost`: percent of the same model's MRR@10 with exact search.
+`python benchmarks/quora_claim.py DATA --work WORK`
+
+"""
+
+
 def markdown(found: Sequence[dict[str, Any]], student: str) -> str:
     """The table of all runs, the claim in a sentence, and the best point in another."""
     heads = ["model", "index", "run", "d", "index, MB", "ms per 1,000 queries", "MRR@10 x 100", "95% interval", "lost"]
@@ -133,7 +143,7 @@ def main() -> None:
         student = result["model"]["label"]
         found += rows(run, f"sentcompress {asked}", result)
     RESULTS.mkdir(exist_ok=True)
-    table = markdown(found, student)
+    table = HEADER + markdown(found, student)
     document = {"machine": machine(), "best": best(found, student), "rows": found}
     (RESULTS / "quora_claim.json").write_text(json.dumps(document, indent=1) + "\n", encoding="utf-8")
     (RESULTS / "quora_claim.md").write_text(table, encoding="utf-8")

@@ -167,9 +167,10 @@ def page(document: Mapping[str, Any]) -> str:
     lines = [
         f"# {document['sentences']:,} sentences in {document['shards']} shards",
         "",
-        f"Sentences of 4 to 8 words, WordNet copies of each: {document['copies']}; a random teacher of one layer and "
-        f"{WIDTH} dimensions, float16 vectors; {document['jobs']} processes at a time, one thread each, on "
-        f"{document['machine']['cores']} cores ({document['machine']['processor']}). {document['load']}",
+        "Time, memory and disk of each command when it is divided into shards. Sentences of 4 to 8 words, WordNet "
+        f"copies of each: {document['copies']}; a random teacher of one layer and {WIDTH} dimensions; float16 vectors; "
+        f"{document['jobs']} processes at a time with one thread each, on {document['machine']['cores']} cores "
+        f"({document['machine']['processor']}). {document['load']}",
         "",
         f"`{document['line']}`",
         "",
@@ -178,7 +179,7 @@ def page(document: Mapping[str, Any]) -> str:
         "|---|---|---|---|---|---|---|---|",
     ]
     lines += [_row(command) for command in document["commands"]]
-    lines += ["", "One shard each:", "", "| command | shard | seconds | processor seconds | peak memory |"]
+    lines += ["", "Single shards:", "", "| command | shard | seconds | processor seconds | peak memory |"]
     lines += ["|---|---|---|---|---|"]
     for command in document["commands"]:
         for one in sorted(command["processes"], key=lambda one: int((one["shard"] or "0").split("/")[0])):

@@ -67,11 +67,12 @@ def main() -> None:
     centre = train.mean(axis=0)
     text = [
         f"# Stored vectors: {len(documents):,} documents, {len(queries):,} queries, {documents.shape[1]} dimensions",
-        "Search fidelity: nDCG@10 x 100 with the first ten results of the float32 vectors as graded relevant "
-        "documents. Fitted on half of the documents. Made by `benchmarks/vector_formats.py`.",
+        "How well each format of `fit-quantizer` keeps the search results, by bytes per vector. Fidelity: nDCG@10 x "
+        "100, where the first ten results of the float32 vectors are the graded relevant documents. Fitted on half of "
+        "the documents. `benchmarks/vector_formats.py`",
         markdown_table(("bytes allowed", "format", "dimensions", "bytes used", "fidelity", "seconds to fit"), rows),
-        f"All dimensions as float32 with the mean of the documents subtracted from documents and queries: "
-        f"{score(queries - centre, documents - centre).mean():.2f}.",
+        "Fidelity with all dimensions in float32, if the mean of the documents is subtracted from documents and queries"
+        f": {score(queries - centre, documents - centre).mean():.2f}.",
         markdown_table(
             ("first dimensions of the turn, float32", "fidelity"),
             [(d, f"{held_out.scores(shortened(turn, d)).mean():.2f}") for d in (32, 64, 128, 256)],
