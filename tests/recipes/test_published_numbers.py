@@ -109,6 +109,7 @@ NUMBERS: list[tuple[str, str, dict[str, Any]]] = [
 # The papers leave these to us: no numbers of theirs to hold them against.
 UNNAMED = {
     "general-2m",
+    "general-5m",
     "general-9m",
     "general-static",
     "simtde-2m-mixed",
