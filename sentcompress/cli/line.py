@@ -122,8 +122,9 @@ def execute(command: Command, values: dict[str, Any], *, work: str, as_json: boo
     if launch:
         without_traces()
     from sentcompress.cli import render
+    from sentcompress.cli.terminal_reporter import reporting
 
-    with render.reporting(quiet, command.params) as reporter:
+    with reporting(quiet, command.params) as reporter:
         reporter = reporter if first else SILENT
         run = partial(command.run, call.params, WorkDirectory(call.work), reporter)
         if launch and command.shared == "encoding":
