@@ -16,7 +16,8 @@ import typer
 
 from sentcompress.cli.terminal import print_json
 from sentcompress.commands import Command
-from sentcompress.commands.options import Key, Options, checked, keys_of
+from sentcompress.commands.options import Key, Options, keys_of
+from sentcompress.commands.parsing import checked
 from sentcompress.errors import SentcompressError, UsageError
 from sentcompress.progress import SILENT
 from sentcompress.ranks.launch import find_launch, run_alone, without_traces

@@ -17,7 +17,8 @@ from rich.table import Column, Table
 from rich.text import Text
 
 from sentcompress.cli.render import rich_text, show
-from sentcompress.commands.options import Options, spelled
+from sentcompress.commands.options import Options
+from sentcompress.commands.spelling import spelled
 from sentcompress.plain_text import printable, printable_message
 from sentcompress.progress import Reporter
 from sentcompress.progress import Task as ProgressTask

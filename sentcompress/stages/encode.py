@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from sentcompress.commands.encode import Params
-from sentcompress.commands.options import words
+from sentcompress.commands.spelling import words
 from sentcompress.commands.split_documents import PASSAGE_WORDS
 from sentcompress.corpora.byte_streams import STDIN, ByteSource, as_source, spooled_source
 from sentcompress.corpora.document_files import find_document_files

@@ -7,8 +7,9 @@ from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
-from sentcompress.commands.options import asked, words
+from sentcompress.commands.options import asked
 from sentcompress.commands.search import Params
+from sentcompress.commands.spelling import words
 from sentcompress.commands.split_documents import PASSAGE_WORDS
 from sentcompress.corpora.byte_streams import as_source
 from sentcompress.corpora.document_files import find_document_files

@@ -13,7 +13,8 @@ from pathlib import Path, PurePosixPath
 from typing import Any
 
 from sentcompress.commands import find_command, version_of
-from sentcompress.commands.options import Options, asked, keys_of, words
+from sentcompress.commands.options import Options, asked, keys_of
+from sentcompress.commands.spelling import words
 from sentcompress.documents import finite, parse_json, to_json
 from sentcompress.errors import DamagedError, InputError
 from sentcompress.plain_text import shell_line
