@@ -12,7 +12,7 @@ import numpy as np
 import torch
 from transformers import BertConfig, BertModel, BertTokenizerFast
 
-from sentcompress.commands.shared import TrainingOptions
+from sentcompress.commands.training import TrainingOptions
 from sentcompress.methods.base import Shapes
 from sentcompress.methods.ckd import CKD
 from sentcompress.methods.simcse import SimCSE

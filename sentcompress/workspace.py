@@ -11,7 +11,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from sentcompress.commands import Command, all_commands
-from sentcompress.commands.options import Key, keys_of, of_fields
+from sentcompress.commands.options import Key, keys_of
+from sentcompress.commands.parsing import of_fields
 from sentcompress.errors import UsageError, did_you_mean
 from sentcompress.progress import LOGGED, Reporter
 from sentcompress.store import Artifact, WorkDirectory

@@ -10,9 +10,13 @@ from pathlib import Path
 
 import pytest
 import warm
+from hypothesis import HealthCheck, settings
 from tiny_models import make_sentences, make_tiny_model
 
 os.environ.setdefault("TOKENIZERS_PARALLELISM", "false")
+# On a busy machine one example can take longer than the fifth of a second that is allowed by default.
+settings.register_profile("untimed", deadline=None, suppress_health_check=[HealthCheck.too_slow])
+settings.load_profile("untimed")
 # A shell that runs the tests in the background has them ignore Ctrl-C, and every command that they start as well.
 signal.signal(signal.SIGINT, signal.default_int_handler)
 # What is imported and collected stays: to look for garbage in it takes a third of the time of collecting the tests.

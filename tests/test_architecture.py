@@ -15,6 +15,7 @@ import sentcompress
 from sentcompress.cli.main import COMMANDS
 
 PACKAGE = Path(sentcompress.__file__).parent
+DRAWING = (PACKAGE / "cli" / "render.py", PACKAGE / "cli" / "terminal_reporter.py")
 MIDDLE = (
     "corpora",
     "augmentations",
@@ -177,9 +178,9 @@ def test_data_and_scores_are_arrays_and_need_no_torch(package: str) -> None:
         assert "torch" not in {name.split(".")[0] for name in imports(path)}, path
 
 
-def test_only_render_imports_rich() -> None:
+def test_only_results_and_progress_use_rich() -> None:
     users = {path.name for path in modules() if any(name.split(".")[0] == "rich" for name in imports(path))}
-    assert users == {"render.py"}
+    assert users == {path.name for path in DRAWING}
 
 
 def test_only_the_drawing_of_reports_imports_matplotlib_and_only_when_something_is_drawn() -> None:
@@ -193,7 +194,8 @@ def test_only_the_drawing_of_reports_imports_matplotlib_and_only_when_something_
 # The only places that may write to the terminal or make what rich draws, each behind a function of `plain_text`.
 WRITERS = {
     "cli/terminal.py": {"say", "say_page", "tell", "warn", "print_json"},
-    "cli/render.py": {"_text", "_cell", "__init__", "stdout", "finished"},
+    "cli/render.py": {"rich_text", "_cell", "stdout", "finished"},
+    "cli/terminal_reporter.py": {"__init__"},
 }
 WRITING = {"print", "echo", "secho", "write", "writelines", "Text", "Console", "from_markup", "from_ansi", "assemble"}
 
@@ -208,24 +210,25 @@ def functions(path: Path) -> list[ast.FunctionDef]:
 
 @pytest.mark.parametrize("path", sorted((PACKAGE / "cli").glob("*.py")), ids=lambda path: path.name)
 def test_nothing_reaches_the_terminal_but_through_plain_text(path: Path) -> None:
-    """`console.print` may be called anywhere in render.py: what it is given is made by `_text` or is no text."""
+    """Where rich is used, `console.print` may be called: what it is given is made by `rich_text` or is no text."""
     allowed = WRITERS.get(f"cli/{path.name}", set())
     for function in functions(path):
         for node in ast.walk(function):
             if not isinstance(node, ast.Call) or called(node) not in WRITING or function.name in allowed:
                 continue
-            drawn = path.name == "render.py" and called(node) == "print"
+            drawn = path in DRAWING and called(node) == "print"
             assert drawn, f"{path.name}:{node.lineno} writes past sentcompress.plain_text"
             assert not any(isinstance(given, ast.Constant | ast.JoinedStr) for given in node.args), node.lineno
 
 
-def test_what_rich_draws_in_tables_is_made_by_the_one_function() -> None:
+@pytest.mark.parametrize("path", DRAWING, ids=lambda path: path.name)
+def test_what_rich_draws_in_tables_is_made_by_the_one_function(path: Path) -> None:
     """A string given to rich's tables would be parsed as markup, and drawn with all that is in it."""
-    for node in ast.walk(ast.parse((PACKAGE / "cli" / "render.py").read_text(encoding="utf-8"))):
+    for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
         if isinstance(node, ast.Call) and called(node) in ("add_row", "add_column", "Table", "add_task"):
             titles = [keyword.value for keyword in node.keywords if keyword.arg in ("title", "caption")]
             for given in [*node.args, *titles]:
-                assert re.search(r"\b(_text|_cell|printable)\b", ast.unparse(given)), ast.unparse(node)
+                assert re.search(r"\b(rich_text|_cell|printable)\b", ast.unparse(given)), ast.unparse(node)
 
 
 COMMAND_BEGINS = re.compile(r"\bsentcompress ([a-z][a-z-]*[^,()<]*)?$")

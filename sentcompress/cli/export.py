@@ -17,7 +17,7 @@ def show(artifact: Artifact, call: Call) -> str:
 
 
 def _show(facts: dict[str, Any]) -> None:
-    from sentcompress.exporting.card import cosines_of, router_rows, sts_table
+    from sentcompress.exporting.verification_tables import cosines_of, router_rows, sts_table
 
     checked, sizes = facts["checked"], facts["bytes"]
     rows = []

@@ -16,7 +16,8 @@ import typer
 
 from sentcompress.cli.terminal import print_json
 from sentcompress.commands import Command
-from sentcompress.commands.options import Key, Options, checked, keys_of
+from sentcompress.commands.options import Key, Options, keys_of
+from sentcompress.commands.parsing import checked
 from sentcompress.errors import SentcompressError, UsageError
 from sentcompress.progress import SILENT
 from sentcompress.ranks.launch import find_launch, run_alone, without_traces
@@ -122,8 +123,9 @@ def execute(command: Command, values: dict[str, Any], *, work: str, as_json: boo
     if launch:
         without_traces()
     from sentcompress.cli import render
+    from sentcompress.cli.terminal_reporter import reporting
 
-    with render.reporting(quiet, command.params) as reporter:
+    with reporting(quiet, command.params) as reporter:
         reporter = reporter if first else SILENT
         run = partial(command.run, call.params, WorkDirectory(call.work), reporter)
         if launch and command.shared == "encoding":

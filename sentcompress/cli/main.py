@@ -21,7 +21,7 @@ from sentcompress.cli.failures import explain
 from sentcompress.cli.line import ToldError, function_of, params_of
 from sentcompress.cli.terminal import print_json, say, say_page, tell, warn
 from sentcompress.commands import all_commands
-from sentcompress.commands.options import spelled
+from sentcompress.commands.spelling import spelled
 from sentcompress.errors import SentcompressError, SentcompressWarning, did_you_mean
 from sentcompress.exit_codes import DONE, FAILED, NO_READER, USAGE
 from sentcompress.ranks.launch import by_rank

@@ -4,6 +4,9 @@ A command's file holds its `Params` and its `COMMAND`. What the command does is 
 the same name, and how its result is shown in `sentcompress.cli`. Nothing here may import torch, NumPy or any other
 large library at module level, because `sentcompress --help` reads every declaration. Other packages add evaluations
 (docs/plugins.md).
+
+Where to look: `options` is how options are declared, `shared` and `training` the ones that several commands have.
+`parsing` makes a `Params` of what users give, and `spelling` a command line of a `Params`.
 """
 
 from __future__ import annotations

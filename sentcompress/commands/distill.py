@@ -5,7 +5,8 @@ from typing import Annotated, ClassVar
 
 from sentcompress.commands import Command
 from sentcompress.commands.options import MODEL, Opt
-from sentcompress.commands.shared import Pooling, Sentences, TeacherVectors, TrainingOptions
+from sentcompress.commands.shared import Pooling, Sentences, TeacherVectors
+from sentcompress.commands.training import TrainingOptions
 from sentcompress.errors import UsageError
 
 FOR_TEACHER_LAYERS = "With --student teacher:K:"

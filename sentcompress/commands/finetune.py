@@ -5,7 +5,8 @@ from typing import Annotated, ClassVar
 
 from sentcompress.commands import Command
 from sentcompress.commands.options import Opt
-from sentcompress.commands.shared import Model, Objective, Pooling, TeacherVectors, TrainingOptions
+from sentcompress.commands.shared import Model, Objective, Pooling, TeacherVectors
+from sentcompress.commands.training import TrainingOptions
 
 
 @dataclass(frozen=True, kw_only=True)

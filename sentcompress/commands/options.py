@@ -1,20 +1,19 @@
-"""Declarations of command options, and everything derived from them.
+"""Declarations of command options.
 
 A command's options are the fields of a frozen dataclass, `Params`, each annotated with an `Opt`:
 
     dim: Annotated[int, Opt("Dimensions to keep.", minimum=1)] = 128
 
-The command line (`cli.line`), the keys of a recipe, the range checks, the request that decides whether a result is
-fresh (`asked`), and the command that a report or model card prints (`words`) are derived from it.
+The command line (`cli.line`), the keys of a recipe (`commands.parsing`), the range checks, the request that decides
+whether a result is fresh (`asked`), and the command that a report or model card prints (`commands.spelling`) are
+derived from it.
 """
 
 from __future__ import annotations
 
-import dataclasses
 import importlib
-import re
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import MISSING, dataclass, fields
+from dataclasses import dataclass, fields
 from pathlib import Path
 from types import NoneType, UnionType
 from typing import Any, ClassVar, Literal, TypeVar, Union, get_args, get_origin, get_type_hints
@@ -22,12 +21,8 @@ from typing import Any, ClassVar, Literal, TypeVar, Union, get_args, get_origin,
 from sentcompress.errors import did_you_mean, raise_faults
 from sentcompress.numeric import at_least, at_most
 
-_NAMES = {bool: "true or false", int: "a whole number", float: "a number", str: "a text", Path: "a text (a path)"}
-_SEVERAL = {int: "whole numbers", float: "numbers", str: "texts", Path: "paths"}
 _Part = TypeVar("_Part")
 MODEL = "model"
-# What every command has on the command line, and a Workspace in Python.
-COMMON = ("work",)
 
 
 @dataclass(frozen=True)
@@ -207,123 +202,6 @@ def _figure(value: float) -> str:
     return str(int(value)) if float(value).is_integer() else f"{value:g}"
 
 
-def build(params: type[Options], values: Mapping[str, Any]) -> tuple[Any, list[str]]:
-    """Make a Params from values; returns it with the errors found, or None if a required option is missing.
-
-    Wrong values are omitted, so that the rest can be checked.
-    """
-    keys, faults = keys_of(params), []
-    found: dict[str, Any] = {}
-    for name, value in values.items():
-        if name not in keys:
-            faults.append(f"no option {name!r}; {did_you_mean(name, keys)}")
-            continue
-        try:
-            found[keys[name].field] = _value(keys[name], value)
-        except ValueError as error:
-            faults.append(f"`{keys[name].field}` must be {error}, not {value!r}")
-    required = [key for key in keys.values() if key.default is MISSING]
-    faults += [f"`{key.field}` is missing" for key in required if key.name not in values]
-    return (params(**found) if all(key.field in found for key in required) else None), faults
-
-
-def checked(params: type[Options], given: Mapping[str, Any]) -> Any:
-    """Make a Params from the texts of a command line, by the names of the options.
-
-    Raises:
-        UsageError: with all errors.
-    """
-    keys = keys_of(params)
-    values = {name: _read(keys[name], value) if name in keys else value for name, value in given.items()}
-    made, faults = build(params, values)
-    raise_faults([*faults, *(made.all_faults() if made else [])], params.command)
-    return made
-
-
-def of_fields(params: type[Options], given: Mapping[str, Any]) -> Any:
-    """The Params that keyword arguments describe, by the names of the fields.
-
-    None stands for the default where that is None; a single value for a list of one.
-
-    Raises:
-        UsageError: that lists every fault.
-    """
-    keys = {key.field: key for key in keys_of(params).values()}
-    faults = [f"no option `{field}`; {did_you_mean(field, keys)}" for field in given if field not in keys]
-    values = {
-        keys[field].name: _texts_of_paths(value)
-        for field, value in given.items()
-        if field in keys and not (value is None and keys[field].default is None)
-    }
-    made, wrong = build(params, values)
-    hint = f"see help(sentcompress.Workspace.{params.command.replace('-', '_')})"
-    raise_faults([*faults, *wrong, *(made.all_faults() if made else [])], params.command, hint)
-    return made
-
-
-def _texts_of_paths(value: Any) -> Any:
-    if isinstance(value, list | tuple):
-        return [_texts_of_paths(one) for one in value]
-    return str(value) if isinstance(value, Path) else value
-
-
-def _read(key: Key, value: Any) -> Any:
-    kind = key.item or key.types[0]
-    if isinstance(value, list):
-        return [from_text(kind, one) for one in value]
-    return from_text(kind, value) if isinstance(value, str) and not key.opt.commas else value
-
-
-def _value(key: Key, value: Any) -> Any:
-    """`value` with the type of the option; raises ValueError with the expected type."""
-    if key.item is not None:
-        one = _NAMES[key.item]
-        several = f"{_SEVERAL[key.item]}, separated by commas" if key.opt.commas else f"a list of such, or {one}"
-        if isinstance(value, Mapping) and key.item is str:
-            return tuple(f"{name}={_written(one)}" for name, one in value.items())
-        return tuple(_one(part, key.item, several) for part in _parts(key, value))
-    if _means_none(key, value):
-        return None
-    kinds = key.types
-    kind = str if str in kinds else kinds[0]
-    return _one(value, kind, _NAMES[kind])
-
-
-def _means_none(key: Key, value: Any) -> bool:
-    """Whether a value disables an option with a default: `none`, or 0 for a number."""
-    on = key.optional and key.default is not None
-    return on and (value is None or value == "none" or (key.types[0] is float and value == 0))
-
-
-def _parts(key: Key, value: Any) -> list[Any]:
-    if isinstance(value, list | tuple):
-        return list(value)
-    if isinstance(value, str) and key.opt.commas:
-        return [from_text(key.item, part.strip()) for part in value.split(",") if part.strip()]
-    return [value]
-
-
-def _one(value: Any, kind: Any, wanted: str) -> Any:
-    allowed = {float: (int, float), Path: (str, Path)}.get(kind, (kind,))
-    if not isinstance(value, allowed) or (isinstance(value, bool) and kind is not bool):
-        raise ValueError(wanted)
-    return kind(value)
-
-
-def from_text(kind: Any, text: str) -> Any:
-    """Parse a text as a value of `kind`, as in TOML; text that cannot be parsed is returned as it is."""
-    if kind is bool and text in ("true", "false"):
-        return text == "true"
-    try:
-        return kind(text) if kind in (int, float) else text
-    except ValueError:
-        return text
-
-
-def _written(value: Any) -> str:
-    return str(value).lower() if isinstance(value, bool) else str(value)
-
-
 def asked(params: Options, **resolved: Any) -> dict[str, Any]:
     """The parameters of a request: the options that affect the result and differ from their defaults.
 
@@ -343,54 +221,3 @@ def _plain(value: Any) -> Any:
     if isinstance(value, tuple):
         return [_plain(one) for one in value]
     return str(value) if isinstance(value, Path) else value
-
-
-def words(params: Options, *, in_full: bool = False, **chosen: Any) -> list[str]:
-    """The words of a command line, after `sentcompress`, for the same result, without defaults.
-
-    Args:
-        in_full: include options that do not affect the result, such as the device.
-        chosen: values of options that the stage chose, by field, such as the newest sentence table.
-    """
-    if unknown := set(chosen) - {field.name for field in fields(params)}:
-        raise TypeError(f"{params.command} has no option {unknown}")
-    flags: list[str] = []
-    first: list[str] = []
-    final = dataclasses.replace(params, **{name: value for name, value in chosen.items() if value is not None})
-    for key in keys_of(type(params)).values():
-        value = getattr(final, key.field)
-        if value == key.default or (key.opt.affects == "run" and not in_full):
-            continue
-        if key.opt.positional:
-            first += [str(one) for one in value] if key.item is not None else [str(value)]
-        else:
-            flags += _flag_words(key, value)
-    return [params.command, *first, *flags]
-
-
-def _flag_words(key: Key, value: Any) -> list[str]:
-    if isinstance(value, bool):
-        return [f"--{key.name}"] if value else [f"--no-{key.name}"]
-    if key.item is None:
-        off = "0" if key.types[0] is float else "none"
-        return [f"--{key.name}", off if value is None else str(value)]
-    if key.opt.commas:
-        return [f"--{key.name}", ",".join(map(_number, value))]
-    return [word for one in value for word in (f"--{key.name}", str(one))]
-
-
-def _number(value: Any) -> str:
-    return f"{value:g}" if isinstance(value, float) and float(f"{value:g}") == value else str(value)
-
-
-def spelled(message: str, params: type[Options] | None) -> str:
-    """A message as the command line prints it: an option's `field` in backquotes becomes its flag."""
-    keys = {key.field: key for key in keys_of(params).values()} if params else {}
-
-    def flag(match: re.Match[str]) -> str:
-        key = keys.get(match[1])
-        if key is None:
-            return f"--{match[1]}" if match[1] in COMMON else match[0]
-        return (key.opt.metavar or key.name.upper()) if key.opt.positional else f"--{key.name}"
-
-    return re.sub(r"`([a-z_]+)`", flag, message)

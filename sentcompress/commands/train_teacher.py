@@ -5,7 +5,8 @@ from typing import Annotated, Any, ClassVar
 
 from sentcompress.commands import Command
 from sentcompress.commands.options import MODEL, Opt
-from sentcompress.commands.shared import Objective, SkipBad, TrainingOptions
+from sentcompress.commands.shared import Objective, SkipBad
+from sentcompress.commands.training import TrainingOptions
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -12,12 +12,11 @@ from typing import Any
 
 from sentcompress.evaluation.results import Evaluation
 from sentcompress.evaluation.score import MEAN, MODEL, Score
-from sentcompress.exporting.onnx import FLOAT32_FILE, INT8_FILE
-from sentcompress.exporting.router import DOCUMENT, FOLDER, QUERY
+from sentcompress.exporting.card_usage import router_usage, usage
 from sentcompress.exporting.stored_vectors import stored_vectors
+from sentcompress.exporting.verification_tables import cosines_of, router_rows, sts_table
 from sentcompress.models.encoder import Encoder
 from sentcompress.models.names import KINDS
-from sentcompress.numeric import figure
 from sentcompress.plain_text import Code, markdown, markdown_command, markdown_table, printable, shell_line
 from sentcompress.store import Artifact, name_part
 
@@ -59,8 +58,8 @@ class Card:
             *self._front_matter(),
             f"# {markdown(self.name)}",
             self._summary(),
-            *self._use(),
-            *self._router(),
+            *usage(self.encoder, self.facts),
+            *router_usage(self.facts),
             *(stored_vectors(self.facts["vectors"]) if self.facts.get("vectors") else ()),
             *self._measured(),
             *self._check(),
@@ -112,92 +111,6 @@ class Card:
             ("similarity", "cosine"),
         ]
         return f"A sentence encoder made with `sentcompress`.{from_teacher}\n\n" + markdown_table(("", ""), rows)
-
-    def _use(self) -> Iterator[str]:
-        yield "## Use"
-        yield "\n".join(
-            [
-                "```python",
-                "from sentence_transformers import SentenceTransformer",
-                "",
-                'model = SentenceTransformer("path/of/this/folder")',
-                'vectors = model.encode(["A man plays the guitar.", "Two dogs run."])',
-                "print(model.similarity(vectors, vectors))",
-                "```",
-            ]
-        )
-        if self.encoder.normalize:
-            yield (
-                "`truncate_dim` truncates the vectors after normalisation, so their length is no longer 1. This does "
-                "not affect cosine similarity; for a vector store that ranks by inner product, normalise them again "
-                "(`encode(..., normalize_embeddings=True)`)."
-            )
-        else:
-            yield (
-                "The vectors are not normalised. For a vector store that ranks by inner product, use "
-                "`encode(..., normalize_embeddings=True)`, also with `truncate_dim`."
-            )
-        if "onnx" not in self.facts["formats"]:
-            return
-        yield (
-            "Without PyTorch: the ONNX graphs take tokens and return normalised embeddings; pooling, dense layers and "
-            "normalisation are included. They are not named `model.onnx`, because software that looks for that name "
-            "would pool the output again."
-        )
-        text = self.encoder.text
-        prepared = f"({text.prompt!r} + text)" if text.prompt else "text"
-        prepared = f"{prepared}.lower()" if text.lower_case else prepared
-        given = "texts" if prepared == "text" else f"[{prepared} for text in texts]"
-        yield "\n".join(
-            [
-                "```python",
-                "import numpy as np",
-                "import onnxruntime",
-                "from tokenizers import Tokenizer",
-                "",
-                'tokenizer = Tokenizer.from_file("tokenizer.json")',
-                f"tokenizer.enable_truncation({text.max_length})",
-                f"tokenizer.enable_padding({_padding(self.encoder.tokenizer)})",
-                f'session = onnxruntime.InferenceSession("{FLOAT32_FILE}")'
-                + (f"  # or {INT8_FILE}" if "int8" in self.facts["formats"] else ""),
-                'texts = ["A man plays the guitar.", "Two dogs run."]',
-                f"encoded = tokenizer.encode_batch({given})",
-                "inputs = {",
-                '    "input_ids": np.array([one.ids for one in encoded], dtype=np.int64),',
-                '    "attention_mask": np.array([one.attention_mask for one in encoded], dtype=np.int64),',
-                "}",
-                "vectors = session.run(None, inputs)[0]",
-                "```",
-            ]
-        )
-
-    def _router(self) -> Iterator[str]:
-        if not (found := self.facts.get("router")):
-            return
-        documents = markdown(str(found["documents"]))
-        yield "## Search vectors of the teacher"
-        yield (
-            f"The vectors of this model can be compared with those of {documents}: an index that {documents} filled "
-            "stays valid, and only queries change model. In an application that encodes nothing but queries, use this "
-            f"folder as above. `{FOLDER}/` holds both models as a Router of sentence-transformers, for an application "
-            "that also adds documents:"
-        )
-        yield "\n".join(
-            [
-                "```python",
-                "from sentence_transformers import SentenceTransformer",
-                "",
-                f'model = SentenceTransformer("path/of/this/folder/{FOLDER}")',
-                'queries = model.encode_query(["who plays the guitar?"])  # this model',
-                'documents = model.encode_document(["A man plays the guitar."])  # the teacher',
-                "print(model.similarity(queries, documents))",
-                "```",
-            ]
-        )
-        yield (
-            f"`encode` without a task encodes documents. `{FOLDER}/{QUERY}` and `{FOLDER}/{DOCUMENT}` are complete "
-            f"models; the weights of both have {found['bytes']:,} bytes."
-        )
 
     def _measured(self) -> Iterator[str]:
         if not self.measured:
@@ -292,41 +205,6 @@ def _dense(encoder: Encoder) -> Iterator[str]:
     for layer in encoder.dense:
         linear: Any = layer.linear
         yield f"{linear.in_features} to {linear.out_features} ({layer.activation_name})"
-
-
-def _padding(tokenizer: Any) -> str:
-    return (
-        f"pad_id={tokenizer.pad_token_id}, pad_token={json.dumps(tokenizer.pad_token)}" if tokenizer.pad_token else ""
-    )
-
-
-def cosines_of(title: str, found: Mapping[str, Any]) -> list[tuple[str, str, str]]:
-    """Table rows of a format's verification: title, minimum and mean cosine."""
-    both = "single_min_cosine" in found
-    rows = [(f"{title}, in batches" if both else title, *_cosines(found))]
-    return rows + ([(f"{title}, one at a time", *_cosines(found, "single_"))] if both else [])
-
-
-def router_rows(facts: Mapping[str, Any]) -> list[tuple[str, str, str]]:
-    """Table rows of the verification of the router: route, minimum and mean cosine to the vectors of its model."""
-    found = facts.get("router")
-    return [(f"router, {route}", *_cosines(one)) for route, one in found["checked"].items()] if found else []
-
-
-def sts_table(facts: Mapping[str, Any]) -> tuple[list[str], list[list[str]]]:
-    """Columns and rows of the STS scores of an export's formats."""
-    titles = {}
-    for name, one in facts["formats"].items():
-        both = f"{name}_single" in facts["sts"][0]
-        titles[name] = f"{one['title']}, in batches" if both else one["title"]
-        titles[f"{name}_single"] = f"{one['title']}, one at a time"
-    ways = [way for way in titles if way in facts["sts"][0]]
-    rows = [[s["set"], f"{s['pairs']:,}", *(figure(s[way], ".2f") for way in ways)] for s in facts["sts"]]
-    return ["set", "pairs", *(titles[way] for way in ways)], rows
-
-
-def _cosines(found: Mapping[str, Any], prefix: str = "") -> tuple[str, str]:
-    return figure(found[f"{prefix}min_cosine"], ".6f"), figure(found[f"{prefix}mean_cosine"], ".6f")
 
 
 def _setting(name: str, entry: Any) -> tuple[str, str, str]:

@@ -7,7 +7,7 @@ whichever file is at fault.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
@@ -17,16 +17,19 @@ import numpy.typing as npt
 import torch
 
 from sentcompress.errors import SentcompressError
-from sentcompress.exporting.formats import BATCH, Reader
+from sentcompress.exporting.formats import BATCH, Format, Reader
 from sentcompress.models.encoder import Encoder
 from sentcompress.models.pretrained import hush_transformers
 from sentcompress.numeric import at_least, at_most
+from sentcompress.progress import Reporter
 
 Vectors = npt.NDArray[np.float32]
 LEAST_COSINE = 0.9999
 # Largest relative error of a vector's length; a lost Normalize module exceeds it.
 LENGTH_TOLERANCE = 1e-3
 ZERO = 1e-12
+# Below this, a quantised format lost more than rounding of its weights can explain.
+LEAST_MEAN_COSINE = 0.95
 # Used when the work directory has no sentences.
 BUILT_IN_SAMPLE = (
     "A man is playing the guitar on the corner of the street.",
@@ -176,3 +179,34 @@ def check_inexact(reader: Reader, texts: Sequence[str], expected: Vectors, title
         "single_mean_cosine": alone.mean_cosine,
         "batch_to_single_min_cosine": agreement(batched, single).min_cosine,
     }
+
+
+def verify_formats(
+    encoder: Encoder,
+    texts: Sequence[str],
+    formats: Mapping[str, Format],
+    readers: Mapping[str, Reader],
+    reporter: Reporter,
+) -> dict[str, dict[str, Any]]:
+    """Format name -> agreement of its vectors with the model's own; warns if those of an inexact format differ a lot.
+
+    Raises:
+        SentcompressError: if a format fails verification.
+    """
+    vectors = encoder_vectors(encoder, texts)
+    checked: dict[str, dict[str, Any]] = {}
+    for name, one in formats.items():
+        expected = unit(vectors) if one.unit_length else vectors
+        if one.exact:
+            what = f"the {one.title}"
+            for batch in reversed(one.batches):
+                agreed = require_agreement(readers[name].vectors(texts, batch), expected, what)
+            checked[name] = agreed.as_dict()
+            continue
+        checked[name] = found = check_inexact(readers[name], texts, expected, one.title)
+        if not at_least(found["mean_cosine"], LEAST_MEAN_COSINE):
+            reporter.warn(
+                f"{one.title} vectors have a mean cosine of {found['mean_cosine']:.3f} to the model's own; "
+                "score them with `sts` before using them"
+            )
+    return checked

@@ -1,34 +1,55 @@
-"""Passages with ids of their own: those of their documents, and their numbers."""
+"""Passages with ids of their own, those of their documents and a number, from a file or a folder."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from functools import partial
+from pathlib import Path
 
+from sentcompress.commands.split_documents import PASSAGE_WORDS
+from sentcompress.corpora.byte_streams import ByteSource
 from sentcompress.corpora.document import Document, Section
-from sentcompress.corpora.identified_texts import Cut, IdentifiedText
+from sentcompress.corpora.document_files import FolderFiles
+from sentcompress.corpora.identified_texts import (
+    IdentifiedText,
+    IdentifiedTexts,
+    texts_of_documents,
+    texts_of_folder,
+)
+from sentcompress.corpora.readers import ReadOptions
 from sentcompress.passages.cutting import cut
 
 
-def passages_of(documents: Iterable[Document], words: int) -> Iterator[IdentifiedText]:
-    """The passages of documents, cut and numbered as `split-documents` does; the first begins with the title.
-
-    Args:
-        words: the most words of a passage.
+def passages_of(documents: Iterable[Document]) -> Iterator[IdentifiedText]:
+    """The passages of documents, cut and numbered as by `split-documents`; the first of each begins with the title.
 
     Returns:
         An iterator of (DOCUMENT#NUMBER, text).
     """
     for document in documents:
         title = document.title
-        passages = [passage.text for passage in cut(document.sections, words)]
+        passages = [passage.text for passage in cut(document.sections, PASSAGE_WORDS)]
         if not passages:
-            passages, title = [passage.text for passage in cut((Section("", title),), words)], ""
+            passages, title = [passage.text for passage in cut((Section("", title),), PASSAGE_WORDS)], ""
         for number, text in enumerate(passages):
             before = "" if number or text.startswith(title) else title
             yield f"{document.id}#{number}", f"{before} {text}".strip()
 
 
-def cutting(words: int) -> Cut:
-    """Cuts documents into passages of at most `words` words."""
-    return partial(passages_of, words=words)
+def passages_of_file(source: ByteSource, column: str | None = None, format_name: str | None = None) -> IdentifiedTexts:
+    """The passages of the documents of a file.
+
+    Args:
+        column: of a table, the one with the text.
+    """
+    options = ReadOptions(format_name, (column,) if column else (), joined=True)
+    return texts_of_documents(source, options, passages_of)
+
+
+def passages_of_folder(folder: Path, found: FolderFiles, column: str | None = None) -> IdentifiedTexts:
+    """The passages of the documents of a folder; the texts of a collection.
+
+    Args:
+        found: from `find_document_files`.
+        column: of tables, the one with the text.
+    """
+    return texts_of_folder(folder, found, column, passages_of)

@@ -17,7 +17,8 @@ from typing import Any
 from sentcompress.augmentations.back_translation import choose_translator
 from sentcompress.augmentations.wordnet import wordnet_spec
 from sentcompress.commands import find_command
-from sentcompress.commands.options import MODEL, keys_of, spelled
+from sentcompress.commands.options import MODEL, keys_of
+from sentcompress.commands.spelling import spelled
 from sentcompress.corpora.collection_folders import collection_data_set
 from sentcompress.corpora.dev_collection import dev_collection
 from sentcompress.corpora.documents_artifact import names_documents

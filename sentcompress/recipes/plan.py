@@ -6,7 +6,9 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
-from sentcompress.commands.options import Key, Options, build, from_text, keys_of, spelled, words
+from sentcompress.commands.options import Key, Options, keys_of
+from sentcompress.commands.parsing import build, from_text
+from sentcompress.commands.spelling import spelled, words
 from sentcompress.errors import SentcompressError, did_you_mean
 from sentcompress.recipes.digests import other_inputs, with_folders_opened
 from sentcompress.recipes.document import Recipe, Stage

@@ -12,38 +12,28 @@ from pathlib import Path
 from typing import Any
 
 from sentcompress.commands.encode import Params
-from sentcompress.commands.options import words
-from sentcompress.commands.split_documents import PASSAGE_WORDS
+from sentcompress.commands.spelling import words
 from sentcompress.corpora.byte_streams import STDIN, ByteSource, as_source, spooled_source
 from sentcompress.corpora.document_files import find_document_files
-from sentcompress.corpora.identified_texts import (
-    IdentifiedText,
-    IdentifiedTexts,
-    identified_texts,
-    refuse_passages,
-    texts_of_documents,
-    texts_of_folder,
-    whole_documents,
-)
-from sentcompress.corpora.readers import ReadOptions
-from sentcompress.corpora.text_files import batches
-from sentcompress.documents import read_json, to_json
+from sentcompress.corpora.identified_texts import IdentifiedTexts, identified_texts, refuse_passages, texts_of_folder
+from sentcompress.documents import read_json
+from sentcompress.encoding import text_vectors
 from sentcompress.encoding.compute_plan import ComputePlan
 from sentcompress.encoding.engine import EncodeEngine
 from sentcompress.encoding.folder_parts import QUANTIZER as PLANNED_QUANTIZER
-from sentcompress.encoding.parquet_vectors import writing_parquet
 from sentcompress.encoding.storage import PLAIN, Storage
+from sentcompress.encoding.text_vectors import TextVectors, in_shards
 from sentcompress.encoding.token_counts import count_tokens, told_truncation
-from sentcompress.encoding.vector_folder import Vectors, finished_folder, write_shard, writing_folder
-from sentcompress.encoding.vector_shards import SHARD_PATTERN, writing_vectors
+from sentcompress.encoding.vector_folder import finished_folder, write_shard, writing_folder
+from sentcompress.encoding.vector_shards import SHARD_PATTERN
 from sentcompress.errors import InputError, UsageError
 from sentcompress.exporting.graph_embedder import TORCH, Graph, GraphEmbedder, find_graph
 from sentcompress.models.catalog import NamedModel, find_model, typed_name
 from sentcompress.models.devices import pick_device
 from sentcompress.models.encoder import Encoder
-from sentcompress.passages.identified import cutting
+from sentcompress.passages.identified import passages_of_file, passages_of_folder
 from sentcompress.plain_text import shell_word
-from sentcompress.progress import LOGGED, Reporter, Task
+from sentcompress.progress import LOGGED, Reporter
 from sentcompress.quantization.lookup import AUTO, FoundQuantizer, find_quantizer
 from sentcompress.store import MANIFEST, Build, Request, WorkDirectory
 from sentcompress.store.atomic import check_place, written
@@ -52,8 +42,6 @@ from sentcompress.store.shard import Shard, find_shard
 from sentcompress.store.shards import Part, Shards
 
 COMMAND = Params.command
-# Texts passed to the engine at a time, and those of a shard; fewer if they are long.
-CHUNK, SHARD = 1000, 20_000
 # Stands for a quantizer of any format.
 QUANTIZER = "quantizer"
 
@@ -146,10 +134,8 @@ def _opened(params: Params, work: WorkDirectory, reporter: Reporter) -> Iterator
 
 
 def _of_source(source: ByteSource, params: Params) -> IdentifiedTexts:
-    if not params.passages:
-        return identified_texts(source, params.column, params.format)
-    options = ReadOptions(params.format, (params.column,) if params.column else (), joined=True)
-    return texts_of_documents(source, options, cutting(PASSAGE_WORDS))
+    read = passages_of_file if params.passages else identified_texts
+    return read(source, params.column, params.format)
 
 
 def _of_folder(params: Params, work: WorkDirectory, reporter: Reporter) -> IdentifiedTexts:
@@ -159,7 +145,8 @@ def _of_folder(params: Params, work: WorkDirectory, reporter: Reporter) -> Ident
         refuse_passages(folder, found)
     if found.others:
         reporter.note(f"{folder}: files of other formats are not read ({found.skipped})")
-    return texts_of_folder(folder, found, params.column, cutting(PASSAGE_WORDS) if params.passages else whole_documents)
+    read = passages_of_folder if params.passages else texts_of_folder
+    return read(folder, found, params.column)
 
 
 class _Encoding:
@@ -167,6 +154,7 @@ class _Encoding:
 
     _engine: EncodeEngine | GraphEmbedder
     _storage: Storage
+    _vectors: TextVectors
 
     def __init__(
         self,
@@ -203,14 +191,17 @@ class _Encoding:
             f"{self._model.label} on {engine.device.type} in {engine.compute_dtype} ({engine.dtype_reason})"
         )
         self._storage = Storage(own.format if own else params.store, engine.dimension, own)
+        self._vectors = TextVectors(self._texts, engine, self._storage)
 
     def into_file(self) -> Result:
         """Write one file."""
         rows = self._count()
         started = time.perf_counter()
         with written(self._params.output) as unfinished, self._track(rows) as task:
-            write = self._parquet if self._params.output.suffix == ".parquet" else self._npy
-            write(unfinished, rows, task)
+            if self._params.output.suffix == ".parquet":
+                self._vectors.write_parquet(unfinished, self._asked(), task)
+            else:
+                self._vectors.write_npy(unfinished, rows, task)
         return self._result(rows, rows, time.perf_counter() - started)
 
     def into_folder(self) -> Result:
@@ -224,15 +215,9 @@ class _Encoding:
             if folder.finished:
                 self._reporter.note(f"{COMMAND}: {folder.path} is up to date")
                 return self._result(int(folder.finished["rows"]), 0, 0.0)
-            started, encoded, counts = time.perf_counter(), 0, []
+            started = time.perf_counter()
             with self._track(self._count()) as task:
-                for number, rows in enumerate(batches(self._texts.read(), SHARD, _characters)):
-                    counts.append(len(rows))
-                    if folder.has(number):
-                        task.advance(len(rows))
-                        continue
-                    folder.write(number, *self._encoded(rows, task), self._storage)
-                    encoded += len(rows)
+                counts, encoded = self._vectors.write_shards(task, has=folder.has, write=folder.write)
             folder.finish(counts)
         return self._result(sum(counts), encoded, time.perf_counter() - started)
 
@@ -268,7 +253,7 @@ class _Encoding:
         self.open(None)
         with self._reporter.track("counting", unit="texts") as task:
             files = []
-            for rows in batches(self._texts.read(), SHARD, _characters):
+            for rows in in_shards(self._texts):
                 files.append(len(rows))
                 task.advance(len(rows))
         self._texts.tell(self._reporter)
@@ -283,24 +268,16 @@ class _Encoding:
         rows = sum(files[numbers.start : numbers.stop])
         if part.build.fresh:
             return rows, 0, 0.0
-        started, encoded = time.perf_counter(), 0
+        started = time.perf_counter()
         with self._track(rows) as task:
-            for number, texts in enumerate(batches(self._texts.read(), SHARD, _characters)):
-                if number == numbers.stop:
-                    break
-                if number in numbers:
-                    if part.build.has(SHARD_PATTERN.format(number)):
-                        task.advance(len(texts))
-                        continue
-                    write_shard(part.build.write, number, *self._encoded(texts, task), self._storage)
-                    encoded += len(texts)
+            _, encoded = self._vectors.write_shards(
+                task,
+                has=lambda number: part.build.has(SHARD_PATTERN.format(number)),
+                write=partial(write_shard, part.build.write),
+                only=numbers,
+            )
         part.finish({"rows": rows, "numbers": [numbers.start, numbers.stop]})
         return rows, encoded, time.perf_counter() - started
-
-    def _encoded(self, rows: list[IdentifiedText], task: Task) -> tuple[list[str], Iterator[Vectors]]:
-        """The ids of a file, and its vectors in parts."""
-        # Nothing but the file's own texts goes in, so that its bytes do not depend on where a run began.
-        return [one for one, _ in rows], self._engine.stream([[text for _, text in rows]], task)
 
     def _request(self, shards: Shards) -> Request:
         params, asked = self._params, self._asked_of_all()
@@ -327,20 +304,6 @@ class _Encoding:
             output=str(self._params.output),
         )
 
-    def _npy(self, path: Path, rows: int, task: Task) -> None:
-        with writing_vectors(path, rows, self._storage.width, self._storage.dtype) as append:
-            texts = (text for _, text in self._texts.read())
-            for vectors in self._engine.stream(batches(texts, CHUNK, len), task):
-                append(self._storage.encode(vectors))
-
-    def _parquet(self, path: Path, rows: int, task: Task) -> None:
-        with writing_parquet(path, self._storage, to_json(self._asked(), indent=None)) as append:
-            for shard in batches(self._texts.read(), SHARD, _characters):
-                ids = [one for one, _ in shard]
-                for vectors in self._engine.stream([[text for _, text in shard]], task):
-                    append(ids[: len(vectors)], vectors)
-                    ids = ids[len(vectors) :]
-
     def _asked(self) -> dict[str, Any]:
         """Everything that the bytes of the vectors depend on, and the name of the model."""
         return {**self._asked_of_all(), "dimension": self._storage.dimension, "plan": self._plan()}
@@ -357,7 +320,7 @@ class _Encoding:
             "store": own.format if own else self._params.store,
             "quantizer": self._found.digest if self._found else None,
             "dtype": self._params.dtype,
-            "shard_rows": SHARD,
+            "shard_rows": text_vectors.SHARD,
             "ids": "of the input" if self._texts.named else "row numbers",
         }
 
@@ -379,7 +342,3 @@ class _Encoding:
                 task.advance()
         self._texts.tell(self._reporter)
         return rows
-
-
-def _characters(row: IdentifiedText) -> int:
-    return len(row[1])

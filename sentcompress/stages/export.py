@@ -14,21 +14,19 @@ from sentcompress.corpora.named_texts import NamedTexts, find_named_texts
 from sentcompress.corpora.sentence_table import SentenceTable
 from sentcompress.corpora.sts import StsSet, read_sts
 from sentcompress.corpora.text_sample import sample_texts
-from sentcompress.errors import DamagedError, InputError
+from sentcompress.errors import InputError
 from sentcompress.evaluation.metrics import UndefinedError, cosine_of_pairs
-from sentcompress.evaluation.results import Evaluation, read_evaluation, with_compared
-from sentcompress.evaluation.score import COMPARE, MODEL
 from sentcompress.evaluation.sts import Graded, score_set
 from sentcompress.exporting import router, verification
 from sentcompress.exporting.card import Card
 from sentcompress.exporting.formats import FOLDER, Format, Reader, find_formats, packages_of
 from sentcompress.exporting.graph_formats import Int8Graph
 from sentcompress.exporting.half_precision import check_own_loader, halve_weights
+from sentcompress.exporting.provenance import evaluations_of, measurements_of, teacher_of
 from sentcompress.exporting.stored_vectors import SHOWN
-from sentcompress.models.catalog import NamedModel, artifact_at, find_model, typed_name
+from sentcompress.models.catalog import NamedModel, find_model, typed_name
 from sentcompress.models.encoder import Encoder
 from sentcompress.models.names import KINDS
-from sentcompress.numeric import at_least
 from sentcompress.plain_text import shell_word
 from sentcompress.progress import LOGGED, Reporter, Task
 from sentcompress.quantization.quantizer import FOLDER as VECTORS
@@ -41,15 +39,12 @@ from sentcompress.store import (
     WorkDirectory,
     ancestors,
     file_digest,
-    measurements,
 )
 
 COMMAND = Params.command
 CARD = "README.md"
 SAMPLE = 200
 CALIBRATION_TEXTS = 200
-# Below this, a quantised format lost more than rounding of its weights can explain.
-LEAST_MEAN_COSINE = 0.95
 
 
 def run(params: Params, work: WorkDirectory, reporter: Reporter = LOGGED) -> Artifact:
@@ -67,7 +62,7 @@ def run(params: Params, work: WorkDirectory, reporter: Reporter = LOGGED) -> Art
     sets = read_sts(params.sts, "test") if params.sts else []
     lineage = ancestors(work, model.reference, model.digest)
     sentences = _sentences(work, lineage)
-    measured = _measured(work, model, lineage)
+    measured = measurements_of(work, model, lineage)
     quantizer = _quantizer(params, work, model)
     used = [artifact for artifact in (sentences, quantizer) if artifact]
     calibration = find_named_texts(work, params.calibrate) if params.calibrate else None
@@ -96,16 +91,17 @@ def run(params: Params, work: WorkDirectory, reporter: Reporter = LOGGED) -> Art
                 name: one.open(encoder, build.path, trust_remote_code=params.trust_remote_code)
                 for name, one in formats.items()
             }
-            facts["checked"] = _verify(encoder, texts, formats, readers, reporter)
+            facts["checked"] = verification.verify_formats(encoder, texts, formats, readers, reporter)
             if params.float16:
                 expected = verification.encoder_vectors(encoder, texts)
                 check_own_loader(build.path, texts, expected, trust_remote_code=params.trust_remote_code)
             facts["sts"] = [_score(found, formats, readers) for found in sets]
             task.advance()
-            card = _card(params, work, request.name, encoder, facts, lineage, measured, model, reporter)
+            teacher, found = teacher_of(model, lineage), evaluations_of(work, measured, lineage, reporter)
+            card = Card(request.name, encoder, facts, lineage, teacher, found, params.license, params.language)
             with build.write(CARD) as path:
                 path.write_text(card.render(), encoding="utf-8")
-        return build.finish({**facts, "teacher": card.teacher, "model": model.label})
+        return build.finish({**facts, "teacher": teacher, "model": model.label})
 
 
 def _quantizer(params: Params, work: WorkDirectory, model: NamedModel) -> Artifact | None:
@@ -180,16 +176,6 @@ def _request(
     return Request.of(
         params, params.name or model.slug, inputs, resolved, model=typed_name(params.model, model), **chosen
     )
-
-
-def _measured(work: WorkDirectory, model: NamedModel, lineage: Sequence[Artifact]) -> list[Artifact]:
-    """Evaluations of the model; also of the one that `select` chose, of which it is a copy."""
-    found = measurements(work, model.reference, model.digest)
-    own = next((artifact for artifact in lineage if artifact.reference == model.reference), None)
-    if own is None or own.manifest["command"] != "select":
-        return found
-    chosen = own.parameters["chosen"]
-    return found + measurements(work, chosen, own.inputs[chosen])
 
 
 def _sentences(work: WorkDirectory, lineage: Sequence[Artifact]) -> Artifact | None:
@@ -278,37 +264,6 @@ def _files(folder: Path) -> list[str]:
     return sorted(path.relative_to(folder).as_posix() for path in paths)
 
 
-def _verify(
-    encoder: Encoder,
-    texts: Sequence[str],
-    formats: Mapping[str, Format],
-    readers: Mapping[str, Reader],
-    reporter: Reporter,
-) -> dict[str, dict[str, Any]]:
-    """Format name -> agreement of its vectors with the model's own.
-
-    Raises:
-        SentcompressError: if a format fails verification.
-    """
-    vectors = verification.encoder_vectors(encoder, texts)
-    checked: dict[str, dict[str, Any]] = {}
-    for name, one in formats.items():
-        expected = verification.unit(vectors) if one.unit_length else vectors
-        if one.exact:
-            what = f"the {one.title}"
-            for batch in reversed(one.batches):
-                agreed = verification.require_agreement(readers[name].vectors(texts, batch), expected, what)
-            checked[name] = agreed.as_dict()
-            continue
-        checked[name] = found = verification.check_inexact(readers[name], texts, expected, one.title)
-        if not at_least(found["mean_cosine"], LEAST_MEAN_COSINE):
-            reporter.warn(
-                f"{one.title} vectors have a mean cosine of {found['mean_cosine']:.3f} to the model's own; "
-                "score them with `sts` before using them"
-            )
-    return checked
-
-
 def _score(found: StsSet, formats: Mapping[str, Format], readers: Mapping[str, Reader]) -> dict[str, Any]:
     """Spearman x 100 of one STS set with each format; inexact formats also one text at a time, like single queries."""
     texts = sorted({text for subset in found.subsets for text in (*subset.first, *subset.second)})
@@ -331,58 +286,3 @@ def _score(found: StsSet, formats: Mapping[str, Format], readers: Mapping[str, R
         except UndefinedError as error:
             raise InputError(f"{found.name} has no score with the format {way}: {error}") from None
     return scores
-
-
-def _card(
-    params: Params,
-    work: WorkDirectory,
-    name: str,
-    encoder: Encoder,
-    facts: dict[str, Any],
-    lineage: Sequence[Artifact],
-    measured: Sequence[Artifact],
-    model: NamedModel,
-    reporter: Reporter,
-) -> Card:
-    teachers = [artifact for artifact in lineage if artifact.reference.startswith("teacher-vectors/")]
-    labels = [str(artifact.facts["teacher"]) for artifact in lineage if artifact.facts.get("teacher")]
-    models = {r: d for artifact in teachers for r, d in artifact.inputs.items() if r.startswith("model:")}
-    made_here = [artifact_at(work, reference.removeprefix("model:")) for reference in models]
-    digests = {*models.values(), *(artifact.digest for artifact in made_here if artifact)}
-    outside = model.label if model.reference.startswith("model:") else None
-    teacher = labels[0] if labels else outside
-    found = _evaluations(work, measured, digests, reporter)
-    return Card(name, encoder, facts, lineage, teacher, found, params.license, params.language)
-
-
-def _evaluations(
-    work: WorkDirectory, measured: Sequence[Artifact], teachers: set[str], reporter: Reporter
-) -> list[Evaluation]:
-    """The readable evaluations of the model.
-
-    An evaluation without a compared model is combined with one of a teacher (by digest) with the same protocol and
-    data, if there is one.
-    """
-    every = [found for artifact in work.newest("evaluations") if (found := _read(artifact, LOGGED))]
-    of_teachers = [one for one in every if one.models[MODEL].get("digest") in teachers]
-    evaluations = []
-    for artifact in measured:
-        found = _read(artifact, reporter)
-        if found is None:
-            continue
-        beside = next((one for one in of_teachers if _is_alike(one, found)), None)
-        alone = COMPARE not in found.models
-        evaluations.append(with_compared(found, beside) if alone and beside else found)
-    return evaluations
-
-
-def _read(artifact: Artifact, reporter: Reporter) -> Evaluation | None:
-    try:
-        return read_evaluation(artifact)
-    except DamagedError as error:
-        reporter.warn(f"{error.message}; it is omitted from the card")
-        return None
-
-
-def _is_alike(one: Evaluation, other: Evaluation) -> bool:
-    return (one.name, one.data, one.facts["protocol"]) == (other.name, other.data, other.facts["protocol"])

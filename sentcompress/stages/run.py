@@ -13,8 +13,8 @@ from pathlib import Path
 from typing import Any
 
 from sentcompress.commands import find_command, makers
-from sentcompress.commands.options import spelled
 from sentcompress.commands.run import Params
+from sentcompress.commands.spelling import spelled
 from sentcompress.errors import SentcompressError, UsageError, raise_faults
 from sentcompress.evaluation.results import headline_of
 from sentcompress.plain_text import shell_word

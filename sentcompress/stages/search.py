@@ -7,21 +7,14 @@ from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
-from sentcompress.commands.options import asked, words
+from sentcompress.commands.options import asked
 from sentcompress.commands.search import Params
-from sentcompress.commands.split_documents import PASSAGE_WORDS
+from sentcompress.commands.spelling import words
 from sentcompress.corpora.byte_streams import as_source
 from sentcompress.corpora.document_files import find_document_files
 from sentcompress.corpora.documents_artifact import KIND as DOCUMENTS
-from sentcompress.corpora.identified_texts import (
-    IdentifiedTexts,
-    identified_texts,
-    refuse_passages,
-    texts_of_documents,
-    texts_of_folder,
-)
+from sentcompress.corpora.identified_texts import IdentifiedTexts, identified_texts, refuse_passages
 from sentcompress.corpora.markup import MARKUP
-from sentcompress.corpora.readers import ReadOptions
 from sentcompress.corpora.search_texts import documents_source
 from sentcompress.corpora.text_files import batches
 from sentcompress.corpora.text_store import TextStore, write_texts
@@ -37,7 +30,7 @@ from sentcompress.evaluation.similarity import searchable
 from sentcompress.evaluation.vector_rows import in_file
 from sentcompress.extras import check_installed
 from sentcompress.models.catalog import typed_name
-from sentcompress.passages.identified import cutting
+from sentcompress.passages.identified import passages_of_file, passages_of_folder
 from sentcompress.progress import LOGGED, Reporter, SilentReporter
 from sentcompress.store import SCAFFOLD, Artifact, Request, WorkDirectory, name_part
 
@@ -166,11 +159,10 @@ def _texts_at(path: Path, work: Path, reading: _Reading) -> IdentifiedTexts:
         found = find_document_files(path, work)
         if reading.passages:
             refuse_passages(path, found)
-        return texts_of_folder(path, found, reading.column, cutting(PASSAGE_WORDS))
+        return passages_of_folder(path, found, reading.column)
     source = as_source(path)
     if reading.passages or source.extension in MARKUP:
-        options = ReadOptions(columns=(reading.column,) if reading.column else (), joined=True)
-        return texts_of_documents(source, options, cutting(PASSAGE_WORDS))
+        return passages_of_file(source, reading.column)
     return identified_texts(source, reading.column)
 
 

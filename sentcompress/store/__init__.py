@@ -10,8 +10,8 @@ The *digest* covers the result: SHA-256 over the data files. An artifact is fres
 its command would request now. Later artifacts record the digests of their inputs.
 
 Where to look: `artifacts` is the work directory, made of `lookup`, which finds artifacts, and `build`, which makes one;
-`manifests` is what they record, `unfinished` what a killed build left, `atomic` and `locking` what all of it stands on.
-Shards are in `shards` (making one), `shard_plan` (what all of them share) and `merging`.
+`request` is what is asked for, `manifests` what was made, `unfinished` what a killed build left, `atomic` and `locking`
+what all of it stands on. Shards are in `shards` (making one), `shard_plan` (what all of them share) and `merging`.
 """
 
 from sentcompress.store.artifacts import WorkDirectory
@@ -29,19 +29,9 @@ from sentcompress.store.lineage import (
     taught_by,
 )
 from sentcompress.store.lookup import is_being_written
-from sentcompress.store.manifests import (
-    KINDS,
-    LOG,
-    REQUEST,
-    Artifact,
-    Kind,
-    Request,
-    damaged,
-    file_digest,
-    installed_libraries,
-    tree_digest,
-)
+from sentcompress.store.manifests import LOG, Artifact, damaged, file_digest, installed_libraries, tree_digest
 from sentcompress.store.names import check_name, name_part
+from sentcompress.store.request import KINDS, REQUEST, Kind, Request
 from sentcompress.store.unfinished import read_request
 
 __all__ = [

@@ -16,8 +16,9 @@ from sentcompress.store.atomic import beside
 from sentcompress.store.build import Build
 from sentcompress.store.locking import PATIENCE_SECONDS, holder_of, locked_when_free
 from sentcompress.store.lookup import Lookup, is_being_written, is_sharded, merge_command
-from sentcompress.store.manifests import Artifact, Request
+from sentcompress.store.manifests import Artifact
 from sentcompress.store.names import check_name
+from sentcompress.store.request import Request
 from sentcompress.store.running import PROGRESS
 from sentcompress.store.unfinished import changes_between, drop_superseded, is_empty, open_partial, read_request
 

@@ -14,15 +14,14 @@ from sentcompress.store import atomic
 from sentcompress.store.atomic import MANIFEST, SCAFFOLD
 from sentcompress.store.manifests import (
     LOG,
-    REQUEST,
     Artifact,
-    Request,
     combined_digest,
     file_digest,
     installed_libraries,
     read_artifact,
     sealed,
 )
+from sentcompress.store.request import REQUEST, Request
 from sentcompress.store.unfinished import remove_leftovers
 
 

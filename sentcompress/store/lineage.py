@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Container, Iterator
 
 from sentcompress.store.artifacts import WorkDirectory
-from sentcompress.store.manifests import KINDS, Artifact
+from sentcompress.store.manifests import Artifact
+from sentcompress.store.request import KINDS
 
 # Endings of files that belong to a model; a quantizer's is that of `quantization.quantizer.DOCUMENT`.
 OF_MODELS = (".npy", ".onnx", "/quantizer.json")

@@ -14,8 +14,9 @@ from sentcompress.plain_text import shell_line, shell_word
 from sentcompress.store import atomic
 from sentcompress.store.atomic import MANIFEST, beside
 from sentcompress.store.locking import PAUSE_SECONDS, is_locked, locked
-from sentcompress.store.manifests import KINDS, Artifact, damaged, read_artifact
+from sentcompress.store.manifests import Artifact, damaged, read_artifact
 from sentcompress.store.names import fault_of_name
+from sentcompress.store.request import KINDS
 
 # How long a reader waits for a living writer that is between the two renames of a swap.
 SWAP_SECONDS = 5.0

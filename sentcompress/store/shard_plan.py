@@ -9,7 +9,8 @@ from sentcompress.commands import version_of
 from sentcompress.documents import to_json
 from sentcompress.errors import DamagedError, UsageError
 from sentcompress.store.atomic import MANIFEST
-from sentcompress.store.manifests import Artifact, Request
+from sentcompress.store.manifests import Artifact
+from sentcompress.store.request import Request
 from sentcompress.store.shard import MOST_SHARDS, Shard
 from sentcompress.store.unfinished import changes_between
 

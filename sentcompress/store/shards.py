@@ -24,7 +24,8 @@ from sentcompress.store.atomic import MANIFEST, beside
 from sentcompress.store.build import Build
 from sentcompress.store.locking import locked_when_free
 from sentcompress.store.lookup import PLAN, is_being_written
-from sentcompress.store.manifests import Artifact, Request
+from sentcompress.store.manifests import Artifact
+from sentcompress.store.request import Request
 from sentcompress.store.shard import Shard
 from sentcompress.store.shard_plan import count_of, difference, identity_of, request_of
 

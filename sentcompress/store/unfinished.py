@@ -12,7 +12,7 @@ from sentcompress.errors import InputError
 from sentcompress.progress import Reporter
 from sentcompress.store import atomic
 from sentcompress.store.atomic import beside
-from sentcompress.store.manifests import REQUEST, Request
+from sentcompress.store.request import REQUEST, Request
 
 # Differences between two requests that an error shows, and characters of each value.
 SHOWN_CHANGES, SHOWN_TEXT = 3, 60

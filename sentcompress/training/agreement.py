@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
 
 from sentcompress import signals
 from sentcompress.ranks.alone import Ranks
@@ -59,13 +58,13 @@ class Agreement:
         if self._ranks.count == 1:
             signals.check()
 
-    def totals(self) -> dict[str, Any]:
-        """The `tokens` and `seconds` of `progress` with the last step, which waits until all ranks have done it.
+    def totals(self) -> tuple[int, float]:
+        """The `tokens` and the `seconds` of `progress` with the last step, which waits until all ranks have done it.
 
         The seconds are by this rank's own clock: only those of rank 0 are saved.
         """
         late = self._late() if self._late is not None else []
-        return {"tokens": self._progress.tokens + _tokens(late), "seconds": self._seconds}
+        return self._progress.tokens + _tokens(late), self._seconds
 
 
 def _tokens(by_rank: list[list[float]]) -> int:

@@ -9,7 +9,7 @@ from typing import Any
 
 import torch
 
-from sentcompress.commands.shared import TrainingOptions
+from sentcompress.commands.training import TrainingOptions
 from sentcompress.documents import read_json, to_json
 from sentcompress.errors import InputError, SentcompressError, TrainingError, UsageError
 from sentcompress.methods import package_of

@@ -6,7 +6,7 @@ import math
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import closing
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field, replace
 from functools import partial
 from pathlib import Path
 from types import MappingProxyType
@@ -25,7 +25,7 @@ from sentcompress.ranks.alone import ALONE, Ranks
 from sentcompress.store.shard import Shard
 from sentcompress.training.agreement import Agreement
 from sentcompress.training.batches import WHOLE, Batch, BatchPlan, Rows
-from sentcompress.training.checkpoint import Checkpoints, State, saved_if_stopped
+from sentcompress.training.checkpoint import Checkpoints, State, Weights, saved_if_stopped
 from sentcompress.training.dev import Dev
 from sentcompress.training.gradient_cache import backward_together, sum_gradients
 from sentcompress.training.log import NoLog, StepMeter, TrainingLog
@@ -84,15 +84,16 @@ class Training:
             TrainingError: if the loss or a gradient becomes NaN or infinite. The last good checkpoint is kept.
             SentcompressError: if a weight is NaN or infinite before training.
         """
-        settings, progress = self.settings, self.progress
+        settings = self.settings
         require_sound(self.encoder.state_dict(), "the model to be trained", "is the model damaged?")
         model = nn.ModuleDict({"encoder": self.encoder, "method": self.method}).to(self.device)
         set_dropout(self.encoder, settings.dropout)
         optimizer = make_optimizer(model, settings)
         if settings.ema:
             self.mean = RunningMean(model.parameters(), settings.ema)
-        self.selection = self._make_selection()
-        self._resume(model, optimizer)
+        best = self._resume(model, optimizer)
+        progress = self.progress
+        self.selection = self._make_selection(best)
         self.agreement = Agreement(self.ranks, progress)
         self._choose_dtype(model)
         schedule = Schedule.of(settings, self.plan, progress)
@@ -132,22 +133,23 @@ class Training:
                     saved = time.monotonic()
                 # Dev scores and checkpoints do not count as training time.
                 clock = time.perf_counter()
-        vars(progress).update(self.agreement.totals())
+        progress.tokens, progress.seconds = self.agreement.totals()
         self.selection.restore()
         return progress
 
-    def _make_selection(self) -> Selection:
+    def _make_selection(self, best: Weights | None) -> Selection:
         return Selection(
-            self.encoder,
-            self.method,
-            self.dev,
-            self.mean,
-            self.settings,
-            self.device,
-            self.ranks,
-            self.reporter,
-            self.progress,
-            len(self.plan.rows),
+            encoder=self.encoder,
+            method=self.method,
+            dev=self.dev,
+            mean=self.mean,
+            settings=self.settings,
+            device=self.device,
+            ranks=self.ranks,
+            reporter=self.reporter,
+            progress=self.progress,
+            rows=len(self.plan.rows),
+            best=best,
         )
 
     def _begin(self, log: TrainingLog | NoLog, schedule: Schedule) -> None:
@@ -291,31 +293,37 @@ class Training:
         if not self.ranks.first:
             return
         self.progress.log_bytes = log.size()
+        tokens, seconds = self.agreement.totals()
         state = {
             "model": {name: module.state_dict() for name, module in model.items()},
             "optimizer": optimizer.state_dict(),
-            "progress": {**vars(self.progress), **self.agreement.totals()},
+            "progress": asdict(replace(self.progress, tokens=tokens, seconds=seconds)),
             "meter": self.meter.state(),
             **({"mean": self.mean.state()} if self.mean else {}),
         }
         self.checkpoints.save(state, self.selection.best, self.progress.best_step, self.progress.step)
         self.saved_step = self.progress.step
 
-    def _resume(self, model: nn.ModuleDict, optimizer: torch.optim.Optimizer) -> None:
-        """Continue from the last checkpoint, if there is one. All ranks then have the weights of rank 0."""
-        state, self.selection.best = (self.checkpoints.load() if self.ranks.first else None) or (None, None)
+    def _resume(self, model: nn.ModuleDict, optimizer: torch.optim.Optimizer) -> Weights | None:
+        """Continue from the last checkpoint, if there is one. All ranks then have the weights of rank 0.
+
+        Returns:
+            The best weights so far; None without a checkpoint, and on all ranks but the first.
+        """
+        state, best = (self.checkpoints.load() if self.ranks.first else None) or (None, None)
         self.ranks.meet()  # rank 0 may have removed what cannot be used
         if not self.ranks.first:
             state = self.checkpoints.read()
         if state is not None:
             self._restore(state, model, optimizer)
         self.ranks.copy([*model.parameters(), *model.buffers()])
+        return best
 
     def _restore(self, state: State, model: nn.ModuleDict, optimizer: torch.optim.Optimizer) -> None:
         for name, module in model.items():
             module.load_state_dict(state["model"][name])
         optimizer.load_state_dict(state["optimizer"])
-        vars(self.progress).update(state["progress"])
+        self.progress = Progress(**state["progress"])
         self.meter.restore(state["meter"], self.device)
         if self.mean:
             self.mean.restore(state["mean"])

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import torch
 
-from sentcompress.commands.shared import TrainingOptions
+from sentcompress.commands.training import TrainingOptions
 from sentcompress.corpora.documents_artifact import DEV, find_documents
 from sentcompress.corpora.search_texts import SearchSource, SearchTexts, documents_source
 from sentcompress.encoding.embedders import EmbedderSource, find_embedder

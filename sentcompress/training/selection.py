@@ -22,7 +22,7 @@ from sentcompress.training.run_state import Progress
 from sentcompress.training.settings import Settings
 
 
-@dataclass
+@dataclass(kw_only=True)
 class Selection:
     """Scores the weights of a run, and keeps the best.
 

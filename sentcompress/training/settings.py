@@ -6,7 +6,7 @@ import math
 from dataclasses import dataclass, fields
 from typing import Any
 
-from sentcompress.commands.shared import BY_LENGTH, TrainingOptions
+from sentcompress.commands.training import BY_LENGTH, TrainingOptions
 from sentcompress.methods.hyperparameters import Hyperparameters
 
 # A warm-up that a recipe counts in steps was meant for millions of sentences; a small run must not end inside it.
@@ -27,7 +27,7 @@ def in_place(recipe: Hyperparameters, asked: TrainingOptions) -> Hyperparameters
 
 @dataclass(frozen=True)
 class Settings:
-    """The numbers of one run; see `methods.hyperparameters.Hyperparameters` and `commands.shared.TrainingOptions`."""
+    """The numbers of one run; see `methods.hyperparameters.Hyperparameters` and `commands.training.TrainingOptions`."""
 
     lr: float
     epochs: int

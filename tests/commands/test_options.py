@@ -11,7 +11,9 @@ import typer
 
 from sentcompress.cli.main import app
 from sentcompress.commands import makers
-from sentcompress.commands.options import Key, _read, build, checked, from_text, keys_of, spelled, words
+from sentcompress.commands.options import Key, keys_of
+from sentcompress.commands.parsing import _read, build, checked, from_text
+from sentcompress.commands.spelling import spelled, words
 from sentcompress.errors import UsageError
 from sentcompress.evaluation.index_plan import IndexSettings
 from sentcompress.stages import augment, bench, distill, mine_negatives, teacher_embed

@@ -9,7 +9,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from sentcompress.commands import find_command
-from sentcompress.commands.options import build, keys_of
+from sentcompress.commands.options import keys_of
+from sentcompress.commands.parsing import build
 from sentcompress.compression.recipe import (
     Budget,
     CompressionPlan,

@@ -16,8 +16,9 @@ from typing import Any
 import pytest
 
 from sentcompress.commands import find_command
-from sentcompress.commands.options import build, keys_of
-from sentcompress.commands.shared import TrainingOptions
+from sentcompress.commands.options import keys_of
+from sentcompress.commands.parsing import build
+from sentcompress.commands.training import TrainingOptions
 from sentcompress.methods.hyperparameters import Hyperparameters
 from sentcompress.models.shape import Size
 from sentcompress.recipes.document import Recipe, Stage, read_recipe

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from sentcompress.commands import find_command
-from sentcompress.commands.options import build
+from sentcompress.commands.parsing import build
 from sentcompress.corpora.sts import OFFICIAL_PAIRS
 from sentcompress.corpora.transfer import TASKS
 from sentcompress.evaluation.measures import ACCURACY, MRR, PASS_SECONDS, SPEARMAN, recall_at

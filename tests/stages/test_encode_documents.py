@@ -17,6 +17,7 @@ from tiny_models import make_sentences, make_tiny_model
 
 import sentcompress
 from sentcompress.cli.main import _run
+from sentcompress.encoding import text_vectors
 from sentcompress.encoding.engine import EncodeEngine
 from sentcompress.encoding.vector_folder import LOCK
 from sentcompress.errors import InputError, UsageError
@@ -40,7 +41,7 @@ def work(tmp_path: Path) -> WorkDirectory:
 
 @pytest.fixture
 def small_shards(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(stage, "SHARD", 50)
+    monkeypatch.setattr(text_vectors, "SHARD", 50)
 
 
 def jsonl(path: Path, rows: Rows = ROWS) -> str:

@@ -15,7 +15,7 @@ from tiny_models import make_sentences
 
 import sentcompress
 from sentcompress.cli.main import _run
-from sentcompress.encoding import vector_folder
+from sentcompress.encoding import text_vectors, vector_folder
 from sentcompress.errors import InputError, MissingArtifactError, UsageError
 from sentcompress.quantization.quantizer import FOLDER
 from sentcompress.stages import encode as stage
@@ -28,7 +28,7 @@ TEXTS = make_sentences(230, seed=4)
 
 @pytest.fixture(autouse=True)
 def small_files(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(stage, "SHARD", 20)
+    monkeypatch.setattr(text_vectors, "SHARD", 20)
 
 
 @pytest.fixture

@@ -20,13 +20,12 @@ from sentcompress.corpora.sentence_table import SCHEMA, SHARD_PATTERN
 from sentcompress.errors import DamagedError, InputError, MissingArtifactError, SentcompressError, UsageError
 from sentcompress.evaluation.measures import SPEARMAN
 from sentcompress.evaluation.score import Recorder
-from sentcompress.exporting import graph_formats
+from sentcompress.exporting import graph_formats, verification
 from sentcompress.exporting.verification import encoder_vectors
 from sentcompress.models.encoder import Dense, Encoder
 from sentcompress.models.layout import load_encoder, save_encoder
 from sentcompress.models.sources import resolve
 from sentcompress.models.transformer_encoder import TransformerEncoder
-from sentcompress.stages import export
 from sentcompress.stages.export import Params, run
 from sentcompress.store import Artifact, Request, WorkDirectory
 
@@ -293,7 +292,7 @@ def test_poor_int8_vectors_are_warned_of(
 
     monkeypatch.setattr(graph_formats, "write_graph", copied)
     monkeypatch.setattr(graph_formats, "quantise", copied)
-    monkeypatch.setattr(export, "LEAST_MEAN_COSINE", 1.1)
+    monkeypatch.setattr(verification, "LEAST_MEAN_COSINE", 1.1)
     remarks = Listener()
     run(Params(), work, remarks)
     assert ["score them with `sts`" in warning for warning in remarks.warnings] == [True]

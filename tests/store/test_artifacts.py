@@ -156,7 +156,7 @@ def test_an_unfinished_build_with_other_options_is_kept_without_force(work: Work
 
 def test_an_artifact_of_an_older_version_is_replaced(work: WorkDirectory, monkeypatch: pytest.MonkeyPatch) -> None:
     make(work, lr=1e-4)
-    monkeypatch.setattr("sentcompress.store.manifests.version_of", lambda command: 99)
+    monkeypatch.setattr("sentcompress.store.request.version_of", lambda command: 99)
     assert content(make(work, rate=1e-4, text="new")) == {"new"}
 
 

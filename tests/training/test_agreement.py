@@ -41,7 +41,7 @@ def test_a_rank_does_not_wait_for_the_others_before_its_next_step() -> None:
     ahead.count(20, 2.0)
     behind.count(8, 5.0)
     assert (first.tokens, first.seconds) == (second.tokens, second.seconds) == (17, 1.0)
-    assert ahead.totals() == {"tokens": 45, "seconds": 3.0}
+    assert ahead.totals() == (45, 3.0)
     assert first.tokens == 17
 
 
@@ -77,4 +77,4 @@ def test_a_single_process_has_its_numbers_at_once() -> None:
     agreement = Agreement(ALONE, progress)
     agreement.count(10, 2.0)
     assert (progress.tokens, progress.seconds) == (15, 3.0)
-    assert agreement.totals() == {"tokens": 15, "seconds": 3.0}
+    assert agreement.totals() == (15, 3.0)

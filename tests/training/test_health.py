@@ -8,7 +8,7 @@ import pytest
 import torch
 from torch import Tensor
 
-from sentcompress.commands.shared import TrainingOptions
+from sentcompress.commands.training import TrainingOptions
 from sentcompress.methods.hpd import HPD
 from sentcompress.training.health import SAMPLE, Health, Watch, diagnose, vanished_kernel
 from sentcompress.training.settings import Settings

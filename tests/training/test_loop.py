@@ -20,7 +20,7 @@ from torch import Tensor
 
 from benchmarks.host_waits import HostWaits
 from sentcompress import signals
-from sentcompress.commands.shared import TrainingOptions
+from sentcompress.commands.training import TrainingOptions
 from sentcompress.errors import SentcompressError, TrainingError
 from sentcompress.methods.base import Method, Shapes
 from sentcompress.methods.ckd import CKD

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import torch
 
-from sentcompress.commands.shared import TrainingOptions
+from sentcompress.commands.training import TrainingOptions
 from sentcompress.methods.ckd import CKD
 from sentcompress.training.optimizer import make_optimizer
 from sentcompress.training.settings import Settings

@@ -9,8 +9,9 @@ import numpy as np
 import pytest
 from distilling import make_work
 
-from sentcompress.commands.options import build, checked, words
-from sentcompress.commands.shared import TrainingOptions
+from sentcompress.commands.parsing import build, checked
+from sentcompress.commands.spelling import words
+from sentcompress.commands.training import TrainingOptions
 from sentcompress.methods import method_class
 from sentcompress.methods.hyperparameters import Number
 from sentcompress.models.token_batches import TokenRows

@@ -1,0 +1,198 @@
+"""Options that the commands share that train: distill, finetune and train-teacher."""
+
+import hashlib
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Annotated, Any, ClassVar
+
+from sentcompress.commands.options import Opt, keys_of
+from sentcompress.commands.shared import Device, Hub, Named, Seed
+
+# Without float16, which would need loss scaling.
+TRAINING_DTYPES = ("auto", "float32", "bfloat16")
+SCHEDULES = ("cosine", "linear", "constant")
+BY_LENGTH = "by-length"
+BATCHES = (BY_LENGTH, "random")
+DEFAULT = "the method's"
+# Options that a default name spells out.
+MOST_TOLD = 3
+
+
+@dataclass(frozen=True, kw_only=True)
+class TrainingOptions(Hub, Named):
+    """Options of commands that train; the defaults of the hyperparameters are the method's."""
+
+    lr: Annotated[float | None, Opt("Peak learning rate.", above=0, default=DEFAULT)] = None
+    epochs: Annotated[int | None, Opt("Passes over the data.", minimum=1, maximum=1_000_000, default=DEFAULT)] = None
+    batch_size: Annotated[int | None, Opt("Sentences or triplets per batch.", minimum=1, default=DEFAULT)] = None
+    batch_tokens: Annotated[
+        int | None, Opt("Maximum tokens of a batch, padding included.", minimum=1, default="64 per text")
+    ] = None
+    batches: Annotated[
+        str,
+        Opt(
+            "by-length: texts of similar length in a batch, with little padding; random: any texts, as in the papers.",
+            choices=BATCHES,
+        ),
+    ] = BY_LENGTH
+    grad_accum: Annotated[
+        int, Opt("Batches per step; contrastive methods use negatives from all of them.", minimum=1)
+    ] = 1
+    warmup_steps: Annotated[
+        int | None, Opt("Warm-up steps, at most a tenth of all steps.", minimum=0, default=DEFAULT)
+    ] = None
+    warmup_ratio: Annotated[
+        float | None, Opt("Warm-up as a share of all steps, without a limit.", minimum=0, maximum=1)
+    ] = None
+    schedule: Annotated[
+        str | None,
+        Opt(
+            "Learning rate schedule: cosine, linear or constant.",
+            choices=SCHEDULES,
+            default=DEFAULT,
+        ),
+    ] = None
+    weight_decay: Annotated[
+        float | None, Opt("Weight decay of AdamW, on matrices only.", minimum=0, default=DEFAULT)
+    ] = None
+    betas: Annotated[
+        tuple[float, ...] | None,
+        Opt("AdamW's two betas, e.g. 0.9,0.98.", minimum=0, below=1, commas=True, default=DEFAULT),
+    ] = None
+    clip: Annotated[
+        float | None, Opt("Clip gradients to this norm; 0 disables clipping.", minimum=0, default=DEFAULT)
+    ] = None
+    max_length: Annotated[
+        int | None, Opt("Tokens read per sentence in training.", minimum=3, maximum=1_000_000, default=DEFAULT)
+    ] = None
+    dropout: Annotated[float | None, Opt("Dropout; 0 is also faster.", minimum=0, below=1, default=DEFAULT)] = None
+    dev: Annotated[
+        Path | None,
+        Opt(
+            "For checkpoint selection: documents/NAME (search fidelity to the teacher), graded pairs "
+            "(score<TAB>sentence1<TAB>sentence2), or a folder as of eval-retrieval; never a test set.",
+            affects="input",
+            default="held-out training data",
+        ),
+    ] = None
+    eval_every: Annotated[int | None, Opt("Steps between dev scores.", minimum=1, default="4 per epoch")] = None
+    patience: Annotated[
+        float | None, Opt("Stop after this many epochs without a better dev score.", above=0, default=DEFAULT)
+    ] = None
+    max_steps: Annotated[int | None, Opt("Stop after this many steps.", minimum=1)] = None
+    max_minutes: Annotated[
+        float | None,
+        Opt(
+            "Stop after this many minutes of training and dev scores; the result then depends on the machine's speed.",
+            above=0,
+        ),
+    ] = None
+    ema: Annotated[
+        float | None,
+        Opt("EMA decay, e.g. 0.998; the averaged weights are the ones scored and saved.", above=0, below=1),
+    ] = None
+    options: Annotated[
+        tuple[str, ...], Opt("Option of the method; can be repeated.", flag="set", metavar="NAME=VALUE")
+    ] = ()
+    seed: Seed = 0
+    device: Device = "auto"
+    dtype: Annotated[
+        str,
+        Opt("auto (measured on a CPU, bfloat16 on CUDA), float32 or bfloat16.", choices=TRAINING_DTYPES),
+    ] = "auto"
+    checkpoint_seconds: Annotated[
+        float, Opt("Seconds between checkpoints.", flag="checkpoint-every", minimum=0, affects="run")
+    ] = 60.0
+
+    # The option that names the method: `method` of distill, `objective` of the others.
+    names_method: ClassVar[str] = "objective"
+    # Options that the default name of the result tells already, or that are no property of the model.
+    in_name: ClassVar[frozenset[str]] = frozenset({"objective", "model", "dim"})
+
+    @property
+    def method_name(self) -> str:
+        """The method, or objective, that was asked for."""
+        return str(getattr(self, self.names_method))
+
+    def method_is_known(self) -> bool:
+        """Whether the method does not depend on anything but these options."""
+        return True
+
+    def find_method(self) -> Any:
+        """Its class, a `Method`.
+
+        Raises:
+            UsageError: if there is none of that name.
+        """
+        from sentcompress.methods import method_class, objective_class
+
+        return (method_class if self.names_method == "method" else objective_class)(self.method_name)
+
+    def suffix(self) -> str:
+        """What the default name of the result says of the other options, such as `-lr-0.0003`.
+
+        More than three options are told by a digest, of six hex digits.
+        """
+        own = {key: getattr(self, key.field) for key in keys_of(type(self)).values() if key.opt.affects == "result"}
+        told = [
+            "-".join([key.name, *([] if value is True else _texts(value))])
+            for key, value in own.items()
+            if key.field not in {*self.in_name, "options"} and value != key.default
+        ]
+        told += [option.replace("=", "-").replace("_", "-") for option in self.options]
+        text = "-".join(told)
+        if len(told) > MOST_TOLD:
+            return f"-{hashlib.sha256(text.encode()).hexdigest()[:6]}"
+        return f"-{text}" if told else ""
+
+    def method_options(self) -> dict[str, Any]:
+        """All options of the method, with what was asked for."""
+        from sentcompress.methods.hyperparameters import parse_options
+
+        return parse_options(self.find_method().options, self.given_options())[0]
+
+    def given_options(self) -> tuple[str, ...]:
+        """Those that were asked for, each as `name=value`."""
+        return self.options
+
+    def recipe(self) -> Any:
+        """The method's own hyperparameters, for models of every size."""
+        return self.find_method().recipe
+
+    def recipe_for(self, size: Any = None) -> Any:
+        """These for a model of one size, a `models.shape.Size`; None: not known."""
+        return self.recipe().for_size(**(vars(size) if size else {}))
+
+    def hyperparameters(self, size: Any = None) -> Any:
+        """These with what was asked for in their place."""
+        from sentcompress.training.settings import in_place
+
+        return in_place(self.recipe_for(size), self)
+
+    def settings(self, size: Any = None) -> Any:
+        """The same as a `Settings`."""
+        from sentcompress.training.settings import Settings
+
+        return Settings.of(self.recipe_for(size), self)
+
+    def faults(self) -> list[str]:
+        from sentcompress.corpora.documents_artifact import names_documents
+        from sentcompress.methods import METHODS, OBJECTIVES, hint_for
+        from sentcompress.methods.hyperparameters import parse_options
+
+        known = METHODS if self.names_method == "method" else OBJECTIVES
+        if not self.method_is_known():
+            faults = []
+        elif self.method_name in known:
+            faults = parse_options(self.find_method().options, self.given_options())[1]
+        else:
+            faults = [f"no {self.names_method} {self.method_name!r}; {hint_for(self.method_name, known)}"]
+        if self.betas is not None and len(self.betas) != 2:
+            faults.append(f"`betas` must be two numbers, such as 0.9,0.98, not {len(self.betas)}")
+        if self.dev is not None and not names_documents(str(self.dev)) and not self.dev.exists():
+            faults.append(f"`dev` {self.dev}: no such file or folder")
+        return faults
+
+
+def _texts(value: Any) -> list[str]:
+    return [str(one) for one in value] if isinstance(value, tuple) else [str(value)]

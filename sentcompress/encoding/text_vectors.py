@@ -1,0 +1,95 @@
+"""The vectors of texts, computed while they are written: a `.npy` or Parquet file, or the shards of a folder."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Protocol
+
+from sentcompress.corpora.identified_texts import IdentifiedText, IdentifiedTexts
+from sentcompress.corpora.text_files import batches
+from sentcompress.documents import to_json
+from sentcompress.encoding.parquet_vectors import writing_parquet
+from sentcompress.encoding.storage import Storage
+from sentcompress.encoding.vector_folder import Vectors
+from sentcompress.encoding.vector_shards import writing_vectors
+from sentcompress.progress import Task
+
+# Texts passed to the engine at a time, and those of a shard; fewer if they are long.
+CHUNK, SHARD = 1000, 20_000
+
+
+class Engine(Protocol):
+    """What computes vectors."""
+
+    def stream(self, chunks: Iterable[Sequence[str]], task: Task | None = None) -> Iterator[Vectors]:
+        """Vectors of any number of texts in bounded memory; yields consecutive rows in order."""
+
+
+def in_shards(texts: IdentifiedTexts) -> Iterator[list[IdentifiedText]]:
+    """The texts from the beginning, divided as the shards of a folder are."""
+    return batches(texts.read(), SHARD, lambda row: len(row[1]))
+
+
+@dataclass(frozen=True)
+class TextVectors:
+    """The vectors of texts, in the format in which they are stored."""
+
+    texts: IdentifiedTexts
+    engine: Engine
+    storage: Storage
+
+    def write_npy(self, path: Path, rows: int, task: Task) -> None:
+        """Write one `.npy` file of so many rows."""
+        with writing_vectors(path, rows, self.storage.width, self.storage.dtype) as append:
+            texts = (text for _, text in self.texts.read())
+            for vectors in self.engine.stream(batches(texts, CHUNK, len), task):
+                append(self.storage.encode(vectors))
+
+    def write_parquet(self, path: Path, asked: Mapping[str, Any], task: Task) -> None:
+        """Write one Parquet file, with ids; `asked` is kept in its metadata."""
+        with writing_parquet(path, self.storage, to_json(asked, indent=None)) as append:
+            for shard in in_shards(self.texts):
+                ids, parts = self._encoded(shard, task)
+                for vectors in parts:
+                    append(ids[: len(vectors)], vectors)
+                    ids = ids[len(vectors) :]
+
+    def write_shards(
+        self,
+        task: Task,
+        *,
+        has: Callable[[int], bool],
+        write: Callable[[int, list[str], Iterator[Vectors], Storage], None],
+        only: range | None = None,
+    ) -> tuple[list[int], int]:
+        """Write the shards that are missing.
+
+        Args:
+            has: whether the shard of a number is there.
+            write: writes a shard: its number, ids, vectors in parts, and their storage.
+            only: the numbers of the shards; all by default.
+
+        Returns:
+            The rows of each shard up to the last one, and how many rows were encoded.
+        """
+        counts: list[int] = []
+        encoded = 0
+        for number, rows in enumerate(in_shards(self.texts)):
+            if only is not None and number == only.stop:
+                break
+            counts.append(len(rows))
+            if only is not None and number not in only:
+                continue
+            if has(number):
+                task.advance(len(rows))
+                continue
+            write(number, *self._encoded(rows, task), self.storage)
+            encoded += len(rows)
+        return counts, encoded
+
+    def _encoded(self, rows: list[IdentifiedText], task: Task) -> tuple[list[str], Iterator[Vectors]]:
+        """The ids of a shard, and its vectors in parts."""
+        # Nothing but the shard's own texts goes in, so that its bytes do not depend on where a run began.
+        return [one for one, _ in rows], self.engine.stream([[text for _, text in rows]], task)

@@ -1,0 +1,78 @@
+"""What the work directory knows of an exported model, for its card: the teacher, and the evaluations."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from sentcompress.errors import DamagedError
+from sentcompress.evaluation.results import Evaluation, read_evaluation, with_compared
+from sentcompress.evaluation.score import COMPARE, MODEL
+from sentcompress.models.catalog import NamedModel, artifact_at
+from sentcompress.progress import LOGGED, Reporter
+from sentcompress.store import Artifact, WorkDirectory, measurements
+
+
+def teacher_of(model: NamedModel, lineage: Sequence[Artifact]) -> str | None:
+    """The label of the model's teacher; of a model from outside without one, its own; None if it is not known.
+
+    Args:
+        lineage: the artifacts that the model was made from, most recent first.
+    """
+    labels = [str(artifact.facts["teacher"]) for artifact in lineage if artifact.facts.get("teacher")]
+    outside = model.label if model.reference.startswith("model:") else None
+    return labels[0] if labels else outside
+
+
+def measurements_of(work: WorkDirectory, model: NamedModel, lineage: Sequence[Artifact]) -> list[Artifact]:
+    """The evaluations of the model; also of the one that `select` chose, of which it is a copy."""
+    found = measurements(work, model.reference, model.digest)
+    own = next((artifact for artifact in lineage if artifact.reference == model.reference), None)
+    if own is None or own.manifest["command"] != "select":
+        return found
+    chosen = own.parameters["chosen"]
+    return found + measurements(work, chosen, own.inputs[chosen])
+
+
+def evaluations_of(
+    work: WorkDirectory, measured: Sequence[Artifact], lineage: Sequence[Artifact], reporter: Reporter
+) -> list[Evaluation]:
+    """The evaluations of the model that can be read.
+
+    An evaluation without a compared model is combined with one of a teacher (by digest) with the same protocol and
+    data, if there is one.
+
+    Args:
+        measured: from `measurements_of`.
+        reporter: warned of those that cannot be read.
+    """
+    teachers = _digests_of_teachers(work, lineage)
+    every = [found for artifact in work.newest("evaluations") if (found := _read(artifact, LOGGED))]
+    of_teachers = [one for one in every if one.models[MODEL].get("digest") in teachers]
+    evaluations = []
+    for artifact in measured:
+        found = _read(artifact, reporter)
+        if found is None:
+            continue
+        beside = next((one for one in of_teachers if _is_alike(one, found)), None)
+        alone = COMPARE not in found.models
+        evaluations.append(with_compared(found, beside) if alone and beside else found)
+    return evaluations
+
+
+def _digests_of_teachers(work: WorkDirectory, lineage: Sequence[Artifact]) -> set[str]:
+    teachers = [artifact for artifact in lineage if artifact.reference.startswith("teacher-vectors/")]
+    models = {r: d for artifact in teachers for r, d in artifact.inputs.items() if r.startswith("model:")}
+    made_here = [artifact_at(work, reference.removeprefix("model:")) for reference in models]
+    return {*models.values(), *(artifact.digest for artifact in made_here if artifact)}
+
+
+def _read(artifact: Artifact, reporter: Reporter) -> Evaluation | None:
+    try:
+        return read_evaluation(artifact)
+    except DamagedError as error:
+        reporter.warn(f"{error.message}; it is omitted from the card")
+        return None
+
+
+def _is_alike(one: Evaluation, other: Evaluation) -> bool:
+    return (one.name, one.data, one.facts["protocol"]) == (other.name, other.data, other.facts["protocol"])
