@@ -9,7 +9,7 @@ from __future__ import annotations
 import logging
 import sys
 import warnings
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Protocol
@@ -29,6 +29,13 @@ class Task(Protocol):
 
     def set_total(self, total: int | None) -> None:
         """Set the total number of items, once it is known."""
+
+    def set_work(self, stretches: Sequence[tuple[int, float]]) -> None:
+        """Say how much work the items are, where it differs, so that the time that is left can be told.
+
+        Args:
+            stretches: items, and their work in any unit, of one stretch after another.
+        """
 
 
 class Reporter(Protocol):
@@ -70,6 +77,9 @@ class _SilentTask:
         pass
 
     def set_total(self, total: int | None) -> None:
+        pass
+
+    def set_work(self, stretches: Sequence[tuple[int, float]]) -> None:
         pass
 
 

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, nullcontext
 from pathlib import Path
 from typing import Any
 
 from rich.console import Console, Group
 from rich.live import Live
-from rich.progress import BarColumn, Progress, ProgressColumn, SpinnerColumn, TimeRemainingColumn
+from rich.progress import BarColumn, Progress, ProgressColumn, SpinnerColumn
 from rich.progress import Task as RichTask
 from rich.spinner import Spinner
 from rich.table import Column, Table
@@ -58,6 +58,14 @@ class _Done(ProgressColumn):
         return rich_text(f"{task.completed:,.0f}/{total}" if task.fields["unit"] else "")
 
 
+class _Left(ProgressColumn):
+    """The time that is left; empty until the speed is known, and for what has no known end."""
+
+    def render(self, task: RichTask) -> Text:
+        left = task.fields["counter"].seconds_left()
+        return rich_text("" if left is None else told_time(left), "cyan")
+
+
 class _TerminalTask:
     """A progress bar, and what logs and `status` are told."""
 
@@ -71,6 +79,9 @@ class _TerminalTask:
     def set_total(self, total: int | None) -> None:
         self._progress.update(self._task, total=total)
         self._counter.set_total(total)
+
+    def set_work(self, stretches: Sequence[tuple[int, float]]) -> None:
+        self._counter.set_work(stretches)
 
 
 class TerminalReporter:
@@ -94,7 +105,7 @@ class TerminalReporter:
             BarColumn(bar_width=24, table_column=Column(no_wrap=True)),
             _Done(Column(no_wrap=True)),
             _Speed(Column(no_wrap=True)),
-            TimeRemainingColumn(compact=True, table_column=Column(no_wrap=True)),
+            _Left(Column(no_wrap=True)),
             console=self.console,
         )
         self._idle = Spinner("dots", rich_text("working", "dim"))
@@ -110,12 +121,12 @@ class TerminalReporter:
     def track(self, description: str, total: int | None = None, unit: str = "sentences") -> Iterator[ProgressTask]:
         if not self._progress.tasks:
             self._metrics.clear()  # those of an earlier phase
-        task = self._progress.add_task(printable(description), total=total, unit=unit)
-        try:
-            with self._running.track(description, total, unit) as counter:
+        with self._running.track(description, total, unit) as counter:
+            task = self._progress.add_task(printable(description), total=total, unit=unit, counter=counter)
+            try:
                 yield _TerminalTask(self._progress, task, counter)
-        finally:
-            self._progress.remove_task(task)
+            finally:
+                self._progress.remove_task(task)
 
     @contextmanager
     def phase(self, description: str) -> Iterator[None]:

@@ -6,6 +6,7 @@ import hashlib
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -49,12 +50,20 @@ _PARTS = 16
 
 
 class SentenceTable:
-    """The sentences of an artifact of kind `sentences`. Rows are numbered 0 to `len(table) - 1` in shard order."""
+    """The sentences of an artifact of kind `sentences`. Rows are numbered 0 to `len(table) - 1` in shard order.
+
+    Attributes:
+        shards: the files.
+        shard_rows: rows of each file.
+        shard_bytes: bytes of the text of each file, roughly: repeated texts can count once.
+    """
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder
         self.shards = sorted(folder.glob("sentences-*.parquet"))
-        self.shard_rows = [pq.read_metadata(path).num_rows for path in self.shards]
+        files = [pq.read_metadata(path) for path in self.shards]
+        self.shard_rows = [file.num_rows for file in files]
+        self.shard_bytes = [sum(map(_text_bytes, map(file.row_group, range(file.num_row_groups)))) for file in files]
 
     def __len__(self) -> int:
         return sum(self.shard_rows)
@@ -128,6 +137,10 @@ def read_columns(path: Path, *names: str) -> pa.Table:
     """Columns of a file that this project wrote; all of them without names."""
     with pq.ParquetFile(path) as file:
         return file.read(columns=list(names) or None)
+
+
+def _text_bytes(group: Any) -> int:
+    return int(group.column(SCHEMA.get_field_index("text")).total_uncompressed_size)
 
 
 def _numbers(column: pa.ChunkedArray) -> npt.NDArray[np.int64]:

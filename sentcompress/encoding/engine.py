@@ -11,7 +11,7 @@ import numpy.typing as npt
 import torch
 from torch import Tensor
 
-from sentcompress.encoding.batches import TokenizedWindow, plan_batches, prefetch, tokenized, windows
+from sentcompress.encoding.batches import TokenizedWindow, WindowProgress, plan_batches, prefetch, tokenized, windows
 from sentcompress.encoding.compute_plan import ComputePlan, make_plan, prepared
 from sentcompress.encoding.linear import OneDnnLinear
 from sentcompress.models.devices import pick_device, to_device
@@ -122,14 +122,13 @@ class EncodeEngine:
 
     @torch.inference_mode()
     def _encode_window(self, window: TokenizedWindow, task: Task | None) -> _Copy:
-        occurrences = np.bincount(window.places, minlength=len(window.tokens))
         # Results stay on the device until the end of the window, so that a GPU never waits for a copy.
         vectors = torch.empty(len(window.tokens), self.dimension, device=self.device)
+        progress = WindowProgress(window, task)
         for batch, rows, ids, mask in self._batches(window.tokens):
             padded = bool(window.tokens.lengths[batch[-1]] < window.tokens.lengths[batch[0]])
             vectors.index_copy_(0, rows, self._encoder.infer(ids, mask, padded=padded, layers=self.layers))
-            if task:
-                task.advance(int(occurrences[batch].sum()))
+            progress.advance(batch)
         return _Copy(vectors, window.places)
 
     def _batches(self, tokens: TokenRows) -> Iterator[_Inputs]:

@@ -8,10 +8,9 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 import torch
 
-from sentcompress.encoding.batches import TokenizedWindow, prefetch, tokenized, windows
+from sentcompress.encoding.batches import TokenizedWindow, WindowProgress, prefetch, tokenized, windows
 from sentcompress.encoding.embedder import Embedder, Vectors
 from sentcompress.encoding.embedders import EmbedderSource
 from sentcompress.encoding.token_counts import TokenCounts, count_tokens
@@ -113,13 +112,8 @@ class GraphEmbedder:
             yield self._encode_window(window, task)
 
     def _encode_window(self, window: TokenizedWindow, task: Task | None) -> Vectors:
-        occurrences = np.bincount(window.places, minlength=len(window.tokens))
-
-        def finished(batch: npt.NDArray[np.int64]) -> None:
-            if task:
-                task.advance(int(occurrences[batch].sum()))
-
-        return self._reader.run_all(window.tokens, finished=finished)[window.places]
+        progress = WindowProgress(window, task)
+        return self._reader.run_all(window.tokens, finished=progress.advance)[window.places]
 
     def described(self) -> dict[str, Any]:
         return {

@@ -219,6 +219,9 @@ class _Embedding:
             reader = SecondReading(engine, content, self._params.content_words)
         encoded, seconds = 0, 0.0
         with self._reporter.track("encoding", total=sum(span.rows for span in spans)) as task:
+            # Files of long texts take longer.
+            size = [texts / rows for texts, rows in zip(self._table.shard_bytes, self._table.shard_rows, strict=True)]
+            task.set_work([(span.rows, span.rows * size[span.file]) for span in spans])
             for span in spans:
                 if build.has(span.name(SHARD_PATTERN)):
                     task.advance(span.rows)

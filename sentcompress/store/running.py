@@ -9,11 +9,13 @@ import math
 import os
 import threading
 import time
+from bisect import bisect_left
 from collections import deque
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import asdict, dataclass, fields
 from datetime import UTC, datetime
+from itertools import accumulate
 from pathlib import Path
 from typing import Any
 
@@ -86,6 +88,8 @@ class Counter:
     def __init__(self, phase: str, total: int | None, unit: str) -> None:
         self.phase, self.total, self.unit = phase, total, unit
         self.done = 0
+        # Items and work up to the end of each stretch.
+        self._work: list[tuple[int, float]] = []
         # Once a second: what an earlier run had done is counted before the first sample.
         self._samples: deque[tuple[float, int]] = deque(maxlen=WINDOW_SECONDS)
 
@@ -94,6 +98,10 @@ class Counter:
 
     def set_total(self, total: int | None) -> None:
         self.total = total
+
+    def set_work(self, stretches: Sequence[tuple[int, float]]) -> None:
+        items, work = (list(accumulate(column)) for column in zip(*stretches, strict=True)) if stretches else ([], [])
+        self._work = list(zip(items, work, strict=True))
 
     def sample(self, now: float) -> None:
         """Note how far it is, for the speed."""
@@ -105,6 +113,22 @@ class Counter:
             return None
         (began, first), (ended, last) = self._samples[0], self._samples[-1]
         return (last - first) / (ended - began) if ended > began else None
+
+    def seconds_left(self) -> float | None:
+        """To the end of the phase, at the speed of the last minute, in work; None at the beginning."""
+        if self.total is None or not self.per_second():
+            return None
+        (began, first), (ended, last) = self._samples[0], self._samples[-1]
+        speed = (self._work_of(last) - self._work_of(first)) / (ended - began)
+        return max(0.0, self._work_of(self.total) - self._work_of(self.done)) / speed if speed else None
+
+    def _work_of(self, done: int) -> float:
+        """The work of the first `done` items; that of a stretch is spread evenly over its items."""
+        if not self._work:
+            return done
+        end = min(bisect_left(self._work, (done,)), len(self._work) - 1)
+        (start, before), (stop, after) = self._work[end - 1] if end else (0, 0.0), self._work[end]
+        return before + (after - before) * min(1.0, (done - start) / max(1, stop - start))
 
 
 class Running:
@@ -157,8 +181,7 @@ class Running:
         phases += [counters[-1].phase] if counters and not counters[-1].unit else []
         if main is None:
             return Snapshot(phases[-1] if phases else "", time_now)
-        speed = main.per_second()
-        left = None if main.total is None or not speed else max(0, main.total - main.done) / speed
+        speed, left = main.per_second(), main.seconds_left()
         given = metrics.get("seconds_left")
         return Snapshot(
             ", ".join(phases),

@@ -10,9 +10,10 @@ import numpy as np
 import pytest
 
 from sentcompress.encoding import batches
-from sentcompress.encoding.batches import plan_batches, prefetch, tokenized, windows
+from sentcompress.encoding.batches import WindowProgress, plan_batches, prefetch, tokenized, windows
 from sentcompress.models.layout import load_encoder
 from sentcompress.models.sources import resolve
+from sentcompress.store.running import Counter
 
 
 def test_windows_keep_the_order_and_the_bounds(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -60,6 +61,18 @@ def test_duplicates_are_tokenised_once(tiny_model: Path) -> None:
     assert len(window.tokens) == 3
     assert list(window.places) == [0, 1, 0, 2]
     assert all(len(ids) for ids in window.tokens)
+
+
+def test_the_progress_within_a_window_follows_the_tokens() -> None:
+    window = tokenized(
+        ["long", "short", "short"], lambda texts: [[1] * (9 if text == "long" else 3) for text in texts], 0
+    )
+    counter = Counter("encoding", 3, "sentences")
+    progress = WindowProgress(window, counter)
+    progress.advance(np.array([0]))
+    assert counter.done == 2, "three quarters of the tokens, of three texts"
+    progress.advance(np.array([1]))
+    assert counter.done == 3
 
 
 def test_prefetch_gives_all_items_and_runs_elsewhere() -> None:

@@ -10,6 +10,7 @@ import signal
 import subprocess
 import sys
 import time
+from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 
@@ -25,10 +26,12 @@ from sentcompress.models.catalog import find_model
 from sentcompress.models.dtype_trial import Speedup
 from sentcompress.models.layout import load_encoder, save_encoder
 from sentcompress.models.sources import resolve
+from sentcompress.progress import SilentReporter
 from sentcompress.stages import teacher_embed as stage
 from sentcompress.stages import whiten
 from sentcompress.stages.teacher_embed import Params
 from sentcompress.store import WorkDirectory
+from sentcompress.store.running import Counter, Running
 
 
 @pytest.fixture
@@ -52,6 +55,21 @@ def test_vectors_stand_beside_their_sentences(work: WorkDirectory, tiny_model: P
     assert [path.name for path in shards.paths] == [f"vectors-{number:05d}.npy" for number in range(3)]
     expected = EncodeEngine(load_encoder(resolve(str(tiny_model))), dtype="float32").encode(sentences)
     np.testing.assert_allclose(shards.rows(np.arange(300)), expected, rtol=0, atol=1e-6)
+
+
+def test_files_of_longer_texts_are_more_work(tmp_path: Path, tiny_model: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    work = WorkDirectory(tmp_path / "work")
+    make_table(work, ["a dog", "a cat", "two dogs and three cats in a garden", "a garden of two dogs"], shard_rows=2)
+    told: list[Sequence[tuple[int, float]]] = []
+    monkeypatch.setattr(Counter, "set_work", lambda _, stretches: told.append(stretches))
+
+    class Watched(SilentReporter):
+        track = Running().track
+
+    stage.run(Params(teacher=str(tiny_model), dtype="float32"), work, Watched())
+    (first, short), (second, long) = told[-1]
+    assert (first, second) == (2, 2)
+    assert long > 2 * short
 
 
 def test_a_student_teaches(work: WorkDirectory, tiny_model: Path, sentences: list[str]) -> None:

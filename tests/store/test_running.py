@@ -90,3 +90,19 @@ def test_a_clock_that_is_ahead_makes_no_negative_age() -> None:
     soon = datetime.now(UTC) + timedelta(minutes=3)
     assert Snapshot("training", soon.isoformat()).age == 0.0
     assert Snapshot("training", (soon - timedelta(minutes=13)).isoformat()).age == pytest.approx(600, abs=5)
+
+
+def test_the_time_left_knows_which_items_take_longer() -> None:
+    def left(stretches: list[tuple[int, float]], done: int) -> float | None:
+        counter = Counter("encoding", 200, "sentences")
+        counter.set_work(stretches)
+        counter.sample(0.0)
+        counter.advance(done)
+        counter.sample(10.0)
+        return counter.seconds_left()
+
+    assert left([], 50) == pytest.approx(30)
+    assert left([(100, 300.0), (100, 100.0)], 50) == pytest.approx(250 / 15)
+    assert left([(100, 300.0), (100, 100.0)], 150) == pytest.approx(50 / 35)
+    assert left([(100, 300.0), (100, 100.0)], 200) == 0
+    assert left([(100, 300.0), (100, 100.0)], 0) is None
