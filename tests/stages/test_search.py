@@ -65,6 +65,15 @@ def test_a_column_called_passages_is_not_an_index_of_passages(
     assert len(work.names("indexes")) == 4
 
 
+def test_an_index_of_other_options_is_not_replaced_and_no_name_is_advised(
+    work: WorkDirectory, collection: Path, tiny_model: Path
+) -> None:
+    search(work, collection=str(collection), model=str(tiny_model))
+    with pytest.raises(UsageError, match="already exists with different options") as caught:
+        search(work, collection=str(collection), model=str(tiny_model), seed=1)
+    assert caught.value.hint == "use `force` to replace it"
+
+
 def test_the_answers_are_those_of_exact_search(work: WorkDirectory, collection: Path, tiny_model: Path) -> None:
     found = search(work, *QUERIES, collection=str(collection), model=str(tiny_model), top=5)
     scores = vectors(tiny_model, list(QUERIES)) @ vectors(tiny_model, TEXTS).T
