@@ -7,6 +7,7 @@ import os
 import re
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -17,7 +18,7 @@ from sentcompress.corpora.document import Document, plain_document
 from sentcompress.corpora.markup import MARKUP, marked_up
 from sentcompress.corpora.readers import FILE_EXTENSIONS, ReadOptions, find_format, read_records, rows_of
 from sentcompress.corpora.records import BadRecordError, Layout, Record, Relation, find_layout
-from sentcompress.corpora.text_files import HALF_A_CHARACTER, LONGEST_LINE, BadRecords, open_lines
+from sentcompress.corpora.text_files import HALF_A_CHARACTER, LONGEST_LINE, BadRecords, NotSkippedError, open_lines
 from sentcompress.errors import InputError
 
 # What is one document in a file of plain text.
@@ -132,13 +133,11 @@ def read_folder(found: FolderFiles, folder: Path, options: ReadOptions, bad: Bad
         if found.collection and format_extension(path) == "tsv":
             yield from _tab_separated(path, bad)
             continue
-        try:
+        with _skipped_if_bad(bad):
             for document in read_documents(path, options, bad, unit=FILE):
                 # Ids made of the path are made of the path inside the folder instead.
                 inside = document.id.removeprefix(f"{folder}{os.sep}")
                 yield document if inside == document.id else replace(document, id=inside)
-        except InputError as error:
-            _skip_file(error, bad)
 
 
 def folder_records(found: FolderFiles, folder: Path, options: ReadOptions, bad: BadRecords) -> Iterator[Record]:
@@ -148,10 +147,8 @@ def folder_records(found: FolderFiles, folder: Path, options: ReadOptions, bad: 
             single = FolderFiles((path,), {}, found.collection)
             yield from as_records(read_folder(single, folder, options, bad))
             continue
-        try:
+        with _skipped_if_bad(bad):
             yield from read_records(path, options, bad)
-        except InputError as error:
-            _skip_file(error, bad)
 
 
 def as_records(documents: Iterable[Document]) -> Iterator[Record]:
@@ -250,8 +247,12 @@ def _tab_separated(path: Path, bad: BadRecords) -> Iterator[Document]:
             bad.add(f"{path}, line {number}: no tab", "a line is an id, a tab and the text")
 
 
-def _skip_file(error: InputError, bad: BadRecords) -> None:
-    hint = error.hint or "fix the file"
-    if "`skip_bad`" in hint:  # it is the fault of a line
-        raise error
-    bad.add(error.message, hint, "files")
+@contextmanager
+def _skipped_if_bad(bad: BadRecords) -> Iterator[None]:
+    """Pass a file's fault to `bad`; that of one of its lines has been there already."""
+    try:
+        yield
+    except NotSkippedError:
+        raise
+    except InputError as error:
+        bad.add(error.message, error.hint or "fix the file", "files")

@@ -41,6 +41,10 @@ _FOREIGN = (
 Item = TypeVar("Item")
 
 
+class NotSkippedError(InputError):
+    """A line or a file cannot be read, and such are not skipped."""
+
+
 @dataclass
 class BadRecords:
     """What to do with a line that cannot be read: stop there, or skip and count it.
@@ -56,9 +60,15 @@ class BadRecords:
     first: str | None = field(default=None)
 
     def add(self, message: str, hint: str = "fix the line", what: str = "lines") -> None:
-        """Count a bad line (or what else is bad); or raise InputError with `message` if they are not skipped."""
+        """Count a bad line, or what else is bad.
+
+        Raises:
+            NotSkippedError: with `message`, if they are not skipped.
+        """
         if not self.skip:
-            raise InputError(message, hint if self.skip is None else f"{hint}; or skip such {what} with `skip_bad`")
+            raise NotSkippedError(
+                message, hint if self.skip is None else f"{hint}; or skip such {what} with `skip_bad`"
+            )
         self.count += 1
         self.first = self.first or message
 

@@ -224,8 +224,8 @@ class _Search:
         params = self._params
         stem = name_part(Path(collection.name).name.partition(".")[0], 60) or "collection"
         reading = collection.reading
-        parts = [stem, *([name_part(reading.column)] if reading.column else [])]
-        parts += ["passages"] if reading.passages else []
+        parts = [stem, *(["passages"] if reading.passages else [])]
+        parts += ["column", name_part(reading.column)] if reading.column else []
         parts += [self._source.slug, *([params.index] if params.index != "flat" else [])]
         request = Request(
             KIND,

@@ -12,7 +12,6 @@ from distilling import make_work, write_dev
 from ranked import run_ranks
 from safetensors.torch import load_file
 from sharding import bytes_of
-from tiny_models import make_tiny_model
 from warm import Commands
 
 from sentcompress.store import WorkDirectory
@@ -36,11 +35,6 @@ def ending(path):
     return written(path)
 atomic.written = ending
 """
-
-
-@pytest.fixture(scope="module")
-def teacher(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return make_tiny_model(tmp_path_factory.mktemp("teacher") / "teacher")
 
 
 @pytest.fixture

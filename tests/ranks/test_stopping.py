@@ -9,7 +9,6 @@ import pytest
 from distilling import make_work, write_dev
 from ranked import Ended, run_ranks
 from safetensors.torch import load_file
-from tiny_models import make_tiny_model
 from warm import Commands
 
 from sentcompress.exit_codes import REQUEUE, TERMINATED
@@ -75,11 +74,6 @@ def signalled(*given):
     return encode(*given)
 EncodeEngine.encode = signalled
 """
-
-
-@pytest.fixture(scope="module")
-def teacher(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return make_tiny_model(tmp_path_factory.mktemp("teacher") / "teacher")
 
 
 @pytest.fixture

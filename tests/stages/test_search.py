@@ -53,6 +53,27 @@ def vectors(model: Path, texts: list[str]) -> np.ndarray:
     return EncodeEngine(load_encoder(resolve(str(model))), dtype="float32", device="cpu").encode(texts)
 
 
+def test_a_column_called_passages_is_not_an_index_of_passages(
+    work: WorkDirectory, tiny_model: Path, tmp_path: Path
+) -> None:
+    table = tmp_path / "docs.jsonl"
+    rows = [{"_id": f"d{n}", "text": text, "passages": text} for n, text in enumerate(TEXTS[:20])]
+    table.write_text("".join(json.dumps(row) + "\n" for row in rows), encoding="utf-8")
+    for column in (None, "passages"):
+        for passages in (False, True):
+            search(work, collection=str(table), model=str(tiny_model), column=column, passages=passages)
+    assert len(work.names("indexes")) == 4
+
+
+def test_an_index_of_other_options_is_not_replaced_and_no_name_is_advised(
+    work: WorkDirectory, collection: Path, tiny_model: Path
+) -> None:
+    search(work, collection=str(collection), model=str(tiny_model))
+    with pytest.raises(UsageError, match="already exists with different options") as caught:
+        search(work, collection=str(collection), model=str(tiny_model), seed=1)
+    assert caught.value.hint == "use `force` to replace it"
+
+
 def test_the_answers_are_those_of_exact_search(work: WorkDirectory, collection: Path, tiny_model: Path) -> None:
     found = search(work, *QUERIES, collection=str(collection), model=str(tiny_model), top=5)
     scores = vectors(tiny_model, list(QUERIES)) @ vectors(tiny_model, TEXTS).T
