@@ -26,7 +26,7 @@ from sentcompress.store import Artifact, WorkDirectory
 METAVARS = {int: "INTEGER", float: "FLOAT", Path: "PATH", str: "TEXT"}
 # Options of every command, besides its own.
 WORK = Annotated[str, typer.Option("--work", envvar="SENTCOMPRESS_WORK", metavar="PATH", help="The work directory.")]
-JSON = Annotated[bool, typer.Option("--json", help="Print one JSON document on standard output, nothing else there.")]
+JSON = Annotated[bool, typer.Option("--json", help="Print one JSON document and nothing else on standard output.")]
 QUIET = Annotated[bool, typer.Option("--quiet", "-q", help="No progress and no messages; warnings and errors stay.")]
 COMMON = {"work": (WORK, "work"), "as_json": (JSON, False), "quiet": (QUIET, False)}
 

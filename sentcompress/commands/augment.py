@@ -74,7 +74,7 @@ class Params(Sharded, Reading, Named):
 
 COMMAND = Command(
     Params,
-    "Read sentences, and add WordNet and back-translated copies.",
+    "Read the texts to train on, and add WordNet and back-translated copies.",
     makes="sentences",
     version=3,  # titles and several columns are joined; no copies of documents by default
 )

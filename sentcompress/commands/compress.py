@@ -64,4 +64,4 @@ class Params(Options):
         return faults
 
 
-COMMAND = Command(Params, "Make the best small encoder for your documents under a budget, and measure it.")
+COMMAND = Command(Params, "Make a small embedding model for your documents, and measure what it loses.")

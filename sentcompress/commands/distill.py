@@ -27,7 +27,7 @@ class Params(TrainingOptions):
 
     method: Annotated[
         str | None,
-        Opt("Training objective: see `sentcompress methods`.", default="lrn-kd; of a finished student, its own"),
+        Opt("Training objective: see `sentcompress methods`.", default="lrn-kd, or a finished student's own"),
     ] = None
     student: Annotated[
         str,

@@ -41,7 +41,8 @@ class Params(SearchFidelityOptions):
         Opt("Folder with corpus and queries (BEIR, MS MARCO), in place of --documents.", affects="input"),
     ] = None
     split: Annotated[
-        str | None, Opt("With --collection: whose queries, if each split has its own.", default="dev, else the first")
+        str | None,
+        Opt("With --collection: split of the queries, if each has its own.", default="dev, else the first"),
     ] = None
     keep_index: Annotated[
         bool, Opt("Search the vectors of --compare with the queries of --model (asymmetric search).")

@@ -30,7 +30,7 @@ class Params(Hub, Named):
         ),
     ] = ("folder", "onnx", "int8")
     float16: Annotated[
-        bool, Opt("Store the folder's weights as float16, half the size; they are computed with in float32.")
+        bool, Opt("Store the folder's weights as float16, half the size; computation stays in float32.")
     ] = False
     quantizer: Annotated[
         str | None,
@@ -59,7 +59,7 @@ class Params(Hub, Named):
     calibrate: Annotated[
         tuple[str, ...],
         Opt(
-            "Texts to fix the int8 graph's activation ranges on, if that is more exact: files or folders, "
+            "Texts to measure the int8 graph's activation ranges on; fixed if more exact: files or folders, "
             "documents/NAME, sentences/NAME; can be repeated.",
             affects="input",
         ),

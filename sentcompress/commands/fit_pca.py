@@ -23,7 +23,7 @@ class Params(Named):
 
 COMMAND = Command(
     Params,
-    "Fit a PCA to the teacher's vectors: the short vectors that a student learns to produce.",
+    "Fit a PCA to the teacher's vectors, for students with short vectors (hpd).",
     makes="projections",
     needs=("teacher-vectors",),
 )

@@ -49,7 +49,7 @@ class Params(SearchFidelityOptions):
 
 COMMAND = Command(
     Params,
-    "Fit how a model's vectors are stored: turn, dimensions and number format within --vector-bytes.",
+    "Choose number format and dimensions of stored vectors within --vector-bytes.",
     makes="quantizers",
     version=2,  # chosen by the part dev
 )

@@ -38,7 +38,7 @@ class Params(Index, Hub):
     ] = None
     model: Model = None
     compare: Compare = None
-    top: Annotated[int, Opt("Results of a query.", minimum=1, maximum=1000, affects="run")] = 10
+    top: Annotated[int, Opt("Number of results per query.", minimum=1, maximum=1000, affects="run")] = 10
     index: Annotated[
         str,
         Opt(

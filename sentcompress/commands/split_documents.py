@@ -23,7 +23,7 @@ class Params(Reading, Named):
     ] = PASSAGE_WORDS
     queries: Annotated[
         tuple[Path, ...],
-        Opt("Your own query log: text with a query a line, or a table; can be repeated.", affects="input"),
+        Opt("Your own query log: text with one query per line, or a table; can be repeated.", affects="input"),
     ] = ()
     per_passage: Annotated[
         int, Opt("Queries to make from each training passage.", flag="queries-per-passage", minimum=0, maximum=100)
@@ -45,7 +45,7 @@ class Params(Reading, Named):
 
 COMMAND = Command(
     Params,
-    "Read documents; write passages, titles and made queries for training, and hold some documents out.",
+    "Cut documents into passages, make queries from them, and hold some documents out.",
     makes="documents",
     version=2,  # held-out queries of two parts
 )

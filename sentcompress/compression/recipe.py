@@ -288,7 +288,7 @@ def told_documents(facts: Mapping[str, Any]) -> str:
         held_out = "some sections of the documents are"
     return (
         f"Read {facts['documents']:,} documents: {facts['passages']:,} passages, {facts['titles']:,} titles and "
-        f"{facts['queries']:,} queries made from them to train on; {held_out} held out to measure with"
+        f"{facts['queries']:,} queries made from them to train on; {held_out} held out for measuring"
     )
 
 

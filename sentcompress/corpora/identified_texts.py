@@ -172,13 +172,13 @@ def _not_empty(texts: Iterator[IdentifiedText], name: str) -> Iterator[Identifie
 
 def _text_reader(name: str, there: list[str], column: str | None) -> Callable[[Mapping[str, object]], str]:
     if column is not None and column not in there:
-        raise InputError(f"{name} has no column {column!r}", f"columns there: {listed(there)}")
+        raise InputError(f"{name} has no column {column!r}", f"its columns: {listed(there)}")
     if column is not None:
         return lambda row: _value(row, column).strip()
     chosen = next((one for one in TEXTS if one in there), None)
     if chosen is None:
         raise InputError(
-            f"{name}: cannot tell which column holds the text", f"columns there: {listed(there)}; name it with `column`"
+            f"{name}: cannot tell which column holds the text", f"its columns: {listed(there)}; name it with `column`"
         )
     return lambda row: f"{_title(row)} {_value(row, chosen)}".strip()
 

@@ -112,7 +112,7 @@ class _Reading:
         schema = self._table.schema_arrow
         plain = [field.name for field in schema if is_plain(field.type)]
         if not plain:
-            raise InputError(f"{self._name} has no column of text", f"columns there: {listed(schema.names)}")
+            raise InputError(f"{self._name} has no column of text", f"its columns: {listed(schema.names)}")
         refuse_repeated(self._name, schema.names)
         return plain
 

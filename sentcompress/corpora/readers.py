@@ -110,7 +110,7 @@ def records_of(
         found = True
         yield record
     if others and not found:
-        raise InputError(f"{name} has no rows of split {options.split!r}", f"splits there: {listed(sorted(others))}")
+        raise InputError(f"{name} has no rows of split {options.split!r}", f"its splits: {listed(sorted(others))}")
 
 
 def check_format(name: str) -> None:
@@ -208,4 +208,4 @@ def _delimited_rows(
         # A row can be shorter (SNLI omits empty labels at the end); a column that is needed is reported later.
         yield number, dict(zip(header, row, strict=False))
     if rowless and bad.count == 0:
-        raise InputError(f"{source.name} has a header and no rows", f"columns there: {listed(header)}")
+        raise InputError(f"{source.name} has a header and no rows", f"its columns: {listed(header)}")

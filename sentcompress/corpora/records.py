@@ -195,7 +195,7 @@ def find_layout(
             split = "split" if "split" in there else None
             return replace(layout, split=split)
     raise InputError(
-        f"{name}: cannot tell which columns hold the text", f"columns there: {listed(there)}; name them with `column`"
+        f"{name}: cannot tell which columns hold the text", f"its columns: {listed(there)}; name them with `column`"
     )
 
 

@@ -172,7 +172,7 @@ def _read_folder(folder: Path, split: str, bad: BadRecords) -> list[StsSet]:
         for part in parts:
             found.setdefault(part.split, {}).setdefault(set_name(part.set_name), []).append(part)
     if split not in found:
-        there = f"splits there: {', '.join(sorted(found))}" if found else "its files end in .tsv, .tsv.gz or .tsv.zst"
+        there = f"its splits: {', '.join(sorted(found))}" if found else "its files end in .tsv, .tsv.gz or .tsv.zst"
         raise InputError(f"{folder} has no graded pairs of the split {split!r}", there)
     return [_read_set(name, parts, bad) for name, parts in found[split].items()]
 

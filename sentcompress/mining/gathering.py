@@ -222,7 +222,7 @@ def _query_columns(path: Path, columns: Sequence[str], there: Sequence[str]) -> 
     if not found:
         raise InputError(
             f"{path}: cannot tell which columns hold queries and positives",
-            f"columns there: {listed(there)}; name those of the query and the positive with `columns`",
+            f"its columns: {listed(there)}; name those of the query and the positive with `columns`",
         )
     return found
 

@@ -65,7 +65,7 @@ def split_log(read: Callable[[], Iterator[str]], seed: int) -> SplitLog:
     marks = np.frombuffer(array("Q", (mark(query, seed) for query in read())), np.uint64)
     distinct, places = np.unique(marks, return_index=True)
     if not len(distinct):
-        raise InputError("`queries` holds no queries", "give a file with a query a line")
+        raise InputError("`queries` holds no queries", "give a file with one query per line")
     held = min(MOST, max(FEWEST, round(SHARE * len(distinct))), len(distinct) // 2)
     first = np.zeros(len(marks), np.bool_)
     first[places] = True
@@ -84,6 +84,6 @@ def _column(name: str, there: Sequence[str]) -> str:
     if column is None:
         raise InputError(
             f"{name} has no column of queries ({listed(COLUMNS)})",
-            f"columns there: {listed(there)}; rename one, or give a text file with a query a line",
+            f"its columns: {listed(there)}; rename one, or give a text file with one query per line",
         )
     return column

@@ -1,4 +1,4 @@
-"""Documents in, the best small encoder for them out, under a budget.
+"""Makes a small embedding model for documents within a budget of bytes and time.
 
 Plans, writes the plan as a recipe, and runs it: every step is an ordinary stage, looked up by name.
 """

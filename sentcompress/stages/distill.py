@@ -161,7 +161,7 @@ class _Distillation:
         domains = table.domains() if "domains" in needs else None
         if domains is not None and not domains.any():
             self.reporter.warn(
-                f"{self.inputs.sentences.reference} tells of one domain only, so that {params.method_name} weighs all "
+                f"{self.inputs.sentences.reference} has only one domain, so {params.method_name} weights all "
                 "sentences by one prototype (sentcompress augment --domain COLUMN)"
             )
         residence = Residence(device, self.reporter)

@@ -150,7 +150,7 @@ class _Finetuning:
             ordinary = self.work.get("sentences", self.vectors.input_of_kind("sentences"))
             if self.vectors.inputs.get(ordinary.reference) != ordinary.digest:
                 raise InputError(
-                    f"{self.vectors.reference} is not made of {ordinary.reference} as it is now",
+                    f"{self.vectors.reference} was not made from {ordinary.reference} as it is now",
                     f"run: {embedding(ordinary, self.work)}",
                 )
             beside = SentenceTable(ordinary.path)

@@ -119,7 +119,7 @@ class _Splitting:
                 empty = f" ({scanned.empty:,} more {without})" if scanned.empty else ""
                 raise InputError(
                     f"there are {scanned.documents:,} documents{empty} with {choice.distinct_passages} distinct "
-                    f"passages; at least {FEWEST_PASSAGES} are needed, of which some are held out to measure with",
+                    f"passages; at least {FEWEST_PASSAGES} are needed, because some are held out for measuring",
                     "add documents; if a text file holds one per line or per paragraph, `text_as` says so",
                 )
             if choice.units >= FEWEST_DOCUMENTS:
@@ -143,11 +143,11 @@ class _Splitting:
     def _tell(self, counts: WrittenCounts, by_section: bool) -> None:
         if by_section:
             self.reporter.note(
-                f"fewer than {FEWEST_DOCUMENTS} documents: held out by section instead of by document, so that "
+                f"fewer than {FEWEST_DOCUMENTS} documents: held out by section instead of by document, so "
                 "training texts come from the same documents as the held-out ones"
             )
         if counts.repeated_documents:
-            self.reporter.note(f"dropped {counts.repeated_documents:,} documents with the words of an earlier one")
+            self.reporter.note(f"dropped {counts.repeated_documents:,} documents with the same words as an earlier one")
         if counts.repeated_ids:
             self.reporter.warn(
                 f"{counts.repeated_ids:,} documents share their id with another one; a number is added to tell their "

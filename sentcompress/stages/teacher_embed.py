@@ -106,7 +106,10 @@ def _teacher(params: Params, model: NamedModel) -> Encoder:
             )
         encoder.text = replace(encoder.text, max_length=params.max_length)
     if params.content_words and encoder.text.prompt:
-        raise InputError(f"{label} puts a prompt before every text", "its content words cannot be read by themselves")
+        raise InputError(
+            f"{label} puts a prompt before every text: content words cannot be encoded alone",
+            "omit `content_words`",
+        )
     encoder.normalize = encoder.normalize or params.normalize or params.content_words > 0
     depth = encoder.depth
     if params.layers and params.layers[-1] > depth:

@@ -217,8 +217,8 @@ def _may_be_held_elsewhere(descriptor: int, path: Path) -> bool:
 
 def _unsure(descriptor: int, path: Path, what: str) -> BusyError:
     return BusyError(
-        f"{what} is being written by {_read_holder(descriptor)}; locks of this file system may end at one machine, so "
-        "that it cannot be told from here whether that process still runs",
+        f"{what} is being written by {_read_holder(descriptor)}; locks of this file system may hold on one machine "
+        "only, so it cannot be told from here whether that process still runs",
         f"wait for it, or, if it has ended, remove {path}",
     )
 

@@ -28,6 +28,6 @@ def allow_open_files(count: int, what: str) -> None:
         resource.setrlimit(resource.RLIMIT_NOFILE, (needed, hard))
     except (ValueError, OSError):  # above the hard limit, or macOS's own
         raise SentcompressError(
-            f"{count:,} {what} have to be open at the same time, and the system does not let a process open so many",
+            f"{count:,} {what} must be open at the same time, more than the system allows a process to open",
             f"raise the limit of open files to {needed} (ulimit -n, or nofile in /etc/security/limits.conf)",
         ) from None

@@ -67,7 +67,7 @@ def difference(
         return f"{start}the inputs of shard {shard} of {reference} are not those of the plan: {changed}", hint
     if (count := count_of(plan)) != shard.count:
         return (
-            f"{start}{reference} is being made in {count} shards, so that {shard} is none of them",
+            f"{start}{reference} is being made in {count} shards, so {shard} is not one of them",
             f"run its shards as 1/{count} to {count}/{count}; {hint}",
         )
     return None

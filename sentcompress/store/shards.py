@@ -223,7 +223,7 @@ class Shards:
         if plan is not None and (fault := difference(plan, request, shard, self.reference, self._start_over)):
             if not force:
                 raise UsageError(*fault)
-            reporter.note(f"{request.command}: discarding the shards of {self.reference}, which were planned otherwise")
+            reporter.note(f"{request.command}: discarding the shards of {self.reference}, planned for another request")
             self.drop()
             plan = None
         if plan is not None and plan.damage() is None:

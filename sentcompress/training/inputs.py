@@ -42,7 +42,7 @@ def find_inputs(
     table = work.get("sentences", sentences or found.input_of_kind("sentences"))
     if found.inputs.get(table.reference) != table.digest:
         raise InputError(
-            f"{found.reference} is not made of {table.reference} as it is now, so its rows are other sentences",
+            f"{found.reference} was not made from {table.reference} as it is now: its rows are other sentences",
             f"run: {embedding(table, work)}",
         )
     fitted = _find_projection(work, projection, found) if needs_projection else None

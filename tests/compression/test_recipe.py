@@ -131,7 +131,7 @@ def test_a_plan_begins_with_what_was_read() -> None:
     read = told_documents({**facts, "held_out_by": "document"})
     assert told(plan([PUBLISHED], read=read))[0] == (
         "Read 1,200 documents: 4,000 passages, 3 titles and 8,000 queries made from them to train on; 60 documents are "
-        "held out to measure with"
+        "held out for measuring"
     )
     assert "some sections of the documents are held out" in told_documents({**facts, "held_out_by": "section"})
 

@@ -94,7 +94,7 @@ def test_repeated_columns_and_files_without_text(tmp_path: Path) -> None:
     path = write(tmp_path, {"vector": [[1.0]], "score": [0.5]})
     with pytest.raises(InputError, match="has no column of text") as caught:
         list(read_table(path))
-    assert caught.value.hint == "columns there: vector, score"
+    assert caught.value.hint == "its columns: vector, score"
     path = write(tmp_path, {"text": pa.array([], pa.string())})
     with pytest.raises(InputError, match="has no rows"):
         list(read_table(path))

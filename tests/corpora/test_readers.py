@@ -50,7 +50,7 @@ def test_allnli_tsv_takes_one_split(tmp_path: Path) -> None:
     assert [record.texts for record in read_records(path, ReadOptions(split="dev"))] == [("z", "z")]
     with pytest.raises(InputError, match="no rows of split 'test'") as caught:
         list(read_records(path, ReadOptions(split="test")))
-    assert caught.value.hint == "splits there: dev, train"
+    assert caught.value.hint == "its splits: dev, train"
 
 
 def test_snli_txt_is_tab_separated_and_may_end_short(tmp_path: Path) -> None:
@@ -134,7 +134,7 @@ def test_columns_by_name(tmp_path: Path) -> None:
     assert list(read_records(tmp_path / "a.tsv", options)) == [Record(("b", "a"), Relation.UNRELATED)]
     with pytest.raises(InputError, match="no column 'x'") as caught:
         list(read_records(tmp_path / "a.tsv", ReadOptions(columns=("x",))))
-    assert caught.value.hint == "columns there: id, caption1, caption2"
+    assert caught.value.hint == "its columns: id, caption1, caption2"
     with pytest.raises(InputError, match="cannot tell which columns"):
         list(read_records(tmp_path / "a.tsv"))
 

@@ -73,7 +73,7 @@ def test_more_files_than_a_process_may_open_at_first(tmp_path: Path, hard: int) 
         [sys.executable, "-c", MANY_FILES, str(tmp_path), str(hard)], capture_output=True, text=True, check=False
     )
     if hard == 64:
-        assert "80 files of vectors have to be open at the same time, and the system does not let" in done.stderr
+        assert "80 files of vectors must be open at the same time, more than the system allows" in done.stderr
         assert "OSError: [Errno 24]" not in done.stderr
     else:
         assert done.stdout.strip() == "160", done.stderr

@@ -197,7 +197,7 @@ def test_a_changed_file_and_other_options_are_refused(tmp_path: Path, nli: Path,
     run(work, nli, "1/2")
     with pytest.raises(UsageError, match=r"different options \(limit: not given, now 5\)"):
         run(work, nli, "2/2", limit=5)
-    with pytest.raises(UsageError, match="in 2 shards, so that 1/3 is none of them"):
+    with pytest.raises(UsageError, match="in 2 shards, so 1/3 is not one of them"):
         run(work, nli, "1/3")
     nli.write_bytes(zstandard.compress(b"sent0,sent1,hard_neg\na dog,a cat,a bird\n"))
     with pytest.raises(UsageError, match=r"nli\.csv\.zst has changed"):

@@ -156,7 +156,7 @@ def test_what_is_refused(work: WorkDirectory, tiny_model: Path, lines: Path, tmp
     with pytest.raises(UsageError, match="`shard` needs a folder"):
         encode(work, tiny_model, lines, tmp_path / "out.npy", "1/2")
     encode(work, tiny_model, lines, tmp_path / "out", "1/2")
-    with pytest.raises(UsageError, match="out is being made in 2 shards, so that 1/3 is none of them") as error:
+    with pytest.raises(UsageError, match="out is being made in 2 shards, so 1/3 is not one of them") as error:
         encode(work, tiny_model, lines, tmp_path / "out", "1/3")
     assert str(tmp_path / ".out.shards") in str(error.value.hint)
     with pytest.raises(UsageError, match="different options"):

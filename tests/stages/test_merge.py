@@ -182,7 +182,7 @@ def test_another_number_other_options_and_changed_inputs_are_refused(
     model = tmp_path / "model"
     shutil.copytree(tiny_model, model)
     embed(work, model, "1/3")
-    with pytest.raises(UsageError, match=r"being made in 3 shards, so that 2/4 is none of them"):
+    with pytest.raises(UsageError, match=r"being made in 3 shards, so 2/4 is not one of them"):
         embed(work, model, "2/4")
     with pytest.raises(UsageError, match=r"planned with different options \(store: not given, now float16\)"):
         embed(work, model, "2/3", store="float16")

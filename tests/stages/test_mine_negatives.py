@@ -354,10 +354,10 @@ def test_empty_sides_are_counted_and_unknown_columns_named(
     path = write_pairs(tmp_path / "pairs.tsv", rows, "frage\tantwort")
     with pytest.raises(InputError, match="cannot tell which columns") as raised:
         mine(work, tiny_model, pairs=path)
-    assert "columns there: frage, antwort" in str(raised.value.hint)
+    assert "its columns: frage, antwort" in str(raised.value.hint)
     with pytest.raises(InputError, match="no column 'reply'") as raised:
         mine(work, tiny_model, pairs=path, columns=("frage", "reply"))
-    assert "columns there: frage, antwort" in str(raised.value.hint)
+    assert "its columns: frage, antwort" in str(raised.value.hint)
     listener = Listener()
     params = Params(pairs=path, columns=("frage", "antwort"), model=str(tiny_model), **TOP)
     artifact = run(params, work, listener)
