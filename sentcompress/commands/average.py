@@ -31,7 +31,11 @@ class Params(Named):
     ]
     weights: Annotated[
         tuple[float, ...],
-        Opt("Weight of each model, e.g. 2,1; a negative one extrapolates.", commas=True, default="equal"),
+        Opt(
+            "Weight of each model, such as 2,1; a negative weight extrapolates.",
+            commas=True,
+            default="equal",
+        ),
     ] = ()
     trust_remote_code: TrustRemoteCode = False
 

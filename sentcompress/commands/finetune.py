@@ -18,13 +18,18 @@ class Params(TrainingOptions):
     objective: Objective = "simcse"
     model: Model = None
     pooling: Pooling = "auto"
-    dim: Annotated[int | None, Opt("Add a linear head with this many dimensions.")] = None
+    dim: Annotated[int | None, Opt("Add a linear head with this many dimensions.", default="no head")] = None
     keep: Annotated[
-        float | None, Opt("Weight of a distillation term on unlabelled sentences with teacher vectors.")
+        float | None, Opt("Weight of a distillation term on unlabelled sentences with teacher vectors.", default="0")
     ] = None
     sentences: Annotated[
         str | None,
-        Opt("Sentence table.", affects="input", names="sentences", default="the newest with triplets"),
+        Opt(
+            "Sentence table, made by augment or mine-negatives.",
+            affects="input",
+            names="sentences",
+            default="the newest with triplets",
+        ),
     ] = None
     teacher_vectors: TeacherVectors = None
 

@@ -16,8 +16,8 @@ class Params(Options):
     what: Annotated[
         str | None,
         Opt(
-            "KIND/NAME, or only KIND, such as teacher-vectors; or the output folder of encode. By default, what is "
-            "being made in shards.",
+            "Result to merge: KIND/NAME or KIND, such as teacher-vectors, or the output folder of encode. Default: "
+            "what is being made in shards.",
             positional=True,
             metavar="[KIND/NAME]",
             affects="input",
