@@ -83,7 +83,7 @@ class Params(Sharded, Reading, Named):
 
 COMMAND = Command(
     Params,
-    "Read the texts to train on, and add WordNet and back-translated copies.",
+    "Read the texts to train on, and add augmented copies. Copies have WordNet synonyms, or are back-translations.",
     makes="sentences",
     version=3,  # titles and several columns are joined; no copies of documents by default
 )

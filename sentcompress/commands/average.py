@@ -64,6 +64,6 @@ class Params(Named):
 
 COMMAND = Command(
     Params,
-    "Average the weights of checkpoints of the same run, such as a student before and after stage 2.",
+    "Average the weights of checkpoints of the same run. An example is a student before and after stage 2.",
     makes="students",
 )

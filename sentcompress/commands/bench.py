@@ -67,7 +67,7 @@ class Params(Hub, Named):
 
 COMMAND = Command(
     Params,
-    "Measure speed, size and memory of two models, alternating in one process.",
+    "Measure speed, size and memory of two models. They alternate in one process.",
     makes="evaluations",
     version=2,  # the preset runs on the CPU
 )

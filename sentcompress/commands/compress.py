@@ -74,4 +74,6 @@ class Params(Options):
         return faults
 
 
-COMMAND = Command(Params, "Make a small embedding model for your documents, and measure what it loses.")
+COMMAND = Command(
+    Params, "Make a small embedding model for your documents. It is measured and exported, and a report is written."
+)

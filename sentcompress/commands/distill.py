@@ -124,7 +124,7 @@ class Params(TrainingOptions):
 
 COMMAND = Command(
     Params,
-    "Train a student on the teacher's cached vectors; an interrupted run resumes where it stopped.",
+    "Train a student on the teacher's cached vectors. An interrupted run resumes where it stopped.",
     makes="students",
     version=3,  # hpd's head starts from the projection
     needs=("teacher-vectors",),

@@ -82,4 +82,6 @@ class Params(Sharded, Hub):
         return []
 
 
-COMMAND = Command(Params, "Encode texts with any model into a .npy or .parquet file, or a folder of shards with ids.")
+COMMAND = Command(
+    Params, "Encode texts with any model. Writes a .npy or .parquet file, or a folder of shards with ids."
+)

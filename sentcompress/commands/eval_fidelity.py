@@ -39,7 +39,7 @@ class Params(EvaluationOptions):
 
 COMMAND = Command(
     Params,
-    "Estimate, without labels, how much of its teacher's behaviour a model keeps.",
+    "Compare a model's vectors with its teacher's. Estimates, without labels, how much of its behaviour is kept.",
     makes="evaluations",
     shared="encoding",
     version=2,  # the correlation of dimensions is a score

@@ -106,7 +106,7 @@ class Params(Index, Hub, Named):
 
 COMMAND = Command(
     Params,
-    "Score a model on retrieval, with the search time, the size and the loss of each index.",
+    "Score a model on retrieval with judgements. Also measures search time, size and loss of each index.",
     makes="evaluations",
     shared="encoding",
     version=2,  # the corpus of question pairs, dev of MS MARCO

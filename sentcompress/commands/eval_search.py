@@ -79,7 +79,7 @@ class Params(SearchFidelityOptions):
 
 COMMAND = Command(
     Params,
-    "Measure, without labels, how well a model reproduces the search results of its teacher.",
+    "Compare a model's search results with its teacher's. Needs no labels.",
     makes="evaluations",
     shared="encoding",
     version=2,  # the part test

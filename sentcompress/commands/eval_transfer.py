@@ -29,7 +29,7 @@ class Params(EvaluationOptions):
 
 COMMAND = Command(
     Params,
-    "Score a model's vectors as features: accuracy of logistic regression on classification tasks.",
+    "Score a model's vectors as features of a classifier. The score is the accuracy of logistic regression.",
     makes="evaluations",
     shared="encoding",
 )

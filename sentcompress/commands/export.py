@@ -98,7 +98,7 @@ class Params(Hub, Named):
 
 COMMAND = Command(
     Params,
-    "Export a model: sentence-transformers folder, ONNX, model card; all are verified.",
+    "Export a model: sentence-transformers, ONNX, model card. All files are verified.",
     makes="exports",
     version=2,  # reused layers are quantised
 )

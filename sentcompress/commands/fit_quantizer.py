@@ -49,7 +49,7 @@ class Params(SearchFidelityOptions):
 
 COMMAND = Command(
     Params,
-    "Choose number format and dimensions of stored vectors within --vector-bytes.",
+    "Choose how vectors are stored within --vector-bytes. The choice is a number format and a number of dimensions.",
     makes="quantizers",
     version=2,  # chosen by the part dev
 )

@@ -25,4 +25,4 @@ class Params(Options):
     ] = None
 
 
-COMMAND = Command(Params, "Merge the shards of an artifact, once all of them are finished.")
+COMMAND = Command(Params, "Merge the shards of an artifact. All of them must be finished.")

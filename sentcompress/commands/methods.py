@@ -31,5 +31,6 @@ class Params(Options):
 
 
 COMMAND = Command(
-    Params, "List the training objectives; `methods show hpd`: equation, hyperparameters with sources, options."
+    Params,
+    "List the training objectives. `methods show hpd` prints equation, hyperparameters with sources, and options.",
 )

@@ -98,5 +98,7 @@ class Params(Sharded, Index, Hub, Named):
 
 
 COMMAND = Command(
-    Params, "Mine hard negatives: texts that a model ranks high but that do not answer the query.", makes="sentences"
+    Params,
+    "Mine hard negatives. They are texts that a model ranks high but that do not answer the query.",
+    makes="sentences",
 )

@@ -34,4 +34,4 @@ class Params(Options):
         return []
 
 
-COMMAND = Command(Params, "Show what a student keeps and saves, and write all results to one page with figures.")
+COMMAND = Command(Params, "Show what a student keeps and saves. All results are written to one page with figures.")

@@ -53,4 +53,4 @@ class Params(Options):
     force: Annotated[bool, Opt("Rerun every stage, even if up to date.", affects="run")] = False
 
 
-COMMAND = Command(Params, "Run the stages of a recipe, a TOML file; stages that are up to date are skipped.")
+COMMAND = Command(Params, "Run the stages of a recipe, a TOML file. Stages that are up to date are skipped.")

@@ -66,6 +66,6 @@ class Params(Index, Hub):
 
 COMMAND = Command(
     Params,
-    "Search a collection with a model, or with two side by side.",
+    "Search a collection with one model, or two side by side.",
     version=2,  # the columns of title, text and id are found by more names
 )

@@ -45,7 +45,7 @@ class Params(Reading, Named):
 
 COMMAND = Command(
     Params,
-    "Cut documents into passages, make queries from them, and hold some documents out.",
+    "Cut documents into passages and make queries from them. Some documents are held out for measuring.",
     makes="documents",
     version=2,  # held-out queries of two parts
 )

@@ -61,7 +61,7 @@ class Params(Sharded, Hub, Named):
 
 COMMAND = Command(
     Params,
-    "Encode the sentences with the teacher and cache the vectors.",
+    "Encode the sentences with the teacher. The vectors are cached for training.",
     makes="teacher-vectors",
     needs=("sentences",),
     shared="work",

@@ -33,7 +33,7 @@ class Params(Hub, Named):
 
 COMMAND = Command(
     Params,
-    "Down-weight frequent tokens and punctuation in a model's vectors (SIF), without training; best for teachers.",
+    "Down-weight frequent tokens and punctuation (SIF). Needs no training; best for teachers.",
     makes="students",
     needs=("sentences",),
 )

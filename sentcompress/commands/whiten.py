@@ -32,6 +32,6 @@ class Params(Hub, Named):
 
 COMMAND = Command(
     Params,
-    "Whiten a model's vectors and reduce them to --dim dimensions, without training.",
+    "Whiten and shorten a model's vectors, without training.",
     makes="students",
 )
