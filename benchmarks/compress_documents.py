@@ -113,7 +113,8 @@ def markdown(rows: list[dict[str, Any]]) -> str:
         "`aim`: the percentage that was set as the goal. Search fidelity: on queries made from held-out documents.",
         "`python benchmarks/compress_documents.py DATA --work WORK`",
         "",
-        "| collection | budget | graph | vector | float32 vectors | stored vectors | aim | search fidelity | minutes | processor | cores |",
+        "| collection | budget | graph | vector | float32 vectors | stored vectors | aim | search fidelity | minutes "
+        "| processor | cores |",
         "|---|---|---:|---:|---:|---:|---:|---:|---:|---|---:|",
     ]
     for row in rows:
@@ -122,7 +123,8 @@ def markdown(rows: list[dict[str, Any]]) -> str:
             f"| {row['collection']} | `{row['setting']['options']}` | {verdict['bytes'] / 1e6:.2f} MB | "
             f"{verdict['vector_bytes']} B | {row['float32']['kept']:.1f}% | "
             f"{format(stored['kept'], '.1f') + '%' if stored else ''} | {row['setting']['aim']:g}% | "
-            f"{verdict['fidelity']:.1f} | {row['minutes']:.0f} | {row['machine']['processor']} | {row['machine']['cores']} |"
+            f"{verdict['fidelity']:.1f} | {row['minutes']:.0f} "
+            f"| {row['machine']['processor']} | {row['machine']['cores']} |"
         )
     return "\n".join(lines) + "\n"
 
