@@ -20,6 +20,7 @@ from sentcompress.models.foreign_code import nothing_fetched
 from sentcompress.models.library_errors import reading
 from sentcompress.models.model_files import DAMAGED, check_inside, read_config, weight_files
 from sentcompress.models.tensors import plain_tensors
+from sentcompress.models.text import TransformersTokenizer
 
 VOCABULARY_FILES = ("tokenizer.json", "vocab.*", "*.model", "bpe.codes", "tokenizer*.py")
 # Tokenizer settings that name a vocabulary file; used if there is no tokenizer.json.
@@ -35,7 +36,9 @@ MOST_PARTS, LARGEST_NUMBER, MOST_LABELS = 64, 2**31, 10**6
 SPARE_FACTOR, SPARE_NUMBERS = 2, 2**24
 
 
-def load_transformer(folder: Path, label: str, trust_remote_code: bool) -> tuple[Any, Any, Dense | None]:
+def load_transformer(
+    folder: Path, label: str, trust_remote_code: bool
+) -> tuple[Any, TransformersTokenizer, Dense | None]:
     """A transformer in float32, its tokenizer, and the trained head of a SimCSE checkpoint if there is one.
 
     Raises:
