@@ -96,12 +96,12 @@ def run(params: Params, work: WorkDirectory, reporter: Reporter = LOGGED) -> Res
             _add_ranks(other, one)
     compared = found[1] if len(found) > 1 else [[] for _ in queries]
     return Result(
-        collection.name,
-        searches[0].documents,
-        sources[0].label,
-        sources[1].label if len(sources) > 1 else None,
-        searches[0].artifact.reference,
-        [Answer(*one) for one in zip(queries, found[0], compared, strict=True)],
+        collection=collection.name,
+        documents=searches[0].documents,
+        model=sources[0].label,
+        compare=sources[1].label if len(sources) > 1 else None,
+        index=searches[0].artifact.reference,
+        answers=[Answer(*one) for one in zip(queries, found[0], compared, strict=True)],
     )
 
 
