@@ -21,14 +21,14 @@ settings.load_profile("untimed")
 signal.signal(signal.SIGINT, signal.default_int_handler)
 # What is imported and collected stays: to look for garbage in it takes a third of the time of collecting the tests.
 gc.disable()
-# Folders whose tests come first.
-FIRST = ("faults", "store")
+# Folders whose tests come first, in this order.
+FIRST = ("faults", "store", "ranks", "recipes", "stages")
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Under xdist, the file that takes longest first: at the end, one process would run it while the others idle.
+    """Under xdist, long files first: at the end, one process would run such a file while the others idle.
 
-    Then the tests that fork hundreds of times, which is cheap as long as the process is small.
+    `store` forks hundreds of times, which is cheap as long as the process is small.
     """
     if "PYTEST_XDIST_WORKER" in os.environ:
         items.sort(key=lambda item: (*FIRST, item.path.parent.name).index(item.path.parent.name))
