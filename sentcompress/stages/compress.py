@@ -15,9 +15,8 @@ from typing import Any
 
 from sentcompress.commands import find_command
 from sentcompress.commands.compress import Params
-from sentcompress.compression.budget import LEAST_TRAINING, EmbeddingLoad, TooShortError, share_out
+from sentcompress.compression.budget import LEAST_TRAINING, Budget, EmbeddingLoad, TooShortError, share_out
 from sentcompress.compression.recipe import (
-    Budget,
     CompressionPlan,
     Documents,
     request_of,
