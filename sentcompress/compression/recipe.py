@@ -11,6 +11,7 @@ from collections.abc import Generator, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from sentcompress.compression.budget import Budget
 from sentcompress.compression.shapes import Candidate, told_shapes
 from sentcompress.corpora.documents_artifact import DEV, TEST
 from sentcompress.quantities import told_bytes, told_time
@@ -54,39 +55,6 @@ class Documents:
     columns: Sequence[str] = ()
     skip_bad: bool = False
     text_as: str | None = None
-
-
-@dataclass(frozen=True)
-class Budget:
-    """What is asked for, and how the time is shared out.
-
-    Attributes:
-        max_bytes: of the int8 graph.
-        vector_bytes: of a stored vector.
-        seconds: of all.
-        texts: how many texts the teacher embeds; None for all of them.
-        embedding: seconds that this takes.
-        rounds: minutes that each candidate trains for in each round before the last.
-        last: minutes that the best trains for.
-        passages: that searches are measured among.
-        sample: passages that number formats are fitted on.
-        benched: sentences of the benchmark.
-        measuring: seconds that searches, number formats, export and benchmark take.
-        judged: seconds that the judged collection takes, besides all this.
-    """
-
-    max_bytes: int
-    vector_bytes: int
-    seconds: float
-    texts: int | None
-    embedding: float
-    rounds: Sequence[float]
-    last: float
-    passages: int
-    sample: int
-    benched: int
-    measuring: float
-    judged: float = 0.0
 
 
 @dataclass(frozen=True)

@@ -18,7 +18,7 @@ import numpy as np
 import pytest
 import sentence_transformers
 import torch
-from distilling import add_sentences, add_vectors, make_work, write_dev
+from distilling import add_sentences, add_vectors, made_once, make_work, write_dev
 from tiny_models import make_plain, make_sentences, make_tiny_model
 
 from sentcompress.encoding.vector_shards import VectorShards
@@ -56,9 +56,10 @@ class Listener(SilentReporter):
 
 @pytest.fixture
 def work(tmp_path: Path, tiny_model: Path) -> WorkDirectory:
-    work = make_work(tmp_path / "work", tiny_model, TEXTS)
-    fit_pca.run(fit_pca.Params(dim=8), work)
-    return work
+    def make(work: WorkDirectory) -> None:
+        fit_pca.run(fit_pca.Params(dim=8), make_work(work.path, tiny_model, TEXTS))
+
+    return made_once(tmp_path / "work", (tiny_model, "projection"), make)
 
 
 @pytest.fixture
