@@ -17,6 +17,7 @@ from sentcompress.evaluation.retrieval import EXACT
 from sentcompress.evaluation.score import read_scores, value_of
 from sentcompress.reporting.evidence import gather
 from sentcompress.reporting.sections.retrieval import model_name, section
+from sentcompress.reporting.summary import lines_of
 from sentcompress.stages import encode, fit_quantizer
 from sentcompress.stages.eval_retrieval import Params, run
 from sentcompress.store import Artifact, WorkDirectory
@@ -110,6 +111,13 @@ def test_report_and_status_name_the_model_and_the_format_of_stored_documents(
         "tiny-model (documents: other-model, float32)",
     }
     assert section(evidence).tables
+    reference = evidence.evaluations[0].models["model"]["reference"]
+    measures = [line.measure.partition("exact search") for line in lines_of(evidence, str(reference))]
+    assert {documents for before, _, documents in measures if "nDCG" in before} == {
+        "",
+        ", stored as float32",
+        ", documents by other-model, stored as float32",
+    }
     assert _run(["status", "--work", str(work.path)]) == 0
     assert "model tiny-model, documents by other-model, nDCG" in capsys.readouterr().out
 
