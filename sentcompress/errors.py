@@ -17,6 +17,8 @@ from sentcompress.exit_codes import BUSY, FAILED, USAGE
 # Limits of a message: the number of errors listed, and the characters of each.
 MOST_FAULTS = 40
 LONGEST_FAULT = 600
+# Letters of a mistyped name that are looked for inside the known names.
+SHORTEST_PART = 3
 
 
 class SentcompressError(Exception):
@@ -84,7 +86,12 @@ class SentcompressWarning(UserWarning):
 def did_you_mean(word: str, known: Iterable[str]) -> str:
     """A hint for a mistyped name: the closest known names, or all of them."""
     names = sorted(known)
-    close = difflib.get_close_matches(word, names, n=3, cutoff=0.6)
+    plain = {name.lower().lstrip("-"): name for name in names}
+    asked = word.lower().lstrip("-")
+    alike = difflib.get_close_matches(asked, plain, n=3, cutoff=0.6)
+    # A part of a name counts too: `ndcg` of ndcg_at_10.
+    parts = [name for name in plain if len(asked) >= SHORTEST_PART and asked in name and name not in alike]
+    close = [plain[name] for name in [*alike, *parts][:3]]
     if close:
         return f"did you mean {' or '.join(close)}?"
     return f"choose one of: {', '.join(names)}"

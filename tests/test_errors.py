@@ -23,6 +23,14 @@ def test_far_names_list_what_there_is_in_order() -> None:
     assert did_you_mean("zzz", ["mse", "ckd"]) == "choose one of: ckd, mse"
 
 
+def test_a_suggestion_ignores_case_and_dashes_and_knows_parts_of_names() -> None:
+    assert did_you_mean("INT8", ["int8", "binary"]) == "did you mean int8?"
+    assert did_you_mean("ndcg", ["accuracy", "ndcg_at_10", "mrr_at_10"]) == "did you mean ndcg_at_10?"
+    # The dashes are no likeness.
+    assert did_you_mean("--text", ["--quiet", "--dtype"]) == "choose one of: --dtype, --quiet"
+    assert did_you_mean("--txt", ["--text", "--dtype"]) == "did you mean --text?"
+
+
 def test_no_fault_is_no_error() -> None:
     raise_faults([], "fit-pca")
 

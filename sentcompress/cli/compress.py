@@ -35,7 +35,6 @@ def show(result: Result, call: Call) -> str | None:
     if result.report:
         say(f"Report: {result.report}")
     say(f"Plan: {result.recipe}, run in {told_time(result.seconds)}")
-    return (
-        f"sentcompress search 'your query' --model {shell_word(f'exports/{result.name}')} "
-        f"--compare {shell_word(call.params.teacher)} --work {shell_word(call.work)}"
-    )
+    search = f"sentcompress search 'your query' --model {shell_word(f'exports/{result.name}')}"
+    kept = " --keep-index" if call.params.keep_index else ""
+    return search + f" --compare {shell_word(call.params.teacher)}" + kept + f" --work {shell_word(call.work)}"

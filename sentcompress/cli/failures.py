@@ -9,7 +9,8 @@ import resource
 from collections.abc import Iterator
 from pathlib import Path
 
-FULL = ("the disk is full", "free some space and run the same command again; finished work is kept")
+FULL = "the disk is full"
+FULL_HINT = "free some space and run the same command again; finished work is kept"
 BROKEN_HINT = "check the disk, then run the same command again; it resumes where it stopped"
 SYSTEM_HINT = "fix the cause, then run the same command again; it resumes where it stopped"
 LIMIT_HINT = "raise the limit (ulimit -f), or choose another disk"
@@ -18,9 +19,11 @@ DEFECT_HINT = "this is a bug in sentcompress; set SENTCOMPRESS_DEBUG=1 to see th
 OS_ERROR = re.compile(r"\(os error (\d+)\)")
 # What store.atomic calls a file until it is complete.
 UNFINISHED = re.compile(r"\.(.+)\.tmp")
-# What torch and NumPy report when they write to a file themselves; the system's reason is lost.
+# What torch, NumPy and onnx report when they write to a file themselves; the system's reason is lost. onnx notices only
+# when it reads the file.
 CUT_SHORT = re.compile(
     r"PytorchStreamWriter failed writing|inline_container.*unexpected pos|\d+ requested and \d+ written"
+    r"|Error parsing message with type 'onnx"
 )
 
 
@@ -31,10 +34,11 @@ def explain(error: Exception) -> tuple[str, str | None]:
     if errno.EFBIG in numbers:
         return _too_large(error)
     if errno.ENOSPC in numbers or errno.EDQUOT in numbers or "No space left on device" in text:
-        return FULL
+        name = _named(error)
+        return (f"{FULL}: {name}" if name else FULL), FULL_HINT
     if CUT_SHORT.search(text):
         limited = resource.getrlimit(resource.RLIMIT_FSIZE)[0] != resource.RLIM_INFINITY
-        return _too_large(error) if limited else FULL
+        return _too_large(error) if limited else (FULL, FULL_HINT)
     if numbers and numbers[0] in (errno.EROFS, errno.EACCES, errno.EPERM):
         return _forbidden(error, numbers[0])
     if errno.EIO in numbers:

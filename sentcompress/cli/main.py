@@ -6,6 +6,7 @@ import ctypes
 import io
 import os
 import platform
+import re
 import sys
 import traceback
 import warnings
@@ -181,6 +182,8 @@ def _usage(error: TyperException, given: list[str]) -> int:
         message, hint = f"no such option: {error.option_name}", f"{did_you_mean(error.option_name, known)} ({hint})"
         if context.parent is None and (word := next((word for word in given if word in COMMANDS), None)):
             message, hint = f"{error.option_name} is before the command", f"put options after it: {path} {word} ..."
+    elif extra := re.fullmatch(r"Got unexpected extra arguments?(?:\(s\))? \((.*)\)", message):
+        message = f"{path} takes no more arguments: {extra[1]}"
     elif message.startswith("No such command"):
         word = message.split("'")[1]
         message, hint = f"no such command: {word}", did_you_mean(word, COMMANDS)

@@ -8,6 +8,7 @@ from typing import Any
 from sentcompress.cli import render
 from sentcompress.cli.line import Call
 from sentcompress.errors import DamagedError
+from sentcompress.evaluation.tables import short
 from sentcompress.quantities import told_time
 from sentcompress.store.running import SILENT_SECONDS
 
@@ -52,7 +53,7 @@ def _lines(row: Mapping[str, Any]) -> Iterator[str]:
     if row["progress"]:
         yield _told(row["progress"], running=row["state"] == "running")
     # The last part of a model's name is enough here.
-    facts = {key: str(value).rsplit("/", 1)[-1] if key in MODELS else value for key, value in row["facts"].items()}
+    facts = {key: short(str(value)) if key in MODELS else value for key, value in row["facts"].items()}
     if facts:
         yield ", ".join(f"{key.replace('_', ' ')} {render.show(value)}" for key, value in facts.items())
     if row["gone"]:

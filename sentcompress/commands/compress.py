@@ -6,7 +6,7 @@ from typing import Annotated, ClassVar
 
 from sentcompress.commands import Command
 from sentcompress.commands.options import MODEL, Opt, Options
-from sentcompress.commands.shared import Seed, SkipBad, TextAs
+from sentcompress.commands.shared import Seed, SkipBad, TextAs, no_file
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -68,9 +68,13 @@ class Params(Options):
 
     def faults(self) -> list[str]:
         faults = ["name at least one file or folder of documents"] if not self.inputs else []
-        for path in (*self.queries, *([self.judged] if self.judged else [])):
-            if not path.exists():
-                faults.append(f"no such file or folder: {path}")
+        faults += [fault for path in self.queries for fault in no_file("queries", path)]
+        if self.judged and not self.judged.exists():
+            faults.append(f"`judged` {self.judged}: no such folder")
+        if self.keep_index and self.vector_bytes is not None:
+            faults.append(
+                "`vector_bytes` and `keep_index` cannot both be given: the index keeps the vectors of `teacher`"
+            )
         return faults
 
 

@@ -6,7 +6,7 @@ from typing import Annotated, ClassVar
 
 from sentcompress.commands import Command
 from sentcompress.commands.options import Opt
-from sentcompress.commands.shared import DTYPES, Compare, Device, Hub, Index, Model, Seed
+from sentcompress.commands.shared import DTYPES, Compare, Device, Hub, Index, Model, Seed, no_file
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -38,6 +38,10 @@ class Params(Index, Hub):
     ] = None
     model: Model = None
     compare: Compare = None
+    keep_index: Annotated[
+        bool,
+        Opt("Search the vectors of --compare with the queries of --model (asymmetric search).", affects="run"),
+    ] = False
     top: Annotated[int, Opt("Number of results per query.", minimum=1, maximum=1000, affects="run")] = 10
     index: Annotated[
         str,
@@ -58,9 +62,11 @@ class Params(Index, Hub):
     ] = "float32"
 
     def faults(self) -> list[str]:
-        faults = [f"`queries` {self.queries}: no such file"] if self.queries and not self.queries.is_file() else []
-        if any(not query.strip() for query in self.query):
-            faults.append("a query must not be empty")
+        faults = no_file("queries", self.queries) if self.queries else []
+        if any(query and not query.strip() for query in self.query):
+            faults.append("`query` must not be blank")
+        if self.keep_index and self.compare is None:
+            faults.append("`keep_index` needs `compare`, the model of the documents, usually teacher")
         return faults
 
 

@@ -2,6 +2,7 @@
 
 from collections.abc import Iterable
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Annotated, Any
 
 from sentcompress.commands.options import MODEL, Opt, Options
@@ -200,6 +201,13 @@ class SearchFidelityOptions(Hub, Named):
 
     def faults(self) -> list[str]:
         return ["`compare` names the reference model; it cannot be none"] if self.compare is None else []
+
+
+def no_file(field: str, path: Path) -> list[str]:
+    """The fault of an option that names a file, if there is no such file."""
+    if path.is_file():
+        return []
+    return [f"`{field}` {path} is a folder; name a file" if path.is_dir() else f"`{field}` {path}: no such file"]
 
 
 def faults_of_inputs(params: Any) -> list[str]:

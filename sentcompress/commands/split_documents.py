@@ -6,7 +6,7 @@ from typing import Annotated, ClassVar
 
 from sentcompress.commands import Command
 from sentcompress.commands.options import Opt
-from sentcompress.commands.shared import Inputs, Named, Reading, Seed, SkipBad, faults_of_inputs
+from sentcompress.commands.shared import Inputs, Named, Reading, Seed, SkipBad, faults_of_inputs, no_file
 
 PASSAGE_WORDS = 160
 
@@ -39,7 +39,7 @@ class Params(Reading, Named):
     skip_bad: SkipBad = False
 
     def faults(self) -> list[str]:
-        missing = [f"`queries` {path}: no such file" for path in self.queries if not path.is_file()]
+        missing = [fault for path in self.queries for fault in no_file("queries", path)]
         return faults_of_inputs(self) + missing
 
 

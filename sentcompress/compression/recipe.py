@@ -224,7 +224,8 @@ def written_recipe(plan: CompressionPlan, request: Mapping[str, Any]) -> str:
         request: what was asked for, kept as a comment in the first line, so that it can be recognised.
     """
     budget = plan.budget
-    title = f"{plan.name}: at most {told_bytes(budget.max_bytes)}, {budget.vector_bytes} bytes a vector"
+    stored = "vectors of the teacher" if plan.keep_index else f"{budget.vector_bytes} bytes a vector"
+    title = f"{plan.name}: at most {told_bytes(budget.max_bytes)}, {stored}"
     lines = [
         f"{MARK}{_comment(request)}",
         *(f"# {line}" for line in told(plan)),
@@ -266,8 +267,7 @@ def _told_steps(plan: CompressionPlan) -> list[str]:
     if plan.untrained:
         return [
             "The teacher itself fits, with weights in int8 instead of float32: nothing is trained.",
-            f"{told_time(budget.measuring)}: compare search results with the teacher's, choose how vectors are stored, "
-            "export, measure speed",
+            _told_measuring(plan),
             *beyond,
         ]
     lines = [f"{told_time(budget.embedding)}: encode {_texts(budget)} with the teacher"]
@@ -280,12 +280,18 @@ def _told_steps(plan: CompressionPlan) -> list[str]:
         count = max(1, count // 2)
     lines += [
         f"{told_time(60 * budget.last)}: train {'the best candidate' if budget.rounds else 'the model'}",
-        f"{told_time(budget.measuring)}: compare search results with the teacher's, choose how vectors are stored, "
-        "export, measure speed",
+        _told_measuring(plan),
         *beyond,
     ]
     trained = plan.candidates if budget.rounds else plan.candidates[:1]
     return [*lines, f"{'Candidates' if budget.rounds else 'The model'}: {told_shapes(trained)}"]
+
+
+def _told_measuring(plan: CompressionPlan) -> str:
+    stored = "" if plan.keep_index else "choose how vectors are stored, "
+    return (
+        f"{told_time(plan.budget.measuring)}: compare search results with the teacher's, {stored}export, measure speed"
+    )
 
 
 def _texts(budget: Budget) -> str:

@@ -131,7 +131,9 @@ def find_format(source: ByteSource, requested: str | None) -> str:
     is_parquet = head.startswith(_PARQUET_MAGIC)
     if (requested or named) == "parquet":
         if not is_parquet:
-            raise InputError(f"{source.name} is not a Parquet file", "name its format with `format`")
+            raise InputError(
+                f"{source.name} is not a Parquet file", "rename it with the suffix of its format, or name its `format`"
+            )
         return "parquet"
     if requested:
         return requested
@@ -146,7 +148,8 @@ def find_format(source: ByteSource, requested: str | None) -> str:
         return named
     if looks == "jsonl" and source.extension == "txt":
         raise InputError(
-            f"{source.name} is named as plain text but holds JSON", "choose one: `format` jsonl or `format` text"
+            f"{source.name} is named as plain text but holds JSON",
+            "rename it to end in .jsonl, or choose one: `format` jsonl or `format` text",
         )
     return looks
 

@@ -44,7 +44,16 @@ class StoredDocuments:
     def described(self) -> dict[str, Any]:
         """What an evaluation records of them."""
         manifest = self._stored.manifest
-        return {"store": manifest["store"], "dimension": self.dimension, **manifest["model"]}
+        return {"store": manifest["store"], "dimension": self.dimension, "label": self.label, **manifest["model"]}
+
+    @property
+    def label(self) -> str:
+        """The model that encoded them, to show."""
+        return str(self._stored.manifest["model"]["reference"]).removeprefix("model:")
+
+    def encoded_by(self, digest: str) -> bool:
+        """Whether the model of this digest encoded them."""
+        return bool(self._stored.manifest["model"]["digest"] == digest)
 
 
 def turned_queries(embedder: Embedder, stored: StoredVectors) -> Embedder:

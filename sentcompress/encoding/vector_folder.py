@@ -50,8 +50,8 @@ class VectorFolder:
         self.path, self.asked, self.finished = path, asked, finished
 
     def has(self, shard: int) -> bool:
-        """Whether a shard is complete: its vectors are written after its ids."""
-        return (self.path / SHARD_PATTERN.format(shard)).is_file()
+        """Whether both files of a shard are there."""
+        return all((self.path / pattern.format(shard)).is_file() for pattern in (IDS_PATTERN, SHARD_PATTERN))
 
     def write(self, shard: int, ids: Sequence[str], parts: Iterator[Vectors], storage: Storage) -> None:
         """Write one shard: n ids, and their vectors in parts [m, D]."""
@@ -162,9 +162,19 @@ def writing_folder(path: Path, asked: Mapping[str, Any], quantizer: Quantizer | 
             _write_manifest(path, said)
         elif not isinstance(said, dict) or any(said.get(name) != asked[name] for name in asked):
             raise asked_otherwise(path, asked)
-        if quantizer and not said["complete"]:
+        finished = said["complete"] and _is_whole(path, said)
+        if quantizer and not finished:
             quantizer.save(path)
-        yield VectorFolder(path, asked, said if said["complete"] else None)
+        yield VectorFolder(path, asked, said if finished else None)
+
+
+def _is_whole(path: Path, said: Mapping[str, Any]) -> bool:
+    """Whether a complete folder still has the files of its shards; a damaged one is removed to be made again."""
+    shards = said.get("shards")
+    count = len(shards) if isinstance(shards, list) else 0
+    return count > 0 and all(
+        (path / pattern.format(shard)).is_file() for shard in range(count) for pattern in (IDS_PATTERN, SHARD_PATTERN)
+    )
 
 
 def _write_manifest(path: Path, document: Mapping[str, Any]) -> None:

@@ -125,9 +125,10 @@ def quantise(source: Path, target: Path) -> None:
     from onnxruntime.quantization import QuantType, quantize_dynamic
 
     with quiet(), tempfile.TemporaryDirectory(dir=target.parent, prefix=".") as folder:
-        # The quantiser leaves temporary files next to its output if it is interrupted.
-        unfinished = Path(folder) / target.name
-        quantize_dynamic(source, unfinished, weight_type=QuantType.QInt8, per_channel=True, reduce_range=True)
+        # The quantiser leaves temporary files next to its input and its output if it is interrupted.
+        unfinished, linked = Path(folder) / target.name, Path(folder) / f"from-{source.name}"
+        linked.symlink_to(source.resolve())
+        quantize_dynamic(linked, unfinished, weight_type=QuantType.QInt8, per_channel=True, reduce_range=True)
         model = onnx.load(unfinished)
         strip(model)  # the quantiser records shapes
         onnx.save(model, unfinished)

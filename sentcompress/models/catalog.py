@@ -116,7 +116,11 @@ def find_model(
 
 
 def _newest_student(work: WorkDirectory, besides: str | None) -> Artifact:
-    newest = work.get("students")
+    try:
+        newest = work.get("students")
+    except MissingArtifactError as error:
+        hint = f"{error.hint}, or name a model, such as `model` general-9m"
+        raise MissingArtifactError(error.message, hint) from None
     for student in work.newest("students"):
         if student.manifest["command"] != besides:
             return student

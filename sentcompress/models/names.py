@@ -25,6 +25,7 @@ from typing import Literal
 from sentcompress.errors import InputError, did_you_mean
 from sentcompress.models.sources import EMBEDDED, HUB_NAME, HUB_PREFIX, comes_along
 from sentcompress.published import PUBLISHED
+from sentcompress.store.request import KINDS as ARTIFACTS
 
 TEACHER = "teacher"
 STUDENT = "student"
@@ -84,7 +85,7 @@ def meaning_of(name: str, exists: Callable[[str, str], bool]) -> Meaning | None:
         return Meaning("source", name)
     if name.startswith(HUB_PREFIX):
         return _of_hub(name.removeprefix(HUB_PREFIX))
-    if slash and kind in (*KINDS, TEACHER_VECTORS):
+    if slash and kind in ARTIFACTS:
         return None
     return Meaning("source", name) if slash or is_hub_name(name) else None
 

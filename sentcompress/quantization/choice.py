@@ -56,15 +56,14 @@ def plans(
 
     Args:
         vector_bytes: bytes of a stored vector.
-        available: D, the dimensions of the model's vectors.
+        available: the dimensions of the fitted rotation: those of the model's vectors, or the number of training texts
+            if that is smaller.
         number_format: one of FORMATS.
         dimension: the number of dimensions; by default as many as fit.
 
     Raises:
         InputError: if nothing fits.
     """
-    if dimension is not None and dimension > available:
-        raise InputError(f"{dimension} dimensions are more than the model's {available}", f"use `dim` {available}")
     found: list[StoragePlan] = []
     for name, per_byte in PER_BYTE.items():
         most = min(available, int(vector_bytes * per_byte))

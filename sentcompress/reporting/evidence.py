@@ -10,7 +10,7 @@ from sentcompress.documents import parse_json
 from sentcompress.errors import DamagedError, InputError
 from sentcompress.evaluation.results import Evaluation, read_evaluation
 from sentcompress.evaluation.score import MODEL
-from sentcompress.evaluation.tables import short
+from sentcompress.evaluation.tables import BESIDE, short
 from sentcompress.reporting.compressions import Compression, compressions
 from sentcompress.reporting.drawing import MARKERS, SERIES
 from sentcompress.store import CHANGED, LOG, Artifact, WorkDirectory, change_of, damaged
@@ -202,7 +202,8 @@ def _names(students: Sequence[Student], evaluations: Sequence[Evaluation], guest
     for evaluation in evaluations:
         for model in evaluation.models.values():
             # A label can be a hub name or a folder; the last part usually identifies the model.
-            label, reference = short(str(model["label"])), str(model["reference"])
+            # That the documents are another model's belongs to the evaluation, whose tables say it.
+            label, reference = short(str(model["label"]).partition(BESIDE)[0]), str(model["reference"])
             # Of labels with and without a runtime, the one without.
             labels[reference] = min(labels.get(reference, label), label, key=len)
     for student in students:

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from typing import Any
 
 from sentcompress.evaluation.kinds import EVALUATIONS
 from sentcompress.evaluation.measures import SPEED, WEIGHT_BYTES
 from sentcompress.evaluation.results import Evaluation
 from sentcompress.evaluation.score import COMPARE, MEAN, MODEL, Score, share_kept, size_scores, sizes_of
-from sentcompress.evaluation.tables import kept_or_gained, ratio
+from sentcompress.evaluation.tables import BESIDE, kept_or_gained, ratio, short
 from sentcompress.numeric import share
 from sentcompress.reporting.evidence import Evidence, Student
 
@@ -126,15 +127,23 @@ def _lines(evaluation: Evaluation) -> Iterator[VerdictLine]:
     theirs = {score.place: score for score in scores if score.role == COMPARE}
     for score in scores:
         if score.role == MODEL:
-            yield _line(score, theirs.get(score.place), evaluation.artifact.reference)
+            documents = _documents(evaluation.models[MODEL])
+            yield _line(score, theirs.get(score.place), evaluation.artifact.reference, documents)
 
 
-def _line(score: Score, other: Score | None, source: str) -> VerdictLine:
+def _documents(model: Mapping[str, Any]) -> str:
+    """The model of the documents, if it is another one, and how their vectors were stored."""
+    _, beside, by = short(str(model["label"])).partition(BESIDE)
+    store = model.get("documents_by", {}).get("store")
+    return f"{beside}{by}{f', stored as {store}' if store else ''}"
+
+
+def _line(score: Score, other: Score | None, source: str, documents: str = "") -> VerdictLine:
     metric = score.of
     shown = (metric.show(score.value), metric.show(other.value) if other else "", _in_words(score))
     found = ratio(score) if metric.gain else score.kept
     return VerdictLine(
-        measure=score.title,
+        measure=score.title + documents,
         student=score.value,
         teacher=other.value if other else None,
         ratio=found,

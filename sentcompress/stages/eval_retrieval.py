@@ -26,6 +26,7 @@ from sentcompress.evaluation.retrieval import DEPTHS, MAIN, Comparison, Retrieva
 from sentcompress.evaluation.retrieval_protocol import protocol
 from sentcompress.evaluation.score import COMPARE, MODEL, Recorder
 from sentcompress.evaluation.similarity import searchable
+from sentcompress.evaluation.tables import BESIDE
 from sentcompress.evaluation.vector_rows import Vectors, in_file
 from sentcompress.exporting.graph_embedder import in_runtime, with_runtime
 from sentcompress.extras import check_installed
@@ -214,6 +215,8 @@ class RetrievalEvaluation:
         }
         if isinstance(found, StoredDocuments):
             described["documents_by"] = found.described()
+            if not found.encoded_by(role.queries.digest):
+                described["label"] = f"{role.label}{BESIDE}{found.label}"
         elif not role.symmetric:
             described["documents_by"] = {
                 **documents.described(),
@@ -225,10 +228,10 @@ class RetrievalEvaluation:
     def _stored(self, folder: Path, role: Sides, queries: Embedder) -> tuple[StoredDocuments, Embedder]:
         """The stored vectors of the documents, and the queries as they are compared with them."""
         stored = read_vectors(folder)
-        made_by = stored.manifest["model"]
-        if made_by["digest"] != role.queries.digest:
-            self.reporter.warn(f"{folder} was encoded by {made_by['reference']}, the queries by {role.queries.label}")
-        return StoredDocuments(stored, self.collection.corpus.ids), turned_queries(queries, stored)
+        documents = StoredDocuments(stored, self.collection.corpus.ids)
+        if not documents.encoded_by(role.queries.digest):
+            self.reporter.warn(f"{folder} was encoded by {documents.label}, the queries by {role.queries.label}")
+        return documents, turned_queries(queries, stored)
 
     def _check_plans(self, dimension: int) -> None:
         """Raise if the corpus cannot train an index, before anything is encoded; warn about lowered settings."""

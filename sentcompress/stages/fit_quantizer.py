@@ -16,6 +16,7 @@ from sentcompress.evaluation.metrics import UndefinedError
 from sentcompress.evaluation.search_fidelity import CUTOFF, GoldRanking
 from sentcompress.evaluation.stats import Resampling, mean_interval
 from sentcompress.models.catalog import typed_name
+from sentcompress.models.principal_axes import check_dimension
 from sentcompress.progress import LOGGED, Reporter
 from sentcompress.quantization.choice import HeldOut, Trial, plans, table_of_prefixes, trials, turn_of
 from sentcompress.quantization.quantizer import FOLDER
@@ -63,11 +64,10 @@ def _fit(
     params: Params, model: EmbedderSource, compare: EmbedderSource, texts: FittingTexts, reporter: Reporter
 ) -> tuple[Trial, dict[str, Any]]:
     encoded = _FittingVectors(params, model, texts, reporter)
-    wanted = plans(params.vector_bytes, encoded.train.shape[1], params.format, params.dim)
+    if params.dim is not None:
+        check_dimension(params.dim, encoded.train.shape[1], len(encoded.train), "the model's")
     turn = turn_of(encoded.train)
-    wanted = [plan for plan in wanted if plan.dimension <= turn.dimension]
-    if not wanted:
-        raise InputError(f"{len(encoded.train)} texts are too few to fit `dim` {params.dim}", "use more texts")
+    wanted = plans(params.vector_bytes, turn.dimension, params.format, params.dim)
     gold = encoded.gold(compare)
 
     def score(queries: Vectors, documents: Vectors) -> Any:

@@ -145,5 +145,6 @@ def _names_artifact(what: str, work: WorkDirectory) -> bool:
 def _missing(what: str | None, work: WorkDirectory) -> MissingArtifactError:
     of = f" of {what}" if what else ""
     return MissingArtifactError(
-        f"there are no shards{of} in {work.path}", "make them with `shard` 1/N to N/N of the command that makes it"
+        f"there are no shards{of} in {work.path}",
+        "make them: run the command that makes it with --shard 1/N to --shard N/N",
     )

@@ -52,7 +52,7 @@ def run(params: Params, work: WorkDirectory, reporter: Reporter = LOGGED) -> dic
             f"run: {measuring('fidelity', name, work.path)}",
         )
     if any(line.teacher is None for line in lines):
-        reporter.note("to compare with the teacher, run the evaluations with `compare` teacher")
+        reporter.note("to compare with the teacher, run the evaluations with --compare teacher")
     report = compose(evidence, datetime.now(UTC), chosen)
     if params.output is None and (work.path / FOLDER).is_symlink():
         raise InputError(f"{work.path / FOLDER} is a symbolic link", "remove it, or choose another file with `output`")

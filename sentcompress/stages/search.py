@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
@@ -18,11 +19,12 @@ from sentcompress.corpora.markup import MARKUP
 from sentcompress.corpora.search_texts import documents_source
 from sentcompress.corpora.text_files import batches
 from sentcompress.corpora.text_store import TextStore, write_texts
-from sentcompress.encoding.embedder import Embedder
+from sentcompress.encoding.embedder import Embedder, Vectors
 from sentcompress.encoding.embedders import EmbedderSource, find_embedder
+from sentcompress.encoding.sides import Sides
 from sentcompress.encoding.token_counts import told_truncation
 from sentcompress.encoding.vector_shards import writing_vectors
-from sentcompress.errors import MissingArtifactError
+from sentcompress.errors import InputError, MissingArtifactError
 from sentcompress.evaluation.index import BuiltIndex, build_index, read_index, write_index
 from sentcompress.evaluation.index_plan import LONGEST_VECTOR, IndexPlan, IndexSettings, plan_index
 from sentcompress.evaluation.measures import INDEX_BYTES
@@ -78,6 +80,9 @@ def run(params: Params, work: WorkDirectory, reporter: Reporter = LOGGED) -> Res
     params.check()
     check_installed("faiss")
     queries = _queries(params)
+    for query in params.query:
+        if os.path.exists(query):  # unlike Path.exists, false for a text that is too long for a path
+            reporter.warn(f"{query} is searched as a text; name documents with `collection`")
     collection = _collection(params, work)
     names = [params.model, *([params.compare] if params.compare is not None else [])]
     sources = [
@@ -86,9 +91,13 @@ def run(params: Params, work: WorkDirectory, reporter: Reporter = LOGGED) -> Res
         )
         for place, name in enumerate(names)
     ]
-    searches = [
-        _Search(params, work, collection, source, name, reporter) for source, name in zip(sources, names, strict=True)
-    ]
+    sides = [Sides(source, source) for source in sources]
+    if params.keep_index:
+        names[0], sides[0] = names[1], Sides(sources[1], sources[0])
+    searches = [_Search(params, work, collection, sides[0], names[0], reporter)]
+    if len(sides) > 1:
+        again = replace(params, force=params.force and not params.keep_index)  # a shared index is built once
+        searches.append(_Search(again, work, collection, sides[1], names[1], reporter))
     found = [search.results(queries) for search in searches]
     if len(found) > 1:
         for one, other in zip(*found, strict=True):
@@ -98,7 +107,7 @@ def run(params: Params, work: WorkDirectory, reporter: Reporter = LOGGED) -> Res
     return Result(
         collection=collection.name,
         documents=searches[0].documents,
-        model=sources[0].label,
+        model=sides[0].label,
         compare=sources[1].label if len(sources) > 1 else None,
         index=searches[0].artifact.reference,
         answers=[Answer(*one) for one in zip(queries, found[0], compared, strict=True)],
@@ -181,13 +190,13 @@ class _Search:
         params: Params,
         work: WorkDirectory,
         collection: _Collection,
-        source: EmbedderSource,
+        sides: Sides,
         name: str | None,
         reporter: Reporter,
     ) -> None:
-        self._params, self._source, self._reporter = params, source, reporter
+        self._params, self._source, self._queries, self._reporter = params, sides.documents, sides.queries, reporter
         self._embedder: Embedder | None = None
-        self.artifact = self._indexed(work, collection, typed_name(name, source))
+        self.artifact = self._indexed(work, collection, typed_name(name, self._source))
         self._texts = TextStore(self.artifact.path / TEXTS)
 
     @property
@@ -202,7 +211,7 @@ class _Search:
         self.artifact.require_contents()
         plan, top = self.artifact.facts["plan"], min(self._params.top, self.documents)
         built = BuiltIndex(IndexPlan(plan["kind"], plan["details"]), read_index(self.artifact.path / INDEX), 0, 0.0)
-        vectors, _ = searchable(self._open().encode(queries), "cosine", self._source.label, LONGEST_VECTOR)
+        vectors, _ = searchable(self._encoded(queries), "cosine", self._queries.label, LONGEST_VECTOR)
         scores, rows = built.search(vectors, top)
         return [
             [self._result(rank, float(score), int(row)) for rank, (score, row) in enumerate(pairs, 1) if row >= 0]
@@ -213,12 +222,25 @@ class _Search:
         one, text = self._texts[row]
         return {"rank": rank, "id": one, "score": round(score, 6), "text": text}
 
+    def _encoded(self, queries: Sequence[str]) -> Vectors:
+        if self._queries == self._source:
+            return self._open().encode(queries)
+        embedder, dimension = self._opened(self._queries), self.artifact.facts["dimension"]
+        if embedder.dimension != dimension:
+            raise InputError(
+                f"{self._source.label} has {dimension} dimensions and {self._queries.label} {embedder.dimension}: "
+                "they cannot be compared",
+                "`keep_index` needs a student with the dimensions of `compare`",
+            )
+        return embedder.encode(queries)
+
     def _open(self) -> Embedder:
         if self._embedder is None:
-            self._embedder = self._source.open(
-                device=self._params.device, dtype=self._params.dtype, reporter=self._reporter
-            )
+            self._embedder = self._opened(self._source)
         return self._embedder
+
+    def _opened(self, source: EmbedderSource) -> Embedder:
+        return source.open(device=self._params.device, dtype=self._params.dtype, reporter=self._reporter)
 
     def _indexed(self, work: WorkDirectory, collection: _Collection, model: str | None) -> Artifact:
         params = self._params

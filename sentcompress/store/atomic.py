@@ -7,6 +7,7 @@ the new one to `name`. If the process is killed in between, `recover` finishes t
 
 from __future__ import annotations
 
+import errno
 import os
 import shutil
 import stat
@@ -21,6 +22,8 @@ MANIFEST = "manifest.json"
 # Holds files needed only during the build (checkpoints, token caches). Removed after the manifest is written:
 # otherwise a process killed in between could neither resume nor finish.
 SCAFFOLD = ".scaffold"
+# The disk, or the user's share of it, is full.
+FULL = (errno.ENOSPC, errno.EDQUOT)
 
 
 def _umask() -> int:
@@ -52,8 +55,10 @@ def written(final: Path) -> Iterator[Path]:
         if final.is_dir():
             remove(final)
         unfinished.replace(final)
-    except BaseException:
+    except BaseException as error:
         remove(unfinished)  # frees its space on a full disk
+        if isinstance(error, OSError) and error.errno in FULL and error.filename is None:
+            error.filename = str(final)  # a failed write does not know its file, which tells whose disk is full
         raise
     fsync(final.parent)
 

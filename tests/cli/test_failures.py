@@ -20,7 +20,7 @@ import torch
 from distilling import make_work
 from warm import Commands
 
-from sentcompress.cli.failures import FULL, LIMIT_HINT, explain
+from sentcompress.cli.failures import FULL, FULL_HINT, LIMIT_HINT, explain
 from sentcompress.cli.main import _run
 from sentcompress.store import Build
 from sentcompress.store.arrays import save_array
@@ -66,7 +66,7 @@ def test_a_checkpoint_that_does_not_fit() -> None:
     state: Mapping[str, Any] = {"weights": torch.zeros(100_000), "progress": {"log_bytes": 0}}
     with pytest.raises((OSError, RuntimeError)) as raised:
         checkpoints.save(state, None, None, 1)
-    assert explain(raised.value) == FULL
+    assert explain(raised.value) == (FULL, FULL_HINT)
 
 
 @needs_full_device
@@ -93,7 +93,7 @@ def test_saved_arrays_are_numpys(array: np.ndarray, tmp_path: Path) -> None:
     ],
 )
 def test_without_a_reason_the_file_size_limit_decides(text: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    assert explain(RuntimeError(text)) == FULL
+    assert explain(RuntimeError(text)) == (FULL, FULL_HINT)
     monkeypatch.setattr(resource, "getrlimit", lambda _: (4096, 4096))
     assert explain(RuntimeError(text))[1] == LIMIT_HINT
 
@@ -156,7 +156,9 @@ def test_a_full_disk_under_a_training_is_told_and_goes_on_when_there_is_space(
     filler = small_disk / "filler"
     filler.write_bytes(bytes(free - left))
     done = commands(["--offline", *TRAINING, "--work", work])
-    assert (done.returncode, done.stderr.splitlines()[-2:]) == (1, [f"error: {FULL[0]}", f"help:  {FULL[1]}"])
+    error, hint = done.stderr.splitlines()[-2:]
+    assert (done.returncode, hint) == (1, f"help:  {FULL_HINT}")
+    assert error.startswith(f"error: {FULL}: {work}/")
     filler.unlink()
     assert commands(["--offline", *TRAINING, "--work", work]).returncode == 0
 

@@ -136,6 +136,13 @@ def test_a_plan_begins_with_what_was_read() -> None:
     assert "some sections of the documents are held out" in told_documents({**facts, "held_out_by": "section"})
 
 
+def test_a_kept_index_has_no_vectors_to_store() -> None:
+    kept = plan([PUBLISHED], keep_index=True)
+    assert not any("stored" in line for line in told(kept))
+    assert any("choose how vectors are stored, export" in line for line in told(plan([PUBLISHED])))
+    assert "bytes a vector" not in written_recipe(kept, {})
+
+
 def test_only_candidates_that_train_are_told() -> None:
     lines = told(plan([PUBLISHED, CUT]))
     assert lines[-1] == "The model: general-9m, a published student (9.49 MB)"

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib.util
+import os
 from pathlib import Path
 from typing import Any
 
@@ -11,6 +12,7 @@ import pytest
 import torch
 from transformers import BertConfig, BertModel, ElectraConfig, ElectraModel, RobertaConfig, RobertaModel
 
+from sentcompress.cli.failures import explain
 from sentcompress.errors import InputError, SentcompressError
 from sentcompress.exporting import onnx as module
 from sentcompress.exporting.onnx import INPUTS, OUTPUT, quantise, require_packages, write_graph
@@ -149,6 +151,26 @@ def test_the_int8_graph_is_small_near_and_alike_on_every_machine(written: tuple[
         assert cosine.min() > 0.9, (rows, length)
     quantise(path, tmp_path / "again.onnx")
     assert (tmp_path / "again.onnx").read_bytes() == (tmp_path / "int8.onnx").read_bytes()
+
+
+def test_a_graph_that_a_full_disk_cuts_short_leaves_nothing_and_is_told_as_such(
+    written: tuple[Encoder, Path], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    import onnx
+
+    source = tmp_path / "graph.onnx"
+    source.write_bytes(written[1].read_bytes())
+    infer = onnx.shape_inference.infer_shapes_path
+
+    def cut_short(given: str, inferred: str) -> None:
+        infer(given, inferred)
+        os.truncate(inferred, Path(inferred).stat().st_size // 2)
+
+    monkeypatch.setattr(onnx.shape_inference, "infer_shapes_path", cut_short)
+    with pytest.raises(Exception, match="Error parsing message") as raised:
+        quantise(source, tmp_path / "int8.onnx")
+    assert explain(raised.value)[0] == "the disk is full"
+    assert list(tmp_path.iterdir()) == [source]
 
 
 def test_every_product_of_reused_layers_is_quantised(tmp_path: Path) -> None:

@@ -25,6 +25,7 @@ def meaning(name: str) -> tuple[str, str] | None:
         ("teacher-vectors/main", ("artifact", "teacher-vectors/main")),
         ("main", None),  # vectors are no model
         ("students/gone", None),  # no owner of the hub is called so
+        ("documents/main", None),  # nor is an artifact of another kind a model of the hub
         ("teacher", ("teacher", "teacher")),
         ("student", ("student", "student")),
         ("embedded", ("source", "embedded")),

@@ -112,6 +112,24 @@ def test_a_plan_of_which_nothing_was_run_gives_way_to_another(tmp_path: Path, do
     assert work.get("documents", "docs").facts["logged_queries"] == len(WORDS)
 
 
+def test_files_that_are_missing_are_told_with_their_option(tmp_path: Path, documents: Path) -> None:
+    with pytest.raises(UsageError) as raised:
+        run(
+            asked(documents, tmp_path, queries=(tmp_path, tmp_path / "none.txt"), judged=tmp_path / "gone"),
+            WorkDirectory(tmp_path / "work"),
+        )
+    assert raised.value.faults == (
+        f"`queries` {tmp_path} is a folder; name a file",
+        f"`queries` {tmp_path / 'none.txt'}: no such file",
+        f"`judged` {tmp_path / 'gone'}: no such folder",
+    )
+
+
+def test_a_kept_index_has_no_size_to_choose(tmp_path: Path) -> None:
+    with pytest.raises(UsageError, match="`vector_bytes` and `keep_index` cannot both be given"):
+        Params(inputs=("docs/",), keep_index=True, vector_bytes=128).check()
+
+
 def test_a_wrong_judged_folder_is_found_before_the_documents_are_read(tmp_path: Path, documents: Path) -> None:
     work, empty = WorkDirectory(tmp_path / "work"), tmp_path / "empty"
     empty.mkdir()

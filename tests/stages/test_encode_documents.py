@@ -286,6 +286,12 @@ def test_a_damaged_folder_is_not_read(
     (out / "ids-00001.json").unlink()
     with pytest.raises(InputError, match=r"ids-00001.json is missing"):
         assert sentcompress.read_vectors(out).ids
+    before = content(out)
+    shard.unlink()
+    made = encode(work, tiny_model, jsonl(tmp_path / "a.jsonl"), out)
+    assert content(out).keys() - before.keys() == {"ids-00001.json"}
+    assert {name: part for name, part in content(out).items() if name in before} == before
+    assert len(sentcompress.read_vectors(out).to_array()) == made.rows == len(ROWS)
     with pytest.raises(InputError, match="is not a folder of vectors"):
         sentcompress.read_vectors(tmp_path)
 

@@ -10,10 +10,14 @@ from listening import Listener
 from search_documents import make_documents
 from tiny_models import make_sentences, make_tiny_model
 
+from sentcompress.cli.main import _run
 from sentcompress.errors import InputError, UsageError
 from sentcompress.evaluation.measures import NDCG
 from sentcompress.evaluation.retrieval import EXACT
 from sentcompress.evaluation.score import read_scores, value_of
+from sentcompress.reporting.evidence import gather
+from sentcompress.reporting.sections.retrieval import model_name, section
+from sentcompress.reporting.summary import lines_of
 from sentcompress.stages import encode, fit_quantizer
 from sentcompress.stages.eval_retrieval import Params, run
 from sentcompress.store import Artifact, WorkDirectory
@@ -93,6 +97,31 @@ def test_codes_are_compared_with_turned_queries(
     assert ndcg(made) > 20
 
 
+def test_report_and_status_name_the_model_and_the_format_of_stored_documents(
+    work: WorkDirectory, collection: Path, tiny_model: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    evaluated(work, collection, tiny_model)
+    for name, model in (("own", tiny_model), ("other", make_tiny_model(tmp_path / "other-model", seed=9))):
+        folder = stored(work, str(collection), model, tmp_path / name)
+        evaluated(work, collection, tiny_model, vectors=folder, name=name)
+    evidence = gather(work)
+    assert {model_name(evidence, one.facts["model"]) for one in evidence.evaluations} == {
+        "tiny-model",
+        "tiny-model (documents: float32)",
+        "tiny-model (documents: other-model, float32)",
+    }
+    assert section(evidence).tables
+    reference = evidence.evaluations[0].models["model"]["reference"]
+    measures = [line.measure.partition("exact search") for line in lines_of(evidence, str(reference))]
+    assert {documents for before, _, documents in measures if "nDCG" in before} == {
+        "",
+        ", stored as float32",
+        ", documents by other-model, stored as float32",
+    }
+    assert _run(["status", "--work", str(work.path)]) == 0
+    assert "model tiny-model, documents by other-model, nDCG" in capsys.readouterr().out
+
+
 def test_vectors_that_do_not_belong_here(
     work: WorkDirectory, collection: Path, tiny_model: Path, tmp_path: Path
 ) -> None:
@@ -109,6 +138,6 @@ def test_vectors_that_do_not_belong_here(
         collection=collection, model=str(tiny_model), vectors=other, index=("flat",), rounds=1, device="cpu"
     )
     run(params, work, reporter)
-    assert any("was encoded by" in warning for warning in reporter.warnings)
+    assert any("was encoded by" in warning and "model:" not in warning for warning in reporter.warnings)
     with pytest.raises(UsageError, match="`vectors` needs `collection`"):
         Params(pairs=tmp_path / "pairs.tsv", vectors=part).check()

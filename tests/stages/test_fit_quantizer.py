@@ -125,6 +125,18 @@ def test_product_codes_are_skipped_where_there_are_too_few_texts(tmp_path: Path,
     assert raised.value.hint == "choose another `format`"
 
 
+def test_fewer_texts_than_dimensions_limit_the_dimensions_and_not_the_formats(tmp_path: Path, tiny_model: Path) -> None:
+    work = WorkDirectory(tmp_path / "few")
+    make_documents(work, PASSAGES[:20], QUERIES)
+    made = run(params(tiny_model, vector_bytes=32), work)
+    tried = {row["format"]: row["dimension"] for row in made.facts["tried"]}
+    assert tried == {"float32": 8, "float16": 16, "int8": 20, "int4": 20, "binary": 20}
+    one = run(params(tiny_model, vector_bytes=32, format="int8", name="one"), work)
+    assert (one.facts["dimension"], one.facts["bytes"]) == (20, 20)
+    with pytest.raises(InputError, match="24 dimensions cannot be fitted on 20 sentences"):
+        run(params(tiny_model, vector_bytes=32, dim=24, name="more"), work)
+
+
 @pytest.mark.parametrize(
     ("options", "message"),
     [

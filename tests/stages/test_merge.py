@@ -230,8 +230,9 @@ def test_shards_of_an_older_version_are_not_merged(
 
 
 def test_what_to_merge(work: WorkDirectory, tiny_model: Path) -> None:
-    with pytest.raises(MissingArtifactError, match="there are no shards in"):
+    with pytest.raises(MissingArtifactError, match="there are no shards in") as raised:
         merged(work, None)
+    assert "--shard 1/N" in str(raised.value.hint)  # no option of merge, whose field would not be spelled as a flag
     with pytest.raises(MissingArtifactError, match="there are no shards of teacher-vectors/main in"):
         merged(work)
     with pytest.raises(UsageError, match="teacher-vector is neither an artifact nor the output folder"):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -198,6 +199,34 @@ def test_a_collection_that_cannot_be_indexed(work: WorkDirectory, tiny_model: Pa
     assert work.names("indexes") == []
 
 
+def test_queries_of_the_student_search_the_vectors_of_the_teacher(
+    work: WorkDirectory, collection: Path, tiny_model: Path, other: Path, tmp_path: Path
+) -> None:
+    asked: dict[str, Any] = {"collection": str(collection), "compare": str(other), "keep_index": True, "force": True}
+    found = search(work, *QUERIES, model=str(tiny_model), **asked)
+    assert found.model == f"{tiny_model.name}, documents by {other.name}"
+    assert [f"indexes/{name}" for name in work.names("indexes")] == [found.index]
+    documents = vectors(other, TEXTS)
+    for queries, results in (
+        (vectors(tiny_model, list(QUERIES)), [answer.results for answer in found.answers]),
+        (vectors(other, list(QUERIES)), [answer.compared for answer in found.answers]),
+    ):
+        for row, one in zip(queries @ documents.T, results, strict=True):
+            assert [result["score"] for result in one] == pytest.approx(np.sort(row)[::-1][:10], abs=1e-5)
+    narrow = make_tiny_model(tmp_path / "narrow", width=16)
+    with pytest.raises(InputError, match="32 dimensions and narrow 16: they cannot be compared"):
+        search(work, "a dog", model=str(narrow), **asked)
+    with pytest.raises(UsageError, match="`keep_index` needs `compare`"):
+        Params(keep_index=True).check()
+
+
+def test_a_query_that_names_a_file_is_warned_of(work: WorkDirectory, tiny_model: Path, tmp_path: Path) -> None:
+    path, told = tmp_path / "docs.jsonl", Listener()
+    path.write_text("".join(f"{json.dumps({'text': text})}\n" for text in TEXTS))
+    run(Params(query=(str(path), TEXTS[0]), collection=str(path), model=str(tiny_model)), work, told)
+    assert told.warnings == [f"{path} is searched as a text; name documents with `collection`"]
+
+
 def test_documents_that_share_an_id_are_told_apart(work: WorkDirectory, tiny_model: Path, tmp_path: Path) -> None:
     rows = [{"_id": "a", "text": TEXTS[0]}, {"_id": "b", "text": TEXTS[1]}, {"_id": "a", "text": TEXTS[2]}]
     (tmp_path / "same.jsonl").write_text("".join(f"{json.dumps(row)}\n" for row in rows))
@@ -217,8 +246,13 @@ def test_documents_that_share_an_id_are_told_apart(work: WorkDirectory, tiny_mod
 def test_wrong_options(tmp_path: Path) -> None:
     with pytest.raises(UsageError, match="no such file"):
         Params(queries=tmp_path / "none").check()
-    with pytest.raises(UsageError, match="must not be empty"):
+    with pytest.raises(UsageError, match="is a folder"):
+        Params(queries=tmp_path).check()
+    with pytest.raises(UsageError) as raised:
         Params(query=("",)).check()
+    assert raised.value.faults == ("`query` must not be empty",)
+    with pytest.raises(UsageError, match="`query` must not be blank"):
+        Params(query=(" ",)).check()
     with pytest.raises(UsageError, match="`index` tree"):
         Params(index="tree").check()
 

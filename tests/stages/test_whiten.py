@@ -170,8 +170,9 @@ def test_what_cannot_be_is_refused(work: WorkDirectory, tiny_model: Path, tmp_pa
     with pytest.raises(MissingArtifactError, match="no sentences") as raised:
         whiten(WorkDirectory(tmp_path / "empty"), tiny_model)
     assert "sentcompress augment" in str(raised.value.hint)
-    with pytest.raises(MissingArtifactError, match="no students"):
+    with pytest.raises(MissingArtifactError, match="no students") as raised:
         run(Params(), work)
+    assert "or name a model, such as `model` general-9m" in str(raised.value.hint)
     assert work.names("students") == []
 
 

@@ -877,6 +877,16 @@ def test_a_pipe_makes_nobody_wait(work: WorkDirectory, place: str) -> None:
     assert read_request(work.path / KIND / ".main.partial") == {}
 
 
+def test_a_full_disk_is_told_with_the_file_that_did_not_fit(tmp_path: Path) -> None:
+    with pytest.raises(OSError, match="No space") as raised, atomic.written(tmp_path / "vectors.npy"):
+        raise OSError(errno.ENOSPC, "No space left on device")
+    assert raised.value.filename == str(tmp_path / "vectors.npy")
+    assert list(tmp_path.iterdir()) == []
+    with pytest.raises(OSError, match="Input/output") as raised, atomic.written(tmp_path / "vectors.npy"):
+        raise OSError(errno.EIO, "Input/output error")  # perhaps of a file that was read
+    assert raised.value.filename is None
+
+
 @pytest.mark.parametrize("kind", ["pipe", "device"])
 def test_a_pipe_or_device_is_not_replaced_by_a_file(tmp_path: Path, kind: str) -> None:
     target = tmp_path / "target"

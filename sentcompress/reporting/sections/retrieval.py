@@ -44,10 +44,16 @@ def _distinct(names: Sequence[str]) -> list[str]:
 
 
 def model_name(evidence: Evidence, model: Mapping[str, Any]) -> str:
-    """The name of a model, with the model that encoded the documents if it is another one."""
+    """The name of a model, with the model that encoded the documents if it is another one, and how they are stored."""
     name = evidence.names[str(model["reference"])]
     by = model.get("documents_by")
-    return f"{name} (documents: {evidence.shown(by)})" if by else name
+    if not by:
+        return name
+    parts = [
+        *([evidence.shown(by)] if by["digest"] != model["digest"] else []),
+        *([by["store"]] if "store" in by else []),
+    ]
+    return f"{name} (documents: {', '.join(parts)})"
 
 
 def _tables(evidence: Evidence, name: str, found: list[Evaluation]) -> list[Table]:
