@@ -39,7 +39,7 @@ ENDS: dict[int, tuple[str, int]] = {
     signal.SIGTERM: ("stopped by SIGTERM", TERMINATED),
     signal.SIGUSR1: ("stopped by SIGUSR1", REQUEUE),
 }
-# In a terminal: a new line in place of the one that the cursor is in, which a progress bar may have hidden.
+# Clears the current line of a terminal, and shows the cursor, which a progress bar hides.
 NEW_LINE = "\r\x1b[K\x1b[?25h"
 # An exception during an import can get lost in an interpreter callback or in C code, and leaves half-loaded modules
 # behind. A signal therefore waits until the import has ended, or until `check` is called, but no longer than this.
@@ -71,13 +71,15 @@ class StoppedError(KeyboardInterrupt):
 
 
 class _State:
-    """State of the handlers. They run only in the main thread, so one instance is enough."""
+    """State of the handlers, which run only in the main thread, and of the thread that hears signals."""
 
     main_thread: int | None = None
     working = False
     # Whether what the command does is over, or was given up: it says itself how it ended.
     over = False
     raised: int | None = None
+    # Whether a signal has arrived, perhaps in a call of a library, at the end of which it will be handled.
+    heard = False
     # The signal that waits for the end of an import, and since when.
     waiting: int | None = None
     waiting_since = 0.0
@@ -187,12 +189,13 @@ def pass_on(number: int) -> None:
     """Send this process a signal that another one got, unless it got one itself; from any thread.
 
     Does nothing if signals are not handled here, as when stages are called from Python. Can be called again and again:
-    a signal that waits for the end of an import is not sent a second time, which would end the process at once.
+    a signal that waits for the end of an import or of a library's call is not sent a second time, which would end the
+    process at once.
     """
-    if _state.main_thread is None or signal.getsignal(number) is not _take:
+    if _state.main_thread is None or signal.getsignal(number) is not _take or _state.heard:
         return
-    if _state.noted is None and _state.raised is None and _state.waiting is None:
-        signal.pthread_kill(_state.main_thread, number)
+    _state.heard = True
+    signal.pthread_kill(_state.main_thread, number)
 
 
 def _raise_noted(*, whole: bool) -> NoReturn:
@@ -267,6 +270,7 @@ def _listen(heard: int) -> None:
         if number not in ENDS:
             continue
         if not first:
+            _state.heard = True
             first, since = number, time.monotonic()
             _thread.start_new_thread(_tell_later, (number,))
         elif time.monotonic() - since > BOUNCE_SECONDS and (number == SIGINT or not _state.held):

@@ -291,6 +291,23 @@ def test_at_the_end_of_a_call_of_a_library_it_is_raised(sent: signal.Signals, tm
     assert not (tmp_path / "went-on").exists()
 
 
+def test_what_another_rank_got_is_passed_on_only_once_during_a_call_of_a_library(tmp_path: Path) -> None:
+    """Longer than a second Ctrl-C takes."""
+    what = "import threading, time\n    def ask():\n        while not os.path.exists('begin'): time.sleep(0.01)\n"
+    what += "        until = time.monotonic() + 2 * signals.BOUNCE_SECONDS\n"
+    what += "        while time.monotonic() < until or not signals._state.heard:\n"
+    what += f"            signals.pass_on({int(signal.SIGUSR1)})\n            time.sleep(0.05)\n"
+    what += "        os.write(2, b'asked\\n')\n    threading.Thread(target=ask, daemon=True).start()\n"
+    what += "    try: library.pclose(shell)\n    finally: open('cleared', 'w').close()"
+    with in_native_code(tmp_path, what) as process:
+        (tmp_path / "begin").touch()
+        lines = [line_of(process), line_of(process)]
+        assert sorted(lines) == ["asked", stopping(signal.SIGUSR1, held=False)]
+        release(tmp_path)
+        assert end_of(process) == told(signal.SIGUSR1)
+    assert (tmp_path / "cleared").exists()
+
+
 @ALL
 def test_in_a_call_of_a_library_where_it_is_held_back_only_ctrl_c_ends_the_process(
     sent: signal.Signals, tmp_path: Path
