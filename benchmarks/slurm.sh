@@ -4,8 +4,9 @@
 #   bash benchmarks/slurm.sh [SENTENCES]
 #
 # One task of the teacher-embed array is queued again while it runs, as when its node fails, and the training gets the
-# SIGUSR1 that precedes a time limit. Then the same commands run plainly in another work directory, and the digests of
-# sentences, vectors and student are compared. Needs slurm-wlm and munge (Debian), and root. Writes benchmarks/results/slurm.md.
+# SIGUSR1 that precedes a time limit. The training runs a second time in two ranks on two nodes, with the same signal.
+# Then the same commands run plainly in another work directory. The digests of sentences, vectors and student, and the
+# weights of the student of two ranks, are compared. Needs slurm-wlm and munge (Debian), and root. Writes benchmarks/results/slurm.md.
 set -euo pipefail
 
 ROOT=$(cd "$(dirname "$0")/.." && pwd)
@@ -88,6 +89,19 @@ export DISTILL="--method lrn-kd --student teacher:1 --epochs 3 --dtype float32 -
 export TEXT=$HERE/text.txt CPU="--partition=all" GPU="--partition=all"
 export STAGE=$ROOT/docs/examples/slurm/stage.sh
 
+# on_signal JOB STUDENT: send SIGUSR1 while the job trains, and note the time until the checkpoint is complete.
+on_signal() {
+    local state=$SENTCOMPRESS_WORK/students/.$2.partial
+    wait_for '[ -s '"$state/log.jsonl"' ]'
+    sleep 5
+    sentcompress status >"$HERE/status-$2"
+    echo "$2 gets SIGUSR1"
+    date +%s.%N >"$HERE/sent-$2"
+    scancel --signal=USR1 "$1"
+    wait_for '[ -f '"$state/.scaffold/state/checkpoints/checkpoint.json"' ]'
+    stat --format=%.Y "$state/.scaffold/state/checkpoints/checkpoint.json" >"$HERE/saved-$2"
+}
+
 by_slurm() {
     export SENTCOMPRESS_WORK=$HERE/by-slurm LOGS=$HERE/logs
     bash "$ROOT/docs/examples/slurm/chain.sh"
@@ -97,15 +111,11 @@ by_slurm() {
     wait_for 'compgen -G "$SENTCOMPRESS_WORK/teacher-vectors/.main.shards/.$SHARDS-of-$SHARDS.partial/*" >/dev/null'
     echo "task $SHARDS of teacher-embed is queued again"
     scontrol requeue "${embed}_$SHARDS"
-    wait_for '[ -s "$SENTCOMPRESS_WORK/students/.student.partial/log.jsonl" ]'
-    sleep 5
-    sentcompress status >"$HERE/status"
-    echo "distill gets SIGUSR1"
-    date +%s.%N >"$HERE/sent"
-    scancel --signal=USR1 "$distill"
-    local checkpoint=$SENTCOMPRESS_WORK/students/.student.partial/.scaffold/state/checkpoints/checkpoint.json
-    wait_for '[ -f '"$checkpoint"' ]'
-    stat --format=%.Y "$checkpoint" >"$HERE/saved"
+    on_signal "$distill" student
+    wait_for '[ -z "$(squeue --noheader)" ]'
+    # The nodes are one host, which does not know their names.
+    on_signal "$(MASTER_ADDR=127.0.0.1 sbatch --parsable --job-name=ranks --nodes=2 --ntasks-per-node=1 --partition=all \
+        --output="$LOGS/%x-%j.log" "$STAGE" distill $DISTILL --name ranks)" ranks
     wait_for '[ -z "$(squeue --noheader)" ]'
 }
 
@@ -117,6 +127,19 @@ plainly() {
         sentcompress teacher-embed $TEACHER --quiet
         sentcompress distill $DISTILL --name student --quiet
     } >/dev/null
+}
+
+# told STUDENT JOB: how long a checkpoint took, and the lines of the job's log that tell of the signal.
+told() {
+    local seconds
+    seconds=$(python -c "print(round(float(open('$HERE/saved-$1').read()) - float(open('$HERE/sent-$1').read()), 1))")
+    echo "The checkpoint was complete $seconds seconds after SIGUSR1. The log of $2:"
+    echo
+    echo '```text'
+    grep -hE "^(error: stop|help|stage.sh|distill: resuming|resuming|training in|training:)" \
+        "$HERE"/logs/"$([ "$1" = student ] && echo distill || echo "$1")"-*.log
+    echo '```'
+    echo
 }
 
 report() {
@@ -136,18 +159,15 @@ report() {
         echo "\`sentcompress status\` while the training ran:"
         echo
         echo '```text'
-        grep -A 2 "students/student" "$HERE/status" | sed 's/ *$//; s/on [^ ]* (job/on n1 (job/'
+        grep -A 2 "students/student" "$HERE/status-student" | sed 's/ *$//; s/on [^ ]* (job/on n1 (job/'
         echo '```'
         echo
-        echo "The checkpoint was complete $(python -c "print(round(float(open('$HERE/saved').read()) - float(open('$HERE/sent').read()), 1))") seconds after SIGUSR1. The log of \`distill\`:"
-        echo
-        echo '```text'
-        grep -hE "^(error: stop|help|stage.sh|distill: resuming|resuming|training:)" "$HERE"/logs/distill-*.log
-        echo '```'
-        echo
+        told student distill
+        told ranks "distill in two ranks"
         python - "$HERE" <<'CODE'
 import json, sys
 from pathlib import Path
+from safetensors.torch import load_file
 here, same = Path(sys.argv[1]), True
 print("| result | by Slurm | plainly | |\n|---|---|---|---|")
 for path in sorted((here / "plainly").glob("*/*/manifest.json")):
@@ -159,6 +179,11 @@ for path in sorted((here / "plainly").glob("*/*/manifest.json")):
     equal = one["digest"] == other["digest"]
     same = same and equal
     print(f"| {name} | {one['digest'][:16]} | {other['digest'][:16]} | {'equal' if equal else 'DIFFERENT'} |")
+one, other = (load_file(here / side / "model.safetensors") for side in ("by-slurm/students/ranks/model", "plainly/students/student/model"))
+# The gradient of a key's bias is 0: docs/decisions/0016-ranks.md.
+largest = max(float((one[name] - other[name]).abs().max()) for name in one if "key.bias" not in name)
+same = same and largest < 1e-5
+print(f"\nLargest difference of a weight between two ranks and one process: {largest:.1e}.")
 sys.exit(not same)
 CODE
     } | tee "$RESULT"

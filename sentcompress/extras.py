@@ -4,7 +4,13 @@ from __future__ import annotations
 
 import importlib
 import importlib.util
+import json
+import shlex
+from importlib.metadata import PackageNotFoundError, distribution
+from pathlib import Path
 from typing import Any
+from urllib.parse import urlsplit
+from urllib.request import url2pathname
 
 from sentcompress.errors import InputError
 
@@ -57,6 +63,30 @@ def is_installed(package: str) -> bool:
 
 
 def installing(package: str) -> str:
-    """The command that installs an optional package."""
+    """The command that installs an optional package, in the way in which sentcompress itself was installed."""
     extra = EXTRAS.get(package)
-    return f"pip install 'sentcompress[{extra}]'" if extra else f"pip install {package}"
+    return f"pip install {_with_extra(extra)}" if extra else f"pip install {package}"
+
+
+def _with_extra(extra: str) -> str:
+    """The arguments of pip for sentcompress with an extra.
+
+    They name the folder that sentcompress was installed from, as pip and uv recorded it (direct_url.json), or the clone
+    that it runs from. Without such a folder they are the name: pip then takes the extra from the installed version.
+    """
+    folder, editable = _source_folder()
+    if folder is None or not (folder / "pyproject.toml").is_file():
+        return shlex.quote(f"sentcompress[{extra}]")
+    return ("-e " if editable else "") + shlex.quote(f"{folder}[{extra}]")
+
+
+def _source_folder() -> tuple[Path | None, bool]:
+    """The folder that sentcompress was installed from, if any, and whether the installation is editable."""
+    try:
+        record = distribution("sentcompress").read_text("direct_url.json")
+    except PackageNotFoundError:
+        return Path(__file__).resolve().parents[1], True
+    origin = json.loads(record) if record else {}
+    if "dir_info" not in origin:
+        return None, False
+    return Path(url2pathname(urlsplit(origin["url"]).path)), origin["dir_info"].get("editable", False)

@@ -28,7 +28,12 @@ WORK = "work"
 
 
 class Model:
-    """An embedding model, with the engine of `sentcompress encode`.
+    """An embedding model, with the engine of `sentcompress encode`; `load` and `Workspace.load` make one.
+
+    >>> model = load("embedded")
+    >>> vectors = model.encode(["A sentence.", "Another one."])
+    >>> vectors.shape, model.dimension
+    ((2, 384), 384)
 
     Attributes:
         name: display name.
@@ -59,6 +64,8 @@ class Model:
 
 class Scores(list[dict[str, Any]]):
     """The scores of all evaluations of a work directory, one record each.
+
+    >>> [score["value"] for score in Workspace("work").scores() if score["role"] == "model"]
 
     The keys of a record: `evaluation` (its name in the work directory), `command`, and the fields of
     `sentcompress.evaluation.score.Score` that were measured: `model`, `role` (model or compare), `data`, `part`,

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Hashable, Sequence
 from itertools import pairwise
 from pathlib import Path
 
@@ -15,13 +15,33 @@ from sentcompress.models.layout import load_encoder
 from sentcompress.models.sources import resolve
 from sentcompress.store import Artifact, Request, WorkDirectory
 
+# What work directories hold that several tests begin with: the bytes of each file by its path.
+_MADE: dict[Hashable, dict[Path, bytes]] = {}
+
+
+def made_once(folder: Path, key: Hashable, make: Callable[[WorkDirectory], object]) -> WorkDirectory:
+    """A work directory of a test's own that `make` has filled: this time, or the first time that `key` was given."""
+    work = WorkDirectory(folder)
+    if key not in _MADE:
+        make(work)
+        files = [path for path in folder.rglob("*") if path.is_file() and path.name[0] != "."]
+        _MADE[key] = {path.relative_to(folder): path.read_bytes() for path in files}
+        return work
+    for path, content in _MADE[key].items():
+        (folder / path).parent.mkdir(parents=True, exist_ok=True)
+        (folder / path).write_bytes(content)
+    return work
+
 
 def make_work(folder: Path, teacher: Path, texts: Sequence[str], *, shard_rows: int = 200) -> WorkDirectory:
     """Sentences and the teacher's vectors of them, both called main, in shards of `shard_rows`."""
-    work = WorkDirectory(folder)
-    shards = [texts[start : start + shard_rows] for start in range(0, len(texts), shard_rows)]
-    add_vectors(work, add_sentences(work, shards), teacher, shards)
-    return work
+
+    def make(work: WorkDirectory) -> None:
+        shards = [texts[start : start + shard_rows] for start in range(0, len(texts), shard_rows)]
+        add_vectors(work, add_sentences(work, shards), teacher, shards)
+
+    source = resolve(str(teacher))
+    return made_once(folder, (str(teacher), source.digest, tuple(texts), shard_rows), make)
 
 
 def add_sentences(work: WorkDirectory, shards: Sequence[Sequence[str]], name: str = "main") -> Artifact:

@@ -156,7 +156,7 @@ def _load(route: tuple[ModelSource, ModelSource], device: str) -> Any:
         pair = BackTranslationAug(*(str(model.path) for model in route), device=device).model
     except ImportError as error:
         reason = str(error).strip().splitlines()[0]
-        raise InputError(f"the translators {names} need a library: {reason}", "pip install it") from None
+        raise InputError(f"the translators {names} need a library: {reason}", "install that library with pip") from None
     except (OSError, ValueError) as error:
         reason = str(error).strip().splitlines()[0]
         raise InputError(f"cannot load the translators {names}: {reason}", _INSTEAD) from None

@@ -13,6 +13,7 @@ from types import SimpleNamespace
 from typing import Annotated, Any
 
 import typer
+from typer.core import TyperArgument, TyperCommand
 
 from sentcompress.cli.terminal import print_json
 from sentcompress.commands import Command
@@ -26,10 +27,23 @@ from sentcompress.store import Artifact, WorkDirectory
 
 METAVARS = {int: "INTEGER", float: "FLOAT", Path: "PATH", str: "TEXT"}
 # Options of every command, besides its own.
-WORK = Annotated[str, typer.Option("--work", envvar="SENTCOMPRESS_WORK", metavar="PATH", help="The work directory.")]
+WORK = Annotated[str, typer.Option("--work", envvar="SENTCOMPRESS_WORK", metavar="PATH", help="Work directory.")]
 JSON = Annotated[bool, typer.Option("--json", help="Print one JSON document and nothing else on standard output.")]
-QUIET = Annotated[bool, typer.Option("--quiet", "-q", help="No progress and no messages; warnings and errors stay.")]
+QUIET = Annotated[
+    bool, typer.Option("--quiet", "-q", help="Print no progress and no messages, only results, warnings and errors.")
+]
 COMMON = {"work": (WORK, "work"), "as_json": (JSON, False), "quiet": (QUIET, False)}
+
+
+class PlainCommand(TyperCommand):
+    """A command whose help shows arguments without their Python type, such as `list[str]`."""
+
+    def get_params(self, ctx: Any) -> list[Any]:
+        params = super().get_params(ctx)
+        for param in params:
+            if isinstance(param, TyperArgument):
+                param.display_type_rich = lambda ctx: None  # type: ignore[method-assign]
+        return params
 
 
 @dataclass(frozen=True)
@@ -74,17 +88,18 @@ def _annotation(key: Key) -> Any:
     several = key.item is not None and not opt.commas
     hint: Any = (bool if key.default is not None else bool | None) if kind is bool else str | None
     hint = list[str] | None if several else hint
-    shown: dict[str, Any] = {"help": opt.help, "metavar": opt.metavar or METAVARS.get(key.item or kind)}
+    metavar = opt.metavar or METAVARS.get(key.item or kind, "") + (",..." if opt.commas else "")
+    shown: dict[str, Any] = {"help": opt.help, "metavar": metavar or None}
+    if key.default is MISSING:
+        shown["help"] = f"{opt.help}  [required]"
     if opt.positional:
         # typer adds the brackets of what is optional, and the dots of what can be repeated.
         metavar = (opt.metavar or key.name.upper()).strip("[]").removesuffix("...").strip("[]")
-        return Annotated[hint, typer.Argument(help=opt.help, metavar=metavar, show_default=False)]
+        return Annotated[hint, typer.Argument(help=shown["help"], metavar=metavar, show_default=False)]
     if kind is bool:
         flag = f"--{key.name}/--no-{key.name}" if key.default else f"--{key.name}"
         return Annotated[hint, typer.Option(flag, help=opt.help)]
     names = [f"--{key.name}", *([f"-{opt.short}"] if opt.short else [])]
-    if key.default is MISSING:
-        shown["help"] = f"{opt.help}  [required]"
     return Annotated[hint, typer.Option(*names, **shown, show_default=_shown_default(key))]
 
 

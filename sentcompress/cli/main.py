@@ -18,7 +18,7 @@ from typer.exceptions import Abort, TyperException
 
 from sentcompress import __version__
 from sentcompress.cli.failures import explain
-from sentcompress.cli.line import ToldError, function_of, params_of
+from sentcompress.cli.line import PlainCommand, ToldError, function_of, params_of
 from sentcompress.cli.terminal import print_json, say, say_page, tell, warn
 from sentcompress.commands import all_commands
 from sentcompress.commands.spelling import spelled
@@ -62,7 +62,7 @@ with warnings.catch_warnings(record=True) as _of_plugins:
     warnings.simplefilter("always", SentcompressWarning)
     COMMANDS = all_commands()
 for _name, _command in COMMANDS.items():
-    app.command(_name)(function_of(_command))
+    app.command(_name, cls=PlainCommand)(function_of(_command))
 
 
 # oneDNN caches a compiled kernel for every shape. Our batches have hundreds of shapes that rarely recur, so by default

@@ -9,18 +9,18 @@ from typing import Any
 
 from sentcompress.cli import render
 from sentcompress.cli.line import Call
-from sentcompress.stages.search import Answer, Found
+from sentcompress.stages.search import Answer, Result
 
 # Characters of a text that are shown; fewer with two models side by side.
 SHOWN, SHOWN_BESIDE = 160, 60
 
 
-def document(found: Found, call: Call) -> dict[str, Any]:
+def document(found: Result, call: Call) -> dict[str, Any]:
     """The answers for `--json`, with the whole texts."""
     return asdict(found)
 
 
-def show(found: Found, call: Call) -> None:
+def show(found: Result, call: Call) -> None:
     """A table for each query; what was searched, if there is none."""
     for answer in found.answers:
         if found.compare is None:
@@ -37,7 +37,7 @@ def show(found: Found, call: Call) -> None:
         render.print_facts(facts, found.index)
 
 
-def _show_both(found: Found, answer: Answer) -> None:
+def _show_both(found: Result, answer: Answer) -> None:
     """Both models side by side; a result that the other model ranks otherwise is marked with its rank there."""
     rows = [
         [str(rank), *_cells(answer.results, rank), *_cells(answer.compared, rank)]
@@ -50,7 +50,7 @@ def _show_both(found: Found, answer: Answer) -> None:
     render.print_text(f"{_searched(found)}: {of}.")
 
 
-def _searched(found: Found) -> str:
+def _searched(found: Result) -> str:
     """What was searched, which may be a default."""
     return f"Searched the {found.documents:,} texts of {found.collection}"
 

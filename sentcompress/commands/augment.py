@@ -16,43 +16,52 @@ class Params(Sharded, Reading, Named):
 
     inputs: Inputs
     wordnet: Annotated[
-        int | None, Opt("Copies of each sentence with WordNet synonyms.", minimum=0, default="1 for sentences")
+        int | None, Opt("Copies of each sentence with WordNet synonyms.", minimum=0, default="1; 0 for documents")
     ] = None
     back_translate: Annotated[
-        int | None, Opt("Copies of each sentence translated and back.", minimum=0, default="1 for sentences")
+        int | None, Opt("Back-translated copies of each sentence.", minimum=0, default="1; 0 for documents")
     ] = None
     translator: Annotated[
         tuple[str, ...],
         Opt(
-            "apertium; nlpaug (facebook/wmt19 models); two models as FROM,TO (one pair per copy); or auto: apertium, "
-            "else nlpaug's models if they are on this disk.",
+            "What translates: apertium; nlpaug (facebook/wmt19 models); two models as FROM,TO; or auto: apertium, else "
+            "nlpaug's models if they are in the local cache. Repeat it for several copies.",
             default="auto",
         ),
     ] = ()
     aug_p: Annotated[float, Opt("Share of the words that WordNet replaces.", above=0, maximum=1)] = 0.3
     seed: Seed = 0
-    separate_columns: Annotated[bool, Opt("Take each --column as a sentence of its own instead of joining them.")] = (
+    separate_columns: Annotated[bool, Opt("Read each --column as a sentence of its own instead of joining them.")] = (
         False
     )
-    domain: Annotated[str | None, Opt("Column with each row's domain, for metakd.", default="domain")] = None
+    domain: Annotated[
+        str | None, Opt("Column with the domain of each row, for metakd.", default="domain, if there is one")
+    ] = None
     queries_per_text: Annotated[
         float,
-        Opt(
-            "Queries to make from each text of 20 words or more; 0.5 for one from every second.", minimum=0, maximum=10
-        ),
+        Opt("Queries to make from each text of 20 words or more; 0.5: from every second text.", minimum=0, maximum=10),
     ] = 0.0
     words: Annotated[
-        int | None, Opt("Words to take from all inputs together, in equal parts; texts are sampled.", minimum=1)
+        int | None,
+        Opt("Words to take in all, in equal parts from the inputs; texts are sampled.", minimum=1, default="all"),
     ] = None
     share: Annotated[
         tuple[str, ...],
-        Opt("Weight of an input in --words; 1 if not given, 0 to leave it out.", metavar="INPUT=WEIGHT"),
+        Opt(
+            "Weight of an input in --words, 0 to leave it out; can be repeated.",
+            default="1 for each input",
+            metavar="INPUT=WEIGHT",
+        ),
     ] = ()
     min_length: Annotated[int, Opt("Drop sentences with fewer characters.", minimum=0)] = 1
-    max_length: Annotated[int | None, Opt("Drop sentences with more characters (HPD's code: 256).", minimum=1)] = None
-    limit: Annotated[int | None, Opt("Stop after this many original sentences.", minimum=1)] = None
+    max_length: Annotated[
+        int | None, Opt("Drop sentences with more characters (HPD's code: 256).", minimum=1, default="no limit")
+    ] = None
+    limit: Annotated[int | None, Opt("Stop after this many original sentences.", minimum=1, default="no limit")] = None
     skip_bad: SkipBad = False
-    workers: Annotated[int | None, Opt("Processes.", minimum=1, affects="run", default="all cores")] = None
+    workers: Annotated[
+        int | None, Opt("Number of worker processes.", minimum=1, affects="run", default="one per core")
+    ] = None
 
     def faults(self) -> list[str]:
         from sentcompress.augmentations.back_translation import check_translators
@@ -74,7 +83,7 @@ class Params(Sharded, Reading, Named):
 
 COMMAND = Command(
     Params,
-    "Read the texts to train on, and add WordNet and back-translated copies.",
+    "Read the texts to train on, and add augmented copies. Copies have WordNet synonyms, or are back-translations.",
     makes="sentences",
     version=3,  # titles and several columns are joined; no copies of documents by default
 )

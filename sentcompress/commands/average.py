@@ -31,7 +31,11 @@ class Params(Named):
     ]
     weights: Annotated[
         tuple[float, ...],
-        Opt("Weight of each model, e.g. 2,1; a negative one extrapolates.", commas=True, default="equal"),
+        Opt(
+            "Weight of each model, such as 2,1; a negative weight extrapolates.",
+            commas=True,
+            default="equal",
+        ),
     ] = ()
     trust_remote_code: TrustRemoteCode = False
 
@@ -60,6 +64,6 @@ class Params(Named):
 
 COMMAND = Command(
     Params,
-    "Average the weights of checkpoints of the same run, such as a student before and after stage 2.",
+    "Average the weights of checkpoints of the same run. An example is a student before and after stage 2.",
     makes="students",
 )

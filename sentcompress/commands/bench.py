@@ -21,7 +21,7 @@ class Params(Hub, Named):
         Opt("Second model, named as for --model; none for no second model.", affects="input", names=MODEL),
     ] = "teacher"
     text: Annotated[
-        Path | None, Opt("Sentences, one per line.", affects="input", default="a sample of the sentence table")
+        Path | None, Opt("File of sentences, one per line.", affects="input", default="a sample of the sentence table")
     ] = None
     sentences: Sentences = None
     count: Annotated[int, Opt("Sentences to encode in batches.", minimum=1)] = 1000
@@ -30,7 +30,7 @@ class Params(Hub, Named):
     runtimes: Annotated[
         tuple[str, ...],
         Opt(
-            "float32, bfloat16 (torch), onnx, onnx-int8, separated by commas.",
+            "Runtimes, separated by commas: float32, bfloat16 (torch), onnx, onnx-int8.",
             commas=True,
             choices="sentcompress.measuring.runtimes:RUNTIMES",
             default="all available",
@@ -39,7 +39,7 @@ class Params(Hub, Named):
     preset: Annotated[
         str | None,
         Opt(
-            "simtde: seconds per pass over the STS-B test pairs, one sentence at a time, on the CPU.",
+            "A paper's measurement. simtde: seconds per pass over the STS-B test pairs, unbatched, on the CPU.",
             choices=("simtde",),
         ),
     ] = None
@@ -49,7 +49,7 @@ class Params(Hub, Named):
     ] = ()
     memory: Annotated[bool, Opt("Measure peak memory, each model in its own process.")] = True
     seed: Seed = 0
-    device: Annotated[str, Opt("auto, cpu, cuda or mps; with --preset simtde, auto is cpu.")] = "auto"
+    device: Annotated[str, Opt("Where models run: auto, cpu, cuda or mps; with --preset simtde, auto is cpu.")] = "auto"
 
     def faults(self) -> list[str]:
         faults = []
@@ -67,7 +67,7 @@ class Params(Hub, Named):
 
 COMMAND = Command(
     Params,
-    "Measure speed, size and memory of two models, alternating in one process.",
+    "Measure speed, size and memory of two models. They alternate in one process.",
     makes="evaluations",
     version=2,  # the preset runs on the CPU
 )

@@ -18,7 +18,7 @@ class Params(Options):
     inputs: Annotated[
         tuple[str, ...],
         Opt(
-            "What will be searched: folders, or files (txt, md, rst, jsonl, csv, tsv, parquet; also .gz and .zst).",
+            "Texts that will be searched: folders or files (txt, md, rst, jsonl, csv, tsv, parquet; also .gz, .zst).",
             positional=True,
             metavar="DOCUMENTS...",
         ),
@@ -36,16 +36,26 @@ class Params(Options):
     ] = None
     time: Annotated[
         str,
-        Opt("Time for everything, such as 30m or 2h.", metavar="TIME", reads="sentcompress.quantities:read_seconds"),
+        Opt(
+            "Time limit for everything, such as 30m or 2h.",
+            metavar="TIME",
+            reads="sentcompress.quantities:read_seconds",
+        ),
     ] = "30m"
     teacher: Annotated[
-        str, Opt("The model to copy: embedded (all-MiniLM-L6-v2), a folder, or a hub name.", names=MODEL)
+        str, Opt("Model to copy: embedded (all-MiniLM-L6-v2), a folder, or a hub name.", names=MODEL)
     ] = "embedded"
     queries: Annotated[tuple[Path, ...], Opt("File of your users' queries, one per line; can be repeated.")] = ()
     judged: Annotated[
         Path | None, Opt("Folder of queries with relevant documents (BEIR, MS MARCO) to score on.", metavar="FOLDER")
     ] = None
-    column: Annotated[tuple[str, ...], Opt("Column of the text, in csv, tsv, jsonl and parquet; can be repeated.")] = ()
+    column: Annotated[
+        tuple[str, ...],
+        Opt(
+            "Column with text, in csv, tsv, jsonl and parquet; if repeated, the columns are joined.",
+            default="found by name",
+        ),
+    ] = ()
     text_as: TextAs = None
     skip_bad: SkipBad = False
     keep_index: Annotated[bool, Opt("Keep an index of the teacher's vectors: the new model only encodes queries.")] = (
@@ -64,4 +74,6 @@ class Params(Options):
         return faults
 
 
-COMMAND = Command(Params, "Make a small embedding model for your documents, and measure what it loses.")
+COMMAND = Command(
+    Params, "Make a small embedding model for your documents. It is measured and exported, and a report is written."
+)

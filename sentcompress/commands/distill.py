@@ -32,13 +32,20 @@ class Params(TrainingOptions):
     student: Annotated[
         str,
         Opt(
-            "teacher:K (the teacher's last K layers), teacher:static (token vectors and their mean), a preset "
-            "(tinybert, tinybert-huawei, tinybert6, minilm, bert-base), a student's name, a folder, or a hub name.",
+            "Student to train: teacher:K (the teacher's last K layers), teacher:static (token vectors and their mean), "
+            "a preset (tinybert, tinybert-huawei, tinybert6, minilm, bert-base), a student's name, a folder, or a hub "
+            "name.",
             names=MODEL,
         ),
     ] = "teacher:3"
     dim: Annotated[
-        int | None, Opt("Use the projection pca-DIM.", minimum=1, affects="input", default="the only projection")
+        int | None,
+        Opt(
+            "For methods that learn a projection: use the one named pca-DIM.",
+            minimum=1,
+            affects="input",
+            default="the only projection",
+        ),
     ] = None
     token_dim: Annotated[
         int | None,
@@ -59,8 +66,9 @@ class Params(TrainingOptions):
     start: Annotated[
         str,
         Opt(
-            "weights; sentences: fit narrowed parts, or the token vectors of teacher:static, to the teacher's "
-            "activations; random: new layers, or a new model of a checkpoint's shape.",
+            "Initial values: weights (the model's own); sentences (narrowed parts, or the token vectors of "
+            "teacher:static, fitted to the teacher's activations); random (new layers, or a new model of a "
+            "checkpoint's shape).",
             choices=STARTS,
         ),
     ] = "weights"
@@ -68,7 +76,7 @@ class Params(TrainingOptions):
     sentences: Sentences = None
     teacher_vectors: TeacherVectors = None
     projection: Annotated[
-        str | None, Opt("Projection.", affects="input", names="projections", default="the only one")
+        str | None, Opt("Projection, made by fit-pca.", affects="input", names="projections", default="the only one")
     ] = None
 
     @property
@@ -116,7 +124,7 @@ class Params(TrainingOptions):
 
 COMMAND = Command(
     Params,
-    "Train a student on the teacher's cached vectors; an interrupted run resumes where it stopped.",
+    "Train a student on the teacher's cached vectors. An interrupted run resumes where it stopped.",
     makes="students",
     version=3,  # hpd's head starts from the projection
     needs=("teacher-vectors",),

@@ -22,31 +22,34 @@ class Params(Sharded, Hub):
     lines: Annotated[
         str,
         Opt(
-            "Text (one per line), jsonl, csv, tsv or parquet, also .gz or .zst, a folder of documents or in BEIR's "
-            "layout, or - for standard input.",
+            "Texts: a text file (one per line), jsonl, csv, tsv or parquet, also .gz or .zst; a folder of documents or "
+            "in BEIR's layout; or - for standard input.",
             positional=True,
             metavar="FILE",
         ),
     ]
     output: Annotated[
-        Path, Opt("A .npy file, a .parquet file, or a folder of shards with ids (a name without suffix).", short="o")
+        Path,
+        Opt(
+            "What to write: a .npy or .parquet file, or a folder of shards with ids (a name without suffix).", short="o"
+        ),
     ]
     model: Model = None
     store: Annotated[
         str,
         Opt(
-            "float32 or float16; or int8, int4, binary, pq, with the model's quantizer (quantizer: of any format).",
+            "Number format: float32, float16; with the model's quantizer int8, int4, binary, pq or quantizer (any).",
             choices=STORES,
         ),
     ] = "float32"
-    passages: Annotated[bool, Opt("Cut the documents into passages, as compress and search do, and encode these.")] = (
-        False
-    )
+    passages: Annotated[
+        bool, Opt("Cut the documents into passages, as compress and search do, and encode the passages.")
+    ] = False
     column: Annotated[str | None, Opt("Column with the text.", default="title and text")] = None
     format: Annotated[
         str | None,
         Opt(
-            "jsonl, csv, tsv, parquet or text.",
+            "Format of FILE: jsonl, csv, tsv, parquet or text.",
             choices="sentcompress.corpora.readers:FORMATS",
             default="from name and content",
         ),
@@ -79,4 +82,6 @@ class Params(Sharded, Hub):
         return []
 
 
-COMMAND = Command(Params, "Encode texts with any model into a .npy or .parquet file, or a folder of shards with ids.")
+COMMAND = Command(
+    Params, "Encode texts with any model. Writes a .npy or .parquet file, or a folder of shards with ids."
+)

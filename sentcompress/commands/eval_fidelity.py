@@ -28,9 +28,9 @@ class Params(EvaluationOptions):
         "teacher"
     )
     sample: Annotated[int, Opt("Maximum number of sentences, sampled with the seed.", minimum=3)] = 10_000
-    neighbours: Annotated[int, Opt("Nearest neighbours compared per sentence.", minimum=1)] = 10
-    pairwise: Annotated[int, Opt("Sentences for which all pairs are compared.", minimum=3)] = 1000
-    show: Annotated[int, Opt("Sentence pairs to show where the models disagree most.", minimum=0)] = 10
+    neighbours: Annotated[int, Opt("Number of nearest neighbours compared per sentence.", minimum=1)] = 10
+    pairwise: Annotated[int, Opt("Number of sentences of which all pairs are compared.", minimum=3)] = 1000
+    show: Annotated[int, Opt("Number of sentence pairs to show on which the models disagree most.", minimum=0)] = 10
 
     def faults(self) -> list[str]:
         faults = ["`text` and `sentences` cannot both be given"] if self.text and self.sentences else []
@@ -39,7 +39,7 @@ class Params(EvaluationOptions):
 
 COMMAND = Command(
     Params,
-    "Estimate, without labels, how much of its teacher's behaviour a model keeps.",
+    "Compare a model's vectors with its teacher's. Estimates, without labels, how much of its behaviour is kept.",
     makes="evaluations",
     shared="encoding",
     version=2,  # the correlation of dimensions is a score

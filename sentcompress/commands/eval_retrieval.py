@@ -32,33 +32,33 @@ class Params(Index, Hub, Named):
     command: ClassVar[str] = "eval-retrieval"
 
     pairs: Annotated[
-        Path | None, Opt("Question pairs, csv or tsv: question1, question2, is_duplicate.", affects="input")
+        Path | None, Opt("Question pairs: a csv or tsv file with question1, question2, is_duplicate.", affects="input")
     ] = None
     corpus: Annotated[
         str,
         Opt(
-            "Corpus of --pairs: question2 of all pairs or of duplicates; auto: the one of HPD's 87,265, else all.",
+            "Corpus of --pairs: question2 of all or of duplicates; auto: what has HPD's 87,265 documents, else all.",
             choices="sentcompress.corpora.pairs:CORPORA",
         ),
     ] = "auto"
     collection: Annotated[
-        Path | None, Opt("Folder with corpus, queries and judgements: BEIR, MS MARCO.", affects="input")
+        Path | None, Opt("Folder with corpus, queries and judgements, as of BEIR or MS MARCO.", affects="input")
     ] = None
     entities: Annotated[
         Path | None,
-        Opt("Entity pairs, a file or a folder of splits or languages: query, entity, label.", affects="input"),
+        Opt("Entity pairs with query, entity, label: a file, or a folder of splits or languages.", affects="input"),
     ] = None
     split: Annotated[str | None, Opt("Split of the data set.", default="test, else dev, else the only one")] = None
     model: Model = None
     documents: Annotated[
-        str | None, Opt("Another model for the documents only, e.g. teacher.", affects="input", names=MODEL)
+        str | None, Opt("Another model for the documents only, such as teacher.", affects="input", names=MODEL)
     ] = None
     vectors: Annotated[
         Path | None,
-        Opt("Folder that encode wrote: the vectors of --model for the documents of --collection.", affects="input"),
+        Opt("Folder of encode with the vectors of --collection by --model.", affects="input"),
     ] = None
     queries: Annotated[
-        str | None, Opt("Another model for the queries only, e.g. student.", affects="input", names=MODEL)
+        str | None, Opt("Another model for the queries only, such as student.", affects="input", names=MODEL)
     ] = None
     compare: Compare = None
     runtime: Runtime = "torch"
@@ -73,14 +73,16 @@ class Params(Index, Hub, Named):
     ] = ("flat", "ivf")
     depth: Annotated[
         int | None,
-        Opt("Documents returned per search.", minimum=CUTOFF, default="1,000 for --collection, else 10"),
+        Opt("Documents returned per query.", minimum=CUTOFF, default="1,000 for --collection, else 10"),
     ] = None
-    threads: Annotated[int, Opt("FAISS threads; 0 for all.", minimum=0)] = 1
+    threads: Annotated[int, Opt("Threads of FAISS; 0 for all available.", minimum=0)] = 1
     rounds: Annotated[int, Opt("Timed searches; their median is reported.", minimum=1)] = 5
     bootstrap: Bootstrap = 1000
     seed: Seed = 0
     device: Device = "auto"
-    dtype: Annotated[str, Opt("auto, float32, bfloat16 or float16 (GPU).", choices=DTYPES)] = "float32"
+    dtype: Annotated[
+        str, Opt("Number format of the computation: auto, float32, bfloat16 or float16 (GPU).", choices=DTYPES)
+    ] = "float32"
 
     def faults(self) -> list[str]:
         faults = []
@@ -104,7 +106,7 @@ class Params(Index, Hub, Named):
 
 COMMAND = Command(
     Params,
-    "Score a model on retrieval, with the search time, the size and the loss of each index.",
+    "Score a model on retrieval with judgements. Also measures search time, size and loss of each index.",
     makes="evaluations",
     shared="encoding",
     version=2,  # the corpus of question pairs, dev of MS MARCO

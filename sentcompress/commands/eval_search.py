@@ -21,7 +21,7 @@ class Params(SearchFidelityOptions):
     documents: Annotated[
         str | None,
         Opt(
-            "Result of split-documents, whose held-out part is searched.",
+            "Documents, made by split-documents; the held-out part is searched.",
             affects="input",
             names="documents",
             default="the newest",
@@ -30,7 +30,7 @@ class Params(SearchFidelityOptions):
     query_part: Annotated[
         str | None,
         Opt(
-            "Queries of --documents: test; dev, which also chose checkpoints and quantizers; or all.",
+            "Queries of --documents: test, dev (which checkpoints and quantizers were chosen by) or all.",
             flag="part",
             choices=PARTS,
             default=TEST,
@@ -42,7 +42,7 @@ class Params(SearchFidelityOptions):
     ] = None
     split: Annotated[
         str | None,
-        Opt("With --collection: split of the queries, if each has its own.", default="dev, else the first"),
+        Opt("Split of --collection, if it has one file of queries per split.", default="dev, else the first"),
     ] = None
     keep_index: Annotated[
         bool, Opt("Search the vectors of --compare with the queries of --model (asymmetric search).")
@@ -79,7 +79,7 @@ class Params(SearchFidelityOptions):
 
 COMMAND = Command(
     Params,
-    "Measure, without labels, how well a model reproduces the search results of its teacher.",
+    "Compare a model's search results with its teacher's. Needs no labels.",
     makes="evaluations",
     shared="encoding",
     version=2,  # the part test

@@ -17,19 +17,21 @@ class Params(EvaluationOptions):
     sts: Annotated[
         tuple[str, ...],
         Opt(
-            "A file score<TAB>sentence1<TAB>sentence2, a folder of such files, SentEval's downstream folder, a hub "
-            "data set (mteb/sts13-sts), or mteb for all seven; can be repeated.",
+            "STS data: a file score<TAB>sentence1<TAB>sentence2, a folder of such files, SentEval's downstream folder, "
+            "a hub data set (mteb/sts13-sts), or mteb for all seven; can be repeated.",
             affects="input",
         ),
     ]
     aggregate: Annotated[
         str,
         Opt(
-            "Aggregation of a set's subsets into one score: all, mean or wmean.",
+            "Score of a set with subsets: all (one correlation over all pairs), mean, or wmean (weighted by pairs).",
             choices="sentcompress.evaluation.sts:AGGREGATES",
         ),
     ] = "all"
-    split: Annotated[str, Opt("test, dev or train.", choices=("test", "dev", "train"))] = "test"
+    split: Annotated[
+        str, Opt("Split to score, of a folder or hub data set: test, dev or train.", choices=("test", "dev", "train"))
+    ] = "test"
     runtime: Runtime = "torch"
 
     def faults(self) -> list[str]:
@@ -38,7 +40,7 @@ class Params(EvaluationOptions):
 
 COMMAND = Command(
     Params,
-    "Score a model on semantic textual similarity: Spearman x 100 of its cosines and the gold scores.",
+    "Score a model on semantic textual similarity. The score is Spearman x 100 of its cosines and the gold scores.",
     makes="evaluations",
     shared="encoding",
 )

@@ -23,13 +23,13 @@ class Params(EvaluationOptions):
         Opt("Folder with sub-folders such as MR, TREC or MRPC, or SentEval's downstream folder.", affects="input"),
     ]
     only: Annotated[tuple[str, ...], Opt("Tasks to score, separated by commas.", commas=True, default="all found")] = ()
-    folds: Annotated[int, Opt("Folds of every cross-validation.", minimum=2)] = 10
+    folds: Annotated[int, Opt("Folds of each cross-validation.", minimum=2)] = 10
     seed: Seed = SEED
 
 
 COMMAND = Command(
     Params,
-    "Score a model's vectors as features: accuracy of logistic regression on classification tasks.",
+    "Score a model's vectors as features of a classifier. The score is the accuracy of logistic regression.",
     makes="evaluations",
     shared="encoding",
 )

@@ -22,7 +22,8 @@ class Params(Hub, Named):
     formats: Annotated[
         tuple[str, ...],
         Opt(
-            "What to write: folder (sentence-transformers; always), onnx (one fused graph), int8 (the graph in int8).",
+            "Formats to write: folder (sentence-transformers; always written), onnx (a fused float32 graph), int8 (the "
+            "graph in int8).",
             flag="format",
             metavar="NAME,...",
             choices="sentcompress.exporting.formats:FORMATS",
@@ -35,7 +36,7 @@ class Params(Hub, Named):
     quantizer: Annotated[
         str | None,
         Opt(
-            "Quantizer of this model, for the folder's vectors/; see fit-quantizer.",
+            "Also write vectors/, the quantizer that fit-quantizer made for this model.",
             affects="input",
             names="quantizers",
             default="none",
@@ -44,8 +45,8 @@ class Params(Hub, Named):
     router: Annotated[
         str | None,
         Opt(
-            "Model of the documents, usually teacher: also write router/, a sentence-transformers Router whose queries "
-            "this export encodes.",
+            "Also write router/, a sentence-transformers Router: this model, usually teacher, encodes the documents, "
+            "the exported one the queries.",
             affects="input",
             names=MODEL,
             default="none",
@@ -53,14 +54,14 @@ class Params(Hub, Named):
     ] = None
     sts: Annotated[
         tuple[str, ...],
-        Opt("Graded pairs, as for eval-sts, to score the int8 graph; can be repeated.", affects="input"),
+        Opt("STS data, as for eval-sts, to score the int8 graph; can be repeated.", affects="input"),
     ] = ()
 
     calibrate: Annotated[
         tuple[str, ...],
         Opt(
-            "Texts to measure the int8 graph's activation ranges on; fixed if more exact: files or folders, "
-            "documents/NAME, sentences/NAME; can be repeated.",
+            "Texts to calibrate the int8 graph on (fixed activation ranges, if more exact): files, folders, "
+            "documents/NAME or sentences/NAME; can be repeated.",
             affects="input",
         ),
     ] = ()
@@ -97,7 +98,7 @@ class Params(Hub, Named):
 
 COMMAND = Command(
     Params,
-    "Export a model: sentence-transformers folder, ONNX, model card; all are verified.",
+    "Export a model: sentence-transformers, ONNX, model card. All files are verified.",
     makes="exports",
     version=2,  # reused layers are quantised
 )

@@ -18,13 +18,18 @@ class Params(TrainingOptions):
     objective: Objective = "simcse"
     model: Model = None
     pooling: Pooling = "auto"
-    dim: Annotated[int | None, Opt("Add a linear head with this many dimensions.")] = None
+    dim: Annotated[int | None, Opt("Add a linear head with this many dimensions.", default="no head")] = None
     keep: Annotated[
-        float | None, Opt("Weight of a distillation term on unlabelled sentences with teacher vectors.")
+        float | None, Opt("Weight of a distillation term on unlabelled sentences with teacher vectors.", default="0")
     ] = None
     sentences: Annotated[
         str | None,
-        Opt("Sentence table.", affects="input", names="sentences", default="the newest with triplets"),
+        Opt(
+            "Sentence table, made by augment or mine-negatives.",
+            affects="input",
+            names="sentences",
+            default="the newest with triplets",
+        ),
     ] = None
     teacher_vectors: TeacherVectors = None
 
@@ -35,7 +40,7 @@ class Params(TrainingOptions):
 
 COMMAND = Command(
     Params,
-    "Stage 2: train a student on triplets with hard negatives, from augment or mine-negatives.",
+    "Stage 2: train a student on triplets. They come from augment or, with hard negatives, from mine-negatives.",
     makes="students",
     shared="work",
     needs=("sentences",),

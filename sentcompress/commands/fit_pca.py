@@ -23,7 +23,7 @@ class Params(Named):
 
 COMMAND = Command(
     Params,
-    "Fit a PCA to the teacher's vectors, for students with short vectors (hpd).",
+    "Fit a PCA to the teacher's vectors. Students with short vectors (hpd) learn its projection.",
     makes="projections",
     needs=("teacher-vectors",),
 )

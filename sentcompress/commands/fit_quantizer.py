@@ -18,7 +18,7 @@ class Params(SearchFidelityOptions):
     format: Annotated[
         str,
         Opt(
-            "auto (every format that fits, the best is kept), float32, float16, int8, int4, binary or pq.",
+            "Number format: float32, float16, int8, int4, binary or pq; or auto: the best of those that fit.",
             choices="sentcompress.quantization.choice:FORMATS",
         ),
     ] = "auto"
@@ -26,7 +26,7 @@ class Params(SearchFidelityOptions):
     documents: Annotated[
         str | None,
         Opt(
-            "Result of split-documents to fit on and choose by.",
+            "Documents to fit on and choose by, made by split-documents.",
             affects="input",
             names="documents",
             default="the newest, unless there is none",
@@ -37,8 +37,8 @@ class Params(SearchFidelityOptions):
         Opt("Sentence table, in place of --documents; a part is held out.", affects="input", names="sentences"),
     ] = None
     sample: Annotated[int, Opt("Texts to fit on, sampled at random.", minimum=2)] = 20_000
-    queries: Annotated[int, Opt("Maximum number of held-out queries.", minimum=1)] = 2000
-    passages: Annotated[int, Opt("Maximum number of held-out passages searched.", minimum=11)] = 20_000
+    queries: Annotated[int, Opt("Maximum number of held-out queries to choose by.", minimum=1)] = 2000
+    passages: Annotated[int, Opt("Maximum number of held-out passages that are searched.", minimum=11)] = 20_000
 
     def faults(self) -> list[str]:
         faults = super().faults()
@@ -49,7 +49,7 @@ class Params(SearchFidelityOptions):
 
 COMMAND = Command(
     Params,
-    "Choose number format and dimensions of stored vectors within --vector-bytes.",
+    "Choose how vectors are stored within --vector-bytes. The choice is a number format and a number of dimensions.",
     makes="quantizers",
     version=2,  # chosen by the part dev
 )

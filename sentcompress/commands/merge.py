@@ -16,8 +16,8 @@ class Params(Options):
     what: Annotated[
         str | None,
         Opt(
-            "KIND/NAME, or only KIND, such as teacher-vectors; or the output folder of encode. By default, what is "
-            "being made in shards.",
+            "Result to merge: KIND/NAME or KIND, such as teacher-vectors, or the output folder of encode. Default: "
+            "what is being made in shards.",
             positional=True,
             metavar="[KIND/NAME]",
             affects="input",
@@ -25,4 +25,4 @@ class Params(Options):
     ] = None
 
 
-COMMAND = Command(Params, "Merge the shards of an artifact, once all of them are finished.")
+COMMAND = Command(Params, "Merge the shards of an artifact. All of them must be finished.")

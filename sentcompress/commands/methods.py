@@ -15,8 +15,8 @@ class Params(Options):
 
     command: ClassVar[str] = "methods"
 
-    action: Annotated[str | None, Opt("show, to see one method in full.", positional=True)] = None
-    method: Annotated[str | None, Opt("The method to show.", positional=True)] = None
+    action: Annotated[str | None, Opt("show: print one method in full. Default: list all.", positional=True)] = None
+    method: Annotated[str | None, Opt("Name of the method to show.", positional=True)] = None
 
     def faults(self) -> list[str]:
         from sentcompress.methods import METHODS, OBJECTIVES
@@ -31,5 +31,6 @@ class Params(Options):
 
 
 COMMAND = Command(
-    Params, "List the training objectives; `methods show hpd`: equation, hyperparameters with sources, options."
+    Params,
+    "List the training objectives. `methods show hpd` prints equation, hyperparameters with sources, and options.",
 )

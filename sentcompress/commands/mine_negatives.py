@@ -29,44 +29,53 @@ class Params(Sharded, Index, Hub, Named):
     pairs: Annotated[
         Path | None,
         Opt(
-            "Queries and positives, csv, tsv, jsonl or parquet.",
+            "Queries and positives: a csv, tsv, jsonl or parquet file.",
             affects="input",
             default="the triplets of the work directory",
         ),
     ] = None
     columns: Annotated[
-        tuple[str, ...], Opt("Twice: the columns of the query and of the positive in --pairs.", flag="column")
+        tuple[str, ...], Opt("Column of --pairs; give it twice, for the query and the positive.", flag="column")
     ] = ()
     collection: Annotated[
-        Path | None, Opt("Folder with corpus, queries and judgements: BEIR, MS MARCO.", affects="input")
+        Path | None, Opt("Folder with corpus, queries and judgements, as of BEIR or MS MARCO.", affects="input")
     ] = None
-    split: Annotated[str | None, Opt("Split of the collection.", default="train")] = None
+    split: Annotated[str | None, Opt("Split of --collection.", default="train")] = None
     sentences: Annotated[
         str | None,
-        Opt("Sentence table.", affects="input", names="sentences", default="the newest with triplets"),
+        Opt(
+            "Sentence table with triplets, made by augment.",
+            affects="input",
+            names="sentences",
+            default="the newest with triplets",
+        ),
     ] = None
     corpus: Annotated[
-        Path | None, Opt("More texts to search: a file of any format that augment reads.", affects="input")
+        Path | None, Opt("File of more texts to search, in any format that augment reads.", affects="input")
     ] = None
     model: Annotated[
         str,
-        Opt("Model that searches: teacher, student (the newest), or any model.", affects="input", names=MODEL),
+        Opt(
+            "Model that searches: teacher, student (the newest), or any other, as for eval-sts.",
+            affects="input",
+            names=MODEL,
+        ),
     ] = "teacher"
     negatives: Annotated[int, Opt("Hard negatives per pair.", minimum=1)] = 8
     skip: Annotated[int, Opt("Skip the top N candidates, which may be unlabelled positives.", minimum=0)] = 0
     depth: Annotated[int, Opt("Candidates to consider after the skipped ones.", minimum=1)] = 100
     max_score: Annotated[
         float | None,
-        Opt("Drop candidates above this share of the positive's score; 0 for no limit.", above=0, maximum=1),
+        Opt("Drop candidates that score above this share of the positive's score; 0 for no limit.", above=0, maximum=1),
     ] = 0.95
     strategy: Annotated[
-        str, Opt("Choose the negatives at random, or take the top candidates.", choices=("random", "top"))
+        str, Opt("How negatives are chosen among the candidates: random or top.", choices=("random", "top"))
     ] = "random"
     similarity: Similarity = "cosine"
     index: Annotated[
         str,
         Opt(
-            "flat (exact), or ivf, hnsw or another kind for a large corpus.",
+            "Kind of index: flat (exact), or ivf, ivfpq, pq, hnsw, sq8, fp16 or binary.",
             choices="sentcompress.evaluation.index_plan:KINDS",
         ),
     ] = "flat"
@@ -89,5 +98,7 @@ class Params(Sharded, Index, Hub, Named):
 
 
 COMMAND = Command(
-    Params, "Mine hard negatives: texts that a model ranks high but that do not answer the query.", makes="sentences"
+    Params,
+    "Mine hard negatives. They are texts that a model ranks high but that do not answer the query.",
+    makes="sentences",
 )

@@ -87,7 +87,7 @@ def _value(key: Key, value: Any) -> Any:
         one = _NAMES[key.item]
         several = f"{_SEVERAL[key.item]}, separated by commas" if key.opt.commas else f"a list of such, or {one}"
         if isinstance(value, Mapping) and key.item is str:
-            return tuple(f"{name}={_written(one)}" for name, one in value.items())
+            return tuple(f"{name}={option_text(one)}" for name, one in value.items())
         return tuple(_one(part, key.item, several) for part in _parts(key, value))
     if _means_none(key, value):
         return None
@@ -127,5 +127,6 @@ def from_text(kind: Any, text: str) -> Any:
         return text
 
 
-def _written(value: Any) -> str:
+def option_text(value: Any) -> str:
+    """A value as it is typed on the command line."""
     return str(value).lower() if isinstance(value, bool) else str(value)

@@ -17,14 +17,14 @@ class Params(Options):
     model: Annotated[
         str | None,
         Opt(
-            "Student, or other measured model.",
+            "Student or other measured model to report on.",
             affects="input",
             names=MODEL,
             default="the last export of compress, or the newest measured student",
         ),
     ] = None
     output: Annotated[
-        Path | None, Opt("The HTML page to write.", short="o", default="report/report.html in the work directory")
+        Path | None, Opt("HTML page to write.", short="o", default="report/report.html in the work directory")
     ] = None
     markdown: Annotated[bool, Opt("Print the report as Markdown, for a README.", affects="run")] = False
 
@@ -34,4 +34,4 @@ class Params(Options):
         return []
 
 
-COMMAND = Command(Params, "Show what a student keeps and saves, and write all results to one page with figures.")
+COMMAND = Command(Params, "Show what a student keeps and saves. All results are written to one page with figures.")

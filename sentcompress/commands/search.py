@@ -18,7 +18,7 @@ class Params(Index, Hub):
     query: Annotated[
         tuple[str, ...],
         Opt(
-            "What to search for; without a query, only the index is built.",
+            "Queries; without any, only the index is built.",
             positional=True,
             metavar="[QUERY]...",
             affects="run",
@@ -30,8 +30,8 @@ class Params(Index, Hub):
     collection: Annotated[
         str | None,
         Opt(
-            "Documents: a folder, whose files are cut into passages, a file as for encode, a folder in BEIR's layout, "
-            "or documents/NAME.",
+            "What is searched: a folder (its files are cut into passages), a file as for encode, a folder in BEIR's "
+            "layout, or documents/NAME.",
             affects="input",
             default="that of the newest index, else the newest documents",
         ),
@@ -48,12 +48,14 @@ class Params(Index, Hub):
     ] = "flat"
     column: Annotated[str | None, Opt("Column with the text.", default="title and text")] = None
     passages: Annotated[
-        bool, Opt("Cut the rows of a table into passages, too, as those of a folder are.", affects="input")
+        bool, Opt("Also cut the rows of a table into passages, like the files of a folder.", affects="input")
     ] = False
     seed: Seed = 0
     force: Annotated[bool, Opt("Build the index again.", affects="run")] = False
     device: Device = "auto"
-    dtype: Annotated[str, Opt("auto, float32, bfloat16 or float16 (GPU).", choices=DTYPES)] = "float32"
+    dtype: Annotated[
+        str, Opt("Number format of the computation: auto, float32, bfloat16 or float16 (GPU).", choices=DTYPES)
+    ] = "float32"
 
     def faults(self) -> list[str]:
         faults = [f"`queries` {self.queries}: no such file"] if self.queries and not self.queries.is_file() else []
@@ -64,6 +66,6 @@ class Params(Index, Hub):
 
 COMMAND = Command(
     Params,
-    "Search a collection with a model, or with two side by side.",
+    "Search a collection with one model, or two side by side.",
     version=2,  # the columns of title, text and id are found by more names
 )

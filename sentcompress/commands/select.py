@@ -17,11 +17,20 @@ class Params(Named):
 
     inputs: Annotated[
         tuple[str, ...],
-        Opt("Models that were evaluated.", positional=True, metavar="MODEL...", affects="input", names=MODEL),
+        Opt(
+            "Evaluated models to choose from, by name.",
+            positional=True,
+            metavar="MODEL...",
+            affects="input",
+            names=MODEL,
+        ),
     ]
-    by: Annotated[str | None, Opt("Metric of an evaluation of all of them.", default="search fidelity")] = None
+    by: Annotated[
+        str | None,
+        Opt("Metric to choose by, such as spearman_cosine; measured for all of the models.", default="search fidelity"),
+    ] = None
     data: Annotated[str | None, Opt("Data set that the metric was measured on.", default="the only one")] = None
-    rank: Annotated[int, Opt("Which to keep: 1 is the best.", minimum=1)] = 1
+    rank: Annotated[int, Opt("Rank of the model to keep; 1 is the best.", minimum=1)] = 1
     trust_remote_code: TrustRemoteCode = False
 
     @property

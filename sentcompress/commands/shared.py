@@ -15,54 +15,67 @@ NEWEST_STUDENT = "the newest student"
 
 Model = Annotated[str | None, Opt(f"{A_MODEL}.", affects="input", names=MODEL, default=NEWEST_STUDENT)]
 Compare = Annotated[str | None, Opt("Second model, named as for --model.", affects="input", names=MODEL)]
-Revision = Annotated[str | None, Opt("Revision of a hub model.")]
-TrustRemoteCode = Annotated[bool, Opt("Allow Python code that comes with a model to run.", affects="input")]
-Device = Annotated[str, Opt("auto, cpu, cuda or mps.", affects="run")]
-Dtype = Annotated[str, Opt("auto, float32, bfloat16 or float16 (GPU).", choices=DTYPES)]
+Revision = Annotated[str | None, Opt("Revision of a hub model: a branch, tag or commit.", default="the newest")]
+TrustRemoteCode = Annotated[
+    bool, Opt("Run Python code that comes with a model; only for models that you trust.", affects="input")
+]
+Device = Annotated[str, Opt("Where models run: auto, cpu, cuda or mps.", affects="run")]
+Dtype = Annotated[
+    str, Opt("Number format of the computation: auto, float32, bfloat16 or float16 (GPU).", choices=DTYPES)
+]
 EncodingDtype = Annotated[
-    str, Opt("auto (measured on a CPU, bfloat16 on CUDA), float32, bfloat16 or float16 (GPU).", choices=DTYPES)
+    str,
+    Opt(
+        "Number format of the computation: auto (measured on a CPU, bfloat16 on CUDA), float32, bfloat16 or float16 "
+        "(GPU).",
+        choices=DTYPES,
+    ),
 ]
 EncodingTokens = Annotated[
-    int | None, Opt("Maximum tokens of a batch, padding included.", minimum=1, affects="run", default="by device")
+    int | None,
+    Opt("Maximum tokens of a batch, padding included.", minimum=1, affects="run", default="chosen for the device"),
 ]
 RUNTIMES = ("torch", "onnx", "onnx-int8")
 Runtime = Annotated[
     str,
-    Opt("How --model runs: torch, or a graph of an exported folder: onnx (float32) or onnx-int8.", choices=RUNTIMES),
+    Opt("How --model runs: torch, or an ONNX graph of its export: onnx (float32) or onnx-int8.", choices=RUNTIMES),
 ]
-Store = Annotated[str, Opt("Number format of the vectors: float32 or float16.", choices=STORES)]
+Store = Annotated[str, Opt("Number format of the stored vectors: float32 or float16.", choices=STORES)]
 Seed = Annotated[int, Opt("Random seed.", minimum=0, maximum=2**63 - 1)]
 Bootstrap = Annotated[int, Opt("Bootstrap samples for the 95% intervals; 0 for none.", minimum=0)]
-SkipBad = Annotated[bool, Opt("Skip and count lines, and files of folders, that cannot be read.")]
+SkipBad = Annotated[bool, Opt("Skip and count lines, and files in folders, that cannot be read.")]
 TextAs = Annotated[
     str | None,
     Opt(
-        "One document or sentence of a text file: line, paragraph (between blank lines) or file.",
+        "Unit of a text file that is one text: line, paragraph (between blank lines) or file.",
         choices="sentcompress.corpora.document_files:TEXT_UNITS",
-        default="a file in a folder, otherwise a line",
+        default="file in a folder, otherwise line",
     ),
 ]
-Sentences = Annotated[str | None, Opt("Sentence table.", affects="input", names="sentences", default="the newest")]
+Sentences = Annotated[
+    str | None, Opt("Sentence table, made by augment.", affects="input", names="sentences", default="the newest")
+]
 SIMILARITIES = ("cosine", "dot")
 Similarity = Annotated[
     str,
     Opt(
-        "cosine, or dot for models trained with inner products; the same for students, whose vectors are normalised.",
+        "cosine, or dot for models trained with inner products; the same for the normalised vectors of students.",
         choices=SIMILARITIES,
     ),
 ]
-Objective = Annotated[str, Opt("simcse or ibkd: see `sentcompress methods`.")]
+Objective = Annotated[str, Opt("Training objective: simcse or ibkd; see `sentcompress methods`.")]
 POOLINGS = ("auto", "mean", "cls", "cls-mlp")
 Pooling = Annotated[
     str,
     Opt(
-        "For a checkpoint without modules.json: mean, cls, cls-mlp (CLS, a new Linear and Tanh); auto: mean, or a "
-        "SimCSE checkpoint's own.",
+        "Pooling of a checkpoint without modules.json: mean, cls, cls-mlp (CLS, a new Linear and Tanh); auto: mean, "
+        "or a SimCSE checkpoint's own.",
         choices=POOLINGS,
     ),
 ]
 TeacherVectors = Annotated[
-    str | None, Opt("Teacher vectors.", affects="input", names="teacher-vectors", default="the newest")
+    str | None,
+    Opt("Teacher vectors, made by teacher-embed.", affects="input", names="teacher-vectors", default="the newest"),
 ]
 
 STDIN = "-"
@@ -82,15 +95,25 @@ Inputs = Annotated[
 class Named(Options):
     """Options of commands that write an artifact."""
 
-    name: Annotated[str | None, Opt("Name of the result in the work directory.", affects="input")] = None
-    force: Annotated[bool, Opt("Rerun even if up to date.", affects="run")] = False
+    name: Annotated[
+        str | None,
+        Opt(
+            "Name of the result in the work directory.",
+            affects="input",
+            default="main, or made from inputs and options",
+        ),
+    ] = None
+    force: Annotated[bool, Opt("Rerun even if up to date, and replace a result of other options.", affects="run")] = (
+        False
+    )
     wait: Annotated[
         str | None,
         Opt(
-            "If another process is making the same result, wait for it, such as 30m or 2h, instead of failing.",
+            "How long to wait for another process that is making the same result, such as 30m or 2h.",
             metavar="TIME",
             affects="run",
             reads="sentcompress.quantities:read_seconds",
+            default="fail at once",
         ),
     ] = None
 
@@ -102,7 +125,8 @@ class Sharded(Options):
     shard: Annotated[
         str | None,
         Opt(
-            "Do one part of the work, such as 3/16, for merge; auto: from SENTCOMPRESS_SHARD or a Slurm job array.",
+            "Do one part of the work, such as 3/16; merge combines all parts. auto: from SENTCOMPRESS_SHARD or a Slurm "
+            "job array.",
             metavar="I/N",
             affects="run",
         ),
@@ -125,13 +149,18 @@ class Reading(Options):
 
     format: Annotated[
         str | None,
-        Opt("jsonl, csv, tsv, parquet or text.", default="from name and content"),
+        Opt("Format of the inputs: jsonl, csv, tsv, parquet or text.", default="from name and content"),
     ] = None
-    column: Annotated[tuple[str, ...], Opt("Column with text; if repeated, the columns are joined in this order.")] = ()
+    column: Annotated[
+        tuple[str, ...],
+        Opt("Column with text; if repeated, the columns are joined in this order.", default="found by name"),
+    ] = ()
     text_as: TextAs = None
     split: Annotated[str, Opt("Split of a hub data set, or of AllNLI.tsv.")] = "train"
-    config: Annotated[str | None, Opt("Configuration of a hub data set.")] = None
-    revision: Annotated[str | None, Opt("Revision of a hub data set.")] = None
+    config: Annotated[str | None, Opt("Configuration of a hub data set.", default="that of the data set")] = None
+    revision: Annotated[
+        str | None, Opt("Revision of a hub data set: a branch, tag or commit.", default="the newest")
+    ] = None
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -201,18 +230,21 @@ def unable_to_search(similarity: str, kinds: Iterable[str]) -> list[str]:
 class Index(Options):
     """Settings of an approximate index; each kind of index uses its own."""
 
-    nlist: Annotated[int, Opt("Cells of an inverted file.", minimum=1)] = 1024
-    nprobe: Annotated[int, Opt("Cells searched per query.", minimum=1)] = 5
-    segments: Annotated[int | None, Opt("PQ sub-quantizers.", minimum=1, default="one per 4 dimensions")] = None
+    nlist: Annotated[int, Opt("Cells of an inverted file (ivf, ivfpq).", minimum=1)] = 1024
+    nprobe: Annotated[int, Opt("Cells of an inverted file that a query searches.", minimum=1)] = 5
+    segments: Annotated[
+        int | None, Opt("PQ sub-quantizers (pq, ivfpq).", minimum=1, default="one per 4 dimensions")
+    ] = None
     links: Annotated[int, Opt("Neighbours per node of HNSW (M).", minimum=2)] = 32
-    ef_construction: Annotated[int, Opt("Candidates HNSW keeps while building.", minimum=1)] = 100
-    ef_search: Annotated[int, Opt("Candidates HNSW keeps while searching.", minimum=1)] = 64
+    ef_construction: Annotated[int, Opt("Candidates that HNSW keeps while building.", minimum=1)] = 100
+    ef_search: Annotated[int, Opt("Candidates that HNSW keeps while searching.", minimum=1)] = 64
     candidates: Annotated[
         int, Opt("Documents that binary and pq retrieve for rescoring; at least as many as are returned.", minimum=1)
     ] = 100
     rescore: Annotated[
         str,
         Opt(
-            "Format for rescoring with binary and pq: int8, float16 or float32.", choices=("int8", "float16", "float32")
+            "Number format in which binary and pq rescore candidates: int8, float16 or float32.",
+            choices=("int8", "float16", "float32"),
         ),
     ] = "int8"

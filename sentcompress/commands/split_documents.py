@@ -23,7 +23,7 @@ class Params(Reading, Named):
     ] = PASSAGE_WORDS
     queries: Annotated[
         tuple[Path, ...],
-        Opt("Your own query log: text with one query per line, or a table; can be repeated.", affects="input"),
+        Opt("Your own query log: a text file with one query per line, or a table; can be repeated.", affects="input"),
     ] = ()
     per_passage: Annotated[
         int, Opt("Queries to make from each training passage.", flag="queries-per-passage", minimum=0, maximum=100)
@@ -32,7 +32,7 @@ class Params(Reading, Named):
         float | None,
         Opt("Share of the documents to hold out.", above=0, maximum=0.5, default="0.05, within 50 to 500 documents"),
     ] = None
-    corpus: Annotated[int, Opt("Passages of the held-out collection, filled up with training passages.", minimum=1)] = (
+    corpus: Annotated[int, Opt("Passages in the held-out collection, filled up with training passages.", minimum=1)] = (
         20_000
     )
     seed: Seed = 0
@@ -45,7 +45,7 @@ class Params(Reading, Named):
 
 COMMAND = Command(
     Params,
-    "Cut documents into passages, make queries from them, and hold some documents out.",
+    "Cut documents into passages and make queries from them. Some documents are held out for measuring.",
     makes="documents",
     version=2,  # held-out queries of two parts
 )

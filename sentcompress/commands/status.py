@@ -16,4 +16,6 @@ class Params(Options):
     verify: Annotated[bool, Opt("Compare the SHA-256 of every file; exit 1 if one differs.")] = False
 
 
-COMMAND = Command(Params, "Show what the work directory holds: fresh, stale or partial, and why.")
+COMMAND = Command(
+    Params, "List the results of the work directory. Each is fresh, stale or partial; the reason is shown."
+)

@@ -17,7 +17,7 @@ class Params(Sharded, Hub, Named):
     teacher: Annotated[
         str,
         Opt(
-            "embedded, a model of the work directory by name, a model folder, or a hub name.",
+            "Teacher: embedded, a model of the work directory by name, a model folder, or a hub name.",
             names=MODEL,
         ),
     ] = "embedded"
@@ -25,26 +25,30 @@ class Params(Sharded, Hub, Named):
     pooling: Annotated[
         str,
         Opt(
-            "For checkpoints without modules.json: mean, cls, cls-mlp (as SimCSE), or auto: cls-mlp for names that "
-            "contain simcse, else mean.",
+            "Pooling of a checkpoint without modules.json: mean, cls, cls-mlp (as SimCSE), or auto: cls-mlp for names "
+            "that contain simcse, else mean.",
             choices=("auto", "mean", "cls", "cls-mlp"),
         ),
     ] = "auto"
     max_length: Annotated[
         int | None, Opt("Truncate sentences to this many tokens.", minimum=1, default="the teacher's own")
     ] = None
-    normalize: Annotated[bool, Opt("Scale vectors to length one, as HPD's code does for SimCSE teachers.")] = False
+    normalize: Annotated[bool, Opt("Scale vectors to unit length, as HPD's code does for SimCSE teachers.")] = False
     store: Store = "float32"
     dtype: EncodingDtype = "auto"
     device: Device = "auto"
     batch_tokens: EncodingTokens = None
     layers: Annotated[
         tuple[int, ...],
-        Opt("Also cache the pooled states of these layers, from 1, e.g. 2,4 (for pkd).", commas=True, minimum=1),
+        Opt(
+            "Also cache the pooled states of these layers, counted from 1, such as 2,4 (for pkd).",
+            commas=True,
+            minimum=1,
+        ),
     ] = ()
     content_words: Annotated[
         float,
-        Opt("Add the vector of each text's content words with this weight; try 0.5.", minimum=0),
+        Opt("Two-pass embeddings: add the vector of the content words with this weight, such as 0.5.", minimum=0),
     ] = 0.0
 
     def faults(self) -> list[str]:
@@ -57,7 +61,7 @@ class Params(Sharded, Hub, Named):
 
 COMMAND = Command(
     Params,
-    "Encode the sentences with the teacher and cache the vectors.",
+    "Encode the sentences with the teacher. The vectors are cached for training.",
     makes="teacher-vectors",
     needs=("sentences",),
     shared="work",

@@ -17,7 +17,7 @@ class Params(TrainingOptions):
 
     model: Annotated[
         str,
-        Opt("Model to start from: a folder, a hub name such as roberta-large.", affects="input", names=MODEL),
+        Opt("Model to start from: a folder, or a hub name such as roberta-large.", affects="input", names=MODEL),
     ]
     triplets: Annotated[
         tuple[str, ...],
@@ -26,7 +26,7 @@ class Params(TrainingOptions):
     pooling: Annotated[
         str,
         Opt(
-            "For a checkpoint without modules.json: cls-mlp (as SimCSE: CLS, a new Linear and Tanh), cls, mean.",
+            "Pooling of a checkpoint without modules.json: cls-mlp (CLS, a new Linear and Tanh), cls or mean.",
             choices=("cls-mlp", "cls", "mean"),
         ),
     ] = "cls-mlp"
@@ -54,7 +54,7 @@ class Params(TrainingOptions):
 
 COMMAND = Command(
     Params,
-    "Train a teacher on triplets (supervised SimCSE), for `teacher-embed --teacher NAME`.",
+    "Train a teacher on triplets (supervised SimCSE). Use it with `teacher-embed --teacher NAME`.",
     makes="students",
     shared="work",
 )

@@ -31,18 +31,18 @@ class TrainingOptions(Hub, Named):
     batches: Annotated[
         str,
         Opt(
-            "by-length: texts of similar length in a batch, with little padding; random: any texts, as in the papers.",
+            "Texts of a batch: by-length (of similar length, with little padding) or random (as in the papers).",
             choices=BATCHES,
         ),
     ] = BY_LENGTH
     grad_accum: Annotated[
-        int, Opt("Batches per step; contrastive methods use negatives from all of them.", minimum=1)
+        int, Opt("Batches per optimizer step; contrastive methods use negatives from all of them.", minimum=1)
     ] = 1
     warmup_steps: Annotated[
-        int | None, Opt("Warm-up steps, at most a tenth of all steps.", minimum=0, default=DEFAULT)
+        int | None, Opt("Warm-up steps; at most a tenth of all steps are used.", minimum=0, default=DEFAULT)
     ] = None
     warmup_ratio: Annotated[
-        float | None, Opt("Warm-up as a share of all steps, without a limit.", minimum=0, maximum=1)
+        float | None, Opt("Warm-up as a share of all steps, in place of --warmup-steps.", minimum=0, maximum=1)
     ] = None
     schedule: Annotated[
         str | None,
@@ -57,7 +57,7 @@ class TrainingOptions(Hub, Named):
     ] = None
     betas: Annotated[
         tuple[float, ...] | None,
-        Opt("AdamW's two betas, e.g. 0.9,0.98.", minimum=0, below=1, commas=True, default=DEFAULT),
+        Opt("AdamW's two betas, such as 0.9,0.98.", minimum=0, below=1, commas=True, default=DEFAULT),
     ] = None
     clip: Annotated[
         float | None, Opt("Clip gradients to this norm; 0 disables clipping.", minimum=0, default=DEFAULT)
@@ -65,12 +65,14 @@ class TrainingOptions(Hub, Named):
     max_length: Annotated[
         int | None, Opt("Tokens read per sentence in training.", minimum=3, maximum=1_000_000, default=DEFAULT)
     ] = None
-    dropout: Annotated[float | None, Opt("Dropout; 0 is also faster.", minimum=0, below=1, default=DEFAULT)] = None
+    dropout: Annotated[float | None, Opt("Dropout probability; 0 is faster.", minimum=0, below=1, default=DEFAULT)] = (
+        None
+    )
     dev: Annotated[
         Path | None,
         Opt(
-            "For checkpoint selection: documents/NAME (search fidelity to the teacher), graded pairs "
-            "(score<TAB>sentence1<TAB>sentence2), or a folder as of eval-retrieval; never a test set.",
+            "Data for checkpoint selection, never a test set: documents/NAME (search fidelity to the teacher), graded "
+            "pairs (score<TAB>sentence1<TAB>sentence2), or a collection as for eval-retrieval.",
             affects="input",
             default="held-out training data",
         ),
@@ -83,22 +85,30 @@ class TrainingOptions(Hub, Named):
     max_minutes: Annotated[
         float | None,
         Opt(
-            "Stop after this many minutes of training and dev scores; the result then depends on the machine's speed.",
+            "Stop after this many minutes of training and scoring; the result then depends on the machine's speed.",
             above=0,
         ),
     ] = None
     ema: Annotated[
         float | None,
-        Opt("EMA decay, e.g. 0.998; the averaged weights are the ones scored and saved.", above=0, below=1),
+        Opt("EMA decay, such as 0.998; the averaged weights are the ones scored and saved.", above=0, below=1),
     ] = None
     options: Annotated[
-        tuple[str, ...], Opt("Option of the method; can be repeated.", flag="set", metavar="NAME=VALUE")
+        tuple[str, ...],
+        Opt(
+            "Option of the method, listed by `sentcompress methods show METHOD`; can be repeated.",
+            flag="set",
+            metavar="NAME=VALUE",
+        ),
     ] = ()
     seed: Seed = 0
     device: Device = "auto"
     dtype: Annotated[
         str,
-        Opt("auto (measured on a CPU, bfloat16 on CUDA), float32 or bfloat16.", choices=TRAINING_DTYPES),
+        Opt(
+            "Number format of the computation: auto (measured on a CPU, bfloat16 on CUDA), float32 or bfloat16.",
+            choices=TRAINING_DTYPES,
+        ),
     ] = "auto"
     checkpoint_seconds: Annotated[
         float, Opt("Seconds between checkpoints.", flag="checkpoint-every", minimum=0, affects="run")

@@ -16,7 +16,11 @@ class Params(Hub, Named):
 
     model: Model = None
     smoothing: Annotated[
-        float, Opt("a in the weight a / (a + p), where p is the token's frequency; 0: punctuation only.", minimum=0)
+        float,
+        Opt(
+            "a in the token weight a / (a + p), where p is the relative frequency of the token; 0: punctuation only.",
+            minimum=0,
+        ),
     ] = 0.03
     punctuation: Annotated[float, Opt("Factor on the weight of punctuation.", minimum=0, maximum=1)] = 0.0
     sentences: Sentences = None
@@ -29,7 +33,7 @@ class Params(Hub, Named):
 
 COMMAND = Command(
     Params,
-    "Down-weight frequent tokens and punctuation in a model's vectors (SIF), without training; best for teachers.",
+    "Down-weight frequent tokens and punctuation (SIF). Needs no training; best for teachers.",
     makes="students",
     needs=("sentences",),
 )

@@ -21,7 +21,7 @@ class Params(Hub, Named):
     sentences: Annotated[
         str | None,
         Opt(
-            "Sentence table to fit on.",
+            "Sentence table to fit on, made by augment.",
             affects="input",
             names="sentences",
             default="the one the model was trained on, else the newest",
@@ -32,6 +32,6 @@ class Params(Hub, Named):
 
 COMMAND = Command(
     Params,
-    "Whiten a model's vectors and reduce them to --dim dimensions, without training.",
+    "Whiten and shorten a model's vectors, without training.",
     makes="students",
 )

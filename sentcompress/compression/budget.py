@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
-
-from sentcompress.compression.recipe import Budget
 
 # Of all the time, the most that embedding, the searches of measuring, and the benchmark may take.
 EMBEDDING, SEARCHES, BENCH = 0.3, 0.2, 0.05
@@ -27,6 +26,39 @@ FITTED, BENCHED, LEAST_BENCHED = 20_000, 1000, 100
 PASSES, RUNTIMES = 4, 2
 # How long a student takes to encode, as a share of the teacher's time: with a third of its layers, and a margin.
 STUDENT_COST = 0.5
+
+
+@dataclass(frozen=True)
+class Budget:
+    """What is asked for, and how the time is shared out.
+
+    Attributes:
+        max_bytes: of the int8 graph.
+        vector_bytes: of a stored vector.
+        seconds: of all.
+        texts: how many texts the teacher embeds; None for all of them.
+        embedding: seconds that this takes.
+        rounds: minutes that each candidate trains for in each round before the last.
+        last: minutes that the best trains for.
+        passages: that searches are measured among.
+        sample: passages that number formats are fitted on.
+        benched: sentences of the benchmark.
+        measuring: seconds that searches, number formats, export and benchmark take.
+        judged: seconds that the judged collection takes, besides all this.
+    """
+
+    max_bytes: int
+    vector_bytes: int
+    seconds: float
+    texts: int | None
+    embedding: float
+    rounds: Sequence[float]
+    last: float
+    passages: int
+    sample: int
+    benched: int
+    measuring: float
+    judged: float = 0.0
 
 
 @dataclass(frozen=True)

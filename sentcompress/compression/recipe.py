@@ -11,20 +11,20 @@ from collections.abc import Generator, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from sentcompress.compression.budget import Budget
 from sentcompress.compression.shapes import Candidate, told_shapes
 from sentcompress.corpora.documents_artifact import DEV, TEST
 from sentcompress.quantities import told_bytes, told_time
 
-# docs/decisions/0010-small-students.md: unit vectors, hidden states, the batch's cosines; a running mean.
+# docs/decisions/0010-small-students.md: unit vectors, the batch's cosines; small batches, a running mean.
 OBJECTIVE: Mapping[str, Any] = {"normalise": True, "reduction": "sum", "alpha": 0, "relation": 20}
-STATES, STATES_AT_FIRST = 0.05, 0.1
 GENTLE_RATE, RATE = 3e-4, 5e-4
 TRAINING: Mapping[str, Any] = {
     "schedule": "cosine",
     "warmup-steps": 30,
     "dropout": 0,
-    "batch-size": 256,
-    "batch-tokens": 4096,
+    "batch-size": 64,
+    "batch-tokens": 2048,
     "max-length": 256,
     "epochs": 100,
     "ema": 0.99,
@@ -55,39 +55,6 @@ class Documents:
     columns: Sequence[str] = ()
     skip_bad: bool = False
     text_as: str | None = None
-
-
-@dataclass(frozen=True)
-class Budget:
-    """What is asked for, and how the time is shared out.
-
-    Attributes:
-        max_bytes: of the int8 graph.
-        vector_bytes: of a stored vector.
-        seconds: of all.
-        texts: how many texts the teacher embeds; None for all of them.
-        embedding: seconds that this takes.
-        rounds: minutes that each candidate trains for in each round before the last.
-        last: minutes that the best trains for.
-        passages: that searches are measured among.
-        sample: passages that number formats are fitted on.
-        benched: sentences of the benchmark.
-        measuring: seconds that searches, number formats, export and benchmark take.
-        judged: seconds that the judged collection takes, besides all this.
-    """
-
-    max_bytes: int
-    vector_bytes: int
-    seconds: float
-    texts: int | None
-    embedding: float
-    rounds: Sequence[float]
-    last: float
-    passages: int
-    sample: int
-    benched: int
-    measuring: float
-    judged: float = 0.0
 
 
 @dataclass(frozen=True)
@@ -211,7 +178,7 @@ class CompressionPlan:
             **TRAINING,
             "max-minutes": round(minutes, 2),
             "seed": self.seed,
-            "set": {**OBJECTIVE, "states": STATES_AT_FIRST if cut else STATES},
+            "set": dict(OBJECTIVE),
             "name": name,
         }
 

@@ -84,12 +84,12 @@ class TeacherSize:
     def of(cls, config: dict[str, Any], vector: int) -> TeacherSize | None:
         """The sizes in a configuration; None if it does not tell them."""
         found = cls(
-            whole_number(config, "num_hidden_layers", "n_layers"),
-            whole_number(config, "hidden_size", "dim"),
-            whole_number(config, "intermediate_size", "hidden_dim"),
-            whole_number(config, "vocab_size"),
-            whole_number(config, "max_position_embeddings"),
-            vector,
+            layers=whole_number(config, "num_hidden_layers", "n_layers"),
+            width=whole_number(config, "hidden_size", "dim"),
+            neurons=whole_number(config, "intermediate_size", "hidden_dim"),
+            tokens=whole_number(config, "vocab_size"),
+            positions=whole_number(config, "max_position_embeddings"),
+            vector=vector,
         )
         return found if all((found.layers, found.width, found.neurons, found.tokens)) else None
 

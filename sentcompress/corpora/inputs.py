@@ -140,7 +140,7 @@ def open_inputs(
             elif os.path.isdir(name):
                 sources.append(find_document_files(Path(name), work.path))
             else:
-                sources.append(None if is_hub_name(name) else as_source(name))
+                sources.append(None if is_hub_data(name) else as_source(name))
         for source in sources:
             if isinstance(source, ByteSource) and source.extension not in MARKUP:
                 find_format(source, options.format)
@@ -166,7 +166,7 @@ def _is_pipe(name: str) -> bool:
     return os.path.exists(name) and not os.path.isfile(name) and not os.path.isdir(name)
 
 
-def is_hub_name(name: str) -> bool:
+def is_hub_data(name: str) -> bool:
     """Whether a name means a data set on the hub: it starts with `hub:`, or looks like one and is not a file here."""
     if name.startswith(HUB_PREFIX):
         return True

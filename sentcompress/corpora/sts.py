@@ -248,7 +248,17 @@ def _read_part(part: StsPart, bad: BadRecords) -> StsSubset:
         raise InputError(f"{part.place} holds no graded pair", bad.first or FORM)
     scores, first, second = zip(*pairs, strict=True)
     skipped = bad.count - bad_before
-    return StsSubset(part.subset, scores, first, second, part.files, dropped, empty, skipped, part.hub)
+    return StsSubset(
+        name=part.subset,
+        scores=scores,
+        first=first,
+        second=second,
+        files=part.files,
+        dropped=dropped,
+        empty=empty,
+        bad=skipped,
+        hub=part.hub,
+    )
 
 
 def _parse_score(line: GradedLine, bad: BadRecords) -> float | None:

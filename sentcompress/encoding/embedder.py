@@ -34,7 +34,24 @@ class Embedder(Protocol):
         """Token counts of the texts; None if there is no tokenizer."""
 
 
-class MappedEmbedder:
+class WrappedEmbedder:
+    """Computes vectors with another embedder, and is described like it."""
+
+    def __init__(self, embedder: Embedder) -> None:
+        self._embedder = embedder
+
+    @property
+    def dimension(self) -> int:
+        return self._embedder.dimension
+
+    def described(self) -> dict[str, Any]:
+        return self._embedder.described()
+
+    def count_tokens(self, texts: Sequence[str]) -> TokenCounts | None:
+        return self._embedder.count_tokens(texts)
+
+
+class MappedEmbedder(WrappedEmbedder):
     """An embedder whose vectors are mapped to another space.
 
     Args:
@@ -42,7 +59,8 @@ class MappedEmbedder:
     """
 
     def __init__(self, embedder: Embedder, apply: Callable[[Vectors], Vectors], dimension: int) -> None:
-        self._embedder, self._apply, self._dimension = embedder, apply, dimension
+        super().__init__(embedder)
+        self._apply, self._dimension = apply, dimension
 
     @property
     def dimension(self) -> int:
@@ -55,7 +73,4 @@ class MappedEmbedder:
         return (self._apply(part) for part in self._embedder.stream(chunks, task))
 
     def described(self) -> dict[str, Any]:
-        return {**self._embedder.described(), "dimension": self.dimension}
-
-    def count_tokens(self, texts: Sequence[str]) -> TokenCounts | None:
-        return self._embedder.count_tokens(texts)
+        return {**super().described(), "dimension": self.dimension}

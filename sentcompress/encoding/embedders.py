@@ -9,7 +9,7 @@ from typing import Any
 
 from sentcompress.corpora.vector_file import SUFFIX, VectorFile
 from sentcompress.encoding.batches import windows
-from sentcompress.encoding.embedder import Embedder, Vectors
+from sentcompress.encoding.embedder import Embedder, Vectors, WrappedEmbedder
 from sentcompress.encoding.engine import EncodeEngine
 from sentcompress.encoding.sharing import current_sharing
 from sentcompress.encoding.token_counts import TokenCounts, count_tokens
@@ -126,21 +126,12 @@ def cache_windows(chunks: Iterable[Sequence[str]]) -> Iterator[list[str]]:
     return windows(chunks, WINDOW_TEXTS, WINDOW_CHARACTERS)
 
 
-class CachingEmbedder:
+class CachingEmbedder(WrappedEmbedder):
     """Looks vectors up in a cache and computes only the missing ones."""
 
     def __init__(self, embedder: Embedder, cache: VectorCache) -> None:
-        self._embedder, self._cache = embedder, cache
-
-    @property
-    def dimension(self) -> int:
-        return self._embedder.dimension
-
-    def described(self) -> dict[str, Any]:
-        return self._embedder.described()
-
-    def count_tokens(self, texts: Sequence[str]) -> TokenCounts | None:
-        return self._embedder.count_tokens(texts)
+        super().__init__(embedder)
+        self._cache = cache
 
     def encode(self, texts: Sequence[str], task: Task | None = None) -> Vectors:
         computed = 0

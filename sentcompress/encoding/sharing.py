@@ -5,14 +5,12 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from threading import Lock
-from typing import Any
 
 import numpy as np
 import torch
 
 from sentcompress.encoding.batches import windows
-from sentcompress.encoding.embedder import Embedder, Vectors
-from sentcompress.encoding.token_counts import TokenCounts
+from sentcompress.encoding.embedder import Embedder, Vectors, WrappedEmbedder
 from sentcompress.models.catalog import NamedModel
 from sentcompress.progress import Task
 from sentcompress.ranks.alone import Ranks
@@ -50,21 +48,12 @@ class Sharing:
             self._ranks.spread((END,))
 
 
-class SharedEmbedder:
+class SharedEmbedder(WrappedEmbedder):
     """Rank 0's embedder, whose texts are divided among all ranks."""
 
     def __init__(self, embedder: Embedder, sharing: Sharing, number: int) -> None:
-        self._embedder, self._sharing, self._number = embedder, sharing, number
-
-    @property
-    def dimension(self) -> int:
-        return self._embedder.dimension
-
-    def described(self) -> dict[str, Any]:
-        return self._embedder.described()
-
-    def count_tokens(self, texts: Sequence[str]) -> TokenCounts | None:
-        return self._embedder.count_tokens(texts)
+        super().__init__(embedder)
+        self._sharing, self._number = sharing, number
 
     def encode(self, texts: Sequence[str], task: Task | None = None) -> Vectors:
         if len(texts) < FEWEST:

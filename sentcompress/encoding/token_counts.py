@@ -5,12 +5,11 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from itertools import islice
-from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
-from sentcompress.models.text import TextSettings, token_ids
+from sentcompress.models.text import TextSettings, TransformersTokenizer, token_ids
 
 CHUNK = 1000
 # Texts whose length is compared with a model's limit, and how much of each.
@@ -64,7 +63,7 @@ def told_truncation(count: Callable[[Sequence[str]], TokenCounts | None], texts:
     )
 
 
-def count_tokens(tokenizer: Any, settings: TextSettings, texts: Sequence[str]) -> TokenCounts:
+def count_tokens(tokenizer: TransformersTokenizer, settings: TextSettings, texts: Sequence[str]) -> TokenCounts:
     """Count the tokens of each text as prepared for the model, with prompt and lower-casing."""
     lengths: list[int] = []
     unknown = 0

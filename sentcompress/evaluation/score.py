@@ -189,7 +189,16 @@ class Recorder:
             shared: whether to record the value in percent of the compared model's.
         """
         for role, value in values.items():
-            score = Score(self.models[role], role, data, metric, value, part, count, (intervals or {}).get(role))
+            score = Score(
+                model=self.models[role],
+                role=role,
+                data=data,
+                metric=metric,
+                value=value,
+                part=part,
+                count=count,
+                interval=(intervals or {}).get(role),
+            )
             if role == MODEL and COMPARE in values:
                 less = difference or Difference(value - values[COMPARE])
                 kept = share_kept(value, values[COMPARE]) if shared else None

@@ -9,6 +9,7 @@ from typing import Any
 from sentcompress.exporting.onnx import FLOAT32_FILE, INT8_FILE
 from sentcompress.exporting.router import DOCUMENT, FOLDER, QUERY
 from sentcompress.models.encoder import Encoder
+from sentcompress.models.text import TransformersTokenizer
 from sentcompress.plain_text import markdown
 
 
@@ -106,7 +107,7 @@ def router_usage(facts: Mapping[str, Any]) -> Iterator[str]:
     )
 
 
-def _padding(tokenizer: Any) -> str:
+def _padding(tokenizer: TransformersTokenizer) -> str:
     return (
         f"pad_id={tokenizer.pad_token_id}, pad_token={json.dumps(tokenizer.pad_token)}" if tokenizer.pad_token else ""
     )

@@ -8,7 +8,7 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from functools import cache
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import numpy.typing as npt
@@ -20,6 +20,9 @@ from sentcompress.extras import require
 from sentcompress.models.library_errors import reading
 from sentcompress.models.token_batches import Ids, TokenRows, padded
 from sentcompress.plain_text import printable
+
+if TYPE_CHECKING:
+    from tokenizers import Tokenizer
 
 Vectors = npt.NDArray[np.float32]
 Tokens = Sequence[int] | npt.NDArray[np.integer]
@@ -156,7 +159,7 @@ class GraphReader:
         return vectors
 
 
-def _read_tokenizer(path: Path, max_length: int) -> Any:
+def _read_tokenizer(path: Path, max_length: int) -> Tokenizer:
     from tokenizers import Tokenizer
 
     read_json(path)  # a clearer error if the file is not JSON
@@ -167,7 +170,7 @@ def _read_tokenizer(path: Path, max_length: int) -> Any:
     return tokenizer
 
 
-def _padding(tokenizer: Any, path: Path) -> int:
+def _padding(tokenizer: Tokenizer, path: Path) -> int:
     """The id of the padding token; 0 if there is none, since padding is masked anyway."""
     settings = read_json(path)
     pad = settings.get("pad_token") if isinstance(settings, dict) else path

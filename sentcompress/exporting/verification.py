@@ -44,7 +44,7 @@ BUILT_IN_SAMPLE = (
 
 
 @dataclass(frozen=True)
-class Agreement:
+class VectorAgreement:
     """Agreement of vectors with the encoder's: cosines, and the largest relative error of a vector's length."""
 
     texts: int
@@ -90,7 +90,7 @@ def folder_vectors(folder: Path, texts: Sequence[str], *, trust_remote_code: boo
     return np.asarray(model.encode(list(texts), batch_size=BATCH, show_progress_bar=False), dtype=np.float32)
 
 
-def agreement(found: Vectors, expected: Vectors) -> Agreement:
+def agreement(found: Vectors, expected: Vectors) -> VectorAgreement:
     """Compare two [N, D] row by row.
 
     If a vector is zero, or contains NaN or infinity, the cosine of that row is 0 and the length error is 1.
@@ -109,10 +109,10 @@ def agreement(found: Vectors, expected: Vectors) -> Agreement:
     products = (found[usable].astype(np.float64) * expected[usable].astype(np.float64)).sum(axis=1)
     cosines[usable] = products / (lengths[usable] * wanted[usable])
     errors[usable] = np.abs(lengths[usable] - wanted[usable]) / wanted[usable]
-    return Agreement(len(found), float(cosines.min()), float(cosines.mean()), float(errors.max()))
+    return VectorAgreement(len(found), float(cosines.min()), float(cosines.mean()), float(errors.max()))
 
 
-def require_agreement(found: Vectors, expected: Vectors, what: str) -> Agreement:
+def require_agreement(found: Vectors, expected: Vectors, what: str) -> VectorAgreement:
     """The agreement of a float32 format.
 
     Raises:

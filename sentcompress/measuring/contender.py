@@ -19,7 +19,7 @@ from sentcompress.evaluation.measures import (
     SPEED_SINGLE,
 )
 from sentcompress.evaluation.timing import alternate, percentiles
-from sentcompress.measuring.runtimes import Engine, Job
+from sentcompress.measuring.runtimes import Job, LoadedRuntime
 from sentcompress.progress import Task
 
 # Batch sizes to choose from, in tokens with padding.
@@ -44,7 +44,7 @@ class Contender:
     role: str
     runtime: str
     job: Job
-    engine: Engine
+    engine: LoadedRuntime
     disk_bytes: int
     whole: list[float] = field(default_factory=list)
     single: list[list[float]] = field(default_factory=list)

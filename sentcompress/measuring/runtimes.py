@@ -31,7 +31,7 @@ RUNTIMES: Mapping[str, str] = {
 Vectors = npt.NDArray[np.float32]
 
 
-class Engine(Protocol):
+class LoadedRuntime(Protocol):
     """A model loaded in a runtime."""
 
     batch_tokens: int
@@ -50,7 +50,7 @@ class Job(Protocol):
     def import_libraries(self) -> None:
         """Import the libraries that loading needs, to separate their memory from the model's."""
 
-    def load(self) -> Engine:
+    def load(self) -> LoadedRuntime:
         """Load the model."""
 
 
@@ -71,7 +71,7 @@ class TorchJob:
 
         torch.set_num_threads(self.threads)
 
-    def load(self, encoder: Encoder | None = None) -> Engine:
+    def load(self, encoder: Encoder | None = None) -> LoadedRuntime:
         """Load the model, or use an encoder that is already loaded."""
         from sentcompress.encoding.engine import EncodeEngine
 
@@ -109,7 +109,7 @@ class GraphJob:
         import onnxruntime  # noqa: F401
         import tokenizers  # noqa: F401
 
-    def load(self) -> Engine:
+    def load(self) -> LoadedRuntime:
         """Load the graph."""
         reader = GraphReader(
             self.folder, self.file, prepare=self.text.prepare, max_length=self.text.max_length, threads=self.threads

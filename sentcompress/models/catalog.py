@@ -125,7 +125,7 @@ def _newest_student(work: WorkDirectory, besides: str | None) -> Artifact:
     )
 
 
-class Named(Protocol):
+class FoundByName(Protocol):
     """What was found by a name."""
 
     @property
@@ -133,7 +133,7 @@ class Named(Protocol):
         """What finds it again."""
 
 
-def typed_name(name: str | None, found: Named) -> str:
+def typed_name(name: str | None, found: FoundByName) -> str:
     """The name that was given, or one that still means the same model when there is a newer one."""
     return name if name not in (None, TEACHER, STUDENT) else found.name
 

@@ -14,7 +14,7 @@ from torch.nn import functional
 from sentcompress.errors import InputError
 from sentcompress.models.pooling import pool
 from sentcompress.models.text import TextSettings as TextSettings
-from sentcompress.models.text import token_ids
+from sentcompress.models.text import TransformersTokenizer, token_ids
 
 # Longer texts, in characters, are cut before tokenization. A cut can change the tokens just before it, so the rest
 # must have _MARGIN more tokens than are kept.
@@ -63,7 +63,7 @@ class Encoder(nn.Module, ABC):
 
     def __init__(
         self,
-        tokenizer: Any,
+        tokenizer: TransformersTokenizer,
         *,
         pooling: Sequence[str] = ("mean",),
         dense: Sequence[Dense] = (),

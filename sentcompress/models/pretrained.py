@@ -20,6 +20,7 @@ from sentcompress.models.foreign_code import nothing_fetched
 from sentcompress.models.library_errors import reading
 from sentcompress.models.model_files import DAMAGED, check_inside, read_config, weight_files
 from sentcompress.models.tensors import plain_tensors
+from sentcompress.models.text import TransformersTokenizer
 
 VOCABULARY_FILES = ("tokenizer.json", "vocab.*", "*.model", "bpe.codes", "tokenizer*.py")
 # Tokenizer settings that name a vocabulary file; used if there is no tokenizer.json.
@@ -33,9 +34,14 @@ UNREADABLE = {
 MOST_PARTS, LARGEST_NUMBER, MOST_LABELS = 64, 2**31, 10**6
 # The architecture can have SPARE_FACTOR times the parameters in the weight files, plus SPARE_NUMBERS.
 SPARE_FACTOR, SPARE_NUMBERS = 2, 2**24
+# The parameters that configurations ask for, by the content of the file: the model is built to count them, which takes
+# a third as long as loading it, and most commands load a model twice or more.
+_ASKED: dict[bytes, int] = {}
 
 
-def load_transformer(folder: Path, label: str, trust_remote_code: bool) -> tuple[Any, Any, Dense | None]:
+def load_transformer(
+    folder: Path, label: str, trust_remote_code: bool
+) -> tuple[Any, TransformersTokenizer, Dense | None]:
     """A transformer in float32, its tokenizer, and the trained head of a SimCSE checkpoint if there is one.
 
     Raises:
@@ -152,18 +158,26 @@ def _check_config(folder: Path, label: str, *, trusted: bool) -> None:
 
 
 def _check_architecture(folder: Path, label: str, most: int) -> None:
+    content = (folder / "config.json").read_bytes()
+    if content not in _ASKED:
+        _ASKED[content] = _parameters(folder, label)
+    asked = _ASKED[content]
+    if asked > most:
+        raise InputError(
+            f"the configuration of {label} asks for {asked} parameters, far more than its weight files have",
+            "does the configuration belong to these weights?",
+        )
+
+
+def _parameters(folder: Path, label: str) -> int:
+    """The number of parameters that a configuration asks for."""
     from transformers import AutoConfig, AutoModel
 
     encoder_class = _encoder_class(folder)
     with nothing_fetched(), reading(f"{label} cannot be loaded"), torch.device("meta"):
         config = AutoConfig.from_pretrained(folder, trust_remote_code=False)
         model = encoder_class(config) if encoder_class else AutoModel.from_config(config, trust_remote_code=False)
-        asked = sum(tensor.numel() for tensor in (*model.parameters(), *model.buffers()))
-    if asked > most:
-        raise InputError(
-            f"the configuration of {label} asks for {asked} parameters, far more than its weight files have",
-            "does the configuration belong to these weights?",
-        )
+        return sum(tensor.numel() for tensor in (*model.parameters(), *model.buffers()))
 
 
 def _size_of_weights(folder: Path, label: str) -> tuple[int, int]:

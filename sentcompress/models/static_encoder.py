@@ -9,6 +9,7 @@ from torch import Tensor, nn
 from torch.nn import functional
 
 from sentcompress.models.encoder import Encoder
+from sentcompress.models.text import TransformersTokenizer
 
 
 def token_vectors(table: Tensor) -> nn.Embedding:
@@ -31,7 +32,7 @@ class StaticEncoder(Encoder):
         ValueError: for token weights or another pooling.
     """
 
-    def __init__(self, embedding: nn.Embedding, tokenizer: Any, **parts: Any) -> None:
+    def __init__(self, embedding: nn.Embedding, tokenizer: TransformersTokenizer, **parts: Any) -> None:
         super().__init__(tokenizer, **parts)
         if self.pooling != ("mean",) or self.token_weights is not None:
             raise ValueError("a static encoder is the plain mean of its token vectors")

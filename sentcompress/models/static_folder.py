@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING
 
 import torch
 from safetensors.torch import load_file, save_file
@@ -21,6 +21,10 @@ from sentcompress.models.library_errors import reading
 from sentcompress.models.model_files import DAMAGED, weight_files
 from sentcompress.models.static_encoder import StaticEncoder
 from sentcompress.models.tensors import plain_tensors
+from sentcompress.models.text import TransformersTokenizer
+
+if TYPE_CHECKING:
+    from tokenizers import Tokenizer
 
 TOKENIZER = "tokenizer.json"
 TOKENIZER_SETTINGS = "tokenizer_config.json"
@@ -30,7 +34,7 @@ MAPPING, WEIGHTS = "mapping", "weights"
 PAD_TOKENS = ("[PAD]", "<pad>")
 
 
-def load_static(folder: Path, label: str) -> tuple[Tensor, Any]:
+def load_static(folder: Path, label: str) -> tuple[Tensor, TransformersTokenizer]:
     """The table [V, H] of a StaticEmbedding module, as float32, and its tokenizer.
 
     Raises:
@@ -73,7 +77,7 @@ def save_static(encoder: StaticEncoder, folder: Path) -> None:
     (folder / "config.json").write_text(json.dumps(config, indent=2) + "\n", encoding="utf-8")
 
 
-def plain_tokenizer(tokenizer: Any, *, lower_case: bool = False) -> Any:
+def plain_tokenizer(tokenizer: TransformersTokenizer, *, lower_case: bool = False) -> TransformersTokenizer:
     """The same tokenizer without special tokens around a text.
 
     Args:
@@ -84,7 +88,7 @@ def plain_tokenizer(tokenizer: Any, *, lower_case: bool = False) -> Any:
     """
     from tokenizers import Tokenizer
 
-    if not getattr(tokenizer, "is_fast", False):
+    if not tokenizer.is_fast:
         raise InputError("a static model needs a fast tokenizer", f"the teacher's folder needs a {TOKENIZER}")
     backend = json.loads(tokenizer.backend_tokenizer.to_str())
     backend |= {"post_processor": None, "truncation": None, "padding": None}
@@ -94,15 +98,16 @@ def plain_tokenizer(tokenizer: Any, *, lower_case: bool = False) -> Any:
     return _wrapped(Tokenizer.from_str(json.dumps(backend)), tokenizer.pad_token, tokenizer.unk_token)
 
 
-def _wrapped(backend: Any, pad: str | None, unknown: str | None = None) -> Any:
+def _wrapped(backend: Tokenizer, pad: str | None, unknown: str | None = None) -> TransformersTokenizer:
     from transformers import PreTrainedTokenizerFast
 
     named = {"pad_token": pad, "unk_token": unknown}
     given = {name: token for name, token in named.items() if token is not None}
-    return PreTrainedTokenizerFast(tokenizer_object=backend, **given)
+    tokenizer: TransformersTokenizer = PreTrainedTokenizerFast(tokenizer_object=backend, **given)
+    return tokenizer
 
 
-def _read_tokenizer(folder: Path) -> Any:
+def _read_tokenizer(folder: Path) -> TransformersTokenizer:
     """The tokenizer; sentence-transformers adds no special tokens for a static model, whatever the file says."""
     from tokenizers import Tokenizer
 

@@ -5,14 +5,17 @@ Does not import torch, for processes that run ONNX graphs.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any, Protocol
 
 from sentcompress.documents import read_json
 from sentcompress.errors import InputError
 from sentcompress.models.model_files import DAMAGED, transformer_folder
+
+if TYPE_CHECKING:
+    from tokenizers import Tokenizer
 
 SETTINGS_FILES = tuple(
     f"sentence_{kind}_config.json"
@@ -20,6 +23,39 @@ SETTINGS_FILES = tuple(
 )
 # Tokenizers use 32-bit lengths; transformers writes 1e30 for no limit.
 MOST_TOKENS = 2**31 - 1
+
+
+class TransformersTokenizer(Protocol):
+    """The members of a transformers tokenizer that are used here.
+
+    Attributes:
+        backend_tokenizer: only a fast tokenizer (`is_fast`) has one.
+    """
+
+    pad_token: str | None
+    pad_token_id: int | None
+    unk_token: str | None
+    unk_token_id: int | None
+    all_special_ids: list[int]
+    model_max_length: int
+    truncation_side: str
+    is_fast: bool
+    backend_tokenizer: Tokenizer
+    init_kwargs: dict[str, Any]
+
+    def __call__(self, texts: list[str], **how: Any) -> Mapping[str, list[list[int]]]: ...
+
+    def __len__(self) -> int: ...
+
+    def get_vocab(self) -> dict[str, int]: ...
+
+    def num_special_tokens_to_add(self, pair: bool = False) -> int: ...
+
+    def convert_ids_to_tokens(self, ids: Iterable[int]) -> list[str]: ...
+
+    def convert_tokens_to_string(self, tokens: list[str]) -> str: ...
+
+    def save_pretrained(self, save_directory: Path) -> object: ...
 
 
 @dataclass(frozen=True)
@@ -35,7 +71,7 @@ class TextSettings:
         return text.lower() if self.lower_case else text
 
 
-def token_ids(tokenizer: Any, texts: Sequence[str], **how: Any) -> list[list[int]]:
+def token_ids(tokenizer: TransformersTokenizer, texts: Sequence[str], **how: Any) -> list[list[int]]:
     """The token ids of prepared texts from a transformers tokenizer, without padding.
 
     Raises:
@@ -48,10 +84,10 @@ def token_ids(tokenizer: Any, texts: Sequence[str], **how: Any) -> list[list[int
         if type(error) is not Exception:
             raise
         raise InputError(f"the tokenizer cannot read a text: {error}", "is its tokenizer.json damaged?") from error
-    return encoded["input_ids"]  # type: ignore[no-any-return]
+    return encoded["input_ids"]
 
 
-def read_text_settings(folder: Path, tokenizer: Any, positions: int | None) -> TextSettings:
+def read_text_settings(folder: Path, tokenizer: TransformersTokenizer, positions: int | None) -> TextSettings:
     """The text settings of a model.
 
     Args:
@@ -74,7 +110,7 @@ def read_text_settings(folder: Path, tokenizer: Any, positions: int | None) -> T
     return TextSettings(_limit(limit, tokenizer, positions, root), bool(lower_case), default_prompt(folder))
 
 
-def _limit(setting: int | None, tokenizer: Any, positions: int | None, root: Path) -> int:
+def _limit(setting: int | None, tokenizer: TransformersTokenizer, positions: int | None, root: Path) -> int:
     """The maximum length, as in sentence-transformers: the model's setting, otherwise the tokenizer's limit.
 
     It is capped at the tokens in the position table; sentence-transformers counts RoBERTa's 514 rows as 514 tokens.

@@ -17,6 +17,7 @@ from sentcompress.documents import read_json
 from sentcompress.errors import InputError
 from sentcompress.models.model_files import DAMAGED, weight_files
 from sentcompress.models.tensors import module_weights
+from sentcompress.models.text import TransformersTokenizer
 
 # Above zero, so that a text of low-weight tokens still has a vector.
 LEAST = 0.001
@@ -24,7 +25,9 @@ LEAST = 0.001
 TABLE = "emb_layer.weight"
 
 
-def sif_weights(tokenizer: Any, counts: npt.NDArray[np.int64], smoothing: float, punctuation: float) -> Tensor:
+def sif_weights(
+    tokenizer: TransformersTokenizer, counts: npt.NDArray[np.int64], smoothing: float, punctuation: float
+) -> Tensor:
     """Smooth inverse frequency (SIF) weights: a / (a + p(token)), with p the token's share of all non-special tokens.
 
     Arora, Liang and Ma 2017, "A simple but tough-to-beat baseline for sentence embeddings", without removing the
@@ -50,7 +53,9 @@ def sif_weights(tokenizer: Any, counts: npt.NDArray[np.int64], smoothing: float,
     return torch.from_numpy(np.where(special, 1.0, weights).clip(LEAST, 1.0).astype(np.float32))
 
 
-def function_tokens(tokenizer: Any, counts: npt.NDArray[np.int64], share: float) -> tuple[list[int], list[int]]:
+def function_tokens(
+    tokenizer: TransformersTokenizer, counts: npt.NDArray[np.int64], share: float
+) -> tuple[list[int], list[int]]:
     """Frequent tokens and punctuation; the other tokens of a text are its content words.
 
     Args:
@@ -69,7 +74,7 @@ def function_tokens(tokenizer: Any, counts: npt.NDArray[np.int64], share: float)
 
 
 def _kinds(
-    tokenizer: Any, counts: npt.NDArray[np.int64]
+    tokenizer: TransformersTokenizer, counts: npt.NDArray[np.int64]
 ) -> tuple[npt.NDArray[np.bool_], npt.NDArray[np.float64], npt.NDArray[np.bool_]]:
     """For each token, [V]: whether it is special, its share of all non-special tokens, whether it is punctuation."""
     special = np.isin(np.arange(len(counts)), tokenizer.all_special_ids)
@@ -78,7 +83,7 @@ def _kinds(
     return special, others / max(int(others.sum()), 1), marks
 
 
-def _is_punctuation(tokenizer: Any, token: int) -> bool:
+def _is_punctuation(tokenizer: TransformersTokenizer, token: int) -> bool:
     text = tokenizer.convert_tokens_to_string(tokenizer.convert_ids_to_tokens([token]))
     text = text.removeprefix("##").strip()
     return bool(text) and all(unicodedata.category(character).startswith("P") for character in text)
@@ -116,7 +121,7 @@ def _of_configuration(config: Any) -> Tensor:
         return torch.zeros(0)
 
 
-def save_token_weights(weights: Tensor, tokenizer: Any, folder: Path) -> None:
+def save_token_weights(weights: Tensor, tokenizer: TransformersTokenizer, folder: Path) -> None:
     """Write a WordWeights module of sentence-transformers: a tensor, and a word list for older releases."""
     folder.mkdir(exist_ok=True)
     vocabulary = tokenizer.convert_ids_to_tokens(range(len(weights)))

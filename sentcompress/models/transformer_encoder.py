@@ -11,6 +11,7 @@ from torch import Tensor, nn
 
 from sentcompress.models.encoder import Encoder
 from sentcompress.models.families import FAMILIES, readable_positions, table_projection
+from sentcompress.models.text import TransformersTokenizer
 
 # Settings that the shapes of the weights do not show: ALBERT's number of passes, for example, or of attention heads.
 TELLING = ("model_type", "num_attention_heads", "num_hidden_layers", "hidden_act")
@@ -25,7 +26,7 @@ class TransformerEncoder(Encoder):
         parts: see `Encoder`.
     """
 
-    def __init__(self, transformer: nn.Module, tokenizer: Any, **parts: Any) -> None:
+    def __init__(self, transformer: nn.Module, tokenizer: TransformersTokenizer, **parts: Any) -> None:
         super().__init__(tokenizer, **parts)
         self.transformer = transformer
 

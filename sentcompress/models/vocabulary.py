@@ -14,6 +14,7 @@ from torch import nn
 
 from sentcompress.errors import InputError
 from sentcompress.models.encoder import Encoder
+from sentcompress.models.text import TransformersTokenizer
 from sentcompress.models.transformer_encoder import TransformerEncoder
 from sentcompress.progress import Task
 
@@ -89,7 +90,9 @@ def trim_vocabulary(
     return rows
 
 
-def _tokenizer_of(tokenizer: Any, backend: dict[str, Any], vocabulary: dict[str, int]) -> Any:
+def _tokenizer_of(
+    tokenizer: TransformersTokenizer, backend: dict[str, Any], vocabulary: dict[str, int]
+) -> TransformersTokenizer:
     """The same tokenizer with another vocabulary; updates the ids of special tokens wherever they occur."""
     from tokenizers import Tokenizer
 
@@ -109,7 +112,9 @@ def _tokenizer_of(tokenizer: Any, backend: dict[str, Any], vocabulary: dict[str,
         for name in ("unk_token", "sep_token", "pad_token", "cls_token", "mask_token", "model_max_length")
     }
     lower = {"do_lower_case": tokenizer.do_lower_case} if hasattr(tokenizer, "do_lower_case") else {}
-    return type(tokenizer)(tokenizer_object=Tokenizer.from_str(json.dumps(backend)), **settings, **lower)
+    kind: Any = type(tokenizer)
+    made: TransformersTokenizer = kind(tokenizer_object=Tokenizer.from_str(json.dumps(backend)), **settings, **lower)
+    return made
 
 
 def _cut_table(encoder: TransformerEncoder, rows: Sequence[int]) -> None:

@@ -15,7 +15,7 @@ Value = TypeVar("Value")
 
 
 @dataclass(frozen=True)
-class Gathered:
+class GatheredViews:
     """The views of all ranks.
 
     Attributes:
@@ -74,9 +74,9 @@ class Ranks:
         found = [list(values)]
         return lambda: found
 
-    def gather(self, views: Mapping[str, Tensor]) -> Gathered:
+    def gather(self, views: Mapping[str, Tensor]) -> GatheredViews:
         """The views of all ranks, concatenated along their first dimension, which may differ."""
-        return Gathered(dict(views), {name: slice(0, len(view)) for name, view in views.items()})
+        return GatheredViews(dict(views), {name: slice(0, len(view)) for name, view in views.items()})
 
     def add(self, tensors: Sequence[Tensor]) -> None:
         """Replace each tensor by its sum over all ranks, in place."""

@@ -18,7 +18,7 @@ from sentcompress import __version__
 from sentcompress.commands.options import Options
 from sentcompress.errors import RankError
 from sentcompress.progress import Reporter
-from sentcompress.ranks.alone import ALONE, Gathered, Ranks, Value
+from sentcompress.ranks.alone import ALONE, GatheredViews, Ranks, Value
 from sentcompress.ranks.launch import find_launch
 from sentcompress.ranks.meeting import Meeting
 from sentcompress.store import Request
@@ -66,7 +66,7 @@ class Group(Ranks):
 
         return cache(wait)
 
-    def gather(self, views: Mapping[str, Tensor]) -> Gathered:
+    def gather(self, views: Mapping[str, Tensor]) -> GatheredViews:
         sizes = [[int(size) for size in sizes] for sizes in self.numbers([len(view) for view in views.values()])]
         found, own = {}, {}
         for place, (name, view) in enumerate(views.items()):
@@ -81,7 +81,7 @@ class Group(Ranks):
             padded[: len(view)] = view
             parts = [part[:length] for part, length in zip(self._all(padded), lengths, strict=True)]
             found[name] = torch.cat(parts)
-        return Gathered(found, own)
+        return GatheredViews(found, own)
 
     def add(self, tensors: Sequence[Tensor]) -> None:
         for bucket in _buckets(tensors):

@@ -62,15 +62,15 @@ def find_launch(environment: Mapping[str, str] = os.environ) -> Launch | None:
     if not environment.get(ADDRESS):
         raise UsageError(f"{COUNT} is {count}, but {ADDRESS} is not set", _START)
     return Launch(
-        number,
-        count,
-        local,
-        _whole(environment, LOCAL_COUNT, least=1, default=local + 1),
-        environment[ADDRESS],
-        _whole(environment, PORT, least=1, most=65_535),
-        environment.get(AGENT) == "True",
-        _whole(environment, ATTEMPT, default=0),
-        _seconds(environment),
+        number=number,
+        count=count,
+        local=local,
+        local_count=_whole(environment, LOCAL_COUNT, least=1, default=local + 1),
+        address=environment[ADDRESS],
+        port=_whole(environment, PORT, least=1, most=65_535),
+        agent=environment.get(AGENT) == "True",
+        attempt=_whole(environment, ATTEMPT, default=0),
+        seconds=_seconds(environment),
     )
 
 

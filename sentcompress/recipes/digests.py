@@ -6,7 +6,7 @@ import os
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 
-from sentcompress.corpora.inputs import is_hub_name
+from sentcompress.corpora.inputs import is_hub_data
 from sentcompress.recipes.document import Recipe, Slot
 from sentcompress.store import file_digest
 
@@ -43,7 +43,7 @@ def _others(name: str, slot: Slot, paths: Sequence[str]) -> Iterator[str]:
     wanted = list(slot.sha256.items())
     for place, path in enumerate(paths):
         if not os.path.isfile(path):
-            if os.path.isdir(path) or is_hub_name(path):
+            if os.path.isdir(path) or is_hub_data(path):
                 yield f"input {name!r}: {path} is not a file, so its SHA-256 cannot be compared"
             continue
         own, digest = Path(path).name, slot.sha256.get(Path(path).name) or slot.sha256.get("")

@@ -146,7 +146,9 @@ def read_recipe(path: Path) -> tuple[Recipe, list[str]]:
         faults.append("row: a recipe with variants has its rows in them: [[variant.row]]")
     inputs = _inputs(document.get("inputs", {}), faults)
     stages = _stages(document.get("stage"), values, faults)
-    recipe = Recipe(path, title, paper, rows, inputs, stages, values, variants)
+    recipe = Recipe(
+        path=path, title=title, paper=paper, rows=rows, inputs=inputs, stages=stages, values=values, variants=variants
+    )
     return recipe, faults + _faults_of_values(recipe)
 
 

@@ -9,7 +9,7 @@ from typing import Any
 
 from sentcompress.errors import InputError
 from sentcompress.extras import check_installed
-from sentcompress.models.sources import EMBEDDED_INSTEAD, EMBEDDED_LABEL
+from sentcompress.models.sources import EMBEDDED_LABEL, embedded_instead
 
 # Seconds to wait for an answer of the hub.
 TIMEOUT = 10.0
@@ -31,7 +31,7 @@ class HubLookup:
             InputError: if it is neither in the cache nor on the hub; it has the hint.
         """
         if not _is_cached(name, revision):
-            hint = EMBEDDED_INSTEAD if name == EMBEDDED_LABEL else hint
+            hint = embedded_instead() if name == EMBEDDED_LABEL else hint
             self._ask(MODEL, name, revision, lambda hub: hub.model_info, hint)
 
     def check_data_set(self, name: str, revision: str | None) -> None:

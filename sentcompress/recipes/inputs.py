@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
-from sentcompress.corpora.inputs import is_hub_name
+from sentcompress.corpora.inputs import is_hub_data
 from sentcompress.errors import did_you_mean
 from sentcompress.recipes.document import Recipe, Stage
 from sentcompress.recipes.placeholders import FromUser
@@ -85,7 +85,7 @@ def faults_of_inputs(recipe: Recipe, given: Mapping[str, Sequence[str]], used: s
             bad.append(f"${{{name}}}")
     for name, values in given.items():
         for value in values:
-            if name in used and not os.path.exists(value) and not is_hub_name(value):
+            if name in used and not os.path.exists(value) and not is_hub_data(value):
                 faults.append(f"input {name!r}: no such file: {value}" if value else f"input {name!r} is empty")
                 bad.append(value)
     return faults, bad

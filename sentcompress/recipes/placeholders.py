@@ -6,6 +6,8 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
+from sentcompress.commands.parsing import option_text
+
 PLACEHOLDER = re.compile(r"\$\{([\w-]+)\}")
 # What a recipe can give a name to under [values].
 Value = str | int | float | bool
@@ -43,11 +45,7 @@ def with_values(value: Any, values: Mapping[str, Value]) -> Any:
 
 def text_with_values(text: str, values: Mapping[str, Value]) -> str:
     """A text with the placeholders of a recipe's values replaced; other placeholders remain."""
-    return PLACEHOLDER.sub(lambda match: _text(values[match[1]]) if match[1] in values else match[0], text)
-
-
-def _text(value: Value) -> str:
-    return str(value).lower() if isinstance(value, bool) else str(value)
+    return PLACEHOLDER.sub(lambda match: option_text(values[match[1]]) if match[1] in values else match[0], text)
 
 
 def filled(value: Any, given: Mapping[str, Sequence[str]]) -> Any:

@@ -19,7 +19,7 @@ OFF = "none"
 
 
 @dataclass(frozen=True)
-class Selection:
+class StageSelection:
     """What the user asks for: stages by number, by command, or by the name of their result.
 
     Attributes:

@@ -58,7 +58,7 @@ class Outline:
 
 
 @dataclass(frozen=True)
-class Level:
+class HorizontalLine:
     """A horizontal line across the whole chart."""
 
     legend: str
@@ -72,7 +72,7 @@ def scatter(
     x: str,
     y: str,
     log_x: Callable[[float], str] | None = None,
-    levels: Sequence[Level] = (),
+    levels: Sequence[HorizontalLine] = (),
     lines: Sequence[Line] = (),
     keys: Sequence[tuple[str, str]] = (),
     frontier: bool = False,

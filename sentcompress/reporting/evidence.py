@@ -124,7 +124,17 @@ def gather(work: WorkDirectory) -> Evidence:
     guests = _guests(evaluations)
     made = compressions(work, evaluations)
     names = _names(students, evaluations, guests)
-    return Evidence(students, evaluations, projections, left_out, str(work.path), names, guests, teachers, made)
+    return Evidence(
+        students=students,
+        evaluations=evaluations,
+        projections=projections,
+        left_out=left_out,
+        work=str(work.path),
+        names=names,
+        guests=guests,
+        teachers=teachers,
+        compressions=made,
+    )
 
 
 def _read(

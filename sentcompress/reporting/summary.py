@@ -134,7 +134,13 @@ def _line(score: Score, other: Score | None, source: str) -> VerdictLine:
     shown = (metric.show(score.value), metric.show(other.value) if other else "", _in_words(score))
     found = ratio(score) if metric.gain else score.kept
     return VerdictLine(
-        score.title, score.value, other.value if other else None, found, metric.gain or KEPT, source, shown
+        measure=score.title,
+        student=score.value,
+        teacher=other.value if other else None,
+        ratio=found,
+        better=metric.gain or KEPT,
+        source=source,
+        shown=shown,
     )
 
 

@@ -59,7 +59,16 @@ def tried_models(compression: Compression) -> Iterator[Tried]:
             exported = int8_bytes(known) if command == "export" else None
             bytes_ = exported or int(facts["parameters"]) + GRAPH
             before, shape = known.get("dev_before_training"), shapes.get(name, name)
-            yield Tried(name, command, _how(command, made, known), shape, bytes_, before, score, evaluation)
+            yield Tried(
+                name=name,
+                made=command,
+                how=_how(command, made, known),
+                shape=shape,
+                bytes=bytes_,
+                before=before,
+                score=score,
+                evaluation=evaluation,
+            )
 
 
 def _start(stage: Mapping[str, Any], facts: Mapping[str, Any]) -> str:

@@ -15,9 +15,8 @@ from typing import Any
 
 from sentcompress.commands import find_command
 from sentcompress.commands.compress import Params
-from sentcompress.compression.budget import LEAST_TRAINING, EmbeddingLoad, TooShortError, share_out
+from sentcompress.compression.budget import LEAST_TRAINING, Budget, EmbeddingLoad, TooShortError, share_out
 from sentcompress.compression.recipe import (
-    Budget,
     CompressionPlan,
     Documents,
     request_of,
@@ -191,12 +190,12 @@ def _plan(
     candidates = _candidates(params, found, config, teacher, most)
     vector_bytes = params.vector_bytes or teacher.vector
     documents = Documents(
-        [_absolute(one) for one in params.inputs],
-        [_absolute(str(one)) for one in params.queries],
-        _absolute(str(params.judged)) if params.judged else None,
-        list(params.column),
-        params.skip_bad,
-        params.text_as,
+        inputs=[_absolute(one) for one in params.inputs],
+        queries=[_absolute(str(one)) for one in params.queries],
+        judged=_absolute(str(params.judged)) if params.judged else None,
+        columns=list(params.column),
+        skip_bad=params.skip_bad,
+        text_as=params.text_as,
     )
     asked: dict[str, Any] = {"inputs": tuple(documents.inputs), "name": name, "seed": params.seed}
     asked |= {"skip_bad": params.skip_bad, "text_as": params.text_as}
@@ -206,14 +205,14 @@ def _plan(
     load = measured_workload(artifact, encoder, reporter, started)
     budget = _budget(params, load, candidates, vector_bytes)
     return CompressionPlan(
-        name,
-        params.teacher,
-        documents,
-        budget,
-        candidates,
-        params.keep_index,
-        params.seed,
-        told_documents(artifact.facts),
+        name=name,
+        teacher=params.teacher,
+        documents=documents,
+        budget=budget,
+        candidates=candidates,
+        keep_index=params.keep_index,
+        seed=params.seed,
+        read=told_documents(artifact.facts),
     )
 
 

@@ -174,7 +174,15 @@ class RetrievalEvaluation:
         params, kind = self.params, self.data.protocol
         name_of = self.collection.corpus.ids.__getitem__
         grades, seed = self.collection.grades, params.seed
-        task = RetrievalTask(grades, name_of, MAIN[kind], self.depth, params.rounds, seed, params.bootstrap)
+        task = RetrievalTask(
+            grades=grades,
+            name_of=name_of,
+            main=MAIN[kind],
+            depth=self.depth,
+            rounds=params.rounds,
+            seed=seed,
+            bootstrap=params.bootstrap,
+        )
         data = " ".join(filter(None, (self.data.name, self.data.split)))
         comparison = Comparison(searched, task, data, recorder, self.reporter)
         with search_threads(params.threads) as threads:

@@ -99,7 +99,16 @@ def run(params: Params, work: WorkDirectory, reporter: Reporter = LOGGED) -> Art
             facts["sts"] = [_score(found, formats, readers) for found in sets]
             task.advance()
             teacher, found = teacher_of(model, lineage), evaluations_of(work, measured, lineage, reporter)
-            card = Card(request.name, encoder, facts, lineage, teacher, found, params.license, params.language)
+            card = Card(
+                name=request.name,
+                encoder=encoder,
+                facts=facts,
+                lineage=lineage,
+                teacher=teacher,
+                measured=found,
+                license=params.license,
+                languages=params.language,
+            )
             with build.write(CARD) as path:
                 path.write_text(card.render(), encoding="utf-8")
         return build.finish({**facts, "teacher": teacher, "model": model.label})

@@ -62,7 +62,7 @@ def _texts(params: Params, work: WorkDirectory) -> FittingTexts:
 def _fit(
     params: Params, model: EmbedderSource, compare: EmbedderSource, texts: FittingTexts, reporter: Reporter
 ) -> tuple[Trial, dict[str, Any]]:
-    encoded = _Encoding(params, model, texts, reporter)
+    encoded = _FittingVectors(params, model, texts, reporter)
     wanted = plans(params.vector_bytes, encoded.train.shape[1], params.format, params.dim)
     turn = turn_of(encoded.train)
     wanted = [plan for plan in wanted if plan.dimension <= turn.dimension]
@@ -108,7 +108,7 @@ def _row(trial: Trial, resampling: Resampling) -> dict[str, Any]:
     }
 
 
-class _Encoding:
+class _FittingVectors:
     """Vectors of the texts: `train` [N, D], `queries` [Q, D] and `passages` [P, D] of the model."""
 
     def __init__(self, params: Params, model: EmbedderSource, texts: FittingTexts, reporter: Reporter) -> None:

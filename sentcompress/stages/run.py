@@ -24,7 +24,7 @@ from sentcompress.recipes.measured import Measured, measured
 from sentcompress.recipes.needs import Need, missing, raise_missing
 from sentcompress.recipes.plan import Asked, Plan, Step, make_plan
 from sentcompress.recipes.references import Known
-from sentcompress.recipes.selection import Selection, needed
+from sentcompress.recipes.selection import StageSelection, needed
 from sentcompress.signals import GO_ON, StoppedError
 from sentcompress.store import Artifact, WorkDirectory
 from sentcompress.store.artifacts import NOTHING_KEPT
@@ -145,7 +145,7 @@ def _chosen(params: Params, found: Plan) -> tuple[list[Step], list[Step]]:
         UsageError: if the recipe has no such stage.
     """
     faults: list[str] = []
-    chosen = Selection(params.only, params.first, params.last).of(found.steps, faults)
+    chosen = StageSelection(params.only, params.first, params.last).of(found.steps, faults)
     raise_faults(faults, f"{COMMAND} {params.recipe}")
     return chosen, needed(chosen, found.steps)
 

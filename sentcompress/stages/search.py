@@ -57,7 +57,7 @@ class Answer:
 
 
 @dataclass(frozen=True)
-class Found:
+class Result:
     """The answers to all queries, and what was searched: labels of the models, documents, reference of the index."""
 
     collection: str
@@ -68,7 +68,7 @@ class Found:
     answers: list[Answer]
 
 
-def run(params: Params, work: WorkDirectory, reporter: Reporter = LOGGED) -> Found:
+def run(params: Params, work: WorkDirectory, reporter: Reporter = LOGGED) -> Result:
     """Answer the queries; an index is built where there is none of this collection and model.
 
     Raises:
@@ -95,13 +95,13 @@ def run(params: Params, work: WorkDirectory, reporter: Reporter = LOGGED) -> Fou
             _add_ranks(one, other)
             _add_ranks(other, one)
     compared = found[1] if len(found) > 1 else [[] for _ in queries]
-    return Found(
-        collection.name,
-        searches[0].documents,
-        sources[0].label,
-        sources[1].label if len(sources) > 1 else None,
-        searches[0].artifact.reference,
-        [Answer(*one) for one in zip(queries, found[0], compared, strict=True)],
+    return Result(
+        collection=collection.name,
+        documents=searches[0].documents,
+        model=sources[0].label,
+        compare=sources[1].label if len(sources) > 1 else None,
+        index=searches[0].artifact.reference,
+        answers=[Answer(*one) for one in zip(queries, found[0], compared, strict=True)],
     )
 
 
@@ -114,7 +114,7 @@ def _queries(params: Params) -> list[str]:
 
 
 @dataclass(frozen=True)
-class _Reading:
+class _TableReading:
     """How a table is read: the column with the text, and whether rows are cut into passages."""
 
     column: str | None = None
@@ -129,16 +129,16 @@ class _Collection:
     reference: str
     digest: str
     texts: IdentifiedTexts
-    reading: _Reading = _Reading()
+    reading: _TableReading = _TableReading()
 
 
 def _collection(params: Params, work: WorkDirectory) -> _Collection:
-    name, reading = params.collection, _Reading(params.column, params.passages)
+    name, reading = params.collection, _TableReading(params.column, params.passages)
     documents, index = (next(work.newest(kind), None) for kind in (DOCUMENTS, KIND))
     if name is None and index and not (documents and documents.finished > index.finished):
         name = str(index.facts["collection"])
-        if reading == _Reading():
-            reading = _Reading(**index.facts["reading"])
+        if reading == _TableReading():
+            reading = _TableReading(**index.facts["reading"])
     kind, _, own = (name or "").partition("/")
     if name is None and not work.names(DOCUMENTS):
         raise MissingArtifactError(
@@ -153,7 +153,7 @@ def _collection(params: Params, work: WorkDirectory) -> _Collection:
     return _Collection(str(path.resolve()), f"file:{Path(texts.name).resolve()}", texts.digest(), texts, reading)
 
 
-def _texts_at(path: Path, work: Path, reading: _Reading) -> IdentifiedTexts:
+def _texts_at(path: Path, work: Path, reading: _TableReading) -> IdentifiedTexts:
     """The passages of a folder's documents or of a file of markup; the texts of any other file or of a collection."""
     if path.is_dir():
         found = find_document_files(path, work)

@@ -209,7 +209,7 @@ class _Embedding:
             counts = token_occurrences(self._encoder, self._table.stream(), task)
         tokenizer = self._encoder.tokenizer
         frequent, marks = function_tokens(tokenizer, counts, FREQUENT)
-        words = [str(word) for word in tokenizer.convert_ids_to_tokens(frequent)]
+        words = tokenizer.convert_ids_to_tokens(frequent)
         self._reporter.note(f"read a second time without punctuation and these words: {' '.join(words) or 'none'}")
         return sorted({*map(int, frequent), *map(int, marks)}), words
 

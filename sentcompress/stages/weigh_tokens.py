@@ -13,6 +13,7 @@ from sentcompress.corpora.sentence_table import SentenceTable
 from sentcompress.errors import InputError
 from sentcompress.models.catalog import MODEL_FOLDER, NamedModel, find_model, typed_name
 from sentcompress.models.layout import read_back, save_encoder
+from sentcompress.models.text import TransformersTokenizer
 from sentcompress.models.token_weights import sif_weights
 from sentcompress.models.vocabulary import token_occurrences
 from sentcompress.progress import LOGGED, Reporter
@@ -84,8 +85,8 @@ def _request(params: Params, model: NamedModel, sentences: Artifact) -> Request:
     )
 
 
-def _lightest(tokenizer: object, counts: npt.NDArray[np.int64], weights: Tensor) -> list[str]:
+def _lightest(tokenizer: TransformersTokenizer, counts: npt.NDArray[np.int64], weights: Tensor) -> list[str]:
     """The tokens of the corpus with the lowest weights; ties are ordered by descending frequency."""
     seen = np.flatnonzero(counts)
     order = np.lexsort((-counts[seen], weights.numpy()[seen]))[:NAMED]
-    return [str(token) for token in tokenizer.convert_ids_to_tokens(seen[order].tolist())]  # type: ignore[attr-defined]
+    return tokenizer.convert_ids_to_tokens(seen[order].tolist())

@@ -9,6 +9,7 @@ import stat
 from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
+from functools import cache
 from pathlib import Path, PurePosixPath
 from typing import Any
 
@@ -243,8 +244,9 @@ def tree_digest(paths: Mapping[str, Path]) -> str:
     return combined_digest({name: file_digest(path) for name, path in paths.items()})
 
 
-def installed_libraries() -> dict[str, str]:
-    """Versions of the installed libraries that can affect results."""
+@cache
+def installed_libraries() -> Mapping[str, str]:
+    """Versions of the installed libraries that can affect results; those that this process began with."""
     versions = {}
     for library in LIBRARIES:
         try:

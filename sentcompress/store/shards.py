@@ -70,7 +70,7 @@ class Part:
 
 
 @dataclass(frozen=True)
-class Progress:
+class ShardCounts:
     """How many shards there are, are finished, and are being made now."""
 
     count: int
@@ -142,7 +142,7 @@ class Shards:
         """
         return self._parts.find(self.reference, name)
 
-    def progress(self) -> Progress | None:
+    def progress(self) -> ShardCounts | None:
         """How many are finished; None if there is no plan, or it cannot be read."""
         try:
             plan = self.plan()
@@ -153,7 +153,7 @@ class Shards:
             return None
         folders = [self.folder / Shard(number, count).name for number in range(1, count + 1)]
         done = sum((folder / MANIFEST).is_file() for folder in folders)
-        return Progress(len(folders), done, sum(map(is_being_written, folders)))
+        return ShardCounts(len(folders), done, sum(map(is_being_written, folders)))
 
     def request(self, plan: Artifact) -> Request:
         """What the merged artifact is, as it was asked for.

@@ -82,7 +82,7 @@ def random_cuts(lengths: npt.NDArray[np.int32], batch_size: int, token_budget: i
 
 
 @dataclass(frozen=True)
-class Layout:
+class TokenLayout:
     """Where the tokens of a batch are, found out on the host: asking a tensor on a GPU waits for all work before it.
 
     Attributes:
@@ -98,7 +98,7 @@ class Layout:
     by_length: Tensor
 
     @classmethod
-    def of(cls, mask: Tensor) -> Layout:
+    def of(cls, mask: Tensor) -> TokenLayout:
         """The layout of an attention mask [S, T] on the CPU, with the padding on the right."""
         lengths = mask.numpy().sum(axis=1)
         real, by_length = np.flatnonzero(mask.numpy()), np.argsort(lengths, kind="stable")
@@ -109,8 +109,8 @@ class Layout:
         """Whether any text is padded."""
         return bool((self.lengths < self.longest).any())
 
-    def to(self, device: torch.device) -> Layout:
-        return Layout(self.lengths, self.longest, to_device(self.real, device), to_device(self.by_length, device))
+    def to(self, device: torch.device) -> TokenLayout:
+        return TokenLayout(self.lengths, self.longest, to_device(self.real, device), to_device(self.by_length, device))
 
 
 @dataclass(frozen=True)
@@ -129,7 +129,7 @@ class Batch:
 
     input_ids: Tensor
     attention_mask: Tensor
-    layout: Layout
+    layout: TokenLayout
     fields: Mapping[str, Tensor]
     rows: int
     kept: Batch | None = None
@@ -147,7 +147,7 @@ class Batch:
         stand_in: bool = False,
     ) -> Batch:
         """A batch on the CPU, from its texts [S, T] and the rest of its attributes."""
-        return cls(ids, mask, Layout.of(mask), fields, rows, kept, stand_in)
+        return cls(ids, mask, TokenLayout.of(mask), fields, rows, kept, stand_in)
 
     def __len__(self) -> int:
         return self.rows

@@ -21,6 +21,7 @@ class Progress:
     tokens: int = 0
     seconds: float = 0.0
     scoring_seconds: float = 0.0
+    dev_scores: int = 0
     best_score: float | None = None
     best_step: int | None = None
     best_sentences: int = 0

@@ -9,8 +9,9 @@ from sentcompress.training.batches import BatchPlan
 from sentcompress.training.run_state import Progress
 from sentcompress.training.settings import Settings, factor, warmup_steps
 
-# Dev scores of a run that is limited by time.
+# Dev scores of a run that is limited by time: so many, or as few as take this share of the time. One always ends it.
 DEV_SCORES = 4
+SCORING = 0.15
 
 
 @dataclass
@@ -23,7 +24,7 @@ class Schedule:
         epoch_steps: the steps of each epoch.
         total: steps at most.
         warmup: steps in which the learning rate rises.
-        eval_every: steps between two dev scores; None for DEV_SCORES in the time limit.
+        eval_every: steps between two dev scores; None for DEV_SCORES or fewer in the time limit.
         used: the share of the time limit that had been used before the step.
     """
 
@@ -76,7 +77,16 @@ class Schedule:
             return True
         if self.eval_every is not None:
             return self.progress.step % self.eval_every == 0
-        return int(DEV_SCORES * self.time_used()) > int(DEV_SCORES * self.used)
+        count = self._dev_scores()
+        return int(count * self.time_used()) > int(count * self.used)
+
+    def _dev_scores(self) -> int:
+        """How many dev scores the time limit has room for, by what they have taken so far."""
+        progress, limit = self.progress, self.settings.max_minutes
+        if not limit or not progress.scoring_seconds:
+            return DEV_SCORES
+        affordable = SCORING * 60 * limit * progress.dev_scores / progress.scoring_seconds
+        return max(1, min(DEV_SCORES, int(affordable)))
 
     def begin_step(self) -> None:
         """Note the time before a step: that of the dev score before it does not count for when the next one is due."""

@@ -62,6 +62,7 @@ class Selection:
         self._train(False)
         with self.mean.in_place() if self.mean else nullcontext(), phase:
             score, progress.scoring_seconds = self._of_rank_0(watch)
+            progress.dev_scores += 1
             # Of equal scores the earlier one wins, except the start's: with a coarse score, a tie is no reason to
             # discard the training and keep a randomly initialised head.
             ahead_of_start = progress.best_step == 0 < progress.step and score == progress.best_score

@@ -14,6 +14,7 @@ import torch
 from sentcompress.augmentations import neural_translation
 from sentcompress.augmentations.neural_translation import DEFAULT_ROUTE, NeuralAugmenter, NeuralSpec, neural_spec
 from sentcompress.errors import InputError
+from sentcompress.extras import installing
 from sentcompress.models import dtype_trial
 from sentcompress.models.sources import ModelSource, resolve
 
@@ -198,7 +199,7 @@ def test_a_missing_package_is_told_before_a_model_is_looked_for(
         patch.setattr(neural_translation, "resolve", looked)
         with pytest.raises(InputError, match=r"^sacremoses is not installed$") as caught:
             neural_spec([DEFAULT_ROUTE])
-    assert caught.value.hint == "run: pip install 'sentcompress[augment]'"
+    assert caught.value.hint == f"run: {installing('sacremoses')}"
     folder = make_wmt19(tmp_path / "en-de", ("en", "de"))
     with pytest.raises(InputError, match=r"^sacremoses is not installed$"):
         neural_spec([(str(folder), str(folder))])

@@ -11,8 +11,8 @@ from hypothesis import strategies as st
 from sentcompress.commands import find_command
 from sentcompress.commands.options import keys_of
 from sentcompress.commands.parsing import build
+from sentcompress.compression.budget import Budget
 from sentcompress.compression.recipe import (
-    Budget,
     CompressionPlan,
     Documents,
     request_of,

@@ -14,6 +14,7 @@ from transformers import BertConfig, BertModel, ElectraConfig, ElectraModel, Rob
 from sentcompress.errors import InputError, SentcompressError
 from sentcompress.exporting import onnx as module
 from sentcompress.exporting.onnx import INPUTS, OUTPUT, quantise, require_packages, write_graph
+from sentcompress.extras import installing
 from sentcompress.models.encoder import Dense, Encoder, TextSettings
 from sentcompress.models.repeated import repeated
 from sentcompress.models.transformer_encoder import TransformerEncoder
@@ -180,7 +181,7 @@ def test_a_missing_package_names_the_extra(monkeypatch: pytest.MonkeyPatch) -> N
     monkeypatch.setattr(importlib.util, "find_spec", lambda name, *a: None if name == "onnxruntime" else real(name, *a))
     with pytest.raises(InputError, match="onnxruntime") as caught:
         require_packages()
-    assert "pip install 'sentcompress[onnx]'" in str(caught.value.hint)
+    assert installing("onnxruntime") in str(caught.value.hint)
     assert "`formats` folder" in str(caught.value.hint)
 
 

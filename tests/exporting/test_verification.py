@@ -42,7 +42,7 @@ def copy(student: tuple[Encoder, Path], tmp_path: Path) -> Path:
     return shutil.copytree(student[1], tmp_path / "copy")
 
 
-def verify(encoder: Encoder, folder: Path, sentences: list[str]) -> verification.Agreement:
+def verify(encoder: Encoder, folder: Path, sentences: list[str]) -> verification.VectorAgreement:
     texts = with_extremes(sentences[:20], encoder)
     return require_agreement(
         folder_vectors(folder, texts, trust_remote_code=False), encoder_vectors(encoder, texts), "the exported folder"

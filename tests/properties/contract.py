@@ -16,7 +16,8 @@ import numpy as np
 
 from sentcompress.errors import SentcompressError, UsageError
 
-SECONDS = 20
+# Of processor time, which does not depend on what else the machine does; and of waiting for what never comes.
+SECONDS, WAITING = 20, 300
 MEMORY = 3 * 2**30
 LONGEST_MESSAGE = 4000
 # Of a UsageError, which lists faults.
@@ -69,21 +70,25 @@ def _check_error(error: SentcompressError, names: list[str]) -> None:
 
 @contextmanager
 def _limited() -> Iterator[None]:
-    """Limit the call to SECONDS, and to MEMORY on top of what the process uses now."""
+    """Limit the call to SECONDS and WAITING, and to MEMORY on top of what the process uses now."""
 
     def ring(signum: int, frame: FrameType | None) -> None:
-        raise _TooSlowError(f"more than {SECONDS} seconds")
+        raise _TooSlowError(f"more than {SECONDS if signum == signal.SIGPROF else WAITING} seconds")
 
     pages = int(Path("/proc/self/statm").read_text().split()[0])
     before = resource.getrlimit(resource.RLIMIT_AS)
-    handler = signal.signal(signal.SIGALRM, ring)
+    timers = {signal.ITIMER_PROF: (signal.SIGPROF, SECONDS), signal.ITIMER_REAL: (signal.SIGALRM, WAITING)}
+    handlers = {number: signal.signal(number, ring) for number, _ in timers.values()}
     resource.setrlimit(resource.RLIMIT_AS, (pages * resource.getpagesize() + MEMORY, before[1]))
-    signal.setitimer(signal.ITIMER_REAL, SECONDS)
+    for timer, (_, seconds) in timers.items():
+        signal.setitimer(timer, seconds)
     try:
         yield
     finally:
-        signal.setitimer(signal.ITIMER_REAL, 0)
-        signal.signal(signal.SIGALRM, handler)
+        for timer in timers:
+            signal.setitimer(timer, 0)
+        for number, handler in handlers.items():
+            signal.signal(number, handler)
         resource.setrlimit(resource.RLIMIT_AS, before)
 
 

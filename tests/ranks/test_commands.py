@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shutil
 import socket
 from collections.abc import Sequence
 from pathlib import Path
@@ -14,7 +15,7 @@ from safetensors.torch import load_file
 from sharding import bytes_of
 from warm import Commands
 
-from sentcompress.store import WorkDirectory
+from sentcompress.store import Artifact, WorkDirectory
 
 # Windows of 20 sentences instead of 10,000, so that three files of a table are 5 windows each.
 SMALL_WINDOWS = """
@@ -43,6 +44,17 @@ def work(tmp_path: Path, teacher: Path, sentences: list[str]) -> WorkDirectory:
     return make_work(tmp_path / "work", teacher, sentences, shard_rows=100)
 
 
+@pytest.fixture(scope="module")
+def alone(
+    tmp_path_factory: pytest.TempPathFactory, teacher: Path, sentences: list[str], commands: Commands
+) -> Artifact:
+    """The vectors that one process makes of the same sentences; do not write to them."""
+    work = make_work(tmp_path_factory.mktemp("alone") / "work", teacher, sentences, shard_rows=100)
+    done = commands(embedding(work, teacher, "alone"), code=SMALL_WINDOWS.format(""))
+    assert done.returncode == 0, done.stderr
+    return work.get("teacher-vectors", "alone")
+
+
 def embedding(work: WorkDirectory, teacher: Path, name: str, *more: object) -> list[object]:
     return [
         *("teacher-embed", "--teacher", teacher, "--dtype", "float32", "--layers", "1,2", "--device", "cpu"),
@@ -63,14 +75,12 @@ def codes(ended: dict[int, object]) -> list[int]:
 
 
 def test_teacher_vectors_have_the_bytes_of_one_process(
-    work: WorkDirectory, teacher: Path, tmp_path: Path, commands: Commands
+    work: WorkDirectory, teacher: Path, tmp_path: Path, commands: Commands, alone: Artifact
 ) -> None:
     """Of three files, each rank encodes one, and the windows of the third are divided."""
-    alone = commands(embedding(work, teacher, "alone"), code=SMALL_WINDOWS.format(""))
-    assert alone.returncode == 0, alone.stderr
     ended = run_ranks(commands, embedding(work, teacher, "two"), tmp_path, code=SMALL_WINDOWS.format(""))
     assert codes(ended) == [0, 0], ended
-    one, two = (work.get("teacher-vectors", name) for name in ("alone", "two"))
+    one, two = alone, work.get("teacher-vectors", "two")
     assert sorted(bytes_of(one.path)) == [f"{kind}-0000{n}.npy" for kind in ("layers", "vectors") for n in range(3)]
     assert bytes_of(one.path) == bytes_of(two.path)
     assert one.fingerprint == two.fingerprint
@@ -84,10 +94,8 @@ def test_teacher_vectors_have_the_bytes_of_one_process(
 
 
 def test_killed_vectors_go_on_with_another_number_of_ranks(
-    work: WorkDirectory, teacher: Path, tmp_path: Path, commands: Commands
+    work: WorkDirectory, teacher: Path, tmp_path: Path, commands: Commands, alone: Artifact
 ) -> None:
-    alone = commands(embedding(work, teacher, "alone"), code=SMALL_WINDOWS.format(""))
-    assert alone.returncode == 0, alone.stderr
     # Three whole files for three ranks; when rank 0 is to finish the last of all, there are others, or parts of them.
     for count, killed in ((2, "vectors-00002-000000020.npy"), (3, "manifest.json")):
         code = SMALL_WINDOWS.format(ENDED_AT.format(killed))
@@ -95,32 +103,30 @@ def test_killed_vectors_go_on_with_another_number_of_ranks(
         assert 9 in codes(ended), ended
     last = run_ranks(commands, embedding(work, teacher, "cut"), tmp_path, code=SMALL_WINDOWS.format(""))
     assert codes(last) == [0, 0], last
-    one, cut = (work.get("teacher-vectors", name) for name in ("alone", "cut"))
-    assert bytes_of(one.path) == bytes_of(cut.path)
+    assert bytes_of(alone.path) == bytes_of(work.get("teacher-vectors", "cut").path)
 
 
-def test_a_killed_training_goes_on_in_one_process_and_in_two(
+def test_a_killed_training_goes_on_in_one_process_and_in_three(
     work: WorkDirectory, tmp_path: Path, sentences: list[str], commands: Commands
 ) -> None:
     write_dev(work.path / "dev.tsv", sentences[:40])
     alone = commands(distilling(work, "alone"))
     assert alone.returncode == 0, alone.stderr
-    checkpoints = ("--checkpoint-every", 0.001)
-    for name, killed in (("one", "last-5.pt"), ("two", "last-9.pt")):
-        code = SMALL_WINDOWS.format(ENDED_AT.format(killed))
-        ended = run_ranks(commands, distilling(work, name, *checkpoints), tmp_path, code=code)
-        assert ended[0].code == 9, ended
-        assert ended[1].code != 0
-        partial = work.path / "students" / f".{name}.partial"
-        assert (partial / ".scaffold/state/checkpoints" / f"last-{int(killed[5]) - 1}.pt").is_file()
-        if name == "one":
-            done = commands(distilling(work, name))
-            assert done.returncode == 0, done.stderr
-        else:
-            assert codes(run_ranks(commands, distilling(work, name), tmp_path, 3)) == [0, 0, 0]
-    students = {name: work.get("students", name) for name in ("alone", "one", "two")}
+    code = SMALL_WINDOWS.format(ENDED_AT.format("last-6.pt"))
+    ended = run_ranks(commands, distilling(work, "cut", "--checkpoint-every", 0.001), tmp_path, code=code)
+    assert ended[0].code == 9, ended
+    assert ended[1].code != 0
+    assert (work.path / "students/.cut.partial/.scaffold/state/checkpoints/last-5.pt").is_file()
+    other = WorkDirectory(shutil.copytree(work.path, tmp_path / "other"))
+    done = commands(distilling(work, "cut"))
+    assert done.returncode == 0, done.stderr
+    # The dev pairs are those of the first directory: their path is part of what was asked for.
+    words = [other.path if word == work.path else word for word in distilling(work, "cut")]
+    assert codes(run_ranks(commands, words, tmp_path, 3)) == [0, 0, 0]
+    students = {"alone": work.get("students", "alone"), "one": work.get("students", "cut")}
+    students["three"] = other.get("students", "cut")
     weights = {name: load_file(found.path / "model" / "model.safetensors") for name, found in students.items()}
-    for name in ("one", "two"):
+    for name in ("one", "three"):
         assert students[name].facts["best_step"] == students["alone"].facts["best_step"]
         assert students[name].facts["dev"] == pytest.approx(students["alone"].facts["dev"], abs=1e-3)
         for tensor, values in weights["alone"].items():

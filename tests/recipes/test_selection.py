@@ -9,7 +9,7 @@ import pytest
 
 from sentcompress.commands import find_command
 from sentcompress.recipes.plan import Step
-from sentcompress.recipes.selection import Selection, needed
+from sentcompress.recipes.selection import StageSelection, needed
 
 
 def step(number: int, command: str, **options: Any) -> Step:
@@ -36,7 +36,7 @@ def numbers(steps: Sequence[Step]) -> list[int]:
 
 def of(**asked: Any) -> list[int]:
     faults: list[str] = []
-    found = numbers(Selection(**asked).of(STEPS, faults))
+    found = numbers(StageSelection(**asked).of(STEPS, faults))
     assert not faults
     return found
 
@@ -62,7 +62,7 @@ def test_stages_are_named_by_number_command_or_result() -> None:
 )
 def test_what_cannot_be_selected_is_an_error(asked: dict[str, Any], told: str) -> None:
     faults: list[str] = []
-    Selection(**asked).of(STEPS, faults)
+    StageSelection(**asked).of(STEPS, faults)
     assert [fault[: len(told)] for fault in faults] == [told]
 
 
@@ -79,12 +79,12 @@ def test_what_cannot_be_selected_is_an_error(asked: dict[str, Any], told: str) -
     ],
 )
 def test_what_a_stage_uses_has_to_be_up_to_date_and_nothing_else(only: str, used: list[int]) -> None:
-    chosen = Selection([only]).of(STEPS, [])
+    chosen = StageSelection([only]).of(STEPS, [])
     assert numbers(needed(chosen, STEPS)) == used
 
 
 def test_chosen_stages_are_not_among_those_that_they_need() -> None:
-    assert numbers(needed(Selection(first="3", last="7").of(STEPS, []), STEPS)) == [1, 2]
+    assert numbers(needed(StageSelection(first="3", last="7").of(STEPS, []), STEPS)) == [1, 2]
 
 
 def test_a_result_without_a_name_and_documents_in_place_of_a_file() -> None:

@@ -18,7 +18,7 @@ import numpy as np
 import pytest
 import sentence_transformers
 import torch
-from distilling import add_sentences, add_vectors, make_work, write_dev
+from distilling import add_sentences, add_vectors, made_once, make_work, write_dev
 from tiny_models import make_plain, make_sentences, make_tiny_model
 
 from sentcompress.encoding.vector_shards import VectorShards
@@ -56,9 +56,10 @@ class Listener(SilentReporter):
 
 @pytest.fixture
 def work(tmp_path: Path, tiny_model: Path) -> WorkDirectory:
-    work = make_work(tmp_path / "work", tiny_model, TEXTS)
-    fit_pca.run(fit_pca.Params(dim=8), work)
-    return work
+    def make(work: WorkDirectory) -> None:
+        fit_pca.run(fit_pca.Params(dim=8), make_work(work.path, tiny_model, TEXTS))
+
+    return made_once(tmp_path / "work", (tiny_model, "projection"), make)
 
 
 @pytest.fixture
@@ -239,8 +240,9 @@ def test_max_steps_ends_it_with_the_schedule(work: WorkDirectory) -> None:
     assert listener.told[-1]["lr"] < 0.5 * 2e-3
 
 
-def test_max_minutes_ends_it_with_the_schedule_and_counts_the_time_before_an_interruption(
-    work: WorkDirectory, monkeypatch: pytest.MonkeyPatch
+@pytest.mark.parametrize(("minutes", "scores"), [(0.3, 5), (0.1, 2)], ids=["each quarter", "only the end"])
+def test_max_minutes_ends_it_with_the_schedule_and_counts_dev_scores(
+    work: WorkDirectory, monkeypatch: pytest.MonkeyPatch, minutes: float, scores: int
 ) -> None:
     seconds = 0.0
 
@@ -251,14 +253,14 @@ def test_max_minutes_ends_it_with_the_schedule_and_counts_the_time_before_an_int
 
     monkeypatch.setattr("sentcompress.training.loop.time.perf_counter", clock)
     listener = Listener()
-    limited = params("lrn-kd", epochs=1000, max_minutes=0.1, schedule="linear", name="limited")
+    limited = params("lrn-kd", epochs=1000, max_minutes=minutes, schedule="linear", name="limited")
     artifact = stage.run(limited, work, listener)
     assert artifact.facts["stopped"] == "the time is up"
     assert artifact.facts["steps"] < 1000
     scored = [told["step"] for told in listener.told if told.get("dev") is not None]
-    assert len(scored) == 5, "the start, and each quarter of the time"
-    # Each dev score takes half a second of this clock, and counts.
-    assert 6 - 0.5 * len(scored) <= artifact.facts["training_seconds"] < 6
+    # Each dev score takes half a second of this clock, and counts. Four are a third of the shorter time: too much.
+    assert len(scored) == scores, "the start's, and those of the training"
+    assert 60 * minutes - 0.5 * len(scored) <= artifact.facts["training_seconds"] < 60 * minutes
     rates = [told["lr"] for told in listener.told if "lr" in told]
     assert rates[-1] < 0.2 * 2e-3
 

@@ -13,7 +13,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 import torch
-from distilling import make_work, write_dev
+from distilling import made_once, make_work, write_dev
 from tiny_models import make_plain, make_tiny_model
 
 from sentcompress.corpora.sentence_table import SentenceTable
@@ -40,12 +40,15 @@ SHORT: dict[str, Any] = {
 @pytest.fixture
 def work(tmp_path: Path, tiny_model: Path, sentences: list[str]) -> WorkDirectory:
     """Sentences with vectors, called main, and 60 triplets, called nli."""
-    work = make_work(tmp_path / "work", tiny_model, sentences[:200])
-    lines = ["sent0,sent1,hard_neg"]
-    lines += [",".join(sentences[start : start + 3]) for start in range(0, 180, 3)]
-    (tmp_path / "nli.csv").write_text("\n".join(lines) + "\n", encoding="utf-8")
-    augment.run(augment.Params(inputs=(str(tmp_path / "nli.csv"),), wordnet=0, back_translate=0, name="nli"), work)
-    return work
+
+    def make(work: WorkDirectory) -> None:
+        make_work(work.path, tiny_model, sentences[:200])
+        lines = ["sent0,sent1,hard_neg"]
+        lines += [",".join(sentences[start : start + 3]) for start in range(0, 180, 3)]
+        (tmp_path / "nli.csv").write_text("\n".join(lines) + "\n", encoding="utf-8")
+        augment.run(augment.Params(inputs=(str(tmp_path / "nli.csv"),), wordnet=0, back_translate=0, name="nli"), work)
+
+    return made_once(tmp_path / "work", (tiny_model, "triplets"), make)
 
 
 def params(tiny_model: Path, **asked: object) -> Params:

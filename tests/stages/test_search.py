@@ -19,7 +19,7 @@ from sentcompress.errors import DamagedError, InputError, MissingArtifactError, 
 from sentcompress.evaluation.index_plan import KINDS
 from sentcompress.models.layout import load_encoder
 from sentcompress.models.sources import resolve
-from sentcompress.stages.search import INDEX, Found, Params, run
+from sentcompress.stages.search import INDEX, Params, Result, run
 from sentcompress.store import WorkDirectory
 
 pytest.importorskip("faiss")
@@ -45,7 +45,7 @@ def other(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return make_tiny_model(tmp_path_factory.mktemp("other") / "other", seed=9)
 
 
-def search(work: WorkDirectory, *queries: str, **others: object) -> Found:
+def search(work: WorkDirectory, *queries: str, **others: object) -> Result:
     return run(Params(query=queries, device="cpu", **others), work)  # type: ignore[arg-type]
 
 

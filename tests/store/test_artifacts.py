@@ -95,12 +95,6 @@ def content(artifact: Artifact) -> set[str]:
     return {(artifact.path / name).read_text(encoding="utf-8") for name in artifact.manifest["files"]}
 
 
-@pytest.fixture(autouse=True)
-def no_fsync(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A crash of a process loses nothing that was written; waiting for the disk thousands of times would be slow."""
-    monkeypatch.setattr(os, "fsync", lambda descriptor: None)
-
-
 @pytest.fixture
 def work(tmp_path: Path) -> WorkDirectory:
     return WorkDirectory(tmp_path / "work")

@@ -15,7 +15,7 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional
 
-from sentcompress.ranks.alone import Gathered, Ranks
+from sentcompress.ranks.alone import GatheredViews, Ranks
 from sentcompress.training.batches import Batch
 from sentcompress.training.gradient_cache import backward_together, sum_gradients
 
@@ -69,11 +69,11 @@ class Threads(Ranks):
         self._barrier.wait()
         return found
 
-    def gather(self, views: Mapping[str, Tensor]) -> Gathered:
+    def gather(self, views: Mapping[str, Tensor]) -> GatheredViews:
         parts = self.collect(views)
         starts = {name: sum(len(part[name]) for part in parts[: self.number]) for name in views}
         own = {name: slice(starts[name], starts[name] + len(view)) for name, view in views.items()}
-        return Gathered({name: torch.cat([part[name] for part in parts]) for name in views}, own)
+        return GatheredViews({name: torch.cat([part[name] for part in parts]) for name in views}, own)
 
     def add(self, tensors: Sequence[Tensor]) -> None:
         by_rank = self.collect([tensor.clone() for tensor in tensors])

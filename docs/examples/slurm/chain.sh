@@ -13,6 +13,7 @@ export SENTCOMPRESS_WORK=${SENTCOMPRESS_WORK:-$PWD/work} # on a file system that
 SHARDS=${SHARDS:-16}
 CPU=${CPU:---partition=cpu --cpus-per-task=8 --time=04:00:00}
 GPU=${GPU:---partition=gpu --gres=gpu:1 --cpus-per-task=8 --time=04:00:00}
+TRAINING=${TRAINING:-$GPU} # several ranks: add --nodes=2 --ntasks-per-node=8 --gres=gpu:8
 LOGS=${LOGS:-$SENTCOMPRESS_WORK/logs}
 STAGE=${STAGE:-docs/examples/slurm/stage.sh}
 read -ra AUGMENT <<<"${AUGMENT:---wordnet 1}"
@@ -34,7 +35,7 @@ job=$(submit augment "" "$CPU --array=1-$SHARDS" augment "$TEXT" "${AUGMENT[@]}"
 job=$(submit merge-sentences "$job" "$CPU" merge sentences/main)
 job=$(submit teacher-embed "$job" "$GPU --array=1-$SHARDS" teacher-embed "${TEACHER[@]}" --shard auto)
 job=$(submit merge-vectors "$job" "$CPU" merge teacher-vectors/main)
-job=$(submit distill "$job" "$GPU" distill "${DISTILL[@]}" ${DEV:+--dev "$DEV"} --name student --wait 30m)
+job=$(submit distill "$job" "$TRAINING" distill "${DISTILL[@]}" ${DEV:+--dev "$DEV"} --name student --wait 30m)
 score=$(submit eval-fidelity "$job" "$CPU" eval-fidelity --model student)
 job=$(submit export "$job" "$CPU" export --model student)
 echo "last jobs: $score $job; progress: sentcompress status --work $SENTCOMPRESS_WORK"

@@ -12,7 +12,7 @@ from sentcompress.evaluation.measures import LATENCY_P50, METRICS, NDCG, SEARCH_
 from sentcompress.evaluation.results import Evaluation, read_evaluation
 from sentcompress.evaluation.score import COMPARE, MODEL, Score
 from sentcompress.numeric import between, gain, number, share, size
-from sentcompress.reporting.charts import Level, Line, Point, scatter
+from sentcompress.reporting.charts import HorizontalLine, Line, Point, scatter
 from sentcompress.reporting.compressions import Compression
 from sentcompress.reporting.drawing import MARKERS, SERIES
 from sentcompress.reporting.evidence import Evidence, Source
@@ -176,7 +176,7 @@ def _vectors_chart(compression: Compression) -> list[Chart]:
         points.append(Point(row["bytes"], row["fidelity"], colour, marker, label, row["interval"]))
     widths = [FLOAT32 * row["dimension"] for row in facts["prefixes"]]
     prefixes = Line("float32, first dimensions", widths, [row["float32"] for row in facts["prefixes"]], "soft")
-    level = Level("float32, all dimensions", facts["fidelity_of_float32"], "teacher")
+    level = HorizontalLine("float32, all dimensions", facts["fidelity_of_float32"], "teacher")
     draw = partial(
         scatter,
         points,

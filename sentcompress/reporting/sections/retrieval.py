@@ -13,7 +13,7 @@ from sentcompress.evaluation.retrieval import EXACT
 from sentcompress.evaluation.score import MODEL, Score, select
 from sentcompress.evaluation.tables import kept_or_gained, languages_table
 from sentcompress.numeric import between, size
-from sentcompress.reporting.charts import Level, Point, scatter
+from sentcompress.reporting.charts import HorizontalLine, Point, scatter
 from sentcompress.reporting.drawing import MARKERS
 from sentcompress.reporting.evidence import Evidence, Source
 from sentcompress.reporting.parts import Chart, Section, Table
@@ -106,12 +106,12 @@ def _chart(evidence: Evidence, name: str, found: list[Evaluation]) -> Chart:
     metric = found[0].scores[0].metric
     kinds = _kinds(found)
     points: dict[tuple[str, str, str], Point] = {}
-    levels: dict[str, Level] = {}
+    levels: dict[str, HorizontalLine] = {}
     for evaluation in found:
         for score in select(evaluation.scores, metric):
             shown, colour = model_name(evidence, evaluation.facts[score.role]), evidence.colour(score.model)
             if score.part == EXACT:
-                levels[shown] = Level(f"{shown}, exact", score.value, colour)
+                levels[shown] = HorizontalLine(f"{shown}, exact", score.value, colour)
                 continue
             (bytes_,) = select(evaluation.scores, INDEX_BYTES, part=score.part, role=score.role)
             marker = MARKERS[kinds.index(score.part) % len(MARKERS)]
