@@ -5,6 +5,10 @@ signal arrives during the cleanup, the process prints the message and ends immed
 signal: a launcher sends SIGTERM to the other processes of a job as soon as one has ended. In a block `Held`, a signal
 waits for the next call of `check`, where the state can be saved.
 
+Python runs signal handlers in the main thread, between two instructions of Python code: not while it is in a long call
+of a library. A thread therefore hears every signal as well. It says that the command is stopping, if that takes longer
+than TOLD_AFTER_SECONDS, and ends the process if a second signal arrives.
+
 This module must not import anything slow: signals are not handled until `install` has been called.
 """
 
@@ -35,13 +39,18 @@ ENDS: dict[int, tuple[str, int]] = {
     signal.SIGTERM: ("stopped by SIGTERM", TERMINATED),
     signal.SIGUSR1: ("stopped by SIGUSR1", REQUEUE),
 }
-SHOW_CURSOR = "\x1b[?25h"
+# Clears the current line of a terminal, and shows the cursor, which a progress bar hides.
+NEW_LINE = "\r\x1b[K\x1b[?25h"
 # An exception during an import can get lost in an interpreter callback or in C code, and leaves half-loaded modules
 # behind. A signal therefore waits until the import has ended, or until `check` is called, but no longer than this.
 PATIENCE_SECONDS = 20.0
 PAUSE_SECONDS = 0.02
 # A terminal and torchrun may each pass on the same Ctrl-C; a person needs longer for a second one.
 BOUNCE_SECONDS = 0.3
+# Most commands have ended by then.
+TOLD_AFTER_SECONDS = 0.5
+# What this process sends to itself to have a handler called; ignored by default, and used by nothing else.
+AGAIN = signal.SIGURG
 
 
 class StoppedError(KeyboardInterrupt):
@@ -62,13 +71,24 @@ class StoppedError(KeyboardInterrupt):
 
 
 class _State:
-    """State of the handler. Signals are handled only in the main thread, so one instance is enough."""
+    """State of the handlers, which run only in the main thread, and of the thread that hears signals."""
 
     main_thread: int | None = None
     working = False
+    # Whether what the command does is over, or was given up: it says itself how it ended.
+    over = False
     raised: int | None = None
-    waiting_since: float | None = None
-    sent_again = False
+    # Whether a signal has arrived, perhaps in a call of a library, at the end of which it will be handled.
+    heard = False
+    # The signal that waits for the end of an import, and since when.
+    waiting: int | None = None
+    waiting_since = 0.0
+    # Whether nothing was begun that would have to be put in order.
+    starting = True
+    # The exit code, once the command has said how it ended.
+    code: int | None = None
+    # What shows a line to the user; None writes it to standard error.
+    tell: Callable[[str], None] | None = None
     # In a block `Held`: the signal that waits for `check`, when it came, and whether it was raised.
     held = False
     noted: int | None = None
@@ -77,16 +97,40 @@ class _State:
 
 
 _state = _State()
+_leaving = _thread.allocate_lock()
 
 
 class Working:
     """A `with` block in which a signal raises StoppedError, once."""
 
     def __enter__(self) -> None:
-        _state.working, _state.raised = True, None
+        _state.working, _state.raised, _state.starting, _state.over = True, None, False, False
 
     def __exit__(self, *_: object) -> None:
-        _state.working = False
+        _state.working, _state.over = False, True
+
+
+class Loading:
+    """A `with` block that imports what a command needs: a signal ends the process without waiting for the import."""
+
+    def __enter__(self) -> None:
+        self._before, _state.starting = _state.starting, True
+
+    def __exit__(self, *_: object) -> None:
+        _state.starting = self._before
+
+
+class Telling:
+    """A `with` block in which `tell` shows the line that the command is stopping; called by another thread."""
+
+    def __init__(self, tell: Callable[[str], None]) -> None:
+        self._tell = tell
+
+    def __enter__(self) -> None:
+        _state.tell = self._tell
+
+    def __exit__(self, *_: object) -> None:
+        _state.tell = None
 
 
 class Held:
@@ -145,12 +189,13 @@ def pass_on(number: int) -> None:
     """Send this process a signal that another one got, unless it got one itself; from any thread.
 
     Does nothing if signals are not handled here, as when stages are called from Python. Can be called again and again:
-    a signal that waits for the end of an import is not sent a second time, which would end the process at once.
+    a signal that waits for the end of an import or of a library's call is not sent a second time, which would end the
+    process at once.
     """
-    if _state.main_thread is None or signal.getsignal(number) is not _take:
+    if _state.main_thread is None or signal.getsignal(number) is not _take or _state.heard:
         return
-    if _state.noted is None and _state.raised is None and _state.waiting_since is None:
-        signal.pthread_kill(_state.main_thread, number)
+    _state.heard = True
+    signal.pthread_kill(_state.main_thread, number)
 
 
 def _raise_noted(*, whole: bool) -> NoReturn:
@@ -164,55 +209,133 @@ def install() -> None:
     for number in ENDS:
         if signal.getsignal(number) is not signal.SIG_IGN:
             signal.signal(number, _take)
+    signal.signal(AGAIN, _again)
+    heard, arrived = os.pipe()
+    os.set_blocking(arrived, False)
+    signal.set_wakeup_fd(arrived, warn_on_full_buffer=False)
+    _thread.start_new_thread(_listen, (heard,))
     sys.unraisablehook = _unraisable
-    atexit.register(_ignore)  # the first to be registered, so the last to be called
+    atexit.register(_end)  # the first to be registered, so the last to be called
 
 
-def _ignore() -> None:
-    """Ignore signals during interpreter shutdown, which restores the default handlers: the work is done."""
+def ends_with(code: int) -> None:
+    """Note that the command has said how it ended, and the exit code of the process."""
+    _state.code = code
+
+
+def _end() -> None:
+    """End the process, without freeing its memory piece by piece: for torch's modules that takes a second, or many.
+
+    Otherwise the interpreter would restore the default handlers first. The work is done, so signals are ignored.
+    """
     for number in ENDS:
         signal.signal(number, signal.SIG_IGN)
+    if _state.code is None:
+        return
+    try:
+        sys.stdout.flush()
+        sys.stderr.flush()
+    except (AttributeError, OSError, ValueError):
+        return  # the interpreter reports it
+    os._exit(_state.code)
 
 
 def leave(number: int) -> NoReturn:
     """Print the message and end the process, without anything that could be interrupted again.
 
-    The exit code is that of the signal which was raised before, if there is one.
+    The exit code is that of the signal which was raised before, if there is one. Can be called in any thread.
     """
     reason, code = ENDS[_state.raised or number]
-    shown = SHOW_CURSOR if os.isatty(2) else ""
+    said = _state.raised is not None and _state.code is not None
     try:
-        os.write(2, f"{shown}error: {reason}\nhelp:  {GO_ON}\n".encode())
+        if not _leaving.acquire(blocking=False):
+            time.sleep(BOUNCE_SECONDS)  # another thread is writing the message, or what this handler interrupted
+        elif not said:
+            if _state.starting and "--json" in sys.argv:
+                os.write(1, f'{{\n  "error": "{reason}",\n  "help": "{GO_ON}",\n  "exit_code": {code}\n}}\n'.encode())
+            _write(f"error: {reason}\nhelp:  {GO_ON}")
     finally:  # also if standard error is closed
         os._exit(code)
 
 
+def _write(lines: str) -> None:
+    os.write(2, f"{NEW_LINE if os.isatty(2) else ''}{lines}\n".encode())
+
+
+def _listen(heard: int) -> None:
+    """Hear every signal when it arrives; in a thread of its own."""
+    first, since = 0, 0.0
+    while arrived := os.read(heard, 1):
+        number = arrived[0]
+        if number not in ENDS:
+            continue
+        if not first:
+            _state.heard = True
+            first, since = number, time.monotonic()
+            _thread.start_new_thread(_tell_later, (number,))
+        elif time.monotonic() - since > BOUNCE_SECONDS and (number == SIGINT or not _state.held):
+            leave(number if _state.held else first)
+
+
+def _tell_later(number: int) -> None:
+    """Say that the command is stopping, unless it has stopped."""
+    time.sleep(TOLD_AFTER_SECONDS)
+    if not _state.over:
+        (_state.tell or _write)(stopping(number, held=_state.held))
+
+
+def stopping(number: int, *, held: bool) -> str:
+    """The line that a command which takes a while to stop shows."""
+    what = "stopping after this step, to save the state" if held else "stopping"
+    if number != SIGINT:
+        return f"{what} ({ENDS[number][0].removeprefix('stopped by ')})"
+    return f"{what}; press Ctrl-C again to stop at once{' without saving' if held else ''}"
+
+
 def _take(number: int, frame: FrameType | None) -> None:
-    again, _state.sent_again = _state.sent_again, False
+    """Handle a signal that was sent to this process."""
     if _state.held and _state.working:
-        _hold(number, again)
+        _hold(number)
+    elif not _state.working or _state.waiting is not None:
+        leave(_state.waiting or number)
+    else:
+        _state.waiting_since = time.monotonic()
+        _raise_after_import(number, frame)
+
+
+def _again(_: int, frame: FrameType | None) -> None:
+    """Handle a signal that waits: `_send_again` has sent another one for this."""
+    waiting, _state.waiting = _state.waiting, None
+    if not _state.working:
         return
-    if not _state.working or (_state.waiting_since is not None and not again):
-        leave(number)
+    if _state.held:
+        if asked() is not None:
+            _raise_noted(whole=False)
+        elif waiting is not None and _state.noted is None:  # the block began after the import
+            _hold(waiting)
+    elif waiting is not None:
+        _raise_after_import(waiting, frame)
+
+
+def _raise_after_import(number: int, frame: FrameType | None) -> None:
     if _is_importing(frame):
-        began = _state.waiting_since or time.monotonic()
-        if time.monotonic() - began < PATIENCE_SECONDS:
-            _state.waiting_since = began
-            _send_again(number)
+        if _state.starting:
+            leave(number)
+        if time.monotonic() - _state.waiting_since < PATIENCE_SECONDS:
+            _state.waiting = number
+            _send_again()
             return
-    _state.working, _state.waiting_since, _state.raised = False, None, number
+    _state.working, _state.waiting, _state.raised = False, None, number
     raise StoppedError(number)
 
 
-def _hold(number: int, again: bool) -> None:
-    """Note a signal in a block `Held`; raise the noted one if `check` was not called for too long."""
+def _hold(number: int) -> None:
+    """Note a signal in a block `Held`; raise it if `check` is not called for too long."""
     if _state.noted is None:
         now = time.monotonic()
         _state.noted, _state.noted_at = number, now
-        _send_again(number, PATIENCE_SECONDS, lambda: _state.held and asked() is not None and _state.noted_at == now)
-    elif again and not _state.noted_raised:
-        _raise_noted(whole=False)
-    elif not again and number == SIGINT and time.monotonic() - _state.noted_at > BOUNCE_SECONDS:
+        _send_again(PATIENCE_SECONDS, lambda: _state.held and asked() is not None and _state.noted_at == now)
+    elif number == SIGINT and time.monotonic() - _state.noted_at > BOUNCE_SECONDS:
         leave(number)
 
 
@@ -224,22 +347,22 @@ def _is_importing(frame: FrameType | None) -> bool:
     return False
 
 
-def _send_again(number: int, seconds: float = PAUSE_SECONDS, wanted: Callable[[], bool] = lambda: True) -> None:
+def _send_again(seconds: float = PAUSE_SECONDS, wanted: Callable[[], bool] = lambda: True) -> None:
     main_thread = _thread.get_ident()  # the one that runs handlers
 
     def send() -> None:
         time.sleep(seconds)
         if wanted():
-            _state.sent_again = True
-            signal.pthread_kill(main_thread, number)
+            signal.pthread_kill(main_thread, AGAIN)
 
     _thread.start_new_thread(send, ())
 
 
 def _unraisable(unraisable: sys.UnraisableHookArgs) -> None:
-    """Send the signal again if its exception was lost in a destructor or a callback."""
+    """Raise the signal again if its exception was lost in a destructor or a callback."""
     if _state.raised is not None and issubclass(unraisable.exc_type, KeyboardInterrupt):
-        _state.working, _state.waiting_since, _state.noted_raised = True, time.monotonic(), False
-        _send_again(_state.raised)
+        _state.working, _state.waiting, _state.waiting_since = True, _state.raised, time.monotonic()
+        _state.noted_raised = False
+        _send_again()
     else:
         sys.__unraisablehook__(unraisable)

@@ -2,21 +2,27 @@
 
 from __future__ import annotations
 
+import json
 import os
 import random
 import signal
 import subprocess
 import sys
+import threading
 import time
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
 import pytest
 
-from sentcompress.signals import ENDS, GO_ON
+from sentcompress.signals import ENDS, GO_ON, stopping
 
 ROOT = Path(__file__).resolve().parents[1]
 ALL = pytest.mark.parametrize("sent", [signal.SIGINT, signal.SIGTERM, signal.SIGUSR1], ids=lambda number: number.name)
-START = "from sentcompress.__main__ import main; import sys, os, signal; send = lambda n: os.kill(os.getpid(), n); "
+# However slow the machine is, what ends by itself says no more than how it ended.
+START = "from sentcompress import signals; signals.TOLD_AFTER_SECONDS = 1000; "
+START += "from sentcompress.__main__ import main; import sys, os, signal; send = lambda n: os.kill(os.getpid(), n); "
 
 
 def told(sent: signal.Signals) -> tuple[int, str]:
@@ -26,11 +32,17 @@ def told(sent: signal.Signals) -> tuple[int, str]:
 
 def outcome(code: str, folder: Path, *arguments: str, modules: Path | None = None) -> tuple[int, str]:
     """Of a process that runs this Python code; `modules` are found before the real ones."""
+    done = process_of(code, folder, *arguments, modules=modules)
+    return done.returncode, done.stderr
+
+
+def process_of(
+    code: str, folder: Path, *arguments: str, modules: Path | None = None
+) -> subprocess.CompletedProcess[str]:
     path = os.pathsep.join(map(str, [*([modules] if modules else []), ROOT]))
     command = [sys.executable, "-c", code, *arguments]
     environment = {**os.environ, "PYTHONPATH": path}
-    done = subprocess.run(command, capture_output=True, text=True, env=environment, cwd=folder, timeout=100)
-    return done.returncode, done.stderr
+    return subprocess.run(command, capture_output=True, text=True, env=environment, cwd=folder, timeout=100)
 
 
 @ALL
@@ -80,6 +92,23 @@ def test_an_import_is_ended_first(sent: signal.Signals, tmp_path: Path) -> None:
     assert not (tmp_path / "went-on").exists()
 
 
+@ALL
+def test_the_import_of_a_stage_is_not_waited_for(sent: signal.Signals, tmp_path: Path) -> None:
+    """Nothing was begun that would have to be put in order; with --json, standard output gets its document."""
+    (tmp_path / "slow.py").write_text(f"import os\nos.kill(os.getpid(), {int(sent)})\nopen('loaded', 'w').close()\n")
+    replaced = "from dataclasses import replace; from sentcompress.commands import status; "
+    replaced += "status.COMMAND = replace(status.COMMAND, module='slow'); main()"
+    for words, document in (((), ""), (("--json",), "document")):
+        done = process_of(START + replaced, tmp_path, "status", *words, modules=tmp_path)
+        assert (done.returncode, done.stderr) == told(sent)
+        if document:
+            reason, code = ENDS[sent]
+            assert json.loads(done.stdout) == {"error": reason, "help": GO_ON, "exit_code": code}
+        else:
+            assert done.stdout == ""
+    assert not (tmp_path / "loaded").exists()
+
+
 def test_what_another_rank_got_is_passed_on_only_once_during_an_import(tmp_path: Path) -> None:
     """The thread that passes signals on asks every second; an import can take longer."""
     (tmp_path / "slow.py").write_text(
@@ -127,8 +156,17 @@ def test_while_libraries_are_put_away_at_the_exit(sent: signal.Signals, tmp_path
 def test_when_the_interpreter_itself_ends_it_is_too_late(sent: signal.Signals, tmp_path: Path) -> None:
     """The work is done, and its exit code says so; the interpreter has given the signals back by then."""
     what = "import os, sys\n    class Last:\n"
-    what += f"        def __del__(self, kill=os.kill, own=os.getpid()): kill(own, {int(sent)})\n    sys.last = Last()"
+    what += f"        def __del__(self, kill=os.kill, own=os.getpid()): kill(own, {int(sent)})\n    sys.last = Last()\n"
+    what += (
+        "    import sentcompress.cli.main as own; own.ends_with = lambda code: None"  # the process is not ended before
+    )
     assert while_working(what, tmp_path) == (0, "")
+
+
+def test_the_memory_is_not_freed_piece_by_piece_at_the_exit(tmp_path: Path) -> None:
+    what = "import atexit, sys\n    class Last:\n        def __del__(self): print('freed', file=sys.__stderr__)\n"
+    what += "    sys.last = Last(); atexit.register(lambda: print('put in order', file=sys.stderr))"
+    assert while_working(what, tmp_path) == (0, "put in order\n")
 
 
 HELD = """
@@ -180,6 +218,119 @@ def test_in_a_background_shell_an_interrupt_stays_ignored(tmp_path: Path) -> Non
     code = f"signal.signal(signal.SIGINT, signal.SIG_IGN); {START}{WORK.format(f'send({int(signal.SIGINT)})')}"
     assert outcome(f"import signal; {code}", tmp_path, "status", "--work", ".") == (0, "")
     assert (tmp_path / "went-on").exists()
+
+
+# A call of the C library that a signal does not end. Its shell says `blocked` when the call waits for it, and ends when
+# somebody has opened the pipe `release` to write.
+BLOCKED = """
+    import ctypes
+    library = ctypes.CDLL(None)
+    library.popen.restype, library.pclose.argtypes = ctypes.c_void_p, [ctypes.c_void_p]
+    shell = library.popen(b"cat > unused; echo blocked; exec > unused 2>&1; read line < release", b"w")
+    {}
+"""
+
+
+@contextmanager
+def in_native_code(folder: Path, where: str = "library.pclose(shell)") -> Iterator[subprocess.Popen[str]]:
+    """A process whose main thread is in a call of a library."""
+    os.mkfifo(folder / "release")
+    code = START.replace("1000", "0.5") + WORK.format(BLOCKED.format(where).strip())
+    command = [sys.executable, "-c", code, "status", "--work", str(folder)]
+    environment = {**os.environ, "PYTHONPATH": str(ROOT)}
+    with subprocess.Popen(
+        command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, cwd=folder, env=environment
+    ) as process:
+        watch = threading.Timer(100, process.kill)
+        watch.start()
+        try:
+            assert process.stdout is not None
+            assert process.stdout.readline() == "blocked\n"
+            yield process
+        finally:
+            process.kill()
+            watch.cancel()
+            release(folder)
+
+
+def release(folder: Path) -> None:
+    """End the call; nothing happens if it was ended before."""
+    with suppress(OSError):
+        os.close(os.open(folder / "release", os.O_WRONLY | os.O_NONBLOCK))
+
+
+def line_of(process: subprocess.Popen[str]) -> str:
+    assert process.stderr is not None
+    return process.stderr.readline().removesuffix("\n")
+
+
+def end_of(process: subprocess.Popen[str]) -> tuple[int, str]:
+    _, err = process.communicate()
+    return process.returncode, err
+
+
+@ALL
+def test_in_a_call_of_a_library_it_is_told_and_a_second_one_ends_the_process(
+    sent: signal.Signals, tmp_path: Path
+) -> None:
+    with in_native_code(tmp_path) as process:
+        process.send_signal(sent)
+        assert line_of(process) == stopping(sent, held=False)
+        process.send_signal(sent)
+        assert end_of(process) == told(sent)
+
+
+@ALL
+def test_at_the_end_of_a_call_of_a_library_it_is_raised(sent: signal.Signals, tmp_path: Path) -> None:
+    with in_native_code(tmp_path, "try: library.pclose(shell)\n    finally: open('cleared', 'w').close()") as process:
+        process.send_signal(sent)
+        assert line_of(process) == stopping(sent, held=False)
+        release(tmp_path)
+        assert end_of(process) == told(sent)
+    assert (tmp_path / "cleared").exists()
+    assert not (tmp_path / "went-on").exists()
+
+
+def test_what_another_rank_got_is_passed_on_only_once_during_a_call_of_a_library(tmp_path: Path) -> None:
+    """Longer than a second Ctrl-C takes."""
+    what = "import threading, time\n    def ask():\n        while not os.path.exists('begin'): time.sleep(0.01)\n"
+    what += "        until = time.monotonic() + 2 * signals.BOUNCE_SECONDS\n"
+    what += "        while time.monotonic() < until or not signals._state.heard:\n"
+    what += f"            signals.pass_on({int(signal.SIGUSR1)})\n            time.sleep(0.05)\n"
+    what += "        os.write(2, b'asked\\n')\n    threading.Thread(target=ask, daemon=True).start()\n"
+    what += "    try: library.pclose(shell)\n    finally: open('cleared', 'w').close()"
+    with in_native_code(tmp_path, what) as process:
+        (tmp_path / "begin").touch()
+        lines = [line_of(process), line_of(process)]
+        assert sorted(lines) == ["asked", stopping(signal.SIGUSR1, held=False)]
+        release(tmp_path)
+        assert end_of(process) == told(signal.SIGUSR1)
+    assert (tmp_path / "cleared").exists()
+
+
+@ALL
+def test_in_a_call_of_a_library_where_it_is_held_back_only_ctrl_c_ends_the_process(
+    sent: signal.Signals, tmp_path: Path
+) -> None:
+    with in_native_code(tmp_path, "with signals.Held(): library.pclose(shell)") as process:
+        process.send_signal(sent)
+        assert line_of(process) == stopping(sent, held=True)
+        for other in (signal.SIGTERM, signal.SIGUSR1, signal.SIGINT):
+            process.send_signal(other)
+        assert end_of(process) == told(signal.SIGINT)
+
+
+def test_what_has_said_how_it_ended_says_no_more(tmp_path: Path) -> None:
+    """The thread that says that the command is stopping looks again after that."""
+    code = "import threading; over, looked = threading.Event(), threading.Event()\n"
+    code += "from sentcompress import signals; import sentcompress.cli.main as own, time; tell = signals._tell_later\n"
+    code += "class Clock: monotonic = time.monotonic; sleep = lambda seconds: over.wait()\n"
+    code += "def look(number): tell(number); looked.set()\n"
+    code += "signals.time, signals._tell_later, own.ends_with = Clock, look, lambda code: (over.set(), looked.wait())\n"
+    sent = int(signal.SIGINT)
+    assert outcome(code + START + WORK.format(f"send({sent})"), tmp_path, "status", "--work", ".") == told(
+        signal.SIGINT
+    )
 
 
 READY = """

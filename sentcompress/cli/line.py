@@ -22,6 +22,7 @@ from sentcompress.commands.parsing import checked
 from sentcompress.errors import SentcompressError, UsageError
 from sentcompress.progress import SILENT
 from sentcompress.ranks.launch import find_launch, run_alone, without_traces
+from sentcompress.signals import Loading
 from sentcompress.store import Artifact, WorkDirectory
 
 METAVARS = {int: "INTEGER", float: "FLOAT", Path: "PATH", str: "TEXT"}
@@ -137,14 +138,17 @@ def execute(command: Command, values: dict[str, Any], *, work: str, as_json: boo
         run_alone()
     if launch:
         without_traces()
-    from sentcompress.cli import render
-    from sentcompress.cli.terminal_reporter import reporting
+    with Loading():
+        from sentcompress.cli import render
+        from sentcompress.cli.terminal_reporter import reporting
 
     with reporting(quiet, command.params) as reporter:
         reporter = reporter if first else SILENT
         run = partial(command.run, call.params, WorkDirectory(call.work), reporter)
         if launch and command.shared == "encoding":
-            from sentcompress.encoding.together import evaluate_together
+            command.load()  # before the ranks have joined: a signal that ends one of them has to end all
+            with Loading():
+                from sentcompress.encoding.together import evaluate_together
 
             outcome: Any = evaluate_together(call.params, reporter, run)
         else:

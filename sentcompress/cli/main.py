@@ -26,7 +26,7 @@ from sentcompress.commands.spelling import spelled
 from sentcompress.errors import SentcompressError, SentcompressWarning, did_you_mean
 from sentcompress.exit_codes import DONE, FAILED, NO_READER, USAGE
 from sentcompress.ranks.launch import by_rank
-from sentcompress.signals import ENDS, GO_ON, SIGINT, StoppedError, Working
+from sentcompress.signals import ENDS, GO_ON, SIGINT, StoppedError, Working, ends_with
 
 app = typer.Typer(
     name="sentcompress",
@@ -103,7 +103,9 @@ def main(arguments: Sequence[str] | None = None) -> NoReturn:
         if isinstance(stream, io.TextIOWrapper):
             # A terminal or pipe that is not UTF-8 gets escapes instead of an error.
             stream.reconfigure(errors="backslashreplace")
-    sys.exit(_run(given))
+    code = _run(given)
+    ends_with(code)
+    sys.exit(code)
 
 
 @dataclass(frozen=True)

@@ -23,14 +23,14 @@ from sentcompress.plain_text import printable, printable_message
 from sentcompress.progress import Reporter
 from sentcompress.progress import Task as ProgressTask
 from sentcompress.quantities import told_time
-from sentcompress.signals import asked
+from sentcompress.ranks.launch import by_rank
+from sentcompress.signals import Telling
 from sentcompress.store.running import Counter, Heartbeat, Running
 
 # Columns of the terminal for a metric with its name.
 METRIC_WIDTH = 27
 # Seconds between the lines of progress in a log.
 LOG_EVERY = 60.0
-STOPPING = "stopping after this step, to save the state; press Ctrl-C again to stop at once without saving"
 
 
 class _Description(ProgressColumn):
@@ -97,7 +97,6 @@ class TerminalReporter:
         self.drawing = self.console.is_terminal and not quiet
         self._running = Running()
         self._logged = time.monotonic()
-        self._stopping = False
         self._metrics: dict[str, float | int | str | None] = {}
         self._progress = Progress(
             SpinnerColumn(),
@@ -114,7 +113,8 @@ class TerminalReporter:
     def live(self) -> Iterator[TerminalReporter]:
         """Draw or log progress inside the block."""
         drawn = Live(console=self.console, refresh_per_second=8, transient=True, get_renderable=self._picture)
-        with drawn if self.drawing else nullcontext(), Heartbeat(self._running, self._beat):
+        # The outermost block: while a picture is on the screen, only its console can write above it.
+        with Telling(self._stopping), drawn if self.drawing else nullcontext(), Heartbeat(self._running, self._beat):
             yield self
 
     @contextmanager
@@ -153,11 +153,12 @@ class TerminalReporter:
         text = f"warning: {spelled(message, self.params)}"
         self.console.print(rich_text(text, "yellow", printable_message), soft_wrap=True)
 
+    def _stopping(self, line: str) -> None:
+        """Show that a signal was heard, also where the user wants no messages: it answers what the user did."""
+        self.console.print(rich_text(by_rank(line), "yellow"), soft_wrap=True)
+
     def _beat(self) -> None:
-        """Once a second: log a line if it is time, and say that a signal waits until the state can be saved."""
-        if asked() is not None and not self._stopping:
-            self._stopping = True
-            self.note(STOPPING)
+        """Once a second: log a line if it is time."""
         if not self.drawing and time.monotonic() - self._logged >= LOG_EVERY:
             self._logged = time.monotonic()
             if line := str(self._running.snapshot()):

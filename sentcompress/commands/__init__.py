@@ -16,12 +16,14 @@ import warnings
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from functools import cache
+from types import ModuleType
 from typing import Any, Literal
 
 from sentcompress.commands.options import Options, keys_of
 from sentcompress.errors import InputError, SentcompressWarning, UsageError, did_you_mean
 from sentcompress.plugins import EVALUATIONS, Plugin, plugins
 from sentcompress.quantities import read_seconds
+from sentcompress.signals import Loading
 
 # The order of `sentcompress --help`.
 NAMES = (
@@ -105,8 +107,12 @@ class Command:
         """
         if (wait := getattr(params, "wait", None)) is not None:
             work = work.waiting(read_seconds(wait))
-        stage = importlib.import_module(self.module or f"sentcompress.stages.{self.slug}")
-        return stage.run(params, work, reporter)
+        return self.load().run(params, work, reporter)
+
+    def load(self) -> ModuleType:
+        """The module of the stage. To import it can take seconds; a signal meanwhile ends the process at once."""
+        with Loading():
+            return importlib.import_module(self.module or f"sentcompress.stages.{self.slug}")
 
 
 @cache

@@ -33,6 +33,7 @@ from sentcompress.quantization.quantizer import FOLDER as VECTORS
 from sentcompress.quantization.quantizer import Quantizer
 from sentcompress.store import (
     REQUEST,
+    SCAFFOLD,
     Artifact,
     Build,
     Request,
@@ -210,7 +211,7 @@ def _sample(sentences: Artifact | None) -> list[str]:
 
 def _clear(build: Build) -> None:
     for path in build.path.iterdir():
-        if path.name != REQUEST:
+        if path.name not in (REQUEST, SCAFFOLD):  # where a thread writes the progress
             build.remove(path.name)
 
 
@@ -269,8 +270,9 @@ def _calibrate(
 
 
 def _files(folder: Path) -> list[str]:
-    paths = (path for path in folder.rglob("*") if path.is_file() and path.name != REQUEST)
-    return sorted(path.relative_to(folder).as_posix() for path in paths)
+    """The files of the export, without those of the store."""
+    paths = [path.relative_to(folder) for path in folder.rglob("*") if path.is_file()]
+    return sorted(path.as_posix() for path in paths if path.parts[0] not in (REQUEST, SCAFFOLD))
 
 
 def _score(found: StsSet, formats: Mapping[str, Format], readers: Mapping[str, Reader]) -> dict[str, Any]:

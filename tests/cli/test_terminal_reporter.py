@@ -2,11 +2,22 @@
 
 from __future__ import annotations
 
+import os
+import re
+import signal
+import subprocess
+import sys
+import threading
+from pathlib import Path
+
 import pytest
 
+from sentcompress import signals
 from sentcompress.cli import terminal_reporter
-from sentcompress.cli.terminal_reporter import STOPPING, TerminalReporter, reporting
+from sentcompress.cli.terminal_reporter import TerminalReporter, reporting
+from sentcompress.exit_codes import INTERRUPTED
 
+ROOT = Path(__file__).resolve().parents[2]
 Captured = pytest.CaptureFixture[str]
 
 
@@ -90,14 +101,101 @@ def test_a_log_gets_a_line_a_minute(capsys: Captured, monkeypatch: pytest.Monkey
     assert said(quiet=True) == ""
 
 
-def test_a_signal_that_waits_is_told_once(capsys: Captured, monkeypatch: pytest.MonkeyPatch) -> None:
-    watched = TerminalReporter(quiet=False)
-    watched._beat()
-    assert capsys.readouterr().err == ""
-    monkeypatch.setattr(terminal_reporter, "asked", lambda: 2)
-    watched._beat()
-    watched._beat()
-    assert capsys.readouterr().err == f"{STOPPING}\n"
+def test_that_a_signal_was_heard_is_told_in_a_log_too(capsys: Captured, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(signals, "TOLD_AFTER_SECONDS", 0)
+    for quiet in (False, True):
+        with signals.Working(), reporting(quiet):
+            signals._tell_later(signal.SIGTERM)
+        assert capsys.readouterr().err == "stopping (SIGTERM)\n"
+
+
+# A terminal whose keys are what this process reads, and whose screen is what it writes.
+TERMINAL = """
+import os, pty, sys
+resized = ["sh", "-c", 'stty rows 24 cols "$0"; exec "$@"', *sys.argv[1:]]
+sys.exit(os.waitstatus_to_exitcode(pty.spawn(resized)))
+"""
+# In a phase with metrics, so that the picture has two lines, a call of the C library that ends when the pipe `release`
+# is opened.
+STUCK = """
+import ctypes
+from sentcompress.__main__ import main
+from sentcompress.stages import status
+def run(params, work, reporter):
+    library = ctypes.CDLL(None)
+    library.popen.restype, library.pclose.argtypes = ctypes.c_void_p, [ctypes.c_void_p]
+    shell = library.popen(b"trap '' INT; read line < release", b"w")
+    with reporter.track("training", total=3) as task:
+        reporter.metrics({"loss": 0.25, "dev": 71.5})
+        task.advance()
+        library.pclose(shell)
+    return []
+status.run = run
+main()
+"""
+
+
+def shown_on(drawn: str) -> list[str]:
+    """The lines of the screen after what rich writes to a terminal; of its sequences, it uses these few."""
+    lines, row, column = [""], 0, 0
+    for up, erase, other, text in re.findall(r"\x1b\[(\d*)A|\x1b\[(\d?)K|(\x1b\[[^a-zA-Z]*[a-zA-Z])|([^\x1b])", drawn):
+        if up:
+            row -= int(up)
+        elif text == "\n":
+            row += 1
+            lines += [""] * (row + 1 - len(lines))
+        elif text == "\r":
+            column = 0
+        elif text:
+            lines[row] = lines[row].ljust(column)[:column] + text + lines[row][column + 1 :]
+            column += 1
+        elif not other:
+            lines[row] = "" if erase == "2" else lines[row][:column]
+    return [line.rstrip() for line in lines]
+
+
+@pytest.mark.parametrize("columns", [80, 120])
+def test_ctrl_c_is_told_above_the_picture_and_nothing_of_it_stays(tmp_path: Path, columns: int) -> None:
+    os.mkfifo(tmp_path / "release")
+    words = [sys.executable, "-c", STUCK, "status", "--work", str(tmp_path)]
+    environment = {**os.environ, "PYTHONPATH": str(ROOT), "TERM": "xterm"}
+    drawn = ""
+    with subprocess.Popen(
+        [sys.executable, "-c", TERMINAL, str(columns), *words],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        cwd=tmp_path,
+        env=environment,
+    ) as process:
+        watch = threading.Timer(100, process.kill)
+        watch.start()
+        assert process.stdin is not None
+        assert process.stdout is not None
+
+        def read_until(line: str) -> None:
+            nonlocal drawn
+            while not any(line in shown for shown in shown_on(drawn)):
+                block = os.read(process.stdout.fileno(), 2**16)  # type: ignore[union-attr]
+                assert block, drawn
+                drawn += block.decode()
+
+        read_until("1/3")
+        process.stdin.write(b"\x03")
+        process.stdin.flush()
+        line = signals.stopping(signal.SIGINT, held=False)
+        read_until(line)
+        after = drawn.count("1/3")
+        while drawn.count("1/3") < after + 3:
+            drawn += os.read(process.stdout.fileno(), 2**16).decode()
+        screen = [shown for shown in shown_on(drawn) if shown]
+        assert screen[0] == line
+        assert ["loss" in shown for shown in screen[1:]] == [True, False]
+        assert "1/3" in screen[2]
+        (tmp_path / "release").write_text("now\n")
+        drawn += process.communicate()[0].decode()
+        watch.cancel()
+    assert process.returncode == INTERRUPTED
+    assert [shown for shown in shown_on(drawn) if shown] == [line, "error: interrupted", f"help:  {signals.GO_ON}"]
 
 
 def test_a_terminal_is_never_blank(capsys: Captured, monkeypatch: pytest.MonkeyPatch) -> None:

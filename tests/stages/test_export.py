@@ -28,6 +28,7 @@ from sentcompress.models.sources import resolve
 from sentcompress.models.transformer_encoder import TransformerEncoder
 from sentcompress.stages.export import Params, run
 from sentcompress.store import Artifact, Request, WorkDirectory
+from sentcompress.store.running import PROGRESS
 
 STUDENT = "hpd-teacher-1-8"
 
@@ -281,6 +282,29 @@ def test_a_killed_run_leaves_nothing_in_the_next(work: WorkDirectory, monkeypatc
     again = run(Params(formats=("folder",)), work)
     assert again.digest == wanted.digest
     assert not (again.path / "stray.bin").exists()
+
+
+def test_the_progress_of_the_build_is_no_file_of_the_export(
+    exported: Artifact, work: WorkDirectory, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A thread writes it while a format is written."""
+
+    def copied(_: object, path: Path) -> None:
+        path.parent.mkdir(exist_ok=True)
+        shutil.copy(exported.path / "onnx" / path.name, path)
+        progress = path.parents[1] / PROGRESS
+        progress.parent.mkdir(exist_ok=True)
+        progress.write_text("{}")
+        seen.append(progress)
+
+    seen: list[Path] = []
+    monkeypatch.setattr(graph_formats, "write_graph", copied)
+    monkeypatch.setattr(graph_formats, "quantise", copied)
+    artifact = run(Params(), work)
+    assert len(seen) == 2
+    assert artifact.facts["bytes"] == exported.facts["bytes"]
+    for name, one in artifact.facts["formats"].items():
+        assert one["files"] == exported.facts["formats"][name]["files"]
 
 
 def test_poor_int8_vectors_are_warned_of(
