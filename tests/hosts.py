@@ -1,72 +1,189 @@
-"""Several hosts on one machine: processes with a host name and a boot id of their own, and mounts of one folder.
+"""Several hosts on one machine, for tests of what they share.
 
-A host is a UTS and a mount namespace in which another file is mounted over the kernel's boot id. The kernel remains the
-same, so its locks hold on all of these hosts, like those of NFS. Two mounts of one folder through FUSE (bindfs) show
-the same files, but a lock on one of them does not hold on the other.
+A `Host` is a UTS and a mount namespace with a host name of its own, in which another file is mounted over the kernel's
+boot id. The kernel remains the same, so its locks hold on all of these hosts. Two mounts of one folder through FUSE
+(bindfs) show the same files, but a lock on one of them does not hold on the other. `guests` has hosts with kernels of
+their own.
 """
 
 from __future__ import annotations
 
 import os
 import shutil
+import signal
 import subprocess
 import sys
-from collections.abc import Iterator
+import time
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Protocol
 
 ROOT = Path(__file__).resolve().parents[1]
 BOOT_ID = "/proc/sys/kernel/random/boot_id"
 ENTER = f'hostname "$1" && mount --bind "$2" {BOOT_ID} && shift 2 && exec "$@"'
-LIMIT_SECONDS = 300
+# Nothing takes nearly as long.
+LIMIT_SECONDS = 600
+
+
+class Process:
+    """Python on a host: what it says is in two files, and it can be waiting for a line on its standard input."""
+
+    def __init__(self, output: Path) -> None:
+        self.output = output
+        self.error = output.with_suffix(".err")
+
+    @property
+    def pid(self) -> int:
+        """Its number on its host."""
+        raise NotImplementedError
+
+    @property
+    def code(self) -> int | None:
+        """Its exit code; None while it runs."""
+        raise NotImplementedError
+
+    def go_on(self) -> None:
+        """Give it a line to read."""
+        raise NotImplementedError
+
+    def kill(self) -> None:
+        """Kill it, as `kill -9` there does."""
+        raise NotImplementedError
+
+    def said(self) -> str:
+        return self.output.read_text(encoding="utf-8") if self.output.exists() else ""
+
+    def complained(self) -> str:
+        return self.error.read_text(encoding="utf-8") if self.error.exists() else ""
+
+    def until(self, text: str) -> None:
+        """Wait until it has said something, on standard output or standard error."""
+        wait_for(lambda: text in self.said() + self.complained() or self.code is not None)
+        assert text in self.said() + self.complained(), (self.code, self.said(), self.complained())
+
+    def wait(self) -> int:
+        """Wait for its end; its exit code."""
+        wait_for(lambda: self.code is not None)
+        code = self.code
+        assert code is not None
+        return code
+
+    def end(self) -> int:
+        """Let it go on, to its end; its exit code."""
+        self.go_on()
+        return self.wait()
+
+
+class Machine(Protocol):
+    """Where processes are started.
+
+    Attributes:
+        work: where it has the work directory.
+    """
+
+    @property
+    def name(self) -> str: ...
+
+    @property
+    def work(self) -> Path: ...
+
+    def start(self, *words: object) -> Process:
+        """Start Python with these arguments."""
+
+
+def run(host: Machine, *words: object) -> Process:
+    """A process that has run to its end."""
+    process = host.start(*words)
+    try:
+        process.end()
+    finally:
+        process.kill()
+    return process
+
+
+@contextmanager
+def started(host: Machine, *words: object, until: str) -> Iterator[Process]:
+    """A process that has said something; killed at the end."""
+    process = host.start(*words)
+    try:
+        process.until(until)
+        yield process
+    finally:
+        process.kill()
+
+
+def wait_for(condition: Callable[[], bool]) -> None:
+    deadline = time.monotonic() + LIMIT_SECONDS
+    while not condition():
+        assert time.monotonic() < deadline, "waited in vain"
+        time.sleep(0.02)
+
+
+def variables(work: Path) -> dict[str, str]:
+    """The environment of processes on all hosts."""
+    given = {"PYTHONPATH": str(ROOT), "SENTCOMPRESS_WORK": str(work), "PATH": os.environ["PATH"]}
+    return given | {"OMP_NUM_THREADS": "1", "COLUMNS": "500"}
+
+
+class LocalProcess(Process):
+    def __init__(self, output: Path, command: list[str], work: Path) -> None:
+        super().__init__(output)
+        with self.output.open("w") as out, self.error.open("w") as error:
+            self._process = subprocess.Popen(
+                command, stdin=subprocess.PIPE, stdout=out, stderr=error, env=variables(work), text=True
+            )
+
+    @property
+    def pid(self) -> int:
+        return self._process.pid  # `unshare` and `sh` have become Python
+
+    @property
+    def code(self) -> int | None:
+        return self._process.poll()
+
+    def go_on(self) -> None:
+        assert self._process.stdin
+        try:
+            self._process.stdin.write("\n")
+            self._process.stdin.close()
+        except BrokenPipeError:
+            pass  # it reads nothing, and has ended
+
+    def kill(self) -> None:
+        if self.code is None:
+            self._process.send_signal(signal.SIGKILL)
+            self._process.wait()
+        assert self._process.stdin
+        self._process.stdin.close()
 
 
 @dataclass(frozen=True)
 class Host:
-    """A host, as its processes see it.
+    """A host of this kernel.
 
     Attributes:
-        boot_id: the file with its boot id.
-        work: where it has mounted the work directory.
+        folder: for its boot id, and what its processes say.
     """
 
     name: str
-    boot_id: Path
+    folder: Path
     work: Path
+    boot_id: Path
 
-    def start(self, *words: object, **options: int) -> subprocess.Popen[str]:
-        """Start Python there with these arguments, its standard input and output connected to pipes."""
-        command = ["unshare", "--uts", "--mount", "sh", "-c", ENTER, "sh", self.name, self.boot_id, sys.executable]
-        variables = {**os.environ, "PYTHONPATH": str(ROOT), "SENTCOMPRESS_WORK": str(self.work)}
-        variables.pop("SLURM_JOB_ID", None)
-        pipe = subprocess.PIPE
-        return subprocess.Popen(
-            [*map(str, command), *map(str, words)],
-            stdin=pipe,
-            stdout=pipe,
-            stderr=pipe,
-            text=True,
-            env=variables,
-            **options,
-        )
-
-    def run(self, *words: object) -> subprocess.CompletedProcess[str]:
-        """Run Python there to its end."""
-        process = self.start(*words)
-        try:
-            output, error = process.communicate(timeout=LIMIT_SECONDS)
-        finally:
-            process.kill()
-            process.wait()
-        return subprocess.CompletedProcess(process.args, process.returncode, output, error)
+    def start(self, *words: object) -> Process:
+        command = ["unshare", "--uts", "--mount", "sh", "-c", ENTER, "sh", self.name, str(self.boot_id), sys.executable]
+        number = len(list(self.folder.glob("*.out")))
+        return LocalProcess(self.folder / f"{number}.out", [*command, *map(str, words)], self.work)
 
 
 def make_host(folder: Path, name: str, work: Path) -> Host:
-    """A host that has not run yet; `folder` keeps its boot id."""
-    boot_id = folder / f"{name}.boot_id"
-    boot_id.write_text(f"00000000-0000-0000-0000-{name:0>12}\n", encoding="ascii")
-    return Host(name, boot_id, work)
+    """A host that has just been started: its boot id is a new one."""
+    folder.mkdir()
+    boot_id = folder / "boot_id"
+    boot_id.write_text(f"boot id of {folder}\n", encoding="ascii")
+    return Host(name, folder, work, boot_id)
 
 
 @contextmanager
@@ -87,12 +204,8 @@ def why_no_hosts() -> str:
         return "needs root, for namespaces"
     if not shutil.which("unshare") or not Path(BOOT_ID).exists():
         return "needs Linux and unshare, of util-linux"
-    tried = subprocess.run(
-        ["unshare", "--uts", "--mount", "sh", "-c", ENTER, "sh", "node1", "/dev/null", "true"],
-        capture_output=True,
-        text=True,
-        check=False,
-    )
+    command = ["unshare", "--uts", "--mount", "sh", "-c", ENTER, "sh", "node1", "/dev/null", "true"]
+    tried = subprocess.run(command, capture_output=True, text=True, check=False)
     return f"namespaces are not allowed here: {tried.stderr.strip()}" if tried.returncode else ""
 
 
@@ -101,7 +214,7 @@ def why_no_mounts(folder: Path) -> str:
     if not shutil.which("bindfs"):
         return "needs bindfs (apt-get install bindfs)"
     if not Path("/dev/fuse").exists():
-        return "needs FUSE: no /dev/fuse"
+        return "needs FUSE: there is no /dev/fuse"
     try:
         with mounted(folder / "real", folder / "point"):
             return ""

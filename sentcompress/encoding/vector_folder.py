@@ -27,7 +27,7 @@ from sentcompress.encoding.vector_shards import SHARD_PATTERN, writing_vectors
 from sentcompress.errors import InputError, UsageError
 from sentcompress.quantization.quantizer import DOCUMENT, Quantizer
 from sentcompress.store import MANIFEST, file_digest
-from sentcompress.store.atomic import beside, make_folder, written
+from sentcompress.store.atomic import ask_again, beside, make_folder, written
 from sentcompress.store.locking import claim_of, locked
 
 VERSION = 1
@@ -156,6 +156,7 @@ def writing_folder(path: Path, asked: Mapping[str, Any], quantizer: Quantizer | 
         raise InputError(f"{path} is a folder with other files", "name a new or empty folder as `output`")
     make_folder(path)
     with locked(path / LOCK, str(path)):
+        ask_again(path)
         said = _manifest(path)
         if said is None:
             said = {**asked, "complete": False}

@@ -108,8 +108,30 @@ def interrupted(target: Path) -> bool:
     return _is_complete(beside(target, "partial")) or _is_folder(beside(target, "old"))
 
 
+def look_again(target: Path) -> None:
+    """Open `target`, the folders beside it and the folders in them, so that their names are those that exist now.
+
+    NFS remembers names that it has found or not found for up to a minute, and asks again when their folder is opened.
+    """
+    hidden = [beside(target, suffix) for suffix in ("partial", "old", "shards")]
+    with suppress(OSError):
+        os.scandir(target.parent).close()
+    for folder in (target, *hidden):
+        ask_again(folder)
+
+
+def ask_again(folder: Path) -> None:
+    """Open a folder and all folders in it; see `look_again`."""
+    for _ in os.walk(folder):
+        pass
+
+
 def recover(target: Path) -> None:
-    """Finish or undo a swap that a killed process did not complete. The caller holds the lock."""
+    """Finish or undo a swap that a killed process did not complete. The caller holds the lock.
+
+    Whoever takes the lock begins with this, so here the names are looked up again.
+    """
+    look_again(target)
     partial, old = beside(target, "partial"), beside(target, "old")
     if _is_complete(partial):
         swap(partial, target)
