@@ -7,7 +7,10 @@ the new one to `name`. If the process is killed in between, `recover` finishes t
 
 from __future__ import annotations
 
+import errno
 import os
+import re
+import secrets
 import shutil
 import stat
 import tempfile
@@ -95,12 +98,29 @@ def swap(partial: Path, target: Path) -> None:
     remove(partial / SCAFFOLD)
     fsync(partial)  # otherwise it could reappear after a power failure, and nothing would remove it
     old = beside(target, "old")
-    remove(old)
+    _discard(old)
     if os.path.lexists(target):
         target.rename(old)
     partial.rename(target)
     fsync(target.parent)
-    drop(old, MANIFEST)
+    _discard(old)
+
+
+def _discard(old: Path) -> None:
+    """Remove a replaced folder, and those that could not be removed earlier.
+
+    On NFS and FUSE, a removed file that is still open keeps its folder. Such a folder gets another name until it can be
+    removed, at the next replacement.
+    """
+    earlier = re.compile(re.escape(old.name) + "-[0-9a-f]{8}")
+    for folder in [old, *(path for path in old.parent.iterdir() if earlier.fullmatch(path.name))]:
+        try:
+            drop(folder, MANIFEST)
+        except OSError as error:
+            if error.errno not in (errno.ENOTEMPTY, errno.EBUSY):
+                raise
+            if folder == old:
+                old.rename(old.with_name(f"{old.name}-{secrets.token_hex(4)}"))
 
 
 def interrupted(target: Path) -> bool:
@@ -137,7 +157,7 @@ def recover(target: Path) -> None:
         swap(partial, target)
     elif _is_folder(old):
         if os.path.lexists(target) or not _is_complete(old):
-            remove(old)
+            _discard(old)
         else:
             old.rename(target)
 
