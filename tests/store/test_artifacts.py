@@ -929,7 +929,7 @@ def test_a_replaced_folder_that_cannot_be_removed_yet_is_removed_later(
         patch.setattr(shutil, "rmtree", rmtree)
         for data in (1, 2):
             make(work, text=f"of {data}", data=data)
-        assert len([path for path in folder.iterdir() if path.name.startswith(".main.old-")]) == 2
+        assert len([path for path in folder.iterdir() if path.name.startswith(".main.old-") and path.is_dir()]) == 2
         assert not (folder / ".main.old").exists()
     assert content(work.get(KIND, "main")) == {"of 2"}
     assert work.names(KIND) == ["main.old-0123abcd", "main"]
