@@ -218,7 +218,7 @@ def page(document: dict[str, Any]) -> str:
         "gradient is 0, so that Adam makes steps of rounding errors, but no vector depends on them\n"
         "([decision 0016](../../docs/decisions/0016-ranks.md)).\n\n"
         f"{document['machine']['processor']}, {document['machine']['cores']} cores. "
-        "`python benchmarks/ranks.py` repeats the measurement.\n"
+        f"`python benchmarks/ranks.py --steps {document['steps']} --lr {document['lr']:g}` repeats the measurement.\n"
     )
 
 

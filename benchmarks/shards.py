@@ -2,10 +2,12 @@
 
     python benchmarks/shards.py [--sentences 10000000] [--shards 8] [--jobs 2] [--copies 0] [--kills 0] [--whole]
 
-Shards run in random order, --jobs at a time; --kills of them are killed at random moments and run again. Every command
-is a process of its own; its peak resident memory comes from the kernel's count for it. With --whole, both commands also
-run without shards, and all bytes are compared. Afterwards a projection is fitted and a student is trained for --steps
-steps, for the memory of commands that read all rows. Writes benchmarks/results/NAME.json and NAME.md.
+Shards run in random order, --jobs at a time. --kills of them, drawn at random, are killed (SIGKILL) once each, at a
+random moment, and run again; if there are fewer shards, all of them are killed. Every command is a process of its own;
+its peak resident memory comes from the kernel's count for it. With --whole, both commands also run without shards, and
+all bytes are compared. Several numbers of shards (--shards 1 3 16) are measured one after the other. Afterwards a
+projection is fitted and a student is trained for --steps steps, for the memory of commands that read all rows. Writes
+benchmarks/results/NAME.json and NAME.md.
 """
 
 from __future__ import annotations
@@ -20,7 +22,6 @@ import sys
 import tempfile
 import time
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -30,15 +31,47 @@ from running import machine
 RESULTS = ROOT / "benchmarks" / "results"
 sys.path.insert(0, str(ROOT / "tests"))
 WIDTH = 32
+# Kills come within this time after the start, until a shard has ended; then within the time of the fastest.
+FIRST_SECONDS = 5.0
 
 
-@dataclass
 class Job:
-    """A running command."""
+    """A command that is run, and run again if it was killed.
 
-    words: list[str]
-    process: subprocess.Popen[bytes]
-    started: float
+    Attributes:
+        kill_after: seconds after its start, if it is to be killed.
+        was_killed: whether it was, in an earlier run.
+    """
+
+    def __init__(self, words: list[str]) -> None:
+        self.words = words
+        self.kill_after: float | None = None
+        self.was_killed = False
+
+    def start(self) -> None:
+        command = [sys.executable, "-m", "sentcompress", *self.words]
+        self._process = subprocess.Popen(command, cwd=ROOT, stdout=subprocess.DEVNULL)
+        self._started = time.perf_counter()
+
+    def kill_in_time(self) -> None:
+        """Kill it if its time has come."""
+        if self.kill_after is not None and time.perf_counter() - self._started >= self.kill_after:
+            # Not Popen.kill, which would reap a process that has ended.
+            os.kill(self._process.pid, signal.SIGKILL)
+
+    def ended(self) -> dict[str, Any] | None:
+        """What it took, with its exit code; None while it runs."""
+        pid, status, usage = os.wait4(self._process.pid, os.WNOHANG)
+        if pid == 0:
+            return None
+        seconds, computed = time.perf_counter() - self._started, usage.ru_utime + usage.ru_stime
+        return {
+            "shard": self.words[self.words.index("--shard") + 1] if "--shard" in self.words else None,
+            "code": os.waitstatus_to_exitcode(status),
+            "peak_bytes": usage.ru_maxrss * 1024,
+            "seconds": round(seconds, 1),
+            "processor_seconds": round(computed, 1),
+        }
 
 
 def write_sentences(path: Path, count: int) -> None:
@@ -60,70 +93,64 @@ def write_teacher(folder: Path) -> None:
     subprocess.run([sys.executable, "-c", code, str(ROOT / "tests"), str(folder)], check=True, cwd=ROOT)
 
 
-def start(words: list[str]) -> Job:
-    command = [sys.executable, "-m", "sentcompress", *words]
-    return Job(words, subprocess.Popen(command, cwd=ROOT, stdout=subprocess.DEVNULL), time.perf_counter())
+def run(
+    commands: list[list[str]], jobs: int, kills: int, generator: random.Random
+) -> tuple[list[dict[str, Any]], list[float]]:
+    """Run all commands, some at a time; those that were killed run again.
 
-
-def ended(job: Job) -> dict[str, Any] | None:
-    """What a command took, with its exit code; None while it runs."""
-    pid, status, usage = os.wait4(job.process.pid, os.WNOHANG)
-    if pid == 0:
-        return None
-    seconds, computed = time.perf_counter() - job.started, usage.ru_utime + usage.ru_stime
-    return {
-        "shard": job.words[job.words.index("--shard") + 1] if "--shard" in job.words else None,
-        "code": os.waitstatus_to_exitcode(status),
-        "peak_bytes": usage.ru_maxrss * 1024,
-        "seconds": round(seconds, 1),
-        "processor_seconds": round(computed, 1),
-    }
-
-
-def run(commands: list[list[str]], jobs: int, kills: int, generator: random.Random) -> list[dict[str, Any]]:
-    """Run all commands, some at a time; those that were killed run again. What each took that was not killed."""
-    waiting, running, taken, killed = list(commands), [], [], 0
+    Returns:
+        What each took in the run that was not killed, and after how many seconds the other runs were killed.
+    """
+    waiting, running, taken, killed = [Job(words) for words in commands], list[Job](), list[dict[str, Any]](), []
     generator.shuffle(waiting)
     while waiting or running:
         while waiting and len(running) < jobs:
-            running.append(start(waiting.pop(0)))
-        time.sleep(0.1)
-        if killed < kills and generator.random() < 0.03:
-            # Not Popen.kill, which would reap a process that has ended.
-            os.kill(generator.choice(running).process.pid, signal.SIGKILL)
-            killed += 1
+            job = waiting.pop(0)
+            due = kills - len(killed) - sum(other.kill_after is not None for other in running)
+            unharmed = 1 + sum(not other.was_killed for other in waiting)
+            if not job.was_killed and generator.random() * unharmed < due:
+                fastest = min((one["seconds"] for one in taken), default=FIRST_SECONDS)
+                job.kill_after = generator.uniform(0, fastest)
+            job.start()
+            running.append(job)
+        time.sleep(0.05)
         for job in list(running):
-            if (found := ended(job)) is None:
+            job.kill_in_time()
+            if (found := job.ended()) is None:
                 continue
             running.remove(job)
             if (code := found.pop("code")) == 0:
                 taken.append(found)
                 print(f"{' '.join(job.words[:2])} {json.dumps(found)}", file=sys.stderr, flush=True)
-            elif killed and code == -signal.SIGKILL:
-                waiting.append(job.words)
+            elif job.kill_after is not None and code == -signal.SIGKILL:
+                killed.append(found["seconds"])
+                job.was_killed, job.kill_after = True, None
+                waiting.append(job)
             else:
                 raise SystemExit(f"{' '.join(job.words)} failed with code {code}")
-    return taken
+            job.kill_after = None
+    return taken, killed
 
 
 class Measured:
     """The processes of a run, and what they left on the disk."""
 
-    def __init__(self, work: Path, jobs: int, kills: int) -> None:
-        self._work, self._jobs, self._kills = work, jobs, kills
+    def __init__(self, jobs: int, kills: int) -> None:
+        self._jobs, self._kills = jobs, kills
         self._random = random.Random(0)
         self.commands: list[dict[str, Any]] = []
 
-    def run(self, name: str, commands: list[list[str]], folder: Path | None = None) -> None:
+    def run(self, name: str, work: Path, commands: list[list[str]], folder: Path | None = None) -> None:
         """Run commands at the same time, then look at the folder they wrote, and ask `status`."""
-        several = len(commands) > 1
-        taken = run(commands, self._jobs if several else 1, self._kills if several else 0, self._random)
+        shards = "--shard" in commands[0]
+        taken, killed = run(commands, self._jobs if shards else 1, self._kills if shards else 0, self._random)
         files = [path.stat().st_size for path in folder.rglob("*") if path.is_file()] if folder else []
-        (status,) = run([["status", "--work", str(self._work)]], 1, 0, self._random)
+        ((status,), _) = run([["status", "--work", str(work)]], 1, 0, self._random)
         self.commands.append(
             {
                 "command": name,
                 "processes": taken,
+                "killed_after_seconds": killed,
                 "bytes": sum(files),
                 "files": len(files),
                 "status_seconds": status["seconds"],
@@ -136,9 +163,12 @@ def digest_of(folder: Path) -> str:
     return str(json.loads((folder / "manifest.json").read_text(encoding="utf-8"))["digest"])
 
 
-def measure(asked: argparse.Namespace, folder: Path, measured: Measured) -> bool | None:
-    """Run all commands; returns whether the bytes are those of runs without shards, None if there were none."""
-    work, apart = folder / "work", folder / "whole"
+def measure(asked: argparse.Namespace, folder: Path, measured: Measured) -> dict[str, bool] | None:
+    """Run all commands.
+
+    Returns:
+        For every number of shards, whether the bytes are those of runs without shards; None if there were none.
+    """
     copies = ["--wordnet", str(asked.copies), "--back-translate", "0", "--workers", "1"]
     commands = {
         "sentences": ["augment", str(folder / "lines.txt"), *copies],
@@ -147,25 +177,34 @@ def measure(asked: argparse.Namespace, folder: Path, measured: Measured) -> bool
             *("--dtype", "float32", "--store", "float16"),
         ],
     }
-    placed, equal = ["--work", str(work), "--quiet"], None
-    for kind, words in commands.items():
-        shards = [[*words, *placed, "--shard", f"{n}/{asked.shards}"] for n in range(1, asked.shards + 1)]
-        measured.run(f"{words[0]} --shard", shards, work / kind / ".main.shards")
-        measured.run(f"merge {kind}", [["merge", f"{kind}/main", *placed]], work / kind / "main")
+    whole = folder / "whole"
+    for kind, words in commands.items() if asked.whole else ():
+        measured.run(words[0], whole, [[*words, "--work", str(whole), "--quiet"]], whole / kind / "main")
+    equal, work = dict[str, bool](), whole
+    for count in asked.shards:
+        work = folder / f"work-{count}"
+        placed = ["--work", str(work), "--quiet"]
+        for kind, words in commands.items():
+            shards = [[*words, *placed, "--shard", f"{n}/{count}"] for n in range(1, count + 1)]
+            measured.run(f"{words[0]} --shard n/{count}", work, shards, work / kind / ".main.shards")
+            merge = ["merge", f"{kind}/main", *placed]
+            measured.run(f"merge {kind} of {count}", work, [merge], work / kind / "main")
         if asked.whole:
-            measured.run(words[0], [[*words, "--work", str(apart), "--quiet"]], apart / kind / "main")
-            equal = equal is not False and digest_of(work / kind / "main") == digest_of(apart / kind / "main")
+            equal[str(count)] = all(
+                digest_of(work / kind / "main") == digest_of(whole / kind / "main") for kind in commands
+            )
     if asked.steps:
-        measured.run("fit-pca", [["fit-pca", "--dim", "16", *placed]])
+        placed = ["--work", str(work), "--quiet"]
+        measured.run("fit-pca", work, [["fit-pca", "--dim", "16", *placed]])
         training = f"distill --method hpd --student teacher:1 --dim 16 --max-steps {asked.steps} --dtype float32"
-        measured.run("distill", [[*training.split(), *placed]])
-    return equal
+        measured.run("distill", work, [[*training.split(), *placed]])
+    return equal or None
 
 
 def page(document: Mapping[str, Any]) -> str:
     """The result as Markdown."""
     lines = [
-        f"# {document['sentences']:,} sentences in {document['shards']} shards",
+        f"# {document['sentences']:,} sentences in {_listed(document['shards'])} shards",
         "",
         "Time, memory and disk of each command when it is divided into shards. Sentences of 4 to 8 words, WordNet "
         f"copies of each: {document['copies']}; a random teacher of one layer and {WIDTH} dimensions; float16 vectors; "
@@ -174,9 +213,9 @@ def page(document: Mapping[str, Any]) -> str:
         "",
         f"`{document['line']}`",
         "",
-        "| command | processes | seconds of each | processor seconds of each | peak memory | left on the disk | files "
-        "| seconds of `status` afterwards |",
-        "|---|---|---|---|---|---|---|---|",
+        "| command | processes | killed | seconds of each | processor seconds of each | peak memory | left on the disk "
+        "| files | seconds of `status` afterwards |",
+        "|---|---|---|---|---|---|---|---|---|",
     ]
     lines += [_row(command) for command in document["commands"]]
     lines += ["", "Single shards:", "", "| command | shard | seconds | processor seconds | peak memory |"]
@@ -188,8 +227,18 @@ def page(document: Mapping[str, Any]) -> str:
                     f"| {command['command']} | {one['shard']} | {one['seconds']:,} | {one['processor_seconds']:,} "
                     f"| {one['peak_bytes'] / 1e6:,.0f} MB |"
                 )
-    if (equal := document["bytes_equal_those_of_one_run"]) is not None:
-        lines += ["", f"The bytes {'equal' if equal else 'DIFFER FROM'} those of runs without shards."]
+    for command in document["commands"]:
+        if after := command["killed_after_seconds"]:
+            lines += [
+                "",
+                f"{command['command']}: killed after {', '.join(map(str, sorted(after)))} seconds, and run again.",
+            ]
+    for count, equal in (document["bytes_equal_those_of_one_run"] or {}).items():
+        told = "equal" if equal else "DIFFER FROM"
+        lines += [
+            "",
+            f"In {count} shard{'s' * (count != '1')}, the merged bytes {told} those of the run without shards.",
+        ]
     return "\n".join(lines) + "\n"
 
 
@@ -199,9 +248,15 @@ def _row(command: Mapping[str, Any]) -> str:
     peak = max(one["peak_bytes"] for one in processes)
     size = f"{command['bytes'] / 1e6:,.0f} MB | {command['files']:,}" if command["files"] else "- | -"
     return (
-        f"| {command['command']} | {len(processes)} | {seconds} | {computed} | {peak / 1e6:,.0f} MB | {size} "
+        f"| {command['command']} | {len(processes)} | {len(command['killed_after_seconds'])} | {seconds} | {computed} "
+        f"| {peak / 1e6:,.0f} MB | {size} "
         f"| {'-' if command['status_seconds'] is None else command['status_seconds']} |"
     )
+
+
+def _listed(numbers: Sequence[int]) -> str:
+    *before, last = map(str, numbers)
+    return f"{', '.join(before)} and {last}" if before else last
 
 
 def _range(values: Sequence[float]) -> str:
@@ -211,7 +266,7 @@ def _range(values: Sequence[float]) -> str:
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--sentences", type=int, default=10_000_000)
-    parser.add_argument("--shards", type=int, default=8)
+    parser.add_argument("--shards", type=int, nargs="+", default=[8])
     parser.add_argument("--jobs", type=int, default=2)
     parser.add_argument("--copies", type=int, default=0)
     parser.add_argument("--kills", type=int, default=0)
@@ -226,7 +281,7 @@ def main() -> None:
         write_sentences(folder / "lines.txt", asked.sentences)
         write_teacher(folder / "teacher")
         text_bytes = (folder / "lines.txt").stat().st_size
-        measured = Measured(folder / "work", asked.jobs, asked.kills)
+        measured = Measured(asked.jobs, asked.kills)
         equal = measure(asked, folder, measured)
     document = {
         "machine": machine(),
@@ -239,7 +294,7 @@ def main() -> None:
     (RESULTS / f"{asked.name}.json").write_text(json.dumps(document, indent=1) + "\n", encoding="utf-8")
     (RESULTS / f"{asked.name}.md").write_text(page(document), encoding="utf-8")
     print(page(document))
-    if equal is False:
+    if equal and not all(equal.values()):
         raise SystemExit("the bytes differ")
 
 

@@ -10,8 +10,11 @@ import json
 import random
 import re
 import shlex
+import subprocess
 import sys
+import time
 from collections import Counter
+from collections.abc import Callable
 from itertools import chain, islice
 from pathlib import Path
 from types import ModuleType
@@ -674,34 +677,41 @@ def test_the_page_of_ten_million_sentences_shows_the_figures_beside_it() -> None
     assert shards.page(document) == (RESULTS / "shards_ten_million.md").read_text(encoding="utf-8")
 
 
-def test_killed_shards_run_again_and_their_own_figures_count(monkeypatch: pytest.MonkeyPatch) -> None:
+def started_as(code: Callable[[Any], str]) -> Callable[[Any], None]:
+    """What starts a job of the benchmark of shards: other code in place of its command."""
+
+    def start(job: Any) -> None:
+        job._process = subprocess.Popen([sys.executable, "-c", code(job)])
+        job._started = time.perf_counter()
+
+    return start
+
+
+@pytest.mark.parametrize(("kills", "killed"), [(2, 2), (9, 3)])
+def test_as_many_shards_as_asked_are_killed_once_and_run_again(
+    monkeypatch: pytest.MonkeyPatch, kills: int, killed: int
+) -> None:
     shards = load("shards")
     begun: list[str] = []
 
-    def start(words: list[str]) -> Any:
-        begun.append(words[-1])
-        code = "import time; time.sleep(0.5)"
-        process = shards.subprocess.Popen([sys.executable, "-c", code])
-        return shards.Job(words, process, shards.time.perf_counter())
+    def code(job: Any) -> str:
+        begun.append(job.words[-1])
+        return "pass" if job.kill_after is None else "import time; time.sleep(60)"
 
-    monkeypatch.setattr(shards, "start", start)
-    monkeypatch.setattr(random.Random, "random", lambda self: 0.0)  # as soon as it may kill, it kills
-    found = shards.run([["augment", "--shard", f"{n}/3"] for n in (1, 2, 3)], 2, 2, random.Random(0))
-    assert sorted(one["shard"] for one in found) == ["1/3", "2/3", "3/3"]
-    assert len(begun) == 5
-    assert all(one["peak_bytes"] > 0 for one in found)
+    monkeypatch.setattr(shards.Job, "start", started_as(code))
+    monkeypatch.setattr(shards, "FIRST_SECONDS", 0.2)
+    taken, after = shards.run([["augment", "--shard", f"{n}/3"] for n in (1, 2, 3)], 2, kills, random.Random(0))
+    assert sorted(one["shard"] for one in taken) == ["1/3", "2/3", "3/3"]
+    assert len(after) == killed
+    assert sorted(Counter(begun).values()) == [1] * (3 - killed) + [2] * killed
+    assert all(one["peak_bytes"] > 0 for one in taken)
 
 
 def test_a_shard_that_fails_is_not_run_again(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Also if others were killed before: it would fail for ever."""
+    """Also if it was killed before: it would fail for ever."""
     shards = load("shards")
-    codes = iter(["import time; time.sleep(60)", *["raise SystemExit(1)"] * 2])
-
-    def start(words: list[str]) -> Any:
-        process = shards.subprocess.Popen([sys.executable, "-c", next(codes)])
-        return shards.Job(words, process, shards.time.perf_counter())
-
-    monkeypatch.setattr(shards, "start", start)
-    monkeypatch.setattr(random.Random, "random", lambda self: 0.0)
+    codes = iter(["import time; time.sleep(60)", "raise SystemExit(1)"])
+    monkeypatch.setattr(shards.Job, "start", started_as(lambda job: next(codes)))
+    monkeypatch.setattr(shards, "FIRST_SECONDS", 0.2)
     with pytest.raises(SystemExit, match="failed with code 1"):
         shards.run([["augment", "--shard", "1/1"]], 1, 1, random.Random(0))

@@ -27,8 +27,8 @@ from sentcompress.encoding.vector_shards import SHARD_PATTERN, writing_vectors
 from sentcompress.errors import InputError, UsageError
 from sentcompress.quantization.quantizer import DOCUMENT, Quantizer
 from sentcompress.store import MANIFEST, file_digest
-from sentcompress.store.atomic import beside, make_folder, written
-from sentcompress.store.locking import locked
+from sentcompress.store.atomic import ask_again, beside, make_folder, written
+from sentcompress.store.locking import claim_of, locked
 
 VERSION = 1
 IDS_PATTERN = "ids-{:05d}.json"
@@ -151,11 +151,12 @@ def writing_folder(path: Path, asked: Mapping[str, Any], quantizer: Quantizer | 
     """
     asked = _as_written(asked)
     # A process that was killed at the beginning leaves its lock and the unfinished manifest.
-    ours = {LOCK, beside(path / MANIFEST, "tmp").name}
+    ours = {LOCK, claim_of(path / LOCK).name, beside(path / MANIFEST, "tmp").name}
     if path.is_dir() and not (path / MANIFEST).exists() and {entry.name for entry in path.iterdir()} - ours:
         raise InputError(f"{path} is a folder with other files", "name a new or empty folder as `output`")
     make_folder(path)
     with locked(path / LOCK, str(path)):
+        ask_again(path)
         said = _manifest(path)
         if said is None:
             said = {**asked, "complete": False}

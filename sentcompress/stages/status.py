@@ -19,11 +19,10 @@ from sentcompress.store import (
     Freshness,
     WorkDirectory,
     installed_libraries,
-    is_being_written,
     read_request,
 )
 from sentcompress.store.atomic import beside
-from sentcompress.store.locking import holder_of
+from sentcompress.store.locking import State, holder_of, state_of
 from sentcompress.store.lookup import PLAN
 from sentcompress.store.running import read_snapshot
 from sentcompress.store.shards import Shards
@@ -171,9 +170,11 @@ def _partial_row(work: WorkDirectory, kind: str, name: str) -> Row:
     folder = work.path / kind / f".{name}.partial"
     size = _size(folder)
     progress = _progress(folder)
-    if is_being_written(work.path / kind / name):
-        who = holder_of(beside(work.path / kind / name, "lock"))
+    lock = beside(work.path / kind / name, "lock")
+    if (state := state_of(lock)) is not State.FREE:
+        who = holder_of(lock)
         why = f"is being written by {who}" if who else "is being written now"
+        why += "; whether that process still runs cannot be told from here" if state is State.UNSURE else ""
         return Row(kind, name, "running", why, bytes=size, progress=progress)
     asked = read_request(folder)
     command, fingerprint = asked.get("command"), asked.get("fingerprint")

@@ -92,7 +92,7 @@ class WorkDirectory(Lookup):
             return
         self._refuse_to_build(request)
         patience = max(self.wait, PATIENCE_SECONDS)
-        with locked_when_free(beside(target, "lock"), str(target), patience, reporter):
+        with locked_when_free(beside(target, "lock"), str(target), patience, reporter) as lock:
             atomic.recover(target)
             if not force and (done := self._fresh(request, reporter)):
                 drop_superseded(request, target, reporter)
@@ -108,6 +108,7 @@ class WorkDirectory(Lookup):
                     )
             partial, resumed = open_partial(request, target, force, reporter)
             build = Build(request, target, partial, None, resumed)
+            build.check = lock.check
             try:
                 with build.until_finished as until_finished:
                     until_finished.enter_context(reporter.recorded(partial / PROGRESS))

@@ -9,6 +9,8 @@ from __future__ import annotations
 
 import errno
 import os
+import re
+import secrets
 import shutil
 import stat
 import tempfile
@@ -100,12 +102,29 @@ def swap(partial: Path, target: Path) -> None:
     remove(partial / SCAFFOLD)
     fsync(partial)  # otherwise it could reappear after a power failure, and nothing would remove it
     old = beside(target, "old")
-    remove(old)
+    _discard(old)
     if os.path.lexists(target):
         target.rename(old)
     partial.rename(target)
     fsync(target.parent)
-    drop(old, MANIFEST)
+    _discard(old)
+
+
+def _discard(old: Path) -> None:
+    """Remove a replaced folder, and those that could not be removed earlier.
+
+    On NFS and FUSE, a removed file that is still open keeps its folder. Such a folder gets another name until it can be
+    removed, at the next replacement.
+    """
+    earlier = re.compile(re.escape(old.name) + "-[0-9a-f]{8}")
+    for folder in [old, *(path for path in old.parent.iterdir() if earlier.fullmatch(path.name))]:
+        try:
+            drop(folder, MANIFEST)
+        except OSError as error:
+            if error.errno not in (errno.ENOTEMPTY, errno.EBUSY):
+                raise
+            if folder == old:
+                old.rename(old.with_name(f"{old.name}-{secrets.token_hex(4)}"))
 
 
 def interrupted(target: Path) -> bool:
@@ -113,14 +132,36 @@ def interrupted(target: Path) -> bool:
     return _is_complete(beside(target, "partial")) or _is_folder(beside(target, "old"))
 
 
+def look_again(target: Path) -> None:
+    """Open `target`, the folders beside it and the folders in them, so that their names are those that exist now.
+
+    NFS remembers names that it has found or not found for up to a minute, and asks again when their folder is opened.
+    """
+    hidden = [beside(target, suffix) for suffix in ("partial", "old", "shards")]
+    with suppress(OSError):
+        os.scandir(target.parent).close()
+    for folder in (target, *hidden):
+        ask_again(folder)
+
+
+def ask_again(folder: Path) -> None:
+    """Open a folder and all folders in it; see `look_again`."""
+    for _ in os.walk(folder):
+        pass
+
+
 def recover(target: Path) -> None:
-    """Finish or undo a swap that a killed process did not complete. The caller holds the lock."""
+    """Finish or undo a swap that a killed process did not complete. The caller holds the lock.
+
+    Whoever takes the lock begins with this, so here the names are looked up again.
+    """
+    look_again(target)
     partial, old = beside(target, "partial"), beside(target, "old")
     if _is_complete(partial):
         swap(partial, target)
     elif _is_folder(old):
         if os.path.lexists(target) or not _is_complete(old):
-            remove(old)
+            _discard(old)
         else:
             old.rename(target)
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from contextlib import AbstractContextManager, ExitStack
 from datetime import UTC, datetime
 from pathlib import Path
@@ -31,6 +31,8 @@ class Build:
     def __init__(self, request: Request, target: Path, partial: Path, fresh: Artifact | None, resumed: bool) -> None:
         # What ends before the artifact is put in its place.
         self.until_finished = ExitStack()
+        # Raises an error if another process may have begun to build the same.
+        self.check: Callable[[], None] = lambda: None
         self.request = request
         self.target = target
         self.path = partial
@@ -60,7 +62,12 @@ class Build:
                 atomic.remove(path)
 
     def finish(self, facts: Mapping[str, Any]) -> Artifact:
-        """Write the manifest and move the artifact into place, replacing an older one."""
+        """Write the manifest and move the artifact into place, replacing an older one.
+
+        Raises:
+            BusyError: if this process has lost its lock; then nothing is replaced.
+        """
+        self.check()
         self.until_finished.close()
         remove_leftovers(self.path)
         files: dict[str, dict[str, Any]] = {
@@ -81,6 +88,7 @@ class Build:
             "finished": datetime.now(UTC).isoformat(timespec="microseconds"),
         }
         atomic.fsync_tree(self.path)
+        self.check()  # the files took a while
         with self.write(MANIFEST) as path:
             path.write_text(to_json(sealed(manifest)) + "\n", encoding="utf-8")
         atomic.swap(self.path, self.target)

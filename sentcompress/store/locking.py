@@ -1,7 +1,8 @@
 """Lock files for one writer at a time; the kernel releases them when the process ends, for whatever reason.
 
-The file says who holds the lock, and is empty when nobody does. On a file system whose locks may end at this machine,
-a holder on another one counts until it has emptied the file: whether it still runs cannot be told from here.
+The file says who holds the lock, and is empty when nobody does. Where locks may end at this machine or at this mount, a
+holder also creates the file `<lock>.claim`, exclusively, and removes it at the end. A claim from elsewhere counts as
+long as it exists: whether its process still runs cannot be told from here.
 """
 
 from __future__ import annotations
@@ -17,6 +18,7 @@ from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import asdict, dataclass
 from datetime import UTC, datetime
+from enum import Enum
 from pathlib import Path
 
 from sentcompress.errors import BusyError, InputError
@@ -28,6 +30,9 @@ PATIENCE_SECONDS = 2.0
 # Pauses between two tries, which become longer: over a network each of them is a request.
 PAUSE_SECONDS, LONGEST_PAUSE_SECONDS = 0.02, 1.0
 BOOT_ID = Path("/proc/sys/kernel/random/boot_id")
+# Links are refused, so that no other file is read or written; a named pipe does not block.
+READING = os.O_CLOEXEC | os.O_NOFOLLOW | os.O_NONBLOCK
+WRITING = os.O_RDWR | READING
 
 _held: set[int] = set()
 
@@ -47,7 +52,8 @@ class Holder:
     """A process that holds a lock, or that was killed while it did.
 
     Attributes:
-        machine: tells machines of the same host name apart, and a machine from itself before it was restarted.
+        machine: the running kernel and the device of the lock file. Tells machines of one host name apart, a machine
+            from itself before it was restarted, and two mounts of one folder, which may not share their locks.
         job: the job of a scheduler, if it is one.
     """
 
@@ -62,6 +68,49 @@ class Holder:
         return f"process {self.pid} on {self.host}{job}, since {self.since[:19]} UTC"
 
 
+class State(Enum):
+    """What can be told of a lock. UNSURE: claimed from elsewhere, by a process that runs or was killed."""
+
+    FREE = "free"
+    HELD = "held"
+    UNSURE = "unsure"
+
+
+class Lock:
+    """A lock that this process holds."""
+
+    def __init__(self, path: Path, descriptor: int, what: str, holder: Holder, claimed: bool) -> None:
+        self._path, self._descriptor, self._what = path, descriptor, what
+        self._holder, self._claimed = holder, claimed
+
+    def check(self) -> None:
+        """Read the holder back, before something is replaced.
+
+        Raises:
+            BusyError: if it is not this process any more: a user removed the files of the lock, or a server gave the
+                lock to another machine after it had lost the connection to this one.
+        """
+        path = claim_of(self._path) if self._claimed else self._path
+        # Opened anew: NFS then asks the server.
+        found = _holder_in(path)
+        if found != self._holder:
+            now = f"it is held by {found}" if found else f"{path} was removed or overwritten"
+            raise BusyError(
+                f"this process has lost its lock on {self._what}: {now}", "nothing was replaced; run the command again"
+            )
+
+    def release(self) -> None:
+        """Say that nobody holds the lock any more; a forked child has lost it already."""
+        if self._descriptor not in _held:
+            return
+        with suppress(OSError):  # a full or lost disk; the kernel releases the lock all the same
+            if self._claimed and _holder_in(claim_of(self._path)) == self._holder:
+                claim_of(self._path).unlink()
+        with suppress(OSError):
+            if _read_holder(self._descriptor) == self._holder:
+                os.ftruncate(self._descriptor, 0)
+
+
 def this_machine() -> str:
     """What identifies the running kernel; the host name where there is nothing better."""
     with suppress(OSError):
@@ -69,8 +118,13 @@ def this_machine() -> str:
     return socket.gethostname()
 
 
+def claim_of(path: Path) -> Path:
+    """The file that claims the lock file at `path` where locks may end at this machine or at this mount."""
+    return path.with_name(f"{path.name}.claim")
+
+
 @contextmanager
-def locked(path: Path, what: str, patience: float = PATIENCE_SECONDS) -> Iterator[None]:
+def locked(path: Path, what: str, patience: float = PATIENCE_SECONDS) -> Iterator[Lock]:
     """Hold the lock file at `path`; it is created if needed and never removed.
 
     Args:
@@ -84,29 +138,19 @@ def locked(path: Path, what: str, patience: float = PATIENCE_SECONDS) -> Iterato
     descriptor = _open(path)
     _held.add(descriptor)
     try:
-        _acquire(descriptor, path, what, patience)
-        _sign(descriptor)
+        lock = _acquired(descriptor, path, what, patience)
         try:
-            yield
+            yield lock
         finally:
-            _empty(descriptor)
+            lock.release()
     finally:
         if descriptor in _held:
             _held.discard(descriptor)
             os.close(descriptor)
 
 
-def _sign(descriptor: int) -> None:
-    """Say who holds the lock."""
-    since, job = datetime.now(UTC).isoformat(), os.environ.get("SLURM_JOB_ID", "")
-    holder = Holder(os.getpid(), socket.gethostname(), since, this_machine(), job)
-    os.ftruncate(descriptor, 0)
-    os.pwrite(descriptor, json.dumps(asdict(holder)).encode(), 0)
-    os.fsync(descriptor)  # for readers on other machines
-
-
 @contextmanager
-def locked_when_free(path: Path, what: str, patience: float, reporter: Reporter) -> Iterator[None]:
+def locked_when_free(path: Path, what: str, patience: float, reporter: Reporter) -> Iterator[Lock]:
     """Hold a lock as `locked` does, and tell the user if that takes a while.
 
     Raises:
@@ -114,49 +158,48 @@ def locked_when_free(path: Path, what: str, patience: float, reporter: Reporter)
     """
     with ExitStack() as stack:
         try:
-            stack.enter_context(locked(path, what, min(patience, PATIENCE_SECONDS)))
+            lock = stack.enter_context(locked(path, what, min(patience, PATIENCE_SECONDS)))
         except BusyError as busy:
             if patience <= PATIENCE_SECONDS:
                 raise busy.reworded(busy.message, f"use `wait` 30m, or {busy.hint}") from None
             reporter.note(f"waiting: {busy.message}")
             with reporter.phase(f"waiting for {what}"):
-                stack.enter_context(locked(path, what, patience))
-        yield
+                lock = stack.enter_context(locked(path, what, patience))
+        yield lock
 
 
 def is_locked(path: Path) -> bool:
     """Whether a process holds the lock file at `path`, or one on another machine may hold it."""
+    return state_of(path) is not State.FREE
+
+
+def state_of(path: Path) -> State:
+    """Whether a process holds the lock file at `path`."""
     try:
-        descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC | os.O_NOFOLLOW | os.O_NONBLOCK)
+        descriptor = os.open(path, os.O_RDONLY | READING)
     except OSError:
-        return False
+        return State.FREE
     try:
         fcntl.flock(descriptor, fcntl.LOCK_SH | fcntl.LOCK_NB)
-        return _may_be_held_elsewhere(descriptor, path)
+        elsewhere = not locks_everywhere(descriptor) and _is_claimed_elsewhere(descriptor, path)
+        return State.UNSURE if elsewhere else State.FREE
     except BlockingIOError:
-        return True
+        return State.HELD
     except OSError:
-        return False
+        return State.FREE
     finally:
         os.close(descriptor)
 
 
 def holder_of(path: Path) -> Holder | None:
     """Who holds the lock file at `path`, or was killed while holding it; None if it does not say."""
-    try:
-        descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC | os.O_NOFOLLOW | os.O_NONBLOCK)
-    except OSError:
-        return None
-    try:
-        return _read_holder(descriptor)
-    finally:
-        os.close(descriptor)
+    return _holder_in(path) or _holder_in(claim_of(path))
 
 
 def _open(path: Path) -> int:
-    """The lock file, created if it does not exist; links are refused, so that no other file is opened."""
+    """The lock file, created if it does not exist."""
     try:
-        descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW | os.O_NONBLOCK, 0o666)
+        descriptor = os.open(path, WRITING | os.O_CREAT, 0o666)
     except OSError as error:
         if error.errno in (errno.ELOOP, errno.EISDIR, errno.ENXIO):
             raise _foreign(path) from None
@@ -172,19 +215,26 @@ def _foreign(path: Path) -> InputError:
     return InputError(f"{path} is a link or not a lock file of sentcompress", "remove it; nothing was written to it")
 
 
-def _acquire(descriptor: int, path: Path, what: str, patience: float) -> None:
+def _acquired(descriptor: int, path: Path, what: str, patience: float) -> Lock:
     deadline, pause = time.monotonic() + patience, PAUSE_SECONDS
     while True:
         try:
             fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
-            if not _may_be_held_elsewhere(descriptor, path):
-                return
+            holder, claimed = _this_process(descriptor), not locks_everywhere(descriptor)
+            if not claimed or _claim(descriptor, path, holder):
+                lock = Lock(path, descriptor, what, holder, claimed)
+                try:
+                    _sign(descriptor, holder)
+                except BaseException:
+                    lock.release()
+                    raise
+                return lock
             fcntl.flock(descriptor, fcntl.LOCK_UN)
             if time.monotonic() >= deadline:
-                raise _unsure(descriptor, path, what)
+                raise _unsure(path, what)
         except BlockingIOError:
             if time.monotonic() >= deadline:
-                raise _busy(descriptor, what) from None
+                raise _busy(path, what) from None
         except OSError as error:
             if error.errno not in (errno.ENOSYS, errno.ENOLCK, errno.ENOTSUP):
                 raise
@@ -196,11 +246,59 @@ def _acquire(descriptor: int, path: Path, what: str, patience: float) -> None:
         pause = min(1.2 * pause, LONGEST_PAUSE_SECONDS)
 
 
-def _empty(descriptor: int) -> None:
-    """Say that nobody holds the lock any more; a forked child has lost it already."""
-    if descriptor in _held:
-        with suppress(OSError):  # a full or lost disk; the kernel releases the lock all the same
-            os.ftruncate(descriptor, 0)
+def _this_process(descriptor: int) -> Holder:
+    since, job = datetime.now(UTC).isoformat(), os.environ.get("SLURM_JOB_ID", "")
+    return Holder(os.getpid(), socket.gethostname(), since, _machine_of(descriptor), job)
+
+
+def _machine_of(descriptor: int) -> str:
+    """Where the locks of an open file hold at least."""
+    return f"{this_machine()} {os.fstat(descriptor).st_dev}"
+
+
+def _claim(descriptor: int, path: Path, holder: Holder) -> bool:
+    """Create the claim of a lock that is free here. That of a process of this machine is taken over: it is dead."""
+    try:
+        claim = os.open(claim_of(path), WRITING | os.O_CREAT | os.O_EXCL, 0o666)
+    except FileExistsError:
+        if _is_claimed_elsewhere(descriptor, path):
+            return False
+        try:
+            claim = os.open(claim_of(path), WRITING)
+        except FileNotFoundError:
+            return False  # removed meanwhile: try again
+    try:
+        _sign(claim, holder)
+    except BaseException:  # a full disk, a signal: an empty claim would be nobody's
+        claim_of(path).unlink(missing_ok=True)
+        raise
+    finally:
+        os.close(claim)
+    return True
+
+
+def _is_claimed_elsewhere(descriptor: int, path: Path) -> bool:
+    """Whether there is a claim of another machine or mount, or one that does not say whose it is."""
+    holder = _holder_in(claim_of(path))
+    return os.path.lexists(claim_of(path)) if holder is None else holder.machine != _machine_of(descriptor)
+
+
+def _sign(descriptor: int, holder: Holder) -> None:
+    """Say in a file who holds the lock."""
+    written = os.pwrite(descriptor, json.dumps(asdict(holder)).encode(), 0)
+    os.ftruncate(descriptor, written)
+    os.fsync(descriptor)  # for readers on other machines
+
+
+def _holder_in(path: Path) -> Holder | None:
+    try:
+        descriptor = os.open(path, os.O_RDONLY | READING)
+    except OSError:
+        return None
+    try:
+        return _read_holder(descriptor)
+    finally:
+        os.close(descriptor)
 
 
 def _read_holder(descriptor: int) -> Holder | None:
@@ -209,20 +307,15 @@ def _read_holder(descriptor: int) -> Holder | None:
     return None
 
 
-def _may_be_held_elsewhere(descriptor: int, path: Path) -> bool:
-    """Whether the lock, which is free on this machine, has a holder on another one where it may not be free."""
-    holder = _read_holder(descriptor)
-    return holder is not None and holder.machine != this_machine() and not locks_everywhere(path)
-
-
-def _unsure(descriptor: int, path: Path, what: str) -> BusyError:
+def _unsure(path: Path, what: str) -> BusyError:
+    who = _holder_in(claim_of(path)) or "a process that has not said its name"
     return BusyError(
-        f"{what} is being written by {_read_holder(descriptor)}; locks of this file system may hold on one machine "
-        "only, so it cannot be told from here whether that process still runs",
-        f"wait for it, or, if it has ended, remove {path}",
+        f"{what} is being written by {who}; locks of this file system may hold on one machine or one mount only, so it "
+        "cannot be told from here whether that process still runs",
+        f"wait for it, or, if it has ended, remove {claim_of(path)}",
     )
 
 
-def _busy(descriptor: int, what: str) -> BusyError:
-    who = _read_holder(descriptor) or "another process"
+def _busy(path: Path, what: str) -> BusyError:
+    who = holder_of(path) or "another process"
     return BusyError(f"{what} is being written by {who}", "wait for it, or choose another `name` or `work`")

@@ -62,6 +62,12 @@ class Lookup:
         if fault_of_name(name):
             return None
         target = self._target(kind, name)
+        if (found := self._find_at(target)) is None:
+            atomic.look_again(target)
+            found = self._find_at(target)
+        return found
+
+    def _find_at(self, target: Path) -> Artifact | None:
         self._finish_swap(target)
         for _ in range(3):  # a writer may swap the folders between the two calls
             try:

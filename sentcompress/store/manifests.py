@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import importlib.metadata
 import json
+import os
 import stat
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -119,10 +120,13 @@ class Artifact:
         for name, entry in self.manifest["files"].items():
             path = self.path / name
             try:
-                if not path.is_file():
+                size = path.stat().st_size if path.is_file() else None
+                if size != entry["bytes"]:
+                    size = _size_now(path)
+                if size is None:
                     return f"{name} is missing"
-                if path.stat().st_size != entry["bytes"]:
-                    return f"{name} has {path.stat().st_size:,} bytes, expected {entry['bytes']:,}"
+                if size != entry["bytes"]:
+                    return f"{name} has {size:,} bytes, expected {entry['bytes']:,}"
                 if contents and file_digest(path) != entry["sha256"]:
                     return f"{name} was changed: its SHA-256 differs"
             except PermissionError:
@@ -146,6 +150,18 @@ class Artifact:
         """
         if damage := self.damage(contents=True):
             raise damaged(self, damage)
+
+
+def _size_now(path: Path) -> int | None:
+    """Size of a file, None if it is missing. It is opened for this: NFS remembers sizes and names for a while."""
+    try:
+        os.scandir(path.parent).close()
+        if not path.is_file():
+            return None
+        with path.open("rb") as file:
+            return os.fstat(file.fileno()).st_size
+    except FileNotFoundError:
+        return None
 
 
 def damaged(artifact: Artifact, what: str) -> DamagedError:

@@ -915,6 +915,35 @@ def test_an_artifact_that_is_a_link_is_replaced_and_what_it_points_to_kept(
     assert not (work.path / KIND / "main").is_symlink()
 
 
+def test_a_replaced_folder_that_cannot_be_removed_yet_is_removed_later(
+    work: WorkDirectory, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As on NFS, where a removed file that is still open keeps its folder."""
+    folder = work.path / KIND
+    make(work)
+    make(work, "main.old-0123abcd")  # no leftover, whatever its name
+    real = shutil.rmtree
+
+    def rmtree(path: Path) -> None:
+        if ".main.old" in path.name:
+            raise OSError(errno.ENOTEMPTY, "Directory not empty")
+        real(path)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(shutil, "rmtree", rmtree)
+        for data in (1, 2):
+            make(work, text=f"of {data}", data=data)
+        assert len([path for path in folder.iterdir() if path.name.startswith(".main.old-") and path.is_dir()]) == 2
+        assert not (folder / ".main.old").exists()
+    assert content(work.get(KIND, "main")) == {"of 2"}
+    assert work.names(KIND) == ["main.old-0123abcd", "main"]
+    make(work, text="of 3", data=3)
+    assert sorted(p.name for p in folder.iterdir()) == [
+        *(".main.lock", ".main.old-0123abcd.lock"),
+        *("main", "main.old-0123abcd"),
+    ]
+
+
 # Places
 
 
