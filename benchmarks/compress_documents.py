@@ -113,6 +113,9 @@ def markdown(rows: list[dict[str, Any]]) -> str:
         "`aim`: the percentage that was set as the goal. Search fidelity: on queries made from held-out documents.",
         "`python benchmarks/compress_documents.py DATA --work WORK`",
         "",
+        "Runs with one core shared the machine with a second run and other work; the other ones are of an earlier way",
+        "of training (docs/decisions/0010-log.md) and of earlier published students.",
+        "",
         "| collection | budget | graph | vector | float32 vectors | stored vectors | aim | search fidelity | minutes "
         "| processor | cores |",
         "|---|---|---:|---:|---:|---:|---:|---:|---:|---|---:|",
