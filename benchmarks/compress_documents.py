@@ -86,6 +86,7 @@ def one_run(collection: Path, setting: Setting, work: Path) -> dict[str, Any]:
         "minutes": minutes,
         "verdict": told["verdict"],
         "plan": told["plan"],
+        "machine": conditions(),
     }
     if setting.keep_index:
         row["float32"] = judged(facts(f"{base} --model {name} --documents teacher --name judged", work))
@@ -149,7 +150,7 @@ def main() -> None:
             if any((row["collection"], row["name"]) == (name, setting) for row in rows):
                 continue
             row = one_run(folder.resolve(), SETTINGS[setting], asked.work / f"{name}-{setting}".lower())
-            rows.append({"collection": name, "name": setting, **row, "machine": conditions()})
+            rows.append({"collection": name, "name": setting, **row})
             file.write_text(json.dumps({"rows": rows}, indent=1) + "\n", encoding="utf-8")
             (RESULTS / "compress_documents.md").write_text(markdown(rows), encoding="utf-8")
     print(markdown(rows))
