@@ -93,7 +93,7 @@ export STAGE=$ROOT/docs/examples/slurm/stage.sh
 on_signal() {
     local state=$SENTCOMPRESS_WORK/students/.$2.partial
     wait_for '[ -s '"$state/log.jsonl"' ]'
-    sleep 5
+    sleep 1
     sentcompress status >"$HERE/status-$2"
     echo "$2 gets SIGUSR1"
     date +%s.%N >"$HERE/sent-$2"
