@@ -5,7 +5,7 @@
 Each run is `sentcompress compress corpus.jsonl` with a budget, nothing else given, in its own work directory. Then the
 exported int8 graph is judged: nDCG@10 with float32 vectors of its documents and with the vectors as stored, beside the
 teacher's (float32, exact search). With `--keep-index`, the student encodes the queries and the teacher the documents.
-Quora is written as a collection first. A run that is finished is skipped; an interrupted one resumes. Run it on a quiet
+Quora is written as a collection first. A run that is finished is skipped; an interrupted one resumes, without a figure for its minutes. Run it on a quiet
 machine: the time limit is wall time. Writes benchmarks/results/compress_documents.json and .md.
 """
 
@@ -76,6 +76,7 @@ def judged(result: Mapping[str, Any]) -> dict[str, Any]:
 
 def one_run(collection: Path, setting: Setting, work: Path) -> dict[str, Any]:
     """A row of the table."""
+    begun_before = (work / "plans" / "small.toml").exists()
     started = time.monotonic()
     told = sentcompress(f"compress {collection / 'corpus.jsonl'} --name small {setting.options}", work)
     minutes = (time.monotonic() - started) / 60
@@ -83,7 +84,7 @@ def one_run(collection: Path, setting: Setting, work: Path) -> dict[str, Any]:
     base = f"eval-retrieval --collection {collection} --compare teacher --index flat --bootstrap 0 --rounds 1"
     row: dict[str, Any] = {
         "setting": asdict(setting),
-        "minutes": minutes,
+        "minutes": None if begun_before else minutes,
         "verdict": told["verdict"],
         "plan": told["plan"],
         "machine": conditions(),
@@ -114,8 +115,11 @@ def markdown(rows: list[dict[str, Any]]) -> str:
         "`aim`: the percentage that was set as the goal. Search fidelity: on queries made from held-out documents.",
         "`python benchmarks/compress_documents.py DATA --work WORK`",
         "",
-        "Runs with one core shared the machine with a second run and other work; the other ones are of an earlier way",
-        "of training (docs/decisions/0010-log.md) and of earlier published students.",
+        "`minutes` is empty for a run that was interrupted and finished by a second call. Runs with one core shared the",
+        "machine with a second run and other work; the other ones are of an earlier way of training and of earlier",
+        "published students. The way of training was then changed by search fidelity on held-out documents of SciFact and",
+        "msmarco_5k ([log](../../docs/decisions/0010-log.md#how-compress-trains)): no judgement was used, but these are",
+        "documents of two collections of this table. Quora's were not used for it.",
         "",
         "| collection | budget | graph | vector | float32 vectors | stored vectors | aim | search fidelity | minutes "
         "| processor | cores |",
@@ -127,7 +131,7 @@ def markdown(rows: list[dict[str, Any]]) -> str:
             f"| {row['collection']} | `{row['setting']['options']}` | {verdict['bytes'] / 1e6:.2f} MB | "
             f"{verdict['vector_bytes']} B | {row['float32']['kept']:.1f}% | "
             f"{format(stored['kept'], '.1f') + '%' if stored else ''} | {row['setting']['aim']:g}% | "
-            f"{verdict['fidelity']:.1f} | {row['minutes']:.0f} "
+            f"{verdict['fidelity']:.1f} | {'' if row['minutes'] is None else format(row['minutes'], '.0f')} "
             f"| {row['machine']['processor']} | {row['machine']['cores']} |"
         )
     return "\n".join(lines) + "\n"

@@ -17,7 +17,7 @@ import numpy as np
 from sentcompress.errors import SentcompressError, UsageError
 
 # Of processor time, which does not depend on what else the machine does; and of waiting for what never comes.
-SECONDS, WAITING = 20, 300
+SECONDS, WAITING = 20, 60
 MEMORY = 3 * 2**30
 LONGEST_MESSAGE = 4000
 # Of a UsageError, which lists faults.
