@@ -5,8 +5,9 @@
 Each run is `sentcompress compress corpus.jsonl` with a budget, nothing else given, in its own work directory. Then the
 exported int8 graph is judged: nDCG@10 with float32 vectors of its documents and with the vectors as stored, beside the
 teacher's (float32, exact search). With `--keep-index`, the student encodes the queries and the teacher the documents.
-Quora is written as a collection first. A run that is finished is skipped; an interrupted one resumes, without a figure for its minutes. Run it on a quiet
-machine: the time limit is wall time. Writes benchmarks/results/compress_documents.json and .md.
+Quora is written as a collection first. A run that is finished is skipped; an interrupted one resumes, without a figure
+for its minutes. Run it on a quiet machine: the time limit is wall time. Writes
+benchmarks/results/compress_documents.json and .md.
 """
 
 from __future__ import annotations
@@ -115,11 +116,11 @@ def markdown(rows: list[dict[str, Any]]) -> str:
         "`aim`: the percentage that was set as the goal. Search fidelity: on queries made from held-out documents.",
         "`python benchmarks/compress_documents.py DATA --work WORK`",
         "",
-        "`minutes` is empty for a run that was interrupted and finished by a second call. Runs with one core shared the",
-        "machine with a second run and other work; the other ones are of an earlier way of training and of earlier",
-        "published students. The way of training was then changed by search fidelity on held-out documents of SciFact and",
-        "msmarco_5k ([log](../../docs/decisions/0010-log.md#how-compress-trains)): no judgement was used, but these are",
-        "documents of two collections of this table. Quora's were not used for it.",
+        "`minutes` is empty for a run that was interrupted and finished by a second call. Runs with one core shared",
+        "the machine with a second run and other work; the other ones are of an earlier way of training and of",
+        "earlier published students. The way of training was then changed by search fidelity on held-out documents",
+        "of SciFact and msmarco_5k ([log](../../docs/decisions/0010-log.md#how-compress-trains)): no judgement was used,",
+        "but these are documents of two collections of this table. Quora's were not used for it.",
         "",
         "| collection | budget | graph | vector | float32 vectors | stored vectors | aim | search fidelity | minutes "
         "| processor | cores |",
