@@ -119,8 +119,8 @@ def markdown(rows: list[dict[str, Any]]) -> str:
         "`minutes` is empty for a run that was interrupted and finished by a second call. Runs with one core shared",
         "the machine with a second run and other work; the other ones are of an earlier way of training and of",
         "earlier published students. The way of training was then changed by search fidelity on held-out documents",
-        "of SciFact and msmarco_5k ([log](../../docs/decisions/0010-log.md#how-compress-trains)): no judgement was used,",
-        "but these are documents of two collections of this table. Quora's were not used for it.",
+        "of SciFact and msmarco_5k ([log](../../docs/decisions/0010-log.md#how-compress-trains)): no judgement was",
+        "used, but these are documents of two collections of this table. Quora's were not used for it.",
         "",
         "| collection | budget | graph | vector | float32 vectors | stored vectors | aim | search fidelity | minutes "
         "| processor | cores |",
