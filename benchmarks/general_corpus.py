@@ -4,7 +4,8 @@
 
 Writes OUT/FAMILY.txt.gz, a text a line, shuffled; OUT/held-out/FAMILY.jsonl.gz, documents with `_id`, `title` and
 `text` that are in no other file, for measuring (`sources.py`); and OUT/sources.json: what each family is made from, its
-licences, its lines and words, what was dropped, and the SHA-256 of both files. The same data and the same WordNet give
+licences, its lines and words, what was dropped, and the SHA-256 of both files; and OUT/sources.md, a section of that
+for the model cards of students (`export --notes`). The same data and the same WordNet give
 the same bytes; with another zlib the compressed bytes can differ, and `sha256_of_text` still holds.
 
 - A text stands in one family only: case and punctuation aside, none is repeated.
@@ -27,7 +28,7 @@ import json
 import random
 import re
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -36,6 +37,8 @@ from corpus_texts import Known, Near, plain, sts_sentences
 from general_sources import FAMILIES, TERM, Family, Source
 from overlap import test_sets
 
+from sentcompress.plain_text import markdown_table
+
 HELD_OUT = 500
 # Held-out passages have at least so many words, if the family has enough of those.
 LEAST_WORDS = 12
@@ -43,6 +46,16 @@ LONGEST_TITLE = 14  # words
 # Texts of more words are not compared with STS sentences, the longest of which has 60.
 STS_WORDS = 100
 SHORTEST = 6  # characters
+CARD_SECTION = """## Training data
+
+Families of text that `benchmarks/general_corpus.py` gathers, with the number of texts and words of each whole file. The
+command that made the sentences, under Lineage, says how much was drawn from each: `--share FILE=0` means nothing. Made
+texts are wordings around words of Wikipedia, WordNet, Common Voice and NLI sentences. Texts that equal a text of a test
+set, or share eight words in a row with one, are left out.
+
+Some licences require attribution or the same licence for copies (CC BY, CC BY-SA, GPL, GFDL). Whether they extend to
+weights is not settled. The titles include those of papers whose source states no licence.
+"""
 MEANINGS, WORDS_OF_MEANING = r": |; | is ", 3
 
 
@@ -155,7 +168,9 @@ def write_all(gathered: Gathered, out: Path, research: bool) -> dict[str, Any]:
         held = gathered.held_out[name]
         rows = [json.dumps(row, ensure_ascii=False) for row in held]
         described[name] = {
-            "sources": {one.name: one.licence for one in _used(FAMILIES[name], research)},
+            "sources": {
+                one.name: {"title": one.title, "licence": one.licence} for one in _used(FAMILIES[name], research)
+            },
             "file": f"{name}.txt.gz",
             "lines": len(texts),
             "words": sum(len(text.split()) for text in texts),
@@ -169,7 +184,22 @@ def write_all(gathered: Gathered, out: Path, research: bool) -> dict[str, Any]:
             },
         }
     (out / "sources.json").write_text(json.dumps(described, indent=1) + "\n", encoding="utf-8")
+    (out / "sources.md").write_text(card_section(described), encoding="utf-8")
     return described
+
+
+def card_section(described: Mapping[str, Any]) -> str:
+    """What the text is made from, under which licences, as a section of a model card."""
+    rows = [
+        (
+            name,
+            "; ".join(f"{one['title']}: {one['licence']}" for one in of["sources"].values()),
+            f"{of['lines']:,}",
+            f"{of['words'] / 1e6:.2f}M",
+        )
+        for name, of in described.items()
+    ]
+    return f"{CARD_SECTION}\n{markdown_table(('family', 'sources and licences', 'texts', 'words'), rows, heads=2)}\n"
 
 
 def main() -> None:

@@ -555,7 +555,9 @@ def test_the_general_corpus_keeps_off_test_sets_and_holds_documents_out(
     gathered.drop_held_out_titles()
     assert gathered.texts["titles"] == ["Something else"]
 
-    monkeypatch.setattr(general, "FAMILIES", {name: sources.Family(()) for name in gathered.texts})
+    own = sources.Source("free/law", "statutes", "public domain", lambda data, _: [])
+    used = {"law": (own, sources.Source("research/law", "briefs", "none stated", lambda data, _: [], free=False))}
+    monkeypatch.setattr(general, "FAMILIES", {name: sources.Family(used.get(name, ())) for name in gathered.texts})
     first, second = (general.write_all(gathered, tmp_path / name, research=False) for name in ("one", "two"))
     assert first == second == json.loads((tmp_path / "one" / "sources.json").read_text())
     packed = (tmp_path / "one" / "law.txt.gz").read_bytes()
@@ -563,6 +565,11 @@ def test_the_general_corpus_keeps_off_test_sets_and_holds_documents_out(
     assert hashlib.sha256(packed).hexdigest() == first["law"]["sha256"]
     assert gzip.decompress(packed).decode().splitlines() == gathered.texts["law"]
     assert first["law"]["lines"] == 30
+    assert first["law"]["sources"] == {"free/law": {"title": "statutes", "licence": "public domain"}}
+    section = (tmp_path / "one" / "sources.md").read_text(encoding="utf-8")
+    assert section.startswith("## Training data\n")
+    assert "\n| law | statutes: public domain | 30 | 0.00M |\n" in section
+    assert "briefs" not in section
     rows = gzip.decompress((tmp_path / "one" / "held-out" / "law.jsonl.gz").read_bytes()).splitlines()
     assert [json.loads(row) for row in rows] == held
 

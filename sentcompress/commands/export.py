@@ -2,11 +2,12 @@
 
 import re
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Annotated, ClassVar
 
 from sentcompress.commands import Command
 from sentcompress.commands.options import MODEL, Opt
-from sentcompress.commands.shared import Hub, Model, Named
+from sentcompress.commands.shared import Hub, Model, Named, no_file
 
 # What the hub calls licenses and languages.
 IDENTIFIER = re.compile(r"[A-Za-z0-9][\w.+-]*")
@@ -75,6 +76,16 @@ class Params(Hub, Named):
         Opt("Language code for the model card, such as en; can be repeated.", default="a comment to fill in"),
     ] = ()
 
+    notes: Annotated[
+        Path | None,
+        Opt(
+            "Markdown file to add to the model card, such as training data, licences and limits.",
+            metavar="FILE",
+            affects="input",
+            default="none",
+        ),
+    ] = None
+
     def faults(self) -> list[str]:
         wrong = [
             f"`{field}` {value!r} is not {what}"
@@ -85,6 +96,7 @@ class Params(Hub, Named):
             for value in values
             if not IDENTIFIER.fullmatch(value)
         ]
+        wrong += no_file("notes", self.notes) if self.notes is not None else []
         if wrong:
             return wrong
         if not self.formats:

@@ -7,9 +7,10 @@ import math
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from pathlib import PurePath
+from pathlib import Path, PurePath
 from typing import Any
 
+from sentcompress.errors import InputError
 from sentcompress.evaluation.results import Evaluation
 from sentcompress.evaluation.score import MEAN, MODEL, Score
 from sentcompress.exporting.card_usage import router_usage, usage
@@ -26,6 +27,7 @@ NO_LICENSE = "# license: not stated; add one, for example apache-2.0"
 NO_LANGUAGE = "# language: not stated; add it, for example en"
 # The part of held-out queries that models are chosen with, as `split-documents` calls it.
 CHOOSING = "dev"
+LONGEST_NOTES = 1 << 20
 TAGS = ("sentence-transformers", "sentence-similarity", "feature-extraction", "sentcompress")
 
 
@@ -41,6 +43,7 @@ class Card:
         measured: evaluations of the model in the work directory.
         license: the license's identifier on the hub, if the author states it.
         languages: codes of the languages, if the author states them.
+        notes: what the author adds, in Markdown: training data, licences, limits.
     """
 
     name: str
@@ -51,6 +54,7 @@ class Card:
     measured: Sequence[Evaluation]
     license: str | None = None
     languages: Sequence[str] = ()
+    notes: str = ""
 
     def render(self) -> str:
         """The README.md as text, a deterministic function of the attributes."""
@@ -62,6 +66,7 @@ class Card:
             *router_usage(self.facts),
             *(stored_vectors(self.facts["vectors"]) if self.facts.get("vectors") else ()),
             *self._measured(),
+            *([self.notes] if self.notes else []),
             *self._check(),
             *self._lineage(),
         ]
@@ -161,6 +166,20 @@ class Card:
                 method = markdown(str(artifact.facts.get("method")))
                 yield f"Hyperparameters of {markdown(Code(artifact.reference))} ({method}):"
                 yield markdown_table(("setting", "value", "source"), [_setting(*item) for item in recipe.items()])
+
+
+def read_notes(path: Path) -> str:
+    """The author's part of the card, as it is, without the empty lines around it.
+
+    Raises:
+        InputError: if it is not UTF-8 text, or larger than LONGEST_NOTES bytes.
+    """
+    if path.stat().st_size > LONGEST_NOTES:
+        raise InputError(f"{path} is larger than {LONGEST_NOTES:,} bytes", "`notes` is a part of the model card")
+    try:
+        return path.read_text(encoding="utf-8-sig").strip()
+    except UnicodeDecodeError as error:
+        raise InputError(f"{path} is not UTF-8 (byte {error.start + 1})", "`notes` is a Markdown file") from None
 
 
 def _results(evaluation: Evaluation) -> Iterator[Score]:

@@ -18,7 +18,7 @@ from sentcompress.errors import InputError
 from sentcompress.evaluation.metrics import UndefinedError, cosine_of_pairs
 from sentcompress.evaluation.sts import Graded, score_set
 from sentcompress.exporting import router, verification
-from sentcompress.exporting.card import Card
+from sentcompress.exporting.card import Card, read_notes
 from sentcompress.exporting.formats import FOLDER, Format, Reader, find_formats, packages_of
 from sentcompress.exporting.graph_formats import Int8Graph
 from sentcompress.exporting.half_precision import check_own_loader, halve_weights
@@ -68,6 +68,7 @@ def run(params: Params, work: WorkDirectory, reporter: Reporter = LOGGED) -> Art
     used = [artifact for artifact in (sentences, quantizer) if artifact]
     calibration = find_named_texts(work, params.calibrate) if params.calibrate else None
     documents = _of_documents(params, work)
+    notes = read_notes(params.notes) if params.notes is not None else ""
     request = _request(params, model, documents, sets, [*used, *measured], calibration)
     with work.build(request, force=params.force, reporter=reporter) as build:
         if build.fresh:
@@ -108,6 +109,7 @@ def run(params: Params, work: WorkDirectory, reporter: Reporter = LOGGED) -> Art
                 measured=found,
                 license=params.license,
                 languages=params.language,
+                notes=notes,
             )
             with build.write(CARD) as path:
                 path.write_text(card.render(), encoding="utf-8")
@@ -179,6 +181,7 @@ def _request(
     inputs = {model.reference: model.digest} | {artifact.reference: artifact.digest for artifact in used}
     files = {path.resolve() for found in sets for subset in found.subsets for path in subset.files}
     inputs |= {f"file:{path}": file_digest(path) for path in sorted(files)}
+    inputs |= {f"file:{params.notes.resolve()}": file_digest(params.notes)} if params.notes is not None else {}
     inputs |= calibration.inputs if calibration else {}
     inputs |= {documents.reference: documents.digest} if documents else {}
     resolved = {"model": model.reference, "sets": [found.name for found in sets], **packages_of(params.formats)}

@@ -21,6 +21,7 @@ from sentcompress.errors import DamagedError, InputError, MissingArtifactError, 
 from sentcompress.evaluation.measures import SPEARMAN
 from sentcompress.evaluation.score import Recorder
 from sentcompress.exporting import graph_formats, verification
+from sentcompress.exporting.card import LONGEST_NOTES
 from sentcompress.exporting.verification import encoder_vectors
 from sentcompress.models.encoder import Dense, Encoder
 from sentcompress.models.layout import load_encoder, save_encoder
@@ -468,6 +469,33 @@ def test_weights_beyond_float16_are_not_exported_as_such(work: WorkDirectory, en
 def test_licenses_and_languages_are_identifiers(work: WorkDirectory, options: dict[str, Any]) -> None:
     with pytest.raises(UsageError, match=r"is not (an identifier|a code)"):
         run(Params(**options), work)
+
+
+def test_notes_become_a_part_of_the_card(work: WorkDirectory, tmp_path: Path) -> None:
+    notes = tmp_path / "notes.md"
+    notes.write_bytes("\ufeff\n## Training data\n\n| a | b |\n|---|---|\n| ü | *CC0* |\n\n".encode())
+    params = Params(formats=("folder",), notes=notes)
+    made = run(params, work)
+    card = (made.path / "README.md").read_text(encoding="utf-8")
+    assert "\n\n## Training data\n\n| a | b |\n|---|---|\n| ü | *CC0* |\n\n## Verification at export\n" in card
+    inode = (made.path / "README.md").stat().st_ino
+    assert (run(params, work).path / "README.md").stat().st_ino == inode  # fresh
+    notes.write_text("## Limits", encoding="utf-8")
+    assert "\n\n## Limits\n\n## Ver" in (run(params, work).path / "README.md").read_text(encoding="utf-8")
+
+
+def test_notes_that_cannot_be_read(work: WorkDirectory, tmp_path: Path) -> None:
+    with pytest.raises(UsageError, match="no such file"):
+        run(Params(notes=tmp_path / "missing.md"), work)
+    with pytest.raises(UsageError, match="is a folder"):
+        run(Params(notes=tmp_path), work)
+    notes = tmp_path / "notes.md"
+    notes.write_bytes(b"# a\xff")
+    with pytest.raises(InputError, match=r"not UTF-8 \(byte 4\)"):
+        run(Params(notes=notes), work)
+    notes.write_bytes(b"a" * (LONGEST_NOTES + 1))
+    with pytest.raises(InputError, match="larger than"):
+        run(Params(notes=notes), work)
 
 
 def test_the_author_states_license_and_language(work: WorkDirectory) -> None:
