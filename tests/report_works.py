@@ -125,8 +125,8 @@ def sts(work: WorkDirectory, of: Artifact, score: float = 81.0) -> Artifact:
     return make(work, "evaluations", f"sts-{of.name}", "eval-sts", facts, files, **asked)
 
 
-def retrieval(work: WorkDirectory, of: Artifact) -> Artifact:
-    """A collection, exact and with two kinds of index."""
+def retrieval(work: WorkDirectory, of: Artifact, runtime: str = "") -> Artifact:
+    """A collection, exact and with two kinds of index; in a runtime other than torch, if one is named."""
     models = {"model": described(of), "compare": TEACHER}
     recorder = recorder_of(models)
     for part, value, size in ((EXACT, 57.0, 0), ("flat", 56.5, 90_000), ("ivf", 56.5, 95_000)):
@@ -148,6 +148,9 @@ def retrieval(work: WorkDirectory, of: Artifact) -> Artifact:
         judged_queries=9,
         indexes=[{"index": kind, "settings": {"model": of, "compare": of}} for kind, of in settings.items()],
     )
+    if runtime:
+        statement = f"retrieval; vectors of the model by {runtime}"
+        facts["protocol"] = {**facts["protocol"], "statement": statement, "runtime": runtime}
     asked = {
         "model": of.reference,
         "protocol": "collection",
@@ -155,7 +158,8 @@ def retrieval(work: WorkDirectory, of: Artifact) -> Artifact:
         "split": "dev",
         "index": ["flat", "ivf"],
     }
-    return make(work, "evaluations", f"retrieval-{of.name}", "eval-retrieval", facts, **asked)
+    name = "-".join(("retrieval", of.name, *([runtime] if runtime else [])))
+    return make(work, "evaluations", name, "eval-retrieval", facts, **asked)
 
 
 def transfer(work: WorkDirectory, of: Artifact) -> Artifact:

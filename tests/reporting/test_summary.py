@@ -18,7 +18,7 @@ from sentcompress.evaluation.measures import (
 )
 from sentcompress.reporting.evidence import gather
 from sentcompress.reporting.scored import missing
-from sentcompress.reporting.sections import overview, sts
+from sentcompress.reporting.sections import overview, retrieval, sts
 from sentcompress.reporting.sections.training import loss_of
 from sentcompress.reporting.summary import common, mean_over, summaries
 from sentcompress.store import WorkDirectory
@@ -40,6 +40,20 @@ def test_every_model_has_its_figures(tmp_path: Path) -> None:
     assert found["tiny"].speed is None
     assert found["tiny"].values("sts", SPEARMAN) == {"STS-B": 75.0, "STS13": 74.0}
     assert found["big"].values("fidelity", NEIGHBOURS) == {"mine.txt": 100.0}
+
+
+def test_tables_of_another_runtime_say_so(tmp_path: Path) -> None:
+    work = WorkDirectory(tmp_path / "work")
+    small = works.student(work, "small")
+    works.retrieval(work, small)
+    works.retrieval(work, small, "onnx-int8")
+    titles = [table.title for table in retrieval.section(gather(work)).tables]
+    assert sorted(titles) == [
+        "Indexes: small on scifact dev (50 documents, 9 queries with an answer)",
+        "Indexes: small on scifact dev (50 documents, 9 queries with an answer), onnx-int8",
+        "scifact dev",
+        "scifact dev, onnx-int8",
+    ]
 
 
 def test_sizes_are_known_without_a_bench(tmp_path: Path) -> None:
