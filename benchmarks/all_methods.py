@@ -17,7 +17,7 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
-from earlier_corpus import as_simcse, gather_short
+from method_corpus import gather_short
 from running import facts, machine, sentcompress
 
 from sentcompress.evaluation.measures import NDCG, SPEARMAN
@@ -58,9 +58,7 @@ def prepare(data: Path, work: Path) -> None:
     if not sentences.exists():
         texts = gather_short(data, seed=0)[:SENTENCES]
         sentences.write_text("\n".join(texts) + "\n", encoding="utf-8")
-    triplets = work / "triplets.csv"
-    if not triplets.exists():
-        triplets.write_text(as_simcse(data / "nli" / "triplets_allsplits_noSTS.train.tsv.gz"), encoding="utf-8")
+    triplets = data / "nli" / "triplets_allsplits_noSTS.train.tsv.gz"
     sentcompress(f"augment {sentences} --wordnet 0 --back-translate 0", work)
     sentcompress(f"augment {triplets} --wordnet 0 --back-translate 0 --name nli", work)
     sentcompress("teacher-embed --sentences main --layers 2,4,6 --store float16 --dtype bfloat16", work)

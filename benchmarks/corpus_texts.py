@@ -9,7 +9,7 @@ import random
 import re
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Sequence
-from math import ceil, log
+from math import ceil
 from pathlib import Path
 
 # About what 256 tokens hold; the teacher reads no further.
@@ -50,15 +50,6 @@ def tweets(folder: Path) -> Iterator[str]:
             yield from (value for name, value in row.items() if name and name.startswith("sentence") and value)
 
 
-def printed(folder: Path) -> list[str]:
-    """The lines of the encyclopedia and of the news, in their order."""
-    return [
-        line.strip()
-        for name in ("wikipedia_en_sample", "reuters21578")
-        for line in read_lines(folder / "corpus" / f"{name}.txt.gz")
-    ]
-
-
 def sts_sentences(folder: Path) -> set[str]:
     """Every sentence of the STS test and development files, lower-cased."""
     found: set[str] = set()
@@ -80,13 +71,6 @@ def paragraphs(lines: Iterable[str], generator: random.Random) -> Iterator[str]:
             wanted, current = generator.randint(2, 12), []
 
 
-def passages(lines: list[str], generator: random.Random) -> Iterator[str]:
-    """2 to 5 neighbouring lines, from any place."""
-    while True:
-        start = generator.randrange(len(lines))
-        yield " ".join(lines[start : start + generator.randint(2, 5)])[:LONGEST]
-
-
 def queries(lines: Iterable[str], generator: random.Random) -> Iterator[str]:
     """2 to 9 neighbouring words of a line, half of them in lower case and without its punctuation."""
     for line in lines:
@@ -96,23 +80,6 @@ def queries(lines: Iterable[str], generator: random.Random) -> Iterator[str]:
             start = generator.randrange(len(words) - count)
             text = " ".join(words[start : start + count]).strip(" ,.;:")
             yield text.lower().replace(",", "") if generator.random() < 0.5 else text
-
-
-def keywords(lines: Iterable[str], generator: random.Random) -> Iterator[str]:
-    """3 to 10 words of a line, rare ones first to be taken, in their order; half of the texts in lower case."""
-    texts = [re.findall(r"[\w-]+", line) for line in lines]
-    frequency = Counter(word.lower() for words in texts for word in words)
-    whole = sum(frequency.values())
-    for words in texts:
-        count = generator.randint(3, 10)
-        if len(words) < count + 3:
-            continue
-        rarity = [log(whole / frequency[word.lower()]) ** 2 for word in words]
-        # Weighted sampling without replacement: Efraimidis and Spirakis 2006.
-        keys = [generator.random() ** (1 / weight) for weight in rarity]
-        chosen = sorted(sorted(range(len(words)), key=keys.__getitem__)[-count:])
-        text = " ".join(words[i] for i in chosen)
-        yield text.lower() if generator.random() < 0.5 else text
 
 
 class Near:

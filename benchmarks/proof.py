@@ -1,15 +1,12 @@
 """Everything that is measured of the students of a work directory, beside the embedded teacher, and the report of it.
 
     python benchmarks/proof.py ../shared/data --work work-real [--students NAME,NAME] [--only sts,bench]
-    python benchmarks/proof.py ../shared/data --work work-published --published
-
-The second is of the students that come with the package instead, which anybody can measure without training.
 
 Runs the commands that a user would run, on real data: STS-B and STS13; SciFact dev, msmarco_5k and Quora with every
 kind of index; amazon-google and abt-buy; MR, SUBJ, TREC and MRPC; fidelity on sentences that no student was trained
 on; speed, size and memory with SimTDE's protocol beside; then the report. What is fresh in the work directory is
 skipped, so an interrupted run goes on where it stopped, and a finished one only writes the report anew. Copies the
-report's Markdown, its pictures and each result to benchmarks/results/proof, or to benchmarks/results/proof-published.
+report's Markdown, its pictures and each result to benchmarks/results/proof.
 """
 
 from __future__ import annotations
@@ -29,8 +26,7 @@ from sentcompress.store import WorkDirectory
 
 ROOT = Path(__file__).resolve().parent.parent
 RESULTS = ROOT / "benchmarks" / "results"
-PROOF, OF_PUBLISHED = RESULTS / "proof", RESULTS / "proof-published"
-PUBLISHED = ROOT / "sentcompress" / "published"
+PROOF = RESULTS / "proof"
 INDEXES = "flat,ivf,ivfpq,pq,hnsw,sq8,fp16,binary"
 TASKS = ("MR", "SUBJ", "TREC", "MRPC")
 STEPS = ("export", "sts", "retrieval", "entities", "transfer", "fidelity", "bench", "simtde")
@@ -79,15 +75,6 @@ def unseen_sentences(data: Path, work: WorkDirectory, target: Path) -> None:
     target.write_text("\n".join(chosen) + "\n", encoding="utf-8")
 
 
-def sentences_of_films(data: Path, target: Path) -> None:
-    """Sentences of a set that no script here trains on, drawn with a seed: what nobody can say a student has seen."""
-    lines = (data / "transfer" / "SUBJ" / "all.tsv").read_text(encoding="utf-8").splitlines()
-    found = {text for line in lines if len((text := line.partition("\t")[2]).split()) in WORDS}
-    chosen = random.Random(0).sample(sorted(found), min(SENTENCES, len(found)))
-    target.parent.mkdir(parents=True, exist_ok=True)
-    target.write_text("\n".join(chosen) + "\n", encoding="utf-8")
-
-
 def measure(students: Sequence[str], steps: Sequence[str], data: Path, text: Path, work: Path) -> None:
     """All steps for all students; a step is finished for all of them before the next begins."""
     for step in steps:
@@ -129,23 +116,17 @@ def main() -> None:
     parser.add_argument("--work", type=Path, default=Path("work-real"))
     parser.add_argument("--students", help="names with commas between them; by default all of the work directory")
     parser.add_argument("--only", default=",".join(STEPS), help=f"steps, of {','.join(STEPS)}; none for the report")
-    parser.add_argument("--published", action="store_true", help="the students that come with the package")
     options = parser.parse_args()
     students = options.students.split(",") if options.students else WorkDirectory(options.work).names("students")
-    if options.published:
-        students = [str(path.parent) for path in sorted(PUBLISHED.glob("*/config.json"))]
     if not students:
         parser.error(f"no students in {options.work}; train some first (benchmarks/students.py)")
     steps = [] if options.only == "none" else options.only.split(",")
     if unknown := set(steps) - set(STEPS):
         parser.error(f"unknown steps: {', '.join(sorted(unknown))}")
     text = options.work / "proof" / "unseen.txt"
-    if options.published:
-        sentences_of_films(options.data, text)
-    else:
-        unseen_sentences(options.data, WorkDirectory(options.work), text)
+    unseen_sentences(options.data, WorkDirectory(options.work), text)
     measure(students, steps, options.data, text, options.work)
-    collect(options.work, OF_PUBLISHED if options.published else PROOF)
+    collect(options.work, PROOF)
 
 
 if __name__ == "__main__":

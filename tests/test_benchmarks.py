@@ -15,7 +15,6 @@ import sys
 import time
 from collections import Counter
 from collections.abc import Callable
-from itertools import chain, islice
 from pathlib import Path
 from types import ModuleType
 from typing import Any
@@ -37,7 +36,9 @@ from sentcompress.evaluation.measures import INDEX_BYTES, MRR, NDCG, SEARCH_FIDE
 from sentcompress.evaluation.retrieval import EXACT
 from sentcompress.evaluation.score import Recorder
 from sentcompress.models.layout import load_encoder
+from sentcompress.models.model_files import weight_bytes
 from sentcompress.models.sources import resolve
+from sentcompress.published import PUBLISHED
 from sentcompress.quantization.choice import shortened, turn_of
 
 FOLDER = Path(__file__).resolve().parents[1] / "benchmarks"
@@ -214,29 +215,44 @@ WORDNET = """  1 This is the licence, which no definition is part of.
 """
 
 
-def test_the_wide_corpus_leaves_out_what_is_near_to_an_sts_sentence(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    wide, wordings = load("earlier_corpus"), importlib.import_module("corpus_wordings")
-    near = wide.Near(["The act of choosing.", "A man is playing a large flute."])
-    asked = ("the ACT of choosing", "choosing: an act of the", "choosing a large flute", "is a man playing a flute")
-    assert [near(text) for text in asked] == [{0}, {0}, set(), {1}]
-    folder = tmp_path / "wordnet"
-    folder.mkdir()
+def test_definitions_come_with_examples_and_need_wordnet(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    wordings = importlib.import_module("corpus_wordings")
     for part in wordings.PARTS:
-        (folder / f"data.{part}").write_text(WORDNET if part == "noun" else "")
-    (tmp_path / "sts" / "stsb").mkdir(parents=True)
-    (tmp_path / "sts" / "stsb" / "test.tsv").write_text("score\tsentence1\tsentence2\n1.0\tThe act of choosing.\tHm\n")
-    monkeypatch.setattr(wordings, "find_wordnet", lambda: DataFolder(folder))
-    found = wide.glosses(tmp_path, seed=0)
-    assert found == wide.glosses(tmp_path, seed=0)
-    assert len(found) == 3
+        (tmp_path / f"data.{part}").write_text(WORDNET if part == "noun" else "")
+    found = [text for text, _ in wordings.definitions(DataFolder(tmp_path), random.Random(0))]
+    assert found == [text for text, _ in wordings.definitions(DataFolder(tmp_path), random.Random(0))]
     assert "his fear was great" in found
     assert any("sharp to the taste" in text and "(a)" not in text for text in found)
-    assert not any("choosing" in text for text in found)
+    assert any("the act of choosing" in text for text in found)
     monkeypatch.setattr(wordings, "find_wordnet", lambda: None)
     with pytest.raises(FileNotFoundError, match="wordnet-base"):
-        wide.glosses(tmp_path, seed=0)
+        wordings.installed_wordnet()
+
+
+def test_texts_that_share_most_of_their_words_are_near() -> None:
+    near = load("corpus_texts").Near(["The act of choosing.", "A man is playing a large flute."])
+    asked = ("the ACT of choosing", "choosing: an act of the", "choosing a large flute", "is a man playing a flute")
+    assert [near(text) for text in asked] == [{0}, {0}, set(), {1}]
+
+
+def test_the_text_of_the_methods_leaves_out_sts_sentences(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    corpus = load("method_corpus")
+    monkeypatch.setattr(corpus, "sts_sentences", lambda data: {"a man is playing a large flute."})
+    monkeypatch.setattr(corpus, "read_nli", lambda data: [f"Sentence number {n} of them." for n in range(9)])
+    monkeypatch.setattr(corpus, "read_captions", lambda data: ["A man is playing  a large flute.", "A dog is running."])
+    monkeypatch.setattr(corpus, "read_lines", lambda path: ["Sentence number 3 of them.", f"A line of {path.name}."])
+    monkeypatch.setattr(corpus, "tweets", lambda data: ["@cnn a dog ran"])
+    monkeypatch.setattr(corpus, "SHORT_SHARES", corpus.SHORT_SHARES | {"nli": 5})
+    monkeypatch.setattr("sys.argv", ["method_corpus.py", "short", str(tmp_path), str(tmp_path / "out" / "short.txt")])
+    corpus.main()
+    texts = (tmp_path / "out" / "short.txt").read_text().splitlines()
+    assert texts == corpus.gather_short(tmp_path, seed=0)
+    assert len(texts) == len(set(texts)) in (9, 10)
+    assert {"A dog is running.", "A line of common_voice_en.txt.gz."} < set(texts)
+    assert "A man is playing a large flute." not in texts
+    mixed = corpus.gather_mixed(tmp_path, seed=0)
+    assert {"@cnn a dog ran", "A dog is running."} < set(mixed)
+    assert "A man is playing a large flute." not in mixed
 
 
 def test_overlaps_are_counted_by_the_texts_of_the_test_set() -> None:
@@ -265,8 +281,8 @@ def test_overlaps_of_an_earlier_run_keep_their_column_while_the_test_sets_are_th
     assert overlap.kept(earlier, {"set": 4}) == {}
 
 
-def test_the_broad_corpus_makes_texts_of_words_that_nobody_put_together(tmp_path: Path) -> None:
-    texts_of, wordings = load("corpus_texts"), load("corpus_wordings")
+def test_made_texts_put_words_together_that_nobody_did() -> None:
+    wordings = load("corpus_wordings")
     entries = [[f"plant {i}", f"herb{i}"] for i in range(60)] + [["dread of heights", "fear"]]
     lines = ["The fears of a man are many.", "Nothing to change."]
     found = [text for seed in range(40) for text in wordings.replaced(lines, entries, random.Random(seed))]
@@ -274,35 +290,9 @@ def test_the_broad_corpus_makes_texts_of_words_that_nobody_put_together(tmp_path
     assert all(
         re.fullmatch(r"The (plant \d+|herb\d+|fear|dread of heights)s of a man are many\.", text) for text in found
     )
-    usual = "here stands that big old place which it was built for by all of them"
-    special = usual.replace("them", "Euclid")
-    texts = list(texts_of.keywords([usual] * 9000 + [special] * 300, random.Random(0)))[-300:]
-    words = [text.lower().split() for text in texts if len(text.split()) < 6]
-    assert len(words) > 20
-    # A rare word is chosen more often than all the others.
-    assert max(Counter(chain(*words)).items(), key=lambda item: item[1])[0] == "euclid"
-    assert all(found == sorted(found, key=special.lower().split().index) for found in words)
-    assert {text == text.lower() for text in texts} == {True, False}
     groups = list(wordings.beside(entries, random.Random(0)))
     assert len(groups) == len(entries)
     assert all(re.search("plant|herb|fear|heights", text) for text in groups)
-    following = [f"Line {i}." for i in range(40)]
-    windows = list(islice(texts_of.passages(following, random.Random(0)), 300))
-    assert all(text in " ".join(following) for text in windows)
-    assert {text.count("Line") for text in windows} == {1, 2, 3, 4, 5}  # one is what the end of the text may leave
-
-
-def test_a_published_student_is_the_trained_one_in_half_the_size(tmp_path: Path, tiny_model: Path) -> None:
-    students, target = load("students"), tmp_path / "published"
-    students.publish(tiny_model, target)
-    students.publish(tiny_model, target)  # a second time, over the first
-    weights = "model.safetensors"
-    assert (target / weights).stat().st_size < 0.7 * (tiny_model / weights).stat().st_size
-    texts = ["the man plays the guitar", "a dog runs"]
-    found, wanted = (
-        EncodeEngine(load_encoder(resolve(str(folder))), device="cpu").encode(texts) for folder in (target, tiny_model)
-    )
-    assert (found * wanted).sum(axis=1).min() > 0.9999 * (wanted * wanted).sum(axis=1).min()
 
 
 def test_every_form_of_a_published_student_has_commands_that_parse(tmp_path: Path) -> None:
@@ -384,31 +374,33 @@ def test_scores_of_published_students_are_those_of_exact_search() -> None:
     assert tuple(found["SciFact dev"]["interval"]) == (69.0, 71.0)
 
 
-PUBLISHED = pytest.mark.parametrize(
-    "folder",
-    sorted(path.parent for path in (RESULTS / "students").glob("*/modules.json")),
-    ids=lambda folder: folder.name,
-)
+@pytest.fixture(scope="module")
+def published_figures() -> dict[str, Any]:
+    models: dict[str, Any] = json.loads((RESULTS / "published.json").read_text(encoding="utf-8"))["models"]
+    return models
 
 
-@PUBLISHED
-def test_the_students_in_the_repository_are_of_the_size_in_the_table(folder: Path) -> None:
-    encoder = load_encoder(resolve(str(folder)))
-    assert f"| {folder.name} | {encoder.count_parameters():,} |" in (RESULTS / "students.md").read_text()
+@pytest.mark.parametrize("name", PUBLISHED)
+def test_published_students_are_of_the_size_in_the_table(name: str, published_figures: dict[str, Any]) -> None:
+    source = resolve(name)
+    parameters = load_encoder(source).count_parameters()
+    assert parameters == published_figures[name]["parameters"] == PUBLISHED[name].parameters
+    assert weight_bytes(source.path) == published_figures[name]["weight_bytes"]
 
 
-@PUBLISHED
-def test_the_students_in_the_repository_score_as_in_the_table(folder: Path, shared_data: Path) -> None:
-    rows = {row["model"]: row for row in json.loads((RESULTS / "students.json").read_text())["rows"]}
+@pytest.mark.parametrize("name", PUBLISHED)
+def test_published_students_score_as_in_the_table(
+    name: str, published_figures: dict[str, Any], shared_data: Path
+) -> None:
     lines = (shared_data / "sts" / "stsb" / "test.tsv").read_text(encoding="utf-8").splitlines()[1:]
     scores, first, second = zip(*(line.split("\t") for line in lines), strict=True)
-    engine = EncodeEngine(load_encoder(resolve(str(folder))), device="cpu", dtype="float32")
+    engine = EncodeEngine(load_encoder(resolve(name)), device="cpu", dtype="float32")
     cosines = (engine.encode(first) * engine.encode(second)).sum(axis=1)
     found = 100 * spearmanr(cosines, [float(score) for score in scores]).statistic
-    assert found == pytest.approx(rows[folder.name]["STS-B"], abs=0.02)
+    assert found == pytest.approx(published_figures[name]["forms"]["float32"]["STS-B test"]["value"], abs=0.02)
 
 
-def test_the_broad_corpus_asks_about_names_words_of_a_line_and_nouns() -> None:
+def test_made_questions_ask_about_names_words_of_a_line_and_nouns() -> None:
     wordings = load("corpus_wordings")
     wordnet = {"noun": [["sundew"]], "verb": [["wilt"]], "adj": [["hardy"]]}
     asked = list(
@@ -421,53 +413,7 @@ def test_the_broad_corpus_asks_about_names_words_of_a_line_and_nouns() -> None:
     assert not any("{" in text for text in asked)
 
 
-def test_the_broad_corpus_keeps_off_the_sts_sets_and_shares_itself_out(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    broad, wordings = load("earlier_corpus"), importlib.import_module("corpus_wordings")
-    kept, refused = "A sour taste surprised the old choice committee of Rome.", "A man is playing a very large flute."
-    folder = tmp_path / "wordnet"
-    folder.mkdir()
-    (folder / "data.noun").write_text(WORDNET)
-    monkeypatch.setattr(wordings, "find_wordnet", lambda: DataFolder(folder))
-    (folder / "data.verb").write_text(WORDNET)
-    (folder / "data.adj").write_text(WORDNET)
-    monkeypatch.setattr(broad, "gather_wide", lambda data, seed: ["short", "long " * 100])
-    monkeypatch.setattr(broad, "sts_sentences", lambda data: {"a man is playing a large flute."})
-    monkeypatch.setattr(importlib.import_module("corpus_texts"), "read_lines", lambda path: [kept, refused])
-    monkeypatch.setattr(broad, "read_nli", lambda data: [])
-    shares = {"sentences": 5, "passages": 1, "replaced": 0, "keywords": 0, "questions": 3, "entries": 2}
-    monkeypatch.setattr(broad, "BROAD_SHARES", shares)
-    texts = broad.gather_broad(tmp_path, seed=0)
-    assert texts == broad.gather_broad(tmp_path, seed=0)
-    assert {"short", "long " * 100, kept} < set(texts)
-    assert refused not in texts
-    assert len(texts) == 3 + 1 + 3 + 2
-    monkeypatch.setattr(
-        "sys.argv", ["earlier_corpus.py", "broad", str(tmp_path), str(tmp_path / "out"), "--parts", "2"]
-    )
-    broad.main()
-    parts = [(tmp_path / "out" / f"part-{part}.txt").read_text().splitlines() for part in (1, 2)]
-    assert parts == [texts[::2], texts[1::2]]
-    monkeypatch.setattr(wordings, "find_wordnet", lambda: None)
-    with pytest.raises(FileNotFoundError, match="wordnet-base"):
-        broad.gather_broad(tmp_path, seed=0)
-
-
-def test_a_corpus_can_be_cut_to_its_short_texts(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    earlier = load("earlier_corpus")
-    texts = [f"{'word ' * (3 if i % 3 else 9)}{i}" for i in range(60)]
-    kept = [text for i, text in enumerate(texts) if i % 3 or i in (0, 30)]  # two of the twenty that are long
-    assert earlier.shortened(texts, 5) == kept
-    monkeypatch.setitem(earlier.MIXES, "wide", lambda folder, seed: texts)
-    monkeypatch.setattr(
-        "sys.argv", ["earlier_corpus.py", "wide", str(tmp_path), str(tmp_path / "out.txt"), "--short", "5"]
-    )
-    earlier.main()
-    assert (tmp_path / "out.txt").read_text().splitlines() == kept
-
-
-def test_the_forum_corpus_speaks_as_people_do() -> None:
+def test_made_advice_speaks_as_people_do() -> None:
     forum = load("corpus_wordings")
     wordnet = {"noun": [["sundew"], ["plant"]], "verb": [["wilt"], ["water"]], "adj": [["hardy"], ["old"]]}
     lines = ["In May of that year, Ada Lovelace had to water an old plant of Babbage."] * 3000
@@ -495,38 +441,6 @@ def test_the_forum_corpus_speaks_as_people_do() -> None:
     assert "Prices of corn rising since May ministry said in letter" in headed
     assert "Ministry said in letter of own" in headed
     assert all(len(text.split()) <= 11 for text in headed)
-
-
-def test_the_forum_corpus_keeps_off_the_sts_sets_and_what_is_used(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    forum, wordings = load("earlier_corpus"), importlib.import_module("corpus_wordings")
-    lines = ["The choice of a sour taste surprised us all."] * 9
-    folder = tmp_path / "wordnet"
-    folder.mkdir()
-    for part in ("noun", "verb", "adj"):
-        (folder / f"data.{part}").write_text(WORDNET)
-    (tmp_path / "nli").mkdir()
-    pairs = [{"premise": "Left over from before.", "hypothesis": "A man is playing a very large flute."}]
-    pairs += [{"premise": "Used already by others.", "hypothesis": "Sour grapes are what he chose."}]
-    with gzip.open(tmp_path / "nli" / "union_allsplits_noSTS.train.jsonl.gz", "wt") as file:
-        file.write("\n".join(map(json.dumps, pairs)))
-    monkeypatch.setattr(wordings, "find_wordnet", lambda: DataFolder(folder))
-    monkeypatch.setattr(forum, "gather_wide", lambda data, seed: ["Used already by others."])
-    monkeypatch.setattr(forum, "sts_sentences", lambda data: {"a man is playing a large flute."})
-    for module in (forum, importlib.import_module("corpus_texts")):
-        monkeypatch.setattr(module, "read_lines", lambda path: lines)
-    monkeypatch.setattr(forum, "read_captions", lambda data: ["A dog is running through the tall grass."])
-    monkeypatch.setattr(forum, "tweets", lambda data: ["@cnn a dog ran", "@cnn a dog ran"])
-    monkeypatch.setattr(forum, "FORUM_SHARES", dict.fromkeys(forum.FORUM_SHARES, 4) | {"advice": 5})
-    texts = forum.gather_forum(tmp_path, seed=0)
-    assert texts == forum.gather_forum(tmp_path, seed=0)
-    assert {"Left over from before.", "Sour grapes are what he chose.", "@cnn a dog ran"} < set(texts)
-    assert not {"Used already by others.", pairs[0]["hypothesis"]} & set(texts)
-    assert len(texts) == len(set(texts)) <= 4 * 5 + 5
-    monkeypatch.setattr(wordings, "find_wordnet", lambda: None)
-    with pytest.raises(FileNotFoundError, match="wordnet-base"):
-        forum.gather_forum(tmp_path, seed=0)
 
 
 def test_the_general_corpus_keeps_off_test_sets_and_holds_documents_out(

@@ -32,13 +32,9 @@ class Published:
 
 
 _SIMTDE = ("normalise=true", "reduction=sum", "alpha=0", "relation=20")
-_STATES = (*_SIMTDE, "states=0.05")
 PUBLISHED: Mapping[str, Published] = {
     "general-9m": Published(9_345_792, 9_482_498, "simtde", _SIMTDE, starter=True),
     "general-5m": Published(5_555_328, 5_640_311, "simtde", _SIMTDE, starter=True),
     "general-2m": Published(2_412_928, 2_473_003, "simtde", _SIMTDE, starter=True),
     "general-static": Published(11_720_448, 0, "simtde", _SIMTDE),
-    # The general students were trained on from these.
-    "simtde-9m-broad": Published(9_345_792, 9_482_498, "simtde", _STATES),
-    "simtde-2m-short": Published(2_412_928, 2_473_003, "simtde", _STATES),
 }

@@ -168,15 +168,10 @@ def write_inputs(folder: Path, texts: Sequence[str]) -> dict[str, Path]:
     twos = [texts[start : start + 2] for start in range(60, 100, 2)]
     files = {
         "nli": ("nli.csv", "sent0,sent1,hard_neg\n" + lines(",".join(three) for three in triplets)),
+        "sources": ("sources.md", "## Training data\n"),
         "news": ("news.txt", lines(texts[:60])),
         "text": ("text.txt", lines(texts[:60])),
         "sentences": ("sentences.txt", lines(texts[:20])),
-        "wide": ("wide.txt", lines(texts[:80])),
-        "short": ("short.txt", lines(texts[40:120])),
-        **{f"broad-{part}": (f"broad-{part}.txt", lines(texts[part * 15 : part * 15 + 40])) for part in (1, 2, 3, 4)},
-        **{f"short-{part}": (f"short-{part}.txt", lines(texts[part * 20 : part * 20 + 60])) for part in (1, 2)},
-        **{f"forum-{part}": (f"forum-{part}.txt", lines(texts[part * 20 : part * 20 + 40])) for part in (1, 2)},
-        "documents": ("documents.txt", lines(texts[80:120])),
         "texts": ("texts.txt", lines(texts[60:])),
         "labelled": ("labelled.csv", "sent0,sent1,hard_neg\n" + lines(",".join(three) for three in triplets)),
         "pairs": ("pairs.tsv", "query\tentity\tlabel\n" + lines(f"{a}\t{b}\t1\n{a}\t{c}\t0" for a, b, c in triplets)),

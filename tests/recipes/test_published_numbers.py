@@ -112,18 +112,6 @@ UNNAMED = {
     "general-5m",
     "general-9m",
     "general-static",
-    "simtde-2m-mixed",
-    "simtde-2m-nli",
-    "simtde-2m-short",
-    "simtde-2m-tuned-mean",
-    "simtde-5m-mixed",
-    "simtde-5m-mean",
-    "simtde-9m-broad",
-    "simtde-9m-mixed",
-    "simtde-9m-mean",
-    "simtde-9m-own",
-    "simtde-9m-states",
-    "simtde-9m-tuned-mean",
 }
 
 
