@@ -194,12 +194,16 @@ def test_copies_of_documents_are_compared(tmp_path: Path, monkeypatch: pytest.Mo
     assert "| set | none | 10 | 5 | 7 | 90.0 (89.0 to 91.0) |" in text
 
 
-@pytest.mark.parametrize("name", ["all_methods", "students"])
+@pytest.mark.parametrize("name", ["all_methods", "students", "tries"])
 def test_every_student_of_a_script_can_be_trained(name: str, tmp_path: Path) -> None:
     script = load(name)
     if name == "all_methods":
         lines = [f"distill --method {method} {script.SAME} {own}" for method, own in script.METHODS.items()]
         lines += [f"{words} {script.STAGE_2_SAME}" for words in script.STAGE_2.values()]
+    elif name == "tries":
+        starts = [None, "try-base-1"]
+        parts = [part for one in script.TRIES for part in one.parts]
+        lines = [script.line(part, start, 2400, script.VECTORS, "try-base") for part in parts for start in starts]
     else:
         dev = tmp_path / "dev.tsv"
         dev.touch()
@@ -253,6 +257,38 @@ def test_the_text_of_the_methods_leaves_out_sts_sentences(tmp_path: Path, monkey
     mixed = corpus.gather_mixed(tmp_path, seed=0)
     assert {"@cnn a dog ran", "A dog is running."} < set(mixed)
     assert "A man is playing a large flute." not in mixed
+
+
+def test_tries_follow_one_another_or_are_averaged(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    script, lines = load("tries"), list[str]()
+    monkeypatch.setattr(script, "sentcompress", lambda line, work: lines.append(line))
+    monkeypatch.setattr(
+        script, "facts", lambda line, work: lines.append(line) or {"parameters": 2_400_000, "dev": 84.0}
+    )
+    tries = {one.name: one for one in script.TRIES}
+    seen = [
+        sum(part.share * part.options.get("batch-tokens", 2048) for part in one.parts) / 2048 for one in script.TRIES
+    ]
+    assert seen == pytest.approx([1.0] * len(seen))  # as many tokens each
+    script.trained(tries["cycles"], 2400, "v", tmp_path)
+    script.trained(tries["averaged"], 2400, "v", tmp_path)
+    assert [re.findall(r"--(student|max-steps|name) (\S+)", line) for line in lines[:3]] == [
+        [("student", "teacher:1"), ("max-steps", "800"), ("name", "try-cycles-1")],
+        [("student", "try-cycles-1"), ("max-steps", "800"), ("name", "try-cycles-2")],
+        [("student", "try-cycles-2"), ("max-steps", "800"), ("name", "try-cycles")],
+    ]
+    assert [line.count("--student teacher:1") for line in lines[3:5]] == [1, 1]
+    assert lines[5] == "average try-averaged-1 try-averaged-2 --name try-averaged"
+    for family in ("law", "questions", "wordnet"):
+        (tmp_path / f"{family}.txt.gz").touch()
+    lines.clear()
+    assert script.vectors_of(tries["base"], tmp_path, tmp_path) == "general-wide"
+    assert script.vectors_of(tries["text-documents"], tmp_path, tmp_path) == "try-text-documents"
+    assert list(parse(lines[0])["inputs"]) == [str(tmp_path / "wordnet.txt.gz")]
+    fidelity = dict.fromkeys((*script.UNSEEN, *script.SEEN), 60.0) | {"books": 40.0}
+    rows = {"base": {"parameters": 2_412_928, "dev": 84.0, "fidelity": fidelity}}
+    table = script.markdown(rows, {"steps": 2400, "machine": {"processor": "x"}})
+    assert table.splitlines()[-1].endswith("| 2.41M | 84.00 | 60.0 | 55.0 |")
 
 
 def test_overlaps_are_counted_by_the_texts_of_the_test_set() -> None:
