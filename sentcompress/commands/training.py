@@ -77,6 +77,10 @@ class TrainingOptions(Hub, Named):
             default="held-out training data",
         ),
     ] = None
+    keep_index: Annotated[
+        bool,
+        Opt("With --dev documents/NAME: search the teacher's vectors of the passages with the student's queries."),
+    ] = False
     eval_every: Annotated[int | None, Opt("Steps between dev scores.", minimum=1, default="4 per epoch")] = None
     patience: Annotated[
         float | None, Opt("Stop after this many epochs without a better dev score.", above=0, default=DEFAULT)

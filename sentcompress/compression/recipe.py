@@ -174,6 +174,7 @@ class CompressionPlan:
             "sentences": self.name,
             "teacher-vectors": self.name,
             "dev": f"documents/{self.name}",
+            **({"keep-index": True} if self.keep_index else {}),
             "lr": RATE if cut else GENTLE_RATE,
             **TRAINING,
             "max-minutes": round(minutes, 2),

@@ -14,6 +14,7 @@ import torch
 from sentcompress.commands.training import TrainingOptions
 from sentcompress.corpora.dev_collection import RetrievalSample, dev_collection, sample_of
 from sentcompress.corpora.sts import read_dev
+from sentcompress.errors import UsageError
 from sentcompress.evaluation.metrics import UndefinedError, normalized
 from sentcompress.evaluation.ranking import CUTOFF
 from sentcompress.progress import Reporter
@@ -123,9 +124,14 @@ def find_dev(params: TrainingOptions, work: WorkDirectory, teacher: str | None) 
 
     Raises:
         MissingArtifactError, InputError: if it cannot be used.
+        UsageError: for `keep_index` without documents.
     """
     if params.dev is None:
+        if params.keep_index:
+            raise UsageError("`keep_index` needs `dev` documents/NAME")
         return None
     documents = documents_dev(params.dev, params, work, teacher)
+    if params.keep_index and documents is None:
+        raise UsageError("`keep_index` is for `dev` documents/NAME, whose passages the teacher has encoded")
     inputs = documents.inputs if documents else dev_digests(params.dev)
     return GivenDev(params.dev, inputs, documents, params.device)

@@ -7,6 +7,8 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+import numpy as np
+import numpy.typing as npt
 import torch
 
 from sentcompress.commands.training import TrainingOptions
@@ -32,22 +34,31 @@ class SearchDev:
     """nDCG@10 x 100 where the teacher's first ten results are the graded relevant documents.
 
     Attributes:
-        queries, passages: token ids of each.
+        queries: token ids of each.
+        passages: token ids of each; or the teacher's vectors, [n, dim] float32, which are then searched.
         gold: the teacher's own search.
         slack: difference between two scores of the same weights: rounding can swap the ranks of near ties.
     """
 
     queries: Sequence[Sequence[int]]
-    passages: Sequence[Sequence[int]]
+    passages: Sequence[Sequence[int]] | npt.NDArray[np.float32]
     gold: GoldRanking
     pad: int
     protocol: str
     slack: float = 0.5
 
     def score(self, vectors: Embed, device: torch.device) -> float:
-        queries, passages = (
-            encode_tokens(tokens, self.pad, vectors, device) for tokens in (self.queries, self.passages)
-        )
+        queries = encode_tokens(self.queries, self.pad, vectors, device)
+        if isinstance(self.passages, np.ndarray):
+            passages = self.passages
+            if queries.shape[1] != passages.shape[1]:
+                raise InputError(
+                    f"`keep_index` needs a student with the teacher's {passages.shape[1]} dimensions, not "
+                    f"{queries.shape[1]}",
+                    "choose a method that adds no layer, such as simtde or lrn-kd",
+                )
+        else:
+            passages = encode_tokens(self.passages, self.pad, vectors, device)
         try:
             return 100 * float(self.gold.gains(self.gold.ranks(queries, passages)).mean())
         except UndefinedError:
@@ -56,10 +67,15 @@ class SearchDev:
 
 @dataclass(frozen=True)
 class DocumentsDev:
-    """What `dev` names as documents/NAME, and the teacher; nothing is read yet."""
+    """What `dev` names as documents/NAME, and the teacher; nothing is read yet.
+
+    Attributes:
+        keep_index: whether the teacher's vectors of the passages are searched, not the student's.
+    """
 
     source: SearchSource
     teacher: EmbedderSource
+    keep_index: bool
 
     @property
     def inputs(self) -> dict[str, str]:
@@ -82,22 +98,32 @@ class DocumentsDev:
             gold = GoldRanking.of(queries, passages)
         except UndefinedError as error:
             raise InputError(f"{self.teacher.label} cannot be searched: {error}", "is it damaged?") from None
-        return lambda tokenize, pad: search_dev(texts, gold, self.teacher.label, tokenize, pad)
+        kept = passages if self.keep_index else None
+        return lambda tokenize, pad: search_dev(texts, gold, self.teacher.label, tokenize, pad, kept)
 
 
-def search_dev(texts: SearchTexts, gold: GoldRanking, teacher: str, tokenize: Tokenize, pad: int) -> SearchDev:
+def search_dev(
+    texts: SearchTexts,
+    gold: GoldRanking,
+    teacher: str,
+    tokenize: Tokenize,
+    pad: int,
+    kept: npt.NDArray[np.float32] | None = None,
+) -> SearchDev:
     """The dev score on texts, which are tokenised once.
 
     Args:
         gold: the search of the model called `teacher` on the same texts.
+        kept: its vectors of the passages, [n, dim], if these are to be searched.
     """
+    whose = "" if kept is None else f", by vectors of {teacher}"
     return SearchDev(
         tokenize(texts.queries),
-        tokenize(texts.passages),
+        tokenize(texts.passages) if kept is None else kept,
         gold,
         pad,
         f"search fidelity to {teacher} (nDCG@{gold.k} x 100) on {len(texts.queries):,} queries of {texts.name}, among "
-        f"{len(texts.passages):,} passages",
+        f"{len(texts.passages):,} passages{whose}",
     )
 
 
@@ -120,4 +146,5 @@ def documents_dev(path: Path, params: TrainingOptions, work: WorkDirectory, teac
             f"`dev` {path} selects checkpoints by search fidelity to a teacher, and {params.command} has none",
             "give graded pairs or a collection",
         )
-    return DocumentsDev(source, find_embedder(work, teacher, trust_remote_code=params.trust_remote_code))
+    embedder = find_embedder(work, teacher, trust_remote_code=params.trust_remote_code)
+    return DocumentsDev(source, embedder, params.keep_index)

@@ -16,7 +16,7 @@ from torch import Tensor
 from sentcompress.corpora.search_texts import SearchTexts, collection_source
 from sentcompress.errors import InputError, MissingArtifactError, UsageError
 from sentcompress.evaluation.search_fidelity import GoldRanking, search_fidelity
-from sentcompress.stages import distill, finetune, train_teacher
+from sentcompress.stages import distill, finetune, fit_pca, train_teacher
 from sentcompress.store import WorkDirectory
 from sentcompress.training.dev import LOWEST, score_of
 from sentcompress.training.search_dev import search_dev
@@ -46,6 +46,19 @@ def test_it_is_the_search_fidelity_to_the_teacher() -> None:
     assert score_of(dev, lambda ids, mask: torch.full((len(ids), 3), torch.nan), CPU) == LOWEST
 
 
+def test_with_a_kept_index_the_teachers_vectors_of_the_passages_are_searched() -> None:
+    queries, passages = [f"{n} {n + 1}" for n in range(1, 9)], [f"{n}" for n in range(20, 60)]
+    texts = SearchTexts("set", tuple(passages), tuple(queries), ("span",) * 8, True)
+    random = np.random.default_rng(0)
+    gold = [random.normal(size=(len(part), 4)).astype(np.float32) for part in (queries, passages)]
+    dev = search_dev(texts, GoldRanking.of(*gold), "big", tokenize, 0, gold[1])
+    own = np.stack([TABLE[ids].mean(0).numpy() for ids in tokenize(queries)])
+    assert dev.score(mean, CPU) == pytest.approx(100 * search_fidelity(own, gold[1], *gold).mean())
+    assert dev.protocol.endswith("among 40 passages, by vectors of big")
+    with pytest.raises(InputError, match="the teacher's 4 dimensions, not 3"):
+        dev.score(lambda ids, mask: torch.ones(len(ids), 3), CPU)
+
+
 @pytest.fixture
 def work(tmp_path: Path, tiny_model: Path, sentences: list[str]) -> WorkDirectory:
     work = make_work(tmp_path / "work", tiny_model, sentences[:100])
@@ -70,6 +83,24 @@ def test_documents_choose_the_checkpoint(work: WorkDirectory, sentences: list[st
     assert distill.run(asked, work).manifest["finished"] == student.manifest["finished"]
     make_documents(work, sentences[100:150], sentences[160:180])
     assert distill.run(asked, work).manifest["fingerprint"] != student.manifest["fingerprint"]
+
+
+def test_a_kept_index_needs_documents_and_the_teachers_dimensions(
+    work: WorkDirectory, sentences: list[str], tmp_path: Path
+) -> None:
+    documents = Path("documents/main")
+    asked = {**NUMBERS, "student": "teacher:2", "keep_index": True}
+    facts = distill.run(distill.Params(method="lrn-kd", dev=documents, name="kept", **asked), work).facts
+    assert ", by vectors of " in facts["dev_protocol"]
+    fit_pca.run(fit_pca.Params(dim=8), work)
+    with pytest.raises(InputError, match="`keep_index` needs a student with the teacher's 32 dimensions, not 8"):
+        distill.run(distill.Params(method="hpd", dev=documents, name="short", **asked), work)
+    with pytest.raises(UsageError, match="`keep_index` needs `dev`"):
+        distill.run(distill.Params(method="lrn-kd", **asked), work)
+    pairs = tmp_path / "dev.tsv"
+    pairs.write_text("".join(f"{n}\t{sentences[n]}\t{sentences[n + 1]}\n" for n in range(5)), encoding="utf-8")
+    with pytest.raises(UsageError, match="`keep_index` is for `dev` documents/NAME"):
+        distill.run(distill.Params(method="lrn-kd", dev=pairs, **asked), work)
 
 
 def test_a_start_that_is_better_than_the_end_is_told(work: WorkDirectory) -> None:
