@@ -37,7 +37,9 @@ from sentcompress.evaluation.measures import INDEX_BYTES, MRR, NDCG, SEARCH_FIDE
 from sentcompress.evaluation.retrieval import EXACT
 from sentcompress.evaluation.score import Recorder
 from sentcompress.models.layout import load_encoder
+from sentcompress.models.model_files import weight_bytes
 from sentcompress.models.sources import resolve
+from sentcompress.published import PUBLISHED
 from sentcompress.quantization.choice import shortened, turn_of
 
 FOLDER = Path(__file__).resolve().parents[1] / "benchmarks"
@@ -384,28 +386,34 @@ def test_scores_of_published_students_are_those_of_exact_search() -> None:
     assert tuple(found["SciFact dev"]["interval"]) == (69.0, 71.0)
 
 
-PUBLISHED = pytest.mark.parametrize(
-    "folder",
-    sorted(path.parent for path in (RESULTS / "students").glob("*/modules.json")),
-    ids=lambda folder: folder.name,
-)
+# The students that `published.py` has measured.
+GENERAL = [name for name in PUBLISHED if name.startswith("general-")]
 
 
-@PUBLISHED
-def test_the_students_in_the_repository_are_of_the_size_in_the_table(folder: Path) -> None:
-    encoder = load_encoder(resolve(str(folder)))
-    assert f"| {folder.name} | {encoder.count_parameters():,} |" in (RESULTS / "students.md").read_text()
+@pytest.fixture(scope="module")
+def published_figures() -> dict[str, Any]:
+    models: dict[str, Any] = json.loads((RESULTS / "published.json").read_text(encoding="utf-8"))["models"]
+    return models
 
 
-@PUBLISHED
-def test_the_students_in_the_repository_score_as_in_the_table(folder: Path, shared_data: Path) -> None:
-    rows = {row["model"]: row for row in json.loads((RESULTS / "students.json").read_text())["rows"]}
+@pytest.mark.parametrize("name", GENERAL)
+def test_published_students_are_of_the_size_in_the_table(name: str, published_figures: dict[str, Any]) -> None:
+    source = resolve(name)
+    parameters = load_encoder(source).count_parameters()
+    assert parameters == published_figures[name]["parameters"] == PUBLISHED[name].parameters
+    assert weight_bytes(source.path) == published_figures[name]["weight_bytes"]
+
+
+@pytest.mark.parametrize("name", GENERAL)
+def test_published_students_score_as_in_the_table(
+    name: str, published_figures: dict[str, Any], shared_data: Path
+) -> None:
     lines = (shared_data / "sts" / "stsb" / "test.tsv").read_text(encoding="utf-8").splitlines()[1:]
     scores, first, second = zip(*(line.split("\t") for line in lines), strict=True)
-    engine = EncodeEngine(load_encoder(resolve(str(folder))), device="cpu", dtype="float32")
+    engine = EncodeEngine(load_encoder(resolve(name)), device="cpu", dtype="float32")
     cosines = (engine.encode(first) * engine.encode(second)).sum(axis=1)
     found = 100 * spearmanr(cosines, [float(score) for score in scores]).statistic
-    assert found == pytest.approx(rows[folder.name]["STS-B"], abs=0.02)
+    assert found == pytest.approx(published_figures[name]["forms"]["float32"]["STS-B test"]["value"], abs=0.02)
 
 
 def test_the_broad_corpus_asks_about_names_words_of_a_line_and_nouns() -> None:
