@@ -28,7 +28,7 @@ from sentcompress.errors import InputError, UsageError
 from sentcompress.quantization.quantizer import DOCUMENT, Quantizer
 from sentcompress.store import MANIFEST, file_digest
 from sentcompress.store.atomic import ask_again, beside, make_folder, written
-from sentcompress.store.locking import claim_of, locked
+from sentcompress.store.locking import Lock, claim_of, locked
 
 VERSION = 1
 IDS_PATTERN = "ids-{:05d}.json"
@@ -46,8 +46,8 @@ class VectorFolder:
         finished: the manifest, if the folder was complete before.
     """
 
-    def __init__(self, path: Path, asked: Mapping[str, Any], finished: Mapping[str, Any] | None) -> None:
-        self.path, self.asked, self.finished = path, asked, finished
+    def __init__(self, path: Path, asked: Mapping[str, Any], finished: Mapping[str, Any] | None, lock: Lock) -> None:
+        self.path, self.asked, self.finished, self._lock = path, asked, finished, lock
 
     def has(self, shard: int) -> bool:
         """Whether both files of a shard are there."""
@@ -55,12 +55,12 @@ class VectorFolder:
 
     def write(self, shard: int, ids: Sequence[str], parts: Iterator[Vectors], storage: Storage) -> None:
         """Write one shard: n ids, and their vectors in parts [m, D]."""
-        write_shard(lambda name: written(self.path / name), shard, ids, parts, storage)
+        write_shard(self._written, shard, ids, parts, storage)
 
     def copy(self, shard: int, source: Path) -> None:
         """Write one shard as it is in another folder."""
         for name in (IDS_PATTERN.format(shard), SHARD_PATTERN.format(shard)):
-            with written(self.path / name) as path:
+            with self._written(name) as path:
                 shutil.copyfile(source / name, path)
 
     def finish(self, rows: Sequence[int]) -> None:
@@ -73,7 +73,19 @@ class VectorFolder:
             }
             for shard, count in enumerate(rows)
         ]
-        _write_manifest(self.path, {**self.asked, "complete": True, "rows": sum(rows), "shards": shards})
+        with self._written(MANIFEST) as path:
+            _write(path, {**self.asked, "complete": True, "rows": sum(rows), "shards": shards})
+
+    @contextmanager
+    def _written(self, name: str) -> Iterator[Path]:
+        """A file that replaces the one of this name, if the lock is still held.
+
+        Raises:
+            BusyError: if it is not; nothing is replaced.
+        """
+        with written(self.path / name) as path:
+            yield path
+            self._lock.check()
 
 
 def write_shard(
@@ -155,18 +167,19 @@ def writing_folder(path: Path, asked: Mapping[str, Any], quantizer: Quantizer | 
     if path.is_dir() and not (path / MANIFEST).exists() and {entry.name for entry in path.iterdir()} - ours:
         raise InputError(f"{path} is a folder with other files", "name a new or empty folder as `output`")
     make_folder(path)
-    with locked(path / LOCK, str(path)):
+    with locked(path / LOCK, str(path)) as lock:
         ask_again(path)
         said = _manifest(path)
         if said is None:
             said = {**asked, "complete": False}
-            _write_manifest(path, said)
+            with written(path / MANIFEST) as unfinished:
+                _write(unfinished, said)
         elif not isinstance(said, dict) or any(said.get(name) != asked[name] for name in asked):
             raise asked_otherwise(path, asked)
         finished = said["complete"] and _is_whole(path, said)
         if quantizer and not finished:
             quantizer.save(path)
-        yield VectorFolder(path, asked, said if finished else None)
+        yield VectorFolder(path, asked, said if finished else None, lock)
 
 
 def _is_whole(path: Path, said: Mapping[str, Any]) -> bool:
@@ -178,9 +191,8 @@ def _is_whole(path: Path, said: Mapping[str, Any]) -> bool:
     )
 
 
-def _write_manifest(path: Path, document: Mapping[str, Any]) -> None:
-    with written(path / MANIFEST) as unfinished:
-        unfinished.write_text(to_json(document) + "\n", encoding="utf-8")
+def _write(path: Path, document: Mapping[str, Any]) -> None:
+    path.write_text(to_json(document) + "\n", encoding="utf-8")
 
 
 @dataclass(frozen=True)

@@ -126,12 +126,10 @@ def find_dev(params: TrainingOptions, work: WorkDirectory, teacher: str | None) 
         MissingArtifactError, InputError: if it cannot be used.
         UsageError: for `keep_index` without documents.
     """
-    if params.dev is None:
-        if params.keep_index:
-            raise UsageError("`keep_index` needs `dev` documents/NAME")
-        return None
-    documents = documents_dev(params.dev, params, work, teacher)
+    documents = documents_dev(params.dev, params, work, teacher) if params.dev is not None else None
     if params.keep_index and documents is None:
-        raise UsageError("`keep_index` is for `dev` documents/NAME, whose passages the teacher has encoded")
+        raise UsageError("`keep_index` needs `dev` documents/NAME: the teacher encodes its passages")
+    if params.dev is None:
+        return None
     inputs = documents.inputs if documents else dev_digests(params.dev)
     return GivenDev(params.dev, inputs, documents, params.device)

@@ -20,7 +20,7 @@ from sentcompress.cli.main import _run
 from sentcompress.encoding import text_vectors
 from sentcompress.encoding.engine import EncodeEngine
 from sentcompress.encoding.vector_folder import LOCK
-from sentcompress.errors import InputError, UsageError
+from sentcompress.errors import BusyError, InputError, UsageError
 from sentcompress.models.layout import load_encoder
 from sentcompress.models.sources import resolve
 from sentcompress.quantization.quantizer import FOLDER, Quantizer
@@ -254,6 +254,32 @@ def test_a_killed_run_goes_on_at_the_first_missing_shard_with_the_same_bytes(
     again = encode(work, model, lines, tmp_path / "parts", store=store)
     assert streamed == -1000 + 5 - after
     assert (again.rows, again.sentences_per_second) == (230, 0.0)
+
+
+def test_nothing_is_replaced_after_the_lock_was_lost(
+    work: WorkDirectory,
+    tmp_path: Path,
+    tiny_model: Path,
+    small_shards: None,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    lines, streamed, original = jsonl(tmp_path / "a.jsonl"), 0, EncodeEngine.stream
+    encode(work, tiny_model, lines, tmp_path / "whole", store="float16")
+
+    def stream(self: EncodeEngine, *given: object) -> Iterator[np.ndarray]:
+        nonlocal streamed
+        streamed += 1
+        if streamed == 3:
+            (tmp_path / "parts" / LOCK).write_text("")
+        return original(self, *given)  # type: ignore[arg-type]
+
+    monkeypatch.setattr(EncodeEngine, "stream", stream)
+    with pytest.raises(BusyError, match=r"has lost its lock on .*parts: .* was removed or overwritten"):
+        encode(work, tiny_model, lines, tmp_path / "parts", store="float16")
+    assert len(list((tmp_path / "parts").glob("*.npy"))) == 2
+    assert not list((tmp_path / "parts").glob("*tmp*"))
+    encode(work, tiny_model, lines, tmp_path / "parts", store="float16")
+    assert content(tmp_path / "parts") == content(tmp_path / "whole")
 
 
 def test_changed_inputs_models_and_options_are_refused(

@@ -99,7 +99,7 @@ def test_a_kept_index_needs_documents_and_the_teachers_dimensions(
         distill.run(distill.Params(method="lrn-kd", **asked), work)
     pairs = tmp_path / "dev.tsv"
     pairs.write_text("".join(f"{n}\t{sentences[n]}\t{sentences[n + 1]}\n" for n in range(5)), encoding="utf-8")
-    with pytest.raises(UsageError, match="`keep_index` is for `dev` documents/NAME"):
+    with pytest.raises(UsageError, match="`keep_index` needs `dev` documents/NAME"):
         distill.run(distill.Params(method="lrn-kd", dev=pairs, **asked), work)
 
 
