@@ -32,7 +32,7 @@ else:
     import _signal as signal  # the C module behind `signal`, which imports faster
 
 SIGINT = signal.SIGINT
-GO_ON = "run the same command again: it resumes where it was interrupted"
+GO_ON = "run the same command again; finished parts are kept"
 # The message and the exit code for each signal.
 ENDS: dict[int, tuple[str, int]] = {
     SIGINT: ("interrupted", INTERRUPTED),

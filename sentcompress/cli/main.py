@@ -22,7 +22,7 @@ from sentcompress.cli.failures import explain
 from sentcompress.cli.line import PlainCommand, ToldError, function_of, params_of
 from sentcompress.cli.terminal import print_json, say, say_page, tell, warn
 from sentcompress.commands import all_commands
-from sentcompress.commands.spelling import spelled
+from sentcompress.commands.spelling import spelled, spelled_hint
 from sentcompress.errors import SentcompressError, SentcompressWarning, did_you_mean
 from sentcompress.exit_codes import DONE, FAILED, NO_READER, USAGE
 from sentcompress.ranks.launch import by_rank
@@ -167,7 +167,7 @@ def _run(given: list[str]) -> int:
 def _foreseen(error: SentcompressError, given: list[str]) -> Failure:
     """One of our own errors, its options spelled as on the command line."""
     params = params_of(given, COMMANDS)
-    return Failure(spelled(error.message, params), error.hint and spelled(error.hint, params), error.exit_code)
+    return Failure(spelled(error.message, params), spelled_hint(error.hint, params), error.exit_code)
 
 
 def _usage(error: TyperException, given: list[str]) -> int:

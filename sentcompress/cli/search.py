@@ -52,7 +52,8 @@ def _show_both(found: Result, answer: Answer) -> None:
 
 def _searched(found: Result) -> str:
     """What was searched, which may be a default."""
-    return f"Searched the {found.documents:,} texts of {found.collection}"
+    texts = "text" if found.documents == 1 else f"{found.documents:,} texts"
+    return f"Searched the {texts} of {found.collection}"
 
 
 def _cells(results: Sequence[Mapping[str, Any]], rank: int) -> tuple[str, str]:

@@ -73,5 +73,5 @@ class Params(Index, Hub):
 COMMAND = Command(
     Params,
     "Search a collection with one model, or two side by side.",
-    version=2,  # the columns of title, text and id are found by more names
+    version=3,  # empty texts are left out
 )

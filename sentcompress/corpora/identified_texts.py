@@ -13,7 +13,7 @@ from sentcompress.corpora.delimited import listed
 from sentcompress.corpora.document import Document
 from sentcompress.corpora.document_files import IDS, FolderFiles, digest_of_folder, read_documents, read_folder
 from sentcompress.corpora.readers import ReadOptions, find_format, read_table
-from sentcompress.corpora.records import BODIES, TITLES, BadRecordError, as_text
+from sentcompress.corpora.records import BODIES, TITLES, BadRecordError, as_text, fault_of
 from sentcompress.corpora.text_files import HALF_A_CHARACTER, BadRecords, is_encodable, open_lines
 from sentcompress.errors import InputError
 from sentcompress.progress import Reporter
@@ -178,7 +178,8 @@ def _text_reader(name: str, there: list[str], column: str | None) -> Callable[[M
     chosen = next((one for one in TEXTS if one in there), None)
     if chosen is None:
         raise InputError(
-            f"{name}: cannot tell which column holds the text", f"its columns: {listed(there)}; name it with `column`"
+            f"{name}: cannot tell which column holds the text",
+            f"its columns: {listed(there)}; name it with `column`, or rename it to text",
         )
     return lambda row: f"{_title(row)} {_value(row, chosen)}".strip()
 
@@ -191,5 +192,5 @@ def _title(row: Mapping[str, object]) -> str:
 def _value(row: Mapping[str, object], column: str) -> str:
     value = row.get(column)
     if value is not None and not isinstance(value, str):
-        raise BadRecordError(f"{column!r} is not text")
+        raise BadRecordError(f"{column!r} {fault_of(value)}")
     return value or ""

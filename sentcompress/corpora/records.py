@@ -195,7 +195,8 @@ def find_layout(
             split = "split" if "split" in there else None
             return replace(layout, split=split)
     raise InputError(
-        f"{name}: cannot tell which columns hold the text", f"its columns: {listed(there)}; name them with `column`"
+        f"{name}: cannot tell which columns hold the text",
+        f"its columns: {listed(there)}; name them with `column`, or rename one to text",
     )
 
 
@@ -230,7 +231,7 @@ def as_text(value: object, what: str) -> str:
         return ""
     if isinstance(value, str | int | float):
         return str(value)
-    raise BadRecordError(f"{what} {_fault(value)}")
+    raise BadRecordError(f"{what} {fault_of(value)}")
 
 
 def kind_of(value: object) -> str:
@@ -249,7 +250,7 @@ def _text(row: Mapping[str, object], column: str) -> str:
     if value is None:
         return ""
     if not isinstance(value, str):
-        raise BadRecordError(f"{column!r} {_fault(value)}")
+        raise BadRecordError(f"{column!r} {fault_of(value)}")
     return value
 
 
@@ -258,5 +259,6 @@ def _joined(texts: Iterable[str]) -> str:
     return " ".join(stripped for text in texts if (stripped := text.strip()))
 
 
-def _fault(value: object) -> str:
+def fault_of(value: object) -> str:
+    """What is wrong with a value that is not text."""
     return value.reason if isinstance(value, Unreadable) else f"is {kind_of(value)}, not text"

@@ -31,7 +31,7 @@ def write_texts(folder: Path, rows: Iterable[tuple[str, str]], name: str) -> int
             starts.append(place)
             place += stream.write(json.dumps([one, text], ensure_ascii=False).encode() + b"\n")
     if not ids:
-        raise InputError(f"{name} has no documents", "give a collection with at least one")
+        raise InputError(f"{name} has no documents with text", "give a collection with at least one")
     if (repeated := ids.repeated()) is not None:
         raise InputError(f"{name} has two documents of id {repeated!r}", "ids must be unique")
     save_array(folder / STARTS, np.frombuffer(starts, dtype=np.int64))

@@ -289,7 +289,10 @@ def read_vectors(path: str | Path) -> StoredVectors:
     """
     folder = Path(path)
     if not (folder / MANIFEST).is_file():
-        raise InputError(f"{folder} is not a folder of vectors", "make one: sentcompress encode FILE -o FOLDER/")
+        hint = "make one: sentcompress encode FILE -o FOLDER/"
+        if folder.is_file():
+            hint += "; a .npy file is read with numpy.load, a Parquet file with pyarrow"
+        raise InputError(f"{folder} is not a folder of vectors", hint)
     manifest = read_json(folder / MANIFEST)
     if not isinstance(manifest, dict) or manifest.get("version") != VERSION or "store" not in manifest:
         raise InputError(f"{folder / MANIFEST} is not the manifest of vectors", "encode the texts again")

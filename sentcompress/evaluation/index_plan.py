@@ -135,7 +135,7 @@ def bits_for(kind: str, documents: int) -> int:
     least = POINTS_PER_CELL * 2**FEWEST_BITS
     raise InputError(
         f"the corpus of {documents} documents is too small to train {kind}, which needs at least {least}",
-        "remove it from `index`; sq8, fp16, binary, flat and hnsw work with any number of documents",
+        "choose another `index`: sq8, fp16, binary, flat and hnsw work with any number of documents",
     )
 
 

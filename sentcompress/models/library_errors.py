@@ -47,5 +47,10 @@ def reading(what: str, hint: str = DAMAGED) -> Iterator[None]:
 
 
 def first_line(error: BaseException) -> str:
-    """The first line of an error of another library, cut to a length that a terminal can show."""
-    return str(error).strip().splitlines()[0][:300] if str(error).strip() else type(error).__name__
+    """The first line of an error of another library, cut to a length that a terminal can show.
+
+    If it ends with a colon, the next line belongs to it.
+    """
+    lines = str(error).strip().splitlines() or [type(error).__name__]
+    told = " ".join(line.strip() for line in lines[:2]) if lines[0].endswith(":") else lines[0]
+    return told[:300]

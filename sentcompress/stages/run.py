@@ -14,7 +14,7 @@ from typing import Any
 
 from sentcompress.commands import find_command, makers
 from sentcompress.commands.run import Params
-from sentcompress.commands.spelling import spelled
+from sentcompress.commands.spelling import spelled, spelled_hint
 from sentcompress.errors import SentcompressError, UsageError, raise_faults
 from sentcompress.evaluation.results import headline_of
 from sentcompress.plain_text import shell_word
@@ -181,7 +181,7 @@ def _run(step: Step, recipe: Path, work: WorkDirectory, reporter: Reporter) -> D
         again = f"then rerun {recipe} with the same options: finished stages are skipped"
         message = spelled(error.message.removeprefix(f"{step.command}: "), type(step.params))
         hint = (error.hint or "").replace("`force`", f"--set {step.number}.force=true")
-        hint = spelled(hint, type(step.params))
+        hint = spelled_hint(hint, type(step.params)) or ""
         raise error.reworded(f"{step.label}: {message}", f"{hint}; {again}" if hint else again) from error
     except StoppedError as stop:
         of_stage = stop.hint if stop.hint != NOTHING_KEPT or step.number == 1 else EARLIER_KEPT

@@ -261,7 +261,8 @@ class _Search:
             if build.fresh:
                 return build.fresh
             with build.write(TEXTS) as folder:
-                count = write_texts(folder, collection.texts.read(), collection.name)
+                rows = ((one, text) for one, text in collection.texts.read() if text.strip())
+                count = write_texts(folder, rows, collection.name)
             collection.texts.tell(self._reporter)
             plan = plan_index(params.index, params.part(IndexSettings), count, self._open().dimension)
             for warning in plan.warnings:

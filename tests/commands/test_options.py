@@ -13,10 +13,10 @@ from sentcompress.cli.main import app
 from sentcompress.commands import makers
 from sentcompress.commands.options import Key, keys_of
 from sentcompress.commands.parsing import _read, build, checked, from_text
-from sentcompress.commands.spelling import spelled, words
+from sentcompress.commands.spelling import spelled, spelled_hint, words
 from sentcompress.errors import UsageError
 from sentcompress.evaluation.index_plan import IndexSettings
-from sentcompress.stages import augment, bench, distill, mine_negatives, teacher_embed
+from sentcompress.stages import augment, bench, distill, eval_fidelity, mine_negatives, search, teacher_embed
 
 # Where results go and how they are shown is said to `run`, once for all stages.
 OF_RUN = {"help", "work", "json", "quiet"}
@@ -165,3 +165,31 @@ def test_every_fault_of_a_line_is_told_with_its_flag() -> None:
 def test_only_names_of_options_are_spelt_as_flags() -> None:
     assert spelled("`dim` of `rm -rf` and `folder`", distill.Params) == "--dim of `rm -rf` and `folder`"
     assert spelled("`inputs`: none", augment.Params) == "INPUT...: none"
+
+
+@pytest.mark.parametrize(
+    ("hint", "of_augment", "of_search", "of_fidelity"),
+    [
+        (
+            "its columns: a, b; name it with `column`, or rename it to text",
+            "its columns: a, b; name it with --column, or rename it to text",
+            "its columns: a, b; name it with --column, or rename it to text",
+            "its columns: a, b; rename it to text",
+        ),
+        ("leave out `column`, or give `format`", "leave out --column, or give --format", "leave out --column", None),
+        (
+            "rename it; or use `format` x or `format` y",
+            "rename it; or use --format x or --format y",
+            *["rename it"] * 2,
+        ),
+        ("use `config` and `split`", "use --config and --split", None, None),
+        ("choose another `work`, or wait", *["choose another --work, or wait"] * 3),
+    ],
+)
+def test_a_hint_names_no_option_of_other_commands(
+    hint: str, of_augment: str, of_search: str | None, of_fidelity: str | None
+) -> None:
+    assert spelled_hint(hint, augment.Params) == of_augment
+    assert spelled_hint(hint, search.Params) == of_search
+    assert spelled_hint(hint, eval_fidelity.Params) == of_fidelity
+    assert spelled_hint(hint, None) == hint

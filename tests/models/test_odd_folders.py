@@ -50,7 +50,7 @@ def change_tensors(path: Path, edit: Callable[[dict[str, torch.Tensor]], object]
 @pytest.mark.parametrize(
     ("values", "message"),
     [
-        ({"num_attention_heads": "x"}, "cannot be loaded: .*num_attention_heads"),
+        ({"num_attention_heads": "x"}, "cannot be loaded: .*num_attention_heads.* expected int"),
         ({"num_attention_heads": 0}, "cannot be loaded"),
         ({"num_hidden_layers": 10**9}, "num_hidden_layers cannot be 1000000000"),
         ({"num_hidden_layers": 50}, "lack .* tensors of its architecture"),

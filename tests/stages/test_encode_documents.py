@@ -123,7 +123,7 @@ def test_the_corpus_of_a_collection(work: WorkDirectory, tmp_path: Path, tiny_mo
         ([{"a": "x"}], {}, "cannot tell which column holds the text"),
         ([{"text": "x"}], {"column": "body"}, "no column 'body'"),
         ([{"_id": "1", "text": "x"}, {"_id": "", "text": "y"}], {}, "line 2: no '_id'"),
-        ([{"_id": "1", "text": 3}], {}, "'text' is not text"),
+        ([{"_id": "1", "text": 3}], {}, "'text' is a number, not text"),
         ([{"_id": ["1"], "text": "x"}], {}, "'_id' is a list"),
         ([{"_id": "1", "text": "\ud800"}], {}, "half a character"),
     ],
@@ -318,6 +318,10 @@ def test_a_damaged_folder_is_not_read(
     assert content(out).keys() - before.keys() == {"ids-00001.json"}
     assert {name: part for name, part in content(out).items() if name in before} == before
     assert len(sentcompress.read_vectors(out).to_array()) == made.rows == len(ROWS)
+    (tmp_path / "file.npy").write_bytes(b"")
+    with pytest.raises(InputError, match="is not a folder of vectors") as raised:
+        sentcompress.read_vectors(tmp_path / "file.npy")
+    assert "numpy.load" in str(raised.value.hint)
     with pytest.raises(InputError, match="is not a folder of vectors"):
         sentcompress.read_vectors(tmp_path)
 

@@ -199,6 +199,23 @@ def test_a_collection_that_cannot_be_indexed(work: WorkDirectory, tiny_model: Pa
     assert work.names("indexes") == []
 
 
+def test_empty_texts_are_left_out(
+    work: WorkDirectory, tiny_model: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    lines, blank = tmp_path / "lines.txt", tmp_path / "blank.txt"
+    lines.write_text(f"\n{TEXTS[0]}\n \n{TEXTS[1]}\n", encoding="utf-8")
+    blank.write_text("\n \n", encoding="utf-8")
+    (answer,) = search(work, TEXTS[1], model=str(tiny_model), collection=str(lines)).answers
+    assert [one["id"] for one in answer.results] == ["3", "1"]
+    with pytest.raises(InputError, match="has no documents with text"):
+        search(work, "a dog", model=str(tiny_model), collection=str(blank))
+    lines.write_text(f"{TEXTS[0]}\n\n", encoding="utf-8")
+    assert (
+        _run(["search", "a dog", "--model", str(tiny_model), "--collection", str(lines), "--work", str(work.path)]) == 0
+    )
+    assert f"Searched the text of {lines}." in capsys.readouterr().out
+
+
 def test_queries_of_the_student_search_the_vectors_of_the_teacher(
     work: WorkDirectory, collection: Path, tiny_model: Path, other: Path, tmp_path: Path
 ) -> None:
