@@ -13,6 +13,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
+from sentcompress.cli.methods import commands_before
 from sentcompress.methods.hyperparameters import Hyperparameters, Number
 from sentcompress.stages import methods as stage
 from sentcompress.store import WorkDirectory
@@ -49,15 +50,11 @@ def _name(method: Mapping[str, Any]) -> str:
 
 
 def _overview(found: list[dict[str, Any]]) -> str:
-    rows = [[f"`{m['name']}`", m["stage"], m["title"], _commands(m), m["deployed"]] for m in found]
+    rows = [
+        [f"`{m['name']}`", m["stage"], m["title"], ", ".join(map(_code, commands_before(m))), m["deployed"]]
+        for m in found
+    ]
     return _table(["method", "for", "objective", "run first", "embedding"], rows)
-
-
-def _commands(method: Mapping[str, Any]) -> str:
-    """The commands whose results a method needs; a command is omitted if a longer one starts with it."""
-    commands = [need["command"] for need in method["needs"].values() if need["command"]]
-    told = [one for one in commands if not any(one != other and other.startswith(f"{one} ") for other in commands)]
-    return ", ".join(_code(one) for one in told)
 
 
 def _code(command: str) -> str:

@@ -7,6 +7,7 @@ from typing import Any
 
 from sentcompress.cli import render
 from sentcompress.cli.line import Call
+from sentcompress.commands import names
 
 USED_BY = {"distill": "distill --method", "finetune": "finetune, train-teacher --objective"}
 
@@ -22,9 +23,19 @@ def show(found: list[dict[str, Any]], call: Call) -> None:
         for described in found:
             _show(described)
         return
-    columns = ["method", "for", "paper", "needs", "deployed"]
-    rows = [[m["name"], m["stage"], m["paper"], ", ".join(m["needs"]), m["deployed"]] for m in found]
+    columns = ["method", "for", "paper", "run first", "deployed"]
+    rows = [[m["name"], m["stage"], m["paper"], ", ".join(commands_before(m)), m["deployed"]] for m in found]
     render.print_table(columns, rows)
+
+
+def commands_before(method: Mapping[str, Any]) -> list[str]:
+    """The commands whose results a method needs, in the order to run them in.
+
+    A command is omitted if a longer one starts with it.
+    """
+    commands = [need["command"] for need in method["needs"].values() if need["command"]]
+    whole = [one for one in commands if not any(one != other and other.startswith(f"{one} ") for other in commands)]
+    return sorted(whole, key=lambda command: names().index(command.split()[0]))
 
 
 def _show(method: Mapping[str, Any]) -> None:

@@ -79,6 +79,8 @@ def hub_input(name: str, config: str | None, revision: str | None, options: Read
         ) from None
     except (errors.RepositoryNotFoundError, errors.HFValidationError):
         raise InputError(f"no file or folder {name} here, and no data set of that name on the hub", CHOICES) from None
+    except errors.OfflineModeIsEnabled:
+        raise InputError(f"no file or folder {name} here, and the hub is disabled (offline)", CHOICES) from None
     except _network_errors() as error:
         raise _unreachable(name, error) from None
     check_installed("datasets")

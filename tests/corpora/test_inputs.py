@@ -116,6 +116,10 @@ def test_without_a_network_the_error_names_alternatives(tmp_path: Path, monkeypa
     with pytest.raises(InputError, match="no file or folder owner/nli here, and the hub cannot be reached") as caught:
         texts_of(["owner/nli"], tmp_path)
     assert "give a folder, or a file" in str(caught.value.hint)
+    monkeypatch.undo()
+    monkeypatch.setattr(huggingface_hub.constants, "HF_HUB_OFFLINE", True)
+    with pytest.raises(InputError, match=r"no file or folder owner/nli here, and the hub is disabled \(offline\)$"):
+        texts_of(["owner/nli"], tmp_path)
 
 
 def test_documents_of_the_hub_and_of_standard_input(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -79,7 +79,10 @@ def test_the_command(capfd: pytest.CaptureFixture[str]) -> None:
     ):
         assert part in shown
     assert _run(["methods"]) == 0
-    assert "hpd" in capfd.readouterr().out
+    rows = {line.split()[0]: line for line in capfd.readouterr().out.splitlines() if line.split()}
+    assert "teacher-embed, fit-pca" in rows["hpd"]
+    assert "teacher-embed --layers" in rows["pkd"]
+    assert "augment --domain COLUMN, teacher-embed" in rows["metakd"]
     assert _run(["methods", "show", "ibkd"]) == 0
     shown = capfd.readouterr().out
     for part in ("stage 1", "stage 2", "distill --method", "finetune, train-teacher --objective", "mine-negatives"):
