@@ -24,9 +24,9 @@ class Params(Index, Hub):
             affects="run",
         ),
     ] = ()
-    queries: Annotated[Path | None, Opt("File of queries: lines of text, or a table as for encode.", affects="run")] = (
-        None
-    )
+    queries: Annotated[
+        Path | None, Opt("File of queries: one per line, or a table with a column query or text.", affects="run")
+    ] = None
     collection: Annotated[
         str | None,
         Opt(

@@ -17,7 +17,7 @@ from sentcompress.corpora.documents_artifact import KIND as DOCUMENTS
 from sentcompress.corpora.identified_texts import IdentifiedTexts, identified_texts, refuse_passages
 from sentcompress.corpora.markup import MARKUP
 from sentcompress.corpora.search_texts import documents_source
-from sentcompress.corpora.text_files import batches
+from sentcompress.corpora.text_files import BadRecords, batches
 from sentcompress.corpora.text_store import TextStore, write_texts
 from sentcompress.encoding.embedder import Embedder, Vectors
 from sentcompress.encoding.embedders import EmbedderSource, find_embedder
@@ -33,6 +33,7 @@ from sentcompress.evaluation.vector_rows import in_file
 from sentcompress.extras import check_installed
 from sentcompress.models.catalog import typed_name
 from sentcompress.passages.identified import passages_of_file, passages_of_folder
+from sentcompress.passages.querylog import read_log
 from sentcompress.progress import LOGGED, Reporter, SilentReporter
 from sentcompress.store import SCAFFOLD, Artifact, Request, WorkDirectory, name_part
 
@@ -117,8 +118,7 @@ def run(params: Params, work: WorkDirectory, reporter: Reporter = LOGGED) -> Res
 def _queries(params: Params) -> list[str]:
     found = [query.strip() for query in params.query]
     if params.queries is not None:
-        texts = identified_texts(as_source(params.queries)).read()
-        found += [stripped for _, text in texts if (stripped := text.strip())]
+        found += read_log([params.queries], BadRecords())
     return found
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
@@ -160,6 +161,12 @@ def test_queries_of_a_file_and_json(
     assert [answer["query"] for answer in document["answers"]] == list(QUERIES)
     assert document["answers"][0]["results"][0]["id"] == "d3"
     assert len(document["answers"][0]["results"]) == 10
+    (tmp_path / "log.csv").write_text(f"id,query\n1,{QUERIES[1]}\n", encoding="utf-8")
+    found = search(work, queries=tmp_path / "log.csv", collection=str(collection), model=str(tiny_model))
+    assert [asdict(answer) for answer in found.answers] == document["answers"][1:]
+    (tmp_path / "log.csv").write_text("id,words\n1,a dog\n", encoding="utf-8")
+    with pytest.raises(InputError, match="has no column of queries"):
+        search(work, queries=tmp_path / "log.csv", collection=str(collection), model=str(tiny_model))
 
 
 def test_without_a_query_the_index_is_built(
