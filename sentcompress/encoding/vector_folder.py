@@ -13,7 +13,7 @@ import json
 import shutil
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
 from typing import Any
@@ -209,8 +209,9 @@ class StoredVectors:
     """
 
     path: Path
-    manifest: Mapping[str, Any]
-    quantizer: Quantizer | None
+    # A notebook that shows the object would print pages of these.
+    manifest: Mapping[str, Any] = field(repr=False)
+    quantizer: Quantizer | None = field(repr=False)
 
     def __len__(self) -> int:
         return int(self.manifest["rows"])

@@ -77,6 +77,7 @@ def house_style(salt: str) -> Iterator[None]:
         "grid.linewidth": 0.7,
         "lines.linewidth": 1.6,
         "axes.unicode_minus": False,
+        "text.parse_math": False,  # names may contain dollar signs
     }
     with matplotlib.rc_context(settings):
         yield

@@ -68,6 +68,13 @@ def test_a_wide_logarithmic_axis_and_long_names_are_not_cut_off() -> None:
     assert "1e+06 B" in [label.get_text() for label in figure.axes[0].get_xticklabels()]
 
 
+def test_dollar_signs_in_names_are_not_formulas() -> None:
+    points = [Point(1.0, 0, "series1", "o", "$y^$")]
+    svg = drawing.as_svg(charts.dots(["$x^$"], points, x="kept, %", level=100), "test", "test")
+    assert "$x^$" in svg
+    assert "$y^$" in svg
+
+
 def test_curves_have_ticks_at_whole_numbers_and_show_a_single_look() -> None:
     figure = charts.curves(
         [Line("a", [3], [5.0], "series1"), Line("b", [1, 2], [1.0, 2.0], "series2")], x="step", y="dev"

@@ -85,6 +85,7 @@ def test_a_table_keeps_its_ids_and_joins_titles(
     assert (len(stored), stored.dimension, len(stored.manifest["shards"])) == (230, 32, 5)
     np.testing.assert_allclose(stored.to_array(), plain(tiny_model, JOINED), atol=1e-6)
     assert stored.manifest["ids"] == "of the input"
+    assert repr(stored) == f"StoredVectors(path={tmp_path / 'vectors'!r})"
 
 
 def test_other_columns_and_row_numbers(work: WorkDirectory, tmp_path: Path, tiny_model: Path) -> None:
