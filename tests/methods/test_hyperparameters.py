@@ -203,6 +203,15 @@ def test_distilcse_s_optimiser(name: str) -> None:
     assert recipe.as_dict()["lr"]["sized"]["condition"] == "below 100,000,000 parameters"
 
 
+def test_distilcse_s_second_stage() -> None:
+    """Section 4.2: 5 epochs, batches of 128, Adam; 1e-5 for 52M parameters, 5e-5 for 110M and 14M."""
+    recipe = objective_class("simcse").recipe
+    assert (recipe.epochs.value, recipe.batch_size.value, recipe.weight_decay.value) == (5, 128, 0)
+    sizes = (110_000_000, 52_000_000, 14_000_000, 0)
+    rates = [recipe.for_size(parameters=size).lr.value for size in sizes]
+    assert rates == [5e-5, 1e-5, 5e-5, 5e-5]
+
+
 @pytest.mark.parametrize(
     ("name", "hint"), [("KD", "here it is called mse"), ("distilcse", "it is ckd"), ("whiten", "sentcompress whiten")]
 )
