@@ -50,7 +50,7 @@ def plain_modules(label: str, pooling: str, simcse_head: Dense | None) -> Senten
 
     Args:
         label: the name of the model.
-        pooling: one of `layout.POOLING_CHOICES`.
+        pooling: `auto`, `mean`, `cls` or `cls-mlp`; see `layout.load_encoder`.
         simcse_head: the trained head of a SimCSE checkpoint.
 
     Raises:

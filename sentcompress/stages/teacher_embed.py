@@ -31,13 +31,11 @@ from sentcompress.ranks.alone import Ranks
 from sentcompress.ranks.builds import find_shared, shared_build
 from sentcompress.ranks.group import joined
 from sentcompress.ranks.launch import find_launch
-from sentcompress.store import Artifact, Build, Request, WorkDirectory
-from sentcompress.store.manifests import LOG
+from sentcompress.store import LOG, Artifact, Build, Request, WorkDirectory
 from sentcompress.store.shard import find_shard
 from sentcompress.store.shards import Part, sharded
 
 COMMAND = Params.command
-STORES = ("float32", "float16")
 # Tokens that are more than this share of a corpus are no content words: some twenty of English.
 FREQUENT = 0.004
 # Of English text in a WordPiece vocabulary, with the space after a word; the work of a shard is estimated by it.
