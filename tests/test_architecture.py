@@ -40,7 +40,7 @@ BASE = (
     "commands",
     "plugins",
     "extras",
-    "documents",
+    "json_documents",
     "plain_text",
     "numeric",
     "progress",

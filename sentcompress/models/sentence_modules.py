@@ -8,8 +8,8 @@ from typing import Any
 
 from torch import Tensor
 
-from sentcompress.documents import read_json
 from sentcompress.errors import InputError
+from sentcompress.json_documents import read_json
 from sentcompress.models.encoder import ACTIVATIONS, Dense
 from sentcompress.models.library_errors import reading
 from sentcompress.models.model_files import DAMAGED, STATIC, listed_modules

@@ -6,11 +6,11 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, TypeVar
 
-from sentcompress.documents import parse_json
 from sentcompress.errors import DamagedError, InputError
 from sentcompress.evaluation.results import Evaluation, read_evaluation
 from sentcompress.evaluation.score import MODEL
 from sentcompress.evaluation.tables import BESIDE, short
+from sentcompress.json_documents import parse_json
 from sentcompress.reporting.compressions import Compression, compressions
 from sentcompress.reporting.drawing import MARKERS, SERIES
 from sentcompress.store import CHANGED, DEFAULT_WORK, LOG, Artifact, WorkDirectory, change_of, damaged

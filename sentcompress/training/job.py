@@ -10,8 +10,8 @@ from typing import Any
 import torch
 
 from sentcompress.commands.training import TrainingOptions
-from sentcompress.documents import read_json, to_json
 from sentcompress.errors import InputError, SentcompressError, TrainingError, UsageError
+from sentcompress.json_documents import read_json, to_json
 from sentcompress.methods import package_of
 from sentcompress.methods.base import Method, Shapes
 from sentcompress.methods.hyperparameters import Hyperparameters
