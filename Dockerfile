@@ -1,4 +1,5 @@
 # docker build -t sentcompress . && docker run --rm -v "$PWD:/data" sentcompress augment nli.jsonl
+# On a GPU: docker run --gpus all ..., with NVIDIA's container toolkit; PyPI's torch for Linux on x86-64 has CUDA.
 FROM python:3.11-slim-bookworm
 
 RUN apt-get update \

@@ -28,7 +28,6 @@ from sentcompress.evaluation.measures import NDCG
 from sentcompress.evaluation.score import COMPARE, MODEL, read_scores, select
 
 RESULTS = Path(__file__).parent / "results"
-QUORA = "Quora"
 
 
 @dataclass(frozen=True)

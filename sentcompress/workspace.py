@@ -15,7 +15,7 @@ from sentcompress.commands.options import Key, keys_of
 from sentcompress.commands.parsing import of_fields
 from sentcompress.errors import UsageError, did_you_mean
 from sentcompress.progress import LOGGED, Reporter
-from sentcompress.store import Artifact, WorkDirectory
+from sentcompress.store import DEFAULT_WORK, Artifact, WorkDirectory
 
 if TYPE_CHECKING:
     import numpy as np
@@ -23,8 +23,6 @@ if TYPE_CHECKING:
 
     from sentcompress.encoding.engine import EncodeEngine
     from sentcompress.encoding.vector_folder import StoredVectors
-
-WORK = "work"
 
 
 class Model:
@@ -199,7 +197,7 @@ def read_vectors(path: str | os.PathLike[str]) -> StoredVectors:
 
 
 def _directory(path: str | os.PathLike[str] | None) -> WorkDirectory:
-    return WorkDirectory(Path(os.fspath(path or os.environ.get("SENTCOMPRESS_WORK") or WORK)))
+    return WorkDirectory(Path(os.fspath(path or os.environ.get("SENTCOMPRESS_WORK") or DEFAULT_WORK)))
 
 
 def _method_of(command: Command) -> Callable[..., Any]:

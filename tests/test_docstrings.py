@@ -4,8 +4,11 @@ from __future__ import annotations
 
 import doctest
 from importlib import import_module
+from pathlib import Path
 
 import pytest
+
+import sentcompress
 
 MODULES = (
     "corpora.byte_streams",
@@ -15,6 +18,15 @@ MODULES = (
     "passages.sentences",
     "passages.words",
 )
+# Their examples need a model, a work directory or a file of the reader's.
+WITH_FILES = ("", "encoding.vector_folder", "evaluation.results", "quantization.quantizer", "workspace")
+
+
+def test_every_module_with_an_example_is_listed() -> None:
+    package = Path(sentcompress.__file__).parent
+    found = {path.relative_to(package) for path in package.rglob("*.py") if ">>>" in path.read_text(encoding="utf-8")}
+    names = {".".join(path.with_suffix("").parts).removesuffix("__init__") for path in found}
+    assert names == {*MODULES, *WITH_FILES}
 
 
 @pytest.mark.parametrize("name", MODULES)

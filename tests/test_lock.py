@@ -26,15 +26,19 @@ def locked() -> dict[str, Version]:
 
 @pytest.mark.parametrize("python", PYTHONS)
 def test_every_locked_package_that_is_installed_takes_this_python(python: str) -> None:
-    refused = {}
+    refused, compared = {}, 0
     for name, version in locked().items():
         try:
             found = metadata.distribution(name)
         except metadata.PackageNotFoundError:
             continue  # of another platform, or an extra that is not installed
         wanted = found.metadata["Requires-Python"]
-        if Version(found.version) == version and wanted and not SpecifierSet(wanted).contains(python):
-            refused[name] = wanted
+        if Version(found.version) == version and wanted:
+            compared += 1
+            if not SpecifierSet(wanted).contains(python):
+                refused[name] = wanted
+    if not compared:
+        pytest.skip("no package is installed in the locked version")
     assert refused == {}
 
 

@@ -9,10 +9,10 @@ import stat
 from pathlib import Path
 
 import pytest
-from distilling import make_work, write_dev
+from distilling import write_dev
 from warm import Commands
 
-from sentcompress.store import atomic
+from sentcompress.store import Request, WorkDirectory, atomic
 
 RUN = """
 import json, sys
@@ -66,11 +66,22 @@ def expected(path: Path, umask: int) -> int:
     return (0o777 if path.is_dir() else 0o666) & ~umask
 
 
-def test_an_unfinished_build_is_open_too(tiny_model: Path, sentences: list[str], tmp_path: Path) -> None:
+def test_an_unfinished_build_is_open_too(tmp_path: Path) -> None:
     """Whoever shares the work directory may look at what was interrupted."""
-    work = make_work(tmp_path / "work", tiny_model, sentences[:20])
+    work = WorkDirectory(tmp_path / "work")
+
+    def stop() -> None:
+        with work.build(Request("students", "s", "distill", {})) as build:
+            with build.write("model") as folder:
+                folder.mkdir()
+                (folder / "weights").write_text("all")
+            raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        stop()
+    assert work.unfinished("students") == ["s"]
     for path in work.path.rglob("*"):
-        assert mode(path) & 0o044 == (0o044 & ~atomic.UMASK), path
+        assert mode(path) == expected(path, atomic.UMASK), path
 
 
 def test_permissions_are_added_and_none_is_taken_away(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

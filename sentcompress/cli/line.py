@@ -23,7 +23,7 @@ from sentcompress.errors import SentcompressError, UsageError
 from sentcompress.progress import SILENT
 from sentcompress.ranks.launch import find_launch, run_alone, without_traces
 from sentcompress.signals import Loading
-from sentcompress.store import Artifact, WorkDirectory
+from sentcompress.store import DEFAULT_WORK, Artifact, WorkDirectory
 
 METAVARS = {int: "INTEGER", float: "FLOAT", Path: "PATH", str: "TEXT"}
 # Options of every command, besides its own.
@@ -32,7 +32,7 @@ JSON = Annotated[bool, typer.Option("--json", help="Print one JSON document and 
 QUIET = Annotated[
     bool, typer.Option("--quiet", "-q", help="Print no progress and no messages, only results, warnings and errors.")
 ]
-COMMON = {"work": (WORK, "work"), "as_json": (JSON, False), "quiet": (QUIET, False)}
+COMMON = {"work": (WORK, DEFAULT_WORK), "as_json": (JSON, False), "quiet": (QUIET, False)}
 
 
 class PlainCommand(TyperCommand):

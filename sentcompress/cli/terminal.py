@@ -10,7 +10,7 @@ from typing import Any
 
 import typer
 
-from sentcompress.documents import finite
+from sentcompress.json_documents import finite
 from sentcompress.plain_text import printable, printable_lines, printable_message
 
 

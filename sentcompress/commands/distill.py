@@ -12,7 +12,6 @@ from sentcompress.errors import UsageError
 FOR_TEACHER_LAYERS = "With --student teacher:K:"
 # The best of all methods on retrieval, and the second best on STS: docs/methods.md.
 DEFAULT_METHOD = "lrn-kd"
-STARTS = ("weights", "sentences", "random")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -69,7 +68,7 @@ class Params(TrainingOptions):
             "Initial values: weights (the model's own); sentences (narrowed parts, or the token vectors of "
             "teacher:static, fitted to the teacher's activations); random (new layers, or a new model of a "
             "checkpoint's shape).",
-            choices=STARTS,
+            choices="sentcompress.models.shape:STARTS",
         ),
     ] = "weights"
     pooling: Pooling = "auto"

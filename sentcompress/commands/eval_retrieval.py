@@ -7,10 +7,10 @@ from typing import Annotated, ClassVar
 from sentcompress.commands import Command
 from sentcompress.commands.options import MODEL, Opt
 from sentcompress.commands.shared import (
-    DTYPES,
     Bootstrap,
     Compare,
     Device,
+    Dtype,
     Hub,
     Index,
     Model,
@@ -80,9 +80,7 @@ class Params(Index, Hub, Named):
     bootstrap: Bootstrap = 1000
     seed: Seed = 0
     device: Device = "auto"
-    dtype: Annotated[
-        str, Opt("Number format of the computation: auto, float32, bfloat16 or float16 (GPU).", choices=DTYPES)
-    ] = "float32"
+    dtype: Dtype = "float32"
 
     def faults(self) -> list[str]:
         faults = []

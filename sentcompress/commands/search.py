@@ -6,7 +6,7 @@ from typing import Annotated, ClassVar
 
 from sentcompress.commands import Command
 from sentcompress.commands.options import Opt
-from sentcompress.commands.shared import DTYPES, Compare, Device, Hub, Index, Model, Seed, no_file
+from sentcompress.commands.shared import Compare, Device, Dtype, Hub, Index, Model, Seed, no_file
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -57,9 +57,7 @@ class Params(Index, Hub):
     seed: Seed = 0
     force: Annotated[bool, Opt("Build the index again.", affects="run")] = False
     device: Device = "auto"
-    dtype: Annotated[
-        str, Opt("Number format of the computation: auto, float32, bfloat16 or float16 (GPU).", choices=DTYPES)
-    ] = "float32"
+    dtype: Dtype = "float32"
 
     def faults(self) -> list[str]:
         faults = no_file("queries", self.queries) if self.queries else []

@@ -29,6 +29,8 @@ TRAINING: Mapping[str, Any] = {
     "epochs": 100,
     "ema": 0.99,
 }
+# The folder of a work directory with the plans of `compress`.
+PLANS = "plans"
 # What the export is measured in: the graph whose bytes are limited.
 RUNTIME = "onnx-int8"
 # Shares of the weights of the trained student and of its start in their average, which keeps more of what the start

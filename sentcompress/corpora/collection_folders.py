@@ -21,8 +21,8 @@ from sentcompress.corpora.collections import (
 from sentcompress.corpora.delimited import counted, parse_number
 from sentcompress.corpora.records import kind_of
 from sentcompress.corpora.text_files import HALF_A_CHARACTER, batches, is_encodable, open_lines
-from sentcompress.documents import parse_json
 from sentcompress.errors import InputError
+from sentcompress.json_documents import parse_json
 
 LAYOUTS = (
     "BEIR: corpus.jsonl, queries.jsonl, qrels/*.tsv or qrels.tsv; "

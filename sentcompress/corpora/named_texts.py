@@ -12,7 +12,7 @@ from sentcompress.corpora.documents_artifact import TRAIN
 from sentcompress.corpora.sentence_table import SentenceTable
 from sentcompress.corpora.text_files import BadRecords, open_lines
 from sentcompress.corpora.text_sample import find_text_files, texts_of_files
-from sentcompress.documents import parse_json
+from sentcompress.json_documents import parse_json
 from sentcompress.store import Artifact, WorkDirectory, file_digest
 
 SENTENCES = "sentences"

@@ -11,8 +11,8 @@ from sentcompress.corpora.search_texts import LEAST_PASSAGES, SearchTexts, docum
 from sentcompress.corpora.sentence_table import SentenceTable
 from sentcompress.corpora.text_files import open_lines
 from sentcompress.corpora.text_sample import sample_texts
-from sentcompress.documents import parse_json
 from sentcompress.errors import InputError
+from sentcompress.json_documents import parse_json
 from sentcompress.store import WorkDirectory
 
 # Of a sentence table, the largest shares that are held out as queries and as passages.

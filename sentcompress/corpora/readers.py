@@ -13,8 +13,8 @@ from sentcompress.corpora.delimited import listed, plain_rows, quoted_rows, refu
 from sentcompress.corpora.parquet_rows import parquet_rows
 from sentcompress.corpora.records import LAYOUTS, BadRecordError, Record, Relation, kind_of, record_maker
 from sentcompress.corpora.text_files import BadRecords, open_lines, refuse_foreign
-from sentcompress.documents import parse_json
 from sentcompress.errors import InputError, UsageError, did_you_mean
+from sentcompress.json_documents import parse_json
 
 FORMATS = ("jsonl", "csv", "tsv", "parquet", "text")
 # Extension -> format. The extensions of plain text are apart: such a file can turn out to have another format.

@@ -17,8 +17,8 @@ from sentcompress.corpora.collections import DEV
 from sentcompress.corpora.documents_artifact import CORPUS, KIND, QUERIES
 from sentcompress.corpora.text_files import open_lines
 from sentcompress.corpora.text_sample import sample_texts
-from sentcompress.documents import parse_json
 from sentcompress.errors import InputError
+from sentcompress.json_documents import parse_json
 from sentcompress.store import WorkDirectory, file_digest
 
 # Fewer passages are all found among the first ten results.

@@ -10,8 +10,8 @@ from pathlib import Path
 import numpy as np
 
 from sentcompress.corpora.collections import DocumentIds
-from sentcompress.documents import parse_json
 from sentcompress.errors import InputError
+from sentcompress.json_documents import parse_json
 from sentcompress.store.arrays import save_array
 
 TEXTS, STARTS = "texts.jsonl", "starts.npy"

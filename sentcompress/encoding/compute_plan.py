@@ -37,11 +37,11 @@ class ComputePlan:
     batch_tokens: int
 
     def to_json(self) -> str:
-        return json.dumps({"plan": asdict(self)}) + "\n"
+        return json.dumps(asdict(self)) + "\n"
 
     @classmethod
     def from_json(cls, text: str) -> ComputePlan:
-        return cls(**json.loads(text)["plan"])
+        return cls(**json.loads(text))
 
 
 def make_plan(

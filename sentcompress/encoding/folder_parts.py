@@ -6,9 +6,9 @@ from collections.abc import Sequence
 from contextlib import ExitStack
 from pathlib import Path
 
-from sentcompress.documents import read_json
 from sentcompress.encoding.vector_folder import writing_folder
 from sentcompress.errors import InputError
+from sentcompress.json_documents import read_json
 from sentcompress.progress import Reporter
 from sentcompress.quantization.quantizer import Quantizer
 from sentcompress.store import MANIFEST, Artifact

@@ -7,13 +7,13 @@ from dataclasses import dataclass
 import numpy as np
 
 from sentcompress.encoding.embedder import Embedder, MappedEmbedder, Vectors
-from sentcompress.encoding.embedders import EmbedderSource, find_embedder
+from sentcompress.encoding.embedders import EmbedderSource
 from sentcompress.errors import InputError
+from sentcompress.models.names import KINDS
 from sentcompress.models.principal_axes import Projection
 from sentcompress.progress import SILENT, Reporter
 from sentcompress.store import Artifact, WorkDirectory, line_of
 
-MADE_HERE = ("students", "exports")
 # Whitening rotates and scales a student's vectors, so the teacher's projection no longer matches them.
 WHITEN = "whiten"
 
@@ -102,24 +102,13 @@ class Sides:
         return documents, queries
 
 
-def find_sides(
-    work: WorkDirectory,
-    documents: str | None,
-    queries: str | None,
-    *,
-    revision: str | None = None,
-    trust_remote_code: bool = False,
-) -> Sides:
-    """Find both sides by name, as `find_embedder` does.
+def sides_of(work: WorkDirectory, documents: EmbedderSource, queries: EmbedderSource) -> Sides:
+    """Both sides, with the projection from one to the other, if there is one.
 
     Raises:
-        MissingArtifactError, InputError: see `find_embedder` and `projection_between`.
+        InputError: see `projection_between`.
     """
-    one, other = (
-        find_embedder(work, name, revision=revision, trust_remote_code=trust_remote_code)
-        for name in (documents, queries)
-    )
-    return Sides(one, other, None if one == other else projection_between(work, one, other))
+    return Sides(documents, queries, None if documents == queries else projection_between(work, documents, queries))
 
 
 def projection_between(
@@ -155,7 +144,7 @@ def _taught_by_projection(work: WorkDirectory, source: EmbedderSource) -> Artifa
     def taught(student: Artifact) -> bool:
         return str(student.manifest["command"]) != WHITEN
 
-    line = line_of(work, source.reference, source.digest, MADE_HERE, taught)
+    line = line_of(work, source.reference, source.digest, KINDS, taught)
     return next((found for found in line if taught(found) and found.input_of_kind("projections")), None)
 
 

@@ -9,11 +9,11 @@ from typing import Any, Protocol
 
 from sentcompress.corpora.identified_texts import IdentifiedText, IdentifiedTexts
 from sentcompress.corpora.text_files import batches
-from sentcompress.documents import to_json
 from sentcompress.encoding.parquet_vectors import writing_parquet
 from sentcompress.encoding.storage import Storage
 from sentcompress.encoding.vector_folder import Vectors
 from sentcompress.encoding.vector_shards import writing_vectors
+from sentcompress.json_documents import to_json
 from sentcompress.progress import Task
 
 # Texts passed to the engine at a time, and those of a shard; fewer if they are long.

@@ -21,10 +21,10 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from sentcompress.documents import read_json, to_json
 from sentcompress.encoding.storage import Storage
 from sentcompress.encoding.vector_shards import SHARD_PATTERN, writing_vectors
 from sentcompress.errors import InputError, UsageError
+from sentcompress.json_documents import read_json, to_json
 from sentcompress.quantization.quantizer import DOCUMENT, Quantizer
 from sentcompress.store import MANIFEST, file_digest
 from sentcompress.store.atomic import ask_again, beside, make_folder, written

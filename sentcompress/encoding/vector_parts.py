@@ -14,7 +14,7 @@ from sentcompress.corpora.sentence_table import SentenceTable
 from sentcompress.encoding.batches import windows
 from sentcompress.encoding.vector_shards import LAYER_SHARD_PATTERN, SHARD_PATTERN, writing_vectors
 from sentcompress.progress import Reporter, Task
-from sentcompress.store import LOG, SCAFFOLD, Artifact, Build
+from sentcompress.store import SCAFFOLD, Artifact, Build
 from sentcompress.store.shard import Shard
 
 # Rows copied at a time.
@@ -117,12 +117,9 @@ def join_vectors(plan: Artifact, shards: Sequence[Artifact], build: Build, repor
     """Write the vectors of all shards as one run would have written them; returns the facts.
 
     Args:
-        plan: its facts hold the `windows`, see `measured_windows`, and the `compute` plan.
+        plan: its facts hold the `windows`, see `measured_windows`, and the facts that are `described` for all.
         shards: in order.
     """
-    if not build.has(LOG):
-        with build.write(LOG) as path:
-            path.write_text(plan.facts["compute"], encoding="utf-8")
     facts = {**shards[0].facts, **plan.facts["described"]}
     patterns = [LAYER_SHARD_PATTERN] if facts["layers"] else []
     parts = _parts_by_file(shards)

@@ -10,11 +10,11 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
-from sentcompress.documents import finite, to_json
 from sentcompress.errors import DamagedError
 from sentcompress.evaluation.kinds import EVALUATIONS, EvaluationKind
 from sentcompress.evaluation.score import COMPARE, MEAN, MODEL, Score, read_scores, share_kept
 from sentcompress.evaluation.tables import Table, table
+from sentcompress.json_documents import finite, to_json
 from sentcompress.store import Artifact, Build, damaged, is_data
 
 FILE = "result.json"

@@ -13,10 +13,10 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import numpy.typing as npt
 
-from sentcompress.documents import read_json
 from sentcompress.encoding.batches import plan_batches
 from sentcompress.errors import InputError
 from sentcompress.extras import require
+from sentcompress.json_documents import read_json
 from sentcompress.models.library_errors import reading
 from sentcompress.models.token_batches import Ids, TokenRows, padded
 from sentcompress.plain_text import printable

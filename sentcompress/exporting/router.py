@@ -11,11 +11,11 @@ from typing import Any
 
 import numpy as np
 
-from sentcompress.documents import read_json, to_json
 from sentcompress.errors import InputError
 from sentcompress.exporting import verification
 from sentcompress.exporting.formats import BATCH
 from sentcompress.exporting.verification import Vectors
+from sentcompress.json_documents import read_json, to_json
 from sentcompress.models.encoder import Encoder
 from sentcompress.models.layout import save_encoder
 from sentcompress.models.model_files import MODULES, ROUTER

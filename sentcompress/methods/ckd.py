@@ -31,7 +31,9 @@ class CKD(Method):
 
     Differences between paper and code: the paper gives no temperature; the code learns scale = exp(p) from p = 1, an
     initial temperature of 0.37. `temperature=0.05` fixes it instead. In the code each GPU has its own queue, and the
-    teacher's dropout stays on during training, which is a bug; cached vectors are computed without dropout.
+    teacher's dropout stays on during training, which is a bug; cached vectors are computed without dropout. Paper and
+    code pool the student like the teacher: [CLS], then a Linear and Tanh (`--pooling cls-mlp`). In the code this layer
+    is the checkpoint's own, here it is new.
     """
 
     title = "Contrastive knowledge distillation, stage 1"

@@ -29,8 +29,9 @@ class HPD(Method):
     code projects without centring, has a Tanh and averages over the dimensions too. The defaults are the paper's. The
     preparation differs too: the code scales SimCSE's vectors to length one (`teacher-embed --normalize`), fits the PCA
     on the first 40,000 of them (`fit-pca --sample 40000` samples at random), and drops sentences of more than 256
-    characters (`augment --max-length 256`). Checkpoint selection: the code uses the squared error on 5,000 held-out
-    sentences, the paper STS-B's test set; here it is the cosine to the target on held-out sentences, or `--dev`.
+    characters (`augment --max-length 256`). Its AdamW has no bias correction. Checkpoint selection: the code uses the
+    squared error on 5,000 held-out sentences, the paper STS-B's test set; here it is the cosine to the target on
+    held-out sentences, or `--dev`.
     """
 
     title = "Homomorphic projective distillation"

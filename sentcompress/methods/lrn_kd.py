@@ -16,7 +16,9 @@ class LRNKD(Method):
     """Match the teacher's sentence vector with its own last K layers (baseline of Xie et al. 2023).
 
     loss = MSE(s, t). The student is `teacher:K`, with the teacher's width and token table, so s and t have the same
-    width and need no head. The paper compares it with `simtde`, which has a narrow table and a token term.
+    width and need no head. The paper compares it with `simtde`, which has a narrow table and a token term. It
+    describes the baseline in words, as inspired by BERT-PKD and without soft labels; the loss is ours, and has no term
+    for the layers in between.
     """
 
     title = "Last layers of the teacher, sentence term only"

@@ -23,7 +23,8 @@ class PKD(Regression):
 
     DistilCSE's tables have a PKD row for sentence embeddings, but no formula: this form, with `mse`'s sentence term
     instead of the original's cross entropy, is ours. The original uses the [CLS] state, we use the pooled one; it
-    averages the squares over the dimensions and tries beta from 10 to 1000, we sum them.
+    averages the squares over the dimensions and tries beta from 10 to 1000, we sum them. It leaves out the student's
+    last layer, whose output its other term has already; here that layer is matched too.
     """
 
     title = "Patient distillation from the teacher's layers"

@@ -7,6 +7,7 @@ from dataclasses import replace
 from torch import Tensor
 
 from sentcompress.methods.hyperparameters import CODE, OURS, PAPER, TRAINER, Hyperparameters, Number, Sized
+from sentcompress.methods.regression import SMALL
 from sentcompress.methods.triplets import NLI, NLI_RUN, TRIPLET_OPTIONS, TripletMethod
 
 DISTILCSE = f"DistilCSE's {PAPER}, section 4.2"
@@ -16,6 +17,8 @@ RUN = f"SimCSE's {CODE}, run_sup_example.sh"
 
 # Hidden width of BERT-large and RoBERTa-large.
 LARGE = 1024
+# Between DistilCSE's students of 14M parameters and of 52M (67M as counted here).
+MEDIUM = 40_000_000
 
 
 class SimCSE(TripletMethod):
@@ -27,10 +30,9 @@ class SimCSE(TripletMethod):
     ("+Projection-128").
 
     The hyperparameters are those of DistilCSE's stage 2, for a student already distilled, with SimCSE's fixed
-    temperature. DistilCSE's paper has 1e-5 for 52M parameters; its code learns the scale, starting at 20
-    (`temperature=0`). `train-teacher` follows SimCSE's paper and script instead: batch 512, 3 epochs, 32 tokens,
-    learning rate 5e-5 or, for models 1,024 wide and more (large), 1e-5, linear decay. HPD's baseline students: batch
-    256, 3 epochs, learning rate 1e-3, which looks high.
+    temperature; DistilCSE's code learns the scale, starting at 20 (`temperature=0`). `train-teacher` follows SimCSE's
+    paper and script instead: batch 512, 3 epochs, 32 tokens, learning rate 5e-5 or, for models 1,024 wide and more
+    (large), 1e-5, linear decay. HPD's baseline students: batch 256, 3 epochs, learning rate 1e-3, which looks high.
     """
 
     title = "Supervised contrastive learning on triplets"
@@ -44,8 +46,14 @@ class SimCSE(TripletMethod):
     recipe = Hyperparameters(
         lr=Number(
             5e-5,
-            f"{DISTILCSE}, and {NLI_RUN}: for 110M and 14M parameters; 1e-5 for 52M in {DISTILCSE}; {TABLE}: 5e-5 base,"
-            " 1e-5 large",
+            f"{DISTILCSE}, and {NLI_RUN}: for 110M and 14M parameters; {TABLE}: 5e-5 base, 1e-5 large",
+            Sized(
+                1e-5,
+                f"{DISTILCSE}: for 52M parameters; the range of {MEDIUM // 10**6}M to {SMALL // 10**6}M is {OURS}",
+                "parameters",
+                at_least=MEDIUM,
+                below=SMALL,
+            ),
         ),
         epochs=Number(5, f"{DISTILCSE}, and {NLI}; {APPENDIX}: 3"),
         batch_size=Number(128, f"{DISTILCSE}; {NLI_RUN}: 128 on each of 4 GPUs; {TABLE}: 512"),

@@ -41,8 +41,9 @@ class SimTDE(HeadedMethod):
     """Match the teacher's token embeddings and its sentence vector (Xie et al. 2023).
 
     loss = alpha MSE(E_s, E_t) + (1 - alpha) MSE(s, t). E_s [M, H_s]: the student's token embeddings after the
-    projection to its hidden width, E_t [M, H_t] the teacher's, for the M real tokens of the batch, without padding. If
-    H_s and H_t differ, a linear layer maps between them and is discarded. If the widths of s and t differ, another one
+    projection to its hidden width, E_t [M, H_t] the teacher's, for the M real tokens of the batch, without padding.
+    Both include positions and LayerNorm, which the paper's "token embedding layer" leaves open. If H_s and H_t differ,
+    a linear layer maps between them and is discarded. If the widths of s and t differ, another one
     does (option `head`); it is deployed by default, so that vectors keep the teacher's width.
 
     The paper's ablations are options. `layers` adds MSE(H_s, H_t) [M, K, H] of the student's K layers and the teacher's

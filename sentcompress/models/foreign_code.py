@@ -13,8 +13,8 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-from sentcompress.documents import read_json
 from sentcompress.errors import InputError
+from sentcompress.json_documents import read_json
 from sentcompress.models.model_files import listed_modules, transformer_folder
 
 # Keys that ask for code, at any depth, unless their value is null or false.

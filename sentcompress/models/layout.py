@@ -30,8 +30,6 @@ from sentcompress.models.text import read_text_settings
 from sentcompress.models.token_weights import save_token_weights
 from sentcompress.models.transformer_encoder import TransformerEncoder
 
-# How a checkpoint without modules is pooled; see `load_encoder`.
-POOLING_CHOICES = ("auto", "mean", "cls", "cls-mlp")
 UNSOUND_HINT = "nothing was written; was one of its source models damaged, or the training unstable?"
 
 

@@ -6,8 +6,8 @@ from collections.abc import Iterator
 from math import prod
 from pathlib import Path
 
-from sentcompress.documents import parse_json
 from sentcompress.errors import InputError
+from sentcompress.json_documents import parse_json
 from sentcompress.models.model_files import listed_modules, read_config, weight_files
 from sentcompress.models.sources import ModelSource
 

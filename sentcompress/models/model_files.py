@@ -7,8 +7,8 @@ from dataclasses import dataclass
 from pathlib import Path, PurePath
 from typing import Any
 
-from sentcompress.documents import read_json
 from sentcompress.errors import InputError
+from sentcompress.json_documents import read_json
 
 # The modules that can be read, as sentence-transformers calls them.
 TRANSFORMER, STATIC = "Transformer", "StaticEmbedding"

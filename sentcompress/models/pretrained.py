@@ -12,8 +12,8 @@ import torch
 from safetensors import safe_open
 from torch import nn
 
-from sentcompress.documents import read_json
 from sentcompress.errors import InputError
+from sentcompress.json_documents import read_json
 from sentcompress.models.encoder import Dense
 from sentcompress.models.families import ENCODERS
 from sentcompress.models.foreign_code import nothing_fetched

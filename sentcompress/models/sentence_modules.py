@@ -8,8 +8,8 @@ from typing import Any
 
 from torch import Tensor
 
-from sentcompress.documents import read_json
 from sentcompress.errors import InputError
+from sentcompress.json_documents import read_json
 from sentcompress.models.encoder import ACTIVATIONS, Dense
 from sentcompress.models.library_errors import reading
 from sentcompress.models.model_files import DAMAGED, STATIC, listed_modules
@@ -50,7 +50,7 @@ def plain_modules(label: str, pooling: str, simcse_head: Dense | None) -> Senten
 
     Args:
         label: the name of the model.
-        pooling: one of `layout.POOLING_CHOICES`.
+        pooling: `auto`, `mean`, `cls` or `cls-mlp`; see `layout.load_encoder`.
         simcse_head: the trained head of a SimCSE checkpoint.
 
     Raises:

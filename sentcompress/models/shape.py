@@ -15,6 +15,7 @@ STATIC_STUDENT = "teacher:static"
 # What a student is initialised from: the checkpoint's weights, as published; for narrowed parts of `teacher:K`, the
 # teacher's hidden states on sample sentences; or random numbers.
 WEIGHTS, SENTENCES, RANDOM = "weights", "sentences", "random"
+STARTS = (WEIGHTS, SENTENCES, RANDOM)
 
 
 @dataclass(frozen=True)

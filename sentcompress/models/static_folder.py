@@ -15,8 +15,8 @@ import torch
 from safetensors.torch import load_file, save_file
 from torch import Tensor
 
-from sentcompress.documents import read_json
 from sentcompress.errors import InputError
+from sentcompress.json_documents import read_json
 from sentcompress.models.library_errors import reading
 from sentcompress.models.model_files import DAMAGED, weight_files
 from sentcompress.models.static_encoder import StaticEncoder

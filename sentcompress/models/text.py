@@ -10,8 +10,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol
 
-from sentcompress.documents import read_json
 from sentcompress.errors import InputError
+from sentcompress.json_documents import read_json
 from sentcompress.models.model_files import DAMAGED, transformer_folder
 
 if TYPE_CHECKING:

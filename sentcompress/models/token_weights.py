@@ -13,8 +13,8 @@ import torch
 from safetensors.torch import save_file
 from torch import Tensor
 
-from sentcompress.documents import read_json
 from sentcompress.errors import InputError
+from sentcompress.json_documents import read_json
 from sentcompress.models.model_files import DAMAGED, weight_files
 from sentcompress.models.tensors import module_weights
 from sentcompress.models.text import TransformersTokenizer

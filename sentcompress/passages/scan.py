@@ -11,7 +11,7 @@ from typing import Any
 
 from sentcompress.augmentations.function_words import is_function_word
 from sentcompress.corpora.document import Document, Section
-from sentcompress.documents import to_json
+from sentcompress.json_documents import to_json
 from sentcompress.passages.cutting import Passage, cut
 from sentcompress.passages.frequencies import DocumentFrequencies
 from sentcompress.passages.words import words_of

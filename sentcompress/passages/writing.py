@@ -22,7 +22,7 @@ from sentcompress.corpora.documents_artifact import (
     TITLE,
     TRAIN,
 )
-from sentcompress.documents import to_json
+from sentcompress.json_documents import to_json
 from sentcompress.passages.frequencies import DocumentFrequencies
 from sentcompress.passages.holdout import Choice
 from sentcompress.passages.queries import make_queries

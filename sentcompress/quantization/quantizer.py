@@ -16,8 +16,8 @@ import numpy as np
 from safetensors import SafetensorError
 from safetensors.numpy import load, save_file
 
-from sentcompress.documents import read_json, to_json
 from sentcompress.errors import InputError
+from sentcompress.json_documents import read_json, to_json
 from sentcompress.models.checks import require_sound, unsound
 from sentcompress.numeric import at_least
 from sentcompress.quantization.codecs import CODECS, Binary, Codec, Codes, Float32, Int8, ProductCodes, Values

@@ -9,14 +9,13 @@ from pathlib import Path
 from typing import Any
 
 from sentcompress.commands import find_command
-from sentcompress.compression.recipe import request_of
+from sentcompress.compression.recipe import PLANS, request_of
 from sentcompress.compression.verdict import Achieved, verdict_of
 from sentcompress.errors import SentcompressError
 from sentcompress.evaluation.results import Evaluation
 from sentcompress.evaluation.score import COMPARE
 from sentcompress.store import Artifact, WorkDirectory, change_of
 
-PLANS = "plans"
 # Larger files were not written by `compress`.
 LARGEST_PLAN = 2**20
 # The stages without which there is no result.

@@ -6,14 +6,14 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, TypeVar
 
-from sentcompress.documents import parse_json
 from sentcompress.errors import DamagedError, InputError
 from sentcompress.evaluation.results import Evaluation, read_evaluation
 from sentcompress.evaluation.score import MODEL
 from sentcompress.evaluation.tables import BESIDE, short
+from sentcompress.json_documents import parse_json
 from sentcompress.reporting.compressions import Compression, compressions
 from sentcompress.reporting.drawing import MARKERS, SERIES
-from sentcompress.store import CHANGED, LOG, Artifact, WorkDirectory, change_of, damaged
+from sentcompress.store import CHANGED, DEFAULT_WORK, LOG, Artifact, WorkDirectory, change_of, damaged
 
 Found = TypeVar("Found")
 # Models made by this command are teachers: students are compared with them.
@@ -67,7 +67,7 @@ class Evidence:
     evaluations: Sequence[Evaluation]
     projections: Sequence[Artifact]
     left_out: Mapping[str, str]
-    work: str = "work"
+    work: str = DEFAULT_WORK
     names: Mapping[str, str] = field(default_factory=dict)
     guests: frozenset[str] = frozenset()
     teachers: frozenset[str] = frozenset()

@@ -15,8 +15,7 @@ from sentcompress.evaluation.tables import table_of_models
 from sentcompress.plain_text import shell_word
 from sentcompress.reporting.evidence import Evidence, Source
 from sentcompress.reporting.parts import Chart, Quotes, Section, Table
-
-DEFAULT_WORK = "work"
+from sentcompress.store import DEFAULT_WORK
 
 
 def score_section(

@@ -17,6 +17,7 @@ from sentcompress.commands import find_command
 from sentcompress.commands.compress import Params
 from sentcompress.compression.budget import LEAST_TRAINING, Budget, EmbeddingLoad, TooShortError, share_out
 from sentcompress.compression.recipe import (
+    PLANS,
     CompressionPlan,
     Documents,
     request_of,
@@ -40,7 +41,6 @@ from sentcompress.store import WorkDirectory, name_part
 from sentcompress.store.atomic import written
 
 COMMAND = Params.command
-FOLDER = "plans"
 FRESH = "all stages are up to date: nothing was run (`force` to rerun)"
 # The options that split-documents depends on.
 READING = ("inputs", "queries", "column", "text_as", "skip_bad", "seed")
@@ -79,7 +79,7 @@ def run(params: Params, work: WorkDirectory, reporter: Reporter = LOGGED) -> Res
     params.check()
     started = time.monotonic()
     name = params.name or _name(params)
-    path = work.path / FOLDER / f"{name}.toml"
+    path = work.path / PLANS / f"{name}.toml"
     request = _request(params)
     lines = _planned(path, request, params, work, reporter)
     if lines is None:

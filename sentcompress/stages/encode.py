@@ -16,7 +16,6 @@ from sentcompress.commands.spelling import words
 from sentcompress.corpora.byte_streams import STDIN, ByteSource, as_source, spooled_source
 from sentcompress.corpora.document_files import find_document_files
 from sentcompress.corpora.identified_texts import IdentifiedTexts, identified_texts, refuse_passages, texts_of_folder
-from sentcompress.documents import read_json
 from sentcompress.encoding import text_vectors
 from sentcompress.encoding.compute_plan import ComputePlan
 from sentcompress.encoding.engine import EncodeEngine
@@ -28,6 +27,7 @@ from sentcompress.encoding.vector_folder import finished_folder, write_shard, wr
 from sentcompress.encoding.vector_shards import SHARD_PATTERN
 from sentcompress.errors import InputError, UsageError
 from sentcompress.exporting.graph_embedder import TORCH, Graph, GraphEmbedder, find_graph
+from sentcompress.json_documents import read_json
 from sentcompress.models.catalog import NamedModel, find_model, typed_name
 from sentcompress.models.devices import pick_device
 from sentcompress.models.encoder import Encoder

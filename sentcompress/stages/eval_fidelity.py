@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -51,9 +52,8 @@ def run(params: Params, work: WorkDirectory, reporter: Reporter = LOGGED) -> Art
         InputError: if a file cannot be read, or there are too few sentences.
     """
     params.check()
-    revision = params.revision if params.model != params.compare else None
-    model = find_embedder(work, params.model, revision=revision, trust_remote_code=params.trust_remote_code)
-    compare = find_embedder(work, params.compare, trust_remote_code=params.trust_remote_code)
+    find = partial(find_embedder, work, trust_remote_code=params.trust_remote_code)
+    model, compare = find(params.model, revision=params.revision), find(params.compare)
     source = _of_files(params) if params.text else _of_table(params, work, model)
     projection = learnt_projection(work, model.reference, model.digest, compare.digest)
     inputs = {**source.inputs, **model.inputs, **compare.inputs}

@@ -14,7 +14,8 @@ from sentcompress.corpora.collections import Collection, DataSet
 from sentcompress.corpora.entities import entities_data_set
 from sentcompress.corpora.pairs import pairs_data_set
 from sentcompress.encoding.embedder import Embedder
-from sentcompress.encoding.sides import Sides, find_sides
+from sentcompress.encoding.embedders import find_embedder
+from sentcompress.encoding.sides import Sides, sides_of
 from sentcompress.encoding.stored_documents import StoredDocuments, turned_queries
 from sentcompress.encoding.vector_folder import folder_digest, read_vectors
 from sentcompress.encoding.vector_shards import writing_vectors
@@ -72,9 +73,12 @@ def _data_set(params: Params) -> DataSet:
 
 
 def _roles(params: Params, work: WorkDirectory) -> dict[str, Sides]:
-    find = partial(find_sides, work, trust_remote_code=params.trust_remote_code)
-    documents, queries = (name or params.model for name in (params.documents, params.queries))
-    sides = find(documents, queries, revision=params.revision)
+    find = partial(find_embedder, work, trust_remote_code=params.trust_remote_code)
+    documents, queries = (
+        find(params.model, revision=params.revision) if other is None else find(other)
+        for other in (params.documents, params.queries)
+    )
+    sides = sides_of(work, documents, queries)
     # Another model of an asymmetric search keeps to torch.
     if params.documents is None:
         sides = replace(sides, documents=in_runtime(sides.documents, params.runtime))
@@ -82,7 +86,8 @@ def _roles(params: Params, work: WorkDirectory) -> dict[str, Sides]:
         sides = replace(sides, queries=in_runtime(sides.queries, params.runtime))
     roles = {MODEL: sides}
     if params.compare is not None:
-        roles[COMPARE] = find(params.compare, params.compare)
+        compare = find(params.compare)
+        roles[COMPARE] = sides_of(work, compare, compare)
     return roles
 
 

@@ -16,7 +16,7 @@ from sentcompress.corpora.search_texts import (
 )
 from sentcompress.encoding.embedder import Embedder, Vectors
 from sentcompress.encoding.embedders import EmbedderSource, find_embedder
-from sentcompress.encoding.sides import Sides, find_sides
+from sentcompress.encoding.sides import Sides, sides_of
 from sentcompress.errors import InputError
 from sentcompress.evaluation.measures import FIRST_FOUND, RESULTS_SHARED, SEARCH_FIDELITY
 from sentcompress.evaluation.metrics import UndefinedError, normalized
@@ -48,10 +48,9 @@ def run(params: Params, work: WorkDirectory, reporter: Reporter = LOGGED) -> Art
         source = collection_source(params.collection, params.split)
     else:
         source = documents_source(work, params.documents, params.own_part)
-    find = partial(find_sides, work, trust_remote_code=params.trust_remote_code)
-    revision = params.revision if params.model != params.compare else None
-    compare = find_embedder(work, params.compare, trust_remote_code=params.trust_remote_code)
-    model = find(params.compare if params.keep_index else params.model, params.model, revision=revision)
+    find = partial(find_embedder, work, trust_remote_code=params.trust_remote_code)
+    own, compare = find(params.model, revision=params.revision), find(params.compare)
+    model = sides_of(work, compare if params.keep_index else own, own)
     quantizer = _quantizer(work, model.queries) if params.stored else None
     queries = in_runtime(model.queries, params.runtime)
     model = replace(model, queries=queries, documents=model.documents if params.keep_index else queries)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -39,9 +40,10 @@ def run(params: Params, work: WorkDirectory, reporter: Reporter = LOGGED) -> Art
     params.check()
     sets = read_sts(params.sts, params.split, BadRecords(skip=params.skip_bad))
     _warn_of_sets(sets, params.split, reporter)
-    models = {MODEL: in_runtime(_find(params, work, params.model), params.runtime)}
+    find = partial(find_embedder, work, trust_remote_code=params.trust_remote_code)
+    models = {MODEL: in_runtime(find(params.model, revision=params.revision), params.runtime)}
     if params.compare:
-        models[COMPARE] = _find(params, work, params.compare)
+        models[COMPARE] = find(params.compare)
     request = _request(params, sets, models)
     with work.build(request, force=params.force, reporter=reporter) as build:
         if build.fresh:
@@ -54,12 +56,6 @@ def run(params: Params, work: WorkDirectory, reporter: Reporter = LOGGED) -> Art
                 done[model] = _look(model, sets, params, reporter)
             seen[role] = done[model]
         return write_result(build, _result(params, sets, seen, reporter))
-
-
-def _find(params: Params, work: WorkDirectory, name: str | None) -> EmbedderSource:
-    # The revision is that of `model`, not of the compared model.
-    revision = params.revision if name == params.model else None
-    return find_embedder(work, name, revision=revision, trust_remote_code=params.trust_remote_code)
 
 
 def _request(params: Params, sets: Sequence[StsSet], models: Mapping[str, EmbedderSource]) -> Request:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -48,20 +49,15 @@ def run(params: Params, work: WorkDirectory, reporter: Reporter = LOGGED) -> Art
     params.check()
     tasks = read_transfer(params.tasks, params.only, BadRecords(skip=params.skip_bad))
     _warn_of_tasks(tasks, reporter)
-    models = {MODEL: _find(params, work, params.model)}
+    find = partial(find_embedder, work, trust_remote_code=params.trust_remote_code)
+    models = {MODEL: find(params.model, revision=params.revision)}
     if params.compare:
-        models[COMPARE] = _find(params, work, params.compare)
+        models[COMPARE] = find(params.compare)
     request = _request(params, tasks, models)
     with work.build(request, force=params.force, reporter=reporter) as build:
         if build.fresh:
             return build.fresh
         return write_result(build, _evaluate(params, tasks, models, reporter))
-
-
-def _find(params: Params, work: WorkDirectory, name: str | None) -> EmbedderSource:
-    # The revision is that of `model`, not of the compared model.
-    revision = params.revision if name == params.model else None
-    return find_embedder(work, name, revision=revision, trust_remote_code=params.trust_remote_code)
 
 
 def _request(params: Params, tasks: Sequence[TransferTask], models: Mapping[str, EmbedderSource]) -> Request:

@@ -29,7 +29,6 @@ from sentcompress.store import WorkDirectory, atomic
 COMMAND = Params.command
 FOLDER = "report"
 PAGE = "report.html"
-TEXT = "report.md"
 
 
 def run(params: Params, work: WorkDirectory, reporter: Reporter = LOGGED) -> dict[str, Any]:

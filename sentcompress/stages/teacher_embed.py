@@ -31,13 +31,12 @@ from sentcompress.ranks.alone import Ranks
 from sentcompress.ranks.builds import find_shared, shared_build
 from sentcompress.ranks.group import joined
 from sentcompress.ranks.launch import find_launch
-from sentcompress.store import Artifact, Build, Request, WorkDirectory
-from sentcompress.store.manifests import LOG
+from sentcompress.store import SCAFFOLD, Artifact, Build, Request, WorkDirectory
 from sentcompress.store.shard import find_shard
 from sentcompress.store.shards import Part, sharded
 
 COMMAND = Params.command
-STORES = ("float32", "float16")
+PLAN = f"{SCAFFOLD}/plan.json"
 # Tokens that are more than this share of a corpus are no content words: some twenty of English.
 FREQUENT = 0.004
 # Of English text in a WordPiece vocabulary, with the space after a word; the work of a shard is estimated by it.
@@ -187,13 +186,13 @@ class _Embedding:
 
     def _engine(self, build: Build, ranks: Ranks) -> EncodeEngine:
         """The engine of this build; the first run decides and writes it down, those that resume it follow."""
-        if ranks.first and not build.has(LOG):
+        if ranks.first and not build.has(PLAN):
             params = self._params
             plan = make_plan(self._encoder, pick_device(params.device), params.dtype, params.batch_tokens)
-            with build.write(LOG) as path:
+            with build.write(PLAN) as path:
                 path.write_text(plan.to_json(), encoding="utf-8")
         ranks.meet()
-        return self._engine_of(ComputePlan.from_json((build.path / LOG).read_text(encoding="utf-8")))
+        return self._engine_of(ComputePlan.from_json((build.path / PLAN).read_text(encoding="utf-8")))
 
     def _engine_of(self, plan: ComputePlan) -> EncodeEngine:
         if self._params.batch_tokens:  # asked for again, perhaps because the memory did not suffice

@@ -29,13 +29,22 @@ from sentcompress.store.lineage import (
     taught_by,
 )
 from sentcompress.store.lookup import is_being_written
-from sentcompress.store.manifests import LOG, Artifact, damaged, file_digest, installed_libraries, tree_digest
+from sentcompress.store.manifests import (
+    DEFAULT_WORK,
+    LOG,
+    Artifact,
+    damaged,
+    file_digest,
+    installed_libraries,
+    tree_digest,
+)
 from sentcompress.store.names import check_name, name_part
 from sentcompress.store.request import KINDS, REQUEST, Kind, Request
 from sentcompress.store.unfinished import read_request
 
 __all__ = [
     "CHANGED",
+    "DEFAULT_WORK",
     "KINDS",
     "LOG",
     "MANIFEST",

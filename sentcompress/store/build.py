@@ -9,7 +9,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
-from sentcompress.documents import to_json
+from sentcompress.json_documents import to_json
 from sentcompress.store import atomic
 from sentcompress.store.atomic import MANIFEST, SCAFFOLD
 from sentcompress.store.manifests import (

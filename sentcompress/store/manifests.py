@@ -14,8 +14,8 @@ from functools import cache
 from pathlib import Path, PurePosixPath
 from typing import Any
 
-from sentcompress.documents import finite, parse_json, to_json
 from sentcompress.errors import DamagedError, InputError
+from sentcompress.json_documents import finite, parse_json, to_json
 from sentcompress.plain_text import shell_line
 from sentcompress.store.atomic import MANIFEST, SCAFFOLD
 from sentcompress.store.request import KINDS, REQUEST

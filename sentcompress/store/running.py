@@ -19,8 +19,8 @@ from itertools import accumulate
 from pathlib import Path
 from typing import Any
 
-from sentcompress.documents import read_json, to_json
 from sentcompress.errors import InputError
+from sentcompress.json_documents import read_json, to_json
 from sentcompress.quantities import told_time
 from sentcompress.store.atomic import SCAFFOLD
 

@@ -6,8 +6,8 @@ import hashlib
 from collections.abc import Mapping
 
 from sentcompress.commands import version_of
-from sentcompress.documents import to_json
 from sentcompress.errors import DamagedError, UsageError
+from sentcompress.json_documents import to_json
 from sentcompress.store.atomic import MANIFEST
 from sentcompress.store.manifests import Artifact
 from sentcompress.store.request import Request

@@ -7,8 +7,8 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from sentcompress.documents import parse_json, read_json, to_json
 from sentcompress.errors import InputError
+from sentcompress.json_documents import parse_json, read_json, to_json
 from sentcompress.progress import Reporter
 from sentcompress.store import atomic
 from sentcompress.store.atomic import beside

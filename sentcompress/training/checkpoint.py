@@ -11,8 +11,8 @@ from typing import Any, BinaryIO, Self
 import torch
 from torch import Tensor, nn
 
-from sentcompress.documents import read_json, to_json
 from sentcompress.errors import InputError
+from sentcompress.json_documents import read_json, to_json
 from sentcompress.progress import SILENT, Reporter
 from sentcompress.signals import Held, StoppedError
 from sentcompress.store import LOG, Build, file_digest

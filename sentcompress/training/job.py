@@ -10,8 +10,8 @@ from typing import Any
 import torch
 
 from sentcompress.commands.training import TrainingOptions
-from sentcompress.documents import read_json, to_json
 from sentcompress.errors import InputError, SentcompressError, TrainingError, UsageError
+from sentcompress.json_documents import read_json, to_json
 from sentcompress.methods import package_of
 from sentcompress.methods.base import Method, Shapes
 from sentcompress.methods.hyperparameters import Hyperparameters
@@ -23,7 +23,7 @@ from sentcompress.progress import Reporter
 from sentcompress.ranks.alone import Ranks
 from sentcompress.ranks.builds import find_shared, shared_build
 from sentcompress.ranks.group import joined
-from sentcompress.store import SCAFFOLD, Artifact, Build, Request, WorkDirectory, file_digest, name_part
+from sentcompress.store import LOG, SCAFFOLD, Artifact, Build, Request, WorkDirectory, file_digest, name_part
 from sentcompress.training.checkpoint import Checkpoints
 from sentcompress.training.data import STATE, TrainingData, pad_id
 from sentcompress.training.deploy import Deployed, deploy
@@ -35,7 +35,6 @@ from sentcompress.training.search_dev import Tokenize
 from sentcompress.training.settings import Settings
 from sentcompress.training.views import Views
 
-LOG = "log.jsonl"
 CHECKPOINTS = f"{STATE}/checkpoints"
 BEST = f"{SCAFFOLD}/best"
 # The facts of a completed training run, and the digests of its files.

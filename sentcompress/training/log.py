@@ -12,7 +12,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from sentcompress.documents import finite
+from sentcompress.json_documents import finite
 from sentcompress.store.atomic import fsync
 
 

@@ -14,6 +14,7 @@ from importlib.metadata import entry_points
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 import typer
 from warm import Commands
@@ -259,7 +260,6 @@ def test_offline_may_stand_anywhere(
 
 
 def test_a_second_run_is_told_of_the_first(capsys: Captured, work: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    np = pytest.importorskip("numpy")
     directory = WorkDirectory(work)
     with directory.build(Request("teacher-vectors", "main", "teacher-embed", {})) as build:
         with build.write("vectors-00000.npy") as path, path.open("wb") as stream:
@@ -327,7 +327,6 @@ def test_an_interrupt_and_the_end_that_a_scheduler_sends_are_told(
 
 
 def test_a_limit_on_file_sizes_is_told(work: Path, commands: Commands) -> None:
-    np = pytest.importorskip("numpy")
     with WorkDirectory(work).build(Request("teacher-vectors", "main", "teacher-embed", {})) as build:
         with build.write("vectors-00000.npy") as path, path.open("wb") as stream:
             np.save(stream, np.random.default_rng(0).normal(size=(300, 200)).astype(np.float32))

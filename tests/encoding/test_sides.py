@@ -12,7 +12,8 @@ import pytest
 from distilling import make_work
 from tiny_models import make_sentences, make_tiny_model
 
-from sentcompress.encoding.sides import find_sides, projection_between
+from sentcompress.encoding.embedders import find_embedder
+from sentcompress.encoding.sides import Sides, projection_between, sides_of
 from sentcompress.errors import InputError
 from sentcompress.models.principal_axes import Projection
 from sentcompress.stages import fit_pca, whiten
@@ -28,6 +29,10 @@ def work(tmp_path: Path, tiny_model: Path) -> WorkDirectory:
     fit_pca.run(fit_pca.Params(dim=8), work)
     add_student(work, tmp_path, {})
     return work
+
+
+def find_sides(work: WorkDirectory, documents: str | None, queries: str | None) -> Sides:
+    return sides_of(work, find_embedder(work, documents), find_embedder(work, queries))
 
 
 def add_student(work: WorkDirectory, folder: Path, options: Mapping[str, Any], name: str = "small") -> Artifact:
@@ -95,10 +100,9 @@ def test_vectors_of_different_length_cannot_be_compared(work: WorkDirectory, tmp
 
 def test_a_projection_that_was_fitted_anew_is_not_the_students(work: WorkDirectory) -> None:
     fit_pca.run(fit_pca.Params(dim=8, sample=20, force=True), work)
-    sides = find_sides(work, "student", "student")
-    teacher = find_sides(work, "teacher", "teacher").documents
+    teacher, student = find_embedder(work, "teacher"), find_embedder(work, "student")
     with pytest.raises(InputError, match="students/small was made with projections/pca-8, which has changed since"):
-        projection_between(work, teacher, sides.queries)
+        projection_between(work, teacher, student)
 
 
 def test_the_projection_does_not_lead_to_a_whitened_student(work: WorkDirectory) -> None:

@@ -13,7 +13,6 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import sentcompress
-from sentcompress.documents import finite, parse_json
 from sentcompress.evaluation.measures import (
     INDEX_BYTES,
     METRICS,
@@ -37,6 +36,7 @@ from sentcompress.evaluation.score import (
     sizes_of,
     value_of,
 )
+from sentcompress.json_documents import finite, parse_json
 
 FULL = Score(
     "students/s", "model", "STS13", SPEARMAN, 79.5, "FNWN", 189, Interval(75.0, 83.0), 98.1, -1.5, Interval(-3.0, 0.1)

@@ -70,7 +70,9 @@ def test_no_name_is_html_or_markup(card: str) -> None:
 
 
 def test_tables_keep_their_cells(card: str) -> None:
-    for table in body(card).split("<table>")[1:]:
+    tables = body(card).split("<table>")[1:]
+    assert tables
+    for table in tables:
         rows = table.split("</table>")[0].split("<tr>")[1:]
         assert len({row.count("<td") + row.count("<th") - row.count("<thead") for row in rows}) == 1
 

@@ -12,8 +12,8 @@ from contextlib import contextmanager
 from datetime import UTC, datetime
 from pathlib import Path
 
-from sentcompress.documents import to_json
 from sentcompress.encoding import vector_cache
+from sentcompress.json_documents import to_json
 from sentcompress.store import MANIFEST, Build, atomic
 from sentcompress.store.manifests import sealed
 

@@ -190,7 +190,7 @@ def test_a_batch_of_one_is_no_division_by_zero() -> None:
     assert one["student"].grad is not None
     assert bool(one["student"].grad.isfinite().all())
     method.update(**{name: view.detach() for name, view in one.items()})
-    assert all(math.isfinite(value) for value in method.watched().values())
+    assert method.watched() == {}  # no kernel value off the diagonal
 
 
 @pytest.mark.parametrize("choice", ["thrown", "kept"])

@@ -50,7 +50,9 @@ def test_no_name_is_html_or_markup(report: Report) -> None:
 
 def test_tables_keep_their_cells(report: Report) -> None:
     html = MarkdownIt("commonmark").enable("table").render(render_markdown(report))
-    for table in html.split("<table>")[1:]:
+    tables = html.split("<table>")[1:]
+    assert tables
+    for table in tables:
         rows = table.split("</table>")[0].split("<tr>")[1:]
         assert len({row.count("<td") + row.count("<th") - row.count("<thead") for row in rows}) == 1
 

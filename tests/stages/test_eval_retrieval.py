@@ -32,6 +32,7 @@ from sentcompress.evaluation.metrics import normalized
 from sentcompress.evaluation.retrieval import EXACT
 from sentcompress.evaluation.score import read_scores, select, value_of
 from sentcompress.evaluation.tables import ratio
+from sentcompress.models import sources
 from sentcompress.models.layout import load_encoder
 from sentcompress.models.sources import resolve
 from sentcompress.stages import augment, report, teacher_embed
@@ -413,6 +414,18 @@ def test_documents_of_one_and_queries_of_another(tmp_path: Path, pairs: Path, ti
     # Random models do not understand each other.
     scores = read_scores(facts)
     assert value_of(scores, MRR, part=EXACT) < value_of(scores, MRR, part=EXACT, role="compare") / 2
+
+
+def test_a_revision_is_of_the_model_and_not_of_another_one_for_the_documents(
+    tmp_path: Path, pairs: Path, tiny_model: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    other = make_tiny_model(tmp_path / "other", width=32, seed=3)
+    hub = {("owner/model", "v1"): other, ("owner/documents", None): tiny_model}
+    monkeypatch.setattr(sources, "_download", lambda name, revision: hub[name, revision])
+    asked = Params(pairs=pairs, model="owner/model", revision="v1", documents="owner/documents", index=("flat",))
+    facts = run(replace(asked, rounds=1, bootstrap=0, device="cpu"), WorkDirectory(tmp_path / "work")).facts
+    assert facts["model"]["digest"] == resolve(str(other)).digest
+    assert facts["model"]["documents_by"]["digest"] == resolve(str(tiny_model)).digest
 
 
 def test_fresh_result_is_shown_again_and_force_measures_again(tmp_path: Path, pairs: Path, tiny_model: Path) -> None:

@@ -17,6 +17,7 @@ from sentcompress.cli.main import _run
 from sentcompress.errors import InputError, UsageError
 from sentcompress.evaluation.measures import ALIGNMENT, PEARSON, SPEARMAN, UNIFORMITY
 from sentcompress.evaluation.score import MEAN, Score, read_scores, select, value_of
+from sentcompress.models import sources
 from sentcompress.stages.eval_sts import Params, run
 from sentcompress.store import WorkDirectory
 
@@ -62,6 +63,16 @@ def test_scores_equal_sentence_transformers_and_scipy(tmp_path: Path, sts: Path,
     mean = np.mean([round(value_of(scores, SPEARMAN, name), 2) for name in sets])
     assert value_of(scores, SPEARMAN, MEAN) == round(mean, 2)
     assert "aggregate all" in facts["protocol"]["statement"]
+
+
+def test_a_revision_is_of_the_model_and_not_of_the_compared_one(
+    tmp_path: Path, sts: Path, tiny_model: Path, other_model: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(sources, "_download", lambda name, revision: tiny_model if revision else other_model)
+    asked = Params(sts=[sts], model="owner/model", revision="v1", compare="owner/model", bootstrap=0, device="cpu")
+    facts = run(asked, WorkDirectory(tmp_path / "work")).facts
+    assert facts["model"]["digest"] == sources.resolve(str(tiny_model)).digest
+    assert facts["compare"]["digest"] == sources.resolve(str(other_model)).digest
 
 
 def test_result_file_holds_the_facts_and_is_shown_again(tmp_path: Path, sts: Path, tiny_model: Path) -> None:

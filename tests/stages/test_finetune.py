@@ -20,6 +20,7 @@ from sentcompress.corpora.sentence_table import SentenceTable
 from sentcompress.errors import InputError, MissingArtifactError, UsageError
 from sentcompress.methods.ibkd import IBKDFinetune
 from sentcompress.models.layout import load_encoder
+from sentcompress.models.shape import Shape, Size, size_of
 from sentcompress.models.sources import resolve
 from sentcompress.stages import augment, finetune
 from sentcompress.stages.finetune import Params
@@ -53,6 +54,27 @@ def work(tmp_path: Path, tiny_model: Path, sentences: list[str]) -> WorkDirector
 
 def params(tiny_model: Path, **asked: object) -> Params:
     return replace(Params(model=str(tiny_model), **SHORT), **asked)  # type: ignore[arg-type]
+
+
+BERT = {"vocab_size": 30_522, "hidden_size": 768, "intermediate_size": 3072}
+TINY = {"vocab_size": 30_522, "hidden_size": 312, "intermediate_size": 1200}
+
+
+@pytest.mark.parametrize(
+    ("config", "lr"),
+    [
+        ({**BERT, "num_hidden_layers": 12}, 5e-5),
+        ({**BERT, "num_hidden_layers": 6}, 1e-5),
+        ({**TINY, "num_hidden_layers": 4}, 5e-5),
+        ({}, 5e-5),
+    ],
+)
+def test_a_student_of_distilcse_is_tuned_at_the_rate_of_its_size(config: dict[str, Any], lr: float) -> None:
+    """Section 4.2: 1e-5 for TinyBERT of 6 layers, 5e-5 for BERT-base and TinyBERT of 4 layers."""
+    size = size_of(config, Shape()) if config else Size()
+    assert Params().settings(size).lr == lr
+    assert Params(lr=2e-5).settings(size).lr == 2e-5
+    assert Params(objective="ibkd").settings(size).lr == 3e-5
 
 
 def test_the_saved_student_is_the_one_that_was_scored(

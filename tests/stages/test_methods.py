@@ -46,7 +46,9 @@ def test_a_name_of_two_stages_shows_both() -> None:
 
 @pytest.mark.parametrize("name", [*METHODS, *OBJECTIVES])
 def test_every_method_says_where_its_needs_come_from(name: str) -> None:
-    for described in stage.run(stage.Params(method=name), WORK):
+    found = stage.run(stage.Params(method=name), WORK)
+    assert len(found) == (name in METHODS) + (name in OBJECTIVES)
+    for described in found:
         assert described["name"] == name
         assert described["needs"]
         assert all(source["what"] for source in described["needs"].values())

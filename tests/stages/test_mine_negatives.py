@@ -137,6 +137,7 @@ def test_several_answers_and_the_query_itself_are_no_negatives(
 
 def test_rank_and_score_keep_likely_answers_out(work: WorkDirectory, tiny_model: Path, pairs: Path) -> None:
     skipping = triplets_of(mine(work, tiny_model, {**TOP, "skip": 2, "depth": 5}, pairs=pairs))
+    assert skipping
     for query, positive, negatives in skipping:
         order = [text for text in ranked(tiny_model, query, POSITIVES) if text != positive]
         assert negatives == order[2:5]

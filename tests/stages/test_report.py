@@ -88,6 +88,7 @@ def test_no_id_occurs_twice_and_every_reference_has_its_target(page: str) -> Non
     ids = [element.attrib["id"] for element in root.iter() if "id" in element.attrib]
     assert len(ids) == len(set(ids))
     targets = {value[1:] for element in root.iter() if (value := element.attrib.get("href", "")).startswith("#")}
+    assert targets
     assert targets | set(re.findall(r"url\(#(.*?)\)", page)) <= set(ids)
 
 

@@ -365,6 +365,7 @@ def crash_points(work: WorkDirectory, prepare: Callable[[], object], act: Callab
         assert status in (0, 9)
         yield step
         if status == 0:
+            assert step > 0, "it was never killed"
             return
     pytest.fail("it never came to an end")
 

@@ -49,6 +49,7 @@ def test_batches_of_all_lengths_are_mixed() -> None:
 
 def test_no_batch_is_larger_than_asked() -> None:
     made = plan(budget=200)
+    assert made.steps(0) > 1000 / 16
     for rows in made.epoch(0):
         assert len(rows) <= 16
         assert len(rows) == 1 or len(rows) * int(made.lengths[rows - 7].max()) <= 200

@@ -212,8 +212,10 @@ def test_views_of_several_batches_are_joined_row_by_row() -> None:
     encoder = make_encoder()
     views = DistillationViews(encoder, frozenset({"tokens"}), teacher=TeacherInLoop(make_encoder(seed=1)))
     joined = concatenated([views(padded(SENTENCES[:3])), views(padded(SENTENCES[3:]))])
-    for name, whole in views(padded(SENTENCES)).items():
-        close(joined[name], whole.detach())
+    whole = views(padded(SENTENCES))
+    assert joined.keys() == whole.keys() == {"student", "student_tokens", "teacher_tokens"}
+    for name, rows in whole.items():
+        close(joined[name], rows.detach())
 
 
 class Numbers:
