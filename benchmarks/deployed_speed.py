@@ -45,7 +45,7 @@ from sentcompress.models.sources import resolve
 from sentcompress.models.token_batches import padded
 
 RESULTS = Path(__file__).parent / "results"
-STUDENTS = ("general-9m", "general-2m")
+STUDENTS = ("general-9m", "general-5m", "general-2m")
 TEACHER = "teacher, SentenceTransformer.encode"
 BATCH, LENGTH = 32, 256
 # Seconds between two blocks of single queries, and queries that are not counted.
@@ -170,7 +170,8 @@ def markdown(rows: list[dict[str, Any]], facts: dict[str, Any]) -> str:
         f"the shortest times. p50: {facts['queries']} SciFact queries one at a time, tokenisation included, in blocks; "
         f"the median and the smallest of the rounds. {facts['threads']} threads of {facts['machine']['processor']}. "
         f"Load average {facts['load'][0]:.1f} to {facts['load'][1]:.1f}.",
-        "Command: `python benchmarks/deployed_speed.py DATA --work WORK`.",
+        "The scores are those of the weights that were timed; [published.md](published.md) has those of the present "
+        "ones. Command: `python benchmarks/deployed_speed.py DATA --work WORK`.",
         "",
         "| model | sentences/s | times the teacher | by shortest times | p50, ms | smallest p50 | STS-B test | "
         "nDCG@10, SciFact dev | of the teacher's |",

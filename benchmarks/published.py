@@ -17,7 +17,7 @@ msmarco_5k and SciFact dev, in the forms that are deployed:
 `speed`: sentences of STS-B test per second in one process, in turns, with `SentenceTransformer.encode` (torch) and with
 the int8 graphs in onnxruntime. Run it on a quiet machine. What is fresh in the work directory is skipped, so an
 interrupted run resumes. Models and forms that are not named keep their figures. Writes
-benchmarks/results/published.json and .md, and the generated table of docs/published-students.md.
+benchmarks/results/published.json and .md, and the table of docs/published-students.md and README.md.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ from typing import Any
 import torch
 from compress_documents import as_collection
 from deployed_speed import TEACHER, Encode, graph, sentence_transformers, throughput
-from published_page import DOCUMENTATION, FLOAT32, STS, page, with_table
+from published_page import FLOAT32, PAGES, STS, page, with_table
 from running import facts, machine
 
 from sentcompress.corpora.sts import read_dev
@@ -247,11 +247,11 @@ def main() -> None:
 
 
 def write(document: Mapping[str, Any], file: Path) -> None:
-    """Write the results so far, and their table in the documentation."""
+    """Write the results so far, and their table in the pages."""
     file.write_text(json.dumps(document, indent=1) + "\n", encoding="utf-8")
     file.with_suffix(".md").write_text(page(document), encoding="utf-8")
-    written = DOCUMENTATION.read_text(encoding="utf-8")
-    DOCUMENTATION.write_text(with_table(written, document["models"]), encoding="utf-8")
+    for one in PAGES:
+        one.write_text(with_table(one.read_text(encoding="utf-8"), document), encoding="utf-8")
 
 
 if __name__ == "__main__":

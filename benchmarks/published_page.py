@@ -1,4 +1,4 @@
-"""How published.py's results are shown: benchmarks/results/published.md, and a table of docs/published-students.md."""
+"""How published.py's results are shown: benchmarks/results/published.md, and a table of two pages."""
 
 from __future__ import annotations
 
@@ -14,7 +14,8 @@ from sentcompress.models.sources import EMBEDDED
 from sentcompress.numeric import size
 from sentcompress.plain_text import Code, markdown_table
 
-DOCUMENTATION = Path(__file__).resolve().parents[1] / "docs" / "published-students.md"
+ROOT = Path(__file__).resolve().parents[1]
+PAGES = (ROOT / "docs" / "published-students.md", ROOT / "README.md")
 PART = re.compile(r"(?<=<!-- generated: scores -->\n).*?(?=<!-- end -->)", re.DOTALL)
 STS = ("STS-B test", "STS13")
 COLLECTIONS = ("Quora", "msmarco_5k", "SciFact dev")
@@ -111,16 +112,22 @@ def _peer_parts(models: Mapping[str, Any]) -> list[str]:
     ]
 
 
-def with_table(written: str, models: Mapping[str, Any]) -> str:
-    """A page with its generated part up to date: size, and the scores in float32, of each model."""
+def with_table(written: str, document: Mapping[str, Any]) -> str:
+    """A page with its generated part up to date: of each model, its size, scores in float32, and speed."""
+    speed = {f"{EMBEDDED}, torch": {"times": 1.0}, **document.get("speed", {}).get("rows", {})}
     rows = [
         [
-            Code(name),
+            "all-MiniLM-L6-v2 (teacher)" if name == EMBEDDED else Code(name),
             size(of["weight_bytes"]),
             f"{of['parameters'] / 1e6:.2f}M",
             *(_score(of["forms"][FLOAT32][title], kept=name != EMBEDDED) for title in TEST_SETS),
+            *(_times(speed.get(f"{name}, {runtime}")) for runtime in ("torch", "int8")),
         ]
-        for name, of in models.items()
+        for name, of in sorted(document["models"].items(), key=lambda item: item[0] != EMBEDDED)
     ]
-    table = markdown_table(("model", "weights", "parameters", *TEST_SETS), rows, 1)
+    table = markdown_table(("model", "weights", "parameters", *TEST_SETS, "speed", "speed as int8"), rows, 1)
     return PART.sub(lambda found: f"{table}\n", written)
+
+
+def _times(found: Mapping[str, Any] | None) -> str:
+    return f"{found['times']:.1f} x" if found else ""
