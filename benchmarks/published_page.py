@@ -125,8 +125,11 @@ def with_table(written: str, document: Mapping[str, Any]) -> str:
         ]
         for name, of in sorted(document["models"].items(), key=lambda item: item[0] != EMBEDDED)
     ]
-    table = markdown_table(("model", "weights", "parameters", *TEST_SETS, "speed", "speed as int8"), rows, 1)
-    return PART.sub(lambda found: f"{table}\n", written)
+    parts = [markdown_table(("model", "weights", "parameters", *TEST_SETS, "speed", "speed as int8"), rows, 1)]
+    if found := document.get("speed"):
+        timed = f"{found['texts']:,} sentences of STS-B test, {found['threads']} threads"
+        parts.append(f"Speed was measured on {timed} of {found['machine']['processor']}.")
+    return PART.sub(lambda _: "\n\n".join(parts) + "\n", written)
 
 
 def _times(found: Mapping[str, Any] | None) -> str:

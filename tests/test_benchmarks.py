@@ -391,7 +391,8 @@ def test_the_page_of_published_students_shows_forms_beside_float32_and_marks_quo
     assert "| small, int8 | 1,000 | 2.5 |" in script.page(document)
     inner = script.with_table("before\n<!-- generated: scores -->\nold\n<!-- end -->\nafter", document)
     assert f"| all-MiniLM-L6-v2 (teacher) | 4.8 MB | 2.40M |{' 80.00 |' * 5} 1.0 x |  |\n" in inner
-    assert f"| `small` | 4.8 MB | 2.40M |{' 76.00, 95.0% |' * 5}  | 2.5 x |\n<!-- end -->\nafter" in inner
+    assert f"| `small` | 4.8 MB | 2.40M |{' 76.00, 95.0% |' * 5}  | 2.5 x |\n\n" in inner
+    assert "\n\nSpeed was measured on 10 sentences of STS-B test, 2 threads of x.\n<!-- end -->\nafter" in inner
     assert "old" not in inner
 
 

@@ -90,7 +90,7 @@ def test_nothing_is_downloaded(spec: WordNetSpec, monkeypatch: pytest.MonkeyPatc
         raise AssertionError("a download was tried")
 
     monkeypatch.setattr(nltk, "download", refuse)
-    spec.load().augment(TEXTS, 0, 1)
+    assert len(spec.load().augment(TEXTS, 0, 1)) == len(TEXTS)
 
 
 def test_function_words_are_recognised() -> None:
