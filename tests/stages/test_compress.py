@@ -15,6 +15,8 @@ from sentcompress.compression import budget
 from sentcompress.compression.budget import EmbeddingLoad
 from sentcompress.compression.recipe import request_of
 from sentcompress.errors import InputError, UsageError
+from sentcompress.evaluation.results import read_evaluation
+from sentcompress.evaluation.score import MODEL, select
 from sentcompress.measuring.contender import take_turns
 from sentcompress.progress import SilentReporter
 from sentcompress.stages import bench, compress
@@ -74,6 +76,10 @@ def test_documents_become_an_export_that_is_measured_and_a_second_run_is_fresh(t
     )
     assert 'id="figure-tried-docs"' in page
     assert 'id="figure-vectors-docs"' in page
+    scores = read_evaluation(work.get("evaluations", "docs-search")).scores
+    of_export = {score.metric: score.value for score in select(scores, role=MODEL) if not score.part}
+    assert of_export["results_shared"] == result.verdict.shared
+    assert of_export["first_result_found"] == result.verdict.first_found
     digest = work.get("exports", "docs").digest
     notes = Listener()
     again = run(asked(documents, teacher, max_bytes="170kB"), work, notes)
