@@ -242,6 +242,13 @@ def written_recipe(plan: CompressionPlan, request: Mapping[str, Any]) -> str:
 MARK = "# compress "
 
 
+def begun_recipe(name: str, request: Mapping[str, Any]) -> str:
+    """What stands in place of the recipe while it is planned: it has no stages, and is the plan of no request."""
+    return (
+        f"{MARK}{_comment({**request, 'planned': False})}\ntitle = {_value(f'{name}: not planned yet')}\nstage = []\n"
+    )
+
+
 def _comment(request: Mapping[str, Any]) -> str:
     # TOML allows no control characters in comments; JSON escapes all but this one.
     return json.dumps(request, sort_keys=True).replace("\x7f", "\\u007f")
