@@ -183,7 +183,7 @@ def _partial_row(work: WorkDirectory, kind: str, name: str) -> Row:
     if _finished_already(work, kind, name, fingerprint):
         why = f"{command} --force was interrupted; run it again with --force to resume, or without to discard it"
     else:
-        why = f"interrupted; run {command} again to resume"
+        why = f"interrupted in {command}; run the same command again to resume"
     return Row(kind, name, "partial", why, bytes=size, progress=progress)
 
 

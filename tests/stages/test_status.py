@@ -181,7 +181,7 @@ def test_a_partial_build_says_how_to_go_on(work: WorkDirectory) -> None:
     (partial / REQUEST).write_text(json.dumps({"command": "finetune", "fingerprint": "f"}))
     row = run(Params(), work)[0]
     assert (row["kind"], row["name"], row["state"]) == ("students", "small", "partial")
-    assert row["why"] == "interrupted; run finetune again to resume"
+    assert row["why"] == "interrupted in finetune; run the same command again to resume"
     assert row["bytes"] > 5
     for damage in ("", "[]", "{}"):
         (partial / REQUEST).write_text(damage)
