@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 import json
+import os
 import shutil
 import socket
+import subprocess
+import sys
 from collections.abc import Sequence
 from pathlib import Path
 
 import pytest
 from distilling import make_work, write_dev
-from ranked import run_ranks
+from ranked import free_port, run_ranks
 from safetensors.torch import load_file
 from sharding import bytes_of
 from warm import Commands
@@ -167,6 +170,18 @@ def test_a_missing_rank_is_named_when_the_time_is_up(
     said = failing(commands, words, tmp_path, start=(1,), kill=False, SENTCOMPRESS_RANK_SECONDS="2")
     assert "nobody answers at 127.0.0.1:" in said[1]
     assert not (work.path / "teacher-vectors" / ".new.partial").exists()
+
+
+def test_the_message_is_all_that_is_printed(work: WorkDirectory, teacher: Path) -> None:
+    """Torch prints stacks of C++ calls by a setting that it reads when it is loaded, so that no fork will do here."""
+    environment = {**os.environ, "WORLD_SIZE": "2", "RANK": "1", "MASTER_ADDR": "127.0.0.1"}
+    environment |= {"MASTER_PORT": str(free_port()), "SENTCOMPRESS_RANK_SECONDS": "1"}
+    words = map(str, embedding(work, teacher, "new"))
+    done = subprocess.run(
+        [sys.executable, "-m", "sentcompress", *words], env=environment, capture_output=True, text=True, check=False
+    )
+    assert done.returncode == 1
+    assert [line.split(":")[0] for line in done.stderr.splitlines()] == ["error", "help"], done.stderr
 
 
 def test_a_port_in_use_is_told(work: WorkDirectory, teacher: Path, tmp_path: Path, commands: Commands) -> None:
