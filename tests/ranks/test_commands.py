@@ -18,6 +18,7 @@ from safetensors.torch import load_file
 from sharding import bytes_of
 from warm import Commands
 
+from sentcompress import __version__
 from sentcompress.store import Artifact, WorkDirectory
 
 # Windows of 20 sentences instead of 10,000, so that three files of a table are 5 windows each.
@@ -157,6 +158,28 @@ def test_ranks_that_disagree_are_told_in_what(
     for number, text in said.items():
         assert f"error: rank {number} on {host}: rank 1 on {host} differs from rank 0 on {host}: " in text
         assert "--max-length 8 and not None" in text
+
+
+def test_ranks_of_other_versions_or_with_other_inputs_are_told_so(
+    work: WorkDirectory, teacher: Path, tmp_path: Path, sentences: list[str], commands: Commands
+) -> None:
+    other = make_work(tmp_path / "other", teacher, sentences[:40])
+    host = socket.gethostname()
+    changed = """
+import os
+from sentcompress.ranks import group
+if os.environ["RANK"] == "1":
+    group.__version__ = "0.0.1"
+"""
+    older = SMALL_WINDOWS.format(changed)
+    for code, words, told in (
+        (older, embedding(work, teacher, "new"), f"sentcompress 0.0.1 and not {__version__}\n"),
+        (None, [embedding(each, teacher, "new") for each in (work, other)], "sentences/main is not the same there\n"),
+    ):
+        said = failing(commands, words, tmp_path, kill=False, code=code)
+        assert set(said) == {0, 1}
+        assert all(f"rank 1 on {host} differs from rank 0 on {host}: {told}" in text for text in said.values()), said
+        assert not (work.path / "teacher-vectors" / ".new.partial").exists()
 
 
 def test_a_missing_rank_is_named_when_the_time_is_up(
