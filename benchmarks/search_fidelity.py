@@ -5,11 +5,11 @@
 Contenders are the published students, the embedded teacher's last layers untrained, the teacher with fewer tokens or
 with weights rounded to few bits, and the teacher's vectors cut by PCA or stored in int8, 4 bits or 1 bit. For each of
 them and for SciFact, msmarco_5k and Quora: nDCG@10 on the judged queries in percent of the teacher's, and search
-fidelity to the teacher on queries made from the documents (`made_queries`), for every grading. Then the rank
-correlation of the two over the contenders, beside those of the mean cosine to the teacher and of STS-B test with the
-same share. Vectors are kept in the work directory, so an interrupted run resumes. `--documents` limits the documents
-of a collection, all relevant ones and others at random, and as many STS pairs; `--only` names contenders. Writes
-benchmarks/results/search_fidelity.json and .md.
+fidelity to the teacher on queries made from the documents, as `split-documents` makes them, for every grading. Then
+the rank correlation of the two over the contenders, beside those of the mean cosine to the teacher and of STS-B test
+with the same share. Vectors are kept in the work directory, so an interrupted run resumes. `--documents` limits the
+documents of a collection, all relevant ones and others at random, and as many STS pairs; `--only` names contenders.
+Writes benchmarks/results/search_fidelity.json and .md.
 """
 
 from __future__ import annotations
@@ -17,9 +17,9 @@ from __future__ import annotations
 import argparse
 import json
 import re
-from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import islice
 from pathlib import Path
 from typing import Any
 
@@ -45,9 +45,12 @@ from sentcompress.models.layout import load_encoder
 from sentcompress.models.shape import Shape
 from sentcompress.models.sources import EMBEDDED, locate
 from sentcompress.models.students import InitialStudent
+from sentcompress.passages.frequencies import DocumentFrequencies
+from sentcompress.passages.queries import make_queries
+from sentcompress.passages.words import words_of
+from sentcompress.published import PUBLISHED
 
 RESULTS = Path(__file__).parent / "results"
-STUDENTS = RESULTS / "students"
 TEACHER = "teacher"
 # Untrained shapes of the teacher.
 SHAPES = {
@@ -78,38 +81,13 @@ class Set:
 
 
 def made_queries(documents: Sequence[str], count: int, seed: int) -> list[str]:
-    """Queries that nobody labelled, of four kinds in turn: spans, keyword sets, rare words in context, beginnings."""
-    random = np.random.default_rng(seed)
-    frequency = Counter(word for text in documents for word in set(_words(text)))
-    queries: dict[str, None] = {}
-    long_enough = [text for text in documents if len(text.split()) >= 5]
-    for number, place in enumerate(random.permutation(len(long_enough)).tolist()):
-        words = long_enough[place].split()
-        rarest = sorted(range(len(words)), key=lambda at: _rarity(words[at], frequency))
-        if number % 4 == 0:
-            length = int(random.integers(4, 11))
-            start = int(random.integers(0, max(1, len(words) - length)))
-            chosen = words[start : start + length]
-        elif number % 4 == 1:
-            chosen = [words[at] for at in rarest[: int(random.integers(2, 5))]]
-        elif number % 4 == 2:
-            chosen = words[max(0, rarest[0] - 2) : rarest[0] + 3]
-        else:
-            chosen = words[:8]
-        queries.setdefault(" ".join(chosen))
-        if len(queries) == count:
-            break
-    return list(queries)
-
-
-def _words(text: str) -> list[str]:
-    return re.findall(r"\w+", text.lower())
-
-
-def _rarity(word: str, frequency: Mapping[str, int]) -> tuple[bool, int]:
-    """Rare words first; numbers and words that occur once, often misspelt, last."""
-    plain = "".join(_words(word))
-    return len(plain) < 3 or not plain.isalpha() or frequency[plain] < 2, frequency[plain]
+    """Queries as `split-documents` makes them, one of each of `count` documents; kinds in turn."""
+    frequencies = DocumentFrequencies()
+    for text in documents:
+        frequencies.add(words_of(text))
+    order = np.random.default_rng(seed).permutation(len(documents)).tolist()
+    made = (query for place in order for _, query in make_queries(documents[place], 1, frequencies, seed + place))
+    return list(islice(dict.fromkeys(made), count))
 
 
 def read_sets(data: Path, limit: int | None) -> list[Set]:
@@ -153,8 +131,8 @@ def encoders(sample: list[str]) -> dict[str, Callable[[], Encoder]]:
     """The contenders that are models, by name; `sample` is what shapes are fitted on."""
     source = locate(EMBEDDED)
     made: dict[str, Callable[[], Encoder]] = {TEACHER: lambda: load_encoder(source)}
-    for folder in sorted(path for path in STUDENTS.iterdir() if path.is_dir()):
-        made[folder.name] = lambda folder=folder: load_encoder(locate(str(folder)))
+    for name in PUBLISHED:
+        made[name] = lambda name=name: load_encoder(locate(name))
     for name, shape in SHAPES.items():
         made[name] = lambda shape=shape: InitialStudent(EMBEDDED, source, shape).load([sample], sample[:2000])
     for bits in ROUNDED:
