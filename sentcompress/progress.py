@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import logging
 import sys
+import time
 import warnings
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -15,6 +16,7 @@ from pathlib import Path
 from typing import Protocol
 
 from sentcompress.errors import SentcompressWarning
+from sentcompress.quantities import told_time
 
 PACKAGE = Path(__file__).parent
 # Metrics that are shown to whoever does not follow the training: loss, dev scores, the time that is left.
@@ -115,15 +117,22 @@ SILENT: Reporter = SilentReporter()
 
 
 class Overview(SilentReporter):
-    """Passes on steps, progress and warnings, but neither notes nor details of the training."""
+    """Passes on steps, progress and warnings, but neither notes nor details of the training.
 
-    def __init__(self, reporter: Reporter) -> None:
-        self._reporter = reporter
+    Args:
+        ends: when all steps should be done, by `time.monotonic()`. Steps then tell the time that is left.
+    """
+
+    def __init__(self, reporter: Reporter, ends: float | None = None) -> None:
+        self._reporter, self._ends = reporter, ends
         self.track = reporter.track  # type: ignore[method-assign]
         self.phase = reporter.phase  # type: ignore[method-assign]
         self.recorded = reporter.recorded  # type: ignore[method-assign]
-        self.step = reporter.step  # type: ignore[method-assign]
         self.warn = reporter.warn  # type: ignore[method-assign]
+
+    def step(self, message: str) -> None:
+        left = self._ends - time.monotonic() if self._ends is not None else 0.0
+        self._reporter.step(f"{message}, about {told_time(left)} left in all" if left > 0 else message)
 
     def metrics(self, values: Mapping[str, float | int | str | None]) -> None:
         self._reporter.metrics({name: values[name] for name in TOLD if name in values})

@@ -91,6 +91,12 @@ class Command:
         """Its name in Python."""
         return self.name.replace("-", "_")
 
+    @property
+    def doing(self) -> str:
+        """The first sentence of its summary as a part of another one: train a student on the cached vectors."""
+        first = self.summary.partition(". ")[0].removesuffix(".")
+        return first[0].lower() + first[1:]
+
     def run(self, params: Any, work: Any, reporter: Any) -> Any:
         """Do what the command does.
 

@@ -177,7 +177,7 @@ class CompressionPlan:
             "teacher-vectors": self.name,
             "dev": f"documents/{self.name}",
             **({"keep-index": True} if self.keep_index else {}),
-            "lr": RATE if cut else GENTLE_RATE,
+            "lr": RATE if cut and not shape.whole else GENTLE_RATE,
             **TRAINING,
             "max-minutes": round(minutes, 2),
             "seed": self.seed,

@@ -40,6 +40,8 @@ class Candidate:
         options: the options of `distill` for a shape cut from the teacher.
         bytes: of its int8 graph.
         untrained: whether it can be used without training: the teacher itself.
+        published: whether it comes with the package.
+        whole: whether it has all layers of the teacher, unchanged, and only lacks rare tokens.
     """
 
     student: str
@@ -47,6 +49,7 @@ class Candidate:
     options: Mapping[str, Any] = field(default_factory=dict)
     untrained: bool = False
     published: bool = False
+    whole: bool = False
 
     @property
     def label(self) -> str:
@@ -60,6 +63,8 @@ class Candidate:
         if self.published or self.untrained:
             return f"{self.student}, a {'published student' if self.published else 'teacher'}"
         parts = [words.format(self.options[name]) for name, words in _SIZES.items() if name in self.options]
+        if self.whole:
+            return ", ".join(["all of the teacher's layers", *parts])
         return ", ".join([f"{self.student.removeprefix('teacher:')} of the teacher's layers", *parts])
 
 
@@ -119,8 +124,9 @@ def fitting(
 ) -> list[Candidate]:
     """Up to `count` shapes of at most `most` bytes, the most promising first.
 
-    Published students come first, because they have been trained for hours. Of the others, one for each number of
-    layers, the one that uses most of the budget.
+    The teacher without its rare tokens comes first: it needs no training to stay close to the teacher. Then published
+    students, which have been trained for hours. Of the others, one for each number of layers, the one that uses most of
+    the budget.
 
     Args:
         with_published: whether the teacher is theirs.
@@ -138,7 +144,8 @@ def fitting(
             best[layers] = shape
     cut = sorted(best.values(), key=lambda shape: -shape.bytes)
     cut = [shape for shape in cut if shape.bytes >= LEAST_USE * most] or cut[:1]
-    return [*ready[:1], *cut][:count]
+    whole = [shape for shape in cut if shape.whole]
+    return [*whole, *ready[:1], *(shape for shape in cut if not shape.whole)][:count]
 
 
 def smallest(teacher: TeacherSize, *, can_factorise: bool) -> Candidate:
@@ -167,7 +174,8 @@ def _cut(
     given: dict[str, Any] = {name: value for name, value in options.items() if value is not None}
     if token_dim or neurons:
         given["start"] = "sentences"
-    return Candidate(f"teacher:{layers}", teacher.graph_bytes(layers, token_dim, tokens, neurons), given)
+    whole = layers == teacher.layers and not (token_dim or neurons)
+    return Candidate(f"teacher:{layers}", teacher.graph_bytes(layers, token_dim, tokens, neurons), given, whole=whole)
 
 
 def _rounded(tokens: float) -> int:

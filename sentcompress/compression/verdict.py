@@ -27,6 +27,7 @@ class Achieved:
         judged: share of the teacher's nDCG@10 on judged queries, of the int8 graph with float32 vectors.
         shared: percent of the teacher's ten results that are among the model's ten, measured as `fidelity`.
         first_found: percent of the queries for which the teacher's first result is among the model's ten.
+        graph: the path of the int8 graph; empty if the export has none.
     """
 
     export: str
@@ -40,6 +41,7 @@ class Achieved:
     judged: float | None
     shared: float
     first_found: float
+    graph: str
 
     @property
     def sentence(self) -> str:
@@ -92,6 +94,7 @@ def verdict_of(made: Mapping[str, Artifact], name: str) -> Achieved:
         judged=judged.kept if judged else None,
         shared=shared.value if shared else float("nan"),
         first_found=first.value if first else float("nan"),
+        graph=str(export.path / next(iter(graph))) if graph else "",
     )
 
 

@@ -83,6 +83,7 @@ def run(params: Params, work: WorkDirectory, reporter: Reporter = LOGGED) -> Res
     name = params.name or _name(params)
     path = work.path / PLANS / f"{name}.toml"
     request = _request(params)
+    ends = None
     lines = _planned(path, request, params, work, reporter)
     if lines is None:
         anew = params.force or _reads_others(path, request)
@@ -95,12 +96,13 @@ def run(params: Params, work: WorkDirectory, reporter: Reporter = LOGGED) -> Res
         plan = _plan(params, name, work, reporter, started, begin, force=anew)
         _write(path, written_recipe(plan, request))
         lines = told(plan)
+        ends = started + plan.budget.seconds + plan.budget.judged
         if not params.dry_run:
             reporter.note(f"the plan is {path}")
     for line in () if params.dry_run else lines:  # the result of a dry run has them
         reporter.note(line)
     again = params.force and not params.dry_run
-    outcome = _run("run", work, Overview(reporter), recipe=path, dry_run=params.dry_run, force=again)
+    outcome = _run("run", work, Overview(reporter, ends), recipe=path, dry_run=params.dry_run, force=again)
     seconds = time.monotonic() - started
     if params.dry_run:
         return Result(name, path, lines, seconds)

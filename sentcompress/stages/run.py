@@ -129,7 +129,8 @@ def run(params: Params, work: WorkDirectory, reporter: Reporter = LOGGED) -> Out
         elif step in chosen:
             place = chosen.index(step) + 1
             number = "" if step.number == place else f" (number {step.number} of the recipe)"
-            reporter.step(f"stage {place} of {len(chosen)}{number}: sentcompress {step.command}")
+            doing = find_command(step.command).doing
+            reporter.step(f"stage {place} of {len(chosen)}{number}: sentcompress {step.command} ({doing})")
             done.append(_run(step, params.recipe, within, reporter))
             artifact = done[-1].artifact
         else:

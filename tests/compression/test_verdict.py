@@ -8,7 +8,7 @@ from sentcompress.compression.verdict import Achieved
 from sentcompress.evaluation.score import Interval
 
 ACHIEVED = Achieved(
-    "exports/docs", 9_490_000, 90_900_000, 128, 1536, 84.26, Interval(83.5, 85.0), 3.8, None, 73.4, 98.8
+    "exports/docs", 9_490_000, 90_900_000, 128, 1536, 84.26, Interval(83.5, 85.0), 3.8, None, 73.4, 98.8, "g.onnx"
 )
 
 

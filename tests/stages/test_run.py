@@ -119,7 +119,7 @@ def test_the_whole_chain_and_again(params: Params, tmp_path: Path) -> None:
     assert all(done.fresh for done in again)
     assert [done.artifact.digest for done in again] == [done.artifact.digest for done in first]
     assert sum("is up to date, skipped" in note for note in listener.notes) == 4
-    assert "stage 3 of 4: sentcompress distill" in listener.notes
+    assert "stage 3 of 4: sentcompress distill (train a student on the teacher's cached vectors)" in listener.notes
 
 
 def test_the_end_says_where_the_model_is_and_what_comes_next(
@@ -214,7 +214,7 @@ def test_stages_are_run_one_by_one_as_in_the_queues_of_a_cluster(params: Params,
     params.recipe.write_text(recipe.replace('teacher-vectors = "vectors"\n', ""), encoding="utf-8")
     listener = Listener()
     done = run_all(replace(params, first="distill"), work, listener)
-    assert listener.notes[0] == "stage 1 of 2 (number 3 of the recipe): sentcompress distill"
+    assert listener.notes[0].startswith("stage 1 of 2 (number 3 of the recipe): sentcompress distill (train")
     assert [one.artifact.reference for one in done] == ["students/student", "evaluations/sts-student"]
     assert set(done[0].artifact.inputs) >= {"sentences/lines", "teacher-vectors/vectors"}
     lines = tmp_path / "lines.txt"
