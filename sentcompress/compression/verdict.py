@@ -66,6 +66,15 @@ class Achieved:
             f"the teacher's first result is among them for {self.first_found:.0f}% of the queries."
         )
 
+    def larger_than(self, most: int) -> str:
+        """A warning that the model is larger than allowed; empty if it is not."""
+        if self.bytes <= most:
+            return ""
+        return (
+            f"the model is {told_bytes(self.bytes)}, and {told_bytes(most)} were allowed: sizes are computed before "
+            "training, and a graph can be 3% larger; allow 3% less, with another --name"
+        )
+
     def as_dict(self) -> dict[str, Any]:
         return {**asdict(self), "sentence": self.sentence, "results": self.results}
 

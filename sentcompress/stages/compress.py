@@ -46,8 +46,8 @@ COMMAND = Params.command
 FRESH = "all stages are up to date: nothing was run (`force` to rerun)"
 # The options that split-documents depends on.
 READING = ("inputs", "queries", "column", "text_as", "skip_bad", "seed")
-# Candidates to try: few where a published student, trained for hours, is one of them.
-BESIDE_PUBLISHED, CANDIDATES = 2, 4
+# Candidates to try: few where the first is good from the start, because it was trained for hours or is the teacher.
+BESIDE_GOOD, CANDIDATES = 2, 4
 
 
 @dataclass(frozen=True)
@@ -108,8 +108,10 @@ def run(params: Params, work: WorkDirectory, reporter: Reporter = LOGGED) -> Res
         return Result(name, path, lines, seconds)
     if all(one.fresh for one in outcome.done):
         reporter.note(FRESH)
-    made = {one.step.command: one.artifact for one in outcome.done}
-    return Result(name, path, lines, seconds, verdict_of(made, name), _report(name, work, reporter))
+    verdict = verdict_of({one.step.command: one.artifact for one in outcome.done}, name)
+    if larger := verdict.larger_than(read_bytes(params.max_bytes)):
+        reporter.warn(larger)
+    return Result(name, path, lines, seconds, verdict, _report(name, work, reporter))
 
 
 def _report(name: str, work: WorkDirectory, reporter: Reporter) -> Path | None:
@@ -247,8 +249,8 @@ def _candidates(
     factorise = config.get("model_type") in FACTORISABLE
     published = found.source.label == EMBEDDED_LABEL
     shapes = fitting(teacher, most, with_published=published, count=CANDIDATES, can_factorise=factorise)
-    if shapes and shapes[0].published:
-        shapes = shapes[:BESIDE_PUBLISHED]
+    if shapes and (shapes[0].published or shapes[0].whole):
+        shapes = shapes[:BESIDE_GOOD]
     if not shapes:
         least = smallest(teacher, can_factorise=factorise)
         raise UsageError(

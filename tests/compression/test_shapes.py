@@ -29,6 +29,22 @@ def test_a_published_student_comes_first_where_it_fits_and_the_teacher_is_its_ow
     assert not any(s.published for s in fitting(MINILM, 10_000_000, with_published=False, count=9, can_factorise=True))
 
 
+@pytest.mark.parametrize(("most", "tokens"), [(22_000_000, 28_000), (16_000_000, 12_500), (15_000_000, None)])
+def test_the_teacher_with_a_smaller_vocabulary_comes_first_if_that_is_large_enough(
+    most: int, tokens: int | None
+) -> None:
+    first, *others = fitting(MINILM, most, with_published=True, count=4, can_factorise=True)
+    assert first.whole == (tokens is not None)
+    assert all(not shape.whole for shape in others)
+    if tokens:
+        assert (first.student, first.options) == ("teacher:6", {"vocabulary": tokens})
+        assert most - 500 * 384 <= first.bytes <= most
+        assert first.described == f"all of the teacher's layers, a vocabulary of {tokens:,} tokens"
+        assert "teacher:6" not in {shape.student for shape in others}
+    else:
+        assert first.student == "general-9m"
+
+
 def test_a_budget_that_nothing_fits() -> None:
     least = smallest(MINILM, can_factorise=True)
     assert fitting(MINILM, least.bytes - 1, with_published=True, count=4, can_factorise=True) == []

@@ -32,3 +32,8 @@ def test_the_judged_share_tells_that_its_vectors_are_not_stored() -> None:
     kept = dataclasses.replace(judged, vector_bytes=1536)
     assert kept.sentence.endswith("of 100; on your judged queries, it keeps 97.1% of nDCG@10.")
     assert "; it searches vectors of the teacher; as deployed" in kept.sentence
+
+
+def test_a_model_that_is_larger_than_allowed_is_told() -> None:
+    assert ACHIEVED.larger_than(9_490_000) == ""
+    assert ACHIEVED.larger_than(9_400_000).startswith("the model is 9.49 MB, and 9.4 MB were allowed: ")
