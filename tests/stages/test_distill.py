@@ -408,6 +408,17 @@ def test_a_head_that_cannot_be_left_out(work: WorkDirectory, tmp_path: Path) -> 
         stage.run(params("mse", student=str(other), options=("head=none",)), work)
 
 
+def test_an_error_of_a_methods_code_is_not_told_as_one_of_its_options(
+    work: WorkDirectory, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def broken(*_: Any) -> None:
+        raise ValueError("sizes do not match")
+
+    monkeypatch.setattr(CKD, "__init__", broken)
+    with pytest.raises(ValueError, match=r"^sizes do not match$"):
+        stage.run(params("ckd"), work)
+
+
 def test_a_dev_file_without_differences(work: WorkDirectory, tmp_path: Path) -> None:
     flat = tmp_path / "flat.tsv"
     flat.write_text("1\ta man\ta dog\n1\ta cat\ta bird\n")
