@@ -84,7 +84,7 @@ def identified_texts(source: ByteSource, column: str | None = None, format_name:
     found = find_format(source, format_name)
     if found == "text":
         if column is not None:
-            raise InputError(f"{source.name} is plain text and has no columns", "leave out `column`, or give `format`")
+            raise InputError(f"{source.name} is plain text and has no columns", ("leave out `column`", "give `format`"))
         return _of_file(source, lambda: ((str(number - 1), line) for number, line in open_lines(source)), named=False)
     first = next(iter(read_table(source, found)))[1]
     text_of = _text_reader(source.name, list(first), column)
@@ -178,8 +178,8 @@ def _text_reader(name: str, there: list[str], column: str | None) -> Callable[[M
     chosen = next((one for one in TEXTS if one in there), None)
     if chosen is None:
         raise InputError(
-            f"{name}: cannot tell which column holds the text",
-            f"its columns: {listed(there)}; name it with `column`, or rename it to text",
+            f"{name}: cannot tell which column holds the text (columns: {listed(there)})",
+            ("name it with `column`", "rename it to text"),
         )
     return lambda row: f"{_title(row)} {_value(row, chosen)}".strip()
 

@@ -116,7 +116,7 @@ def _recipes(params: Params) -> tuple[tuple[tuple[AugmenterSpec, int], ...], lis
             recipes.append((_recipe(option, copies, params), copies))
         except InputError as error:
             if asked is not None or (option == "back_translate" and params.translator):
-                raise InputError(error.message, f"{error.hint}; or disable it: `{option}` 0") from None
+                raise error.with_alternative(f"disable it: `{option}` 0") from None
             skipped.append(f"`{option}` is skipped: {error.message} ({error.hint})")
     if params.queries_per_text:
         queries = QueryCopies(params.queries_per_text, params.seed)

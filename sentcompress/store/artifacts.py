@@ -8,7 +8,6 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Self
 
-from sentcompress.commands import takes_name
 from sentcompress.errors import DamagedError, InputError, MissingArtifactError, UsageError
 from sentcompress.progress import SILENT, Reporter
 from sentcompress.signals import StoppedError
@@ -103,8 +102,11 @@ class WorkDirectory(Lookup):
                 if not merging and is_sharded(target):
                     raise UsageError(
                         f"{request.command}: {request.kind}/{request.name} is being made in shards",
-                        f"run: {merge_command(request.kind, request.name, self.path)}; or choose another `name`, or "
-                        "use `force` to make it without shards",
+                        (
+                            f"run: {merge_command(request.kind, request.name, self.path)}",
+                            "choose another `name`",
+                            "use `force` to make it without shards",
+                        ),
                     )
             partial, resumed = open_partial(request, target, force, reporter)
             build = Build(request, target, partial, None, resumed)
@@ -167,11 +169,10 @@ class WorkDirectory(Lookup):
             if said.get("command") == request.command and said.get("version") != request.version:
                 continue
             if changes := changes_between(said, request):
-                renamed = "choose another `name`, or " if takes_name(request.command) else ""
                 raise UsageError(
                     f"{request.command}: {what}{request.kind}/{request.name} already exists with different options "
                     f"({changes})",
-                    f"{renamed}use `force` to replace it",
+                    ("choose another `name`", "use `force` to replace it"),
                 )
 
     def _make_folder(self, folder: Path) -> None:
