@@ -7,6 +7,8 @@ from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
 
+from sentcompress.commands import options_of
+from sentcompress.commands.spelling import spelled, spelled_hint
 from sentcompress.commands.status import Params
 from sentcompress.errors import DamagedError, InputError
 from sentcompress.evaluation.results import headline_of
@@ -26,6 +28,7 @@ from sentcompress.store.locking import State, holder_of, state_of
 from sentcompress.store.lookup import PLAN
 from sentcompress.store.running import read_snapshot
 from sentcompress.store.shards import Shards
+from sentcompress.store.unfinished import read_failure
 
 # The facts to show for each kind of artifact: display name -> path within the facts.
 TELLING: Mapping[str, Mapping[str, str]] = {
@@ -46,8 +49,8 @@ class Row:
     """One artifact.
 
     Attributes:
-        state: fresh, stale, damaged, unknown, partial or running; `why` explains all but fresh. Unknown means that a
-            file needed to decide is not readable.
+        state: fresh, stale, damaged, unknown, partial, failed or running; `why` explains all but fresh. Unknown means
+            that a file needed to decide is not readable.
         gone: input files and model folders that no longer exist.
         drift: libraries whose version has changed: name -> "then -> now".
         progress: what a build that is not finished last said of itself: `line`, `age_seconds` and the fields of
@@ -180,6 +183,10 @@ def _partial_row(work: WorkDirectory, kind: str, name: str) -> Row:
     command, fingerprint = asked.get("command"), asked.get("fingerprint")
     if not isinstance(command, str) or not isinstance(fingerprint, str):
         return Row(kind, name, "partial", f"interrupted; run {KINDS[kind].command} again to start over", bytes=size)
+    if failure := read_failure(folder):
+        params = options_of(command)
+        told = [spelled(failure.message, params), spelled_hint(failure.alternatives, params)]
+        return Row(kind, name, "failed", "; ".join(filter(None, told)), bytes=size)
     if _finished_already(work, kind, name, fingerprint):
         why = f"{command} --force was interrupted; run it again with --force to resume, or without to discard it"
     else:

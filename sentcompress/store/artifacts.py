@@ -8,7 +8,14 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Self
 
-from sentcompress.errors import DamagedError, InputError, MissingArtifactError, UsageError
+from sentcompress.errors import (
+    BusyError,
+    DamagedError,
+    InputError,
+    MissingArtifactError,
+    SentcompressError,
+    UsageError,
+)
 from sentcompress.progress import SILENT, Reporter
 from sentcompress.signals import StoppedError
 from sentcompress.store import atomic
@@ -20,7 +27,14 @@ from sentcompress.store.manifests import Artifact
 from sentcompress.store.names import check_name
 from sentcompress.store.request import Request
 from sentcompress.store.running import PROGRESS
-from sentcompress.store.unfinished import changes_between, drop_superseded, is_empty, open_partial, read_request
+from sentcompress.store.unfinished import (
+    changes_between,
+    drop_superseded,
+    is_empty,
+    keep_failure,
+    open_partial,
+    read_request,
+)
 
 # What a signal left of a build.
 KEPT = "finished parts are kept; run the same command again to resume"
@@ -117,6 +131,11 @@ class WorkDirectory(Lookup):
                     yield build
             except UsageError:
                 atomic.remove(partial)  # a wrong request fails again, so there is nothing to resume
+                raise
+            except BusyError:
+                raise  # another process may have begun to build the same
+            except SentcompressError as error:
+                keep_failure(partial, error)
                 raise
             except StoppedError as stop:
                 stop.hint = stop.hint or (NOTHING_KEPT if is_empty(partial) else KEPT)

@@ -28,7 +28,7 @@ from sentcompress.models.layout import load_encoder
 from sentcompress.models.principal_axes import Projection
 from sentcompress.models.sources import resolve
 from sentcompress.progress import SilentReporter
-from sentcompress.stages import average, fit_pca
+from sentcompress.stages import average, fit_pca, status
 from sentcompress.stages import distill as stage
 from sentcompress.stages.distill import Params
 from sentcompress.store import Build, WorkDirectory
@@ -451,6 +451,10 @@ def test_a_loss_that_is_no_number_keeps_the_best(work: WorkDirectory, dev: Path,
     assert last["progress"]["step"] < 14
     assert all(tensor.isfinite().all() for tensor in last["model"]["encoder"].values())
     assert work.names("students") == []
+    (row,) = (row for row in status.run(status.Params(), work) if row["kind"] == "students")
+    assert row["state"] == "failed"
+    assert row["why"].startswith("training diverged: ")
+    assert "try a lower --lr" in row["why"]
 
 
 def test_a_student_that_collapses_is_said_to_have(work: WorkDirectory, dev: Path, monkeypatch: Any) -> None:
