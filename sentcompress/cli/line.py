@@ -19,11 +19,12 @@ from sentcompress.cli.terminal import print_json
 from sentcompress.commands import Command
 from sentcompress.commands.options import Key, Options, keys_of
 from sentcompress.commands.parsing import checked
+from sentcompress.commands.spelling import DEFAULT_WORK
 from sentcompress.errors import SentcompressError, UsageError
 from sentcompress.progress import SILENT
 from sentcompress.ranks.launch import find_launch, run_alone, without_traces
 from sentcompress.signals import Loading
-from sentcompress.store import DEFAULT_WORK, Artifact, WorkDirectory
+from sentcompress.store import Artifact, WorkDirectory
 
 METAVARS = {int: "INTEGER", float: "FLOAT", Path: "PATH", str: "TEXT"}
 # Options of every command, besides its own.

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable
 from dataclasses import fields, replace
+from pathlib import Path
 from typing import Any
 
 from sentcompress.commands.options import Key, Options, keys_of
@@ -12,6 +13,7 @@ from sentcompress.errors import OR
 
 # What every command has on the command line, and a Workspace in Python.
 COMMON = ("work",)
+DEFAULT_WORK = "work"
 # The field of an option in a message.
 OPTION = re.compile(r"`([a-z_]+)`")
 
@@ -37,6 +39,11 @@ def words(params: Options, *, in_full: bool = False, **chosen: Any) -> list[str]
         else:
             flags += _flag_words(key, value)
     return [params.command, *first, *flags]
+
+
+def work_words(work: str | Path) -> list[str]:
+    """The words that name a work directory; none for the default one."""
+    return [] if str(work) == DEFAULT_WORK else ["--work", str(work)]
 
 
 def _flag_words(key: Key, value: Any) -> list[str]:
