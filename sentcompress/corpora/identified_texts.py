@@ -17,6 +17,7 @@ from sentcompress.corpora.records import BODIES, TITLES, BadRecordError, as_text
 from sentcompress.corpora.text_files import HALF_A_CHARACTER, BadRecords, is_encodable, open_lines
 from sentcompress.errors import InputError
 from sentcompress.progress import Reporter
+from sentcompress.quantities import counted
 
 # Columns that hold the text of a row, in order of preference.
 TEXTS = (BODIES[0], "sentence", *BODIES[1:])
@@ -67,8 +68,8 @@ class IdentifiedTexts:
         """Warn if texts shared their id with an earlier one; after all of them were read."""
         if self.read.renamed:
             reporter.warn(
-                f"{self.read.renamed:,} texts of {self.name} share their id with an earlier one; a number is added to "
-                "tell them apart"
+                f"{self.name}: {counted(self.read.renamed, 'text')} with the id of an earlier one; a number is added "
+                "to tell them apart"
             )
 
 

@@ -36,6 +36,7 @@ from sentcompress.corpora.text_files import BadRecords
 from sentcompress.errors import InputError, SentcompressError
 from sentcompress.passages.query_copies import QueryCopies, count_frequencies
 from sentcompress.progress import LOGGED, Reporter
+from sentcompress.quantities import counted
 from sentcompress.store import SCAFFOLD, Artifact, Build, Request, WorkDirectory
 from sentcompress.store.shard import find_shard
 from sentcompress.store.shards import sharded
@@ -244,7 +245,7 @@ def _originals(params: Params, inputs: list[Input], limits: Limits, build: Build
         shutil.rmtree(build.path)
         raise
     if bad.count:
-        reporter.warn(f"{bad.count} bad lines were skipped; the first: {bad.first}")
+        reporter.warn(f"skipped {counted(bad.count, 'bad line')}; the first: {bad.first}")
     if params.limit is not None and tally.originals < params.limit:
         reporter.note(f"the input has {tally.originals:,} distinct sentences, fewer than `limit` {params.limit:,}")
     with build.write(_READ) as path:

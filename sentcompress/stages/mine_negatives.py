@@ -30,6 +30,7 @@ from sentcompress.mining.parts import facts_of, too_few
 from sentcompress.mining.table import Mined, write_mined
 from sentcompress.models.catalog import typed_name
 from sentcompress.progress import LOGGED, Reporter
+from sentcompress.quantities import counted
 from sentcompress.store import SCAFFOLD, Artifact, Build, Request, WorkDirectory
 from sentcompress.store.shard import Shard, find_shard
 from sentcompress.store.shards import Part, sharded
@@ -235,12 +236,13 @@ class _Mining:
                 gather_texts(self.params.corpus, gatherer, bad)
             gathered = gatherer.finish()
         if bad.count:
-            self.reporter.warn(f"{bad.count} bad lines were skipped; the first: {bad.first}")
+            self.reporter.warn(f"skipped {counted(bad.count, 'bad line')}; the first: {bad.first}")
         for reason, pairs in gathered.left_out.items():
-            self.reporter.warn(f"dropped {pairs} pairs: {reason.replace('_', ' ')}")
+            self.reporter.warn(f"dropped {counted(pairs, 'pair')}: {reason.replace('_', ' ')}")
         if gathered.corpus <= (count := self.params.negatives):
             raise InputError(
-                f"the corpus has {gathered.corpus} texts: too few for {count} negatives and a positive",
+                f"the corpus has {counted(gathered.corpus, 'text')}: too few for {counted(count, 'negative')} and a "
+                "positive",
                 "lower `negatives`, or add texts with `corpus`",
             )
         return gathered

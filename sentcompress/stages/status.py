@@ -14,6 +14,7 @@ from sentcompress.errors import DamagedError, InputError
 from sentcompress.evaluation.results import headline_of
 from sentcompress.models.sources import comes_along, locate
 from sentcompress.progress import LOGGED, Reporter
+from sentcompress.quantities import counted
 from sentcompress.store import (
     KINDS,
     MANIFEST,
@@ -152,7 +153,7 @@ def _row_of_shards(work: WorkDirectory, kind: str, name: str) -> Row:
         return Row(kind, name, "damaged", f"{shards.folder / PLAN / MANIFEST} cannot be read", bytes=size)
     why = f"{found.done} of {found.count} shards are finished"
     if found.running:
-        why += f", {found.running} {'is' if found.running == 1 else 'are'} being written now"
+        why += f", {counted(found.running, 'is', 'are')} being written now"
     elif found.done == found.count:
         why += f"; run merge {kind}/{name}"
     facts = {"shards": found.count, "finished": found.done}

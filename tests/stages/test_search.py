@@ -263,7 +263,7 @@ def test_documents_that_share_an_id_are_told_apart(work: WorkDirectory, tiny_mod
     assert sorted(result["id"] for result in found.answers[0].results) == ["a", "a~2", "b"]
     assert all(result["rank"] == result["other_rank"] for result in found.answers[0].results)
     assert told.warnings == [
-        f"1 texts of {tmp_path / 'same.jsonl'} share their id with an earlier one; a number is added to tell them apart"
+        f"{tmp_path / 'same.jsonl'}: 1 text with the id of an earlier one; a number is added to tell them apart"
     ]
 
 
