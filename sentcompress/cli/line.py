@@ -149,7 +149,7 @@ def execute(command: Command, values: dict[str, Any], *, work: str, as_json: boo
         if launch and command.shared == "encoding":
             command.load()  # before the ranks have joined: a signal that ends one of them has to end all
             with Loading():
-                from sentcompress.encoding.together import evaluate_together
+                from sentcompress.encoding.evaluation_in_ranks import evaluate_together
 
             outcome: Any = evaluate_together(call.params, reporter, run)
         else:

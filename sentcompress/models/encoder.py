@@ -13,8 +13,8 @@ from torch.nn import functional
 
 from sentcompress.errors import InputError
 from sentcompress.models.pooling import pool
-from sentcompress.models.text import TextSettings as TextSettings
-from sentcompress.models.text import TransformersTokenizer, token_ids
+from sentcompress.models.text_settings import TextSettings as TextSettings
+from sentcompress.models.text_settings import TransformersTokenizer, token_ids
 
 # Longer texts, in characters, are cut before tokenization. A cut can change the tokens just before it, so the rest
 # must have _MARGIN more tokens than are kept.

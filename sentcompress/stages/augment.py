@@ -14,8 +14,8 @@ from typing import Any
 
 from sentcompress.augmentations.back_translation import back_translation_spec
 from sentcompress.augmentations.base import AugmenterSpec
-from sentcompress.augmentations.parts import FREQUENCIES as PLANNED_FREQUENCIES
-from sentcompress.augmentations.parts import make_part, plan_of
+from sentcompress.augmentations.sharded_table import FREQUENCIES as PLANNED_FREQUENCIES
+from sentcompress.augmentations.sharded_table import make_part, plan_of
 from sentcompress.augmentations.table import (
     AugmentationPlan,
     Augmented,

@@ -26,7 +26,7 @@ from sentcompress.evaluation.results import write_result
 from sentcompress.evaluation.retrieval import DEPTHS, MAIN, Comparison, RetrievalTask, Searched
 from sentcompress.evaluation.retrieval_protocol import protocol
 from sentcompress.evaluation.score import COMPARE, MODEL, Recorder
-from sentcompress.evaluation.similarity import searchable
+from sentcompress.evaluation.searchable import searchable
 from sentcompress.evaluation.tables import BESIDE
 from sentcompress.evaluation.vector_rows import Vectors, in_file
 from sentcompress.exporting.graph_embedder import in_runtime, with_runtime

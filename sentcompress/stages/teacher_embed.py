@@ -17,7 +17,7 @@ from sentcompress.corpora.sentence_table import SentenceTable
 from sentcompress.encoding.compute_plan import ComputePlan, make_plan
 from sentcompress.encoding.content_words import ContentWords, SecondReading
 from sentcompress.encoding.engine import EncodeEngine
-from sentcompress.encoding.vector_parts import Span, divided, join_file, measured_windows, spans_of, spans_of_shard
+from sentcompress.encoding.sharded_vectors import Span, divided, join_file, measured_windows, spans_of, spans_of_shard
 from sentcompress.encoding.vector_shards import LAYER_SHARD_PATTERN, SHARD_PATTERN, writing_vectors
 from sentcompress.errors import InputError, UsageError
 from sentcompress.models.catalog import NamedModel, find_model, typed_name

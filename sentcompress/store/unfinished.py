@@ -110,7 +110,7 @@ def drop_superseded(request: Request, target: Path, reporter: Reporter) -> None:
 
 def keep_failure(partial: Path, error: SentcompressError) -> None:
     """Keep the error that ended a build, for `status`; not if nothing was written that could be resumed."""
-    if not is_empty(partial):
+    if partial.is_dir() and not is_empty(partial):
         with suppress(OSError), atomic.written(partial / FAILURE) as path:
             path.write_text(to_json([error.message, *error.alternatives]) + "\n", encoding="utf-8")
 

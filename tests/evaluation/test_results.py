@@ -14,9 +14,9 @@ from sentcompress.cli.evaluations import show
 from sentcompress.cli.line import Call
 from sentcompress.cli.render import document_of
 from sentcompress.errors import DamagedError
-from sentcompress.evaluation import kinds
-from sentcompress.evaluation.kinds import EVALUATIONS, EvaluationKind
+from sentcompress.evaluation import registry
 from sentcompress.evaluation.measures import F1, INDEX_BYTES, NDCG, SPEARMAN
+from sentcompress.evaluation.registry import EVALUATIONS, EvaluationKind
 from sentcompress.evaluation.results import (
     FILE,
     headline_of,
@@ -148,4 +148,4 @@ def test_an_evaluation_that_nobody_registered_is_shown_too(work: WorkDirectory) 
 
 
 def test_every_kind_names_a_command_for_what_is_missing() -> None:
-    assert all("{model}" in kind.command for kind in kinds.EVALUATIONS.values())
+    assert all("{model}" in kind.command for kind in registry.EVALUATIONS.values())

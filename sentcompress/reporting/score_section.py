@@ -8,8 +8,8 @@ from pathlib import Path
 from typing import Any
 
 from sentcompress.commands.spelling import DEFAULT_WORK
-from sentcompress.evaluation.kinds import EVALUATIONS
 from sentcompress.evaluation.measures import METRICS
+from sentcompress.evaluation.registry import EVALUATIONS
 from sentcompress.evaluation.results import Evaluation
 from sentcompress.evaluation.score import COMPARE
 from sentcompress.evaluation.tables import table_of_models
