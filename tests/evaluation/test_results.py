@@ -39,11 +39,6 @@ def test_figures_that_are_not_defined_become_null(tmp_path: Path) -> None:
     assert "NaN" not in (artifact.path / "manifest.json").read_text()
 
 
-@pytest.fixture
-def work(tmp_path: Path) -> WorkDirectory:
-    return WorkDirectory(tmp_path / "work")
-
-
 def test_the_headlines_are_the_main_metric_and_what_its_kind_adds(work: WorkDirectory) -> None:
     student = works.student(work, "small")
     sts = read_evaluation(works.sts(work, student))

@@ -26,11 +26,6 @@ PASSAGES, QUERIES = TEXTS[:140], [" ".join(text.split()[:4]) for text in TEXTS[1
 TEST_QUERIES = QUERIES[::2]
 
 
-@pytest.fixture
-def work(tmp_path: Path) -> WorkDirectory:
-    return WorkDirectory(tmp_path / "work")
-
-
 @pytest.fixture(scope="session")
 def small_model(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return make_tiny_model(tmp_path_factory.mktemp("small") / "small-model", layers=1, width=16, seed=5)

@@ -30,11 +30,6 @@ QUERIES = TEXTS[3], " ".join(TEXTS[40].split()[:5])
 
 
 @pytest.fixture
-def work(tmp_path: Path) -> WorkDirectory:
-    return WorkDirectory(tmp_path / "work")
-
-
-@pytest.fixture
 def collection(tmp_path: Path) -> Path:
     path = tmp_path / "docs.jsonl"
     rows = [{"_id": f"d{n}", "title": "", "text": text} for n, text in enumerate(TEXTS)]

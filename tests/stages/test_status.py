@@ -41,11 +41,6 @@ from sentcompress.store.unfinished import FAILURE
 Row = Mapping[str, Any]
 
 
-@pytest.fixture
-def work(tmp_path: Path) -> WorkDirectory:
-    return WorkDirectory(tmp_path / "work")
-
-
 def make(
     work: WorkDirectory,
     kind: str,
