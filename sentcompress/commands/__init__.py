@@ -19,7 +19,7 @@ from functools import cache
 from types import ModuleType
 from typing import Any, Literal
 
-from sentcompress.commands.options import Options
+from sentcompress.commands.options import Options, keys_of
 from sentcompress.errors import InputError, SentcompressWarning, UsageError, did_you_mean
 from sentcompress.plugins import EVALUATIONS, Plugin, plugins
 from sentcompress.quantities import read_seconds
@@ -165,6 +165,11 @@ def all_commands() -> dict[str, Command]:
 def makers() -> dict[str, Command]:
     """The commands that write an artifact, by name."""
     return {name: command for name, command in all_commands().items() if command.makes}
+
+
+def takes_name(name: str) -> bool:
+    """Whether users can name the result of a command; True for an unknown command."""
+    return name not in names() or "name" in keys_of(find_command(name).params)
 
 
 def options_of(name: str) -> type[Options] | None:

@@ -8,6 +8,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Self
 
+from sentcompress.commands import takes_name
 from sentcompress.errors import (
     BusyError,
     DamagedError,
@@ -188,10 +189,11 @@ class WorkDirectory(Lookup):
             if said.get("command") == request.command and said.get("version") != request.version:
                 continue
             if changes := changes_between(said, request):
+                renamed = ["choose another `name`"] if takes_name(request.command) else []
                 raise UsageError(
                     f"{request.command}: {what}{request.kind}/{request.name} already exists with different options "
                     f"({changes})",
-                    ("choose another `name`", "use `force` to replace it"),
+                    (*renamed, "use `force` to replace it"),
                 )
 
     def _make_folder(self, folder: Path) -> None:
