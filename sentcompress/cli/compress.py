@@ -31,10 +31,12 @@ def show(result: Result, call: Call) -> str | None:
         say(f"Plan: {result.recipe}")
         return "the same command without --dry-run"
     say_wrapped(result.verdict.sentence)
+    say_wrapped(result.verdict.results)
     say(f"Model: {result.verdict.export}")
     if result.report:
         say(f"Report: {result.report}")
     say(f"Plan: {result.recipe}, run in {told_time(result.seconds)}")
-    search = f"sentcompress search 'your query' --model {shell_word(f'exports/{result.name}')}"
+    search = f"sentcompress search 'your query' --collection {shell_word(f'documents/{result.name}')}"
+    search += f" --model {shell_word(f'exports/{result.name}')}"
     kept = " --keep-index" if call.params.keep_index else ""
     return search + f" --compare {shell_word(call.params.teacher)}" + kept + f" --work {shell_word(call.work)}"

@@ -14,6 +14,8 @@ from sentcompress.store.running import SILENT_SECONDS
 
 # Facts that are model names.
 MODELS = ("teacher", "model", "compared_with")
+# Shards that are being written, of one artifact.
+MOST_SHARDS = 20
 
 
 def document(rows: list[dict[str, Any]], call: Call) -> dict[str, Any]:
@@ -52,6 +54,12 @@ def _lines(row: Mapping[str, Any]) -> Iterator[str]:
         yield row["why"]
     if row["progress"]:
         yield _told(row["progress"], running=row["state"] == "running")
+    for part in row["shards"][:MOST_SHARDS]:
+        yield f"shard {part['shard']} {part['why']}"
+        if part["progress"]:
+            yield f"  {_told(part['progress'], running=True)}"
+    if (more := len(row["shards"]) - MOST_SHARDS) > 0:
+        yield f"and {more} more shards; --json has them all"
     # The last part of a model's name is enough here.
     facts = {key: short(str(value)) if key in MODELS else value for key, value in row["facts"].items()}
     if facts:

@@ -26,7 +26,7 @@ class Params(Options):
     max_bytes: Annotated[
         str,
         Opt(
-            "Maximum size of the model's file, such as 10MB.",
+            "Maximum size of the model as an int8 ONNX file, such as 10MB.",
             metavar="SIZE",
             reads="sentcompress.quantities:read_bytes",
         ),

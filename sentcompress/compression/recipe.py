@@ -242,6 +242,13 @@ def written_recipe(plan: CompressionPlan, request: Mapping[str, Any]) -> str:
 MARK = "# compress "
 
 
+def begun_recipe(name: str, request: Mapping[str, Any]) -> str:
+    """What stands in place of the recipe while it is planned: it has no stages, and is the plan of no request."""
+    return (
+        f"{MARK}{_comment({**request, 'planned': False})}\ntitle = {_value(f'{name}: not planned yet')}\nstage = []\n"
+    )
+
+
 def _comment(request: Mapping[str, Any]) -> str:
     # TOML allows no control characters in comments; JSON escapes all but this one.
     return json.dumps(request, sort_keys=True).replace("\x7f", "\\u007f")
@@ -254,12 +261,16 @@ def told(plan: CompressionPlan) -> list[str]:
 
 def told_documents(facts: Mapping[str, Any]) -> str:
     """What an artifact of kind `documents` holds, in words: the first line of a plan."""
-    held_out = f"{facts['held_out_documents']:,} documents are"
+    held_out = f"{facts['held_out_documents']:,} documents"
     if facts["held_out_by"] != "document":
-        held_out = "some sections of the documents are"
+        held_out = "some sections of the documents"
+    queries = f"{facts['queries']:,} queries made from them"
+    if facts["logged_queries"]:
+        queries = f"{facts['queries']:,} queries (made from them, and your own)"
+        held_out += f" and {facts['held_out_logged_queries']:,} of your {facts['logged_queries']:,} queries"
     return (
         f"Read {facts['documents']:,} documents: {facts['passages']:,} passages, {facts['titles']:,} titles and "
-        f"{facts['queries']:,} queries made from them to train on; {held_out} held out for measuring"
+        f"{queries} to train on; {held_out} are held out for measuring"
     )
 
 
@@ -268,9 +279,11 @@ def _told_steps(plan: CompressionPlan) -> list[str]:
     judged = f"{told_time(budget.judged)} more, beyond the time asked for: score the judged queries"
     beyond = [judged] if budget.judged else []
     if plan.untrained:
+        longer = ["This is more than the time asked for, and cannot be shortened."]
         return [
             "The teacher itself fits, with weights in int8 instead of float32: nothing is trained.",
             _told_measuring(plan),
+            *(longer if budget.measuring > budget.seconds else []),
             *beyond,
         ]
     lines = [f"{told_time(budget.embedding)}: encode {_texts(budget)} with the teacher"]
@@ -286,8 +299,12 @@ def _told_steps(plan: CompressionPlan) -> list[str]:
         _told_measuring(plan),
         *beyond,
     ]
-    trained = plan.candidates if budget.rounds else plan.candidates[:1]
-    return [*lines, f"{'Candidates' if budget.rounds else 'The model'}: {told_shapes(trained)}"]
+    if budget.rounds:
+        return [*lines, f"Candidates: {told_shapes(plan.candidates)}"]
+    lines.append(f"The model: {told_shapes(plan.candidates[:1])}")
+    if others := plan.candidates[1:]:
+        lines.append(f"With more time, it would be compared with {told_shapes(others)}")
+    return lines
 
 
 def _told_measuring(plan: CompressionPlan) -> str:

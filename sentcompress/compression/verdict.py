@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 from typing import Any
 
-from sentcompress.evaluation.measures import NDCG, SEARCH_FIDELITY, SPEED
+from sentcompress.evaluation.measures import FIRST_FOUND, NDCG, RESULTS_SHARED, SEARCH_FIDELITY, SPEED
 from sentcompress.evaluation.results import read_evaluation
 from sentcompress.evaluation.score import COMPARE, MODEL, Interval, Score
 from sentcompress.quantities import counted, told_bytes
@@ -25,6 +25,8 @@ class Achieved:
             with, and its 95% interval.
         faster: how many times as fast as the teacher, the fastest runtime with the teacher in float32.
         judged: share of the teacher's nDCG@10 on judged queries, of the int8 graph with float32 vectors.
+        shared: percent of the teacher's ten results that are among the model's ten, measured as `fidelity`.
+        first_found: percent of the queries for which the teacher's first result is among the model's ten.
     """
 
     export: str
@@ -36,6 +38,8 @@ class Achieved:
     interval: Interval | None
     faster: float | None
     judged: float | None
+    shared: float
+    first_found: float
 
     @property
     def sentence(self) -> str:
@@ -52,8 +56,16 @@ class Achieved:
             f"deployed, its search results match the teacher's to {self.fidelity:.1f}{low_high} of 100{judged}."
         )
 
+    @property
+    def results(self) -> str:
+        """The search fidelity in words that need no explanation."""
+        return (
+            f"Of the teacher's ten results for a query, {self.shared / 10:.1f} are among the model's ten on average; "
+            f"the teacher's first result is among them for {self.first_found:.0f}% of the queries."
+        )
+
     def as_dict(self) -> dict[str, Any]:
-        return {**asdict(self), "sentence": self.sentence}
+        return {**asdict(self), "sentence": self.sentence, "results": self.results}
 
 
 def verdict_of(made: Mapping[str, Artifact], name: str) -> Achieved:
@@ -64,7 +76,7 @@ def verdict_of(made: Mapping[str, Artifact], name: str) -> Achieved:
     """
     export, search = made["export"], read_evaluation(made["eval-search"])
     stored = search.facts["protocol"].get("stored")
-    fidelity = _score(search.scores, SEARCH_FIDELITY)
+    fidelity, shared, first = (_score(search.scores, one) for one in (SEARCH_FIDELITY, RESULTS_SHARED, FIRST_FOUND))
     teacher = search.models[COMPARE]
     judged = _score(read_evaluation(made["eval-retrieval"]).scores, NDCG) if "eval-retrieval" in made else None
     graph = {path: size for path, size in export.facts["bytes"].items() if "int8" in path}
@@ -78,6 +90,8 @@ def verdict_of(made: Mapping[str, Artifact], name: str) -> Achieved:
         interval=fidelity.interval if fidelity else None,
         faster=_faster(made.get("bench")),
         judged=judged.kept if judged else None,
+        shared=shared.value if shared else float("nan"),
+        first_found=first.value if first else float("nan"),
     )
 
 

@@ -13,10 +13,10 @@ from sentcompress.numeric import between
 # Smallest search fidelity, level, and what to expect: rules of thumb, see docs/eval-search.md.
 LEVELS = (
     Level(99, "same", "practically the same results"),
-    Level(85, "close", "a close replacement: expect searches to be about as good as the teacher's"),
-    Level(70, "good", "good for most uses: expect a few percent of search quality to be lost"),
-    Level(50, "rough", "a rough approximation: use it to find candidates for reranking"),
-    Level(0, "poor", "not a replacement: train longer, on documents like these, or use a larger student"),
+    Level(85, "close", "a close replacement; expect searches to be about as good as the teacher's"),
+    Level(70, "good", "good for most uses; expect a few percent of search quality to be lost"),
+    Level(50, "rough", "a rough approximation; use it to find candidates for reranking"),
+    Level(0, "poor", "not a replacement; train longer, on documents like these, or use a larger student"),
 )
 # Thresholds of the cautions.
 WORSE_KIND = 5.0

@@ -53,15 +53,17 @@ class Contender:
     def key(self) -> str:
         return f"{self.runtime} {self.role}"
 
-    def pick_batch(self, texts: Sequence[str]) -> None:
+    def pick_batch(self, texts: Sequence[str], task: Task) -> None:
         """Set the batch size that is fastest in a short trial."""
         texts = texts[:TRIAL]
-        seconds = alternate({str(tokens): partial(self._encode, texts, tokens) for tokens in BATCH_TOKENS}, rounds=1)
+        runs = {str(tokens): partial(self._encode, texts, tokens, task) for tokens in BATCH_TOKENS}
+        seconds = alternate(runs, rounds=1)
         self.engine.batch_tokens = min(BATCH_TOKENS, key=lambda tokens: min(seconds[str(tokens)]))
 
-    def _encode(self, texts: Sequence[str], tokens: int) -> None:
+    def _encode(self, texts: Sequence[str], tokens: int, task: Task) -> None:
         self.engine.batch_tokens = tokens
         self.engine.encode(texts)
+        task.advance(len(texts))
 
     def encode_singly(self, texts: Sequence[str]) -> None:
         """Encode the texts one at a time and record the seconds of each."""
@@ -119,7 +121,7 @@ def take_turns(
         task.advance(len(texts))
 
     for contender in contenders:
-        contender.pick_batch(texts)
+        contender.pick_batch(texts, task)
     whole = alternate({one.key: partial(encode_all, one) for one in contenders}, rounds)
     for contender in contenders:
         contender.whole = whole[contender.key]
@@ -128,4 +130,5 @@ def take_turns(
 
 def work_of(contenders: Sequence[Contender], texts: Sequence[str], single: Sequence[str], rounds: int) -> int:
     """The number of sentences that `take_turns` encodes, for its progress bar."""
-    return len(contenders) * ((rounds + 1) * len(texts) + rounds * len(single))
+    trial = 2 * len(BATCH_TOKENS) * len(texts[:TRIAL])
+    return len(contenders) * (trial + (rounds + 1) * len(texts) + rounds * len(single))

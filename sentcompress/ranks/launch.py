@@ -75,8 +75,11 @@ def find_launch(environment: Mapping[str, str] = os.environ) -> Launch | None:
 
 
 def without_traces(environment: MutableMapping[str, str] = os.environ) -> None:
-    """Keep torch from printing a stack of C++ calls when a rank has ended; to be called before torch is loaded."""
-    environment.setdefault("TORCH_CPP_LOG_LEVEL", "ERROR")
+    """Keep torch from printing a stack of C++ calls when a rank is missing or has ended.
+
+    To be called before torch is loaded. The user's own TORCH_CPP_LOG_LEVEL remains.
+    """
+    environment.setdefault("TORCH_CPP_LOG_LEVEL", "FATAL")
 
 
 def by_rank(message: str, environment: Mapping[str, str] = os.environ) -> str:

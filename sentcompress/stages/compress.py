@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import time
 import tomllib
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from math import ceil
 from pathlib import Path
@@ -20,6 +20,7 @@ from sentcompress.compression.recipe import (
     PLANS,
     CompressionPlan,
     Documents,
+    begun_recipe,
     request_of,
     told,
     told_documents,
@@ -29,6 +30,7 @@ from sentcompress.compression.shapes import Candidate, TeacherSize, fitting, own
 from sentcompress.compression.verdict import Achieved, verdict_of
 from sentcompress.compression.workload import judged_seconds, measured_workload
 from sentcompress.corpora.collection_folders import collection_data_set
+from sentcompress.corpora.documents_artifact import KIND as DOCUMENTS
 from sentcompress.errors import InputError, UsageError
 from sentcompress.extras import installing, is_installed
 from sentcompress.models.catalog import NamedModel, find_model
@@ -84,9 +86,14 @@ def run(params: Params, work: WorkDirectory, reporter: Reporter = LOGGED) -> Res
     lines = _planned(path, request, params, work, reporter)
     if lines is None:
         anew = params.force or _reads_others(path, request)
-        plan = _plan(params, name, work, reporter, started, force=anew)
-        with written(path) as unfinished:
-            unfinished.write_text(written_recipe(plan, request), encoding="utf-8")
+
+        def begin() -> None:
+            # If planning fails or is interrupted, another request can replace the documents that it read.
+            if path.is_file() or not (work.has(DOCUMENTS, name) or name in work.unfinished(DOCUMENTS)):
+                _write(path, begun_recipe(name, request))
+
+        plan = _plan(params, name, work, reporter, started, begin, force=anew)
+        _write(path, written_recipe(plan, request))
         lines = told(plan)
         if not params.dry_run:
             reporter.note(f"the plan is {path}")
@@ -155,6 +162,11 @@ def _planned(
     )
 
 
+def _write(path: Path, text: str) -> None:
+    with written(path) as unfinished:
+        unfinished.write_text(text, encoding="utf-8")
+
+
 def _reads_others(path: Path, request: Mapping[str, Any]) -> bool:
     """Whether there is a plan to be replaced that read other documents, or read them otherwise."""
     before = request_of(path.read_text(encoding="utf-8")) if path.is_file() else None
@@ -168,11 +180,18 @@ def _is_begun(plan: str, work: WorkDirectory) -> bool:
         makes = [(find_command(stage["command"]).makes, stage["name"]) for stage in stages]
     except (ValueError, KeyError, TypeError, UsageError):
         return True  # somebody edited it
-    return any(kind and kind != "documents" and work.has(kind, name) for kind, name in makes)
+    return any(kind and kind != DOCUMENTS and work.has(kind, name) for kind, name in makes)
 
 
 def _plan(
-    params: Params, name: str, work: WorkDirectory, reporter: Reporter, started: float, *, force: bool
+    params: Params,
+    name: str,
+    work: WorkDirectory,
+    reporter: Reporter,
+    started: float,
+    begin: Callable[[], None],
+    *,
+    force: bool,
 ) -> CompressionPlan:
     if params.judged:
         collection_data_set(params.judged, None)  # before the documents are read
@@ -201,6 +220,7 @@ def _plan(
     asked |= {"skip_bad": params.skip_bad, "text_as": params.text_as}
     asked |= {"queries": tuple(map(Path, documents.queries))} if documents.queries else {}
     asked |= {"column": tuple(documents.columns)} if documents.columns else {}
+    begin()
     artifact = _run("split-documents", work, reporter, **asked, force=force)
     load = measured_workload(artifact, encoder, reporter, started)
     budget = _budget(params, load, candidates, vector_bytes)

@@ -184,5 +184,6 @@ class _Splitting:
             "english": round(scanned.english, 4),
             "repeated_ids": counts.repeated_ids,
             "logged_queries": log.count if log else 0,
+            "held_out_logged_queries": log.held if log else 0,
             "skipped": {reason: count for reason, count in skipped.items() if count},
         }

@@ -27,6 +27,7 @@ from sentcompress.store import (
 from sentcompress.store.atomic import beside
 from sentcompress.store.locking import State, holder_of, state_of
 from sentcompress.store.lookup import PLAN
+from sentcompress.store.merging import MERGED_FROM
 from sentcompress.store.running import read_snapshot
 from sentcompress.store.shards import Shards
 from sentcompress.store.unfinished import read_failure
@@ -56,6 +57,7 @@ class Row:
         drift: libraries whose version has changed: name -> "then -> now".
         progress: what a build that is not finished last said of itself: `line`, `age_seconds` and the fields of
             `store.running.Snapshot`; None if it has said nothing.
+        shards: of an artifact in shards, those that are being written: `shard`, `why`, and `progress` as above.
         from_the_future: whether its date is in the future; it then counts as the oldest of its kind.
     """
 
@@ -70,6 +72,7 @@ class Row:
     drift: dict[str, str] = field(default_factory=dict)
     from_the_future: bool = False
     progress: dict[str, Any] | None = None
+    shards: list[dict[str, Any]] = field(default_factory=list)
 
 
 def run(params: Params, work: WorkDirectory, reporter: Reporter = LOGGED) -> list[dict[str, Any]]:
@@ -89,6 +92,7 @@ def run(params: Params, work: WorkDirectory, reporter: Reporter = LOGGED) -> lis
         rows += [Row(kind, name, "damaged", why) for name, why in work.damaged(kind).items()]
         rows += [_partial_row(work, kind, name) for name in work.unfinished(kind)]
         rows += [_row_of_shards(work, kind, name) for name in work.sharded(kind)]
+        rows += [_row_of_plan(work, kind, name) for name in work.unplanned(kind)]
     return [asdict(row) for row in rows]
 
 
@@ -152,12 +156,37 @@ def _row_of_shards(work: WorkDirectory, kind: str, name: str) -> Row:
     if found is None:
         return Row(kind, name, "damaged", f"{shards.folder / PLAN / MANIFEST} cannot be read", bytes=size)
     why = f"{found.done} of {found.count} shards are finished"
-    if found.running:
-        why += f", {counted(found.running, 'is', 'are')} being written now"
+    if running := len(found.running):
+        why += f", {counted(running, 'is', 'are')} being written now"
     elif found.done == found.count:
         why += f"; run merge {kind}/{name}"
     facts = {"shards": found.count, "finished": found.done}
-    return Row(kind, name, "running" if found.running else "partial", why, facts, size)
+    parts = []
+    for shard in found.running:
+        target = shards.folder / shard.name
+        progress = _progress(beside(target, "partial"))
+        parts.append({"shard": str(shard), "why": _written_by(target) or "has just ended", "progress": progress})
+    return Row(kind, name, "running" if running else "partial", why, facts, size, shards=parts)
+
+
+def _row_of_plan(work: WorkDirectory, kind: str, name: str) -> Row:
+    """An artifact whose first shard divides the work among all, which can take long: `augment` reads its input."""
+    folder = Shards.of(work, kind, name).folder
+    size, progress = _size(folder), _progress(beside(folder / PLAN, "partial"))
+    if who := _written_by(folder / PLAN):
+        return Row(kind, name, "running", f"the plan of its shards {who}", bytes=size, progress=progress)
+    why = "the plan of its shards is unfinished; run any of them again"
+    return Row(kind, name, "partial", why, bytes=size, progress=progress)
+
+
+def _written_by(target: Path) -> str | None:
+    """Which process writes the artifact at `target`, in words; None if none does."""
+    lock = beside(target, "lock")
+    if (state := state_of(lock)) is State.FREE:
+        return None
+    who = holder_of(lock)
+    why = f"is being written by {who}" if who else "is being written now"
+    return why + ("; whether that process still runs cannot be told from here" if state is State.UNSURE else "")
 
 
 def _size(folder: Path) -> int:
@@ -174,24 +203,23 @@ def _partial_row(work: WorkDirectory, kind: str, name: str) -> Row:
     folder = work.path / kind / f".{name}.partial"
     size = _size(folder)
     progress = _progress(folder)
-    lock = beside(work.path / kind / name, "lock")
-    if (state := state_of(lock)) is not State.FREE:
-        who = holder_of(lock)
-        why = f"is being written by {who}" if who else "is being written now"
-        why += "; whether that process still runs cannot be told from here" if state is State.UNSURE else ""
-        return Row(kind, name, "running", why, bytes=size, progress=progress)
+    if who := _written_by(work.path / kind / name):
+        return Row(kind, name, "running", who, bytes=size, progress=progress)
     asked = read_request(folder)
     command, fingerprint = asked.get("command"), asked.get("fingerprint")
-    if not isinstance(command, str) or not isinstance(fingerprint, str):
-        return Row(kind, name, "partial", f"interrupted; run {KINDS[kind].command} again to start over", bytes=size)
     if failure := read_failure(folder):
-        params = options_of(command)
+        params = options_of(str(command))
         told = [spelled(failure.message, params), spelled_hint(failure.alternatives, params)]
         return Row(kind, name, "failed", "; ".join(filter(None, told)), bytes=size)
+    if (folder / MERGED_FROM).is_file():
+        why = f"the merge of its shards was interrupted; run merge {kind}/{name} again to resume"
+        return Row(kind, name, "partial", why, bytes=size, progress=progress)
+    if not isinstance(command, str) or not isinstance(fingerprint, str):
+        return Row(kind, name, "partial", f"interrupted; run {KINDS[kind].command} again to start over", bytes=size)
     if _finished_already(work, kind, name, fingerprint):
         why = f"{command} --force was interrupted; run it again with --force to resume, or without to discard it"
     else:
-        why = f"interrupted; run {command} again to resume"
+        why = f"interrupted in {command}; run the same command again to resume"
     return Row(kind, name, "partial", why, bytes=size, progress=progress)
 
 

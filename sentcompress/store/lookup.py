@@ -137,9 +137,17 @@ class Lookup:
 
     def sharded(self, kind: str) -> list[str]:
         """Names of the artifacts that are being made in shards."""
+        return [name for name in self._with_shards(kind) if is_sharded(self.path / kind / name)]
+
+    def unplanned(self, kind: str) -> list[str]:
+        """Names whose first shard is making the plan of all, or was interrupted while it did."""
+        names = [name for name in self._with_shards(kind) if not is_sharded(self.path / kind / name)]
+        folders = {name: beside(self.path / kind / name, "shards") for name in names}
+        return [name for name, folder in folders.items() if beside(folder / PLAN, "partial").is_dir()]
+
+    def _with_shards(self, kind: str) -> list[str]:
         folder = self.path / kind
-        names = sorted(p.name[1:-7] for p in folder.glob(".*.shards")) if folder.is_dir() else []
-        return [name for name in names if is_sharded(folder / name)]
+        return sorted(p.name[1:-7] for p in folder.glob(".*.shards")) if folder.is_dir() else []
 
     def get(self, kind: str, name: str | None = None) -> Artifact:
         """The artifact of that name; without a name, the newest.

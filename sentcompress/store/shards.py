@@ -71,11 +71,11 @@ class Part:
 
 @dataclass(frozen=True)
 class ShardCounts:
-    """How many shards there are, are finished, and are being made now."""
+    """How many shards there are and are finished, and which are being made now."""
 
     count: int
     done: int
-    running: int
+    running: tuple[Shard, ...]
 
 
 class _Parts(WorkDirectory):
@@ -143,7 +143,7 @@ class Shards:
         return self._parts.find(self.reference, name)
 
     def progress(self) -> ShardCounts | None:
-        """How many are finished; None if there is no plan, or it cannot be read."""
+        """How many are finished, and which are being made; None if there is no plan, or it cannot be read."""
         try:
             plan = self.plan()
             count = count_of(plan) if plan else 0
@@ -151,9 +151,10 @@ class Shards:
             return None
         if plan is None:
             return None
-        folders = [self.folder / Shard(number, count).name for number in range(1, count + 1)]
-        done = sum((folder / MANIFEST).is_file() for folder in folders)
-        return ShardCounts(len(folders), done, sum(map(is_being_written, folders)))
+        shards = [Shard(number, count) for number in range(1, count + 1)]
+        done = sum((self.folder / shard.name / MANIFEST).is_file() for shard in shards)
+        running = tuple(shard for shard in shards if is_being_written(self.folder / shard.name))
+        return ShardCounts(count, done, running)
 
     def request(self, plan: Artifact) -> Request:
         """What the merged artifact is, as it was asked for.
@@ -235,7 +236,7 @@ class Shards:
             )
         asked = Request(self.reference, PLAN, request.command, request.parameters, request.inputs, request.line)
         # By force: an unfinished plan of another request has no shards yet, so nothing is lost with it.
-        with self._parts.build(asked, force=True) as build:
+        with self._parts.build(asked, force=True, reporter=reporter) as build:
             try:
                 facts = planner(build)
             except SentcompressError:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import tomllib
+from dataclasses import replace
 
 import pytest
 from hypothesis import given
@@ -128,12 +129,15 @@ def test_the_plan_in_words() -> None:
 
 def test_a_plan_begins_with_what_was_read() -> None:
     facts = {"documents": 1200, "passages": 4000, "titles": 3, "queries": 8000, "held_out_documents": 60}
+    facts |= {"logged_queries": 0, "held_out_logged_queries": 0}
     read = told_documents({**facts, "held_out_by": "document"})
     assert told(plan([PUBLISHED], read=read))[0] == (
         "Read 1,200 documents: 4,000 passages, 3 titles and 8,000 queries made from them to train on; 60 documents are "
         "held out for measuring"
     )
     assert "some sections of the documents are held out" in told_documents({**facts, "held_out_by": "section"})
+    logged = told_documents({**facts, "held_out_by": "document", "logged_queries": 900, "held_out_logged_queries": 90})
+    assert "8,000 queries (made from them, and your own) to train on; 60 documents and 90 of your 900 queries" in logged
 
 
 def test_a_kept_index_has_no_vectors_to_store() -> None:
@@ -145,4 +149,16 @@ def test_a_kept_index_has_no_vectors_to_store() -> None:
 
 def test_only_candidates_that_train_are_told() -> None:
     lines = told(plan([PUBLISHED, CUT]))
-    assert lines[-1] == "The model: general-9m, a published student (9.49 MB)"
+    assert lines[-2] == "The model: general-9m, a published student (9.49 MB)"
+    assert lines[-1] == (
+        "With more time, it would be compared with 2 of the teacher's layers, a vocabulary of 8,000 tokens, token "
+        "embeddings of 128 dimensions (9 MB)"
+    )
+    assert told(plan([PUBLISHED]))[-1] == "The model: general-9m, a published student (9.49 MB)"
+
+
+def test_measuring_that_takes_longer_than_the_time_asked_for_is_told() -> None:
+    of = plan([OWN])
+    longer = "This is more than the time asked for, and cannot be shortened."
+    assert longer not in told(of)
+    assert told(replace(of, budget=replace(of.budget, seconds=100.0)))[-1] == longer

@@ -7,13 +7,22 @@ import dataclasses
 from sentcompress.compression.verdict import Achieved
 from sentcompress.evaluation.score import Interval
 
-ACHIEVED = Achieved("exports/docs", 9_490_000, 90_900_000, 128, 1536, 84.26, Interval(83.5, 85.0), 3.8, None)
+ACHIEVED = Achieved(
+    "exports/docs", 9_490_000, 90_900_000, 128, 1536, 84.26, Interval(83.5, 85.0), 3.8, None, 73.4, 98.8
+)
 
 
 def test_the_sentence() -> None:
     assert ACHIEVED.sentence == (
         "The model is 9.49 MB instead of 90.9 MB and 3.8 times as fast; a vector is 128 bytes instead of 1,536; as "
         "deployed, its search results match the teacher's to 84.3 (83.5 to 85.0) of 100."
+    )
+
+
+def test_the_results_in_words() -> None:
+    assert ACHIEVED.results == (
+        "Of the teacher's ten results for a query, 7.3 are among the model's ten on average; the teacher's first "
+        "result is among them for 99% of the queries."
     )
 
 

@@ -3,18 +3,22 @@
 from __future__ import annotations
 
 import json
+import os
 import shutil
 import socket
+import subprocess
+import sys
 from collections.abc import Sequence
 from pathlib import Path
 
 import pytest
 from distilling import make_work, write_dev
-from ranked import run_ranks
+from ranked import free_port, run_ranks
 from safetensors.torch import load_file
 from sharding import bytes_of
 from warm import Commands
 
+from sentcompress import __version__
 from sentcompress.store import Artifact, WorkDirectory
 
 # Windows of 20 sentences instead of 10,000, so that three files of a table are 5 windows each.
@@ -156,6 +160,28 @@ def test_ranks_that_disagree_are_told_in_what(
         assert "--max-length 8 and not None" in text
 
 
+def test_ranks_of_other_versions_or_with_other_inputs_are_told_so(
+    work: WorkDirectory, teacher: Path, tmp_path: Path, sentences: list[str], commands: Commands
+) -> None:
+    other = make_work(tmp_path / "other", teacher, sentences[:40])
+    host = socket.gethostname()
+    changed = """
+import os
+from sentcompress.ranks import group
+if os.environ["RANK"] == "1":
+    group.__version__ = "0.0.1"
+"""
+    older = SMALL_WINDOWS.format(changed)
+    for code, words, told in (
+        (older, embedding(work, teacher, "new"), f"sentcompress 0.0.1 and not {__version__}\n"),
+        (None, [embedding(each, teacher, "new") for each in (work, other)], "sentences/main is not the same there\n"),
+    ):
+        said = failing(commands, words, tmp_path, kill=False, code=code)
+        assert set(said) == {0, 1}
+        assert all(f"rank 1 on {host} differs from rank 0 on {host}: {told}" in text for text in said.values()), said
+        assert not (work.path / "teacher-vectors" / ".new.partial").exists()
+
+
 def test_a_missing_rank_is_named_when_the_time_is_up(
     work: WorkDirectory, teacher: Path, tmp_path: Path, commands: Commands
 ) -> None:
@@ -167,6 +193,18 @@ def test_a_missing_rank_is_named_when_the_time_is_up(
     said = failing(commands, words, tmp_path, start=(1,), kill=False, SENTCOMPRESS_RANK_SECONDS="2")
     assert "nobody answers at 127.0.0.1:" in said[1]
     assert not (work.path / "teacher-vectors" / ".new.partial").exists()
+
+
+def test_the_message_is_all_that_is_printed(work: WorkDirectory, teacher: Path) -> None:
+    """Torch prints stacks of C++ calls by a setting that it reads when it is loaded, so that no fork will do here."""
+    environment = {**os.environ, "WORLD_SIZE": "2", "RANK": "1", "MASTER_ADDR": "127.0.0.1"}
+    environment |= {"MASTER_PORT": str(free_port()), "SENTCOMPRESS_RANK_SECONDS": "1"}
+    words = map(str, embedding(work, teacher, "new"))
+    done = subprocess.run(
+        [sys.executable, "-m", "sentcompress", *words], env=environment, capture_output=True, text=True, check=False
+    )
+    assert done.returncode == 1
+    assert [line.split(":")[0] for line in done.stderr.splitlines()] == ["error", "help"], done.stderr
 
 
 def test_a_port_in_use_is_told(work: WorkDirectory, teacher: Path, tmp_path: Path, commands: Commands) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import json
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -25,6 +26,7 @@ from sentcompress.evaluation.measures import (
 from sentcompress.evaluation.score import read_scores, select, value_of
 from sentcompress.evaluation.tables import ratio
 from sentcompress.exporting.onnx import FLOAT32_FILE, INT8_FILE, quantise, write_graph
+from sentcompress.measuring.contender import Contender, take_turns, work_of
 from sentcompress.models.catalog import NamedModel, find_model
 from sentcompress.models.layout import save_encoder
 from sentcompress.progress import SilentReporter
@@ -83,6 +85,40 @@ def export(work: WorkDirectory, model: NamedModel) -> Artifact:
         write_graph(encoder, build.path / FLOAT32_FILE)
         quantise(build.path / FLOAT32_FILE, build.path / INT8_FILE)
         return build.finish({})
+
+
+class CountingTask:
+    """Adds up what a progress bar is told."""
+
+    def __init__(self) -> None:
+        self.done = 0
+
+    def advance(self, amount: int = 1) -> None:
+        self.done += amount
+
+    def set_total(self, total: int | None) -> None:
+        raise AssertionError("the total is known")
+
+    def set_work(self, stretches: object) -> None:
+        raise AssertionError("all sentences are alike")
+
+
+def test_the_progress_bar_counts_everything_that_is_encoded() -> None:
+    encoded: list[int] = []
+
+    class Engine:
+        batch_tokens = 512
+
+        def encode(self, texts: Sequence[str]) -> None:
+            encoded.append(len(texts))
+
+    engine: Any = Engine()
+    contenders = [Contender(role, "float32", engine, engine, 1) for role in ("model", "compare")]
+    texts, task = [f"text {number}" for number in range(40)], CountingTask()
+    take_turns(contenders, texts, texts[:6], 2, task)
+    warm_up = 2 * 6
+    assert task.done == sum(encoded) - warm_up
+    assert work_of(contenders, texts, texts[:6], 2) == task.done
 
 
 def test_graphs_are_found_in_the_export_of_a_model(tmp_path: Path, text: Path, tiny_model: Path) -> None:

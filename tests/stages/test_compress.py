@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import random
+import signal
 from dataclasses import replace
 from pathlib import Path
 
@@ -15,9 +16,12 @@ from sentcompress.compression import budget
 from sentcompress.compression.budget import EmbeddingLoad
 from sentcompress.compression.recipe import request_of
 from sentcompress.errors import InputError, UsageError
+from sentcompress.evaluation.results import read_evaluation
+from sentcompress.evaluation.score import MODEL, select
 from sentcompress.measuring.contender import take_turns
 from sentcompress.progress import SilentReporter
-from sentcompress.stages import bench, compress
+from sentcompress.signals import StoppedError
+from sentcompress.stages import bench, compress, split_documents
 from sentcompress.stages.compress import Params, run
 from sentcompress.store import WorkDirectory
 
@@ -74,6 +78,10 @@ def test_documents_become_an_export_that_is_measured_and_a_second_run_is_fresh(t
     )
     assert 'id="figure-tried-docs"' in page
     assert 'id="figure-vectors-docs"' in page
+    scores = read_evaluation(work.get("evaluations", "docs-search")).scores
+    of_export = {score.metric: score.value for score in select(scores, role=MODEL) if not score.part}
+    assert of_export["results_shared"] == result.verdict.shared
+    assert of_export["first_result_found"] == result.verdict.first_found
     digest = work.get("exports", "docs").digest
     notes = Listener()
     again = run(asked(documents, teacher, max_bytes="170kB"), work, notes)
@@ -110,6 +118,63 @@ def test_a_plan_of_which_nothing_was_run_gives_way_to_another(tmp_path: Path, do
     log.write_text("".join(f"water {word} bridge\n" for word in WORDS), encoding="utf-8")
     run(replace(asked_first, queries=(log,)), work, SilentReporter())
     assert work.get("documents", "docs").facts["logged_queries"] == len(WORDS)
+
+
+def test_a_request_that_failed_in_planning_does_not_stand_in_the_way_of_another(
+    tmp_path: Path, documents: Path
+) -> None:
+    work = WorkDirectory(tmp_path / "work")
+    params = asked(documents, make_tiny_model(tmp_path / "teacher", layers=3), max_bytes="170kB", dry_run=True)
+    finished = set()
+    for time in ("1s", "1.1s"):
+        with pytest.raises(UsageError, match="too short"):
+            run(replace(params, time=time), work, SilentReporter())
+        finished.add(work.get("documents", "docs").manifest["finished"])
+    assert len(finished) == 1, "the documents are not read again"
+    log = tmp_path / "log.txt"
+    log.write_text("".join(f"water {word} bridge\n" for word in WORDS), encoding="utf-8")
+    result = run(replace(params, queries=(log,)), work, SilentReporter())
+    assert work.get("documents", "docs").facts["logged_queries"] == len(WORDS)
+    assert "7 of your 15 queries are held out" in result.plan[0]
+
+
+def test_documents_that_compress_did_not_read_are_not_replaced(tmp_path: Path, documents: Path) -> None:
+    work = WorkDirectory(tmp_path / "work")
+    own = split_documents.Params(inputs=(str(documents),), passage_words=20, name="docs")
+    digest = split_documents.run(own, work, SilentReporter()).digest
+    params = asked(documents, make_tiny_model(tmp_path / "teacher"), dry_run=True)
+    for seed in (0, 1):
+        with pytest.raises(UsageError, match="documents/docs already exists with different options"):
+            run(replace(params, seed=seed), work, SilentReporter())
+    assert work.get("documents", "docs").digest == digest
+
+
+def test_stopped_and_run_again_the_plan_goes_on_to_a_student_for_an_index_that_is_kept(
+    tmp_path: Path, documents: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def stop(*_: object) -> None:
+        raise StoppedError(signal.SIGINT)
+
+    work = WorkDirectory(tmp_path / "work")
+    teacher = make_tiny_model(tmp_path / "teacher", layers=3)
+    params = asked(documents, teacher, max_bytes="170kB", vector_bytes=None, keep_index=True)
+    with monkeypatch.context() as patched:
+        patched.setattr("sentcompress.stages.teacher_embed._Embedding.whole", stop)
+        with pytest.raises(StoppedError) as stopped:
+            run(params, work, SilentReporter())
+    assert str(stopped.value.hint).startswith("stopped in stage 3 (teacher-embed)")
+    read = work.get("documents", "docs").manifest["finished"]
+    notes = Listener()
+    result = run(params, work, notes)
+    assert f"using the plan {result.recipe}" in notes.notes
+    assert work.get("documents", "docs").manifest["finished"] == read
+    assert result.verdict is not None
+    assert result.verdict.vector_bytes == result.verdict.teacher_vector_bytes == 4 * 32
+    assert "it searches vectors of the teacher" in result.verdict.sentence
+    assert read_evaluation(work.get("evaluations", "docs-search")).facts["keep_index"]
+    assert "--keep-index" in work.get("students", "docs-last").manifest["line"], "its checkpoints are chosen for it"
+    assert (Path(result.verdict.export) / "router" / "router_config.json").is_file()
+    assert not work.names("quantizers")
 
 
 def test_files_that_are_missing_are_told_with_their_option(tmp_path: Path, documents: Path) -> None:

@@ -265,6 +265,37 @@ def test_max_minutes_ends_it_with_the_schedule_and_counts_dev_scores(
     assert rates[-1] < 0.2 * 2e-3
 
 
+def test_the_time_before_an_interruption_counts(work: WorkDirectory, monkeypatch: pytest.MonkeyPatch) -> None:
+    seconds, saves = 0.0, 0
+
+    def clock() -> float:
+        nonlocal seconds
+        seconds += 0.5
+        return seconds
+
+    save = Checkpoints.save
+
+    def save_and_stop(self: Checkpoints, *given: Any) -> None:
+        nonlocal saves
+        save(self, *given)
+        saves += 1
+        if saves == 10:
+            raise KeyboardInterrupt
+
+    monkeypatch.setattr("sentcompress.training.loop.time.perf_counter", clock)
+    monkeypatch.setattr(Checkpoints, "save", save_and_stop)
+    limited = params("lrn-kd", epochs=1000, max_minutes=0.3, checkpoint_seconds=0.0, name="limited")
+    with pytest.raises(KeyboardInterrupt):
+        stage.run(limited, work)
+    steps: list[str] = []
+    listener = Listener()
+    monkeypatch.setattr(listener, "step", steps.append, raising=False)
+    artifact = stage.run(limited, work, listener)
+    assert steps[-1] == "resuming after step 10, with 6 s of training done"
+    assert artifact.facts["stopped"] == "the time is up"
+    assert 15 < artifact.facts["training_seconds"] < 18
+
+
 def test_a_student_of_other_width_and_tokenizer(work: WorkDirectory, tmp_path: Path) -> None:
     other = make_tiny_model(tmp_path / "narrow-one", width=16, layers=1, seed=3)
     artifact = stage.run(params("ckd", student=str(other), options=("queue=32",)), work)

@@ -274,6 +274,8 @@ def test_a_merge_that_was_interrupted_goes_on(
     with pytest.raises(KeyboardInterrupt):
         merged(work)
     assert work.unfinished("teacher-vectors") == ["main"]
+    said = [row["why"] for row in status.run(status.Params(), work) if row["name"] == "main"]
+    assert "the merge of its shards was interrupted; run merge teacher-vectors/main again to resume" in said
     made: list[str] = []
     monkeypatch.setattr(sharded_vectors, "_join", lambda *given: (made.append(given[3]), join(*given)))
     assert merged(work).digest == whole.digest

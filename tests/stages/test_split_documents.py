@@ -225,6 +225,7 @@ def test_a_query_log_is_split_too(tmp_path: Path, articles: Path) -> None:
     held = {row["text"] for row in rows(artifact, QUERIES) if row["kind"] == "log"}
     trained = {row["text"] for row in rows(artifact, TRAIN) if row["kind"] == "query" and not row["document"]}
     assert artifact.facts["logged_queries"] == 130
+    assert artifact.facts["held_out_logged_queries"] == 50
     assert len(held) == 50
     parts = [row["part"] for row in rows(artifact, QUERIES) if row["kind"] == "log"]
     assert [parts.count(part) for part in PARTS] == [25, 25]

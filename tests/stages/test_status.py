@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Mapping
-from contextlib import suppress
+from collections.abc import Iterator, Mapping
+from contextlib import AbstractContextManager, contextmanager, suppress
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from signal import SIGTERM
@@ -13,6 +13,7 @@ from typing import Any
 
 import pytest
 import report_works
+from listening import Listener
 from rich.console import Console
 
 from sentcompress.cli import render
@@ -20,6 +21,7 @@ from sentcompress.cli.main import _run
 from sentcompress.commands import version_of
 from sentcompress.errors import BusyError, InputError, RankError, TrainingError, UsageError
 from sentcompress.models.sources import resolve
+from sentcompress.progress import SILENT
 from sentcompress.signals import StoppedError
 from sentcompress.stages import status
 from sentcompress.stages.status import Params, run
@@ -28,6 +30,7 @@ from sentcompress.store import (
     MANIFEST,
     REQUEST,
     Artifact,
+    Build,
     Request,
     WorkDirectory,
     file_digest,
@@ -36,6 +39,8 @@ from sentcompress.store import (
     manifests,
 )
 from sentcompress.store.running import PROGRESS, Snapshot
+from sentcompress.store.shard import Shard
+from sentcompress.store.shards import Part, Planner, sharded
 from sentcompress.store.unfinished import FAILURE
 
 Row = Mapping[str, Any]
@@ -180,7 +185,7 @@ def test_a_partial_build_says_how_to_go_on(work: WorkDirectory) -> None:
     (partial / REQUEST).write_text(json.dumps({"command": "finetune", "fingerprint": "f"}))
     row = run(Params(), work)[0]
     assert (row["kind"], row["name"], row["state"]) == ("students", "small", "partial")
-    assert row["why"] == "interrupted; run finetune again to resume"
+    assert row["why"] == "interrupted in finetune; run the same command again to resume"
     assert row["bytes"] > 5
     for damage in ("", "[]", "{}"):
         (partial / REQUEST).write_text(damage)
@@ -218,7 +223,7 @@ def test_a_build_that_failed_says_why_until_it_is_resumed(work: WorkDirectory) -
         end(work, error)
         assert states(work)["students/small"] == ("failed", why)
     end(work, StoppedError(SIGTERM))
-    assert states(work)["students/small"] == ("partial", "interrupted; run distill again to resume")
+    assert states(work)["students/small"] == ("partial", "interrupted in distill; run the same command again to resume")
 
 
 def test_a_failure_is_kept_only_where_a_build_can_be_resumed(work: WorkDirectory) -> None:
@@ -275,6 +280,79 @@ def test_a_build_under_way_says_how_far_it_is(
         assert "UTC (10 min): training: 25 of 100" in shown
     assert _run(["status", "--work", str(work.path)]) == 0, "as a process that was killed leaves it"
     assert "resume" in capsys.readouterr().out
+
+
+def shard_of(work: WorkDirectory, number: int, planner: Planner) -> AbstractContextManager[Part | Artifact]:
+    request = Request("sentences", "main", "augment", {})
+    return sharded(work, request, Shard(number, 3), planner, force=False, reporter=SILENT)
+
+
+def write_progress(build: Build, done: int) -> None:
+    said = Snapshot("copying", datetime.now(UTC).isoformat(), done, 100, "sentences")
+    with build.write(PROGRESS) as path:
+        path.write_text(json.dumps(said.as_dict()))
+
+
+def test_the_plan_of_shards_says_how_far_it_is_and_that_it_was_interrupted(
+    work: WorkDirectory, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Reading a large input takes long, and other shards wait for it."""
+
+    def plan(build: Build) -> Mapping[str, Any]:
+        write_progress(build, 25)
+        (row,) = run(Params(), work)
+        assert (row["name"], row["state"]) == ("main", "running")
+        assert row["why"].startswith(f"the plan of its shards is being written by process {os.getpid()} on ")
+        assert row["progress"]["line"] == "copying: 25 of 100 sentences (25%)"
+        raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt), shard_of(work, 1, plan):
+        pass
+    assert states(work) == {
+        "sentences/main": ("partial", "the plan of its shards is unfinished; run any of them again")
+    }
+    assert _run(["status", "--work", str(work.path)]) == 0
+    shown = " ".join(capsys.readouterr().out.split())
+    assert "run any of them again last seen " in shown
+    assert "copying: 25 of 100 sentences (25%)" in shown
+
+
+def test_a_plan_keeps_its_progress_where_status_reads_it(work: WorkDirectory) -> None:
+    kept: list[Path] = []
+
+    class Recording(Listener):
+        @contextmanager
+        def recorded(self, path: Path) -> Iterator[None]:
+            kept.append(path.relative_to(work.path))
+            yield
+
+    request = Request("sentences", "main", "augment", {})
+    with sharded(work, request, Shard(2, 3), lambda _: {}, force=False, reporter=Recording()):
+        pass
+    folder = Path("sentences/.main.shards")
+    assert kept == [folder / f".{name}.partial" / PROGRESS for name in ("plan", "2-of-3")]
+
+
+def test_shards_under_way_are_named_with_their_process_and_progress(
+    work: WorkDirectory, capsys: pytest.CaptureFixture[str]
+) -> None:
+    with shard_of(work, 1, lambda _: {}) as first, shard_of(work, 3, lambda _: {}) as third:
+        assert isinstance(first, Part)
+        assert isinstance(third, Part)
+        write_progress(third.build, 50)
+        (row,) = run(Params(), work)
+        assert (row["state"], row["why"]) == ("running", "0 of 3 shards are finished, 2 are being written now")
+        assert [part["shard"] for part in row["shards"]] == ["1/3", "3/3"]
+        for part in row["shards"]:
+            assert part["why"].startswith(f"is being written by process {os.getpid()} on ")
+        assert row["shards"][0]["progress"] is None
+        assert row["shards"][1]["progress"]["line"] == "copying: 50 of 100 sentences (50%)"
+        assert _run(["status", "--work", str(work.path)]) == 0
+        shown = " ".join(capsys.readouterr().out.split())
+        assert f"shard 1/3 is being written by process {os.getpid()}" in shown
+        assert "copying: 50 of 100 sentences (50%) (" in shown
+        third.finish({})
+    assert run(Params(), work)[0]["shards"] == []
 
 
 def test_verify_reads_every_file(work: WorkDirectory, capfd: pytest.CaptureFixture[str]) -> None:

@@ -193,7 +193,7 @@ def test_a_killed_holder_is_followed_where_locks_hold_on_all_hosts(hosts_of: Hos
     first, second = hosts_of(kind)
     with started(first, "-c", BUILD, 0, until="building") as holder:
         holder.kill()
-        assert status(second) == ("partial", "interrupted; run teacher-embed again to resume")
+        assert status(second) == ("partial", "interrupted in teacher-embed; run the same command again to resume")
         assert built(second) == RESUMED
 
 
