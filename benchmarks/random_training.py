@@ -17,7 +17,7 @@ from sentcompress.methods.base import Shapes
 from sentcompress.methods.ckd import CKD
 from sentcompress.methods.simcse import SimCSE
 from sentcompress.models.encoder import Encoder
-from sentcompress.models.text import TextSettings
+from sentcompress.models.text_settings import TextSettings
 from sentcompress.models.token_batches import TokenRows
 from sentcompress.models.transformer_encoder import TransformerEncoder
 from sentcompress.progress import SILENT

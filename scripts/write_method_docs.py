@@ -14,10 +14,10 @@ from pathlib import Path
 from typing import Any
 
 from sentcompress.cli.methods import commands_before
+from sentcompress.commands.spelling import DEFAULT_WORK
 from sentcompress.methods.hyperparameters import Hyperparameters, Number
 from sentcompress.stages import methods as stage
 from sentcompress.store import WorkDirectory
-from sentcompress.store.manifests import DEFAULT_WORK
 
 TARGET = Path(__file__).resolve().parents[1] / "docs" / "methods.md"
 PART = re.compile(r"(?<=<!-- generated: )([^>]*)( -->\n).*?(?=<!-- end -->)", re.DOTALL)

@@ -17,26 +17,47 @@ from sentcompress.exit_codes import BUSY, FAILED, USAGE
 # Limits of a message: the number of errors listed, and the characters of each.
 MOST_FAULTS = 40
 LONGEST_FAULT = 600
+# Between the alternatives of a hint.
+OR = ", or "
+Hint = str | Sequence[str] | None
 # Letters of a mistyped name that are looked for inside the known names.
 SHORTEST_PART = 3
 
 
 class SentcompressError(Exception):
-    """A failure that the user can understand and act on."""
+    """A failure that the user can understand and act on.
+
+    Args:
+        hint: what the user can do, or several alternatives. The command line leaves out those that name an option which
+            the command does not have: readers of files, for example, serve many commands.
+    """
 
     exit_code = FAILED
 
-    def __init__(self, message: str, hint: str | None = None) -> None:
+    def __init__(self, message: str, hint: Hint = None) -> None:
         super().__init__(message)
         self.message = message
-        self.hint = hint
+        self.alternatives = _alternatives(hint)
 
-    def reworded(self, message: str, hint: str | None) -> Self:
+    @property
+    def hint(self) -> str | None:
+        """All alternatives in one line; None if there are none."""
+        return OR.join(self.alternatives) or None
+
+    def reworded(self, message: str, hint: Hint) -> Self:
         """A copy of the error with another message and hint, and all other attributes."""
         other = copy.copy(self)
         other.args = (message,)
-        other.message, other.hint = message, hint
+        other.message, other.alternatives = message, _alternatives(hint)
         return other
+
+    def with_alternative(self, alternative: str) -> Self:
+        """A copy of the error whose hint has one more alternative."""
+        return self.reworded(self.message, (*self.alternatives, alternative))
+
+
+def _alternatives(hint: Hint) -> tuple[str, ...]:
+    return (hint,) if isinstance(hint, str) else tuple(hint or ())
 
 
 class UsageError(SentcompressError):
@@ -48,7 +69,7 @@ class UsageError(SentcompressError):
 
     exit_code = USAGE
 
-    def __init__(self, message: str, hint: str | None = None, faults: Sequence[str] = ()) -> None:
+    def __init__(self, message: str, hint: Hint = None, faults: Sequence[str] = ()) -> None:
         super().__init__(message, hint)
         self.faults = tuple(faults)
 

@@ -1,4 +1,4 @@
-"""Sizes and times as people write them: 10MB, 128, 1.5 GiB; 30m, 2h, 90s."""
+"""Sizes, times and numbers as people write them: 10MB, 128, 1.5 GiB; 30m, 2h, 90s; 1 pair, 2 pairs."""
 
 from __future__ import annotations
 
@@ -56,7 +56,16 @@ def told_bytes(count: int) -> str:
     for unit, size in (("GB", 10**9), ("MB", 10**6), ("kB", 10**3)):
         if count >= size:
             return f"{count / size:.3g} {unit}"
-    return f"{count} bytes"
+    return counted(count, "byte")
+
+
+def counted(count: int, noun: str, plural: str | None = None) -> str:
+    """A number of things for a message.
+
+    >>> counted(1, "column"), counted(2000, "query", "queries")
+    ('1 column', '2,000 queries')
+    """
+    return f"{count:,} {noun if count == 1 else plural or f'{noun}s'}"
 
 
 def told_time(seconds: float) -> str:

@@ -13,9 +13,10 @@ from typing import TYPE_CHECKING, Any
 from sentcompress.commands import Command, all_commands
 from sentcompress.commands.options import Key, keys_of
 from sentcompress.commands.parsing import of_fields
+from sentcompress.commands.spelling import DEFAULT_WORK
 from sentcompress.errors import UsageError, did_you_mean
 from sentcompress.progress import LOGGED, Reporter
-from sentcompress.store import DEFAULT_WORK, Artifact, WorkDirectory
+from sentcompress.store import Artifact, WorkDirectory
 
 if TYPE_CHECKING:
     import numpy as np

@@ -13,6 +13,8 @@ import warm
 from hypothesis import HealthCheck, settings
 from tiny_models import make_sentences, make_tiny_model
 
+from sentcompress.store import WorkDirectory
+
 os.environ.setdefault("TOKENIZERS_PARALLELISM", "false")
 # On a busy machine one example can take longer than the fifth of a second that is allowed by default.
 settings.register_profile("untimed", deadline=None, suppress_health_check=[HealthCheck.too_slow])
@@ -61,6 +63,12 @@ def pytest_collection_finish() -> None:
 def tiny_model(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Folder of a tiny random sentence encoder: 2 layers, 32 wide, at most 64 tokens."""
     return make_tiny_model(tmp_path_factory.mktemp("tiny") / "tiny-model")
+
+
+@pytest.fixture
+def work(tmp_path: Path) -> WorkDirectory:
+    """An empty work directory, which does not exist yet; some modules have a filled one in its place."""
+    return WorkDirectory(tmp_path / "work")
 
 
 @pytest.fixture(scope="session")

@@ -6,7 +6,7 @@ import torch
 from torch import nn
 
 from sentcompress.models.static_encoder import StaticEncoder
-from sentcompress.models.text import TextSettings
+from sentcompress.models.text_settings import TextSettings
 
 
 class WordTokenizer:

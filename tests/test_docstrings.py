@@ -12,7 +12,7 @@ import sentcompress
 
 MODULES = (
     "corpora.byte_streams",
-    "corpora.delimited",
+    "quantities",
     "corpora.mixing",
     "numeric",
     "passages.sentences",

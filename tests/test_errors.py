@@ -56,6 +56,13 @@ def test_faults_survive_other_words() -> None:
     assert (error.message, error.hint) == ("distill: 2 errors", "run: x")
 
 
+def test_a_hint_can_have_alternatives() -> None:
+    error = SentcompressError("no table", ("make one", "name a file"))
+    assert error.hint == "make one, or name a file"
+    assert error.with_alternative("wait").alternatives == ("make one", "name a file", "wait")
+    assert SentcompressError("no table").with_alternative("wait").hint == "wait"
+
+
 def test_every_error_has_a_message_a_hint_and_an_exit_code() -> None:
     kinds = [kind for kind in vars(errors).values() if isinstance(kind, type) and issubclass(kind, SentcompressError)]
     assert len(kinds) > 5

@@ -4,7 +4,12 @@ from __future__ import annotations
 
 import pytest
 
-from sentcompress.quantities import read_bytes, read_seconds, told_bytes, told_time
+from sentcompress.quantities import counted, read_bytes, read_seconds, told_bytes, told_time
+
+
+def test_one_thing_is_singular() -> None:
+    assert [counted(count, "query", "queries") for count in (0, 1, 2345)] == ["0 queries", "1 query", "2,345 queries"]
+    assert told_bytes(1) == "1 byte"
 
 
 @pytest.mark.parametrize(

@@ -140,7 +140,7 @@ def test_a_stage_warns_without_being_asked_to(tmp_path: Path, tiny_model: Path) 
     pairs = write_dev(tmp_path / "pairs.tsv", make_sentences(20))
     with pairs.open("a", encoding="utf-8") as stream:
         stream.write("3.0\tthe dog runs\t\n")
-    with pytest.warns(SentcompressWarning, match="dropped 1 pairs with an empty sentence") as caught:
+    with pytest.warns(SentcompressWarning, match="dropped 1 pair with an empty sentence") as caught:
         Workspace(tmp_path / "work").eval_sts(sts=pairs, model=tiny_model, bootstrap=0)
     assert caught[0].filename == __file__
 

@@ -7,8 +7,8 @@ from collections.abc import Sequence
 from sentcompress.augmentations.apertium import INSTALL_APERTIUM, ApertiumSpec, check_apertium, find_pivots
 from sentcompress.augmentations.base import AugmenterSpec
 from sentcompress.augmentations.neural_translation import DEFAULT_ROUTE, Route, check_packages, is_cached, neural_spec
-from sentcompress.corpora.delimited import counted
 from sentcompress.errors import InputError, UsageError
+from sentcompress.quantities import counted
 
 AUTO = "auto"
 APERTIUM = "apertium"

@@ -19,11 +19,12 @@ from sentcompress.cli.terminal import print_json
 from sentcompress.commands import Command
 from sentcompress.commands.options import Key, Options, keys_of
 from sentcompress.commands.parsing import checked
+from sentcompress.commands.spelling import DEFAULT_WORK
 from sentcompress.errors import SentcompressError, UsageError
 from sentcompress.progress import SILENT
 from sentcompress.ranks.launch import find_launch, run_alone, without_traces
 from sentcompress.signals import Loading
-from sentcompress.store import DEFAULT_WORK, Artifact, WorkDirectory
+from sentcompress.store import Artifact, WorkDirectory
 
 METAVARS = {int: "INTEGER", float: "FLOAT", Path: "PATH", str: "TEXT"}
 # Options of every command, besides its own.
@@ -148,7 +149,7 @@ def execute(command: Command, values: dict[str, Any], *, work: str, as_json: boo
         if launch and command.shared == "encoding":
             command.load()  # before the ranks have joined: a signal that ends one of them has to end all
             with Loading():
-                from sentcompress.encoding.together import evaluate_together
+                from sentcompress.encoding.evaluation_in_ranks import evaluate_together
 
             outcome: Any = evaluate_together(call.params, reporter, run)
         else:

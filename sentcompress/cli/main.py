@@ -167,7 +167,7 @@ def _run(given: list[str]) -> int:
 def _foreseen(error: SentcompressError, given: list[str]) -> Failure:
     """One of our own errors, its options spelled as on the command line."""
     params = params_of(given, COMMANDS)
-    return Failure(spelled(error.message, params), spelled_hint(error.hint, params), error.exit_code)
+    return Failure(spelled(error.message, params), spelled_hint(error.alternatives, params), error.exit_code)
 
 
 def _usage(error: TyperException, given: list[str]) -> int:

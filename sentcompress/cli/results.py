@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping
 from sentcompress.cli import render
 from sentcompress.cli.line import Call
 from sentcompress.plain_text import shell_word
-from sentcompress.reporting.scored import measuring
+from sentcompress.reporting.score_section import measuring
 from sentcompress.store import Artifact
 
 DISTILL = (

@@ -13,7 +13,7 @@ from sentcompress.plain_text import shell_line, shell_word
 from sentcompress.recipes.measured import Measured
 from sentcompress.recipes.plan import Plan
 from sentcompress.recipes.rows import Row
-from sentcompress.reporting.scored import measuring
+from sentcompress.reporting.score_section import measuring
 from sentcompress.stages.run import Done, Outcome
 from sentcompress.store import Artifact
 

@@ -178,6 +178,11 @@ def takes_name(name: str) -> bool:
     return name not in names() or "name" in keys_of(find_command(name).params)
 
 
+def options_of(name: str) -> type[Options] | None:
+    """The options of a command of this package; None for another one."""
+    return find_command(name).params if name in NAMES else None
+
+
 def version_of(name: str) -> int:
     """The version of a command; 1 for an unknown command."""
     return find_command(name).version if name in names() else 1

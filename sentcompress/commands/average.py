@@ -8,6 +8,7 @@ from sentcompress.commands import Command
 from sentcompress.commands.options import MODEL, Opt
 from sentcompress.commands.shared import Named, TrustRemoteCode
 from sentcompress.numeric import at_most
+from sentcompress.quantities import counted
 
 # Sums of larger weights overflow; models whose difference is scaled by more than a million are rounding error.
 LARGEST_WEIGHT, LARGEST_SHARE = 1e12, 1e6
@@ -44,7 +45,7 @@ class Params(Named):
         if len(self.inputs) < 2:
             faults.append(f"an average needs at least two models, not {len(self.inputs)}")
         if self.weights and len(self.weights) != len(self.inputs):
-            faults.append(f"`weights` has {len(self.weights)} numbers for {len(self.inputs)} models")
+            faults.append(f"`weights` has {counted(len(self.weights), 'number')} for {len(self.inputs)} models")
         given = ",".join(f"{weight:g}" for weight in self.weights)
         if not all(self.weights):
             faults.append(f"`weights` must be numbers other than zero, not {given}")

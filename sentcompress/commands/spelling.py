@@ -3,16 +3,19 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Iterable
 from dataclasses import fields, replace
+from pathlib import Path
 from typing import Any
 
 from sentcompress.commands.options import Key, Options, keys_of
+from sentcompress.errors import OR
 
 # What every command has on the command line, and a Workspace in Python.
 COMMON = ("work",)
-# The field of an option in a message, and what separates the alternatives of a hint.
+DEFAULT_WORK = "work"
+# The field of an option in a message.
 OPTION = re.compile(r"`([a-z_]+)`")
-OR = re.compile(r"; or |; |, or ")
 
 
 def words(params: Options, *, in_full: bool = False, **chosen: Any) -> list[str]:
@@ -36,6 +39,11 @@ def words(params: Options, *, in_full: bool = False, **chosen: Any) -> list[str]
         else:
             flags += _flag_words(key, value)
     return [params.command, *first, *flags]
+
+
+def work_words(work: str | Path) -> list[str]:
+    """The words that name a work directory; none for the default one."""
+    return [] if str(work) == DEFAULT_WORK else ["--work", str(work)]
 
 
 def _flag_words(key: Key, value: Any) -> list[str]:
@@ -66,20 +74,11 @@ def spelled(message: str, params: type[Options] | None) -> str:
     return OPTION.sub(flag, message)
 
 
-def spelled_hint(hint: str | None, params: type[Options] | None) -> str | None:
+def spelled_hint(alternatives: Iterable[str], params: type[Options] | None) -> str | None:
     """A hint as the command line prints it: as `spelled`, without alternatives that the command has no option for.
 
-    Readers of files serve many commands, so their hints name options that only some of these have. None if nothing of
-    the hint is left.
+    None if nothing of the hint is left.
     """
-    if hint is None or params is None:
-        return hint
-    known = {*(key.field for key in keys_of(params).values()), *COMMON}
-    told, lost = "", None
-    for separator, alternative in zip(["", *OR.findall(hint)], OR.split(hint), strict=True):
-        if not known.issuperset(OPTION.findall(alternative)):
-            lost = separator if lost is None else lost
-            continue
-        told += (separator if lost is None else lost) + alternative if told else alternative
-        lost = None
-    return spelled(told, params) or None
+    known = {*(key.field for key in keys_of(params).values()), *COMMON} if params else None
+    kept = [one for one in alternatives if known is None or known.issuperset(OPTION.findall(one))]
+    return spelled(OR.join(kept), params) or None

@@ -14,7 +14,7 @@ from typing import Any
 from sentcompress.compression.budget import Budget
 from sentcompress.compression.shapes import Candidate, told_shapes
 from sentcompress.corpora.documents_artifact import DEV, TEST
-from sentcompress.quantities import told_bytes, told_time
+from sentcompress.quantities import counted, told_bytes, told_time
 
 # docs/decisions/0010-small-students.md: unit vectors, the batch's cosines; small batches, a running mean.
 OBJECTIVE: Mapping[str, Any] = {"normalise": True, "reduction": "sum", "alpha": 0, "relation": 20}
@@ -227,7 +227,7 @@ def written_recipe(plan: CompressionPlan, request: Mapping[str, Any]) -> str:
         request: what was asked for, kept as a comment in the first line, so that it can be recognised.
     """
     budget = plan.budget
-    stored = "vectors of the teacher" if plan.keep_index else f"{budget.vector_bytes} bytes a vector"
+    stored = "vectors of the teacher" if plan.keep_index else f"{counted(budget.vector_bytes, 'byte')} a vector"
     title = f"{plan.name}: at most {told_bytes(budget.max_bytes)}, {stored}"
     lines = [
         f"{MARK}{_comment(request)}",

@@ -9,7 +9,7 @@ from typing import Any
 from sentcompress.evaluation.measures import FIRST_FOUND, NDCG, RESULTS_SHARED, SEARCH_FIDELITY, SPEED
 from sentcompress.evaluation.results import read_evaluation
 from sentcompress.evaluation.score import COMPARE, MODEL, Interval, Score
-from sentcompress.quantities import told_bytes
+from sentcompress.quantities import counted, told_bytes
 from sentcompress.store import Artifact
 
 
@@ -46,7 +46,7 @@ class Achieved:
     @property
     def sentence(self) -> str:
         low_high = f" ({self.interval.low:.1f} to {self.interval.high:.1f})" if self.interval else ""
-        vectors = f"a vector is {self.vector_bytes:,} bytes instead of {self.teacher_vector_bytes:,}"
+        vectors = f"a vector is {counted(self.vector_bytes, 'byte')} instead of {self.teacher_vector_bytes:,}"
         if self.vector_bytes == self.teacher_vector_bytes:
             vectors = "it searches vectors of the teacher"
         faster = f" and {self.faster:.1f} times as fast" if self.faster else ""

@@ -18,11 +18,12 @@ from sentcompress.corpora.collections import (
     pick_split,
     stem,
 )
-from sentcompress.corpora.delimited import counted, parse_number
+from sentcompress.corpora.delimited import parse_number
 from sentcompress.corpora.records import kind_of
 from sentcompress.corpora.text_files import HALF_A_CHARACTER, batches, is_encodable, open_lines
 from sentcompress.errors import InputError
 from sentcompress.json_documents import parse_json
+from sentcompress.quantities import counted
 
 LAYOUTS = (
     "BEIR: corpus.jsonl, queries.jsonl, qrels/*.tsv or qrels.tsv; "

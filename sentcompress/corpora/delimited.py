@@ -12,6 +12,7 @@ from pathlib import Path
 from sentcompress.corpora.byte_streams import Readable, as_source
 from sentcompress.corpora.text_files import LONGEST_LINE, BadRecords, open_lines
 from sentcompress.errors import InputError
+from sentcompress.quantities import counted
 
 # A file of another format may have a header of any length.
 _LISTED = 20
@@ -136,15 +137,6 @@ def listed(names: Iterable[str]) -> str:
     shown = [name if len(name) <= _SHOWN else f"{name[:_SHOWN]}..." for name in there[:_LISTED]]
     more = [f"and {len(there) - _LISTED} more"] if len(there) > _LISTED else []
     return ", ".join([*shown, *more]) or "none"
-
-
-def counted(count: int, noun: str, plural: str | None = None) -> str:
-    """A number of things for a message.
-
-    >>> counted(1, "column"), counted(2, "query", "queries")
-    ('1 column', '2 queries')
-    """
-    return f"{count} {noun if count == 1 else plural or f'{noun}s'}"
 
 
 def parse_number(text: str) -> float | None:

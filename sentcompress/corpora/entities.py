@@ -44,7 +44,7 @@ def entities_data_set(path: Path, split: str | None) -> DataSet:
     check_file(path, ENTITY_COLUMNS)
     delimiter_of(path)
     if split is not None:
-        raise InputError(f"{path} is a single file and has no splits", "omit `split`, or give the folder")
+        raise InputError(f"{path} is a single file and has no splits", ("omit `split`", "give the folder"))
     # Such files are called test.tsv, so the folder is part of the name. The extension distinguishes the file, which
     # has a catalogue of its own, from the same split of the folder.
     name = f"{path.resolve().parent.name}-{path.name}".lstrip("-")

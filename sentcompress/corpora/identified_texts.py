@@ -17,6 +17,7 @@ from sentcompress.corpora.records import BODIES, TITLES, BadRecordError, as_text
 from sentcompress.corpora.text_files import HALF_A_CHARACTER, BadRecords, is_encodable, open_lines
 from sentcompress.errors import InputError
 from sentcompress.progress import Reporter
+from sentcompress.quantities import counted
 
 # Columns that hold the text of a row, in order of preference.
 TEXTS = (BODIES[0], "sentence", *BODIES[1:])
@@ -67,8 +68,8 @@ class IdentifiedTexts:
         """Warn if texts shared their id with an earlier one; after all of them were read."""
         if self.read.renamed:
             reporter.warn(
-                f"{self.read.renamed:,} texts of {self.name} share their id with an earlier one; a number is added to "
-                "tell them apart"
+                f"{self.name}: {counted(self.read.renamed, 'text')} with the id of an earlier one; a number is added "
+                "to tell them apart"
             )
 
 
@@ -84,7 +85,7 @@ def identified_texts(source: ByteSource, column: str | None = None, format_name:
     found = find_format(source, format_name)
     if found == "text":
         if column is not None:
-            raise InputError(f"{source.name} is plain text and has no columns", "leave out `column`, or give `format`")
+            raise InputError(f"{source.name} is plain text and has no columns", ("leave out `column`", "give `format`"))
         return _of_file(source, lambda: ((str(number - 1), line) for number, line in open_lines(source)), named=False)
     first = next(iter(read_table(source, found)))[1]
     text_of = _text_reader(source.name, list(first), column)
@@ -178,8 +179,8 @@ def _text_reader(name: str, there: list[str], column: str | None) -> Callable[[M
     chosen = next((one for one in TEXTS if one in there), None)
     if chosen is None:
         raise InputError(
-            f"{name}: cannot tell which column holds the text",
-            f"its columns: {listed(there)}; name it with `column`, or rename it to text",
+            f"{name}: cannot tell which column holds the text (columns: {listed(there)})",
+            ("name it with `column`", "rename it to text"),
         )
     return lambda row: f"{_title(row)} {_value(row, chosen)}".strip()
 

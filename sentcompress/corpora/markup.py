@@ -1,12 +1,13 @@
 """Markdown and reStructuredText as sections of plain text: headings are recognised, most marks removed.
 
-This is no parser: what it does not know stays in the text as it is. Words of code and tables are kept.
+This is no parser: what it does not know stays in the text as it is. Words of code and tables are kept. The time is
+linear in the length of any text, so no pattern may scan the rest of a line, or of the text, from each of many places.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 
 from sentcompress.corpora.document import Document, Section
 
@@ -15,27 +16,27 @@ RESTRUCTURED = ("rst",)
 MARKUP = (*MARKDOWN, *RESTRUCTURED)
 
 _FENCE = re.compile(r"^\s*(```|~~~)")
-_ATX = re.compile(r"^ {0,3}#{1,6}\s+(.*?)\s*#*\s*$")
+_ATX = re.compile(r"^ {0,3}#{1,6}\s(.*)$")
 _UNDERLINE = re.compile(r"^(=+|-{2,})\s*$")
 _RST_UNDERLINE = re.compile(r"^([=\-~^\"'`#*+.:_])\1{2,}\s*$")
 _RULE = re.compile(r"^[\s|:*_-]*$")
 _ITEM = re.compile(r"^\s*([-*+]|\d{1,3}[.)])\s+")
 _DIRECTIVE = re.compile(r"^\s*\.\.\s+(\[[^\]]*\]\s*|[\w-]+::\s?|_[^:]*:\s?)?")
-_FRONT_MATTER = re.compile(r"\A---\s*\n(.*?)\n---\s*\n", re.DOTALL)
-_FRONT_TITLE = re.compile(r"^title:\s*[\"']?(.*?)[\"']?\s*$", re.MULTILINE)
-# Each mark of Markdown, and what takes its place; a tag is at most 200 characters, so that `a < b` costs no time.
-_MARKS = (
-    (re.compile(r"!?\[([^\]\n]*)\]\([^)\s]*(?:\s+\"[^\"]*\")?\)"), r"\1"),
+_FRONT_MATTER = re.compile(r"\A---[^\S\n]*\n(.*?)\n---[^\S\n]*\n", re.DOTALL)
+_FRONT_TITLE = re.compile(r"^title:(.*)$", re.MULTILINE)
+_Marks = Sequence[tuple[re.Pattern[str], str | Callable[[re.Match[str]], str]]]
+# Each mark of Markdown, and what takes its place. A tag has at most 200 characters.
+_MARKS: _Marks = (
+    (re.compile(r"!?\[([^\[\]\n]*)\]\([^)\s\[]*(?:\s+\"[^\"]*\")?\)"), r"\1"),
     (re.compile(r"</?[A-Za-z][^<>\n]{0,200}>"), " "),
     (re.compile(r"\*\*|__|`+"), ""),
     (re.compile(r"(?<!\w)[*_](?=\S)|(?<=\S)[*_](?!\w)"), ""),
 )
-_RST_MARKS = (
-    (re.compile(r":[\w:+-]+:`([^`<\n]*?)\s*(?:<[^`>\n]*>)?`"), r"\1"),
-    (re.compile(r"`([^`<\n]*?)\s*<[^`>\n]*>`_+"), r"\1"),
+_RST_MARKS: _Marks = (
+    (re.compile(r"(?<![\w:+-]):[\w:+-]+:`([^`<\n]*)(?:<[^`>\n]*>)?`"), lambda found: found[1].rstrip()),
+    (re.compile(r"`([^`<\n]*)<[^`>\n]*>`_+"), lambda found: found[1].rstrip()),
     (re.compile(r"\*\*|`+"), ""),
 )
-_COMMENT = re.compile(r"<!--.*?-->", re.DOTALL)
 
 
 def marked_up(name: str, text: str, extension: str) -> Document:
@@ -49,7 +50,7 @@ def marked_up(name: str, text: str, extension: str) -> Document:
     """
     restructured = extension in RESTRUCTURED
     title, body = ("", text) if restructured else _without_front_matter(text)
-    lines = (body if restructured else _COMMENT.sub(" ", body)).splitlines()
+    lines = (body if restructured else _without_comments(body)).splitlines()
     sections = [section for section in _sections(lines, restructured) if section.heading or section.text]
     if not title and sections and sections[0].heading:
         title, sections[0] = sections[0].heading, Section("", sections[0].text)
@@ -62,7 +63,16 @@ def _without_front_matter(text: str) -> tuple[str, str]:
     if front is None:
         return "", text
     title = _FRONT_TITLE.search(front[1])
-    return title[1] if title else "", text[front.end() :]
+    return title[1].strip().strip("\"'") if title else "", text[front.end() :]
+
+
+def _without_comments(text: str) -> str:
+    """The text with a space in place of each comment; one that does not end is kept."""
+    kept, start = list[str](), 0
+    while (opened := text.find("<!--", start)) >= 0 and (closed := text.find("-->", opened + 4)) >= 0:
+        kept.append(text[start:opened])
+        start = closed + 3
+    return " ".join([*kept, text[start:]])
 
 
 def _sections(lines: Sequence[str], restructured: bool) -> Iterator[Section]:
@@ -78,7 +88,7 @@ def _sections(lines: Sequence[str], restructured: bool) -> Iterator[Section]:
         found = None if restructured else _ATX.match(line)
         if found:
             yield Section(heading, _text(kept))
-            heading, kept = _plain(found[1], restructured), []
+            heading, kept = _plain(found[1].strip().rstrip("#"), restructured), []
         elif _underlines(lines, number, restructured):
             title = kept.pop() if kept else ""
             yield Section(heading, _text(kept))

@@ -9,9 +9,10 @@ from pathlib import Path
 
 from sentcompress.corpora.byte_streams import format_extension
 from sentcompress.corpora.collections import Collection, CorpusChoice, DataSet, in_memory
-from sentcompress.corpora.delimited import counted, find_columns, quoted_rows
+from sentcompress.corpora.delimited import find_columns, quoted_rows
 from sentcompress.corpora.text_files import HeldText, open_lines
 from sentcompress.errors import InputError
+from sentcompress.quantities import counted
 
 PAIR_COLUMNS = ("question1", "question2", "is_duplicate")
 ENTITY_COLUMNS = ("query", "entity", "label")

@@ -69,7 +69,7 @@ def read_records(
     if format_name == "text":
         if options.columns or options.domain:
             flag = "`column`" if options.columns else "`domain`"
-            raise InputError(f"{source.name} is plain text and has no columns", f"leave out {flag}, or give `format`")
+            raise InputError(f"{source.name} is plain text and has no columns", (f"leave out {flag}", "give `format`"))
         for _, line in open_lines(source, bad=bad):
             yield Record((line,), Relation.UNRELATED)
         return
@@ -132,7 +132,7 @@ def find_format(source: ByteSource, requested: str | None) -> str:
     if (requested or named) == "parquet":
         if not is_parquet:
             raise InputError(
-                f"{source.name} is not a Parquet file", "rename it with the suffix of its format, or name its `format`"
+                f"{source.name} is not a Parquet file", ("rename it with the suffix of its format", "name its `format`")
             )
         return "parquet"
     if requested:
@@ -143,13 +143,13 @@ def find_format(source: ByteSource, requested: str | None) -> str:
     looks = _looks_like(head)
     if named == "jsonl" and looks != "jsonl":
         what = "one JSON array" if head.lstrip().startswith(b"[") else "not JSON"
-        raise InputError(f"{source.name}, line 1: {what}", "give one JSON object per line, or name its `format`")
+        raise InputError(f"{source.name}, line 1: {what}", ("give one JSON object per line", "name its `format`"))
     if named:
         return named
     if looks == "jsonl" and source.extension == "txt":
         raise InputError(
             f"{source.name} is named as plain text but holds JSON",
-            "rename it to end in .jsonl, or choose one: `format` jsonl or `format` text",
+            ("rename it to end in .jsonl", "choose `format` jsonl or `format` text"),
         )
     return looks
 

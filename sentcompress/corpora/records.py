@@ -195,8 +195,8 @@ def find_layout(
             split = "split" if "split" in there else None
             return replace(layout, split=split)
     raise InputError(
-        f"{name}: cannot tell which columns hold the text",
-        f"its columns: {listed(there)}; name them with `column`, or rename one to text",
+        f"{name}: cannot tell which columns hold the text (columns: {listed(there)})",
+        ("name them with `column`", "rename one to text"),
     )
 
 

@@ -14,12 +14,13 @@ from functools import partial
 from pathlib import Path
 
 from sentcompress.corpora.byte_streams import COMPRESSED, format_extension
-from sentcompress.corpora.delimited import counted, find_columns, too_few_columns
+from sentcompress.corpora.delimited import find_columns, too_few_columns
 from sentcompress.corpora.hub import HubInput, hub_input
 from sentcompress.corpora.inputs import HUB_PREFIX
 from sentcompress.corpora.readers import ReadOptions
 from sentcompress.corpora.text_files import BadRecords, HeldText, open_lines
 from sentcompress.errors import InputError
+from sentcompress.quantities import counted
 
 COLUMNS = ("score", "sentence1", "sentence2")
 _YEAR_FOLDER = re.compile(r"(STS1[2-6])-en-test", re.IGNORECASE)

@@ -115,7 +115,8 @@ def read_transfer(folder: Path, only: Sequence[str] = (), bad: BadRecords | None
     bad = bad or BadRecords()
     requested = {_requested(name) for name in only}
     if not folder.is_dir():
-        raise InputError(f"no such folder: {folder}", "give a folder with sub-folders such as MR, TREC or MRPC")
+        what = f"{folder} is a file, not a folder" if folder.exists() else f"no such folder: {folder}"
+        raise InputError(what, "give a folder with sub-folders such as MR, TREC or MRPC")
     found = _find(folder)
     missing = requested - found.keys()
     if missing or not found:

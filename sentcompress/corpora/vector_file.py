@@ -12,6 +12,7 @@ import numpy.typing as npt
 
 from sentcompress.corpora.text_files import open_lines
 from sentcompress.errors import InputError
+from sentcompress.quantities import counted
 
 SUFFIX = ".npy"
 TEXTS = (".txt", ".txt.gz", ".txt.zst")
@@ -48,7 +49,8 @@ class VectorFile:
             self._rows.setdefault(_key(line), count - 1)
         if count != len(self._vectors):
             raise InputError(
-                f"{path} has {len(self._vectors)} rows and {self.texts} {count} lines", "give one line per row"
+                f"{path} has {counted(len(self._vectors), 'row')} and {self.texts} {counted(count, 'line')}",
+                "give one line per row",
             )
 
     @property

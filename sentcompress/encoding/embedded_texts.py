@@ -12,6 +12,7 @@ from sentcompress.encoding.embedder import Embedder, Vectors
 from sentcompress.encoding.embedders import EmbedderSource
 from sentcompress.errors import InputError
 from sentcompress.progress import Reporter
+from sentcompress.quantities import counted
 
 
 @dataclass(frozen=True)
@@ -59,7 +60,7 @@ def embed_texts(
         )
     zeros = int(np.count_nonzero(~vectors.any(axis=1)))
     if zeros:
-        reporter.warn(f"{source.label}: {zeros} texts have a zero vector; {of_zeros}")
+        reporter.warn(f"{source.label}: zero vectors of {counted(zeros, 'text')}; {of_zeros}")
     described = {
         **source.described,
         **embedder.described(),

@@ -9,7 +9,7 @@ from itertools import islice
 import numpy as np
 import numpy.typing as npt
 
-from sentcompress.models.text import TextSettings, TransformersTokenizer, token_ids
+from sentcompress.models.text_settings import TextSettings, TransformersTokenizer, token_ids
 
 CHUNK = 1000
 # Texts whose length is compared with a model's limit, and how much of each.

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+import resource
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -9,13 +11,14 @@ from pathlib import Path
 import numpy as np
 import numpy.typing as npt
 
-from sentcompress.errors import InputError
-from sentcompress.store.open_files import allow_open_files
+from sentcompress.errors import InputError, SentcompressError
 
 SHARD_PATTERN = "vectors-{:05d}.npy"
 # Pooled states of chosen teacher layers, concatenated in one row.
 LAYERS = "layers"
 LAYER_SHARD_PATTERN = LAYERS + "-{:05d}.npy"
+# Files that a process opens besides those of vectors: libraries, locks, pipes.
+SPARE_FILES = 200
 
 
 class VectorShards:
@@ -31,7 +34,7 @@ class VectorShards:
 
     def __init__(self, folder: Path, prefix: str = "vectors") -> None:
         self.paths = sorted(folder.glob(f"{prefix}-*.npy"))
-        allow_open_files(len(self.paths), "files of vectors")
+        _allow_open_files(len(self.paths))
         self._shards = [np.load(path, mmap_mode="r") for path in self.paths]
         self._starts = np.cumsum([0, *(len(shard) for shard in self._shards)])
 
@@ -104,3 +107,24 @@ def writing_vectors(
         yield append
     if written != rows:
         raise ValueError(f"{written} vectors were written to {path}, expected {rows}")
+
+
+def _allow_open_files(count: int) -> None:
+    """Raise this process's limit of open files if `count` more would exceed it; a mapped file stays open.
+
+    Many systems begin with a limit of 1,024.
+
+    Raises:
+        SentcompressError: if the system's own limit is lower.
+    """
+    needed = len(os.listdir("/dev/fd")) + count + SPARE_FILES
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    if soft == resource.RLIM_INFINITY or soft >= needed:
+        return
+    try:
+        resource.setrlimit(resource.RLIMIT_NOFILE, (needed, hard))
+    except (ValueError, OSError):  # above the hard limit, or macOS's own
+        raise SentcompressError(
+            f"{count:,} files of vectors must be open at the same time, more than the system allows a process to open",
+            f"raise the limit of open files to {needed} (ulimit -n, or nofile in /etc/security/limits.conf)",
+        ) from None

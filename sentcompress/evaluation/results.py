@@ -11,7 +11,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from sentcompress.errors import DamagedError
-from sentcompress.evaluation.kinds import EVALUATIONS, EvaluationKind
+from sentcompress.evaluation.registry import EVALUATIONS, EvaluationKind
 from sentcompress.evaluation.score import COMPARE, MEAN, MODEL, Score, read_scores, share_kept
 from sentcompress.evaluation.tables import Table, table
 from sentcompress.json_documents import finite, to_json

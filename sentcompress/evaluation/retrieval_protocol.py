@@ -7,6 +7,7 @@ from typing import Any
 
 from sentcompress.evaluation.ranking import recall_cutoffs
 from sentcompress.evaluation.retrieval import SINGLE_QUERIES, TIMED_QUERIES, RetrievalTask
+from sentcompress.quantities import counted
 
 STATEMENTS = {
     "pairs": "question pairs: the corpus is the distinct question2 of {corpus}; the queries are the distinct "
@@ -75,6 +76,6 @@ def _how(facts: Mapping[str, Any]) -> str:
         f"FAISS, {SEARCHED[facts['similarity']]}, trained on the corpus, seed {facts['seed']}; every index is "
         f"compared with exact search on the same vectors; time: one batched search of {facts['timed_queries']} queries "
         f"for the top {depth}, stated per {TIMED_QUERIES}, median of {facts['rounds']}, and {facts['single_queries']} "
-        f"single queries, {threads} thread{'s' * (threads != 1)}, models measured alternately; bytes: size of the "
+        f"single queries, {counted(threads, 'thread')}, models measured alternately; bytes: size of the "
         f"serialised FAISS index; {intervals}"
     )

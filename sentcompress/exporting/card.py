@@ -19,6 +19,7 @@ from sentcompress.exporting.verification_tables import cosines_of, router_rows, 
 from sentcompress.models.encoder import Encoder
 from sentcompress.models.names import KINDS
 from sentcompress.plain_text import Code, markdown, markdown_command, markdown_table, printable, shell_line
+from sentcompress.quantities import counted
 from sentcompress.store import Artifact, name_part
 
 HUB_NAME = re.compile(r"[A-Za-z0-9][\w.-]*/[\w.-]+")
@@ -108,7 +109,10 @@ class Card:
                 "weights",
                 facts.get("weights", "float32") + ("; computed in float32" * (facts.get("weights") == "float16")),
             ),
-            ("architecture", f"{encoder.architecture}, {encoder.depth} layers, hidden size {encoder.hidden_size}"),
+            (
+                "architecture",
+                f"{encoder.architecture}, {counted(encoder.depth, 'layer')}, hidden size {encoder.hidden_size}",
+            ),
             ("pooling", " + ".join(self.encoder.pooling) + weighted),
             ("dense layers", ", ".join(_dense(self.encoder)) or "none"),
             ("normalised", "yes" if self.encoder.normalize else "only in the ONNX graphs"),

@@ -9,7 +9,7 @@ from typing import Any
 from sentcompress.exporting.onnx import FLOAT32_FILE, INT8_FILE
 from sentcompress.exporting.router import DOCUMENT, FOLDER, QUERY
 from sentcompress.models.encoder import Encoder
-from sentcompress.models.text import TransformersTokenizer
+from sentcompress.models.text_settings import TransformersTokenizer
 from sentcompress.plain_text import markdown
 
 

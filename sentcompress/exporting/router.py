@@ -31,8 +31,8 @@ def check_widths(query: Encoder, document: Encoder, label: str, other: str) -> N
     if query.dimension != document.dimension:
         raise InputError(
             f"the vectors of {label} have {query.dimension} dimensions, those of {other} {document.dimension}",
-            "a router needs a student in the teacher's space: distil without a projection, or use "
-            "compress with `keep_index`",
+            "a router needs a student in the teacher's space: distil without a projection, or run sentcompress "
+            "compress --keep-index",
         )
 
 

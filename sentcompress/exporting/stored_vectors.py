@@ -7,6 +7,7 @@ from typing import Any
 
 from sentcompress.numeric import figure
 from sentcompress.plain_text import markdown, markdown_table
+from sentcompress.quantities import counted
 
 START = """\
 import numpy as np
@@ -73,8 +74,8 @@ def stored_vectors(facts: Mapping[str, Any]) -> Iterator[str]:
     """
     yield "## Stored vectors"
     yield (
-        f"`vectors/` says how to store this model's vectors in {facts['bytes']} bytes each ({facts['format']}, "
-        f"{facts['dimension']} of {facts['model_dimension']} dimensions). Search fidelity: "
+        f"`vectors/` says how to store this model's vectors in {counted(facts['bytes'], 'byte')} each "
+        f"({facts['format']}, {facts['dimension']} of {facts['model_dimension']} dimensions). Search fidelity: "
         f"{figure(facts['fidelity'], '.1f')}, where the model's own float32 vectors reach "
         f"{figure(facts['fidelity_of_float32'], '.1f')} ({markdown(str(facts['protocol']))})."
     )

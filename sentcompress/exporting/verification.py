@@ -22,6 +22,7 @@ from sentcompress.models.encoder import Encoder
 from sentcompress.models.pretrained import hush_transformers
 from sentcompress.numeric import at_least, at_most
 from sentcompress.progress import Reporter
+from sentcompress.quantities import counted
 
 Vectors = npt.NDArray[np.float32]
 LEAST_COSINE = 0.9999
@@ -164,10 +165,10 @@ def check_inexact(reader: Reader, texts: Sequence[str], expected: Vectors, title
     batched, single = reader.vectors(texts), reader.vectors(texts, batch=1)
     zeros = sum(int((np.abs(vectors) < ZERO).all(axis=1).sum()) for vectors in (batched, single))
     broken = _broken(batched) + _broken(single)
-    for count, what in ((broken, "contain NaN or infinity"), (zeros, "are zero")):
+    for count, what in ((broken, "NaN or infinity"), (zeros, "only zeros")):
         if count:
             raise SentcompressError(
-                f"the export failed verification: {count} {title} vectors {what}",
+                f"the export failed verification: {what} in {counted(count, f'{title} vector')}",
                 "nothing was written; remove this format from `formats`",
             )
     in_batch, alone = agreement(batched, expected), agreement(single, expected)

@@ -15,7 +15,7 @@ import numpy as np
 import numpy.typing as npt
 
 from sentcompress.exporting.graph_reader import BATCH_TOKENS, GraphReader
-from sentcompress.models.text import TextSettings
+from sentcompress.models.text_settings import TextSettings
 
 if TYPE_CHECKING:
     from sentcompress.models.catalog import NamedModel

@@ -92,6 +92,7 @@ class Method(nn.Module):
     options: ClassVar[Mapping[str, Option]] = {}
 
     def __init__(self, shapes: Shapes, options: Mapping[str, Any]) -> None:
+        """A subclass raises UsageError if the options do not fit each other or the shapes."""
         super().__init__()
         self.shapes = shapes
         self.settings = {**{name: option.default for name, option in self.options.items()}, **options}

@@ -26,7 +26,7 @@ def bottleneck_options(beta: float, beta_source: str, gamma_source: str, layer_s
             f"{HSIC}, and {MODELS}: rbf; {PAPER}, table 4: all three",
             choices=KERNELS,
         ),
-        "gamma": Option(0.5, "gamma of the rbf kernel, or offset of imq; above 0", gamma_source),
+        "gamma": Option(0.5, "gamma of the rbf kernel, or offset of imq", gamma_source, minimum=1e-6),
         "layer": Option(
             0,
             "the student's hidden states whose mean is X; 0: the embedding layer, -2: last but one",
@@ -48,8 +48,6 @@ class Bottleneck(nn.Module):
     def __init__(self, settings: Mapping[str, Any]) -> None:
         super().__init__()
         self.settings = settings
-        if not settings["gamma"] > 0:
-            raise ValueError(f"gamma must be above 0, not {settings['gamma']:g}")
         self._means: dict[str, Tensor] = {}
 
     def forward(self, inputs: Tensor, states: Tensor) -> Tensor:

@@ -94,11 +94,6 @@ class CRD(Method):
     def set_extra_state(self, state: dict[str, int]) -> None:
         self.entered = state["entered"]
 
-    @property
-    def normaliser(self) -> float:
-        """z of the loss."""
-        return float(self.log_normaliser.exp())
-
     def objective(self, student: Tensor, teacher: Tensor) -> dict[str, Tensor]:
         u, v = self.predict(student), self.target(teacher)
         return {

@@ -35,7 +35,7 @@ class LMXKD(HeadedMethod):
     contrastive = False
     recipe = SIMTDE_RECIPE
     options: ClassVar[Mapping[str, Option]] = {
-        "alpha": Option(0.5, "share of the hidden-state term, from 0 to 1", f"{OURS}: as simtde", minimum=0),
+        "alpha": Option(0.5, "share of the hidden-state term, from 0 to 1", f"{OURS}: as simtde", minimum=0, maximum=1),
         "normalise": NORMALISE,
         "reduction": replace(REDUCTION, source=f"{OURS}: as simtde"),
         "head": replace(
@@ -45,8 +45,6 @@ class LMXKD(HeadedMethod):
 
     def __init__(self, shapes: Shapes, options: Mapping[str, Any]) -> None:
         super().__init__(shapes, options)
-        if self.settings["alpha"] > 1:
-            raise ValueError(f"alpha must be from 0 to 1, not {self.settings['alpha']:g}")
         self.head = choose_head(shapes.student, shapes.teacher, self.settings["head"])
         self.matrices = nn.Parameter(torch.empty(shapes.layers, shapes.hidden, shapes.teacher_hidden))
         for matrix in self.matrices:

@@ -7,6 +7,7 @@ from typing import Any, ClassVar
 
 from torch import Tensor
 
+from sentcompress.errors import UsageError
 from sentcompress.methods.base import Method, Shapes, squared_error, unit
 from sentcompress.methods.hyperparameters import Option
 from sentcompress.methods.simtde import NORMALISE, REDUCTION, SIMTDE_RECIPE
@@ -35,7 +36,7 @@ class LRNKD(Method):
     def __init__(self, shapes: Shapes, options: Mapping[str, Any]) -> None:
         super().__init__(shapes, options)
         if shapes.student != shapes.teacher:
-            raise ValueError(
+            raise UsageError(
                 f"the student must be as wide as the teacher (teacher:3, for example), not {shapes.student} for"
                 f" {shapes.teacher} dimensions"
             )

@@ -7,6 +7,7 @@ from typing import Any
 
 from torch import Tensor, nn
 
+from sentcompress.errors import UsageError
 from sentcompress.methods.base import Method, Shapes, linear_head, row_errors, unit
 from sentcompress.methods.hyperparameters import CODE, OURS, PAPER, Hyperparameters, Number, Option, Sized
 
@@ -76,7 +77,7 @@ class Regression(Method):
         super().__init__(shapes, options)
         linear = self.settings["head"] == "linear"
         if not linear and shapes.student != shapes.teacher:
-            raise ValueError(
+            raise UsageError(
                 f"head=none needs a student as wide as the teacher, not {shapes.student} and {shapes.teacher}"
             )
         self.head: nn.Module = (

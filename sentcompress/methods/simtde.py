@@ -71,7 +71,7 @@ class SimTDE(HeadedMethod):
     contrastive = False
     recipe = SIMTDE_RECIPE
     options: ClassVar[Mapping[str, Option]] = {
-        "alpha": Option(0.5, "share of the token term, from 0 to 1; 0 disables it", LOSS, minimum=0),
+        "alpha": Option(0.5, "share of the token term, from 0 to 1; 0 disables it", LOSS, minimum=0, maximum=1),
         "token_weight": Option(
             0.0, "weight of the token term, with a sentence term of weight 1; 0 uses alpha", OFF, minimum=0
         ),
@@ -101,8 +101,6 @@ class SimTDE(HeadedMethod):
 
     def __init__(self, shapes: Shapes, options: Mapping[str, Any]) -> None:
         super().__init__(shapes, options)
-        if self.settings["alpha"] > 1:
-            raise ValueError(f"alpha must be from 0 to 1, not {self.settings['alpha']:g}")
         self.head = choose_head(shapes.student, shapes.teacher, self.settings["head"])
         self.token_map = self._map("tokens")
         self.state_map = self._map("last-states")

@@ -9,6 +9,7 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
+from sentcompress.errors import UsageError
 from sentcompress.methods.base import Shapes, linear_head, squared_error, unit
 from sentcompress.methods.heads import HeadedMethod, ProjectionHead
 from sentcompress.methods.hyperparameters import CODE, OURS, PAPER, Option
@@ -76,9 +77,9 @@ class TripletMethod(HeadedMethod):
             raise ValueError("keep needs teacher vectors of sentences")
         dim = self.settings["dim"]
         if dim > shapes.student:
-            raise ValueError(f"dim={dim} exceeds the student's {shapes.student} dimensions")
+            raise UsageError(f"dim={dim} exceeds the student's {shapes.student} dimensions")
         if self.settings["dim_start"] != "random" and not dim:
-            raise ValueError("dim_start initialises the head of dim, but dim is 0")
+            raise UsageError("dim_start initialises the head of dim, but dim is 0")
         self.head = ProjectionHead(linear_head(shapes.student, dim, "random") if dim else None, kept=bool(dim))
         learnt = not self.settings["temperature"]
         start = torch.tensor(math.log(self.settings["scale_start"]))

@@ -119,13 +119,12 @@ def _newest_student(work: WorkDirectory, besides: str | None) -> Artifact:
     try:
         newest = work.get("students")
     except MissingArtifactError as error:
-        hint = f"{error.hint}, or name a model, such as `model` general-9m"
-        raise MissingArtifactError(error.message, hint) from None
+        raise error.with_alternative("name a model, such as `model` general-9m") from None
     for student in work.newest("students"):
         if student.manifest["command"] != besides:
             return student
     raise MissingArtifactError(
-        f"{besides} made all students of {work.path} itself", f"name one: `model` {newest.name}, or `model` teacher"
+        f"{besides} made all students of {work.path} itself", f"name one: `model` {newest.name} or `model` teacher"
     )
 
 

@@ -22,6 +22,7 @@ from dataclasses import dataclass
 import torch
 
 from sentcompress.models.devices import dtype_candidates
+from sentcompress.quantities import counted
 
 # Minimum speedup for which bfloat16 is used: it costs accuracy (cosines to float32 of about 0.9999).
 WORTHWHILE = 1.15
@@ -75,7 +76,7 @@ class Speedup:
             what: the verb for the work that was timed, such as "encodes".
         """
         low, high = self.interval
-        rounds = f"{len(self.ratios)} round{'s' * (len(self.ratios) > 1)}"
+        rounds = counted(len(self.ratios), "round")
         doubt = "" if self.certain else "; not certain"
         return (
             f"measured: bfloat16 {what} {self.ratio:.2f} times as fast as float32 "

@@ -13,8 +13,8 @@ from torch.nn import functional
 
 from sentcompress.errors import InputError
 from sentcompress.models.pooling import pool
-from sentcompress.models.text import TextSettings as TextSettings
-from sentcompress.models.text import TransformersTokenizer, token_ids
+from sentcompress.models.text_settings import TextSettings as TextSettings
+from sentcompress.models.text_settings import TransformersTokenizer, token_ids
 
 # Longer texts, in characters, are cut before tokenization. A cut can change the tokens just before it, so the rest
 # must have _MARGIN more tokens than are kept.
@@ -185,7 +185,10 @@ class Encoder(nn.Module, ABC):
             # With such a limit the tokenizer would not truncate.
             raise InputError(
                 f"the maximum length of {limit} tokens leaves no room for words: {special} are special tokens",
-                f"set `max_length`, or max_seq_length of the model, to more than {special}",
+                (
+                    f"set `max_length` to more than {special}",
+                    f"set max_seq_length of the model to more than {special}",
+                ),
             )
         prepared = [self._without_rest(self.text.prepare(text), limit) for text in texts]
         return token_ids(self.tokenizer, prepared, truncation=True, max_length=limit)

@@ -26,7 +26,7 @@ from sentcompress.models.shape import Shape, Size, size_of
 from sentcompress.models.sources import ModelSource, locate
 from sentcompress.models.static_encoder import StaticEncoder, token_vectors
 from sentcompress.models.static_folder import load_static, save_static, static_shape
-from sentcompress.models.text import read_text_settings
+from sentcompress.models.text_settings import read_text_settings
 from sentcompress.models.token_weights import save_token_weights
 from sentcompress.models.transformer_encoder import TransformerEncoder
 

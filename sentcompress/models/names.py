@@ -116,7 +116,7 @@ def no_such_model(name: str, place: Path, known: Sequence[str], *, layers: bool 
         layers: whether `teacher:K` can be given too.
     """
     if is_teacher_layers(name):
-        return InputError(f"{name} is a start for distill, not a model", "name a model, such as `teacher` or a student")
+        return InputError(f"{name} is a start for distill, not a model", "name a model, such as teacher or a student")
     plain = re.fullmatch(r"[\w.-]+", name) is not None
     others = "owner/name" + (f" or {HUB_PREFIX}{name}" if plain else "")
     hub = f"a model of the hub is named {others}"

@@ -20,7 +20,7 @@ from sentcompress.models.foreign_code import nothing_fetched
 from sentcompress.models.library_errors import reading
 from sentcompress.models.model_files import DAMAGED, check_inside, read_config, weight_files
 from sentcompress.models.tensors import plain_tensors
-from sentcompress.models.text import TransformersTokenizer
+from sentcompress.models.text_settings import TransformersTokenizer
 
 VOCABULARY_FILES = ("tokenizer.json", "vocab.*", "*.model", "bpe.codes", "tokenizer*.py")
 # Tokenizer settings that name a vocabulary file; used if there is no tokenizer.json.

@@ -52,10 +52,6 @@ class Projection:
         """Project vectors: [N, D] -> [N, d]."""
         return np.asarray(vectors @ self.weight.T + self.bias, dtype=np.float32)
 
-    def truncated(self, dimension: int) -> Projection:
-        """The projection to the first `dimension` outputs."""
-        return Projection(self.weight[:dimension], self.mean, self.explained_variance_ratio[:dimension])
-
     def save(self, path: Path) -> None:
         """Write weight, bias, mean and explained_variance_ratio as safetensors, float32.
 

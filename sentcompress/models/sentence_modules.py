@@ -15,7 +15,7 @@ from sentcompress.models.library_errors import reading
 from sentcompress.models.model_files import DAMAGED, STATIC, listed_modules
 from sentcompress.models.pooling import MODES
 from sentcompress.models.tensors import module_weights
-from sentcompress.models.text import default_prompt
+from sentcompress.models.text_settings import default_prompt
 from sentcompress.models.token_weights import load_token_weights
 
 # In the order in which sentence-transformers concatenates the vectors of several modes.

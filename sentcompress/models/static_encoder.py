@@ -9,7 +9,7 @@ from torch import Tensor, nn
 from torch.nn import functional
 
 from sentcompress.models.encoder import Encoder
-from sentcompress.models.text import TransformersTokenizer
+from sentcompress.models.text_settings import TransformersTokenizer
 
 
 def token_vectors(table: Tensor) -> nn.Embedding:

@@ -21,7 +21,7 @@ from sentcompress.models.library_errors import reading
 from sentcompress.models.model_files import DAMAGED, weight_files
 from sentcompress.models.static_encoder import StaticEncoder
 from sentcompress.models.tensors import plain_tensors
-from sentcompress.models.text import TransformersTokenizer
+from sentcompress.models.text_settings import TransformersTokenizer
 
 if TYPE_CHECKING:
     from tokenizers import Tokenizer

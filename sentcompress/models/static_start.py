@@ -18,7 +18,7 @@ from sentcompress.errors import InputError
 from sentcompress.models.encoder import Dense, Encoder
 from sentcompress.models.static_encoder import StaticEncoder, token_vectors
 from sentcompress.models.static_folder import plain_tokenizer
-from sentcompress.models.text import TextSettings
+from sentcompress.models.text_settings import TextSettings
 from sentcompress.models.token_states import BATCH_TOKENS, measure_token_states
 from sentcompress.models.token_weights import sif_weights
 from sentcompress.progress import Reporter

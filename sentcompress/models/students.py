@@ -25,6 +25,7 @@ from sentcompress.models.token_states import TokenStates, measure_token_states
 from sentcompress.models.transformer_encoder import TransformerEncoder
 from sentcompress.models.vocabulary import token_occurrences, trim_vocabulary
 from sentcompress.progress import SILENT, Reporter
+from sentcompress.quantities import counted
 from sentcompress.store import name_part
 
 # Sentences for measuring the activity of neurons: fewer than for tokens, because there are fewer neurons.
@@ -208,7 +209,7 @@ def last_layers(transformer: nn.Module, count: int, label: str) -> nn.ModuleList
     family = _family(transformer, label)
     layers: Any = transformer.get_submodule(str(family.layers))
     if count > len(layers):
-        raise InputError(f"teacher:{count}: {label} has {len(layers)} layers", f"choose 1 to {len(layers)}")
+        raise InputError(f"teacher:{count}: {label} has {counted(len(layers), 'layer')}", f"choose 1 to {len(layers)}")
     return nn.ModuleList(layers[len(layers) - count :])
 
 

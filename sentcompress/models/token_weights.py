@@ -17,7 +17,7 @@ from sentcompress.errors import InputError
 from sentcompress.json_documents import read_json
 from sentcompress.models.model_files import DAMAGED, weight_files
 from sentcompress.models.tensors import module_weights
-from sentcompress.models.text import TransformersTokenizer
+from sentcompress.models.text_settings import TransformersTokenizer
 
 # Above zero, so that a text of low-weight tokens still has a vector.
 LEAST = 0.001

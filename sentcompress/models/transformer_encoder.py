@@ -11,7 +11,7 @@ from torch import Tensor, nn
 
 from sentcompress.models.encoder import Encoder
 from sentcompress.models.families import FAMILIES, readable_positions, table_projection
-from sentcompress.models.text import TransformersTokenizer
+from sentcompress.models.text_settings import TransformersTokenizer
 
 # Settings that the shapes of the weights do not show: ALBERT's number of passes, for example, or of attention heads.
 TELLING = ("model_type", "num_attention_heads", "num_hidden_layers", "hidden_act")

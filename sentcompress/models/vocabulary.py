@@ -14,7 +14,7 @@ from torch import nn
 
 from sentcompress.errors import InputError
 from sentcompress.models.encoder import Encoder
-from sentcompress.models.text import TransformersTokenizer
+from sentcompress.models.text_settings import TransformersTokenizer
 from sentcompress.models.transformer_encoder import TransformerEncoder
 from sentcompress.progress import Task
 

@@ -12,6 +12,7 @@ from sentcompress.errors import InputError
 from sentcompress.extras import is_installed
 from sentcompress.models.principal_axes import principal_axes
 from sentcompress.progress import Reporter
+from sentcompress.quantities import counted
 from sentcompress.quantization.codecs import Float32, Values
 from sentcompress.quantization.fitting import FEWEST_CENTROIDS, FITS, POINTS_PER_CENTROID
 from sentcompress.quantization.quantizer import Quantizer
@@ -75,7 +76,8 @@ def plans(
         what = "vectors" if number_format == AUTO else f"{number_format} vectors"
         much = f" of {dimension} dimensions" if dimension else ""
         raise InputError(
-            f"{what}{much} do not fit into {vector_bytes} bytes", "use a larger `vector_bytes`, or a smaller `dim`"
+            f"{what}{much} do not fit into {counted(vector_bytes, 'byte')}",
+            "use a larger `vector_bytes`, or a smaller `dim`",
         )
     return found
 

@@ -20,6 +20,7 @@ from sentcompress.errors import InputError
 from sentcompress.json_documents import read_json, to_json
 from sentcompress.models.checks import require_sound, unsound
 from sentcompress.numeric import at_least
+from sentcompress.quantities import counted
 from sentcompress.quantization.codecs import CODECS, Binary, Codec, Codes, Float32, Int8, ProductCodes, Values
 from sentcompress.store import file_digest
 
@@ -111,7 +112,8 @@ class Quantizer:
         """
         if codes.ndim != 2 or codes.shape[1] != self.bytes or codes.dtype != np.uint8:
             raise InputError(
-                f"{self.format} vectors have {self.bytes} bytes each, not {codes.dtype} of shape {codes.shape}",
+                f"{self.format} vectors have {counted(self.bytes, 'byte')} each, not {codes.dtype} of shape "
+                f"{codes.shape}",
                 "use the quantizer that the vectors were stored with",
             )
         if isinstance(self.codec, ProductCodes) and codes.max(initial=0) >= self.codec.codebooks.shape[1]:

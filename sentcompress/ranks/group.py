@@ -18,6 +18,7 @@ from sentcompress import __version__
 from sentcompress.commands.options import Options
 from sentcompress.errors import RankError
 from sentcompress.progress import Reporter
+from sentcompress.quantities import counted
 from sentcompress.ranks.alone import ALONE, GatheredViews, Ranks, Value
 from sentcompress.ranks.launch import find_launch
 from sentcompress.ranks.meeting import Meeting
@@ -149,7 +150,7 @@ def joined(params: Options, request: Request | None, device: torch.device, repor
         _agree(meeting, params, request, device)
         backend = _begin(meeting, device)
         hosts = len(set(meeting.hosts))
-        reporter.note(f"{launch.count} ranks on {hosts} host{'s' if hosts > 1 else ''} ({backend})")
+        reporter.note(f"{counted(launch.count, 'rank')} on {counted(hosts, 'host')} ({backend})")
         yield Group(meeting)
         meeting.leave()
     except BaseException as error:

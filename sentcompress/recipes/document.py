@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from sentcompress.errors import InputError, UsageError, did_you_mean
+from sentcompress.quantities import counted
 from sentcompress.recipes.placeholders import Value, placeholders, text_with_values, with_values
 from sentcompress.recipes.rows import Row, read_rows
 from sentcompress.recipes.variants import (
@@ -107,8 +108,9 @@ class Recipe:
         """
         if name is None and self.variants:
             listed = f"choose one of: {', '.join(self.variants)}"
-            count = "a variant" if len(self.variants) == 1 else f"{len(self.variants)} variants"
-            raise UsageError(f"{self.path} has {count}; name one with `variant`", listed)
+            raise UsageError(
+                f"{self.path} has {counted(len(self.variants), 'variant')}; name one with `variant`", listed
+            )
         if name is not None and name not in self.variants:
             hint = did_you_mean(name, self.variants) if self.variants else "leave `variant` out"
             raise UsageError(f"{self.path} has no variant {name!r}", hint)

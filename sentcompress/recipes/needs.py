@@ -31,6 +31,7 @@ from sentcompress.extras import EXTRAS, check_installed
 from sentcompress.models.names import is_teacher_layers, meaning_of
 from sentcompress.models.sources import EMBEDDED, HUB_PREFIX
 from sentcompress.published import PUBLISHED
+from sentcompress.quantities import counted
 from sentcompress.recipes.hub_lookup import HubLookup
 from sentcompress.recipes.plan import Plan, Step
 from sentcompress.recipes.references import VECTORS
@@ -94,7 +95,7 @@ def raise_missing(plan: Plan, needs: Sequence[Need]) -> None:
     rows = list(dict.fromkeys(f"{row.table}: {row.model}" for row in plan.recipe.rows if row.table and row.model))
     named = f" for {'; '.join(rows[:MOST_ROWS])}{' and others' * (len(rows) > MOST_ROWS)}" if rows else ""
     lines = "".join(f"\n  - {need}" for need in needs)
-    count = "1 thing is" if len(needs) == 1 else f"{len(needs)} things are"
+    count = counted(len(needs), "thing is", "things are")
     raise InputError(f"run {plan.recipe.name}: {count} missing or unusable{named}{lines}", "nothing was run")
 
 

@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, TypeVar
 
+from sentcompress.commands.spelling import DEFAULT_WORK
 from sentcompress.errors import DamagedError, InputError
 from sentcompress.evaluation.results import Evaluation, read_evaluation
 from sentcompress.evaluation.score import MODEL
@@ -13,7 +14,7 @@ from sentcompress.evaluation.tables import BESIDE, short
 from sentcompress.json_documents import parse_json
 from sentcompress.reporting.compressions import Compression, compressions
 from sentcompress.reporting.drawing import MARKERS, SERIES
-from sentcompress.store import CHANGED, DEFAULT_WORK, LOG, Artifact, WorkDirectory, change_of, damaged
+from sentcompress.store import CHANGED, LOG, Artifact, WorkDirectory, change_of, damaged
 
 Found = TypeVar("Found")
 # Models made by this command are teachers: students are compared with them.

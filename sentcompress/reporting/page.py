@@ -6,6 +6,7 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 from html import escape
 
+from sentcompress.quantities import counted
 from sentcompress.reporting.drawing import COLOURS
 from sentcompress.reporting.evidence import Source
 from sentcompress.reporting.parts import Chart, Report, Section, Table
@@ -76,8 +77,7 @@ def render_page(report: Report, pictures: Mapping[str, str]) -> str:
     """
     evidence = report.evidence
     about = [name for reference, name in evidence.names.items() if evidence.compared(reference)]
-    counted = {"model": len(about), "evaluation": len(evidence.evaluations)}
-    summary = ", ".join(f"{count} {what}{'s' * (count != 1)}" for what, count in counted.items())
+    summary = f"{counted(len(about), 'model')}, {counted(len(evidence.evaluations), 'evaluation')}"
     head = [
         "<!DOCTYPE html>",
         '<html lang="en">',

@@ -6,8 +6,8 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from sentcompress.evaluation.kinds import EVALUATIONS
 from sentcompress.evaluation.measures import SPEED, WEIGHT_BYTES
+from sentcompress.evaluation.registry import EVALUATIONS
 from sentcompress.evaluation.results import Evaluation
 from sentcompress.evaluation.score import COMPARE, MEAN, MODEL, Score, share_kept, size_scores, sizes_of
 from sentcompress.evaluation.tables import BESIDE, kept_or_gained, ratio, short

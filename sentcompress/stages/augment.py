@@ -14,8 +14,8 @@ from typing import Any
 
 from sentcompress.augmentations.back_translation import back_translation_spec
 from sentcompress.augmentations.base import AugmenterSpec
-from sentcompress.augmentations.parts import FREQUENCIES as PLANNED_FREQUENCIES
-from sentcompress.augmentations.parts import make_part, plan_of
+from sentcompress.augmentations.sharded_table import FREQUENCIES as PLANNED_FREQUENCIES
+from sentcompress.augmentations.sharded_table import make_part, plan_of
 from sentcompress.augmentations.table import (
     AugmentationPlan,
     Augmented,
@@ -36,6 +36,7 @@ from sentcompress.corpora.text_files import BadRecords
 from sentcompress.errors import InputError, SentcompressError
 from sentcompress.passages.query_copies import QueryCopies, count_frequencies
 from sentcompress.progress import LOGGED, Reporter
+from sentcompress.quantities import counted
 from sentcompress.store import SCAFFOLD, Artifact, Build, Request, WorkDirectory
 from sentcompress.store.shard import find_shard
 from sentcompress.store.shards import sharded
@@ -116,7 +117,7 @@ def _recipes(params: Params) -> tuple[tuple[tuple[AugmenterSpec, int], ...], lis
             recipes.append((_recipe(option, copies, params), copies))
         except InputError as error:
             if asked is not None or (option == "back_translate" and params.translator):
-                raise InputError(error.message, f"{error.hint}; or disable it: `{option}` 0") from None
+                raise error.with_alternative(f"disable it: `{option}` 0") from None
             skipped.append(f"`{option}` is skipped: {error.message} ({error.hint})")
     if params.queries_per_text:
         queries = QueryCopies(params.queries_per_text, params.seed)
@@ -244,7 +245,7 @@ def _originals(params: Params, inputs: list[Input], limits: Limits, build: Build
         shutil.rmtree(build.path)
         raise
     if bad.count:
-        reporter.warn(f"{bad.count} bad lines were skipped; the first: {bad.first}")
+        reporter.warn(f"skipped {counted(bad.count, 'bad line')}; the first: {bad.first}")
     if params.limit is not None and tally.originals < params.limit:
         reporter.note(f"the input has {tally.originals:,} distinct sentences, fewer than `limit` {params.limit:,}")
     with build.write(_READ) as path:

@@ -94,7 +94,7 @@ def _workload(params: Params, work: WorkDirectory, reporter: Reporter) -> Worklo
     try:
         artifact = work.get("sentences", params.sentences)
     except MissingArtifactError as error:
-        raise MissingArtifactError(error.message, f"{error.hint}, or give a file of sentences with `text`") from None
+        raise error.with_alternative("give a file of sentences with `text`") from None
     return of_table(artifact, params.count, params.single, params.seed)
 
 

@@ -19,7 +19,7 @@ from sentcompress.corpora.identified_texts import IdentifiedTexts, identified_te
 from sentcompress.encoding import text_vectors
 from sentcompress.encoding.compute_plan import ComputePlan
 from sentcompress.encoding.engine import EncodeEngine
-from sentcompress.encoding.folder_parts import QUANTIZER as PLANNED_QUANTIZER
+from sentcompress.encoding.sharded_folder import QUANTIZER as PLANNED_QUANTIZER
 from sentcompress.encoding.storage import PLAIN, Storage
 from sentcompress.encoding.text_vectors import TextVectors, in_shards
 from sentcompress.encoding.token_counts import count_tokens, told_truncation

@@ -26,13 +26,14 @@ from sentcompress.evaluation.results import write_result
 from sentcompress.evaluation.retrieval import DEPTHS, MAIN, Comparison, RetrievalTask, Searched
 from sentcompress.evaluation.retrieval_protocol import protocol
 from sentcompress.evaluation.score import COMPARE, MODEL, Recorder
-from sentcompress.evaluation.similarity import searchable
+from sentcompress.evaluation.searchable import searchable
 from sentcompress.evaluation.tables import BESIDE
 from sentcompress.evaluation.vector_rows import Vectors, in_file
 from sentcompress.exporting.graph_embedder import in_runtime, with_runtime
 from sentcompress.extras import check_installed
 from sentcompress.models.catalog import typed_name
 from sentcompress.progress import LOGGED, Reporter, Task
+from sentcompress.quantities import counted
 from sentcompress.store import MANIFEST, SCAFFOLD, Artifact, Build, Request, WorkDirectory, file_digest, name_part
 
 COMMAND = Params.command
@@ -281,7 +282,7 @@ class RetrievalEvaluation:
 
     def _warn_of_zeros(self, zeros: int, label: str, what: str) -> None:
         if zeros:
-            self.reporter.warn(f"{label}: {zeros} {what} have a zero vector, which matches nothing")
+            self.reporter.warn(f"{label}: {counted(zeros, 'zero vector')} among the {what}; such vectors match nothing")
 
 
 class _Documents(Protocol):

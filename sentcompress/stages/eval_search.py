@@ -28,6 +28,7 @@ from sentcompress.evaluation.stats import Resampling, mean_interval
 from sentcompress.exporting.graph_embedder import in_runtime, with_runtime
 from sentcompress.models.catalog import typed_name
 from sentcompress.progress import LOGGED, Reporter
+from sentcompress.quantities import counted
 from sentcompress.quantization.lookup import FoundQuantizer, find_quantizer
 from sentcompress.quantization.quantizer import Quantizer
 from sentcompress.store import Artifact, Request, WorkDirectory, name_part
@@ -162,7 +163,7 @@ def _vectors(
     except UndefinedError as error:
         raise InputError(f"{source.label} cannot be searched: {error}", "is it damaged?") from None
     if zeros:
-        reporter.warn(f"{source.label}: {zeros} {what} have a zero vector, which matches nothing")
+        reporter.warn(f"{source.label}: {counted(zeros, 'zero vector')} among the {what}; such vectors match nothing")
     return vectors
 
 
@@ -175,7 +176,7 @@ def _protocol(params: Params, texts: SearchTexts, stored: Quantizer | None, resa
     facts: dict[str, Any] = {"part": params.own_part or ALL} if params.collection is None else {}
     if stored is not None:
         facts["stored"] = {"format": stored.format, "dimension": stored.dimension, "bytes": stored.bytes}
-        ways += f"; passages stored as {stored.format} in {stored.bytes} bytes each, queries in float32"
+        ways += f"; passages stored as {stored.format} in {counted(stored.bytes, 'byte')} each, queries in float32"
     return {
         "statement": f"{len(texts.queries):,} queries{part}{made} among {len(texts.passages):,} passages, {drawn}; "
         f"exact search by cosine; nDCG@{CUTOFF} with the compared model's first {CUTOFF} results as relevant "

@@ -24,6 +24,7 @@ from sentcompress.evaluation.sts import AGGREGATES, GradedSet, NoScoreError, com
 from sentcompress.exporting.graph_embedder import in_runtime, with_runtime
 from sentcompress.models.catalog import typed_name
 from sentcompress.progress import LOGGED, Reporter
+from sentcompress.quantities import counted
 from sentcompress.store import Artifact, Request, WorkDirectory, file_digest
 
 COMMAND = Params.command
@@ -75,11 +76,13 @@ def _warn_of_sets(sets: Sequence[StsSet], split: str, reporter: Reporter) -> Non
     for found in sets:
         ungraded, empty, bad = (sum(getattr(s, kind) for s in found.subsets) for kind in ("dropped", "empty", "bad"))
         if ungraded:
-            reporter.note(f"{found.name}: dropped {ungraded} pairs without a gold score, as the protocol requires")
+            reporter.note(
+                f"{found.name}: dropped {counted(ungraded, 'pair')} without a gold score, as the protocol requires"
+            )
         if empty:
-            reporter.warn(f"{found.name}: dropped {empty} pairs with an empty sentence")
+            reporter.warn(f"{found.name}: dropped {counted(empty, 'pair')} with an empty sentence")
         if bad:
-            reporter.warn(f"{found.name}: skipped {bad} unreadable lines")
+            reporter.warn(f"{found.name}: skipped {counted(bad, 'unreadable line')}")
         official = OFFICIAL_PAIRS.get(found.name, len(found))
         if split == "test" and len(found) != official:
             reporter.warn(

@@ -33,6 +33,7 @@ from sentcompress.evaluation.transfer import (
 )
 from sentcompress.models.catalog import typed_name
 from sentcompress.progress import LOGGED, Reporter
+from sentcompress.quantities import counted
 from sentcompress.store import Artifact, Request, WorkDirectory, file_digest
 
 COMMAND = Params.command
@@ -77,7 +78,7 @@ def _warn_of_tasks(tasks: Sequence[TransferTask], reporter: Reporter) -> None:
             if split.empty:
                 reporter.warn(f"{place}: dropped {split.empty} examples without text")
             if split.bad:
-                reporter.warn(f"{place}: skipped {split.bad} unreadable lines")
+                reporter.warn(f"{place}: skipped {counted(split.bad, 'unreadable line')}")
             if len(split) != (official := TASKS[task.name][name]):
                 reporter.warn(
                     f"{place} has {len(split):,} examples, but the published one has {official:,}: "

@@ -7,13 +7,13 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from sentcompress.augmentations.parts import join_tables
+from sentcompress.augmentations.sharded_table import join_tables
 from sentcompress.commands.merge import Params
-from sentcompress.encoding.folder_parts import is_joined, join_folder
+from sentcompress.encoding.sharded_folder import is_joined, join_folder
+from sentcompress.encoding.sharded_vectors import join_vectors
 from sentcompress.encoding.vector_folder import read_vectors
-from sentcompress.encoding.vector_parts import join_vectors
 from sentcompress.errors import MissingArtifactError, UsageError, did_you_mean
-from sentcompress.mining.parts import join_mined
+from sentcompress.mining.sharded_mining import join_mined
 from sentcompress.progress import LOGGED, Reporter
 from sentcompress.store import KINDS, MANIFEST, Artifact, Build, WorkDirectory
 from sentcompress.store.merging import begin_merge, mark_of, plan_of, whole

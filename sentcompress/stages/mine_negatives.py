@@ -19,17 +19,18 @@ from sentcompress.errors import BusyError, InputError, SentcompressError
 from sentcompress.evaluation.index import Found, build_index, exact_search
 from sentcompress.evaluation.index_plan import IndexSettings as IndexSettings
 from sentcompress.evaluation.index_plan import longest_vector, plan_index
-from sentcompress.evaluation.similarity import searchable
+from sentcompress.evaluation.searchable import searchable
 from sentcompress.evaluation.vector_rows import VectorRows, in_file
 from sentcompress.extras import check_installed
-from sentcompress.mining import parts
+from sentcompress.mining import sharded_mining
 from sentcompress.mining.gathering import Gathered, Gatherer, gather_texts
 from sentcompress.mining.miner import Miner, Rules, chunk_sizes
 from sentcompress.mining.origins import Origin, file_digests, of_collection, of_pairs, of_triplets
-from sentcompress.mining.parts import facts_of, too_few
+from sentcompress.mining.sharded_mining import facts_of, too_few
 from sentcompress.mining.table import Mined, write_mined
 from sentcompress.models.catalog import typed_name
 from sentcompress.progress import LOGGED, Reporter
+from sentcompress.quantities import counted
 from sentcompress.store import SCAFFOLD, Artifact, Build, Request, WorkDirectory
 from sentcompress.store.shard import Shard, find_shard
 from sentcompress.store.shards import Part, sharded
@@ -122,27 +123,27 @@ class _Mining:
     def plan(self, build: Build) -> dict[str, Any]:
         """Read the queries and the corpus, for all shards."""
         self._warn()
-        gathered = self._gather(build, parts.CORPUS)
+        gathered = self._gather(build, sharded_mining.CORPUS)
         dtype = self.params.dtype
         if dtype == AUTO:
             dtype = str(self._embedder(AUTO).described()["dtype"])
-        chunks = SentenceTable(build.path / parts.CORPUS).stream()
+        chunks = SentenceTable(build.path / sharded_mining.CORPUS).stream()
         facts = {
             "windows": [len(window) for window in cache_windows(chunks)],
             "dtype": dtype,
             "described": self._described,
         }
-        return {**facts, **parts.save_gathered(gathered, build.write)}
+        return {**facts, **sharded_mining.save_gathered(gathered, build.write)}
 
     def shard(self, part: Part) -> Artifact:
         """Mine the pairs of some of the queries."""
         embedder = self._embedder(part.plan.facts["dtype"])
         miner = self._miner(embedder, in_file(self._vectors(part, embedder)))
-        gathered = parts.load_gathered(part.plan)
+        gathered = sharded_mining.load_gathered(part.plan)
         sizes = chunk_sizes(len(gathered.queries))
         chunks = part.shard.of(len(sizes))
         mined = self._mine(miner, gathered, chunks)
-        parts.save_mined(mined, part.build.write)
+        sharded_mining.save_mined(mined, part.build.write)
         return part.finish({"queries": sum(sizes[chunks.start : chunks.stop]), "counts": asdict(miner.counts)})
 
     def _vectors(self, part: Part, embedder: Embedder) -> Path:
@@ -180,7 +181,7 @@ class _Mining:
             with part.shared(f"vectors-{one.name}") as build:
                 if build.fresh:
                     return build.fresh
-                table = SentenceTable(part.plan.path / parts.CORPUS)
+                table = SentenceTable(part.plan.path / sharded_mining.CORPUS)
                 self._embed(embedder, _slice(table, start, rows), rows, build, ALL_VECTORS)
                 return build.finish({})
         except BusyError:
@@ -235,12 +236,13 @@ class _Mining:
                 gather_texts(self.params.corpus, gatherer, bad)
             gathered = gatherer.finish()
         if bad.count:
-            self.reporter.warn(f"{bad.count} bad lines were skipped; the first: {bad.first}")
+            self.reporter.warn(f"skipped {counted(bad.count, 'bad line')}; the first: {bad.first}")
         for reason, pairs in gathered.left_out.items():
-            self.reporter.warn(f"dropped {pairs} pairs: {reason.replace('_', ' ')}")
+            self.reporter.warn(f"dropped {counted(pairs, 'pair')}: {reason.replace('_', ' ')}")
         if gathered.corpus <= (count := self.params.negatives):
             raise InputError(
-                f"the corpus has {gathered.corpus} texts: too few for {count} negatives and a positive",
+                f"the corpus has {counted(gathered.corpus, 'text')}: too few for {counted(count, 'negative')} and a "
+                "positive",
                 "lower `negatives`, or add texts with `corpus`",
             )
         return gathered

@@ -20,7 +20,7 @@ from sentcompress.reporting.evidence import Evidence, gather
 from sentcompress.reporting.markdown import render_markdown
 from sentcompress.reporting.page import render_page
 from sentcompress.reporting.parts import Chart, Report, Table
-from sentcompress.reporting.scored import measuring
+from sentcompress.reporting.score_section import measuring
 from sentcompress.reporting.sections import compose
 from sentcompress.reporting.sections.compression import result_table
 from sentcompress.reporting.summary import KEPT, VerdictLine, evaluations_of, lines_of

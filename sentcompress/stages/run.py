@@ -181,8 +181,8 @@ def _run(step: Step, recipe: Path, work: WorkDirectory, reporter: Reporter) -> D
     except SentcompressError as error:
         again = f"then rerun {recipe} with the same options: finished stages are skipped"
         message = spelled(error.message.removeprefix(f"{step.command}: "), type(step.params))
-        hint = (error.hint or "").replace("`force`", f"--set {step.number}.force=true")
-        hint = spelled_hint(hint, type(step.params)) or ""
+        alternatives = [one.replace("`force`", f"--set {step.number}.force=true") for one in error.alternatives]
+        hint = spelled_hint(alternatives, type(step.params))
         raise error.reworded(f"{step.label}: {message}", f"{hint}; {again}" if hint else again) from error
     except StoppedError as stop:
         of_stage = stop.hint if stop.hint != NOTHING_KEPT or step.number == 1 else EARLIER_KEPT

@@ -10,7 +10,6 @@ from functools import partial
 from typing import Any
 
 from sentcompress.commands.split_documents import Params
-from sentcompress.corpora.delimited import counted
 from sentcompress.corpora.document import Document
 from sentcompress.corpora.inputs import Input, open_inputs
 from sentcompress.corpora.readers import ReadOptions
@@ -22,6 +21,7 @@ from sentcompress.passages.querylog import SplitLog, read_log, split_log
 from sentcompress.passages.scan import ScanCounts, read_units, scan
 from sentcompress.passages.writing import WritePlan, WrittenCounts, write_documents
 from sentcompress.progress import LOGGED, Reporter
+from sentcompress.quantities import counted
 from sentcompress.store import SCAFFOLD, Artifact, Build, Request, WorkDirectory, file_digest
 
 COMMAND = Params.command
@@ -147,11 +147,13 @@ class _Splitting:
                 "training texts come from the same documents as the held-out ones"
             )
         if counts.repeated_documents:
-            self.reporter.note(f"dropped {counts.repeated_documents:,} documents with the same words as an earlier one")
+            self.reporter.note(
+                f"dropped {counted(counts.repeated_documents, 'document')} with the same words as an earlier one"
+            )
         if counts.repeated_ids:
             self.reporter.warn(
-                f"{counts.repeated_ids:,} documents share their id with another one; a number is added to tell their "
-                "passages apart"
+                f"{counted(counts.repeated_ids, 'document')} with the id of another one; a number is added to tell "
+                "their passages apart"
             )
         if counts.corpus > self.params.corpus:
             self.reporter.note(

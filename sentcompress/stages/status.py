@@ -7,11 +7,14 @@ from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
 
+from sentcompress.commands import options_of
+from sentcompress.commands.spelling import spelled, spelled_hint
 from sentcompress.commands.status import Params
 from sentcompress.errors import DamagedError, InputError
 from sentcompress.evaluation.results import headline_of
 from sentcompress.models.sources import comes_along, locate
 from sentcompress.progress import LOGGED, Reporter
+from sentcompress.quantities import counted
 from sentcompress.store import (
     KINDS,
     MANIFEST,
@@ -27,6 +30,7 @@ from sentcompress.store.lookup import PLAN
 from sentcompress.store.merging import MERGED_FROM
 from sentcompress.store.running import read_snapshot
 from sentcompress.store.shards import Shards
+from sentcompress.store.unfinished import read_failure
 
 # The facts to show for each kind of artifact: display name -> path within the facts.
 TELLING: Mapping[str, Mapping[str, str]] = {
@@ -47,8 +51,8 @@ class Row:
     """One artifact.
 
     Attributes:
-        state: fresh, stale, damaged, unknown, partial or running; `why` explains all but fresh. Unknown means that a
-            file needed to decide is not readable.
+        state: fresh, stale, damaged, unknown, partial, failed or running; `why` explains all but fresh. Unknown means
+            that a file needed to decide is not readable.
         gone: input files and model folders that no longer exist.
         drift: libraries whose version has changed: name -> "then -> now".
         progress: what a build that is not finished last said of itself: `line`, `age_seconds` and the fields of
@@ -153,7 +157,7 @@ def _row_of_shards(work: WorkDirectory, kind: str, name: str) -> Row:
         return Row(kind, name, "damaged", f"{shards.folder / PLAN / MANIFEST} cannot be read", bytes=size)
     why = f"{found.done} of {found.count} shards are finished"
     if running := len(found.running):
-        why += f", {running} {'is' if running == 1 else 'are'} being written now"
+        why += f", {counted(running, 'is', 'are')} being written now"
     elif found.done == found.count:
         why += f"; run merge {kind}/{name}"
     facts = {"shards": found.count, "finished": found.done}
@@ -201,11 +205,15 @@ def _partial_row(work: WorkDirectory, kind: str, name: str) -> Row:
     progress = _progress(folder)
     if who := _written_by(work.path / kind / name):
         return Row(kind, name, "running", who, bytes=size, progress=progress)
+    asked = read_request(folder)
+    command, fingerprint = asked.get("command"), asked.get("fingerprint")
+    if failure := read_failure(folder):
+        params = options_of(str(command))
+        told = [spelled(failure.message, params), spelled_hint(failure.alternatives, params)]
+        return Row(kind, name, "failed", "; ".join(filter(None, told)), bytes=size)
     if (folder / MERGED_FROM).is_file():
         why = f"the merge of its shards was interrupted; run merge {kind}/{name} again to resume"
         return Row(kind, name, "partial", why, bytes=size, progress=progress)
-    asked = read_request(folder)
-    command, fingerprint = asked.get("command"), asked.get("fingerprint")
     if not isinstance(command, str) or not isinstance(fingerprint, str):
         return Row(kind, name, "partial", f"interrupted; run {KINDS[kind].command} again to start over", bytes=size)
     if _finished_already(work, kind, name, fingerprint):

@@ -17,7 +17,7 @@ from sentcompress.corpora.sentence_table import SentenceTable
 from sentcompress.encoding.compute_plan import ComputePlan, make_plan
 from sentcompress.encoding.content_words import ContentWords, SecondReading
 from sentcompress.encoding.engine import EncodeEngine
-from sentcompress.encoding.vector_parts import Span, divided, join_file, measured_windows, spans_of, spans_of_shard
+from sentcompress.encoding.sharded_vectors import Span, divided, join_file, measured_windows, spans_of, spans_of_shard
 from sentcompress.encoding.vector_shards import LAYER_SHARD_PATTERN, SHARD_PATTERN, writing_vectors
 from sentcompress.errors import InputError, UsageError
 from sentcompress.models.catalog import NamedModel, find_model, typed_name
@@ -27,6 +27,7 @@ from sentcompress.models.layout import load_encoder
 from sentcompress.models.token_weights import function_tokens
 from sentcompress.models.vocabulary import token_occurrences
 from sentcompress.progress import LOGGED, Reporter, Task
+from sentcompress.quantities import counted
 from sentcompress.ranks.alone import Ranks
 from sentcompress.ranks.builds import find_shared, shared_build
 from sentcompress.ranks.group import joined
@@ -112,7 +113,9 @@ def _teacher(params: Params, model: NamedModel) -> Encoder:
     encoder.normalize = encoder.normalize or params.normalize or params.content_words > 0
     depth = encoder.depth
     if params.layers and params.layers[-1] > depth:
-        raise InputError(f"{label} has {depth} layers, not {params.layers[-1]}", f"choose `layers` up to {depth}")
+        raise InputError(
+            f"{label} has {counted(depth, 'layer')}, not {params.layers[-1]}", f"choose `layers` up to {depth}"
+        )
     return encoder
 
 

@@ -30,7 +30,6 @@ from sentcompress.store.lineage import (
 )
 from sentcompress.store.lookup import is_being_written
 from sentcompress.store.manifests import (
-    DEFAULT_WORK,
     LOG,
     Artifact,
     damaged,
@@ -44,7 +43,6 @@ from sentcompress.store.unfinished import read_request
 
 __all__ = [
     "CHANGED",
-    "DEFAULT_WORK",
     "KINDS",
     "LOG",
     "MANIFEST",

@@ -9,7 +9,14 @@ from pathlib import Path
 from typing import Self
 
 from sentcompress.commands import takes_name
-from sentcompress.errors import DamagedError, InputError, MissingArtifactError, UsageError
+from sentcompress.errors import (
+    BusyError,
+    DamagedError,
+    InputError,
+    MissingArtifactError,
+    SentcompressError,
+    UsageError,
+)
 from sentcompress.progress import SILENT, Reporter
 from sentcompress.signals import StoppedError
 from sentcompress.store import atomic
@@ -21,7 +28,14 @@ from sentcompress.store.manifests import Artifact
 from sentcompress.store.names import check_name
 from sentcompress.store.request import Request
 from sentcompress.store.running import PROGRESS
-from sentcompress.store.unfinished import changes_between, drop_superseded, is_empty, open_partial, read_request
+from sentcompress.store.unfinished import (
+    changes_between,
+    drop_superseded,
+    is_empty,
+    keep_failure,
+    open_partial,
+    read_request,
+)
 
 # What a signal left of a build.
 KEPT = "finished parts are kept; run the same command again to resume"
@@ -103,8 +117,11 @@ class WorkDirectory(Lookup):
                 if not merging and is_sharded(target):
                     raise UsageError(
                         f"{request.command}: {request.kind}/{request.name} is being made in shards",
-                        f"run: {merge_command(request.kind, request.name, self.path)}; or choose another `name`, or "
-                        "use `force` to make it without shards",
+                        (
+                            f"run: {merge_command(request.kind, request.name, self.path)}",
+                            "choose another `name`",
+                            "use `force` to make it without shards",
+                        ),
                     )
             partial, resumed = open_partial(request, target, force, reporter)
             build = Build(request, target, partial, None, resumed)
@@ -115,6 +132,11 @@ class WorkDirectory(Lookup):
                     yield build
             except UsageError:
                 atomic.remove(partial)  # a wrong request fails again, so there is nothing to resume
+                raise
+            except BusyError:
+                raise  # another process may have begun to build the same
+            except SentcompressError as error:
+                keep_failure(partial, error)
                 raise
             except StoppedError as stop:
                 stop.hint = stop.hint or (NOTHING_KEPT if is_empty(partial) else KEPT)
@@ -167,11 +189,11 @@ class WorkDirectory(Lookup):
             if said.get("command") == request.command and said.get("version") != request.version:
                 continue
             if changes := changes_between(said, request):
-                renamed = "choose another `name`, or " if takes_name(request.command) else ""
+                renamed = ["choose another `name`"] if takes_name(request.command) else []
                 raise UsageError(
                     f"{request.command}: {what}{request.kind}/{request.name} already exists with different options "
                     f"({changes})",
-                    f"{renamed}use `force` to replace it",
+                    (*renamed, "use `force` to replace it"),
                 )
 
     def _make_folder(self, folder: Path) -> None:

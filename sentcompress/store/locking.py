@@ -161,7 +161,7 @@ def locked_when_free(path: Path, what: str, patience: float, reporter: Reporter)
             lock = stack.enter_context(locked(path, what, min(patience, PATIENCE_SECONDS)))
         except BusyError as busy:
             if patience <= PATIENCE_SECONDS:
-                raise busy.reworded(busy.message, f"use `wait` 30m, or {busy.hint}") from None
+                raise busy.reworded(busy.message, ("use `wait` 30m", *busy.alternatives)) from None
             reporter.note(f"waiting: {busy.message}")
             with reporter.phase(f"waiting for {what}"):
                 lock = stack.enter_context(locked(path, what, patience))
@@ -318,4 +318,4 @@ def _unsure(path: Path, what: str) -> BusyError:
 
 def _busy(path: Path, what: str) -> BusyError:
     who = holder_of(path) or "another process"
-    return BusyError(f"{what} is being written by {who}", "wait for it, or choose another `name` or `work`")
+    return BusyError(f"{what} is being written by {who}", ("wait for it", "choose another `name` or `work`"))

@@ -14,6 +14,7 @@ from functools import cache
 from pathlib import Path, PurePosixPath
 from typing import Any
 
+from sentcompress.commands.spelling import work_words
 from sentcompress.errors import DamagedError, InputError
 from sentcompress.json_documents import finite, parse_json, to_json
 from sentcompress.plain_text import shell_line
@@ -41,7 +42,6 @@ FIELDS: Mapping[str, type] = {
     "finished": str,
     "seal": str,
 }
-DEFAULT_WORK = "work"
 # Bytes of a file name: the limit of common file systems.
 LONGEST_NAME = 255
 # How far the clocks of two machines may differ before a date counts as wrong.
@@ -90,16 +90,10 @@ class Artifact:
         names = [reference.split("/", 1)[1] for reference in self.inputs if reference.startswith(f"{kind}/")]
         return names[0] if names else None
 
-    def command_line(self, *, with_work: bool = True) -> str:
-        """The command that made it, to be copied into a shell. Run again, it finds the artifact up to date.
-
-        Args:
-            with_work: name the work directory, unless it is the default one.
-        """
-        work = str(self.path.parents[1])
-        place = ["--work", work] if with_work and work != DEFAULT_WORK else []
+    def command_line(self) -> str:
+        """The command that made it, to be copied into a shell. Run again, it finds the artifact up to date."""
         line = self.manifest["line"] or [self.manifest["command"]]
-        return shell_line(["sentcompress", *line, *place])
+        return shell_line(["sentcompress", *line, *work_words(self.path.parents[1])])
 
     @property
     def finished(self) -> datetime:

@@ -6,13 +6,14 @@ import re
 from collections.abc import Sequence
 from typing import Any
 
+from sentcompress.commands.spelling import work_words
 from sentcompress.errors import DamagedError, InputError
 from sentcompress.plain_text import shell_line
 from sentcompress.progress import SILENT, Reporter
 from sentcompress.store.atomic import SCAFFOLD, beside
 from sentcompress.store.build import Build
 from sentcompress.store.lookup import PLAN, is_being_written
-from sentcompress.store.manifests import DEFAULT_WORK, Artifact
+from sentcompress.store.manifests import Artifact
 from sentcompress.store.shard import Shard
 from sentcompress.store.shard_plan import count_of, identity_of
 from sentcompress.store.shards import Shards
@@ -78,8 +79,7 @@ def whole(shards: Shards, plan: Artifact, reporter: Reporter = SILENT) -> list[A
 
 def _command_of(shards: Shards, shard: Shard, plan: Artifact) -> str:
     """What to type for a shard."""
-    work = str(shards.target.parents[1])
-    place = ["--work", work] if "/" in shards.reference and work != DEFAULT_WORK else []
+    place = work_words(shards.target.parents[1]) if "/" in shards.reference else []
     return shell_line(["sentcompress", *plan.manifest["line"], "--shard", str(shard), *place])
 
 

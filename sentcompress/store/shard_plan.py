@@ -8,6 +8,7 @@ from collections.abc import Mapping
 from sentcompress.commands import version_of
 from sentcompress.errors import DamagedError, UsageError
 from sentcompress.json_documents import to_json
+from sentcompress.quantities import counted
 from sentcompress.store.atomic import MANIFEST
 from sentcompress.store.manifests import Artifact
 from sentcompress.store.request import Request
@@ -67,7 +68,7 @@ def difference(
         return f"{start}the inputs of shard {shard} of {reference} are not those of the plan: {changed}", hint
     if (count := count_of(plan)) != shard.count:
         return (
-            f"{start}{reference} is being made in {count} shards, so {shard} is not one of them",
+            f"{start}{reference} is being made in {counted(count, 'shard')}, so {shard} is not one of them",
             f"run its shards as 1/{count} to {count}/{count}; {hint}",
         )
     return None

@@ -232,7 +232,7 @@ class Shards:
         if plan is None and not force and beside(self.target, "partial").exists():
             raise UsageError(
                 f"{request.command}: an unfinished {self.reference} was begun without shards",
-                "finish it without `shard`, or use `force` to make it in shards",
+                ("finish it without `shard`", "use `force` to make it in shards"),
             )
         asked = Request(self.reference, PLAN, request.command, request.parameters, request.inputs, request.line)
         # By force: an unfinished plan of another request has no shards yet, so nothing is lost with it.

@@ -4,16 +4,19 @@ from __future__ import annotations
 
 import stat
 from collections.abc import Mapping
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
-from sentcompress.errors import InputError
+from sentcompress.errors import InputError, SentcompressError
 from sentcompress.json_documents import parse_json, read_json, to_json
 from sentcompress.progress import Reporter
 from sentcompress.store import atomic
-from sentcompress.store.atomic import beside
+from sentcompress.store.atomic import SCAFFOLD, beside
 from sentcompress.store.request import REQUEST, Request
 
+# Where an unfinished build keeps the error that ended it.
+FAILURE = f"{SCAFFOLD}/failure.json"
 # Differences between two requests that an error shows, and characters of each value.
 SHOWN_CHANGES, SHOWN_TEXT = 3, 60
 
@@ -55,6 +58,7 @@ def open_partial(request: Request, target: Path, force: bool, reporter: Reporter
         if (why := _why_not_resumed(partial, request, force)) is None:
             reporter.step(f"{request.command}: resuming the unfinished {request.kind}/{request.name}")
             remove_leftovers(partial)
+            atomic.remove(partial / FAILURE)
             return partial, True
         reporter.step(f"{request.command}: discarding the unfinished {request.kind}/{request.name} ({why})")
         atomic.drop(partial, first=REQUEST)
@@ -102,6 +106,22 @@ def drop_superseded(request: Request, target: Path, reporter: Reporter) -> None:
     if partial.is_dir() and (not said or said.get("fingerprint") == request.fingerprint):
         reporter.note(f"{request.command}: removed the unfinished rebuild of an interrupted `force`")
         atomic.drop(partial, first=REQUEST)
+
+
+def keep_failure(partial: Path, error: SentcompressError) -> None:
+    """Keep the error that ended a build, for `status`; not if nothing was written that could be resumed."""
+    if partial.is_dir() and not is_empty(partial):
+        with suppress(OSError), atomic.written(partial / FAILURE) as path:
+            path.write_text(to_json([error.message, *error.alternatives]) + "\n", encoding="utf-8")
+
+
+def read_failure(partial: Path) -> SentcompressError | None:
+    """The error that ended an unfinished build; None if it was interrupted, or is still running."""
+    try:
+        message, *alternatives = map(str, read_json(partial / FAILURE))
+    except (InputError, OSError, TypeError, ValueError):
+        return None
+    return SentcompressError(message, alternatives)
 
 
 def read_request(partial: Path) -> dict[str, Any]:

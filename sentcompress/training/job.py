@@ -257,9 +257,10 @@ def make_method(params: TrainingOptions, shapes: Shapes) -> Method:
     """
     try:
         made: Method = params.find_method()(shapes, params.method_options())
-    except ValueError as error:
+    except UsageError as error:
         name = params.method_name
-        raise UsageError(f"{name}: {error}", f"see: sentcompress methods show {shell_word(name)}") from None
+        hint = error.hint or f"see: sentcompress methods show {shell_word(name)}"
+        raise error.reworded(f"{name}: {error.message}", hint) from None
     return made
 
 

@@ -231,7 +231,7 @@ class Training:
         kept = f"the best weights so far (step {best}) are kept"
         where = f"step {step - self.meter.steps + 1} to {step}"
         raise TrainingError(
-            f"the loss or a gradient became NaN or infinite ({where}); {kept}",
+            f"training diverged: the loss or a gradient became NaN or infinite ({where}); {kept}",
             "try a lower `lr`" + ("" if self.progress.dtype == "float32" else ", or `dtype` float32"),
         )
 

@@ -17,6 +17,7 @@ from sentcompress.models.encoder import Encoder
 from sentcompress.models.layout import load_encoder
 from sentcompress.models.model_files import read_config, transformer_folder, whole_number
 from sentcompress.plain_text import shell_word
+from sentcompress.quantities import counted
 from sentcompress.store import Artifact
 from sentcompress.training.batches import RowField, Rows
 from sentcompress.training.data import number_field
@@ -117,7 +118,9 @@ def _last_layers(student: int, teacher: int) -> tuple[int, ...]:
 def check_layer(layer: int, depth: int) -> None:
     """Raise UsageError if a model with `depth` layers has no hidden state `layer` (0 is the embedding layer)."""
     if not -depth - 1 <= layer <= depth:
-        raise UsageError(f"layer={layer}: the student has {depth} layers", f"choose 0 to {depth}, or from the end: -1")
+        raise UsageError(
+            f"layer={layer}: the student has {counted(depth, 'layer')}", f"choose 0 to {depth}, or from the end: -1"
+        )
 
 
 def prototypes(vectors: VectorShards, domains: Rows, piece: int = 50_000) -> Tensor:
@@ -146,7 +149,8 @@ def teacher_in_loop(vectors: Artifact, student: Encoder, *, trust_remote_code: b
     unknown = [token for token in own if token not in known]
     if unknown:
         raise InputError(
-            f"the student has {len(unknown)} tokens that its teacher {source.label} lacks, such as {unknown[0]!r}",
+            f"the student has {counted(len(unknown), 'token')} that its teacher {source.label} lacks, such as "
+            f"{unknown[0]!r}",
             "this method compares token by token; use a student cut from the teacher, such as `student` teacher:3",
         )
     ids = torch.zeros(max(own.values()) + 1, dtype=torch.int64)
@@ -171,7 +175,7 @@ def _cached_layers(vectors: Artifact, depth: int) -> tuple[int, int]:
     if not layers:
         raise MissingArtifactError(
             f"{vectors.reference} has no states of layers, which this method needs",
-            f"the student has {depth} layers; run: {_embedding_layers(vectors, depth)}",
+            f"the student has {counted(depth, 'layer')}; run: {_embedding_layers(vectors, depth)}",
         )
     if len(layers) > depth:
         raise InputError(

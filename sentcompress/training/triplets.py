@@ -12,6 +12,7 @@ import torch
 
 from sentcompress.errors import InputError
 from sentcompress.models.token_batches import TokenRows
+from sentcompress.quantities import counted
 from sentcompress.store.shard import Shard
 from sentcompress.training.batches import (
     WHOLE,
@@ -115,7 +116,7 @@ class TripletData:
         rows, held = self.split(seed)
         if len(rows) == 0 or len(held) < 2:
             raise InputError(
-                f"{len(self.triplets)} triplets are too few to hold some out",
+                f"{counted(len(self.triplets), 'triplet is', 'triplets are')} too few to hold some out",
                 "add more, or choose by graded pairs with `dev`",
             )
         return rows, self.dev(held)

@@ -176,28 +176,31 @@ def test_only_names_of_options_are_spelt_as_flags() -> None:
 
 
 @pytest.mark.parametrize(
-    ("hint", "of_augment", "of_search", "of_fidelity"),
+    ("alternatives", "of_augment", "of_search", "of_fidelity"),
     [
         (
-            "its columns: a, b; name it with `column`, or rename it to text",
-            "its columns: a, b; name it with --column, or rename it to text",
-            "its columns: a, b; name it with --column, or rename it to text",
-            "its columns: a, b; rename it to text",
+            ("name it with `column`", "rename it to text"),
+            *["name it with --column, or rename it to text"] * 2,
+            "rename it to text",
         ),
-        ("leave out `column`, or give `format`", "leave out --column, or give --format", "leave out --column", None),
         (
-            "rename it; or use `format` x or `format` y",
-            "rename it; or use --format x or --format y",
+            ("leave out `column`", "give `format`"),
+            "leave out --column, or give --format",
+            "leave out --column",
+            None,
+        ),
+        (
+            ("use `format` x or `format` y", "rename it"),
+            "use --format x or --format y, or rename it",
             *["rename it"] * 2,
         ),
-        ("use `config` and `split`", "use --config and --split", None, None),
-        ("choose another `work`, or wait", *["choose another --work, or wait"] * 3),
+        (("use `config` and `split`",), "use --config and --split", None, None),
+        (("choose another `work`", "wait"), *["choose another --work, or wait"] * 3),
     ],
 )
 def test_a_hint_names_no_option_of_other_commands(
-    hint: str, of_augment: str, of_search: str | None, of_fidelity: str | None
+    alternatives: tuple[str, ...], of_augment: str, of_search: str | None, of_fidelity: str | None
 ) -> None:
-    assert spelled_hint(hint, augment.Params) == of_augment
-    assert spelled_hint(hint, search.Params) == of_search
-    assert spelled_hint(hint, eval_fidelity.Params) == of_fidelity
-    assert spelled_hint(hint, None) == hint
+    assert spelled_hint(alternatives, augment.Params) == of_augment
+    assert spelled_hint(alternatives, search.Params) == of_search
+    assert spelled_hint(alternatives, eval_fidelity.Params) == of_fidelity

@@ -110,6 +110,9 @@ def test_missing_splits_and_files(senteval: Path, ours: Path) -> None:
 def test_missing_unknown_and_repeated_tasks(tmp_path: Path, ours: Path) -> None:
     with pytest.raises(InputError, match="no such folder"):
         read_transfer(tmp_path / "missing")
+    (tmp_path / "all.tsv").touch()
+    with pytest.raises(InputError, match=r"all\.tsv is a file, not a folder"):
+        read_transfer(tmp_path / "all.tsv")
     (tmp_path / "empty").mkdir()
     with pytest.raises(InputError, match="does not hold any of the seven tasks"):
         read_transfer(tmp_path / "empty")

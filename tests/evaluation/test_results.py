@@ -14,9 +14,9 @@ from sentcompress.cli.evaluations import show
 from sentcompress.cli.line import Call
 from sentcompress.cli.render import document_of
 from sentcompress.errors import DamagedError
-from sentcompress.evaluation import kinds
-from sentcompress.evaluation.kinds import EVALUATIONS, EvaluationKind
+from sentcompress.evaluation import registry
 from sentcompress.evaluation.measures import F1, INDEX_BYTES, NDCG, SPEARMAN
+from sentcompress.evaluation.registry import EVALUATIONS, EvaluationKind
 from sentcompress.evaluation.results import (
     FILE,
     headline_of,
@@ -37,11 +37,6 @@ def test_figures_that_are_not_defined_become_null(tmp_path: Path) -> None:
     assert json.loads((artifact.path / FILE).read_text()) == wanted
     assert artifact.facts == wanted
     assert "NaN" not in (artifact.path / "manifest.json").read_text()
-
-
-@pytest.fixture
-def work(tmp_path: Path) -> WorkDirectory:
-    return WorkDirectory(tmp_path / "work")
 
 
 def test_the_headlines_are_the_main_metric_and_what_its_kind_adds(work: WorkDirectory) -> None:
@@ -148,4 +143,4 @@ def test_an_evaluation_that_nobody_registered_is_shown_too(work: WorkDirectory) 
 
 
 def test_every_kind_names_a_command_for_what_is_missing() -> None:
-    assert all("{model}" in kind.command for kind in kinds.EVALUATIONS.values())
+    assert all("{model}" in kind.command for kind in registry.EVALUATIONS.values())

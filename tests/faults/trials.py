@@ -42,10 +42,10 @@ class Trial:
 
 
 def choose(kinds: Mapping[str, Sequence[str]], runs: int, seed: int) -> list[Trial]:
-    """Trials over all stages, in random order: every operation of a stage once before any comes again.
+    """Trials over all stages: every operation of a stage once before any comes again.
 
-    Each time an operation comes with another outcome. Of a stage with four times the operations twice as many are
-    among the first trials, so that a small sample has some of every stage.
+    Each time an operation comes with another outcome. One trial of every stage comes first; of a stage with four times
+    the operations twice as many are among those that follow.
     """
     rng = random.Random(seed)
     faults = {name: _faults(operations, rng) for name, operations in kinds.items()}
@@ -57,7 +57,7 @@ def choose(kinds: Mapping[str, Sequence[str]], runs: int, seed: int) -> list[Tri
                 # A recovery has less to do, the later the first fault came.
                 left = len(kinds[name]) - fault.at
                 second = replace(rng.choice(of_stage), at=rng.randrange(max(left, 0) + 10))
-            place = (turn + rng.random()) / math.sqrt(len(kinds[name]))
+            place = (turn + rng.random()) / math.sqrt(len(kinds[name])) if turn else 0.0
             chosen.append((place, Trial(name, fault, second, rng.getrandbits(32))))
     chosen.sort(key=lambda one: one[0])
     trials = [trial for _, trial in chosen]

@@ -12,6 +12,9 @@ from sentcompress.errors import UsageError
 from sentcompress.methods import METHODS, OBJECTIVES, method_class, objective_class
 from sentcompress.methods.base import Method
 from sentcompress.methods.hyperparameters import Hyperparameters, Number, Option, Sized, parse_options
+from sentcompress.methods.ibkd import IBKD, IBKDFinetune
+from sentcompress.methods.lmx_kd import LMXKD
+from sentcompress.methods.simtde import SimTDE
 
 OPTIONS = {
     "tanh": Option(False, "", ""),
@@ -150,6 +153,19 @@ def test_what_is_wrong_with_a_setting_is_said(setting: str, complaint: str) -> N
     _, faults = parse_options(OPTIONS, [setting])
     assert len(faults) == 1
     assert complaint in faults[0]
+
+
+@pytest.mark.parametrize(
+    ("method", "setting", "complaint"),
+    [
+        (IBKD, "gamma=0", "at least 1e-06, not 0"),
+        (IBKDFinetune, "gamma=0", "at least 1e-06, not 0"),
+        (SimTDE, "alpha=1.5", "at most 1, not 1.5"),
+        (LMXKD, "alpha=1.5", "at most 1, not 1.5"),
+    ],
+)
+def test_the_ranges_of_the_methods_options(method: type[Method], setting: str, complaint: str) -> None:
+    assert parse_options(method.options, [setting])[1] == [f"`options` {setting}: must be {complaint}"]
 
 
 def test_a_number_that_is_overridden_says_so() -> None:

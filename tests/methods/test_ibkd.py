@@ -202,11 +202,6 @@ def test_the_head_is_thrown_away_or_kept(choice: str) -> None:
     assert (method.deployed_head() is not None) == (choice == "kept")
 
 
-def test_gamma_has_to_be_above_zero() -> None:
-    with pytest.raises(ValueError, match="gamma must be above 0"):
-        make({"gamma": 0.0})
-
-
 def triplets(hard: int) -> dict[str, np.ndarray]:
     random = np.random.default_rng(3)
     sizes = {"anchor": B, "positive": B, "negatives": B * hard}

@@ -76,8 +76,3 @@ def test_each_layer_has_a_matrix_of_its_own_that_keeps_lengths_at_the_start() ->
 @pytest.mark.parametrize(("choice", "deployed"), [("thrown", False), ("kept", True), ("auto", True)])
 def test_the_head(choice: str, deployed: bool) -> None:
     assert (make({"head": choice}).deployed_head() is not None) == deployed
-
-
-def test_alpha_is_a_share() -> None:
-    with pytest.raises(ValueError, match="alpha must be from 0 to 1"):
-        make({"alpha": 2.0})

@@ -7,6 +7,7 @@ import pytest
 import torch
 from gradients import differences, rows
 
+from sentcompress.errors import UsageError
 from sentcompress.methods.base import Shapes
 from sentcompress.methods.lrn_kd import LRNKD
 
@@ -40,5 +41,5 @@ def test_the_student_itself_is_deployed() -> None:
 
 
 def test_widths_have_to_agree() -> None:
-    with pytest.raises(ValueError, match="not 4 for 6"):
+    with pytest.raises(UsageError, match="not 4 for 6"):
         LRNKD(Shapes(4, 6), {})

@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 import torch
 
+from sentcompress.errors import UsageError
 from sentcompress.methods.base import Shapes
 from sentcompress.methods.mse import MSE
 
@@ -51,7 +52,7 @@ def test_without_a_head_the_vectors_themselves_are_compared() -> None:
 
 
 def test_without_a_head_the_widths_have_to_agree() -> None:
-    with pytest.raises(ValueError, match="not 6 and 9"):
+    with pytest.raises(UsageError, match="not 6 and 9"):
         MSE(Shapes(6, 9), {"head": "none"})
 
 

@@ -188,11 +188,6 @@ def test_tokens_of_another_width_go_through_a_map_that_is_thrown_away() -> None:
     assert method.deployed_head() is None
 
 
-def test_alpha_is_a_share() -> None:
-    with pytest.raises(ValueError, match="alpha must be from 0 to 1"):
-        make({"alpha": 1.5})
-
-
 def with_layers(teacher_hidden: int, layers: int = 3) -> dict[str, np.ndarray]:
     """Hidden states of matched layers too: [M, K, H]."""
     random = np.random.default_rng(1)

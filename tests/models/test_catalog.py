@@ -15,11 +15,6 @@ from sentcompress.models.sources import ModelSource, resolve
 from sentcompress.store import Artifact, Request, WorkDirectory, check_name
 
 
-@pytest.fixture
-def work(tmp_path: Path) -> WorkDirectory:
-    return WorkDirectory(tmp_path / "work")
-
-
 def make(
     work: WorkDirectory, kind: str, name: str, model: Path, inside: str = "", command: str = "distill"
 ) -> Artifact:

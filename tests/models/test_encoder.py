@@ -15,7 +15,7 @@ from sentcompress.models import encoder as module
 from sentcompress.models.encoder import Dense, Encoder
 from sentcompress.models.layout import load_encoder, save_encoder
 from sentcompress.models.sources import resolve
-from sentcompress.models.text import TextSettings
+from sentcompress.models.text_settings import TextSettings
 from sentcompress.models.transformer_encoder import TransformerEncoder
 
 

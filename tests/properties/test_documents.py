@@ -47,10 +47,17 @@ def test_passages_are_the_words_in_order_and_none_is_too_long(parts: list[tuple[
 
 @given(texts, st.sampled_from(["md", "rst"]))
 @example("[" * 20_000, "md")
+@example("![" * 20_000, "md")
+@example("[](" * 20_000, "md")
 @example("<a " * 20_000, "md")
 @example("*" * 20_000, "md")
-@example("`" * 20_000, "rst")
+@example("# " + "#" * 20_000 + "x", "md")
 @example("<!--" * 20_000, "md")
+@example("---" + "\n" * 20_000, "md")
+@example("---\ntitle: " + " " * 20_000 + "x\n---\n", "md")
+@example("`" * 20_000, "rst")
+@example(":a" * 20_000, "rst")
+@example(":a:`" + " " * 20_000 + "x", "rst")
 def test_markup_of_any_text_is_read_in_bounded_time(text: str, extension: str) -> None:
     found = kept(lambda: marked_up("a", text, extension))
     assert not isinstance(found, SentcompressError)

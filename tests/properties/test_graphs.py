@@ -23,7 +23,7 @@ from sentcompress.exporting.onnx import FLOAT32_FILE, INT8_FILE, quantise, write
 from sentcompress.measuring.runtimes import GraphJob
 from sentcompress.models.layout import load_encoder
 from sentcompress.models.sources import resolve
-from sentcompress.models.text import TextSettings
+from sentcompress.models.text_settings import TextSettings
 
 onnx = pytest.importorskip("onnx", reason="the onnx extra is not installed")
 TOKENIZER, SETTINGS = "tokenizer.json", "tokenizer_config.json"

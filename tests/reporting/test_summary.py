@@ -17,7 +17,7 @@ from sentcompress.evaluation.measures import (
     WEIGHT_BYTES,
 )
 from sentcompress.reporting.evidence import gather
-from sentcompress.reporting.scored import missing
+from sentcompress.reporting.score_section import missing
 from sentcompress.reporting.sections import overview, retrieval, sts
 from sentcompress.reporting.sections.training import loss_of
 from sentcompress.reporting.summary import common, mean_over, summaries

@@ -28,7 +28,7 @@ from sentcompress.models.layout import load_encoder
 from sentcompress.models.principal_axes import Projection
 from sentcompress.models.sources import resolve
 from sentcompress.progress import SilentReporter
-from sentcompress.stages import average, fit_pca
+from sentcompress.stages import average, fit_pca, status
 from sentcompress.stages import distill as stage
 from sentcompress.stages.distill import Params
 from sentcompress.store import Build, WorkDirectory
@@ -439,6 +439,17 @@ def test_a_head_that_cannot_be_left_out(work: WorkDirectory, tmp_path: Path) -> 
         stage.run(params("mse", student=str(other), options=("head=none",)), work)
 
 
+def test_an_error_of_a_methods_code_is_not_told_as_one_of_its_options(
+    work: WorkDirectory, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def broken(*_: Any) -> None:
+        raise ValueError("sizes do not match")
+
+    monkeypatch.setattr(CKD, "__init__", broken)
+    with pytest.raises(ValueError, match=r"^sizes do not match$"):
+        stage.run(params("ckd"), work)
+
+
 def test_a_dev_file_without_differences(work: WorkDirectory, tmp_path: Path) -> None:
     flat = tmp_path / "flat.tsv"
     flat.write_text("1\ta man\ta dog\n1\ta cat\ta bird\n")
@@ -471,6 +482,10 @@ def test_a_loss_that_is_no_number_keeps_the_best(work: WorkDirectory, dev: Path,
     assert last["progress"]["step"] < 14
     assert all(tensor.isfinite().all() for tensor in last["model"]["encoder"].values())
     assert work.names("students") == []
+    (row,) = (row for row in status.run(status.Params(), work) if row["kind"] == "students")
+    assert row["state"] == "failed"
+    assert row["why"].startswith("training diverged: ")
+    assert "try a lower --lr" in row["why"]
 
 
 def test_a_student_that_collapses_is_said_to_have(work: WorkDirectory, dev: Path, monkeypatch: Any) -> None:

@@ -20,11 +20,6 @@ from sentcompress.stages.encode import Params
 from sentcompress.store import WorkDirectory
 
 
-@pytest.fixture
-def work(tmp_path: Path) -> WorkDirectory:
-    return WorkDirectory(tmp_path / "work")
-
-
 def write(path: Path, lines: list[str]) -> str:
     path.write_text("".join(f"{line}\n" for line in lines), encoding="utf-8")
     return str(path)

@@ -35,11 +35,6 @@ ROWS: Rows = [{"_id": f"d{n}", "title": f"title {n}" if n % 2 else "", "text": t
 
 
 @pytest.fixture
-def work(tmp_path: Path) -> WorkDirectory:
-    return WorkDirectory(tmp_path / "work")
-
-
-@pytest.fixture
 def small_shards(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(text_vectors, "SHARD", 50)
 

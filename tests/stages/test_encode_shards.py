@@ -32,11 +32,6 @@ def small_files(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.fixture
-def work(tmp_path: Path) -> WorkDirectory:
-    return WorkDirectory(tmp_path / "work")
-
-
-@pytest.fixture
 def lines(tmp_path: Path) -> Path:
     rows = [json.dumps({"_id": f"d{number}", "text": text}) for number, text in enumerate(TEXTS)]
     path = tmp_path / "docs.jsonl.zst"

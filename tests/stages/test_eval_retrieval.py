@@ -493,8 +493,8 @@ def test_zero_vectors_are_counted_and_numbers_that_are_none_refused(tmp_path: Pa
         Params(pairs=path, model=model, index=("flat",), rounds=1), WorkDirectory(tmp_path / "work"), listener
     ).facts
     assert listener.warnings[1:] == [
-        "zeros.npy: 1 documents have a zero vector, which matches nothing",
-        "zeros.npy: 1 queries have a zero vector, which matches nothing",
+        "zeros.npy: 1 zero vector among the documents; such vectors match nothing",
+        "zeros.npy: 1 zero vector among the queries; such vectors match nothing",
     ]
     assert value_of(read_scores(facts), MRR, part=EXACT) >= 75
     broken = write_vectors(tmp_path / "broken.npy", {**vectors, "b": [1.0, np.nan]})

@@ -28,11 +28,6 @@ ROWS = [{"_id": f"d{n}", "title": "", "text": text} for n, text in enumerate(TEX
 
 
 @pytest.fixture
-def work(tmp_path: Path) -> WorkDirectory:
-    return WorkDirectory(tmp_path / "work")
-
-
-@pytest.fixture
 def collection(tmp_path: Path) -> Path:
     folder = tmp_path / "beir"
     (folder / "qrels").mkdir(parents=True)

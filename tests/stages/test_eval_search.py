@@ -26,11 +26,6 @@ PASSAGES, QUERIES = TEXTS[:140], [" ".join(text.split()[:4]) for text in TEXTS[1
 TEST_QUERIES = QUERIES[::2]
 
 
-@pytest.fixture
-def work(tmp_path: Path) -> WorkDirectory:
-    return WorkDirectory(tmp_path / "work")
-
-
 @pytest.fixture(scope="session")
 def small_model(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return make_tiny_model(tmp_path_factory.mktemp("small") / "small-model", layers=1, width=16, seed=5)
@@ -212,7 +207,7 @@ def test_a_damaged_model_and_zero_vectors(
     np.save(tmp_path / "v.npy", vectors)
     listener = Listener()
     run(Params(model=str(tmp_path / "v.npy"), compare=str(tiny_model), device="cpu"), work, listener)
-    assert any("1 passages have a zero vector" in warning for warning in listener.warnings)
+    assert any("1 zero vector among the passages" in warning for warning in listener.warnings)
     monkeypatch.setattr(embedders.ModelEmbedder, "encode", lambda self, texts, task: np.full((len(texts), 4), np.nan))
     with pytest.raises(InputError, match="cannot be searched"):
         run(Params(model=str(tmp_path / "v.npy"), compare=str(tiny_model), dtype="auto", name="b"), work)

@@ -240,7 +240,7 @@ def test_empty_sides_are_counted(tmp_path: Path, sts: Path, tiny_model: Path) ->
         Params(sts=[sts], model=str(tiny_model), device="cpu"), WorkDirectory(tmp_path / "work"), listener
     ).facts
     assert facts["dropped"]["STS-B"] == {"without_gold_score": 1, "with_empty_sentence": 1, "unreadable": 0}
-    assert "STS-B: dropped 1 pairs with an empty sentence" in listener.warnings
+    assert "STS-B: dropped 1 pair with an empty sentence" in listener.warnings
 
 
 def test_all_faults_of_a_request_at_once(tmp_path: Path) -> None:

@@ -130,7 +130,7 @@ def test_vectors_from_a_file(tmp_path: Path, tasks: Path, sentences: list[str]) 
     np.save(tmp_path / "v.npy", vectors.astype(np.float32))
     listener = Listener()
     run(params, WorkDirectory(tmp_path / "work"), listener)
-    assert any("1 texts have a zero vector" in warning for warning in listener.warnings)
+    assert any("zero vectors of 1 text" in warning for warning in listener.warnings)
 
 
 def test_what_is_left_out_is_told(tmp_path: Path, tasks: Path, tiny_model: Path) -> None:

@@ -25,11 +25,6 @@ from sentcompress.store import Artifact, WorkDirectory
 TEXTS = make_sentences(30, seed=3)
 
 
-@pytest.fixture
-def work(tmp_path: Path) -> WorkDirectory:
-    return WorkDirectory(tmp_path / "work")
-
-
 @pytest.fixture(scope="module")
 def student(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A model of the same width as `tiny_model`, with a prompt, a shorter limit and its case folded."""

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -55,11 +54,6 @@ def reference(vectors: Floats, dim: int) -> tuple[Floats, Floats, Floats, float]
     _, singular, axes = np.linalg.svd(vectors - mean, full_matrices=False)
     variances = singular**2 / (len(vectors) - 1)
     return mean, axes[:dim], variances[:dim], float(variances.sum())
-
-
-@pytest.fixture
-def work(tmp_path: Path) -> WorkDirectory:
-    return WorkDirectory(tmp_path / "work")
 
 
 def fitted(work: WorkDirectory, **params: Any) -> tuple[Artifact, Projection]:

@@ -24,11 +24,6 @@ LONG = " ".join(SENTENCES[:60])
 
 
 @pytest.fixture
-def work(tmp_path: Path) -> WorkDirectory:
-    return WorkDirectory(tmp_path / "work")
-
-
-@pytest.fixture
 def docs(tmp_path: Path) -> Path:
     folder = tmp_path / "docs"
     (folder / "guide").mkdir(parents=True)

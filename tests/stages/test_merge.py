@@ -20,7 +20,7 @@ from sharding import bytes_of, make_table
 from tiny_models import make_sentences, make_tiny_model
 
 from sentcompress.cli.main import _run
-from sentcompress.encoding import batches
+from sentcompress.encoding import batches, sharded_vectors
 from sentcompress.errors import BusyError, InputError, MissingArtifactError, UsageError
 from sentcompress.stages import merge, status, teacher_embed
 from sentcompress.store import Artifact, WorkDirectory
@@ -262,23 +262,22 @@ def test_a_merge_that_was_interrupted_goes_on(
     whole = embed(work, tiny_model, name="whole")
     for number in (1, 2):
         embed(work, tiny_model, f"{number}/2")
-    from sentcompress.encoding import vector_parts
 
-    join = vector_parts._join
+    join = sharded_vectors._join
 
     def die(paths: Any, rows: int, build: Any, name: str) -> None:
         if name == "vectors-00002.npy":
             raise KeyboardInterrupt
         join(paths, rows, build, name)
 
-    monkeypatch.setattr(vector_parts, "_join", die)
+    monkeypatch.setattr(sharded_vectors, "_join", die)
     with pytest.raises(KeyboardInterrupt):
         merged(work)
     assert work.unfinished("teacher-vectors") == ["main"]
     said = [row["why"] for row in status.run(status.Params(), work) if row["name"] == "main"]
     assert "the merge of its shards was interrupted; run merge teacher-vectors/main again to resume" in said
     made: list[str] = []
-    monkeypatch.setattr(vector_parts, "_join", lambda *given: (made.append(given[3]), join(*given)))
+    monkeypatch.setattr(sharded_vectors, "_join", lambda *given: (made.append(given[3]), join(*given)))
     assert merged(work).digest == whole.digest
     assert made == ["vectors-00002.npy"]
 
@@ -286,13 +285,13 @@ def test_a_merge_that_was_interrupted_goes_on(
 JOIN = """
 import resource, sys
 from pathlib import Path
-from sentcompress.encoding import vector_parts
+from sentcompress.encoding import sharded_vectors
 from sentcompress.store import Request, WorkDirectory
 
 folder, rows = Path(sys.argv[1]), int(sys.argv[2])
 with WorkDirectory(folder / "work").build(Request("teacher-vectors", "main", "teacher-embed", {})) as build:
     before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
-    vector_parts._join(iter(sorted(folder.glob("*.npy"))), rows, build, "vectors-00000.npy")
+    sharded_vectors._join(iter(sorted(folder.glob("*.npy"))), rows, build, "vectors-00000.npy")
     print((resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before) // 1024)
     build.finish({})
 """

@@ -50,11 +50,6 @@ class Listener:
 
 
 @pytest.fixture
-def work(tmp_path: Path) -> WorkDirectory:
-    return WorkDirectory(tmp_path / "work")
-
-
-@pytest.fixture
 def pairs(tmp_path: Path) -> Path:
     """30 pairs of a query and its positive."""
     return write_pairs(tmp_path / "pairs.tsv", list(zip(QUERIES, POSITIVES, strict=True)))

@@ -30,11 +30,6 @@ def small(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.fixture
-def work(tmp_path: Path) -> WorkDirectory:
-    return WorkDirectory(tmp_path / "work")
-
-
-@pytest.fixture
 def pairs(tmp_path: Path) -> Path:
     """Pairs of a query and its positive; some queries have two."""
     path = tmp_path / "pairs.tsv"

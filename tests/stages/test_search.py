@@ -30,11 +30,6 @@ QUERIES = TEXTS[3], " ".join(TEXTS[40].split()[:5])
 
 
 @pytest.fixture
-def work(tmp_path: Path) -> WorkDirectory:
-    return WorkDirectory(tmp_path / "work")
-
-
-@pytest.fixture
 def collection(tmp_path: Path) -> Path:
     path = tmp_path / "docs.jsonl"
     rows = [{"_id": f"d{n}", "title": "", "text": text} for n, text in enumerate(TEXTS)]
@@ -263,7 +258,7 @@ def test_documents_that_share_an_id_are_told_apart(work: WorkDirectory, tiny_mod
     assert sorted(result["id"] for result in found.answers[0].results) == ["a", "a~2", "b"]
     assert all(result["rank"] == result["other_rank"] for result in found.answers[0].results)
     assert told.warnings == [
-        f"1 texts of {tmp_path / 'same.jsonl'} share their id with an earlier one; a number is added to tell them apart"
+        f"{tmp_path / 'same.jsonl'}: 1 text with the id of an earlier one; a number is added to tell them apart"
     ]
 
 

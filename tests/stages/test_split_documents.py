@@ -346,7 +346,7 @@ def test_repeated_ids_and_other_languages_are_told(tmp_path: Path) -> None:
     path = write_jsonl(tmp_path / "a.jsonl", documents)
     artifact = split_documents.run(Params(inputs=(str(path),)), WorkDirectory(tmp_path / "work"), listener)
     assert artifact.facts["repeated_ids"] == 120
-    assert any("share their id" in warning for warning in listener.warnings)
+    assert any("with the id of another one" in warning for warning in listener.warnings)
     assert any("English function words" in warning for warning in listener.warnings)
     ids = [row["_id"] for row in rows(artifact, CORPUS)]
     assert len(ids) == len(set(ids)) == 120

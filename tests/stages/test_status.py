@@ -5,9 +5,10 @@ from __future__ import annotations
 import json
 import os
 from collections.abc import Iterator, Mapping
-from contextlib import AbstractContextManager, contextmanager
+from contextlib import AbstractContextManager, contextmanager, suppress
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
+from signal import SIGTERM
 from typing import Any
 
 import pytest
@@ -18,9 +19,10 @@ from rich.console import Console
 from sentcompress.cli import render
 from sentcompress.cli.main import _run
 from sentcompress.commands import version_of
-from sentcompress.errors import InputError
+from sentcompress.errors import BusyError, InputError, RankError, TrainingError, UsageError
 from sentcompress.models.sources import resolve
 from sentcompress.progress import SILENT
+from sentcompress.signals import StoppedError
 from sentcompress.stages import status
 from sentcompress.stages.status import Params, run
 from sentcompress.store import (
@@ -39,13 +41,9 @@ from sentcompress.store import (
 from sentcompress.store.running import PROGRESS, Snapshot
 from sentcompress.store.shard import Shard
 from sentcompress.store.shards import Part, Planner, sharded
+from sentcompress.store.unfinished import FAILURE
 
 Row = Mapping[str, Any]
-
-
-@pytest.fixture
-def work(tmp_path: Path) -> WorkDirectory:
-    return WorkDirectory(tmp_path / "work")
 
 
 def make(
@@ -204,6 +202,44 @@ def test_a_forced_build_that_was_interrupted_is_told_from_one_to_go_on_with(work
         ("fresh", ""),
         ("partial", "distill --force was interrupted; run it again with --force to resume, or without to discard it"),
     ]
+
+
+def end(work: WorkDirectory, error: BaseException, *, written: bool = True) -> Path:
+    """Begin a build, or resume it, and end it with an error; returns its folder."""
+    with suppress(type(error)), work.build(Request("students", "small", "distill", {})) as build:
+        if written:
+            (build.path / "weights").write_bytes(b"12345")
+        assert states(work)["students/small"][0] == "running"
+        raise error
+    return build.path
+
+
+def test_a_build_that_failed_says_why_until_it_is_resumed(work: WorkDirectory) -> None:
+    for error, why in [
+        (TrainingError("training diverged", "try a lower `lr`"), "training diverged; try a lower --lr"),
+        (InputError("no text", ("fix it", "use `corpus`")), "no text; fix it"),
+        (RankError("rank 1 ended"), "rank 1 ended"),
+    ]:
+        end(work, error)
+        assert states(work)["students/small"] == ("failed", why)
+    end(work, StoppedError(SIGTERM))
+    assert states(work)["students/small"] == ("partial", "interrupted in distill; run the same command again to resume")
+
+
+def test_a_failure_is_kept_only_where_a_build_can_be_resumed(work: WorkDirectory) -> None:
+    end(work, InputError("no text"), written=False)
+    assert states(work) == {}
+    end(work, UsageError("wrong"))
+    assert states(work) == {}
+    end(work, BusyError("the lock is lost"))
+    assert states(work)["students/small"][0] == "partial"
+
+
+def test_a_failure_that_cannot_be_read_is_an_interruption(work: WorkDirectory) -> None:
+    partial = end(work, InputError("no text"))
+    for damage in ("", "[]", "3", "{"):
+        (partial / FAILURE).write_text(damage)
+        assert states(work)["students/small"][0] == "partial"
 
 
 def test_a_build_under_way_is_running(work: WorkDirectory) -> None:

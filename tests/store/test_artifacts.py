@@ -95,11 +95,6 @@ def content(artifact: Artifact) -> set[str]:
     return {(artifact.path / name).read_text(encoding="utf-8") for name in artifact.manifest["files"]}
 
 
-@pytest.fixture
-def work(tmp_path: Path) -> WorkDirectory:
-    return WorkDirectory(tmp_path / "work")
-
-
 def test_a_build_leaves_data_request_and_manifest_and_nothing_hidden_but_the_lock(work: WorkDirectory) -> None:
     artifact = make(work)
     assert artifact.path == work.path / KIND / "main"

@@ -2,16 +2,7 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-
-import pytest
-
 from sentcompress.store import MANIFEST, Artifact, Freshness, Request, WorkDirectory, change_of
-
-
-@pytest.fixture
-def work(tmp_path: Path) -> WorkDirectory:
-    return WorkDirectory(tmp_path / "work")
 
 
 def make(work: WorkDirectory, reference: str, inputs: dict[str, str] | None = None, text: str = "x") -> Artifact:

@@ -163,8 +163,10 @@ def built(host: Machine, wait: float = 0) -> tuple[int | None, str]:
     return done.code, done.said()
 
 
-every = pytest.mark.parametrize("kind", [KERNEL, MOUNTS, CONTAINERS, NFS])
-certain = pytest.mark.parametrize("kind", [KERNEL, NFS])
+# The guests take more than two minutes of processor time.
+BETWEEN_KERNELS = pytest.param(NFS, marks=pytest.mark.slow)
+every = pytest.mark.parametrize("kind", [KERNEL, MOUNTS, CONTAINERS, BETWEEN_KERNELS])
+certain = pytest.mark.parametrize("kind", [KERNEL, BETWEEN_KERNELS])
 unsure = pytest.mark.parametrize("kind", [MOUNTS, CONTAINERS])
 RESUMED, FOUND = (0, "building\nmade on node1\n"), (0, "made on node1\n")
 
@@ -338,6 +340,7 @@ def test_what_is_read_can_be_replaced_on_the_same_host(hosts_of: Hosts, kind: st
     assert run(other, "-c", LIST, "/teacher-vectors").said() == "['.main.lock', 'main']\n"
 
 
+@pytest.mark.slow
 def test_a_server_of_nfs_gives_away_the_lock_of_a_machine_that_it_does_not_hear(
     guests: list[Guest], tmp_path: Path
 ) -> None:

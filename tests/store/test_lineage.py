@@ -5,8 +5,6 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
-import pytest
-
 from sentcompress.store import (
     Artifact,
     Request,
@@ -22,11 +20,6 @@ from sentcompress.store import (
 
 STUDENT = {"reference": "students/s", "digest": "5" * 64, "label": "s"}
 TEACHER = {"reference": "model:owner/t", "digest": "7" * 64, "label": "owner/t"}
-
-
-@pytest.fixture
-def work(tmp_path: Path) -> WorkDirectory:
-    return WorkDirectory(tmp_path / "work")
 
 
 def make(

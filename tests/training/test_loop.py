@@ -30,7 +30,7 @@ from sentcompress.methods.mse import MSE
 from sentcompress.methods.simcse import SimCSE
 from sentcompress.methods.simtde import SimTDE
 from sentcompress.models.encoder import Encoder
-from sentcompress.models.text import TextSettings
+from sentcompress.models.text_settings import TextSettings
 from sentcompress.models.transformer_encoder import TransformerEncoder
 from sentcompress.progress import SILENT
 from sentcompress.store import Request, WorkDirectory

@@ -15,7 +15,7 @@ from torch import Tensor
 from sentcompress.models.encoder import Dense, Encoder
 from sentcompress.models.layout import load_encoder
 from sentcompress.models.sources import resolve
-from sentcompress.models.text import TextSettings
+from sentcompress.models.text_settings import TextSettings
 from sentcompress.models.transformer_encoder import TransformerEncoder
 from sentcompress.models.vocabulary import token_occurrences, trim_vocabulary
 from sentcompress.progress import SILENT

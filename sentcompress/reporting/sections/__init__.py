@@ -1,6 +1,6 @@
 """The sections of a report, one module each, and their order. Sections select what to show; they read no files.
 
-An evaluation without a module here gets the generic section of `reporting.scored`.
+An evaluation without a module here gets the generic section of `reporting.score_section`.
 """
 
 from __future__ import annotations
@@ -8,10 +8,10 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from datetime import datetime
 
-from sentcompress.evaluation.kinds import EVALUATIONS
+from sentcompress.evaluation.registry import EVALUATIONS
 from sentcompress.reporting.evidence import Evidence
 from sentcompress.reporting.parts import Report, Section
-from sentcompress.reporting.scored import score_section
+from sentcompress.reporting.score_section import score_section
 from sentcompress.reporting.sections import compression, fidelity, overview, retrieval, speed, sts, training
 from sentcompress.reporting.summary import order
 

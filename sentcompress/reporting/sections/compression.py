@@ -12,12 +12,12 @@ from sentcompress.evaluation.measures import LATENCY_P50, METRICS, NDCG, SEARCH_
 from sentcompress.evaluation.results import Evaluation, read_evaluation
 from sentcompress.evaluation.score import COMPARE, MODEL, Score
 from sentcompress.numeric import between, gain, number, share, size
+from sentcompress.reporting.candidates import Tried, first_score, int8_bytes, tried_models
 from sentcompress.reporting.charts import HorizontalLine, Line, Point, scatter
 from sentcompress.reporting.compressions import Compression
 from sentcompress.reporting.drawing import MARKERS, SERIES
 from sentcompress.reporting.evidence import Evidence, Source
 from sentcompress.reporting.parts import Chart, Section, Table
-from sentcompress.reporting.tried import Tried, first_score, int8_bytes, tried_models
 
 FIDELITY = METRICS[SEARCH_FIDELITY].label
 # Markers of the models by how they were made, and what the legend calls that.

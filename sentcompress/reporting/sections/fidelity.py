@@ -15,7 +15,7 @@ from sentcompress.numeric import between, measured, number, share
 from sentcompress.reporting.charts import Outline, heat_maps, histograms
 from sentcompress.reporting.evidence import Evidence, Source
 from sentcompress.reporting.parts import Chart, Quotes, Section, Table
-from sentcompress.reporting.scored import score_section, sources
+from sentcompress.reporting.score_section import score_section, sources
 
 ROLES = (COMPARE, MODEL)
 # Number of disagreements shown.

@@ -17,7 +17,7 @@ from sentcompress.reporting.charts import HorizontalLine, Point, scatter
 from sentcompress.reporting.drawing import MARKERS
 from sentcompress.reporting.evidence import Evidence, Source
 from sentcompress.reporting.parts import Chart, Section, Table
-from sentcompress.reporting.scored import score_section, score_tables, sources, title_with_runtime
+from sentcompress.reporting.score_section import score_section, score_tables, sources, title_with_runtime
 
 COLUMNS = ("index", "model", "{metric}", "95% interval", "kept", "lost by the index", "size", "ms per 1,000 queries")
 

@@ -18,7 +18,7 @@ from sentcompress.evaluation.score import MODEL
 from sentcompress.evaluation.tables import grid
 from sentcompress.reporting.evidence import Evidence, Source
 from sentcompress.reporting.parts import Section, Table
-from sentcompress.reporting.scored import score_section
+from sentcompress.reporting.score_section import score_section
 
 SHOWN = (
     SPEED,

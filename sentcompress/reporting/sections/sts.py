@@ -10,7 +10,7 @@ from sentcompress.evaluation.score import Score, select
 from sentcompress.reporting.charts import Point, scatter
 from sentcompress.reporting.evidence import Evidence
 from sentcompress.reporting.parts import Chart, Section
-from sentcompress.reporting.scored import score_section, sources
+from sentcompress.reporting.score_section import score_section, sources
 
 
 def section(evidence: Evidence) -> Section:

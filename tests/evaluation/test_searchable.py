@@ -7,7 +7,7 @@ import pytest
 
 from sentcompress.errors import InputError
 from sentcompress.evaluation.index_plan import LONGEST_IN_FLOAT16, LONGEST_VECTOR, longest_vector
-from sentcompress.evaluation.similarity import searchable
+from sentcompress.evaluation.searchable import searchable
 
 VECTORS = np.array([[3, 4], [0, 0], [0, 2]], dtype=np.float32)
 

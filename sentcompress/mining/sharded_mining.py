@@ -18,6 +18,7 @@ from sentcompress.mining.gathering import Gathered
 from sentcompress.mining.miner import MiningCounts
 from sentcompress.mining.table import Mined, write_mined
 from sentcompress.progress import Reporter
+from sentcompress.quantities import counted
 from sentcompress.store import Artifact, Build
 from sentcompress.store.arrays import save_array
 
@@ -67,7 +68,7 @@ def facts_of(
     """
     count = described["negatives"]
     if tally.too_few:
-        reporter.warn(f"dropped {tally.too_few} pairs with too few candidate negatives")
+        reporter.warn(f"dropped {counted(tally.too_few, 'pair')} with too few candidate negatives")
     if tally.padded:
         reporter.warn(
             f"{tally.padded_pairs} of {tally.pairs} pairs have too few candidate negatives, and got "

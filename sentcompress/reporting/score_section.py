@@ -7,15 +7,15 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from sentcompress.evaluation.kinds import EVALUATIONS
+from sentcompress.commands.spelling import DEFAULT_WORK
 from sentcompress.evaluation.measures import METRICS
+from sentcompress.evaluation.registry import EVALUATIONS
 from sentcompress.evaluation.results import Evaluation
 from sentcompress.evaluation.score import COMPARE
 from sentcompress.evaluation.tables import table_of_models
 from sentcompress.plain_text import shell_word
 from sentcompress.reporting.evidence import Evidence, Source
 from sentcompress.reporting.parts import Chart, Quotes, Section, Table
-from sentcompress.store import DEFAULT_WORK
 
 
 def score_section(
