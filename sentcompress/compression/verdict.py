@@ -72,7 +72,7 @@ class Achieved:
             return ""
         return (
             f"the model is {told_bytes(self.bytes)}, and {told_bytes(most)} were allowed: sizes are computed before "
-            "training, and a graph can be 3% larger; allow 3% less, with another --name"
+            "training, and a graph can be 3% larger; allow 3% less, with another `name`"
         )
 
     def as_dict(self) -> dict[str, Any]:
