@@ -18,7 +18,8 @@ from sentcompress.quantities import counted, told_bytes, told_time
 
 # docs/decisions/0010-small-students.md: unit vectors, the batch's cosines; small batches, a running mean.
 OBJECTIVE: Mapping[str, Any] = {"normalise": True, "reduction": "sum", "alpha": 0, "relation": 20}
-GENTLE_RATE, RATE = 3e-4, 5e-4
+# For a teacher that only lacks rare tokens, a published student, and a new shape.
+WHOLE_RATE, GENTLE_RATE, RATE = 5e-5, 3e-4, 5e-4
 TRAINING: Mapping[str, Any] = {
     "schedule": "cosine",
     "warmup-steps": 30,
@@ -177,7 +178,7 @@ class CompressionPlan:
             "teacher-vectors": self.name,
             "dev": f"documents/{self.name}",
             **({"keep-index": True} if self.keep_index else {}),
-            "lr": RATE if cut and not shape.whole else GENTLE_RATE,
+            "lr": WHOLE_RATE if shape.whole else RATE if cut else GENTLE_RATE,
             **TRAINING,
             "max-minutes": round(minutes, 2),
             "seed": self.seed,

@@ -25,6 +25,7 @@ from sentcompress.compression.shapes import Candidate
 
 PUBLISHED = Candidate("general-9m", 9_489_094, published=True)
 CUT = Candidate("teacher:2", 9_000_000, {"token-dim": 128, "vocabulary": 8000, "start": "sentences"})
+WHOLE = Candidate("teacher:6", 16_000_000, {"vocabulary": 12_500}, whole=True)
 OWN = Candidate("embedded", 22_800_000, untrained=True)
 
 
@@ -45,6 +46,7 @@ def plan(candidates: list[Candidate], rounds: tuple[float, ...] = (), **changes:
     [
         plan([PUBLISHED, CUT], (2.0,)),
         plan([CUT, CUT, CUT, CUT], (1.0, 1.0)),
+        plan([WHOLE, PUBLISHED], (2.0,)),
         plan([PUBLISHED]),
         plan([CUT], keep_index=True),
         plan([OWN]),
@@ -52,7 +54,7 @@ def plan(candidates: list[Candidate], rounds: tuple[float, ...] = (), **changes:
 )
 def test_every_stage_has_valid_options_and_names_only_what_is_made_before(of: CompressionPlan) -> None:
     stages = tomllib.loads(written_recipe(of, {}))["stage"]
-    made = {"embedded", "general-9m", "teacher:2"}
+    made = {"embedded", "general-9m", "teacher:2", "teacher:6"}
     for stage in stages:
         command = stage.pop("command")
         values = {**stage}
@@ -74,6 +76,12 @@ def test_each_round_keeps_the_better_half() -> None:
     starts = [stage["student"] for stage in stages if stage["command"] == "distill"]
     assert starts == ["teacher:2"] * 4 + ["docs-1-best", "docs-1-best-2", "docs-2-best"]
     assert [stage.get("token-dim") for stage in stages if stage["command"] == "distill"] == [128] * 4 + [None] * 3
+
+
+def test_the_teacher_without_rare_tokens_is_trained_gently() -> None:
+    stages = plan([WHOLE, PUBLISHED], (2.0,)).stages()
+    trained = [(stage["student"], stage["lr"]) for stage in stages if stage["command"] == "distill"]
+    assert trained == [("teacher:6", 5e-5), ("general-9m", 3e-4), ("docs-1-best", 5e-5)]
 
 
 @pytest.mark.parametrize("keep_index", [False, True])
