@@ -1,6 +1,7 @@
 """The students that come with the package, beside their teacher: scores, deployed forms, speed and size, peers.
 
-    python benchmarks/published.py ../shared/data --work work-quality [--model NAME ...] [--form NAME ...]
+    python benchmarks/general_corpus.py ../shared/data corpus
+    python benchmarks/published.py ../shared/data --work work-quality --text corpus [--model NAME ...] [--form NAME ...]
         [--only scores,speed]
 
 For the teacher (`embedded`) and each published student: STS-B test and STS13, and nDCG@10 with exact search on Quora,
@@ -9,8 +10,9 @@ msmarco_5k and SciFact dev, in the forms that are deployed:
 - `float32`: torch, all dimensions;
 - `int8`: the int8 graph that `export` writes;
 - `128-d`: torch, followed by a linear layer without bias and a normalisation. The rows of the layer are the first 128
-  principal axes of the model's vectors, as `fit-quantizer` fits them to lines of Wikipedia (`--text`). No document,
-  query or judgement of a test set is used. A vector has 512 bytes;
+  principal axes of the model's vectors, as `fit-quantizer` fits them to general text: a sample of the text that
+  the students were trained on (`--text corpus`), or lines of Wikipedia. No document, query or judgement of a test set
+  is used. A vector has 512 bytes;
 - `int8, 128-d`: the int8 graph of that;
 - `queries only`: the student (float32) encodes the queries, the teacher the documents.
 
@@ -56,6 +58,9 @@ from sentcompress.store import WorkDirectory
 RESULTS = Path(__file__).parent / "results"
 DIMENSIONS = 128
 TEXT, TEXT_WORDS = "text", 400_000
+WIKIPEDIA, ENDING = "wikipedia_en_sample.txt.gz", ".txt.gz"
+# Not in the training text, so that there is a source that no student saw.
+UNSEEN = f"law{ENDING}"
 # Of exports. In a work directory, an export called like a published student would be taken for it.
 FULL, SHORT = "-full", f"-{DIMENSIONS}"
 # Name in the commands' results -> name in the tables.
@@ -214,7 +219,7 @@ def main() -> None:
     titles = [form.title for form in FORMS]
     parser.add_argument("--form", action="append", choices=titles, help="can be repeated; default: all")
     parser.add_argument("--only", default=",".join(STEPS), help=f"some of: {', '.join(STEPS)}")
-    parser.add_argument("--text", type=Path, help="general text for 128-d; default: the sample of Wikipedia")
+    parser.add_argument("--text", type=Path, help="folder of general text for 128-d; default: the sample of Wikipedia")
     parser.add_argument("--threads", type=int, default=2)
     parser.add_argument("--rounds", type=int, default=5)
     asked = parser.parse_args()
@@ -222,7 +227,9 @@ def main() -> None:
     if unknown := set(asked.model or ()) - set(known):
         parser.error(f"not published: {', '.join(sorted(unknown))}; there are {', '.join(known)}")
     steps = asked.only.split(",")
-    text = asked.text or asked.data / "corpus" / "wikipedia_en_sample.txt.gz"
+    texts, called = [asked.data / "corpus" / WIKIPEDIA], WIKIPEDIA
+    if asked.text:
+        texts, called = sorted(one for one in asked.text.glob(f"*{ENDING}") if one.name != UNSEEN), "the training text"
     file = RESULTS / "published.json"
     document = json.loads(file.read_text(encoding="utf-8")) if file.is_file() else {"models": {}, "text": ""}
     forms = [form for form in FORMS if not asked.form or form.title in asked.form]
@@ -230,11 +237,11 @@ def main() -> None:
     measured = document["models"]
     if "scores" in steps:
         facts(
-            f"augment {shlex.quote(str(text))} --wordnet 0 --back-translate 0 --words {TEXT_WORDS} --name {TEXT}",
+            f"augment {shlex.join(map(str, texts))} --wordnet 0 --back-translate 0 --words {TEXT_WORDS} --name {TEXT}",
             asked.work,
         )
         quora = as_collection(asked.data / "quora" / "quora.tsv.gz", asked.work / "quora")
-        document["text"] = f"{TEXT_WORDS:,} words of {text.name}"
+        document["text"] = f"{TEXT_WORDS:,} words of {called}"
         for name in names:
             before = measured.get(name, {})
             measured[name] = measure(name, asked.data, quora, asked.work, forms, before)

@@ -31,7 +31,7 @@ def page(document: Mapping[str, Any]) -> str:
         "# Published students",
         f"Teacher: all-MiniLM-L6-v2 (`{EMBEDDED}`). STS: Spearman x 100, aggregate `all`. Retrieval: nDCG@10 x 100, "
         "exact search, cosine. In brackets: 95% bootstrap interval. Percent: of the teacher's score in float32. "
-        "Command: `python benchmarks/published.py DATA --work WORK`.",
+        "Command: `python benchmarks/published.py DATA --work WORK --text corpus`.",
         "## Scores in float32",
         markdown_table(("model", *TEST_SETS), [_score_row(name, row) for name, row in models.items()], 1),
         "## Deployed forms",
