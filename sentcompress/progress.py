@@ -117,7 +117,7 @@ SILENT: Reporter = SilentReporter()
 
 
 class Overview(SilentReporter):
-    """Passes on steps, progress and warnings, but neither notes nor details of the training.
+    """Passes on steps, progress and warnings, each once, but neither notes nor details of the training.
 
     Args:
         ends: when all steps should be done, by `time.monotonic()`. Steps then tell the time that is left.
@@ -125,14 +125,19 @@ class Overview(SilentReporter):
 
     def __init__(self, reporter: Reporter, ends: float | None = None) -> None:
         self._reporter, self._ends = reporter, ends
+        self._warned: set[str] = set()
         self.track = reporter.track  # type: ignore[method-assign]
         self.phase = reporter.phase  # type: ignore[method-assign]
         self.recorded = reporter.recorded  # type: ignore[method-assign]
-        self.warn = reporter.warn  # type: ignore[method-assign]
 
     def step(self, message: str) -> None:
         left = self._ends - time.monotonic() if self._ends is not None else 0.0
         self._reporter.step(f"{message}, about {told_time(left)} left in all" if left > 0 else message)
+
+    def warn(self, message: str) -> None:
+        if message not in self._warned:
+            self._warned.add(message)
+            self._reporter.warn(message)
 
     def metrics(self, values: Mapping[str, float | int | str | None]) -> None:
         self._reporter.metrics({name: values[name] for name in TOLD if name in values})

@@ -33,6 +33,7 @@ def test_an_overview_has_steps_progress_and_warnings_but_no_details() -> None:
     overview.step("stage 1 of 2")
     overview.note("learning rate 0.0003")
     overview.warn("careful")
+    overview.warn("careful")
     overview.metrics({"loss": 1.0, "effective_rank": 3.0, "dev": None})
     with overview.track("training") as task:
         task.advance()
