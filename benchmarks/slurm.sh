@@ -104,7 +104,9 @@ on_signal() {
 
 by_slurm() {
     export SENTCOMPRESS_WORK=$HERE/by-slurm LOGS=$HERE/logs
-    bash "$ROOT/docs/examples/slurm/chain.sh"
+    mkdir "$LOGS"
+    sbatch --wait --quiet --partition=all --output="$LOGS/chain.log" "$ROOT/docs/examples/slurm/chain.sh"
+    cat "$LOGS/chain.log"
     local embed distill
     embed=$(squeue --noheader --name=teacher-embed --format=%A | head -1)
     distill=$(squeue --noheader --name=distill --format=%A | head -1)
