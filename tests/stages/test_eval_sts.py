@@ -189,7 +189,7 @@ def test_lines_that_cannot_be_read(tmp_path: Path, sts: Path, tiny_model: Path) 
         run(Params(sts=[sts], model=str(tiny_model), device="cpu"), work)
     facts = run(Params(sts=[sts], model=str(tiny_model), device="cpu", skip_bad=True), work, listener).facts
     assert facts["dropped"]["STS-B"]["unreadable"] == 1
-    assert "STS-B: skipped 1 unreadable lines" in listener.warnings
+    assert "STS-B: skipped 1 unreadable line" in listener.warnings
 
 
 def test_dev_split_has_its_own_name(tmp_path: Path, sts: Path, tiny_model: Path, sentences: list[str]) -> None:
