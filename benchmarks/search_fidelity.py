@@ -303,7 +303,7 @@ def main() -> None:
     limited = f" --documents {given.documents}" if given.documents else ""
     given.results.mkdir(parents=True, exist_ok=True)
     (given.results / "search_fidelity.json").write_text(json.dumps(found, indent=1) + "\n", encoding="utf-8")
-    text = page(found, f"benchmarks/search_fidelity.py{limited}")
+    text = page(found, f"benchmarks/search_fidelity.py DATA{limited}")
     (given.results / "search_fidelity.md").write_text(text, encoding="utf-8")
     print(text)
 
