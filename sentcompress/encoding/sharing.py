@@ -67,7 +67,9 @@ class SharedEmbedder(WrappedEmbedder):
 def encode_share(ranks: Ranks, embedder: Embedder, texts: Sequence[str], task: Task | None = None) -> Vectors:
     """Vectors of all texts, of which each rank encodes its share: one in as many as there are ranks."""
     own = texts[ranks.number :: ranks.count]
-    found = ranks.gather({"vectors": torch.from_numpy(embedder.encode(own, task))}).views["vectors"].numpy()
+    lengths = [len(range(rank, len(texts), ranks.count)) for rank in range(ranks.count)]
+    encoded = torch.from_numpy(embedder.encode(own, task))
+    found = ranks.gather({"vectors": encoded}, {"vectors": lengths}).views["vectors"].numpy()
     if task:
         task.advance(len(texts) - len(own))
     order = np.concatenate([np.arange(rank, len(texts), ranks.count) for rank in range(ranks.count)])

@@ -62,20 +62,21 @@ class Ranks:
     def meet(self) -> None:
         """Wait until all ranks are here, as long as they live."""
 
-    def numbers(self, values: Sequence[float]) -> list[list[float]]:
-        """The numbers of all ranks, in their order; fast enough for every step."""
-        return [list(values)]
-
     def numbers_later(self, values: Sequence[float]) -> Callable[[], list[list[float]]]:
-        """Begin an exchange of numbers, as in `numbers`; returns a function that waits for it and gives the result.
+        """Begin an exchange of numbers; returns a function that waits for those of all ranks, in their order.
 
-        A rank can work on in the meantime. It may call the function several times, or not at all.
+        Fast enough for every step. A rank can work on in the meantime. It may call the function several times, or not
+        at all.
         """
         found = [list(values)]
         return lambda: found
 
-    def gather(self, views: Mapping[str, Tensor]) -> GatheredViews:
-        """The views of all ranks, concatenated along their first dimension, which may differ."""
+    def gather(self, views: Mapping[str, Tensor], lengths: Mapping[str, Sequence[int]]) -> GatheredViews:
+        """The views of all ranks, concatenated along their first dimension, which may differ.
+
+        Args:
+            lengths: by name, the length of the view's first dimension on every rank.
+        """
         return GatheredViews(dict(views), {name: slice(0, len(view)) for name, view in views.items()})
 
     def add(self, tensors: Sequence[Tensor]) -> None:

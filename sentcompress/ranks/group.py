@@ -52,10 +52,6 @@ class Group(Ranks):
     def meet(self) -> None:
         self._meeting.collect(None)
 
-    def numbers(self, values: Sequence[float]) -> list[list[float]]:
-        own = torch.tensor(values, dtype=torch.float64)
-        return [found.tolist() for found in self._all(own)]
-
     def numbers_later(self, values: Sequence[float]) -> Callable[[], list[list[float]]]:
         own = torch.tensor(values, dtype=torch.float64)
         parts = [torch.empty_like(own) for _ in range(self.count)]
@@ -67,20 +63,19 @@ class Group(Ranks):
 
         return cache(wait)
 
-    def gather(self, views: Mapping[str, Tensor]) -> GatheredViews:
-        sizes = [[int(size) for size in sizes] for sizes in self.numbers([len(view) for view in views.values()])]
+    def gather(self, views: Mapping[str, Tensor], lengths: Mapping[str, Sequence[int]]) -> GatheredViews:
         found, own = {}, {}
-        for place, (name, view) in enumerate(views.items()):
-            lengths = [of_rank[place] for of_rank in sizes]
-            before = sum(lengths[: self.number])
-            own[name] = slice(before, before + len(view))
+        for name, view in views.items():
+            by_rank = lengths[name]
+            before = sum(by_rank[: self.number])
+            own[name] = slice(before, before + by_rank[self.number])
             # All ranks have to give tensors of one shape, and some of its elements.
-            if not max(lengths):
+            if not max(by_rank):
                 found[name] = view
                 continue
-            padded = view.new_zeros((max(lengths), *view.shape[1:]))
-            padded[: len(view)] = view
-            parts = [part[:length] for part, length in zip(self._all(padded), lengths, strict=True)]
+            padded = view.new_zeros((max(by_rank), *view.shape[1:]))
+            padded[: by_rank[self.number]] = view
+            parts = [part[:length] for part, length in zip(self._all(padded), by_rank, strict=True)]
             found[name] = torch.cat(parts)
         return GatheredViews(found, own)
 

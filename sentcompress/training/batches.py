@@ -114,6 +114,14 @@ class TokenLayout:
 
 
 @dataclass(frozen=True)
+class Counts:
+    """What a rank's share of a batch has: rows, and tokens without padding."""
+
+    rows: int
+    tokens: int
+
+
+@dataclass(frozen=True)
 class Batch:
     """The tensors of one step.
 
@@ -125,6 +133,7 @@ class Batch:
         rows: B.
         kept: a batch of sentences for the distillation term of option `keep`, with triplets.
         stand_in: whether the rows only show what views look like, because the rank that has the batch has no rows.
+        by_rank: the share of every rank; empty if one process has the whole batch.
     """
 
     input_ids: Tensor
@@ -134,6 +143,7 @@ class Batch:
     rows: int
     kept: Batch | None = None
     stand_in: bool = False
+    by_rank: tuple[Counts, ...] = ()
 
     @classmethod
     def of(
@@ -145,9 +155,10 @@ class Batch:
         kept: Batch | None = None,
         *,
         stand_in: bool = False,
+        by_rank: tuple[Counts, ...] = (),
     ) -> Batch:
         """A batch on the CPU, from its texts [S, T] and the rest of its attributes."""
-        return cls(ids, mask, TokenLayout.of(mask), fields, rows, kept, stand_in)
+        return cls(ids, mask, TokenLayout.of(mask), fields, rows, kept, stand_in, by_rank)
 
     def __len__(self) -> int:
         return self.rows
@@ -177,6 +188,7 @@ class Batch:
             self.rows,
             self.kept.to(device) if self.kept else None,
             self.stand_in,
+            self.by_rank,
         )
 
 
@@ -190,20 +202,30 @@ def share_of(rows: Rows, share: Shard) -> tuple[Rows, bool]:
     return (rows[part.start : part.stop], False) if part else (rows[:1], True)
 
 
+def _counts(rows: Rows, lengths: npt.NDArray[np.int32], share: Shard) -> tuple[Counts, ...]:
+    """The share of every rank, from the rows of the whole batch and the tokens of each of them."""
+    if share.count == 1:
+        return ()
+    parts = [Shard(number, share.count).of(len(rows)) for number in range(1, share.count + 1)]
+    return tuple(Counts(len(part), int(lengths[part.start : part.stop].sum())) for part in parts)
+
+
 def collate(rows: Rows, tokens: TokenRows, fields: Mapping[str, RowField], pad: int, share: Shard = WHOLE) -> Batch:
     """The batch of some rows of a sentence table, or one rank's share of it."""
+    by_rank = _counts(rows, tokens.lengths[rows], share)
     rows, stand_in = share_of(rows, share)
     ids, mask = map(torch.from_numpy, tokens.padded(rows, pad))
     found = {name: field(rows) for name, field in fields.items()}
-    return Batch.of(ids, mask, found, len(rows), stand_in=stand_in)
+    return Batch.of(ids, mask, found, len(rows), stand_in=stand_in, by_rank=by_rank)
 
 
 def collate_triplets(
     triplets: Rows, tokens: TokenRows, pad: int, kept: Batch | None = None, share: Shard = WHOLE
 ) -> Batch:
     """The batch of some triplets, [B, 2 + N] rows of a sentence table, or one rank's share of it."""
+    by_rank = _counts(triplets, tokens.lengths[triplets].sum(axis=1), share)
     triplets, stand_in = share_of(triplets, share)
     # Anchors, positives, then the negatives of the first anchor, of the second, ...
     rows = np.concatenate([triplets[:, 0], triplets[:, 1], triplets[:, 2:].reshape(-1)])
     ids, mask = map(torch.from_numpy, tokens.padded(rows, pad))
-    return Batch.of(ids, mask, {}, len(triplets), kept, stand_in=stand_in)
+    return Batch.of(ids, mask, {}, len(triplets), kept, stand_in=stand_in, by_rank=by_rank)

@@ -19,7 +19,7 @@ from torch import Tensor, nn
 
 from sentcompress.ranks.alone import ALONE, Ranks
 from sentcompress.training.batches import Batch
-from sentcompress.training.views import concatenated
+from sentcompress.training.views import concatenated, lengths_by_rank
 
 # From a batch and its number within the step to its views, float32; uses the same random numbers in every call.
 Compute = Callable[[Batch, int], dict[str, Tensor]]
@@ -42,7 +42,10 @@ def backward_together(
     with torch.set_grad_enabled(kept):
         parts = [compute(batch, number) for number, batch in enumerate(batches)]
     # Batch by batch, so that rows are in the order in which a single process has them.
-    gathered = [ranks.gather({name: view.detach() for name, view in part.items()}) for part in parts]
+    gathered = [
+        ranks.gather({name: view.detach() for name, view in part.items()}, lengths_by_rank(batch, part))
+        for batch, part in zip(batches, parts, strict=True)
+    ]
     views = concatenated([part.views for part in gathered])
     for view in views.values():
         view.requires_grad_(view.is_floating_point())

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -16,6 +16,13 @@ from sentcompress.training.batches import Batch
 Views = Callable[[Batch], dict[str, Tensor]]
 # The texts of a triplet batch are encoded in this many parts of similar length, to reduce padding.
 PARTS = 4
+# Views that do not have one row for each row of a batch: one for each token, or for each hard negative.
+OF_TOKENS = frozenset(
+    {"student_tokens", "student_states", "student_last", "teacher_tokens", "teacher_states", "teacher_last"}
+)
+OF_NEGATIVES = frozenset({"negatives", "negative_inputs"})
+# Those of the sentences beside a batch of triplets.
+OF_KEPT = frozenset({"student", "teacher"})
 
 
 @dataclass(frozen=True)
@@ -165,6 +172,20 @@ def _real(states: Tensor, batch: Batch) -> Tensor:
 
 def _stacked(states: Sequence[Tensor], layers: Sequence[int], batch: Batch) -> Tensor:
     return torch.stack([_real(states[layer], batch) for layer in layers], dim=1)
+
+
+def lengths_by_rank(batch: Batch, names: Iterable[str]) -> dict[str, list[int]]:
+    """The rows that each view has on every rank; no rank has to ask another."""
+    found = {}
+    for name in names:
+        if name in OF_KEPT and batch.kept is not None:
+            found[name] = [counts.rows for counts in batch.kept.by_rank]
+        elif name in OF_TOKENS:
+            found[name] = [counts.tokens for counts in batch.by_rank]
+        else:
+            each = len(batch.input_ids) // batch.rows - 2 if name in OF_NEGATIVES else 1
+            found[name] = [each * counts.rows for counts in batch.by_rank]
+    return found
 
 
 def concatenated(parts: Sequence[Mapping[str, Tensor]]) -> dict[str, Tensor]:
