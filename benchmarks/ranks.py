@@ -41,8 +41,6 @@ from sentcompress.training import deploy, loop, selection
 
 ROOT = Path(__file__).resolve().parents[1]
 RESULTS = ROOT / "benchmarks" / "results"
-# The gradient of a key's bias is 0: docs/decisions/0016-ranks.md.
-WITHOUT_GRADIENT = "attention.self.key.bias"
 SENTENCES, TRIPLETS = 300, 90
 Numbers = dict[str, Any]
 
@@ -133,13 +131,11 @@ def in_ranks(count: int, jobs: Sequence[tuple[Any, ...]], killed: tuple[int, int
 
 
 def differences(one: Artifact, other: Artifact, texts: Sequence[str]) -> dict[str, float]:
-    """The largest differences of weights, of the keys' biases among them, and of vectors."""
+    """The largest differences of weights and of vectors."""
     first, second = (load_file(found.path / "model" / "model.safetensors") for found in (one, other))
-    largest = {name: float((first[name] - second[name]).abs().max()) for name in first}
     ours, theirs = (vectors(found.path / "model", texts) for found in (one, other))
     return {
-        "weights": max(value for name, value in largest.items() if not name.endswith(WITHOUT_GRADIENT)),
-        "key_biases": max(value for name, value in largest.items() if name.endswith(WITHOUT_GRADIENT)),
+        "weights": max(float((first[name] - second[name]).abs().max()) for name in first),
         "vectors": float((ours - theirs).abs().max()),
     }
 
@@ -198,13 +194,13 @@ def page(document: dict[str, Any]) -> str:
     """The results as Markdown."""
     rows, places = document["rows"], ("2", "4", "killed")
     lines = [
-        "| method | 2 ranks | 4 ranks | 4 ranks, one killed, continued with 2 | vectors | keys' biases |",
-        "|---|---:|---:|---:|---:|---:|",
+        "| method | 2 ranks | 4 ranks | 4 ranks, one killed, continued with 2 | vectors |",
+        "|---|---:|---:|---:|---:|",
     ]
     for row in rows:
         found = {place: row[place] for place in places if place in row}
         cells = [f"{found[place]['weights']:.1e}" if place in found else "not run" for place in places]
-        cells += [f"{max(one[what] for one in found.values()):.1e}" for what in ("vectors", "key_biases")]
+        cells.append(f"{max(one['vectors'] for one in found.values()):.1e}")
         lines.append(f"| {row['method']} | {' | '.join(cells)} |")
     largest = max(row[place]["weights"] for row in rows for place in places if place in row)
     return (
@@ -212,11 +208,9 @@ def page(document: dict[str, Any]) -> str:
         "Largest absolute difference of a weight after training in several ranks and in one process, with the same\n"
         f"global batch: {document['steps']} steps of 10 rows, learning rate {document['lr']:g}, float32 on the CPU,\n"
         "no dropout, tiny random BERT models. In the fourth column, one of four ranks is killed in a random step; the\n"
-        "run continues from its last checkpoint with two ranks. The last two columns are the largest of all runs.\n\n"
+        "run continues from its last checkpoint with two ranks. The last column is the largest of all runs.\n\n"
         + "\n".join(lines)
-        + f"\n\nThe largest difference is {largest:.1e}. The keys' biases of the attention are listed apart: their\n"
-        "gradient is 0, so that Adam makes steps of rounding errors, but no vector depends on them\n"
-        "([decision 0016](../../docs/decisions/0016-ranks.md)).\n\n"
+        + f"\n\nThe largest difference is {largest:.1e}.\n\n"
         f"{document['machine']['processor']}, {document['machine']['cores']} cores. "
         f"`python benchmarks/ranks.py --steps {document['steps']} --lr {document['lr']:g}` repeats the measurement.\n"
     )

@@ -147,6 +147,19 @@ def table_projection(transformer: Any) -> Any:
         return None
 
 
+def key_biases(transformer: Any) -> list[nn.Parameter]:
+    """The biases of the attention keys, which no vector depends on; none for other architectures.
+
+    A bias adds the same number to all inputs of a softmax, which does not change. Its computed gradient is the rounding
+    error of 0; Adam would make steps of it.
+    """
+    family = FAMILIES.get(str(getattr(transformer.config, "model_type", "")))
+    if family is None:
+        return []
+    keys = [module for path, module in transformer.named_modules() if path.endswith(f".{family.layer.key}")]
+    return [key.bias for key in keys if key.bias is not None]
+
+
 def first_position(table: nn.Embedding) -> int:
     """The row of the first token in a position table.
 

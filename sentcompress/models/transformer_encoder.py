@@ -10,7 +10,7 @@ import torch
 from torch import Tensor, nn
 
 from sentcompress.models.encoder import Encoder
-from sentcompress.models.families import FAMILIES, readable_positions, table_projection
+from sentcompress.models.families import FAMILIES, key_biases, readable_positions, table_projection
 from sentcompress.models.text_settings import TransformersTokenizer
 
 # Settings that the shapes of the weights do not show: ALBERT's number of passes, for example, or of attention heads.
@@ -29,6 +29,8 @@ class TransformerEncoder(Encoder):
     def __init__(self, transformer: nn.Module, tokenizer: TransformersTokenizer, **parts: Any) -> None:
         super().__init__(tokenizer, **parts)
         self.transformer = transformer
+        for bias in key_biases(transformer):
+            bias.requires_grad_(False)
 
     def parts(self) -> dict[str, Any]:
         return {"transformer": self.transformer, **super().parts()}

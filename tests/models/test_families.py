@@ -27,11 +27,13 @@ from transformers import (
 )
 
 from sentcompress.errors import InputError
-from sentcompress.models.families import FACTORISABLE, FAMILIES, readable_positions, table_projection
+from sentcompress.models.families import FACTORISABLE, FAMILIES, key_biases, readable_positions, table_projection
 from sentcompress.models.layout import load_encoder
 from sentcompress.models.shape import Shape
 from sentcompress.models.sources import resolve
 from sentcompress.models.students import InitialStudent
+from sentcompress.models.text_settings import TextSettings
+from sentcompress.models.transformer_encoder import TransformerEncoder
 from sentcompress.stages import augment, teacher_embed
 from sentcompress.store import WorkDirectory
 
@@ -50,6 +52,23 @@ MODELS = {
     "camembert": lambda: CamembertModel(ROBERTA),
     "mpnet": lambda: MPNetModel(MPNetConfig(**SIZES, **PLACES)),
 }
+
+
+@pytest.mark.parametrize("kind", FAMILIES)
+def test_no_vector_depends_on_the_biases_of_keys_and_they_are_not_trained(kind: str) -> None:
+    torch.manual_seed(0)
+    encoder = TransformerEncoder(tiny_transformer(kind).double(), None, text=TextSettings(max_length=40))
+    ids = torch.randint(3, 30, (4, 9))
+    mask = torch.ones_like(ids)
+    mask[0, 5:] = 0
+    before = encoder(ids, mask)
+    biases = key_biases(encoder.transformer)
+    assert len(biases) == (1 if kind == "albert" else 4)  # ALBERT repeats one layer
+    assert {id(bias) for bias in biases} == {id(p) for p in encoder.parameters() if not p.requires_grad}
+    with torch.no_grad():
+        for bias in biases:
+            bias.normal_()
+    assert torch.allclose(encoder(ids, mask), before, rtol=0, atol=1e-12)
 
 
 @pytest.mark.parametrize("kind", FAMILIES)

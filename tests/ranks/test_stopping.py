@@ -126,8 +126,7 @@ def test_all_ranks_stop_after_the_same_step_and_any_number_goes_on(
         for fact in ("steps", "sentences_seen", "best_step"):
             assert student.facts[fact] == students[0].facts[fact], fact
         for tensor, values in weights[0].items():
-            if not tensor.endswith("attention.self.key.bias"):  # docs/decisions/0016-ranks.md
-                assert float((values - found[tensor]).abs().max()) < 1e-5, tensor
+            assert float((values - found[tensor]).abs().max()) < 1e-5, tensor
 
 
 @pytest.mark.parametrize("rank", [0, 1])
