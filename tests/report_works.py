@@ -345,6 +345,7 @@ def compressed(path: Path) -> WorkDirectory:
     candidates = [trained(work, "docs-1-1", "ready"), trained(work, "docs-1-2", "teacher:2")]
     for one, score in zip(candidates, (80.0, 70.0), strict=True):
         search(work, one, f"{one.name}-trial", score)
+    bench(work, candidates[0])
     make(work, "students", "docs-1-best", "select", {"models": ["docs-1-1"], "method": "select", **SIZES})
     last = trained(work, "docs-last", "docs-1-best")
     shares = {"models": ["docs-last", "docs-1-best"], "shares": [0.75, 0.25], "method": "average", **SIZES}
@@ -363,6 +364,7 @@ def compressed(path: Path) -> WorkDirectory:
         stage("distill", "docs-1-1", student="ready"),
         stage("distill", "docs-1-2", student="teacher:2", **{"token-dim": 128}),
         *(stage("eval-search", f"docs-1-{place}-trial", model=f"docs-1-{place}") for place in (1, 2)),
+        stage("bench", "bench-docs-1-1", model="docs-1-1"),
         stage("select", "docs-1-best", inputs=["docs-1-1", "docs-1-2"]),
         stage("distill", "docs-last", student="docs-1-best"),
         stage("average", "docs-mixed", inputs=["docs-last", "docs-1-best"]),

@@ -172,13 +172,16 @@ def _measuring(seconds: float, load: EmbeddingLoad, candidates: int) -> tuple[in
     allowed = int(SEARCHES * seconds / (searches * each))
     passages = min(max(allowed, LEAST_PASSAGES), MOST_PASSAGES)
     sample = min(FITTED, passages)
-    stages = STAGE * (OTHER_STAGES + 2 * trials + 4 * bool(candidates))
+    raced = candidates if candidates > 1 else 0
+    stages = STAGE * (OTHER_STAGES + 2 * trials + raced + 4 * bool(candidates))
     sentence = PASSES * RUNTIMES * (1 + 2 * STUDENT_COST) * each
     benched = min(BENCHED, max(LEAST_BENCHED, int(BENCH * seconds / sentence)))
     searched, fitted, timed = (
         min(most, there) for most, there in ((passages, load.searched), (sample, load.texts), (benched, load.texts))
     )
-    work = (searches * searched + STUDENT_COST * fitted) * each + timed * sentence
+    # Each candidate's speed beside the teacher's.
+    racing = raced * LEAST_BENCHED * PASSES * (1 + STUDENT_COST) * each
+    work = (searches * searched + STUDENT_COST * fitted) * each + timed * sentence + racing
     return passages, sample, benched, stages + FITTING + EXPORTING + work
 
 

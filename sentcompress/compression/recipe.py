@@ -11,7 +11,7 @@ from collections.abc import Generator, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from sentcompress.compression.budget import Budget
+from sentcompress.compression.budget import LEAST_BENCHED, Budget
 from sentcompress.compression.shapes import Candidate, told_shapes
 from sentcompress.corpora.documents_artifact import DEV, TEST
 from sentcompress.quantities import counted, told_bytes, told_time
@@ -34,6 +34,8 @@ TRAINING: Mapping[str, Any] = {
 PLANS = "plans"
 # What the export is measured in: the graph whose bytes are limited.
 RUNTIME = "onnx-int8"
+# Sentences that a candidate encodes one at a time, to learn its latency.
+TIMED_SINGLY = 20
 # Shares of the weights of the trained student and of its start in their average, which keeps more of what the start
 # knew of other texts.
 MIX = (0.75, 0.25)
@@ -128,6 +130,8 @@ class CompressionPlan:
             kept = max(1, len(running) // 2)
             names = [trial for trial, _ in running]
             yield from map(self._trial, names)
+            if number == 1:
+                yield from map(self._timed, names)
             starts = []
             for rank in range(1, kept + 1):
                 name = f"{self.name}-{number}-best" + (f"-{rank}" if rank > 1 else "")
@@ -151,6 +155,12 @@ class CompressionPlan:
     def _trial(self, model: str) -> dict[str, Any]:
         """The evaluation that a student is chosen by."""
         return {**self._search(model), "part": DEV, "name": f"{model}-trial"}
+
+    def _timed(self, model: str) -> dict[str, Any]:
+        """How fast a candidate's shape is beside the teacher, both in torch."""
+        few = {"count": LEAST_BENCHED, "single": TIMED_SINGLY, "memory": False, "runtimes": ["float32"]}
+        compared = {"model": model, "compare": self.teacher, "sentences": self.name}
+        return {"command": "bench", **compared, **few, "name": f"{model}-speed"}
 
     def _search(self, model: str) -> dict[str, Any]:
         asymmetric = {"keep-index": True} if self.keep_index else {}

@@ -99,7 +99,7 @@ def verdict_of(made: Mapping[str, Artifact], name: str) -> Achieved:
         teacher_vector_bytes=4 * int(teacher["dimension"]),
         fidelity=fidelity.value if fidelity else float("nan"),
         interval=fidelity.interval if fidelity else None,
-        faster=_faster(made.get("bench")),
+        faster=faster(made["bench"]) if "bench" in made else None,
         judged=judged.kept if judged else None,
         shared=shared.value if shared else float("nan"),
         first_found=first.value if first else float("nan"),
@@ -112,10 +112,8 @@ def _score(scores: Any, metric: str) -> Score | None:
     return next((score for score in scores if score.role == MODEL and score.metric == metric), None)
 
 
-def _faster(bench: Artifact | None) -> float | None:
-    """The fastest runtime of the model by the teacher's first, which is torch in float32."""
-    if bench is None:
-        return None
+def faster(bench: Artifact) -> float | None:
+    """How many times as fast as the teacher's first runtime, torch in float32, the model's fastest is."""
     scores = [score for score in read_evaluation(bench).scores if score.metric == SPEED]
     mine = [score.value for score in scores if score.role == MODEL]
     theirs = [score.value for score in scores if score.role == COMPARE]

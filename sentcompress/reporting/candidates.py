@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from sentcompress.compression.shapes import GRAPH
+from sentcompress.compression.verdict import faster
 from sentcompress.evaluation.measures import SEARCH_FIDELITY
 from sentcompress.evaluation.results import Evaluation, read_evaluation
 from sentcompress.evaluation.score import MODEL, Score
@@ -28,6 +29,7 @@ class Tried:
         bytes: of its int8 graph; estimated from its parameters where it was not exported.
         before: dev score before its training.
         score: search fidelity.
+        faster: how many times as fast as the teacher its shape was measured to be; None if it was not.
     """
 
     name: str
@@ -38,6 +40,7 @@ class Tried:
     before: float | None
     score: Score
     evaluation: Evaluation
+    faster: float | None
 
 
 def tried_models(compression: Compression) -> Iterator[Tried]:
@@ -47,12 +50,15 @@ def tried_models(compression: Compression) -> Iterator[Tried]:
         start = _start(stage, found.facts)
         cut = "".join(f"-{letter}{stage[key]}" for key, letter in CUTS.items() if key in stage)
         shapes[stage["name"]] = shapes.get(start, f"{start}{cut}")
+    timed = {str(stage["model"]): faster(found) for stage, found in compression.made_by("bench")}
+    # All students of a shape are as fast as the first one.
+    speeds = {shapes[name]: speed for name, speed in timed.items() if name in shapes}
     makers = {found.reference: (stage, found) for stage, found in compression.made_by("distill", "average", "export")}
-    for stage, artifact in compression.made_by("eval-search"):
+    for search, artifact in compression.made_by("eval-search"):
         evaluation = read_evaluation(artifact)
         facts = evaluation.models[MODEL]
         made, maker = makers.get(str(facts["reference"]), ({}, None))
-        command, name = str(made.get("command", "")), str(made.get("name", stage["model"]))
+        command, name = str(made.get("command", "")), str(made.get("name", search["model"]))
         known = maker.facts if maker else {}
         score = first_score(evaluation, SEARCH_FIDELITY)
         if score is not None:
@@ -68,6 +74,7 @@ def tried_models(compression: Compression) -> Iterator[Tried]:
                 before=before,
                 score=score,
                 evaluation=evaluation,
+                faster=timed.get(str(search["model"]), speeds.get(shape)),
             )
 
 

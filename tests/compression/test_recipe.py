@@ -78,6 +78,12 @@ def test_each_round_keeps_the_better_half() -> None:
     assert [stage.get("token-dim") for stage in stages if stage["command"] == "distill"] == [128] * 4 + [None] * 3
 
 
+def test_the_speed_of_each_shape_is_measured_once_and_that_of_the_export_in_all_runtimes() -> None:
+    stages = [stage for stage in plan([CUT] * 4, (1.0, 1.0)).stages() if stage["command"] == "bench"]
+    assert [stage["model"] for stage in stages] == [*(f"docs-1-{place}" for place in range(1, 5)), "exports/docs"]
+    assert [stage.get("runtimes") for stage in stages] == [["float32"]] * 4 + [None]
+
+
 def test_the_teacher_without_rare_tokens_is_trained_gently() -> None:
     stages = plan([WHOLE, PUBLISHED], (2.0,)).stages()
     trained = [(stage["student"], stage["lr"]) for stage in stages if stage["command"] == "distill"]

@@ -200,12 +200,21 @@ def number_of_bytes(value: float) -> str:
 
 
 def _tried_tables(compression: Compression, tried: Sequence[Tried]) -> Iterator[Table]:
-    columns = ["model", "made from", "int8 graph", "dev before training", FIDELITY, "95% interval"]
+    columns = [
+        "model",
+        "made from",
+        "int8 graph",
+        "speed, teacher = 1",
+        "dev before training",
+        FIDELITY,
+        "95% interval",
+    ]
     rows = [
         [
             one.name + (" (exported)" if one.made == "export" else ""),
             one.how,
             ("" if one.made == "export" else "about ") + size(one.bytes),
+            number(one.faster, 1),
             number(one.before, 1),
             number(one.score.value, 1),
             between(one.score.interval, 1),
@@ -237,6 +246,11 @@ def _tried_tables(compression: Compression, tried: Sequence[Tried]) -> Iterator[
 
 def _protocols(compression: Compression, exported: Evaluation) -> Iterator[str]:
     yield f"Search fidelity: {exported.statement}."
+    if compression.made_by("bench"):
+        yield (
+            "Speed: sentences per second, divided by the teacher's in torch with float32; candidates likewise, the "
+            "export in its fastest runtime."
+        )
     quantizer = compression.last("fit-quantizer")
     if quantizer:
         yield f"Stored vectors: {quantizer.facts['protocol']}."
