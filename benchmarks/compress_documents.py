@@ -1,12 +1,13 @@
 """What `compress` makes of three collections whose judgements it never sees, one run each.
 
     python benchmarks/compress_documents.py ../shared/data --work work-compress [--only 10MB-128] [--sets SciFact]
+        [--again]
 
 Each run is `sentcompress compress corpus.jsonl` with a budget, nothing else given, in its own work directory. Then the
 exported int8 graph is judged: nDCG@10 with float32 vectors of its documents and with the vectors as stored, beside the
 teacher's (float32, exact search). With `--keep-index`, the student encodes the queries and the teacher the documents.
-Quora is written as a collection first. A run that is finished is skipped; an interrupted one resumes, without a figure
-for its minutes. Run it on a quiet machine: the time limit is wall time. Writes
+Quora is written as a collection first. A row that is there is skipped, or replaced with `--again`; an interrupted run
+resumes, without a figure for its minutes. Run it on a quiet machine: the time limit is wall time. Writes
 benchmarks/results/compress_documents.json and .md.
 """
 
@@ -15,6 +16,7 @@ from __future__ import annotations
 import argparse
 import json
 import os
+import subprocess
 import time
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass
@@ -43,6 +45,7 @@ SETTINGS: Mapping[str, Setting] = {
     "10MB-128": Setting("--max-bytes 10MB --vector-bytes 128 --time 30m", 97.0),
     "10MB-384": Setting("--max-bytes 10MB --vector-bytes 384 --time 30m", 98.5),
     "3MB": Setting("--max-bytes 3MB --vector-bytes 384 --time 30m", 94.0),
+    "16MB": Setting("--max-bytes 16MB --vector-bytes 384 --time 30m", 98.5),
     "keep-index": Setting("--max-bytes 10MB --keep-index --time 30m", 98.0, keep_index=True),
 }
 
@@ -115,15 +118,15 @@ def markdown(rows: list[dict[str, Any]]) -> str:
         "`aim`: the percentage that was set as the goal. Search fidelity: on queries made from held-out documents.",
         "`python benchmarks/compress_documents.py DATA --work WORK`",
         "",
-        "`minutes` is empty for a run that was interrupted and finished by a second call. All runs are of earlier",
-        "published students. Runs with one core shared the machine with a second run and other work; the other ones",
+        "`minutes` is empty for a run that was interrupted and finished by a second call. Rows without a commit are",
+        "of earlier published students. Runs with one core shared the machine with other work; those with two cores",
         "are of an earlier way of training. It was then changed by search fidelity on held-out documents of",
         "SciFact and msmarco_5k ([log](../../docs/decisions/0010-log.md#how-compress-trains)): no judgement was",
         "used, but these are documents of two collections of this table. Quora's were not used for it.",
         "",
         "| collection | budget | graph | vector | float32 vectors | stored vectors | aim | search fidelity | minutes "
-        "| processor | cores |",
-        "|---|---|---:|---:|---:|---:|---:|---:|---:|---|---:|",
+        "| processor | cores | commit |",
+        "|---|---|---:|---:|---:|---:|---:|---:|---:|---|---:|---|",
     ]
     for row in rows:
         verdict, stored = row["verdict"], row.get("stored")
@@ -132,7 +135,7 @@ def markdown(rows: list[dict[str, Any]]) -> str:
             f"{verdict['vector_bytes']} B | {row['float32']['kept']:.1f}% | "
             f"{format(stored['kept'], '.1f') + '%' if stored else ''} | {row['setting']['aim']:g}% | "
             f"{verdict['fidelity']:.1f} | {'' if row['minutes'] is None else format(row['minutes'], '.0f')} "
-            f"| {row['machine']['processor']} | {row['machine']['cores']} |"
+            f"| {row['machine']['processor']} | {row['machine']['cores']} | {row.get('commit', '')} |"
         )
     return "\n".join(lines) + "\n"
 
@@ -143,6 +146,7 @@ def main() -> None:
     parser.add_argument("--work", type=Path, default=Path("work-compress"))
     parser.add_argument("--only", default=",".join(SETTINGS), help=f"some of: {', '.join(SETTINGS)}")
     parser.add_argument("--sets", default="SciFact,msmarco_5k,Quora")
+    parser.add_argument("--again", action="store_true", help="replace the rows that are there")
     asked = parser.parse_args()
     retrieval = asked.data / "retrieval"
     folders = {"SciFact": retrieval / "scifact", "msmarco_5k": retrieval / "msmarco_5k"}
@@ -151,10 +155,14 @@ def main() -> None:
     for setting in asked.only.split(","):
         for name in asked.sets.split(","):
             folder = folders.get(name) or as_collection(asked.data / "quora" / "quora.tsv.gz", asked.work / "quora")
-            if any((row["collection"], row["name"]) == (name, setting) for row in rows):
+            known = next((row for row in rows if (row["collection"], row["name"]) == (name, setting)), None)
+            if known and not asked.again:
                 continue
+            git = ["git", "-C", str(RESULTS), "rev-parse", "--short", "HEAD"]
+            commit = subprocess.check_output(git, text=True).strip()
             row = one_run(folder.resolve(), SETTINGS[setting], asked.work / f"{name}-{setting}".lower())
-            rows.append({"collection": name, "name": setting, **row})
+            made = {"collection": name, "name": setting, "commit": commit, **row}
+            rows = [made if row is known else row for row in rows] if known else [*rows, made]
             file.write_text(json.dumps({"rows": rows}, indent=1) + "\n", encoding="utf-8")
             (RESULTS / "compress_documents.md").write_text(markdown(rows), encoding="utf-8")
     print(markdown(rows))
