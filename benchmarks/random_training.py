@@ -22,7 +22,8 @@ from sentcompress.models.token_batches import TokenRows
 from sentcompress.models.transformer_encoder import TransformerEncoder
 from sentcompress.progress import SILENT
 from sentcompress.store import Request, WorkDirectory
-from sentcompress.training.batches import Batch, BatchPlan, Rows, collate
+from sentcompress.store.shard import Shard
+from sentcompress.training.batches import WHOLE, Batch, BatchPlan, Rows, collate
 from sentcompress.training.checkpoint import Checkpoints
 from sentcompress.training.loop import Training
 from sentcompress.training.residence import rows_of
@@ -125,8 +126,8 @@ def make_training(
         table = torch.randn(rows, teacher, device=device)
         fields, views = {"teacher": rows_of(table)}, DistillationViews(encoder, method.needs)
 
-        def gather(asked: Rows) -> Batch:
-            return collate(asked, tokens, fields, 0)
+        def gather(asked: Rows, share: Shard = WHOLE) -> Batch:
+            return collate(asked, tokens, fields, 0, share)
 
         budget = settings.token_budget(method.contrastive)
         plan = BatchPlan(np.arange(rows), tokens.lengths, settings.batch_size, budget, 0, settings.by_length)

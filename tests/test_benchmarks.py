@@ -618,6 +618,26 @@ def test_the_share_of_a_gpus_peak_counts_layers_and_queue() -> None:
     assert "| unknown |" in gpu.table([{**row, "share_of_peak": None}], "GPU")
 
 
+@pytest.mark.parametrize("work", ["ckd", "simcse"])
+def test_the_training_that_is_timed_on_a_gpu_runs_on_a_cpu(
+    work: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    gpu, sizes = load("gpu"), load("random_training")
+    monkeypatch.setattr(gpu, "QUEUE", 64)
+    monkeypatch.setattr(gpu, "BATCH", {work: 8})
+    speed, dtype = gpu.training_speed(work, sizes.TINY, torch.device("cpu"), tmp_path, 0.5)
+    assert speed > 0
+    assert dtype in ("float32", "bfloat16")
+
+
+def test_the_profile_of_a_step_has_kernels_and_no_waits(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    profiled = load("step_profile")
+    monkeypatch.setattr(profiled, "LOOK_EVERY", 1)
+    kernels, waits = profiled.steps_of("simcse", tmp_path)
+    assert kernels["copy_"] > 0
+    assert not waits
+
+
 @pytest.mark.skipif(torch.cuda.is_available(), reason="there is a CUDA device")
 def test_without_a_gpu_its_benchmark_says_what_it_needs(monkeypatch: pytest.MonkeyPatch) -> None:
     gpu = load("gpu")
