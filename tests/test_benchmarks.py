@@ -624,6 +624,7 @@ def test_the_training_that_is_timed_on_a_gpu_runs_on_a_cpu(
 ) -> None:
     gpu, sizes = load("gpu"), load("random_training")
     monkeypatch.setattr(gpu, "QUEUE", 64)
+    monkeypatch.setattr(gpu, "TEACHER", 16)
     monkeypatch.setattr(gpu, "BATCH", {work: 8})
     speed, dtype = gpu.training_speed(work, sizes.TINY, torch.device("cpu"), tmp_path, 0.5)
     assert speed > 0
