@@ -48,7 +48,7 @@ def make_steps(size: Size, folder: Path, device: torch.device, *, compiled: bool
     def step(batch: Batch) -> None:
         with torch.autocast(device.type, torch.bfloat16, enabled=device.type == "cuda"):
             vectors = embed(batch.input_ids, batch.attention_mask, padded=batch.layout.padded)
-        functional.mse_loss(vectors.float(), target[: len(vectors)]).backward()
+        functional.mse_loss(vectors.float(), target[: len(vectors)]).backward()  # type: ignore[no-untyped-call]
         optimizer.step()
         optimizer.zero_grad(set_to_none=True)
 

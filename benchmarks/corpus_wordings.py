@@ -176,7 +176,7 @@ def replaced(lines: Iterable[str], entries: list[list[str]], generator: random.R
 
 def thing(line: str, nouns: list[list[str]], generator: random.Random) -> str:
     """A noun of WordNet, or a few neighbouring words of the line, a name if it has one."""
-    names = re.findall(r"(?<![.!?] )(?<!^)(?:[A-Z][\w-]+)(?: [A-Z][\w-]+){0,3}", line)
+    names: list[str] = re.findall(r"(?<![.!?] )(?<!^)(?:[A-Z][\w-]+)(?: [A-Z][\w-]+){0,3}", line)
     form = generator.random()
     if form < 0.3 and names:
         return generator.choice(names)

@@ -52,17 +52,17 @@ class HostWaits:
 
     def __enter__(self) -> Self:
         for mode in self._modes:
-            mode.__enter__()
+            mode.__enter__()  # type: ignore[no-untyped-call]
         return self
 
     def __exit__(self, *error: Any) -> None:
         for mode in reversed(self._modes):
-            mode.__exit__(*error)
+            mode.__exit__(*error)  # type: ignore[no-untyped-call]
 
 
-class _Operations(TorchDispatchMode):
+class _Operations(TorchDispatchMode):  # type: ignore[no-untyped-call]
     def __init__(self, note: Callable[[str], None]) -> None:
-        super().__init__()
+        super().__init__()  # type: ignore[no-untyped-call]
         self._note = note
 
     def __torch_dispatch__(

@@ -28,10 +28,11 @@ from typing import Any
 import numpy as np
 from running import machine
 
+from sentcompress.commands.eval_retrieval import Params
 from sentcompress.corpora.collections import Collection, Corpus, DataSet, DocumentIds
+from sentcompress.encoding.embedder import Vectors
 from sentcompress.encoding.embedders import EmbedderSource
 from sentcompress.encoding.sides import Sides
-from sentcompress.evaluation.index_plan import IndexSettings
 from sentcompress.evaluation.measures import (
     BUILD_SECONDS,
     INDEX_BYTES,
@@ -41,10 +42,11 @@ from sentcompress.evaluation.measures import (
     SEARCH_P95,
     SEARCH_TIME,
 )
+from sentcompress.evaluation.results import write_result
 from sentcompress.evaluation.retrieval import EXACT
 from sentcompress.evaluation.score import read_scores, select
-from sentcompress.progress import SILENT, Reporter
-from sentcompress.stages.eval_retrieval import COMMAND, Evaluation, Params
+from sentcompress.progress import SILENT, Reporter, Task
+from sentcompress.stages.eval_retrieval import COMMAND, RetrievalEvaluation
 from sentcompress.store import Request, WorkDirectory
 
 RESULTS = Path(__file__).parent / "results"
@@ -56,7 +58,7 @@ DEPTH = 10
 
 
 @lru_cache(maxsize=1)
-def centres(dimension: int) -> np.ndarray:
+def centres(dimension: int) -> Vectors:
     """[CLUSTERS, D]."""
     return np.random.default_rng(11).standard_normal((CLUSTERS, dimension), dtype=np.float32)
 
@@ -67,22 +69,23 @@ class Synthetic:
 
     dimension: int
 
-    def block(self, number: int) -> np.ndarray:
+    def block(self, number: int) -> Vectors:
         """[BLOCK, D]: a centre for each row, some of them ten times as often as others, and noise."""
         generator = np.random.default_rng((7, number))
         cluster = (CLUSTERS * generator.random(BLOCK) ** 2).astype(np.int64)
         noise = generator.standard_normal((BLOCK, self.dimension), dtype=np.float32)
-        return centres(self.dimension)[cluster] + 0.7 * noise
+        return centres(self.dimension)[cluster] + np.float32(0.7) * noise
 
-    def encode(self, texts: Sequence[str], task: Any = None) -> np.ndarray:
+    def encode(self, texts: Sequence[str], task: Task | None = None) -> Vectors:
         """Queries: their documents with noise; rows in rising order, so that one block is held at a time."""
-        made: list[np.ndarray] = []
+        made: list[Vectors] = []
         for number, rows in groupby(map(int, texts), key=lambda row: row // BLOCK):
             made.append(self.block(number)[[row % BLOCK for row in rows]])
         documents = np.concatenate(made)
-        return documents + 0.5 * np.random.default_rng(13).standard_normal(documents.shape, dtype=np.float32)
+        noise = np.random.default_rng(13).standard_normal(documents.shape, dtype=np.float32)
+        return documents + np.float32(0.5) * noise
 
-    def stream(self, chunks: Iterable[Sequence[str]], task: Any = None) -> Iterator[np.ndarray]:
+    def stream(self, chunks: Iterable[Sequence[str]], task: Task | None = None) -> Iterator[Vectors]:
         """Documents, a block at a time."""
         for chunk in chunks:
             yield self.block(int(chunk[0]) // BLOCK)[: len(chunk)]
@@ -123,16 +126,14 @@ def run_one(kind: str, options: argparse.Namespace) -> dict[str, Any]:
     """One kind, in this process."""
     started = time.perf_counter()
     collection = synthetic_collection(options.documents)
-    params = Params(
-        collection=Path("synthetic"), index=(kind,), threads=options.threads, rounds=3, settings=IndexSettings()
-    )
+    params = Params(collection=Path("synthetic"), index=(kind,), threads=options.threads, rounds=3)
     source = SyntheticSource("synthetic", "synthetic", "0" * 64, dimension=options.dimension)
     data = DataSet("collection", "synthetic", None, (), lambda: collection)
     with tempfile.TemporaryDirectory(dir=options.folder) as folder:
         request = Request("evaluations", f"large-{kind}", COMMAND, {"documents": options.documents})
         with WorkDirectory(folder).build(request) as build:
-            evaluation = Evaluation(params, data, collection, DEPTH, build)
-            facts = build.finish(evaluation.facts({"model": Sides(source, source)})).facts
+            evaluation = RetrievalEvaluation(params, data, collection, DEPTH, build, SILENT)
+            facts = write_result(build, evaluation.facts({"model": Sides(source, source)})).facts
     # Linux counts in kibibytes, macOS in bytes.
     peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * (1 if sys.platform == "darwin" else 1024)
     scores = read_scores(facts)

@@ -76,9 +76,9 @@ def gather_mixed(folder: Path, seed: int) -> list[str]:
         share = generator.sample(fit, min(MIXED_SHARES[name], len(fit)))
         print(f"{name}: {len(share):,} of {len(fit):,}, {sum(map(len, share)) / max(1, len(share)):.0f} characters")
         chosen |= dict.fromkeys(share)
-    texts = list(chosen)
-    generator.shuffle(texts)
-    return texts
+    mixed = list(chosen)
+    generator.shuffle(mixed)
+    return mixed
 
 
 MIXES = {"short": gather_short, "mixed": gather_mixed}

@@ -52,7 +52,7 @@ def speed(tree: Path, work: Path, words: str) -> float:
     if (log := Path(document["path"]) / "log.jsonl").is_file() and words.startswith(("distill", "finetune")):
         entries = [json.loads(line) for line in log.read_text(encoding="utf-8").splitlines()]
         speeds = [entry["sentences_per_second"] for entry in entries if "sentences_per_second" in entry]
-        return statistics.median(speeds)
+        return float(statistics.median(speeds))
     return float(document["facts"]["sentences_per_second"])
 
 

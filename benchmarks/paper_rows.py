@@ -33,10 +33,12 @@ from running import machine, sentcompress
 
 from sentcompress.commands import find_command
 from sentcompress.commands.options import keys_of
+from sentcompress.commands.run import Params
 from sentcompress.errors import SentcompressError
 from sentcompress.models.layout import load_encoder
 from sentcompress.models.sources import EMBEDDED, resolve
 from sentcompress.models.students import keep_last_layers
+from sentcompress.models.transformer_encoder import TransformerEncoder
 from sentcompress.progress import SILENT
 from sentcompress.recipes.document import Recipe, Stage, read_recipe
 from sentcompress.stages import run as stage
@@ -85,7 +87,7 @@ class Miniature:
     work: WorkDirectory
     steps: int
 
-    def params(self, recipe: Recipe, variant: str | None) -> stage.Params:
+    def params(self, recipe: Recipe, variant: str | None) -> Params:
         """A recipe's variant with everything small."""
         chosen = recipe.of_variant(variant)
         models = {
@@ -94,7 +96,7 @@ class Miniature:
         }
         settings = [f"{one.number}.{name}={value}" for one in chosen.stages for name, value in self._short(one, models)]
         inputs = tuple(f"{name}={self.inputs[name]}" for name in recipe.inputs if name in self.inputs)
-        return stage.Params(recipe=recipe.path, variant=variant, inputs=inputs, settings=tuple(settings))
+        return Params(recipe=recipe.path, variant=variant, inputs=inputs, settings=tuple(settings))
 
     def _short(self, one: Stage, models: Mapping[str, Path]) -> Iterator[tuple[str, Any]]:
         options = keys_of(find_command(one.command).params)
@@ -167,8 +169,9 @@ def make_models(folder: Path) -> dict[str, Path]:
         path = folder / f"last-{layers}-layers"
         if not (path / "config.json").is_file():
             encoder = load_encoder(resolve(EMBEDDED))
+            assert isinstance(encoder, TransformerEncoder)
             keep_last_layers(encoder.transformer, layers, EMBEDDED)
-            encoder.transformer.save_pretrained(path)
+            encoder.transformer.save_pretrained(path)  # type: ignore[operator]
             encoder.tokenizer.save_pretrained(path)
         models[name] = path
     return models
@@ -292,8 +295,8 @@ def as_markdown(found: Mapping[str, Mapping[str, Any]], size: str) -> str:
         published, here = ranks(rows, "score"), ranks(rows, "measured")
         for row in sorted(rows, key=lambda row: -(row.get("score") or 0)):
             cells = [row["model"], row["key"], _number(row.get("score")), published[id(row)]]
-            found = _number(row.get("measured")) + " (the start)" * ("unchanged" in row)
-            parts.append("| " + " | ".join([*cells, found, here[id(row)]]) + " |")
+            measured = _number(row.get("measured")) + " (the start)" * ("unchanged" in row)
+            parts.append("| " + " | ".join([*cells, measured, here[id(row)]]) + " |")
     return "\n".join(parts) + "\n"
 
 

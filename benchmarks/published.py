@@ -231,7 +231,9 @@ def main() -> None:
     if asked.text:
         texts, called = sorted(one for one in asked.text.glob(f"*{ENDING}") if one.name != UNSEEN), "the training text"
     file = RESULTS / "published.json"
-    document = json.loads(file.read_text(encoding="utf-8")) if file.is_file() else {"models": {}, "text": ""}
+    document: dict[str, Any] = {"models": {}, "text": ""}
+    if file.is_file():
+        document = json.loads(file.read_text(encoding="utf-8"))
     forms = [form for form in FORMS if not asked.form or form.title in asked.form]
     names = [name for name in known if not asked.model or name in asked.model]
     measured = document["models"]

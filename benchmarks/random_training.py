@@ -5,6 +5,7 @@ Shared by gpu.py and step_profile.py.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -13,7 +14,7 @@ import torch
 from transformers import BertConfig, BertModel, BertTokenizerFast
 
 from sentcompress.commands.training import TrainingOptions
-from sentcompress.methods.base import Shapes
+from sentcompress.methods.base import Method, Shapes
 from sentcompress.methods.ckd import CKD
 from sentcompress.methods.simcse import SimCSE
 from sentcompress.models.encoder import Encoder
@@ -23,13 +24,13 @@ from sentcompress.models.transformer_encoder import TransformerEncoder
 from sentcompress.progress import SILENT
 from sentcompress.store import Request, WorkDirectory
 from sentcompress.store.shard import Shard
-from sentcompress.training.batches import WHOLE, Batch, BatchPlan, Rows, collate
+from sentcompress.training.batches import Batch, BatchPlan, Rows, collate
 from sentcompress.training.checkpoint import Checkpoints
 from sentcompress.training.loop import Training
 from sentcompress.training.residence import rows_of
 from sentcompress.training.settings import Settings
 from sentcompress.training.triplets import TripletData
-from sentcompress.training.views import DistillationViews, TripletViews
+from sentcompress.training.views import DistillationViews, TripletViews, Views
 
 SPECIAL = ("[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]")
 # Tokens of a sentence, special ones included.
@@ -119,6 +120,9 @@ def make_training(
     encoder, shapes = make_encoder(size, folder), Shapes(size.width, teacher, hidden=size.width, hard_negatives=1)
     given = {"schedule": "constant", "warmup_steps": 0, "epochs": 1000, "eval_every": 10**6, **numbers}
     options = TrainingOptions(checkpoint_seconds=1e6, **given)  # type: ignore[arg-type]
+    method: Method
+    gather: Callable[[Rows, Shard], Batch]
+    views: Views
     if work == "ckd":
         tokens = make_tokens(size, rows)
         method = CKD(shapes, {"queue": queue})
@@ -126,9 +130,10 @@ def make_training(
         table = torch.randn(rows, teacher, device=device)
         fields, views = {"teacher": rows_of(table)}, DistillationViews(encoder, method.needs)
 
-        def gather(asked: Rows, share: Shard = WHOLE) -> Batch:
+        def of_sentences(asked: Rows, share: Shard) -> Batch:
             return collate(asked, tokens, fields, 0, share)
 
+        gather = of_sentences
         budget = settings.token_budget(method.contrastive)
         plan = BatchPlan(np.arange(rows), tokens.lengths, settings.batch_size, budget, 0, settings.by_length)
     else:

@@ -23,6 +23,7 @@ import tempfile
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
+from unittest import mock
 
 os.environ.setdefault("TORCH_CPP_LOG_LEVEL", "ERROR")  # a killed rank is no news
 
@@ -30,6 +31,10 @@ import torch
 from running import machine
 from safetensors.torch import load_file
 
+from sentcompress.commands.distill import Params as Distill
+from sentcompress.commands.finetune import Params as Finetune
+from sentcompress.commands.fit_pca import Params as FitPCA
+from sentcompress.commands.teacher_embed import Params as TeacherEmbed
 from sentcompress.errors import RankError
 from sentcompress.methods import METHODS
 from sentcompress.models.layout import load_encoder
@@ -48,9 +53,9 @@ Numbers = dict[str, Any]
 def runs() -> dict[str, tuple[str, Numbers]]:
     """Each row of the table: the command and its own options."""
     student = {"student": "teacher:2"}
-    found = {name: ("distill", {"method": name, **student}) for name in METHODS}
+    found: dict[str, tuple[str, Numbers]] = {name: ("distill", {"method": name, **student}) for name in METHODS}
     for name in ("ckd", "simtde"):
-        options = {"options": ("relation=1",)} if name == "simtde" else {"options": ("queue=50",)}
+        options: Numbers = {"options": ("relation=1",)} if name == "simtde" else {"options": ("queue=50",)}
         found[f"{name}, `--grad-accum 2`"] = ("distill", {"method": name, **student, "grad_accum": 2, **options})
     for name in ("simcse", "ibkd"):
         found[f"finetune {name}"] = ("finetune", {"objective": name})
@@ -67,17 +72,17 @@ def prepare(folder: Path) -> None:
     sentences = make_sentences(SENTENCES)
     teacher = make_tiny_model(folder / "teacher", layers=4)
     work = make_work(folder / "work", teacher, sentences)
-    asked = teacher_embed.Params(teacher=str(teacher), dtype="float32", layers=(2, 4), device="cpu", force=True)
+    asked = TeacherEmbed(teacher=str(teacher), dtype="float32", layers=(2, 4), device="cpu", force=True)
     teacher_embed.run(asked, work, SILENT)
-    fit_pca.run(fit_pca.Params(dim=8), work, SILENT)
+    fit_pca.run(FitPCA(dim=8), work, SILENT)
     add_triplets(work, sentences[:TRIPLETS])
     write_dev(folder / "dev.tsv", sentences[:20])
 
 
 def train(folder: Path, work: WorkDirectory, command: str, options: Numbers) -> Artifact:
     if command == "distill":
-        return distill.run(distill.Params(**options, dev=folder / "dev.tsv"), work, SILENT)
-    asked = finetune.Params(**options, dev=folder / "dev.tsv", model=str(folder / "teacher"))
+        return distill.run(Distill(**options, dev=folder / "dev.tsv"), work, SILENT)
+    asked = Finetune(**options, dev=folder / "dev.tsv", model=str(folder / "teacher"))
     return finetune.run(asked, work, SILENT)
 
 
@@ -91,10 +96,10 @@ def in_rank(variables: Mapping[str, str], killed_at: int | None, jobs: Sequence[
             os.kill(os.getpid(), signal.SIGKILL)
         return step(training, *more)
 
-    loop.Training._step = deadly  # type: ignore[method-assign]
     try:
-        for given in jobs:
-            train(*given)
+        with mock.patch.object(loop.Training, "_step", deadly):
+            for given in jobs:
+                train(*given)
     except RankError:
         if variables["KILLED"] == "0":
             raise
@@ -190,6 +195,11 @@ def measure(steps: int, lr: float, kills: int) -> list[dict[str, Any]]:
     return rows
 
 
+def equal(*_: Any) -> float:
+    """The dev score of every checkpoint."""
+    return 50.0
+
+
 def page(document: dict[str, Any]) -> str:
     """The results as Markdown."""
     rows, places = document["rows"], ("2", "4", "killed")
@@ -223,8 +233,8 @@ def main() -> None:
     parser.add_argument("--kills", type=int, default=len(runs()), help="in the first N rows only")
     asked = parser.parse_args()
     torch.set_num_threads(1)
-    deploy.score_of = selection.score_of = lambda *_: 50.0  # type: ignore[assignment]
-    rows = measure(asked.steps, asked.lr, asked.kills)
+    with mock.patch.object(deploy, "score_of", equal), mock.patch.object(selection, "score_of", equal):
+        rows = measure(asked.steps, asked.lr, asked.kills)
     document = {"steps": asked.steps, "lr": asked.lr, "machine": machine(), "rows": rows}
     (RESULTS / "ranks.json").write_text(json.dumps(document, indent=1) + "\n", encoding="utf-8")
     (RESULTS / "ranks.md").write_text(page(document), encoding="utf-8")

@@ -19,6 +19,7 @@ import json
 import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from itertools import islice
 from pathlib import Path
 from typing import Any
@@ -43,7 +44,7 @@ from sentcompress.evaluation.vector_rows import in_memory
 from sentcompress.models.encoder import Encoder
 from sentcompress.models.layout import load_encoder
 from sentcompress.models.shape import Shape
-from sentcompress.models.sources import EMBEDDED, locate
+from sentcompress.models.sources import EMBEDDED, ModelSource, locate
 from sentcompress.models.students import InitialStudent
 from sentcompress.passages.frequencies import DocumentFrequencies
 from sentcompress.passages.queries import make_queries
@@ -114,7 +115,7 @@ def _sampled(name: str, collection: Collection, limit: int | None) -> Set:
     texts = [text for chunk in collection.corpus.texts() for text in chunk]
     documents = [texts[row] for row in kept]
     # A judged document that the corpus lacks is never found.
-    grades = [
+    grades: list[Mapping[int, int]] = [
         {places.get(row, len(kept) + row): grade for row, grade in collection.grades[number].items()}
         for number in judged
     ]
@@ -130,18 +131,19 @@ def _sampled(name: str, collection: Collection, limit: int | None) -> Set:
 def encoders(sample: list[str]) -> dict[str, Callable[[], Encoder]]:
     """The contenders that are models, by name; `sample` is what shapes are fitted on."""
     source = locate(EMBEDDED)
-    made: dict[str, Callable[[], Encoder]] = {TEACHER: lambda: load_encoder(source)}
+    made: dict[str, Callable[[], Encoder]] = {TEACHER: partial(load_encoder, source)}
     for name in PUBLISHED:
-        made[name] = lambda name=name: load_encoder(locate(name))
+        made[name] = partial(load_encoder, locate(name))
     for name, shape in SHAPES.items():
-        made[name] = lambda shape=shape: InitialStudent(EMBEDDED, source, shape).load([sample], sample[:2000])
+        made[name] = partial(InitialStudent(EMBEDDED, source, shape).load, [sample], sample[:2000])
     for bits in ROUNDED:
-        made[f"weights in {bits} bits"] = lambda bits=bits: _rounded(load_encoder(source), bits)
+        made[f"weights in {bits} bits"] = partial(_rounded, source, bits)
     return made
 
 
-def _rounded(encoder: Encoder, bits: int) -> Encoder:
+def _rounded(source: ModelSource, bits: int) -> Encoder:
     """Every matrix rounded to 2^bits values between its extremes, row by row."""
+    encoder = load_encoder(source)
     for weight in encoder.parameters():
         if weight.ndim == 2:
             step = weight.data.abs().amax(dim=1, keepdim=True).clamp(min=1e-12) / (2 ** (bits - 1) - 1)
@@ -152,21 +154,19 @@ def _rounded(encoder: Encoder, bits: int) -> Encoder:
 def stored(documents: Vectors) -> dict[str, Callable[[Vectors], Vectors]]:
     """Ways to store vectors, each as what is read back: [N, D] -> [N, D]. Ranges and axes are of the documents."""
     mean = documents.mean(axis=0)
-    axes = np.linalg.svd(documents - mean, full_matrices=False)[2]
+    axes: Vectors = np.linalg.svd(documents - mean, full_matrices=False)[2]
     low, high = np.quantile(documents, [0.001, 0.999], axis=0)
 
-    def cut(vectors: Vectors, dimensions: int) -> Vectors:
+    def cut(dimensions: int, vectors: Vectors) -> Vectors:
         return (vectors @ axes[:dimensions].T @ axes[:dimensions]).astype(np.float32)
 
-    def levels(vectors: Vectors, bits: int) -> Vectors:
+    def levels(bits: int, vectors: Vectors) -> Vectors:
         step = (high - low) / (2**bits - 1)
-        return (np.round((np.clip(vectors, low, high) - low) / step) * step + low).astype(np.float32)
+        return np.asarray(np.round((np.clip(vectors, low, high) - low) / step) * step + low, dtype=np.float32)
 
-    ways: dict[str, Callable[[Vectors], Vectors]] = {
-        f"pca-{count}": lambda vectors, count=count: cut(vectors, count) for count in DIMENSIONS
-    }
+    ways: dict[str, Callable[[Vectors], Vectors]] = {f"pca-{count}": partial(cut, count) for count in DIMENSIONS}
     for bits in (8, 4, 3, 2):
-        ways[f"vectors in {bits} bits"] = lambda vectors, bits=bits: levels(vectors, bits)
+        ways[f"vectors in {bits} bits"] = partial(levels, bits)
     ways["vectors in 1 bit"] = lambda vectors: np.sign(vectors - mean).astype(np.float32)
     return ways
 

@@ -101,7 +101,8 @@ def run(
     Returns:
         What each took in the run that was not killed, and after how many seconds the other runs were killed.
     """
-    waiting, running, taken, killed = [Job(words) for words in commands], list[Job](), list[dict[str, Any]](), []
+    waiting, running = [Job(words) for words in commands], list[Job]()
+    taken, killed = list[dict[str, Any]](), list[float]()
     generator.shuffle(waiting)
     while waiting or running:
         while waiting and len(running) < jobs:

@@ -12,7 +12,9 @@ from __future__ import annotations
 
 import argparse
 import time
+from collections.abc import Callable
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 
 import numpy as np
@@ -55,9 +57,9 @@ def main() -> None:
     rows = []
     for size in given.bytes:
         for plan in plans(size, documents.shape[1]):
-            ways = {plan.format: lambda plan=plan: fitted(plan, turn, train, 0)}
+            ways: dict[str, Callable[[], Quantizer]] = {plan.format: partial(fitted, plan, turn, train, 0)}
             if plan.format == "pq":
-                ways["pq, consecutive segments"] = lambda plan=plan: consecutive(plan, turn, train)
+                ways["pq, consecutive segments"] = partial(consecutive, plan, turn, train)
             for name, fit in ways.items():
                 started = time.perf_counter()
                 quantizer = fit()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import argparse
 import gzip
 import hashlib
 import importlib
@@ -645,6 +646,16 @@ def test_without_a_gpu_its_benchmark_says_what_it_needs(monkeypatch: pytest.Monk
     monkeypatch.setattr(sys, "argv", ["gpu.py"])
     with pytest.raises(SystemExit, match="needs a CUDA device; --profile"):
         gpu.main()
+
+
+@pytest.mark.parametrize("kind", ["ivf", "ivfpq"])
+def test_the_benchmark_of_large_indexes_runs_with_few_vectors(kind: str, tmp_path: Path) -> None:
+    pytest.importorskip("faiss")
+    large = load("large_index")
+    row = large.run_one(kind, argparse.Namespace(documents=9000, dimension=8, threads=1, folder=tmp_path))
+    assert row["index"] == kind
+    assert 0 < row[MRR] <= row["exact"][MRR]
+    assert not list(tmp_path.iterdir())
 
 
 def test_the_page_of_ten_million_sentences_shows_the_figures_beside_it() -> None:
