@@ -44,6 +44,8 @@ NEW_LINE = "\r\x1b[K\x1b[?25h"
 # An exception during an import can get lost in an interpreter callback or in C code, and leaves half-loaded modules
 # behind. A signal therefore waits until the import has ended, or until `check` is called, but no longer than this.
 PATIENCE_SECONDS = 20.0
+# A signal that waits for `check` is raised after so long in a block `Unchanged`.
+UNCHANGED_SECONDS = 2.0
 PAUSE_SECONDS = 0.02
 # A terminal and torchrun may each pass on the same Ctrl-C; a person needs longer for a second one.
 BOUNCE_SECONDS = 0.3
@@ -94,6 +96,8 @@ class _State:
     noted: int | None = None
     noted_at = 0.0
     noted_raised = False
+    # Whether the state is that of the last call of `check`.
+    unchanged = False
 
 
 _state = _State()
@@ -134,7 +138,7 @@ class Telling:
 
 
 class Held:
-    """A `with` block in which a signal waits for `check`, for up to PATIENCE_SECONDS.
+    """A `with` block in which a signal waits for `check`, or a block `Unchanged`, for up to PATIENCE_SECONDS.
 
     Until the end of the block, further signals change nothing, because schedulers and launchers send several: what
     `check` raised can be caught here to save the state. Only a second Ctrl-C ends the process at once.
@@ -150,6 +154,19 @@ class Held:
         _state.working = False  # the next signal ends the process at once
         if kind is None and not _state.noted_raised:
             _raise_noted(whole=False)
+
+
+class Unchanged:
+    """A part of a block `Held` that can take long and changes no state: a signal need not wait for `check`.
+
+    It is raised here, as by `check`, if it has waited for UNCHANGED_SECONDS.
+    """
+
+    def __enter__(self) -> None:
+        _state.unchanged = True
+
+    def __exit__(self, *_: object) -> None:
+        _state.unchanged = False
 
 
 def asked() -> int | None:
@@ -310,7 +327,9 @@ def _again(_: int, frame: FrameType | None) -> None:
         return
     if _state.held:
         if asked() is not None:
-            _raise_noted(whole=False)
+            if _state.unchanged or time.monotonic() - _state.noted_at >= PATIENCE_SECONDS:
+                _raise_noted(whole=_state.unchanged)
+            _look_again()
         elif waiting is not None and _state.noted is None:  # the block began after the import
             _hold(waiting)
     elif waiting is not None:
@@ -330,13 +349,18 @@ def _raise_after_import(number: int, frame: FrameType | None) -> None:
 
 
 def _hold(number: int) -> None:
-    """Note a signal in a block `Held`; raise it if `check` is not called for too long."""
+    """Note a signal in a block `Held`; it is raised later if `check` is not called for too long."""
     if _state.noted is None:
-        now = time.monotonic()
-        _state.noted, _state.noted_at = number, now
-        _send_again(PATIENCE_SECONDS, lambda: _state.held and asked() is not None and _state.noted_at == now)
+        _state.noted, _state.noted_at = number, time.monotonic()
+        _look_again()
     elif number == SIGINT and time.monotonic() - _state.noted_at > BOUNCE_SECONDS:
         leave(number)
+
+
+def _look_again() -> None:
+    """Look later whether the noted signal still waits."""
+    noted_at = _state.noted_at
+    _send_again(UNCHANGED_SECONDS, lambda: _state.held and asked() is not None and _state.noted_at == noted_at)
 
 
 def _is_importing(frame: FrameType | None) -> bool:

@@ -208,10 +208,20 @@ def test_what_was_held_back_to_the_end_is_raised_there(sent: signal.Signals, tmp
 
 @ALL
 def test_what_is_held_back_for_too_long_is_raised_all_the_same(sent: signal.Signals, tmp_path: Path) -> None:
-    what = "import sentcompress.signals as own; own.PATIENCE_SECONDS = 0.1\n"
-    what += f"send({int(sent)}); time.sleep(30); open('whole', 'w').close()"
+    what = "import sentcompress.signals as own; own.PATIENCE_SECONDS = own.UNCHANGED_SECONDS = 0.1\n"
+    what += f"send({int(sent)})\ntry: time.sleep(30)\nexcept own.StoppedError as stop:\n"
+    what += "    open(str(stop.whole), 'w').close()\n    raise\nopen('went-on', 'w').close()"
     assert while_held(what, tmp_path) == told(sent)
-    assert list(tmp_path.iterdir()) == []
+    assert [path.name for path in tmp_path.iterdir()] == ["False"], "what it was doing may be half done"
+
+
+@ALL
+def test_a_long_part_that_changes_nothing_need_not_end(sent: signal.Signals, tmp_path: Path) -> None:
+    what = "import sentcompress.signals as own; own.UNCHANGED_SECONDS = 0.1\n"
+    what += f"send({int(sent)}); time.sleep(0.5)\ntry:\n    with own.Unchanged(): time.sleep(30)\n"
+    what += "except own.StoppedError as stop:\n    open(str(stop.whole), 'w').close()\n    raise"
+    assert while_held(what, tmp_path) == told(sent)
+    assert [path.name for path in tmp_path.iterdir()] == ["True"]
 
 
 def test_in_a_background_shell_an_interrupt_stays_ignored(tmp_path: Path) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from contextlib import AbstractContextManager, nullcontext
 
 from sentcompress import signals
 from sentcompress.ranks.alone import Ranks
@@ -57,6 +58,10 @@ class Agreement:
         """Raise such a signal in the middle of a step, which a single process can leave unfinished."""
         if self._ranks.count == 1:
             signals.check()
+
+    def before_update(self) -> AbstractContextManager[None]:
+        """The part of a step that changes nothing: a single process need not finish it on a signal if it takes long."""
+        return signals.Unchanged() if self._ranks.count == 1 else nullcontext()
 
     def totals(self) -> tuple[int, float]:
         """The `tokens` and the `seconds` of `progress` with the last step, which waits until all ranks have done it.

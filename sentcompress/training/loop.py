@@ -184,15 +184,16 @@ class Training:
         """Do one optimizer step; returns the terms of its loss, and the gradient norm before clipping."""
         for group in optimizer.param_groups:
             group["lr"] = rate
-        if len(batches) == self.ranks.count == 1:
-            views = self._compute(batches[0], 0)
-            terms = self.method.objective(**views)
-            torch.stack(list(terms.values())).sum().backward()  # type: ignore[no-untyped-call]
-        else:
-            terms, views = backward_together(
-                batches, self._compute, lambda views: self.method.objective(**views), self.ranks
-            )
-            sum_gradients(self.encoder, self.method, self.ranks)
+        with self.agreement.before_update():
+            if len(batches) == self.ranks.count == 1:
+                views = self._compute(batches[0], 0)
+                terms = self.method.objective(**views)
+                torch.stack(list(terms.values())).sum().backward()  # type: ignore[no-untyped-call]
+            else:
+                terms, views = backward_together(
+                    batches, self._compute, lambda views: self.method.objective(**views), self.ranks
+                )
+                sum_gradients(self.encoder, self.method, self.ranks)
         norm = nn.utils.clip_grad_norm_(model.parameters(), self.settings.clip or math.inf)
         optimizer.step()
         optimizer.zero_grad(set_to_none=True)

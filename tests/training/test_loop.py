@@ -385,7 +385,7 @@ class Signalled(Rising):
 
 @pytest.mark.usefixtures("signalled")
 @pytest.mark.parametrize("ema", [None, 0.9])
-@pytest.mark.parametrize("place", ["step", "batch", "score", "last score"])
+@pytest.mark.parametrize("place", ["step", "long step", "batch", "score", "last score"])
 def test_a_signal_leaves_a_checkpoint_from_which_it_ends_as_if_there_had_been_none(
     tmp_path: Path, place: str, ema: float | None
 ) -> None:
@@ -401,14 +401,16 @@ def test_a_signal_leaves_a_checkpoint_from_which_it_ends_as_if_there_had_been_no
 
     def signalled(**views: Tensor) -> dict[str, Tensor]:
         calls.append(None)
-        if (place, len(calls)) in (("step", 3), ("batch", 4)):
+        if (place, len(calls)) in (("step", 3), ("long step", 3), ("batch", 4)):
             signals._take(signal.SIGTERM, None)
+        if (place, len(calls)) == ("long step", 3):
+            signals._again(signals.AGAIN, None)  # what is sent when it has waited for some time
         return objective(**views)
 
     first.method.objective = signalled  # type: ignore[method-assign]
     with signals.Working(), pytest.raises(signals.StoppedError) as stopped:
         first.run()
-    done = {"step": 2, "batch": 3, "score": 2, "last score": 6}[place]
+    done = {"step": 2, "long step": 2, "batch": 3, "score": 2, "last score": 6}[place]
     assert stopped.value.whole
     assert stopped.value.hint == f"saved after step {done}; run the same command again to resume there"
     torch.manual_seed(9)
