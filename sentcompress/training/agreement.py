@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from contextlib import AbstractContextManager, nullcontext
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager, contextmanager, nullcontext
+
+from torch import Tensor, nn
 
 from sentcompress import signals
 from sentcompress.ranks.alone import Ranks
@@ -63,6 +65,21 @@ class Agreement:
         """The part of a step that changes nothing: a single process need not finish it on a signal if it takes long."""
         return signals.Unchanged() if self._ranks.count == 1 else nullcontext()
 
+    @contextmanager
+    def hearing(self, model: nn.Module) -> Iterator[None]:
+        """Let signals be handled during backward passes, which are one call of torch.
+
+        A function of Python that is called for each gradient is enough: Python then calls the handler. On a GPU, these
+        functions run in another thread, and the call returns soon.
+        """
+        trained = [parameter for parameter in model.parameters() if parameter.requires_grad and not parameter.is_cuda]
+        hooks = [one.register_post_accumulate_grad_hook(_nothing) for one in trained]  # type: ignore[no-untyped-call]
+        try:
+            yield
+        finally:
+            for hook in hooks:
+                hook.remove()
+
     def totals(self) -> tuple[int, float]:
         """The `tokens` and the `seconds` of `progress` with the last step, which waits until all ranks have done it.
 
@@ -74,3 +91,7 @@ class Agreement:
 
 def _tokens(by_rank: list[list[float]]) -> int:
     return int(sum(tokens for tokens, _, _ in by_rank))
+
+
+def _nothing(_: Tensor) -> None:
+    pass

@@ -106,6 +106,7 @@ class Training:
             self.reporter.track("training", total=None if settings.max_minutes else sentences) as bar,
             closing(prefetch(self._batches(schedule, progress.step), PREFETCHED)) as batches,
             saved_if_stopped(partial(self._save_stopped, model, optimizer, log)),
+            self.agreement.hearing(model),
         ):
             bar.advance(progress.sentences)
             self._begin(log, schedule)

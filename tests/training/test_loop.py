@@ -35,7 +35,7 @@ from sentcompress.models.transformer_encoder import TransformerEncoder
 from sentcompress.progress import SILENT
 from sentcompress.store import Request, WorkDirectory
 from sentcompress.store.shard import Shard
-from sentcompress.training import loop
+from sentcompress.training import agreement, loop
 from sentcompress.training.batches import WHOLE, Batch
 from sentcompress.training.checkpoint import Checkpoints
 from sentcompress.training.dev import LOWEST
@@ -385,9 +385,9 @@ class Signalled(Rising):
 
 @pytest.mark.usefixtures("signalled")
 @pytest.mark.parametrize("ema", [None, 0.9])
-@pytest.mark.parametrize("place", ["step", "long step", "batch", "score", "last score"])
+@pytest.mark.parametrize("place", ["step", "long step", "backward pass", "batch", "score", "last score"])
 def test_a_signal_leaves_a_checkpoint_from_which_it_ends_as_if_there_had_been_none(
-    tmp_path: Path, place: str, ema: float | None
+    tmp_path: Path, place: str, ema: float | None, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """No checkpoint is due before the end, so that all that is kept is what the signal left."""
     batches = [[row, row + 1, row + 2, row + 3] for row in range(0, 24, 4)]
@@ -401,16 +401,23 @@ def test_a_signal_leaves_a_checkpoint_from_which_it_ends_as_if_there_had_been_no
 
     def signalled(**views: Tensor) -> dict[str, Tensor]:
         calls.append(None)
-        if (place, len(calls)) in (("step", 3), ("long step", 3), ("batch", 4)):
+        if (place, len(calls)) in (("step", 3), ("long step", 3), ("backward pass", 3), ("batch", 4)):
             signals._take(signal.SIGTERM, None)
         if (place, len(calls)) == ("long step", 3):
-            signals._again(signals.AGAIN, None)  # what is sent when it has waited for some time
+            again()
         return objective(**views)
 
+    def again(*_: object) -> None:
+        """What is sent when a signal has waited for some time."""
+        if signals.asked() is not None:
+            signals._again(signals.AGAIN, None)
+
+    if place == "backward pass":
+        monkeypatch.setattr(agreement, "_nothing", again)
     first.method.objective = signalled  # type: ignore[method-assign]
     with signals.Working(), pytest.raises(signals.StoppedError) as stopped:
         first.run()
-    done = {"step": 2, "long step": 2, "batch": 3, "score": 2, "last score": 6}[place]
+    done = {"step": 2, "long step": 2, "backward pass": 2, "batch": 3, "score": 2, "last score": 6}[place]
     assert stopped.value.whole
     assert stopped.value.hint == f"saved after step {done}; run the same command again to resume there"
     torch.manual_seed(9)
