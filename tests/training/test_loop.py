@@ -404,16 +404,16 @@ def test_a_signal_leaves_a_checkpoint_from_which_it_ends_as_if_there_had_been_no
         if (place, len(calls)) in (("step", 3), ("long step", 3), ("backward pass", 3), ("batch", 4)):
             signals._take(signal.SIGTERM, None)
         if (place, len(calls)) == ("long step", 3):
-            again()
+            waited()
         return objective(**views)
 
-    def again(*_: object) -> None:
+    def waited(*_: object) -> None:
         """What is sent when a signal has waited for some time."""
         if signals.asked() is not None:
             signals._again(signals.AGAIN, None)
 
     if place == "backward pass":
-        monkeypatch.setattr(agreement, "_nothing", again)
+        monkeypatch.setattr(agreement, "_nothing", waited)
     first.method.objective = signalled  # type: ignore[method-assign]
     with signals.Working(), pytest.raises(signals.StoppedError) as stopped:
         first.run()
