@@ -207,21 +207,20 @@ def test_what_was_held_back_to_the_end_is_raised_there(sent: signal.Signals, tmp
 
 
 @ALL
-def test_what_is_held_back_for_too_long_is_raised_all_the_same(sent: signal.Signals, tmp_path: Path) -> None:
-    what = "import sentcompress.signals as own; own.PATIENCE_SECONDS = own.UNCHANGED_SECONDS = 0.1\n"
-    what += f"send({int(sent)})\ntry: time.sleep(30)\nexcept own.StoppedError as stop:\n"
+@pytest.mark.parametrize(
+    ("part", "patience", "whole"),
+    [("time.sleep(30)", 0.1, "False"), ("with own.Unchanged(): time.sleep(30)", 30, "True")],
+    ids=["anything", "changes nothing"],
+)
+def test_what_takes_too_long_need_not_end(
+    sent: signal.Signals, part: str, patience: float, whole: str, tmp_path: Path
+) -> None:
+    """The state can only be saved if nothing was being changed."""
+    what = f"import sentcompress.signals as own; own.PATIENCE_SECONDS, own.UNCHANGED_SECONDS = {patience}, 0.1\n"
+    what += f"send({int(sent)})\ntry:\n    {part}\nexcept own.StoppedError as stop:\n"
     what += "    open(str(stop.whole), 'w').close()\n    raise\nopen('went-on', 'w').close()"
     assert while_held(what, tmp_path) == told(sent)
-    assert [path.name for path in tmp_path.iterdir()] == ["False"], "what it was doing may be half done"
-
-
-@ALL
-def test_a_long_part_that_changes_nothing_need_not_end(sent: signal.Signals, tmp_path: Path) -> None:
-    what = "import sentcompress.signals as own; own.UNCHANGED_SECONDS = 0.1\n"
-    what += f"send({int(sent)}); time.sleep(0.5)\ntry:\n    with own.Unchanged(): time.sleep(30)\n"
-    what += "except own.StoppedError as stop:\n    open(str(stop.whole), 'w').close()\n    raise"
-    assert while_held(what, tmp_path) == told(sent)
-    assert [path.name for path in tmp_path.iterdir()] == ["True"]
+    assert [path.name for path in tmp_path.iterdir()] == [whole]
 
 
 def test_in_a_background_shell_an_interrupt_stays_ignored(tmp_path: Path) -> None:
