@@ -15,7 +15,8 @@ OTHER_STAGES = 6
 FITTING, EXPORTING = 15.0, 30.0
 # Of the training time, what the rounds before the last may take; and when there are any.
 ROUNDS, FOR_ROUNDS = 0.3, 8 * 60.0
-# A candidate that trains for a shorter time tells nothing about itself. Half a minute improves a published student.
+# A candidate that trains for a shorter time tells nothing about itself. The last training can be short: a published
+# student is good from the start, and the start is kept if training makes it worse.
 LEAST_TRIAL, LEAST_TRAINING = 45.0, 30.0
 LEAST_TEXTS = 1000
 # Passages that a student's search is measured among.
