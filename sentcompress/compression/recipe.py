@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from sentcompress.compression.budget import LEAST_BENCHED, Budget
+from sentcompress.compression.plan_file import head_of
 from sentcompress.compression.shapes import Candidate, told_shapes
 from sentcompress.corpora.documents_artifact import DEV, TEST
 from sentcompress.quantities import counted, told_bytes, told_time
@@ -19,7 +20,7 @@ from sentcompress.quantities import counted, told_bytes, told_time
 # docs/decisions/0010-small-students.md: unit vectors, the batch's cosines; small batches, a running mean.
 OBJECTIVE: Mapping[str, Any] = {"normalise": True, "reduction": "sum", "alpha": 0, "relation": 20}
 # For a teacher that only lacks rare tokens, a published student, and a new shape.
-WHOLE_RATE, GENTLE_RATE, RATE = 5e-5, 3e-4, 5e-4
+WHOLE_RATE, PUBLISHED_RATE, RATE = 5e-5, 3e-4, 5e-4
 TRAINING: Mapping[str, Any] = {
     "schedule": "cosine",
     "warmup-steps": 30,
@@ -30,8 +31,6 @@ TRAINING: Mapping[str, Any] = {
     "epochs": 100,
     "ema": 0.99,
 }
-# The folder of a work directory with the plans of `compress`.
-PLANS = "plans"
 # What the export is measured in: the graph whose bytes are limited.
 RUNTIME = "onnx-int8"
 # Sentences that a candidate encodes one at a time, to learn its latency.
@@ -116,41 +115,30 @@ class CompressionPlan:
 
     def _training(self) -> Generator[dict[str, Any], None, str]:
         """The training stages; returns the name of the student to keep."""
-        running: list[tuple[str, Candidate]] = []
-        first, *later = self.budget.rounds or (None,)
-        starts = [(shape.student, shape) for shape in self.candidates]
-        for number, minutes in enumerate((first, *later), 1):
-            if minutes is None:
-                break
-            running = []
-            for place, (start, shape) in enumerate(starts, 1):
-                trial = f"{self.name}-{number}-{place}"
-                yield self._distill(start, shape, minutes, trial, first=number == 1)
-                running.append((trial, shape))
-            kept = max(1, len(running) // 2)
-            names = [trial for trial, _ in running]
-            yield from map(self._trial, names)
+        starts = [_options_of(candidate) for candidate in self.candidates]
+        for number, minutes in enumerate(self.budget.rounds, 1):
+            trials = [f"{self.name}-{number}-{place}" for place in range(1, len(starts) + 1)]
+            for trial, start in zip(trials, starts, strict=True):
+                yield self._distill(start, minutes, trial)
+            yield from map(self._trial, trials)
             if number == 1:
-                yield from map(self._timed, names)
-            starts = []
-            for rank in range(1, kept + 1):
-                name = f"{self.name}-{number}-best" + (f"-{rank}" if rank > 1 else "")
-                yield self._select(names, name, rank)
-                starts.append((name, running[0][1]))
-        start, shape = starts[0]
-        yield self._distill(start, shape, self.budget.last, f"{self.name}-last", first=not self.budget.rounds)
-        if shape.published or self.budget.rounds:
-            yield {
-                "command": "average",
-                "inputs": [f"{self.name}-last", start],
-                "weights": list(MIX),
-                "name": f"{self.name}-mixed",
-            }
-            ends = [f"{self.name}-last", f"{self.name}-mixed"]
-            yield from map(self._trial, ends)
-            yield self._select(ends, self.name, 1)
-            return self.name
-        return f"{self.name}-last"
+                yield from map(self._timed, trials)
+            best = [
+                f"{self.name}-{number}-best{f'-{rank}' if rank > 1 else ''}"
+                for rank in range(1, max(1, len(trials) // 2) + 1)
+            ]
+            for rank, name in enumerate(best, 1):
+                yield self._select(trials, name, rank)
+            starts = [{"student": name} for name in best]
+        start, last = starts[0], f"{self.name}-last"
+        yield self._distill(start, self.budget.last, last)
+        if not self.budget.rounds and not self.candidates[0].published:
+            return last
+        mixed = f"{self.name}-mixed"
+        yield {"command": "average", "inputs": [last, start["student"]], "weights": list(MIX), "name": mixed}
+        yield from map(self._trial, (last, mixed))
+        yield self._select([last, mixed], self.name, 1)
+        return self.name
 
     def _trial(self, model: str) -> dict[str, Any]:
         """The evaluation that a student is chosen by."""
@@ -177,18 +165,14 @@ class CompressionPlan:
         place = {"rank": rank} if rank > 1 else {}
         return {"command": "select", "inputs": list(names), "data": f"{self.name} {DEV}", **place, "name": name}
 
-    def _distill(self, start: str, shape: Candidate, minutes: float, name: str, *, first: bool) -> dict[str, Any]:
-        cut = first and not shape.published
+    def _distill(self, start: Mapping[str, Any], minutes: float, name: str) -> dict[str, Any]:
         return {
             "command": "distill",
-            "method": "simtde",
-            "student": start,
-            **(shape.options if cut else {}),
+            **start,
             "sentences": self.name,
             "teacher-vectors": self.name,
             "dev": f"documents/{self.name}",
             **({"keep-index": True} if self.keep_index else {}),
-            "lr": WHOLE_RATE if shape.whole else RATE if cut else GENTLE_RATE,
             **TRAINING,
             "max-minutes": round(minutes, 2),
             "seed": self.seed,
@@ -231,38 +215,29 @@ class CompressionPlan:
         }
 
 
+def _options_of(candidate: Candidate) -> dict[str, Any]:
+    """The options of `distill` for a candidate. Trained further, it keeps its method, and its rate is no higher."""
+    rate = WHOLE_RATE if candidate.whole else PUBLISHED_RATE if candidate.published else RATE
+    return {"student": candidate.student, "method": "simtde", **candidate.options, "lr": rate}
+
+
 def written_recipe(plan: CompressionPlan, request: Mapping[str, Any]) -> str:
     """The recipe as TOML.
 
     Args:
-        request: what was asked for, kept as a comment in the first line, so that it can be recognised.
+        request: what was asked for, by which the file can be recognised.
     """
     budget = plan.budget
     stored = "vectors of the teacher" if plan.keep_index else f"{counted(budget.vector_bytes, 'byte')} a vector"
     title = f"{plan.name}: at most {told_bytes(budget.max_bytes)}, {stored}"
     lines = [
-        f"{MARK}{_comment(request)}",
+        head_of(request, budget.seconds + budget.judged),
         *(f"# {line}" for line in told(plan)),
         f"title = {_value(title)}",
     ]
     for stage in plan.stages():
         lines += ["", "[[stage]]", *(f"{key} = {_value(value)}" for key, value in stage.items())]
     return "\n".join(lines) + "\n"
-
-
-MARK = "# compress "
-
-
-def begun_recipe(name: str, request: Mapping[str, Any]) -> str:
-    """What stands in place of the recipe while it is planned: it has no stages, and is the plan of no request."""
-    return (
-        f"{MARK}{_comment({**request, 'planned': False})}\ntitle = {_value(f'{name}: not planned yet')}\nstage = []\n"
-    )
-
-
-def _comment(request: Mapping[str, Any]) -> str:
-    # TOML allows no control characters in comments; JSON escapes all but this one.
-    return json.dumps(request, sort_keys=True).replace("\x7f", "\\u007f")
 
 
 def told(plan: CompressionPlan) -> list[str]:
@@ -327,17 +302,6 @@ def _told_measuring(plan: CompressionPlan) -> str:
 
 def _texts(budget: Budget) -> str:
     return f"a sample of {budget.texts:,} texts" if budget.texts else "all texts"
-
-
-def request_of(text: str) -> Any:
-    """What the recipe was written for; None if it was not written by `compress`."""
-    first = text.partition("\n")[0]
-    if not first.startswith(MARK):
-        return None
-    try:
-        return json.loads(first.removeprefix(MARK))
-    except ValueError:
-        return None
 
 
 def _value(value: Any) -> str:

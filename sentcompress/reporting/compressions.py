@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import tomllib
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from sentcompress.commands import find_command
-from sentcompress.compression.recipe import PLANS, request_of
+from sentcompress.compression.plan_file import PLANS, read_plan
 from sentcompress.compression.verdict import Achieved, verdict_of
 from sentcompress.errors import SentcompressError
 from sentcompress.evaluation.results import Evaluation
@@ -93,23 +92,17 @@ def compressions(work: WorkDirectory, evaluations: Sequence[Evaluation]) -> list
 def _read(path: Path, work: WorkDirectory, current: Mapping[str, Artifact]) -> Iterator[Compression]:
     """The compression of a plan; nothing if the file is not one, or its results are not all there."""
     try:
-        if path.stat().st_size > LARGEST_PLAN:
-            return
-        text = path.read_text(encoding="utf-8")
-        stages = tomllib.loads(text).get("stage")
-    except (OSError, ValueError):
+        plan = read_plan(path) if path.stat().st_size <= LARGEST_PLAN else None
+    except OSError:
         return
-    if request_of(text) is None or not isinstance(stages, list) or not all(map(_is_stage, stages)):
+    if plan is None or plan.stages is None:
         return
+    stages = plan.stages
     results = [_result(stage, work, current) for stage in stages]
     made = {stage["command"]: found for stage, found in zip(stages, results, strict=True) if found}
     complete = all(command in made for command in NEEDED)
     if complete and made["eval-search"].facts["model"]["reference"] == made["export"].reference:
         yield Compression(path.stem, stages, results, verdict_of(made, path.stem))
-
-
-def _is_stage(stage: Any) -> bool:
-    return isinstance(stage, dict) and all(isinstance(stage.get(key), str) for key in ("command", "name"))
 
 
 def _result(stage: Stage, work: WorkDirectory, current: Mapping[str, Artifact]) -> Artifact | None:

@@ -16,6 +16,7 @@ from sentcompress.models.layout import read_back, save_encoder
 from sentcompress.numeric import at_least
 from sentcompress.progress import LOGGED, Reporter
 from sentcompress.store import Artifact, Request, WorkDirectory, taught_by
+from sentcompress.training.further import METHOD_OF
 
 COMMAND = Params.command
 # Below this cosine of the weights, models hardly share an initialisation: 0.9999 after a long second training, 0.98
@@ -48,6 +49,7 @@ def run(params: Params, work: WorkDirectory, reporter: Reporter = LOGGED) -> Art
         return build.finish(
             {
                 "method": COMMAND,
+                METHOD_OF: models[0].reference,
                 "models": [model.label for model in models],
                 "shares": params.shares(),
                 "teacher": taught_by(work, models[0].reference, models[0].digest) or models[0].label,

@@ -6,7 +6,6 @@ Plans, writes the plan as a recipe, and runs it: every step is an ordinary stage
 from __future__ import annotations
 
 import time
-import tomllib
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from math import ceil
@@ -16,16 +15,8 @@ from typing import Any
 from sentcompress.commands import find_command
 from sentcompress.commands.compress import Params
 from sentcompress.compression.budget import LEAST_TRAINING, Budget, EmbeddingLoad, TooShortError, share_out
-from sentcompress.compression.recipe import (
-    PLANS,
-    CompressionPlan,
-    Documents,
-    begun_recipe,
-    request_of,
-    told,
-    told_documents,
-    written_recipe,
-)
+from sentcompress.compression.plan_file import PLANS, PlanFile, begun_plan, read_plan
+from sentcompress.compression.recipe import CompressionPlan, Documents, told, told_documents, written_recipe
 from sentcompress.compression.shapes import Candidate, TeacherSize, fitting, own_shape, smallest, told_shapes
 from sentcompress.compression.verdict import Achieved, verdict_of
 from sentcompress.compression.workload import judged_seconds, measured_workload
@@ -83,25 +74,29 @@ def run(params: Params, work: WorkDirectory, reporter: Reporter = LOGGED) -> Res
     name = params.name or _name(params)
     path = work.path / PLANS / f"{name}.toml"
     request = _request(params)
-    ends = None
-    lines = _planned(path, request, params, work, reporter)
-    if lines is None:
-        anew = params.force or _reads_others(path, request)
+    before = read_plan(path) if path.is_file() else None
+    if before and before.is_for(request) and not params.force:
+        reporter.note(f"using the plan {path}")
+        lines, left = before.told, before.seconds_left(work)
+    else:
+        if path.is_file() and not params.force:
+            _check_replaceable(path, before, request, work)
+        others = before is not None and any(before.request.get(key) != request[key] for key in READING)
 
         def begin() -> None:
             # If planning fails or is interrupted, another request can replace the documents that it read.
             if path.is_file() or not (work.has(DOCUMENTS, name) or name in work.unfinished(DOCUMENTS)):
-                _write(path, begun_recipe(name, request))
+                _write(path, begun_plan(name, request))
 
-        plan = _plan(params, name, work, reporter, started, begin, force=anew)
+        plan = _plan(params, name, work, reporter, started, begin, force=params.force or others)
         _write(path, written_recipe(plan, request))
-        lines = told(plan)
-        ends = started + plan.budget.seconds + plan.budget.judged
+        lines, left = told(plan), plan.budget.seconds + plan.budget.judged + started - time.monotonic()
         if not params.dry_run:
             reporter.note(f"the plan is {path}")
     for line in () if params.dry_run else lines:  # the result of a dry run has them
         reporter.note(line)
     again = params.force and not params.dry_run
+    ends = time.monotonic() + left
     outcome = _run("run", work, Overview(reporter, ends), recipe=path, dry_run=params.dry_run, force=again)
     seconds = time.monotonic() - started
     if params.dry_run:
@@ -145,20 +140,11 @@ def _absolute(place: str) -> str:
     return str(Path(place).resolve()) if Path(place).exists() else place
 
 
-def _planned(
-    path: Path, request: Mapping[str, Any], params: Params, work: WorkDirectory, reporter: Reporter
-) -> list[str] | None:
-    """The lines of the plan that is there for this request; None if there is none, or it is to be replaced."""
-    if not path.is_file() or params.force:
-        return None
-    text = path.read_text(encoding="utf-8")
-    before = request_of(text)
-    if before == request:
-        reporter.note(f"using the plan {path}")
-        return [line.removeprefix("# ") for line in text.splitlines()[1:] if line.startswith("# ")]
-    if isinstance(before, dict) and not _is_begun(text, work):
-        return None
-    known = before if isinstance(before, dict) else {}
+def _check_replaceable(path: Path, before: PlanFile | None, request: Mapping[str, Any], work: WorkDirectory) -> None:
+    """Raise if the plan that is there was made for another request and has results, or is somebody else's file."""
+    if before and not before.is_begun(work):
+        return
+    known = before.request if before else {}
     changed = [key for key, value in request.items() if key not in known or known[key] != value]
     raise UsageError(
         f"{path} is a plan for another request: {', '.join(f'`{key}`' for key in changed)} changed",
@@ -169,22 +155,6 @@ def _planned(
 def _write(path: Path, text: str) -> None:
     with written(path) as unfinished:
         unfinished.write_text(text, encoding="utf-8")
-
-
-def _reads_others(path: Path, request: Mapping[str, Any]) -> bool:
-    """Whether there is a plan to be replaced that read other documents, or read them otherwise."""
-    before = request_of(path.read_text(encoding="utf-8")) if path.is_file() else None
-    return isinstance(before, dict) and any(before.get(key) != request[key] for key in READING)
-
-
-def _is_begun(plan: str, work: WorkDirectory) -> bool:
-    """Whether a stage of the plan has a result, besides the documents, which planning reads already."""
-    try:
-        stages = tomllib.loads(plan)["stage"]
-        makes = [(find_command(stage["command"]).makes, stage["name"]) for stage in stages]
-    except (ValueError, KeyError, TypeError, UsageError):
-        return True  # somebody edited it
-    return any(kind and kind != DOCUMENTS and work.has(kind, name) for kind, name in makes)
 
 
 def _plan(

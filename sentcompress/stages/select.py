@@ -13,6 +13,7 @@ from sentcompress.models.catalog import MODEL_FOLDER, NamedModel, find_model
 from sentcompress.models.layout import read_back, save_encoder
 from sentcompress.progress import LOGGED, Reporter
 from sentcompress.store import Artifact, Request, WorkDirectory, measurements, taught_by
+from sentcompress.training.further import METHOD_OF
 
 COMMAND = Params.command
 # Evaluations can be compared if they have these in common.
@@ -33,8 +34,7 @@ def run(params: Params, work: WorkDirectory, reporter: Reporter = LOGGED) -> Art
     better = 1 if METRICS[params.metric].higher_is_better else -1
     order = sorted(range(len(models)), key=lambda place: -better * scores[place].value)
     chosen = models[order[params.rank - 1]]
-    # The chosen one first: its method is what training further goes on with.
-    inputs = {chosen.reference: chosen.digest} | {one.reference: one.digest for one in models}
+    inputs = {one.reference: one.digest for one in models}
     inputs |= {evaluation.artifact.reference: evaluation.artifact.digest for evaluation in used}
     name = params.name or f"{chosen.slug}-selected"
     request = Request.of(params, name, inputs, {"chosen": chosen.reference})
@@ -48,6 +48,7 @@ def run(params: Params, work: WorkDirectory, reporter: Reporter = LOGGED) -> Art
         return build.finish(
             {
                 "method": COMMAND,
+                METHOD_OF: chosen.reference,
                 "models": [chosen.label],
                 "by": params.metric,
                 "data": scores[0].data,

@@ -1,4 +1,4 @@
-"""The recipe is valid TOML with valid options, survives any name, and can be recognised."""
+"""The recipe is valid TOML with valid options: which stages there are, and what they are given."""
 
 from __future__ import annotations
 
@@ -6,8 +6,6 @@ import tomllib
 from dataclasses import replace
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
 from sentcompress.commands import find_command
 from sentcompress.commands.options import keys_of
@@ -16,7 +14,6 @@ from sentcompress.compression.budget import Budget
 from sentcompress.compression.recipe import (
     CompressionPlan,
     Documents,
-    request_of,
     told,
     told_documents,
     written_recipe,
@@ -86,8 +83,8 @@ def test_the_speed_of_each_shape_is_measured_once_and_that_of_the_export_in_all_
 
 def test_the_teacher_without_rare_tokens_is_trained_gently() -> None:
     stages = plan([WHOLE, PUBLISHED], (2.0,)).stages()
-    trained = [(stage["student"], stage["lr"]) for stage in stages if stage["command"] == "distill"]
-    assert trained == [("teacher:6", 5e-5), ("general-9m", 3e-4), ("docs-1-best", 5e-5)]
+    trained = [(stage["student"], stage.get("lr")) for stage in stages if stage["command"] == "distill"]
+    assert trained == [("teacher:6", 5e-5), ("general-9m", 3e-4), ("docs-1-best", None)], "the best keeps its own rate"
 
 
 @pytest.mark.parametrize("keep_index", [False, True])
@@ -118,17 +115,10 @@ def test_a_student_for_the_index_that_is_there_is_exported_as_a_router() -> None
     assert router(plan([OWN], keep_index=True)) is None
 
 
-@given(st.dictionaries(st.text(max_size=10), st.text(max_size=20), max_size=3), st.text(min_size=1, max_size=20))
-def test_any_request_and_any_file_name_survive(request: dict[str, str], name: str) -> None:
-    text = written_recipe(plan([PUBLISHED], documents=Documents([name])), request)
-    assert request_of(text) == request
-    if not any(0xD800 <= ord(letter) < 0xE000 for letter in name):
-        assert tomllib.loads(text)["stage"][0]["inputs"] == [name]
-
-
-def test_a_recipe_of_somebody_else_is_not_recognised() -> None:
-    assert request_of('title = "another"\n') is None
-    assert request_of("# compress is what this does\n") is None
+@pytest.mark.parametrize("name", ["docs.txt", 'a "quoted"\\ name', "\x7f\t", "文書"])
+def test_any_file_name_survives(name: str) -> None:
+    text = written_recipe(plan([PUBLISHED], documents=Documents([name])), {})
+    assert tomllib.loads(text)["stage"][0]["inputs"] == [name]
 
 
 def test_the_plan_in_words() -> None:

@@ -10,6 +10,7 @@ import pytest
 import report_works as works
 
 from sentcompress.cli.main import _run
+from sentcompress.compression.plan_file import head_of
 from sentcompress.reporting.evidence import gather
 from sentcompress.reporting.parts import Section, Table
 from sentcompress.reporting.sections import compression
@@ -135,9 +136,10 @@ def test_plans_that_are_no_finished_compression_have_no_section(tmp_path: Path) 
     work = works.untrained(tmp_path / "work")
     (plan,) = (work.path / "plans").iterdir()
     (work.path / "plans" / "other.toml").write_text('[[stage]]\ncommand = "export"\nname = "docs"\n')
-    (work.path / "plans" / "broken.toml").write_text("# compress {}\n[[stage\n")
-    (work.path / "plans" / "unreadable.toml").write_bytes(b"# compress {}\n\xff")
-    (work.path / "plans" / "nameless.toml").write_text('# compress {}\n[[stage]]\ncommand = "export"\n')
+    head = head_of({}, 60.0)
+    (work.path / "plans" / "broken.toml").write_text(f"{head}\n[[stage\n")
+    (work.path / "plans" / "unreadable.toml").write_bytes(head.encode() + b"\n\xff")
+    (work.path / "plans" / "nameless.toml").write_text(f'{head}\n[[stage]]\ncommand = "export"\n')
     assert [one.name for one in gather(work).compressions] == ["docs"]
     unfinished = plan.read_text().replace('"docs-search"', '"not-there"')
     plan.write_text(unfinished)

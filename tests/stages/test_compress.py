@@ -14,7 +14,7 @@ from tiny_models import make_tiny_model
 
 from sentcompress.compression import budget
 from sentcompress.compression.budget import EmbeddingLoad
-from sentcompress.compression.recipe import request_of
+from sentcompress.compression.plan_file import read_plan
 from sentcompress.errors import InputError, UsageError
 from sentcompress.evaluation.results import read_evaluation
 from sentcompress.evaluation.score import MODEL, select
@@ -100,9 +100,10 @@ def test_the_teacher_itself_is_the_answer_where_it_fits(tmp_path: Path, document
     assert result.verdict is None
     assert result.plan[0].startswith("Read 160 documents: ")
     assert result.plan[1] == "The teacher itself fits, with weights in int8 instead of float32: nothing is trained."
-    text = result.recipe.read_text(encoding="utf-8")
-    assert 'command = "distill"' not in text
-    assert request_of(text)["inputs"] == [str(documents)]
+    written = read_plan(result.recipe)
+    assert written is not None
+    assert "students" not in [kind for kind, *_ in written.made()]
+    assert written.request["inputs"] == [str(documents)]
     assert not work.names("exports")
 
 
@@ -112,7 +113,9 @@ def test_a_plan_of_which_nothing_was_run_gives_way_to_another(tmp_path: Path, do
     run(asked_first, work, SilentReporter())
     before = work.get("documents", "docs").digest
     other = run(replace(asked_first, vector_bytes=8), work, SilentReporter())
-    assert request_of(other.recipe.read_text(encoding="utf-8"))["vector_bytes"] == 8
+    written = read_plan(other.recipe)
+    assert written is not None
+    assert written.request["vector_bytes"] == 8
     assert work.get("documents", "docs").digest == before
     log = tmp_path / "log.txt"
     log.write_text("".join(f"water {word} bridge\n" for word in WORDS), encoding="utf-8")

@@ -1,0 +1,114 @@
+"""The file of a plan: recognised, read after any change, and how much of its time is left."""
+
+from __future__ import annotations
+
+import json
+import tomllib
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from sentcompress.compression.plan_file import begun_plan, head_of, read_plan
+from sentcompress.store import Request, WorkDirectory
+from sentcompress.store.running import PROGRESS, Snapshot
+
+STAGES = """title = "docs"
+
+[[stage]]
+command = "split-documents"
+name = "docs"
+
+[[stage]]
+command = "distill"
+max-minutes = 2.0
+name = "docs-1-1"
+
+[[stage]]
+command = "distill"
+max-minutes = 5.0
+name = "docs-last"
+"""
+
+
+def written(folder: Path, text: str = STAGES, seconds: float | None = 600.0) -> Path:
+    path = folder / "docs.toml"
+    path.write_text(f"{head_of({'time': '10m'}, seconds)}\n# Read 3 documents\n{text}", encoding="utf-8")
+    return path
+
+
+@given(st.dictionaries(st.text(max_size=10), st.text(max_size=20), max_size=3))
+def test_any_request_survives_in_a_valid_recipe(request: dict[str, str]) -> None:
+    head = head_of(request, 1800.0)
+    assert tomllib.loads(f"{head}\ntitle = 'docs'") == {"title": "docs"}
+    assert "\n" not in head
+
+
+def test_a_plan_is_read_back(tmp_path: Path) -> None:
+    plan = read_plan(written(tmp_path))
+    assert plan is not None
+    assert (plan.is_for({"time": "10m"}), plan.is_for({"time": "9m"})) == (True, False)
+    assert plan.told == ["Read 3 documents"]
+    assert [made[:2] for made in plan.made()] == [
+        ("documents", "docs"),
+        ("students", "docs-1-1"),
+        ("students", "docs-last"),
+    ]
+
+
+def test_a_plan_that_was_only_begun_is_for_no_request(tmp_path: Path) -> None:
+    path = tmp_path / "docs.toml"
+    path.write_text(begun_plan("docs", {"time": "10m"}), encoding="utf-8")
+    plan = read_plan(path)
+    assert plan is not None
+    assert plan.request == {"time": "10m"}
+    assert not plan.is_for({"time": "10m"})
+    assert not plan.is_begun(WorkDirectory(tmp_path / "work"))
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        b"",
+        b'title = "another"\n',
+        b"# compress is what this does\n",
+        b"# compress [1]\n",
+        b"# compress {}\n",
+        b"\xff\n",
+    ],
+)
+def test_a_file_of_somebody_else_is_not_recognised(tmp_path: Path, text: bytes) -> None:
+    path = tmp_path / "docs.toml"
+    path.write_bytes(text)
+    assert read_plan(path) is None
+
+
+@pytest.mark.parametrize(
+    "text", ["title =", "stage = 3", "[[stage]]\ncommand = 'distil'\nname = 'docs'", "stage = [1]"]
+)
+def test_a_plan_that_somebody_broke_is_not_replaced(tmp_path: Path, text: str) -> None:
+    plan = read_plan(written(tmp_path, text))
+    assert plan is not None
+    assert plan.stages is None
+    assert plan.is_begun(WorkDirectory(tmp_path / "work"))
+
+
+def test_the_time_left_is_less_what_stages_took_and_what_one_has_trained(tmp_path: Path) -> None:
+    plan, work = read_plan(written(tmp_path)), WorkDirectory(tmp_path / "work")
+    assert plan is not None
+    assert plan.seconds_left(work) == 600.0
+    with work.build(Request("documents", "docs", "split-documents", {})) as build:
+        build.finish({})
+    left = plan.seconds_left(work)
+    assert left == pytest.approx(600 - work.get("documents", "docs").manifest["seconds"])
+    assert not plan.is_begun(work), "planning reads the documents"
+    with work.build(Request("students", "docs-1-1", "distill", {})) as build:
+        build.finish({})
+    assert plan.is_begun(work)
+    # Of a training, all of its minutes count: it may have been done in several runs.
+    assert plan.seconds_left(work) == pytest.approx(left - 120)
+    (work.path / "students" / ".docs-last.partial" / PROGRESS).parent.mkdir(parents=True)
+    said = Snapshot("training", "2026-01-01T00:00:00+00:00", done=3, unit="sentences", seconds_left=100.0)
+    (work.path / "students" / ".docs-last.partial" / PROGRESS).write_text(json.dumps(said.as_dict()), encoding="utf-8")
+    assert plan.seconds_left(work) == pytest.approx(left - 120 - 200)
