@@ -15,6 +15,8 @@ from sentcompress.models.layout import load_encoder
 from sentcompress.models.sources import resolve
 from sentcompress.store import Artifact, Request, WorkDirectory
 
+# What a training log measures with a clock.
+TIMINGS = {"seconds", "sentences_per_second"}
 # What work directories hold that several tests begin with: the bytes of each file by its path.
 _MADE: dict[Hashable, dict[Path, bytes]] = {}
 

@@ -12,9 +12,8 @@ from typing import Any
 from sentcompress.commands import find_command
 from sentcompress.corpora.documents_artifact import KIND as DOCUMENTS
 from sentcompress.errors import UsageError
-from sentcompress.store import WorkDirectory
+from sentcompress.store import LOG, WorkDirectory
 from sentcompress.store.atomic import beside
-from sentcompress.store.running import read_snapshot
 
 # The folder of a work directory with the plans of `compress`.
 PLANS = "plans"
@@ -67,10 +66,16 @@ def _used(work: WorkDirectory, kind: str, name: str, trains: float) -> float:
     if found := work.find(kind, name):
         return trains or float(found.manifest["seconds"])
     if trains and name in work.unfinished(kind):
-        last = read_snapshot(beside(work.path / kind / name, "partial"))
-        if last and last.seconds_left is not None:
-            return max(0.0, trains - last.seconds_left)
+        return min(trains, _logged_seconds(beside(work.path / kind / name, "partial") / LOG))
     return 0.0
+
+
+def _logged_seconds(log: Path) -> float:
+    """The time of the last line of a training log; 0 if it has none."""
+    try:
+        return float(json.loads(log.read_text(encoding="utf-8").splitlines()[-1])["seconds"])
+    except (OSError, ValueError, LookupError, TypeError):
+        return 0.0
 
 
 def read_plan(path: Path) -> PlanFile | None:

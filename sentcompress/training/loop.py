@@ -173,7 +173,8 @@ class Training:
             self.selection.watch_kernels()
             score = self.selection.score(still=meter.still()) if scored else None
             told = {"loss": meter.loss(), "seconds_left": schedule.seconds_left()}
-            self._tell({**meter.take(), "lr": progress.rate, "dev": score, "best": progress.best_score}, log, told)
+            measured = {"seconds": round(progress.all_seconds, 1), "dev": score, "best": progress.best_score}
+            self._tell({**meter.take(), "lr": progress.rate, **measured}, log, told)
             progress.last_score = progress.last_score if score is None else score
         progress.unscored = False
         if schedule.is_last():
@@ -329,5 +330,5 @@ class Training:
         self.meter.restore(state["meter"], self.device)
         if self.mean:
             self.mean.restore(state["mean"])
-        used = told_time(self.progress.seconds + self.progress.scoring_seconds)
+        used = told_time(self.progress.all_seconds)
         self.reporter.step(f"resuming after step {self.progress.step}, with {used} of training done")

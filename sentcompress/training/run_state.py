@@ -36,3 +36,8 @@ class Progress:
     dtype_reason: str = ""
     stopped: str = ""
     log_bytes: int = 0
+
+    @property
+    def all_seconds(self) -> float:
+        """Of steps and dev scores."""
+        return self.seconds + self.scoring_seconds

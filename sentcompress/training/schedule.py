@@ -53,7 +53,7 @@ class Schedule:
     def time_used(self) -> float:
         """The share of `max_minutes` that training and dev scores have taken, also before it was resumed."""
         limit = self.settings.max_minutes
-        return (self.progress.seconds + self.progress.scoring_seconds) / (60 * limit) if limit else 0.0
+        return self.progress.all_seconds / (60 * limit) if limit else 0.0
 
     def seconds_left(self) -> float | None:
         """Of `max_minutes`; None without this limit."""

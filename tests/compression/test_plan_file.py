@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import tomllib
 from pathlib import Path
 
@@ -12,7 +11,6 @@ from hypothesis import strategies as st
 
 from sentcompress.compression.plan_file import begun_plan, head_of, read_plan
 from sentcompress.store import Request, WorkDirectory
-from sentcompress.store.running import PROGRESS, Snapshot
 
 STAGES = """title = "docs"
 
@@ -108,7 +106,8 @@ def test_the_time_left_is_less_what_stages_took_and_what_one_has_trained(tmp_pat
     assert plan.is_begun(work)
     # Of a training, all of its minutes count: it may have been done in several runs.
     assert plan.seconds_left(work) == pytest.approx(left - 120)
-    (work.path / "students" / ".docs-last.partial" / PROGRESS).parent.mkdir(parents=True)
-    said = Snapshot("training", "2026-01-01T00:00:00+00:00", done=3, unit="sentences", seconds_left=100.0)
-    (work.path / "students" / ".docs-last.partial" / PROGRESS).write_text(json.dumps(said.as_dict()), encoding="utf-8")
-    assert plan.seconds_left(work) == pytest.approx(left - 120 - 200)
+    log = work.path / "students" / ".docs-last.partial" / "log.jsonl"
+    log.parent.mkdir(parents=True)
+    for text, used in (('{"step": 10, "seconds": 90.0}\n{"step": 20, "seconds": 200.0}\n', 200), ("", 0), ("{\n", 0)):
+        log.write_text(text, encoding="utf-8")
+        assert plan.seconds_left(work) == pytest.approx(left - 120 - used)

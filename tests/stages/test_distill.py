@@ -18,7 +18,7 @@ import numpy as np
 import pytest
 import sentence_transformers
 import torch
-from distilling import add_sentences, add_vectors, made_once, make_work, write_dev
+from distilling import TIMINGS, add_sentences, add_vectors, made_once, make_work, write_dev
 from tiny_models import make_plain, make_sentences, make_tiny_model
 
 from sentcompress.encoding.vector_shards import VectorShards
@@ -571,7 +571,7 @@ def test_killed_at_random_moments_it_ends_with_the_same_weights(tmp_path: Path, 
 def without_timings(log: Path) -> list[dict[str, Any]]:
     """The lines of a training log but for what a clock had a say in."""
     lines = [json.loads(line) for line in log.read_text().splitlines()]
-    return [{name: value for name, value in line.items() if name != "sentences_per_second"} for line in lines]
+    return [{name: value for name, value in line.items() if name not in TIMINGS} for line in lines]
 
 
 def stopped_before(what: str, work: WorkDirectory, asked: Params, monkeypatch: pytest.MonkeyPatch) -> Path:

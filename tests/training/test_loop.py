@@ -14,6 +14,7 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
+from distilling import TIMINGS
 from static_encoder import make_static_encoder
 from tiny_models import tiny_transformer
 from torch import Tensor
@@ -194,7 +195,7 @@ def test_batches_of_a_step_move_the_weights_as_one_large_batch(
             moved[1], moved[0], rtol=2e-3, atol=1e-4 * largest, msg=lambda m, n=name: f"{n}: {m}"
         )
     for one, other in zip(*map(lines, runs), strict=True):
-        for term in set(one) - {"sentences_per_second"}:
+        for term in set(one) - TIMINGS:
             assert other[term] == pytest.approx(one[term], rel=1e-4)
 
 
@@ -308,9 +309,7 @@ def test_a_run_of_joined_batches_that_was_cut_off_ends_as_one_that_was_not(
         assert wanted.keys() == found.keys()
         for name, value in wanted.items():
             assert torch.equal(found[name], value) if isinstance(value, Tensor) else found[name] == value, name
-    logs = [
-        [{k: v for k, v in line.items() if k != "sentences_per_second"} for line in lines(t)] for t in (whole, again)
-    ]
+    logs = [[{k: v for k, v in line.items() if k not in TIMINGS} for line in lines(t)] for t in (whole, again)]
     assert logs[0] == logs[1]
 
 
@@ -428,9 +427,7 @@ def test_a_signal_leaves_a_checkpoint_from_which_it_ends_as_if_there_had_been_no
         wanted, found = one.state_dict(), other.state_dict()
         for name, value in wanted.items():
             assert torch.equal(found[name], value) if isinstance(value, Tensor) else found[name] == value, name
-    logs = [
-        [{k: v for k, v in line.items() if k != "sentences_per_second"} for line in lines(t)] for t in (whole, again)
-    ]
+    logs = [[{k: v for k, v in line.items() if k not in TIMINGS} for line in lines(t)] for t in (whole, again)]
     assert logs[0] == logs[1]
 
 
