@@ -77,7 +77,11 @@ def main() -> None:
         f": {score(queries - centre, documents - centre).mean():.2f}.",
         markdown_table(
             ("first dimensions of the turn, float32", "fidelity"),
-            [(d, f"{held_out.scores(shortened(turn, d)).mean():.2f}") for d in (32, 64, 128, 256)],
+            [
+                (d, f"{held_out.scores(shortened(turn, d)).mean():.2f}")
+                for d in (32, 64, 128, 256)
+                if d <= turn.dimension
+            ],
         ),
     ]
     RESULT.write_text("\n\n".join(text) + "\n", encoding="utf-8")

@@ -550,6 +550,25 @@ def test_sources_are_told_by_family_with_the_mean_and_the_worst() -> None:
     ]
 
 
+def test_runs_of_other_seeds_are_scored_like_the_first_and_their_spread_is_told(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    script, lines = load("seeds"), list[str]()
+    monkeypatch.setattr(script, "facts", lambda line, work: lines.append(line) or {})
+    monkeypatch.setattr(script, "scores_of", lambda title, facts: {title: {"value": 80.0}})
+    for name in ("first", "seed-1"):
+        model = tmp_path / "my students" / name / "model"
+        assert script.reported(model, tmp_path, tmp_path / "quora", tmp_path)["sts"] == 80.0
+        assert {parse(line)["model"] for line in lines[-4:]} == {str(model)}
+    assert len({parse(line)["name"] for line in lines}) == 8
+    found = {"first": {"STS13": 81.0, "law": 70.0}, "seed-1": {"STS13": 80.0, "law": 72.0}, "seed-2": {"STS13": 79.0}}
+    assert script.table(found).splitlines() == [
+        "|  | first | seed-1 | seed-2 | largest - smallest | standard deviation |",
+        "| --- | ---: | ---: | ---: | ---: | ---: |",
+        "| STS13 | 81.00 | 80.00 | 79.00 | 2.00 | 1.00 |",
+    ]
+
+
 def test_the_commands_of_sources_parse(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     script, lines = importlib.import_module("sources"), list[str]()
     scores = [{"data": "law", "metric": "fidelity"}]
