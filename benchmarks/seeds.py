@@ -20,9 +20,11 @@ from dataclasses import replace
 from pathlib import Path
 
 from compress_documents import as_collection
-from published import AS_IT_IS, EMBEDDED, command_lines, scores_of
+from published import AS_IT_IS, command_lines, scores_of
 from running import facts
 from sources import ENDING, families, searched, split
+
+from sentcompress.models.sources import EMBEDDED
 
 RESULTS = Path(__file__).parent / "results"
 
