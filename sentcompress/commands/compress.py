@@ -37,7 +37,7 @@ class Params(Options):
     time: Annotated[
         str,
         Opt(
-            "Time limit for everything, such as 30m or 2h.",
+            "Time for everything but --judged, such as 30m or 2h.",
             metavar="TIME",
             reads="sentcompress.quantities:read_seconds",
         ),

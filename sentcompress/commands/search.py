@@ -33,7 +33,7 @@ class Params(Index, Hub):
             "What is searched: a folder (its files are cut into passages), a file as for encode, a folder in BEIR's "
             "layout, or documents/NAME.",
             affects="input",
-            default="that of the newest index, else the newest documents",
+            default="that of the last index, or the last documents if newer",
         ),
     ] = None
     model: Model = None

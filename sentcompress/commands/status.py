@@ -17,5 +17,5 @@ class Params(Options):
 
 
 COMMAND = Command(
-    Params, "List the results of the work directory. Each is fresh, stale or partial; the reason is shown."
+    Params, "List the results of the work directory. Each has a state, such as fresh or stale, and the reason for it."
 )
