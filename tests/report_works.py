@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from sentcompress.compression.plan_file import head_of
+from sentcompress.compression.plan_file import PlanFile
 from sentcompress.evaluation.measures import (
     ACCURACY,
     ALIGNMENT,
@@ -327,7 +327,7 @@ def trained(work: WorkDirectory, name: str, start: str, **more: Any) -> Artifact
 
 def plan(work: WorkDirectory, name: str, *stages: Mapping[str, Any]) -> Path:
     """A plan as `compress` writes it."""
-    lines = [head_of({"time": "3m"}, 180.0)]
+    lines = [PlanFile({"time": "3m"}, 180.0, "", (), ()).head]
     for stage in stages:
         lines += ["[[stage]]", *(f"{key} = {json.dumps(value)}" for key, value in stage.items())]
     path = work.path / "plans" / f"{name}.toml"

@@ -25,11 +25,14 @@ def document(result: Result, call: Call) -> dict[str, Any]:
 
 def show(result: Result, call: Call) -> str | None:
     """The plan (dry run), or the verdict and where the model is."""
-    if result.verdict is None:
+    if call.params.dry_run:
         for line in result.plan:
             say_wrapped(line)
         say(f"Plan: {result.recipe}")
         return "the same command without --dry-run"
+    if result.verdict is None:
+        say(f"Plan: {result.recipe}, run in {told_time(result.seconds)}")
+        return f"sentcompress report --work {shell_word(call.work)}"
     say_wrapped(result.verdict.sentence)
     say_wrapped(result.verdict.results)
     say(f"Model: {result.verdict.export}")

@@ -4,20 +4,35 @@ from __future__ import annotations
 
 import json
 import tomllib
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from sentcompress.commands import find_command
 from sentcompress.corpora.documents_artifact import KIND as DOCUMENTS
-from sentcompress.errors import UsageError
-from sentcompress.store import LOG, WorkDirectory
+from sentcompress.errors import SentcompressError
+from sentcompress.store import LOG, Artifact, WorkDirectory
 from sentcompress.store.atomic import beside
 
 # The folder of a work directory with the plans of `compress`.
 PLANS = "plans"
 _MARK = "# compress "
+
+
+@dataclass(frozen=True)
+class Planned:
+    """What a stage of a plan makes.
+
+    Attributes:
+        number: of the stage, from 1.
+        trains: seconds that it trains at most; 0 if it does not train, or has no limit.
+    """
+
+    number: int
+    kind: str
+    name: str
+    trains: float
 
 
 @dataclass(frozen=True)
@@ -27,47 +42,62 @@ class PlanFile:
     Attributes:
         request: what was asked for.
         seconds: how long all of it should take; None if planning did not end.
+        since: with `force`, when planning began, in UTC: older results are to be replaced. Else empty.
         told: the plan in words, one line each.
         stages: the tables of the recipe; None if they are not those of a recipe, after somebody's changes.
     """
 
     request: Mapping[str, Any]
     seconds: float | None
+    since: str
     told: Sequence[str]
     stages: Sequence[Mapping[str, Any]] | None
+
+    @property
+    def head(self) -> str:
+        """The first line of the file."""
+        said = {"request": self.request, "seconds": self.seconds, "since": self.since}
+        # JSON escapes all control characters but this one, and TOML allows none in comments.
+        return _MARK + json.dumps(said, sort_keys=True).replace("\x7f", "\\u007f")
 
     def is_for(self, request: Mapping[str, Any]) -> bool:
         """Whether it is a finished plan for a request."""
         return self.seconds is not None and self.request == request
 
-    def made(self) -> list[tuple[str, str, float]]:
-        """Kind and name of what each stage makes, and the seconds that it may train."""
-        return [
-            (kind, stage["name"], 60 * stage.get("max-minutes", 0))
-            for stage in self.stages or ()
-            if (kind := find_command(stage["command"]).makes)
-        ]
+    def results(self) -> Iterator[Planned]:
+        """What the stages make, in their order."""
+        for number, stage in enumerate(self.stages or (), 1):
+            if kind := find_command(stage["command"]).makes:
+                yield Planned(number, kind, stage["name"], 60 * stage.get("max-minutes", 0))
 
     def is_begun(self, work: WorkDirectory) -> bool:
         """Whether a stage has a result, besides the documents, which planning reads already."""
         if self.stages is None:
             return True
-        return any(kind != DOCUMENTS and work.has(kind, name) for kind, name, _ in self.made())
+        return any(one.kind != DOCUMENTS and work.has(one.kind, one.name) for one in self.results())
+
+    def to_replace(self, work: WorkDirectory) -> list[int]:
+        """The numbers of the stages whose results are older than `since`, or missing; none if that is empty."""
+        return [one.number for one in self.results() if not self._made(one, work)] if self.since else []
 
     def seconds_left(self, work: WorkDirectory) -> float:
         """Of `seconds`, after the finished stages and what an interrupted one has trained.
 
         What an interrupted stage has done besides training is not known.
         """
-        return max(0.0, (self.seconds or 0.0) - sum(_used(work, *one) for one in self.made()))
+        return max(0.0, (self.seconds or 0.0) - sum(self._used(one, work) for one in self.results()))
 
+    def _made(self, one: Planned, work: WorkDirectory) -> Artifact | None:
+        """The result of a stage, if it is there, undamaged and not to be replaced."""
+        found = work.get(one.kind, one.name) if work.has(one.kind, one.name) else None
+        return found if found and str(found.manifest["finished"]) >= self.since else None
 
-def _used(work: WorkDirectory, kind: str, name: str, trains: float) -> float:
-    if found := work.find(kind, name):
-        return trains or float(found.manifest["seconds"])
-    if trains and name in work.unfinished(kind):
-        return min(trains, _logged_seconds(beside(work.path / kind / name, "partial") / LOG))
-    return 0.0
+    def _used(self, one: Planned, work: WorkDirectory) -> float:
+        if found := self._made(one, work):
+            return one.trains or float(found.manifest["seconds"])
+        if one.trains and one.name in work.unfinished(one.kind):
+            return min(one.trains, _logged_seconds(beside(work.path / one.kind / one.name, "partial") / LOG))
+        return 0.0
 
 
 def _logged_seconds(log: Path) -> float:
@@ -87,13 +117,13 @@ def read_plan(path: Path) -> PlanFile | None:
     try:
         first, *rest = path.read_text(encoding="utf-8").split("\n")
         head = json.loads(first.removeprefix(_MARK)) if first.startswith(_MARK) else {}
-        request, seconds = head["request"], head["seconds"]
+        request, seconds, since = head["request"], head["seconds"], head["since"]
     except (ValueError, KeyError, TypeError):
         return None
-    if not isinstance(request, dict) or not isinstance(seconds, int | float | None):
+    if not isinstance(request, dict) or not isinstance(seconds, int | float | None) or not isinstance(since, str):
         return None
     told = [line.removeprefix("# ") for line in rest if line.startswith("# ")]
-    return PlanFile(request, seconds, told, _stages("\n".join(rest)))
+    return PlanFile(request, seconds, since, told, _stages("\n".join(rest)))
 
 
 def _stages(text: str) -> Sequence[Mapping[str, Any]] | None:
@@ -105,22 +135,16 @@ def _stages(text: str) -> Sequence[Mapping[str, Any]] | None:
 
 
 def _is_stage(stage: Any) -> bool:
-    if not isinstance(stage, dict) or not isinstance(stage.get("name"), str):
+    if not isinstance(stage, dict) or not all(isinstance(stage.get(key), str) for key in ("command", "name")):
         return False
     try:
-        find_command(stage.get("command"))
-    except UsageError:
+        find_command(stage["command"])
+    except SentcompressError:
         return False
     return isinstance(stage.get("max-minutes", 0), int | float)
 
 
-def head_of(request: Mapping[str, Any], seconds: float | None) -> str:
-    """The first line of a plan."""
-    # JSON escapes all control characters but this one, and TOML allows none in comments.
-    text = json.dumps({"request": request, "seconds": seconds}, sort_keys=True).replace("\x7f", "\\u007f")
-    return f"{_MARK}{text}"
-
-
-def begun_plan(name: str, request: Mapping[str, Any]) -> str:
+def begun_plan(name: str, request: Mapping[str, Any], since: str) -> str:
     """What stands in place of a plan while it is made: it has no stages."""
-    return f"{head_of(request, None)}\ntitle = {json.dumps(f'{name}: not planned yet')}\nstage = []\n"
+    head = PlanFile(request, None, since, (), ()).head
+    return f"{head}\ntitle = {json.dumps(f'{name}: not planned yet')}\nstage = []\n"

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from sentcompress.compression.budget import LEAST_BENCHED, Budget
-from sentcompress.compression.plan_file import head_of
+from sentcompress.compression.plan_file import PlanFile
 from sentcompress.compression.shapes import Candidate, told_shapes
 from sentcompress.corpora.documents_artifact import DEV, TEST
 from sentcompress.quantities import counted, told_bytes, told_time
@@ -33,6 +33,8 @@ TRAINING: Mapping[str, Any] = {
 }
 # What the export is measured in: the graph whose bytes are limited.
 RUNTIME = "onnx-int8"
+# What is kept of so few candidates.
+KEPT = {2: "better one", 3: "best one"}
 # Sentences that a candidate encodes one at a time, to learn its latency.
 TIMED_SINGLY = 20
 # Shares of the weights of the trained student and of its start in their average, which keeps more of what the start
@@ -221,21 +223,21 @@ def _options_of(candidate: Candidate) -> dict[str, Any]:
     return {"student": candidate.student, "method": "simtde", **candidate.options, "lr": rate}
 
 
-def written_recipe(plan: CompressionPlan, request: Mapping[str, Any]) -> str:
+def written_recipe(plan: CompressionPlan, made: PlanFile) -> str:
     """The recipe as TOML.
 
     Args:
-        request: what was asked for, by which the file can be recognised.
+        made: the plan as it will be read back.
     """
     budget = plan.budget
     stored = "vectors of the teacher" if plan.keep_index else f"{counted(budget.vector_bytes, 'byte')} a vector"
     title = f"{plan.name}: at most {told_bytes(budget.max_bytes)}, {stored}"
     lines = [
-        head_of(request, budget.seconds + budget.judged),
-        *(f"# {line}" for line in told(plan)),
+        made.head,
+        *(f"# {line}" for line in made.told),
         f"title = {_value(title)}",
     ]
-    for stage in plan.stages():
+    for stage in made.stages or ():
         lines += ["", "[[stage]]", *(f"{key} = {_value(value)}" for key, value in stage.items())]
     return "\n".join(lines) + "\n"
 
@@ -277,7 +279,7 @@ def _told_steps(plan: CompressionPlan) -> list[str]:
     for minutes in budget.rounds:
         lines.append(
             f"{told_time(60 * minutes * count)}: train {count} candidates, {told_time(60 * minutes)} each, and keep "
-            f"the {'better one' if count < 4 else 'better half'}"
+            f"the {KEPT.get(count, 'better half')}"
         )
         count = max(1, count // 2)
     lines += [

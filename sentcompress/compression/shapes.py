@@ -75,12 +75,17 @@ class Candidate:
 
 @dataclass(frozen=True)
 class TeacherSize:
-    """The sizes of a teacher, from its configuration.
+    """The sizes of a teacher, from its configuration, and which of its parts can be made smaller.
 
     Attributes:
         layers, width, neurons, tokens, positions: of its layers, hidden states, feed-forward networks, vocabulary and
             position table.
         vector: D, the width of its vectors.
+        table: width of its token and position tables; 0 for that of the hidden states.
+        stored: number of layers with weights of their own; 0 for all. ALBERT's layers share theirs.
+        can_cut: whether layers and neurons can be removed.
+        can_factorise: whether its token table can be made narrower.
+        can_trim: whether tokens can be removed from its vocabulary.
     """
 
     layers: int
@@ -89,10 +94,15 @@ class TeacherSize:
     tokens: int
     positions: int
     vector: int
+    table: int = 0
+    stored: int = 0
+    can_cut: bool = True
+    can_factorise: bool = True
+    can_trim: bool = True
 
     @classmethod
-    def of(cls, config: dict[str, Any], vector: int) -> TeacherSize | None:
-        """The sizes in a configuration; None if it does not tell them."""
+    def of(cls, config: dict[str, Any], vector: int, **can: bool) -> TeacherSize | None:
+        """The sizes in a configuration; None if it does not tell them. `can` has the last three attributes."""
         found = cls(
             layers=whole_number(config, "num_hidden_layers", "n_layers"),
             width=whole_number(config, "hidden_size", "dim"),
@@ -100,6 +110,9 @@ class TeacherSize:
             tokens=whole_number(config, "vocab_size"),
             positions=whole_number(config, "max_position_embeddings"),
             vector=vector,
+            table=whole_number(config, "embedding_size"),
+            stored=whole_number(config, "num_hidden_groups") * whole_number(config, "inner_group_num"),
+            **can,
         )
         return found if all((found.layers, found.width, found.neurons, found.tokens)) else None
 
@@ -111,10 +124,10 @@ class TeacherSize:
         neurons: int | None = None,
     ) -> int:
         """The size of the int8 graph of a shape cut from this teacher; None keeps what the teacher has."""
-        layers, neurons, tokens = layers or self.layers, neurons or self.neurons, tokens or self.tokens
-        narrow = token_dim or self.width
+        neurons, tokens = neurons or self.neurons, tokens or self.tokens
+        layers, narrow = layers or self.stored or self.layers, token_dim or self.table or self.width
         layer = 4 * self.width**2 + 2 * self.width * neurons + 4 * (9 * self.width + neurons)
-        table = tokens * narrow + (narrow * self.width if token_dim else 0)
+        table = tokens * narrow + (narrow * self.width if narrow != self.width else 0)
         dense = 0 if self.vector == self.width else self.width * self.vector
         return table + self.positions * narrow + layers * layer + dense + GRAPH
 
@@ -124,9 +137,7 @@ def own_shape(teacher: TeacherSize, name: str) -> Candidate:
     return Candidate(name, teacher.graph_bytes(), untrained=True)
 
 
-def fitting(
-    teacher: TeacherSize, most: int, *, with_published: bool, count: int, can_factorise: bool
-) -> list[Candidate]:
+def fitting(teacher: TeacherSize, most: int, *, with_published: bool, count: int) -> list[Candidate]:
     """Up to `count` shapes of at most `most` bytes, the most promising first.
 
     The teacher without its rare tokens comes first: it needs no training to stay close to the teacher. Then published
@@ -135,7 +146,6 @@ def fitting(
 
     Args:
         with_published: whether the teacher is theirs.
-        can_factorise: whether the teacher's token table can be factorised.
     """
     ready = [
         Candidate(name, one.graph_bytes, published=True)
@@ -144,7 +154,7 @@ def fitting(
     ]
     ready.sort(key=lambda shape: -shape.bytes)
     best: dict[int, Candidate] = {}
-    for layers, shape in _cuts(teacher, can_factorise):
+    for layers, shape in _cuts(teacher):
         if shape.bytes <= most and (layers not in best or shape.bytes > best[layers].bytes):
             best[layers] = shape
     cut = sorted(best.values(), key=lambda shape: -shape.bytes)
@@ -154,17 +164,17 @@ def fitting(
     return [*trimmed, *ready[:1], *(shape for shape in cut if shape.student not in of_all_layers)][:count]
 
 
-def smallest(teacher: TeacherSize, *, can_factorise: bool) -> Candidate:
-    """The smallest of all shapes, for the hint of an error."""
-    return min((shape for _, shape in _cuts(teacher, can_factorise)), key=lambda shape: shape.bytes)
+def smallest(teacher: TeacherSize) -> Candidate | None:
+    """The smallest of all shapes that can be cut from the teacher, for the hint of an error; None if none can."""
+    return min((shape for _, shape in _cuts(teacher)), key=lambda shape: shape.bytes, default=None)
 
 
-def _cuts(teacher: TeacherSize, can_factorise: bool) -> Iterator[tuple[int, Candidate]]:
+def _cuts(teacher: TeacherSize) -> Iterator[tuple[int, Candidate]]:
     """Shapes cut from the teacher, each with its number of layers."""
-    for layers in range(1, teacher.layers + 1):
-        for narrow in TOKEN_DIMS if can_factorise else TOKEN_DIMS[:1]:
+    for layers in range(1, teacher.layers + 1) if teacher.can_cut else ():
+        for narrow in TOKEN_DIMS if teacher.can_factorise else TOKEN_DIMS[:1]:
             token_dim = round(narrow * teacher.width) if narrow else None
-            for kept in VOCABULARIES:
+            for kept in VOCABULARIES if teacher.can_trim else VOCABULARIES[:1]:
                 tokens = None if kept == 1 else _rounded(kept * teacher.tokens)
                 if tokens and tokens >= teacher.tokens:
                     continue  # a vocabulary so small that rounding made it larger
@@ -176,8 +186,8 @@ def _cuts(teacher: TeacherSize, can_factorise: bool) -> Iterator[tuple[int, Cand
 def _trimmed(teacher: TeacherSize, most: int) -> list[Candidate]:
     """The teacher with the largest vocabulary that fits; empty if that is too small."""
     spare = most - SLACK - teacher.graph_bytes()
-    tokens = min(teacher.tokens, teacher.tokens + spare // teacher.width) // 500 * 500
-    if tokens < LEAST_VOCABULARY:
+    tokens = min(teacher.tokens, teacher.tokens + spare // (teacher.table or teacher.width)) // 500 * 500
+    if tokens < LEAST_VOCABULARY or not (teacher.can_cut and teacher.can_trim):
         return []
     return [replace(_cut(teacher, teacher.layers, None, tokens, None), whole=True)]
 

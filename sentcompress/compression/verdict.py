@@ -28,6 +28,7 @@ class Achieved:
         shared: percent of the teacher's ten results that are among the model's ten, measured as `fidelity`.
         first_found: percent of the queries for which the teacher's first result is among the model's ten.
         graph: the path of the int8 graph; empty if the export has none.
+        keep_index: whether it searches vectors of the teacher.
     """
 
     export: str
@@ -42,16 +43,17 @@ class Achieved:
     shared: float
     first_found: float
     graph: str
+    keep_index: bool = False
 
     @property
     def sentence(self) -> str:
         low_high = f" ({self.interval.low:.1f} to {self.interval.high:.1f})" if self.interval else ""
         vectors = f"a vector is {counted(self.vector_bytes, 'byte')} instead of {self.teacher_vector_bytes:,}"
-        if self.vector_bytes == self.teacher_vector_bytes:
+        if self.keep_index:
             vectors = "it searches vectors of the teacher"
         faster = f" and {self.faster:.1f} times as fast" if self.faster else ""
         judged = f"; on your judged queries, it keeps {self.judged:.1f}% of nDCG@10" if self.judged is not None else ""
-        if judged and self.vector_bytes != self.teacher_vector_bytes:
+        if judged and not self.keep_index:
             judged += " (float32 vectors)"
         return (
             f"The model is {told_bytes(self.bytes)} instead of {told_bytes(self.teacher_bytes)}{faster}; {vectors}; as "
@@ -79,13 +81,17 @@ class Achieved:
         return {**asdict(self), "sentence": self.sentence, "results": self.results}
 
 
-def verdict_of(made: Mapping[str, Artifact], name: str) -> Achieved:
-    """The verdict on the results of the last stages of the recipe.
+def verdict_of(made: Mapping[str, Artifact]) -> Achieved | None:
+    """The verdict on the results of the last stages of the recipe; None if no search with an export ends it.
 
     Args:
         made: the last artifact of each command.
     """
+    if "export" not in made or "eval-search" not in made:
+        return None
     export, search = made["export"], read_evaluation(made["eval-search"])
+    if search.models[MODEL]["reference"] != export.reference:
+        return None
     stored = search.facts["protocol"].get("stored")
     fidelity, shared, first = (_score(search.scores, one) for one in (SEARCH_FIDELITY, RESULTS_SHARED, FIRST_FOUND))
     teacher = search.models[COMPARE]
@@ -104,6 +110,7 @@ def verdict_of(made: Mapping[str, Artifact], name: str) -> Achieved:
         shared=shared.value if shared else float("nan"),
         first_found=first.value if first else float("nan"),
         graph=str(export.path / next(iter(graph))) if graph else "",
+        keep_index=bool(search.facts["keep_index"]),
     )
 
 

@@ -7,6 +7,7 @@ the teacher's last K layers. This is ELECTRA's architecture, which every tool su
 from __future__ import annotations
 
 import math
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -90,6 +91,12 @@ def factorised(transformer: Any, token_dim: int, label: str, states: TokenStates
             _decompose(student, found, token_dim)
     student.encoder.load_state_dict(transformer.encoder.state_dict())
     return student  # type: ignore[no-any-return]
+
+
+def is_factorisable(config: Mapping[str, Any]) -> bool:
+    """Whether a model with this configuration, as in its file, has a token table that can be factorised."""
+    absolute = config.get("position_embedding_type", "absolute") == "absolute"
+    return config.get("model_type") in FACTORISABLE and absolute
 
 
 def check_factorisable(config: Any, label: str) -> None:

@@ -34,6 +34,14 @@ def token_occurrences(
     return counts
 
 
+def is_word_piece(tokenizer: TransformersTokenizer) -> bool:
+    """Whether this is a fast WordPiece tokenizer, the only kind whose vocabulary can be trimmed."""
+    if not tokenizer.is_fast:
+        return False
+    backend = json.loads(tokenizer.backend_tokenizer.to_str())
+    return bool(backend["model"].get("type") == "WordPiece")
+
+
 def trim_vocabulary(
     encoder: TransformerEncoder, size: int, counts: npt.NDArray[np.int64], label: str, character_count: int = 0
 ) -> list[int]:
@@ -56,11 +64,11 @@ def trim_vocabulary(
     Raises:
         InputError: if the tokenizer is not WordPiece, or there are more than `size` tokens that must be kept.
     """
-    backend = json.loads(encoder.tokenizer.backend_tokenizer.to_str()) if encoder.tokenizer.is_fast else {"model": {}}
-    if backend["model"].get("type") != "WordPiece":
+    if not is_word_piece(encoder.tokenizer):
         raise InputError(
             f"the vocabulary of {label} cannot be trimmed: it is not a WordPiece vocabulary", "omit `vocabulary`"
         )
+    backend = json.loads(encoder.tokenizer.backend_tokenizer.to_str())
     old: dict[str, int] = backend["model"]["vocab"]
     special = {entry["content"] for entry in backend["added_tokens"]}
     single = {token: token.removeprefix(CONTINUED) for token in old}

@@ -17,8 +17,6 @@ from sentcompress.store import Artifact, WorkDirectory, change_of
 
 # Larger files were not written by `compress`.
 LARGEST_PLAN = 2**20
-# The stages without which there is no result.
-NEEDED = ("export", "eval-search")
 Stage = Mapping[str, Any]
 
 
@@ -100,9 +98,8 @@ def _read(path: Path, work: WorkDirectory, current: Mapping[str, Artifact]) -> I
     stages = plan.stages
     results = [_result(stage, work, current) for stage in stages]
     made = {stage["command"]: found for stage, found in zip(stages, results, strict=True) if found}
-    complete = all(command in made for command in NEEDED)
-    if complete and made["eval-search"].facts["model"]["reference"] == made["export"].reference:
-        yield Compression(path.stem, stages, results, verdict_of(made, path.stem))
+    if achieved := verdict_of(made):
+        yield Compression(path.stem, stages, results, achieved)
 
 
 def _result(stage: Stage, work: WorkDirectory, current: Mapping[str, Artifact]) -> Artifact | None:

@@ -8,6 +8,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from datetime import UTC, datetime
 from math import ceil
 from pathlib import Path
 from typing import Any
@@ -25,9 +26,13 @@ from sentcompress.corpora.documents_artifact import KIND as DOCUMENTS
 from sentcompress.errors import InputError, UsageError
 from sentcompress.extras import installing, is_installed
 from sentcompress.models.catalog import NamedModel, find_model
-from sentcompress.models.families import FACTORISABLE
+from sentcompress.models.factorised import is_factorisable
+from sentcompress.models.families import WITH_LAYERS
 from sentcompress.models.model_files import read_config, transformer_folder
-from sentcompress.models.sources import EMBEDDED_LABEL
+from sentcompress.models.names import meaning_of
+from sentcompress.models.sources import EMBEDDED_LABEL, comes_along
+from sentcompress.models.vocabulary import is_word_piece
+from sentcompress.plain_text import shell_word
 from sentcompress.progress import LOGGED, Overview, Reporter
 from sentcompress.quantities import read_bytes, read_seconds, told_bytes, told_time
 from sentcompress.store import WorkDirectory, name_part
@@ -49,8 +54,8 @@ class Result:
         recipe: the file of the plan.
         plan: in words, one line each.
         seconds: how long this run took.
-        verdict: None in a dry run.
-        report: the page; None in a dry run, and where matplotlib is not installed.
+        verdict: None in a dry run, and if an edited plan does not end with a search of its export.
+        report: the page; None without a verdict, and where matplotlib is not installed.
     """
 
     name: str
@@ -71,42 +76,86 @@ def run(params: Params, work: WorkDirectory, reporter: Reporter = LOGGED) -> Res
     """
     params.check()
     started = time.monotonic()
-    name = params.name or _name(params)
-    path = work.path / PLANS / f"{name}.toml"
-    request = _request(params)
-    before = read_plan(path) if path.is_file() else None
-    if before and before.is_for(request) and not params.force:
+    params = replace(params, name=params.name or _name(params), teacher=_place(params.teacher, work))
+    path, request = work.path / PLANS / f"{params.name}.toml", _request(params)
+    before = _plan_there(path)
+    if before and before.is_for(request) and (not params.force or before.to_replace(work)):
+        plan = before
         reporter.note(f"using the plan {path}")
-        lines, left = before.told, before.seconds_left(work)
+        left = plan.seconds_left(work)
     else:
-        if path.is_file() and not params.force:
-            _check_replaceable(path, before, request, work)
-        others = before is not None and any(before.request.get(key) != request[key] for key in READING)
-
-        def begin() -> None:
-            # If planning fails or is interrupted, another request can replace the documents that it read.
-            if path.is_file() or not (work.has(DOCUMENTS, name) or name in work.unfinished(DOCUMENTS)):
-                _write(path, begun_plan(name, request))
-
-        plan = _plan(params, name, work, reporter, started, begin, force=params.force or others)
-        _write(path, written_recipe(plan, request))
-        lines, left = told(plan), plan.budget.seconds + plan.budget.judged + started - time.monotonic()
+        plan = _make_plan(params, path, before, request, work, reporter)
+        left = (plan.seconds or 0.0) + started - time.monotonic()
         if not params.dry_run:
             reporter.note(f"the plan is {path}")
-    for line in () if params.dry_run else lines:  # the result of a dry run has them
+    for line in () if params.dry_run else plan.told:  # the result of a dry run has them
         reporter.note(line)
-    again = params.force and not params.dry_run
-    ends = time.monotonic() + left
-    outcome = _run("run", work, Overview(reporter, ends), recipe=path, dry_run=params.dry_run, force=again)
+    again = () if params.dry_run else tuple(f"{number}.force=true" for number in plan.to_replace(work))
+    overview = Overview(reporter, time.monotonic() + left)
+    try:
+        outcome = _run("run", work, overview, recipe=path, dry_run=params.dry_run, settings=again)
+    except UsageError as error:
+        # An edited stage would replace a result: `run` can, and `compress` has no such option.
+        hint = error.hint and error.hint.replace("use --set", f"use sentcompress run {shell_word(path)} --set")
+        raise error.reworded(error.message, hint) from None
     seconds = time.monotonic() - started
     if params.dry_run:
-        return Result(name, path, lines, seconds)
+        return Result(path.stem, path, plan.told, seconds)
     if all(one.fresh for one in outcome.done):
         reporter.note(FRESH)
-    verdict = verdict_of({one.step.command: one.artifact for one in outcome.done}, name)
+    verdict = verdict_of({one.step.command: one.artifact for one in outcome.done})
+    if verdict is None:
+        reporter.warn(f"{path} does not end with a search of its export: there is no verdict")
+        return Result(path.stem, path, plan.told, seconds)
     if larger := verdict.larger_than(read_bytes(params.max_bytes)):
         reporter.warn(larger)
-    return Result(name, path, lines, seconds, verdict, _report(name, work, reporter))
+    return Result(path.stem, path, plan.told, seconds, verdict, _report(path.stem, work, reporter))
+
+
+def _plan_there(path: Path) -> PlanFile | None:
+    """The plan of that name, if there is one."""
+    if not path.is_file():
+        return None
+    if found := read_plan(path):
+        return found
+    raise UsageError(f"{path} is not a plan of {COMMAND}", "choose another `name`, or remove the file")
+
+
+def _make_plan(
+    params: Params,
+    path: Path,
+    before: PlanFile | None,
+    request: Mapping[str, Any],
+    work: WorkDirectory,
+    reporter: Reporter,
+) -> PlanFile:
+    """Plan, and write the plan.
+
+    Args:
+        before: the plan that is there.
+
+    Raises:
+        UsageError: if that has results, and is not to be replaced.
+    """
+    if before and not params.force and before.is_begun(work):
+        changed = [key for key, value in request.items() if key not in before.request or before.request[key] != value]
+        raise UsageError(
+            f"{path} is a plan for another request: {', '.join(f'`{key}`' for key in changed)} changed",
+            "choose another `name`, or use `force` to replace the plan and its results",
+        )
+    others = before is not None and any(before.request.get(key) != request[key] for key in READING)
+    since = before.since if before and before.seconds is None else ""
+    since = datetime.now(UTC).isoformat(timespec="microseconds") if params.force else since
+
+    def begin() -> None:
+        # If planning fails or is interrupted, another request can replace the documents that it read.
+        if path.is_file() or not (work.has(DOCUMENTS, path.stem) or path.stem in work.unfinished(DOCUMENTS)):
+            _write(path, begun_plan(path.stem, request, since))
+
+    plan = _plan(params, path.stem, work, reporter, begin, force=params.force or others)
+    made = PlanFile(request, plan.budget.seconds + plan.budget.judged, since, told(plan), list(plan.stages()))
+    _write(path, written_recipe(plan, made))
+    return made
 
 
 def _report(name: str, work: WorkDirectory, reporter: Reporter) -> Path | None:
@@ -136,20 +185,15 @@ def _request(params: Params) -> dict[str, Any]:
     return {key: list(value) if isinstance(value, tuple) else value for key, value in given.items()}
 
 
+def _place(teacher: str, work: WorkDirectory) -> str:
+    """The teacher; a folder by its absolute path."""
+    meaning = meaning_of(teacher, lambda kind, name: work.has(kind, name))
+    is_folder = meaning is not None and meaning.kind == "source" and not comes_along(meaning.name)
+    return _absolute(teacher) if is_folder else teacher
+
+
 def _absolute(place: str) -> str:
     return str(Path(place).resolve()) if Path(place).exists() else place
-
-
-def _check_replaceable(path: Path, before: PlanFile | None, request: Mapping[str, Any], work: WorkDirectory) -> None:
-    """Raise if the plan that is there was made for another request and has results, or is somebody else's file."""
-    if before and not before.is_begun(work):
-        return
-    known = before.request if before else {}
-    changed = [key for key, value in request.items() if key not in known or known[key] != value]
-    raise UsageError(
-        f"{path} is a plan for another request: {', '.join(f'`{key}`' for key in changed)} changed",
-        "choose another `name`, or use `force` to replace the plan and its results",
-    )
 
 
 def _write(path: Path, text: str) -> None:
@@ -162,25 +206,31 @@ def _plan(
     name: str,
     work: WorkDirectory,
     reporter: Reporter,
-    started: float,
     begin: Callable[[], None],
     *,
     force: bool,
 ) -> CompressionPlan:
+    started = time.monotonic()
     if params.judged:
         collection_data_set(params.judged, None)  # before the documents are read
     with reporter.phase(f"loading the teacher {params.teacher}"):
         found = find_model(work, params.teacher)
         config = read_config(transformer_folder(found.source.path))
         encoder = found.load()
-    teacher = TeacherSize.of(config, encoder.dimension)
+    teacher = TeacherSize.of(
+        config,
+        encoder.dimension,
+        can_cut=config.get("model_type") in WITH_LAYERS,
+        can_factorise=is_factorisable(config),
+        can_trim=is_word_piece(encoder.tokenizer),
+    )
     if teacher is None:
         raise InputError(
             f"the configuration of {found.label} does not name its layers and widths",
             "compress needs a transformer as the teacher; other models can be distilled step by step",
         )
     most = read_bytes(params.max_bytes)
-    candidates = _candidates(params, found, config, teacher, most)
+    candidates = _candidates(params, found, teacher, most)
     vector_bytes = params.vector_bytes or teacher.vector
     documents = Documents(
         inputs=[_absolute(one) for one in params.inputs],
@@ -210,21 +260,20 @@ def _plan(
     )
 
 
-def _candidates(
-    params: Params, found: NamedModel, config: dict[str, Any], teacher: TeacherSize, most: int
-) -> list[Candidate]:
+def _candidates(params: Params, found: NamedModel, teacher: TeacherSize, most: int) -> list[Candidate]:
     own = own_shape(teacher, params.teacher)
     if own.bytes <= most:
         return [own]
-    factorise = config.get("model_type") in FACTORISABLE
     published = found.source.label == EMBEDDED_LABEL
-    shapes = fitting(teacher, most, with_published=published, count=CANDIDATES, can_factorise=factorise)
+    shapes = fitting(teacher, most, with_published=published, count=CANDIDATES)
     if shapes and (shapes[0].published or shapes[0].whole):
         shapes = shapes[:BESIDE_GOOD]
     if not shapes:
-        least = smallest(teacher, can_factorise=factorise)
+        least = smallest(teacher) or own
         raise UsageError(
-            f"no model cut from {found.label} has at most {told_bytes(most)}",
+            f"no model cut from {found.label} has at most {told_bytes(most)}"
+            if teacher.can_cut
+            else f"{found.label} cannot be made smaller: the layers of its architecture cannot be cut",
             f"the smallest has {told_shapes([least])}: allow `max_bytes` {ceil(least.bytes / 1e5) / 10:.1f}MB",
         )
     return shapes

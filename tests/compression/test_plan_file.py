@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import tomllib
+from datetime import UTC, datetime
 from pathlib import Path
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from sentcompress.compression.plan_file import begun_plan, head_of, read_plan
+from sentcompress.compression.plan_file import PlanFile, begun_plan, read_plan
 from sentcompress.store import Request, WorkDirectory
 
 STAGES = """title = "docs"
@@ -30,15 +31,17 @@ name = "docs-last"
 """
 
 
-def written(folder: Path, text: str = STAGES, seconds: float | None = 600.0) -> Path:
+def written(folder: Path, text: str = STAGES, seconds: float | None = 600.0, since: str = "") -> Path:
     path = folder / "docs.toml"
-    path.write_text(f"{head_of({'time': '10m'}, seconds)}\n# Read 3 documents\n{text}", encoding="utf-8")
+    path.write_text(
+        f"{PlanFile({'time': '10m'}, seconds, since, (), ()).head}\n# Read 3 documents\n{text}", encoding="utf-8"
+    )
     return path
 
 
 @given(st.dictionaries(st.text(max_size=10), st.text(max_size=20), max_size=3))
 def test_any_request_survives_in_a_valid_recipe(request: dict[str, str]) -> None:
-    head = head_of(request, 1800.0)
+    head = PlanFile(request, 1800.0, "", (), ()).head
     assert tomllib.loads(f"{head}\ntitle = 'docs'") == {"title": "docs"}
     assert "\n" not in head
 
@@ -48,7 +51,7 @@ def test_a_plan_is_read_back(tmp_path: Path) -> None:
     assert plan is not None
     assert (plan.is_for({"time": "10m"}), plan.is_for({"time": "9m"})) == (True, False)
     assert plan.told == ["Read 3 documents"]
-    assert [made[:2] for made in plan.made()] == [
+    assert [(one.kind, one.name) for one in plan.results()] == [
         ("documents", "docs"),
         ("students", "docs-1-1"),
         ("students", "docs-last"),
@@ -57,7 +60,7 @@ def test_a_plan_is_read_back(tmp_path: Path) -> None:
 
 def test_a_plan_that_was_only_begun_is_for_no_request(tmp_path: Path) -> None:
     path = tmp_path / "docs.toml"
-    path.write_text(begun_plan("docs", {"time": "10m"}), encoding="utf-8")
+    path.write_text(begun_plan("docs", {"time": "10m"}, ""), encoding="utf-8")
     plan = read_plan(path)
     assert plan is not None
     assert plan.request == {"time": "10m"}
@@ -111,3 +114,21 @@ def test_the_time_left_is_less_what_stages_took_and_what_one_has_trained(tmp_pat
     for text, used in (('{"step": 10, "seconds": 90.0}\n{"step": 20, "seconds": 200.0}\n', 200), ("", 0), ("{\n", 0)):
         log.write_text(text, encoding="utf-8")
         assert plan.seconds_left(work) == pytest.approx(left - 120 - used)
+
+
+def test_results_from_before_a_forced_plan_are_to_be_replaced_and_do_not_count(tmp_path: Path) -> None:
+    work = WorkDirectory(tmp_path / "work")
+    with work.build(Request("students", "docs-1-1", "distill", {})) as build:
+        build.finish({})
+    since = datetime.now(UTC).isoformat(timespec="microseconds")
+    plan, plain = read_plan(written(tmp_path, since=since)), read_plan(written(tmp_path))
+    assert plan is not None
+    assert plain is not None
+    assert (plan.to_replace(work), plain.to_replace(work)) == ([1, 2, 3], [])
+    assert (plan.seconds_left(work), plain.seconds_left(work)) == (600, 480)
+    with work.build(Request("students", "docs-1-1", "distill", {}), force=True) as build:
+        build.finish({})
+    assert plan.to_replace(work) == [1, 3]
+    (work.path / "students" / "docs-1-1" / "manifest.json").write_text("{", encoding="utf-8")
+    assert plan.to_replace(work) == [1, 2, 3], "damaged"
+    assert plain.seconds_left(work) == 600

@@ -11,6 +11,7 @@ from sentcompress.commands import find_command
 from sentcompress.commands.options import keys_of
 from sentcompress.commands.parsing import build
 from sentcompress.compression.budget import Budget
+from sentcompress.compression.plan_file import PlanFile
 from sentcompress.compression.recipe import (
     CompressionPlan,
     Documents,
@@ -38,6 +39,10 @@ def plan(candidates: list[Candidate], rounds: tuple[float, ...] = (), **changes:
     return CompressionPlan(**{**of, **changes})  # type: ignore[arg-type]
 
 
+def text_of(of: CompressionPlan) -> str:
+    return written_recipe(of, PlanFile({}, 1800.0, "", told(of), list(of.stages())))
+
+
 @pytest.mark.parametrize(
     "of",
     [
@@ -50,7 +55,7 @@ def plan(candidates: list[Candidate], rounds: tuple[float, ...] = (), **changes:
     ],
 )
 def test_every_stage_has_valid_options_and_names_only_what_is_made_before(of: CompressionPlan) -> None:
-    stages = tomllib.loads(written_recipe(of, {}))["stage"]
+    stages = tomllib.loads(text_of(of))["stage"]
     made = {"embedded", "general-9m", "teacher:2", "teacher:6"}
     for stage in stages:
         command = stage.pop("command")
@@ -117,7 +122,7 @@ def test_a_student_for_the_index_that_is_there_is_exported_as_a_router() -> None
 
 @pytest.mark.parametrize("name", ["docs.txt", 'a "quoted"\\ name', "\x7f\t", "文書"])
 def test_any_file_name_survives(name: str) -> None:
-    text = written_recipe(plan([PUBLISHED], documents=Documents([name])), {})
+    text = text_of(plan([PUBLISHED], documents=Documents([name])))
     assert tomllib.loads(text)["stage"][0]["inputs"] == [name]
 
 
@@ -129,6 +134,12 @@ def test_the_plan_in_words() -> None:
         "Candidates: general-9m, a published student (9.49 MB); 2 of the teacher's layers, a vocabulary of 8,000 "
         "tokens, token embeddings of 128 dimensions (9 MB)"
     )
+
+
+@pytest.mark.parametrize(("count", "kept"), [(2, "the better one"), (3, "the best one"), (4, "the better half")])
+def test_what_a_round_keeps_is_told(count: int, kept: str) -> None:
+    rounds = (1.0,) if count < 4 else (1.0, 1.0)
+    assert told(plan([CUT] * count, rounds))[1].endswith(f"and keep {kept}")
 
 
 def test_a_plan_begins_with_what_was_read() -> None:
@@ -148,7 +159,7 @@ def test_a_kept_index_has_no_vectors_to_store() -> None:
     kept = plan([PUBLISHED], keep_index=True)
     assert not any("stored" in line for line in told(kept))
     assert any("choose how vectors are stored, export" in line for line in told(plan([PUBLISHED])))
-    assert "bytes a vector" not in written_recipe(kept, {})
+    assert "bytes a vector" not in text_of(kept)
 
 
 def test_only_candidates_that_train_are_told() -> None:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
 from sentcompress.compression.shapes import TeacherSize, fitting, own_shape, smallest
@@ -17,23 +19,23 @@ def test_the_sizes_are_those_of_graphs_that_were_exported() -> None:
 
 @pytest.mark.parametrize("most", [3_000_000, 6_000_000, 10_000_000, 15_000_000])
 def test_what_is_tried_fits_and_uses_the_budget(most: int) -> None:
-    shapes = fitting(MINILM, most, with_published=False, count=4, can_factorise=True)
+    shapes = fitting(MINILM, most, with_published=False, count=4)
     assert shapes
     assert all(0.6 * most <= shape.bytes <= most for shape in shapes)
     assert len({shape.student for shape in shapes}) == len(shapes)
 
 
 def test_a_published_student_comes_first_where_it_fits_and_the_teacher_is_its_own() -> None:
-    first = fitting(MINILM, 10_000_000, with_published=True, count=2, can_factorise=True)[0]
+    first = fitting(MINILM, 10_000_000, with_published=True, count=2)[0]
     assert (first.student, first.published) == ("general-9m", True)
-    assert not any(s.published for s in fitting(MINILM, 10_000_000, with_published=False, count=9, can_factorise=True))
+    assert not any(s.published for s in fitting(MINILM, 10_000_000, with_published=False, count=9))
 
 
 @pytest.mark.parametrize(("most", "tokens"), [(22_000_000, 28_000), (16_000_000, 12_500), (15_000_000, None)])
 def test_the_teacher_with_a_smaller_vocabulary_comes_first_if_that_is_large_enough(
     most: int, tokens: int | None
 ) -> None:
-    first, *others = fitting(MINILM, most, with_published=True, count=4, can_factorise=True)
+    first, *others = fitting(MINILM, most, with_published=True, count=4)
     assert first.whole == (tokens is not None)
     assert all(not shape.whole for shape in others)
     if tokens:
@@ -46,13 +48,14 @@ def test_the_teacher_with_a_smaller_vocabulary_comes_first_if_that_is_large_enou
 
 
 def test_a_budget_that_nothing_fits() -> None:
-    least = smallest(MINILM, can_factorise=True)
-    assert fitting(MINILM, least.bytes - 1, with_published=True, count=4, can_factorise=True) == []
-    assert fitting(MINILM, least.bytes, with_published=True, count=4, can_factorise=True) == [least]
+    least = smallest(MINILM)
+    assert least is not None
+    assert fitting(MINILM, least.bytes - 1, with_published=True, count=4) == []
+    assert fitting(MINILM, least.bytes, with_published=True, count=4) == [least]
 
 
 def test_without_a_narrow_token_table_no_shape_has_one() -> None:
-    shapes = fitting(MINILM, 10_000_000, with_published=False, count=9, can_factorise=False)
+    shapes = fitting(replace(MINILM, can_factorise=False), 10_000_000, with_published=False, count=9)
     assert shapes
     assert not any("token-dim" in shape.options for shape in shapes)
 
@@ -61,3 +64,28 @@ def test_the_teacher_itself() -> None:
     own = own_shape(MINILM, "embedded")
     assert own.untrained
     assert own.bytes == MINILM.graph_bytes()
+
+
+@pytest.mark.parametrize("most", [4_000_000, 10_000_000, 20_000_000])
+def test_what_cannot_be_trimmed_or_cut_is_not(most: int) -> None:
+    shapes = fitting(replace(MINILM, can_trim=False), most, with_published=False, count=9)
+    assert shapes
+    assert not any("vocabulary" in shape.options or shape.whole for shape in shapes)
+    fixed = replace(MINILM, can_cut=False)
+    assert fitting(fixed, most, with_published=False, count=9) == []
+    assert smallest(fixed) is None
+
+
+def test_layers_that_share_weights_and_narrow_tables_are_counted_once() -> None:
+    sizes = {"num_hidden_layers": 6, "hidden_size": 768, "intermediate_size": 3072, "vocab_size": 30_000}
+    albert = TeacherSize.of(
+        {**sizes, "max_position_embeddings": 512, "embedding_size": 128, "num_hidden_groups": 1, "inner_group_num": 1},
+        768,
+    )
+    assert albert is not None
+    # paraphrase-albert-small-v2 has 11.7 million parameters, of which its pooler, 0.6 million, is not used.
+    assert albert.graph_bytes() == pytest.approx(11_100_000, rel=0.03)
+    electra = TeacherSize.of({**sizes, "max_position_embeddings": 512, "embedding_size": 128}, 768)
+    assert electra is not None
+    assert electra.graph_bytes(layers=3) - electra.graph_bytes(layers=2) == pytest.approx(7_110_000, rel=0.01)
+    assert electra.graph_bytes(layers=1) < 12_500_000

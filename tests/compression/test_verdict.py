@@ -29,7 +29,9 @@ def test_the_results_in_words() -> None:
 def test_the_judged_share_tells_that_its_vectors_are_not_stored() -> None:
     judged = dataclasses.replace(ACHIEVED, judged=97.06)
     assert judged.sentence.endswith("of 100; on your judged queries, it keeps 97.1% of nDCG@10 (float32 vectors).")
-    kept = dataclasses.replace(judged, vector_bytes=1536)
+    float32 = dataclasses.replace(judged, vector_bytes=1536)
+    assert "a vector is 1,536 bytes instead of 1,536" in float32.sentence
+    kept = dataclasses.replace(float32, keep_index=True)
     assert kept.sentence.endswith("of 100; on your judged queries, it keeps 97.1% of nDCG@10.")
     assert "; it searches vectors of the teacher; as deployed" in kept.sentence
 

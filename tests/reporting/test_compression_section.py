@@ -10,7 +10,7 @@ import pytest
 import report_works as works
 
 from sentcompress.cli.main import _run
-from sentcompress.compression.plan_file import head_of
+from sentcompress.compression.plan_file import PlanFile
 from sentcompress.reporting.evidence import gather
 from sentcompress.reporting.parts import Section, Table
 from sentcompress.reporting.sections import compression
@@ -136,7 +136,7 @@ def test_plans_that_are_no_finished_compression_have_no_section(tmp_path: Path) 
     work = works.untrained(tmp_path / "work")
     (plan,) = (work.path / "plans").iterdir()
     (work.path / "plans" / "other.toml").write_text('[[stage]]\ncommand = "export"\nname = "docs"\n')
-    head = head_of({}, 60.0)
+    head = PlanFile({}, 60.0, "", (), ()).head
     (work.path / "plans" / "broken.toml").write_text(f"{head}\n[[stage\n")
     (work.path / "plans" / "unreadable.toml").write_bytes(head.encode() + b"\n\xff")
     (work.path / "plans" / "nameless.toml").write_text(f'{head}\n[[stage]]\ncommand = "export"\n')

@@ -3,18 +3,22 @@
 from __future__ import annotations
 
 import json
+import os
 import random
 import signal
 from dataclasses import replace
+from itertools import pairwise
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 from listening import Listener
-from tiny_models import make_tiny_model
+from tiny_models import make_roberta, make_tiny_model
 
 from sentcompress.compression import budget
 from sentcompress.compression.budget import EmbeddingLoad
 from sentcompress.compression.plan_file import read_plan
+from sentcompress.compression.shapes import TeacherSize
 from sentcompress.errors import InputError, UsageError
 from sentcompress.evaluation.results import read_evaluation
 from sentcompress.evaluation.score import MODEL, select
@@ -102,7 +106,7 @@ def test_the_teacher_itself_is_the_answer_where_it_fits(tmp_path: Path, document
     assert result.plan[1] == "The teacher itself fits, with weights in int8 instead of float32: nothing is trained."
     written = read_plan(result.recipe)
     assert written is not None
-    assert "students" not in [kind for kind, *_ in written.made()]
+    assert "students" not in [one.kind for one in written.results()]
     assert written.request["inputs"] == [str(documents)]
     assert not work.names("exports")
 
@@ -247,3 +251,113 @@ def test_files_that_cannot_be_read_are_skipped_if_that_is_asked_for(tmp_path: Pa
     result = run(replace(params, skip_bad=True), work)
     assert "skip-bad = true" in result.recipe.read_text(encoding="utf-8")
     assert work.get("documents").facts["skipped"]["bad_lines"] == 1
+
+
+def judged_collection(folder: Path) -> Path:
+    """A BEIR folder of ten documents and two queries."""
+    (folder / "qrels").mkdir(parents=True)
+    texts = [f"{word} and {other}" for word, other in pairwise(WORDS[:11])]
+    documents = [{"_id": str(number), "title": "", "text": text} for number, text in enumerate(texts)]
+    queries = [{"_id": "q0", "text": "water"}, {"_id": "q1", "text": "storm engine"}]
+    for name, rows in (("corpus", documents), ("queries", queries)):
+        (folder / f"{name}.jsonl").write_text("".join(f"{json.dumps(row)}\n" for row in rows), encoding="utf-8")
+    (folder / "qrels" / "test.tsv").write_text("query-id\tcorpus-id\tscore\nq0\t0\t1\nq1\t4\t1\n", encoding="utf-8")
+    return folder
+
+
+@pytest.mark.parametrize("again", [{"force": True}, {}])
+def test_forced_and_stopped_it_goes_on_and_keeps_what_it_had_made(
+    tmp_path: Path, documents: Path, monkeypatch: pytest.MonkeyPatch, again: dict[str, bool]
+) -> None:
+    def stop(*_: object, **__: object) -> None:
+        raise StoppedError(signal.SIGINT)
+
+    work = WorkDirectory(tmp_path / "work")
+    judged = judged_collection(tmp_path / "judged")
+    params = asked(documents, make_tiny_model(tmp_path / "teacher"), judged=judged, max_bytes="250kB")
+    first = run(params, work, SilentReporter())
+    assert first.verdict is not None
+    assert first.verdict.judged is not None
+    assert "; on your judged queries, it keeps " in first.verdict.sentence
+    finished = work.get("quantizers", "docs").manifest["finished"]
+    other = replace(params, vector_bytes=8, force=True)
+    with monkeypatch.context() as patched:
+        patched.setattr("sentcompress.stages.export._write", stop)
+        with pytest.raises(StoppedError):
+            run(other, work, SilentReporter())
+    replaced = work.get("quantizers", "docs").manifest["finished"]
+    assert replaced > finished
+    result = run(replace(other, **{"force": False, **again}), work, SilentReporter())
+    assert work.get("quantizers", "docs").manifest["finished"] == replaced, "it is not made again"
+    assert result.verdict is not None
+    assert result.verdict.vector_bytes <= 8
+    assert run(replace(other, force=False), work, SilentReporter()).verdict == result.verdict
+    run(other, work, SilentReporter())
+    assert work.get("quantizers", "docs").manifest["finished"] > replaced, "what is finished is replaced again"
+
+
+@pytest.mark.parametrize("name", ["../evil", "a/b", "/tmp/evil", ".hidden", ""])
+def test_a_name_that_no_result_can_have_writes_nothing(tmp_path: Path, documents: Path, name: str) -> None:
+    work = WorkDirectory(tmp_path / "deep" / "work")
+    before = sorted(tmp_path.rglob("*"))
+    with pytest.raises(UsageError, match=r"`name` '.*' cannot be the name of an artifact"):
+        run(asked(documents, tmp_path, name=name, force=True), work, SilentReporter())
+    assert sorted(tmp_path.rglob("*")) == before
+
+
+def test_documents_that_can_be_read_only_once_are_refused(tmp_path: Path) -> None:
+    pipe = tmp_path / "pipe"
+    os.mkfifo(pipe)
+    with pytest.raises(UsageError) as raised:
+        Params(inputs=("-", str(pipe))).check()
+    assert [fault.partition(" can be read")[0] for fault in raised.value.faults] == ["standard input", str(pipe)]
+    with pytest.raises(UsageError, match="`dry_run` replaces nothing"):
+        Params(inputs=("docs/",), dry_run=True, force=True).check()
+
+
+def test_a_plan_means_the_same_teacher_from_any_folder(
+    tmp_path: Path, documents: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    work, teacher = WorkDirectory(tmp_path / "work"), make_tiny_model(tmp_path / "mine")
+    monkeypatch.chdir(tmp_path)
+    result = run(asked(documents, Path("mine"), dry_run=True), work, SilentReporter())
+    assert f'compare = "{teacher}"' in result.recipe.read_text(encoding="utf-8")
+    (tmp_path / "elsewhere").mkdir()
+    monkeypatch.chdir(tmp_path / "elsewhere")
+    notes = Listener()
+    run(asked(documents, Path("../mine"), dry_run=True), work, notes)
+    assert f"using the plan {result.recipe}" in notes.notes
+
+
+def test_a_plan_may_be_edited(tmp_path: Path, documents: Path) -> None:
+    work = WorkDirectory(tmp_path / "work")
+    params = asked(documents, make_tiny_model(tmp_path / "teacher"))
+    path = run(params, work, SilentReporter()).recipe
+    text = path.read_text(encoding="utf-8")
+    path.write_text(text.replace('runtime = "onnx-int8"\n', "", 1), encoding="utf-8")
+    with pytest.raises(UsageError, match="already exists with different options") as raised:
+        run(params, work, SilentReporter())
+    assert f"use sentcompress run {path} --set 5.force=true to replace it" in str(raised.value.hint)
+    head, *stages = text.split("[[stage]]")
+    shorter = [stage for stage in stages if 'command = "split-documents"' in stage or 'command = "augment"' in stage]
+    path.write_text("[[stage]]".join([head, *shorter]), encoding="utf-8")
+    listener = Listener()
+    result = run(params, work, listener)
+    assert result.verdict is None
+    assert any("does not end with a search of its export" in line for line in listener.warnings)
+    path.write_text('title = "mine"\n', encoding="utf-8")
+    with pytest.raises(UsageError, match="is not a plan of compress"):
+        run(replace(params, force=True), work, SilentReporter())
+
+
+def test_a_teacher_is_cut_only_where_it_can_be(tmp_path: Path, documents: Path) -> None:
+    work = WorkDirectory(tmp_path / "work")
+    roberta = make_roberta(tmp_path / "roberta")
+    with pytest.raises(UsageError, match="no model cut from") as found:
+        run(asked(documents, roberta, max_bytes="1kB"), work, SilentReporter())
+    assert "a vocabulary" not in str(found.value.hint)
+    albert = SimpleNamespace(label="albert", source=SimpleNamespace(label="albert"))
+    size = TeacherSize(6, 768, 3072, 30_000, 512, 768, table=128, stored=1, can_cut=False)
+    with pytest.raises(UsageError, match="albert cannot be made smaller") as found:
+        compress._candidates(asked(documents, roberta), albert, size, 10_000_000)  # type: ignore[arg-type]
+    assert "allow `max_bytes` 11." in str(found.value.hint)
