@@ -172,8 +172,7 @@ def _run(command_name: str, work: WorkDirectory, reporter: Reporter, **options: 
 
 
 def _name(params: Params) -> str:
-    first = Path(params.inputs[0]).resolve().name.split(".")[0] if params.inputs[0] != "-" else "documents"
-    return name_part(first) or "documents"
+    return name_part(Path(params.inputs[0]).resolve().name.split(".")[0]) or "documents"
 
 
 def _request(params: Params) -> dict[str, Any]:
