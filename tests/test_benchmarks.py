@@ -191,8 +191,9 @@ def test_copies_of_documents_are_compared(tmp_path: Path, monkeypatch: pytest.Mo
     rows = script.one_set(tmp_path / "corpus.jsonl", tmp_path, 8)
     assert all(parse(line) for line in lines)
     assert len({line for line in lines if line.startswith("augment")}) == len(script.COPIES)
+    assert [row["copies"] for row in rows] == [*script.COPIES, "none"]
     text = script.markdown([{"collection": "set", **row} for row in rows], 8)
-    assert "| set | none | 10 | 5 | 7 | 90.0 (89.0 to 91.0) |" in text
+    assert "| set | none | 10 | 5 | 8 | 7 | 90.0 (89.0 to 91.0) |" in text
 
 
 @pytest.mark.parametrize("name", ["all_methods", "students", "tries"])
