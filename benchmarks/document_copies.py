@@ -5,8 +5,9 @@
 For each collection, one student (the embedded teacher's last three layers, `lrn-kd`, unit vectors) is trained on its
 passages alone, with a WordNet copy of each, and with a back-translated copy beside that, as `augment` makes them. All
 train for the same minutes with the same seed, and are compared by search fidelity on held-out documents. The teacher
-needs time for the copies; a student of the passages alone that trains for this time, too, is the last row. Judged queries are not used: this sets a default of `augment`. Back-translation
-is apertium's. A stage that is finished is skipped. Writes benchmarks/results/document_copies.json and .md.
+needs time for the copies; a student of the passages alone that trains for this time, too, is the last row. Judged
+queries are not used: this sets a default of `augment`. Back-translation is apertium's. A stage that is finished is
+skipped. Writes benchmarks/results/document_copies.json and .md.
 """
 
 from __future__ import annotations
@@ -68,8 +69,8 @@ def markdown(rows: list[dict[str, Any]], minutes: float) -> str:
         "# Copies of documents",
         "",
         "One student (`teacher:3`, `lrn-kd`) trained on a collection's passages, titles and queries, without and with",
-        "copies, for the same time; and without copies for as much longer as the teacher needs for WordNet copies. Search",
-        "fidelity on queries of test, made from held-out documents.",
+        "copies, for the same time; and without copies for as much longer as the teacher needs for WordNet copies.",
+        "Search fidelity on queries of test, made from held-out documents.",
         f"`python benchmarks/document_copies.py DATA --work WORK --minutes {minutes:g}`.",
         f"Machine: {machine()['processor']}, {machine()['cores']} cores.",
         "",
@@ -78,7 +79,8 @@ def markdown(rows: list[dict[str, Any]], minutes: float) -> str:
     ]
     lines += [
         f"| {row['collection']} | {row['copies']} | {row['texts']:,} | {row['embedding_seconds']:.0f} | "
-        f"{row['minutes']:g} | {row['steps']:,} | {row['fidelity']:.1f} ({row['interval'][0]:.1f} to {row['interval'][1]:.1f}) |"
+        f"{row['minutes']:g} | {row['steps']:,} | "
+        f"{row['fidelity']:.1f} ({row['interval'][0]:.1f} to {row['interval'][1]:.1f}) |"
         for row in rows
     ]
     return "\n".join(lines) + "\n"
