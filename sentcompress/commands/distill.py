@@ -1,7 +1,8 @@
 """The options of `sentcompress distill`."""
 
+from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Annotated, ClassVar
+from typing import Annotated, Any, ClassVar
 
 from sentcompress.commands import Command
 from sentcompress.commands.options import MODEL, Opt
@@ -12,6 +13,15 @@ from sentcompress.errors import UsageError
 FOR_TEACHER_LAYERS = "With --student teacher:K:"
 # The best of all methods on retrieval, and the second best on STS: docs/methods.md.
 DEFAULT_METHOD = "lrn-kd"
+# Schedule and batches for a published student, and for all that `compress` trains:
+# docs/decisions/0010-small-students.md.
+OF_PUBLISHED: Mapping[str, Any] = {
+    "schedule": "cosine",
+    "warmup_steps": 30,
+    "batch_size": 64,
+    "batch_tokens": 2048,
+    "max_length": 256,
+}
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -11,6 +11,7 @@ from collections.abc import Generator, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from sentcompress.commands.distill import OF_PUBLISHED
 from sentcompress.compression.budget import LEAST_BENCHED, Budget
 from sentcompress.compression.plan_file import PlanFile
 from sentcompress.compression.shapes import Candidate, told_shapes
@@ -22,12 +23,8 @@ OBJECTIVE: Mapping[str, Any] = {"normalise": True, "reduction": "sum", "alpha": 
 # For a teacher that only lacks rare tokens, a published student, and a new shape.
 WHOLE_RATE, PUBLISHED_RATE, RATE = 5e-5, 3e-4, 5e-4
 TRAINING: Mapping[str, Any] = {
-    "schedule": "cosine",
-    "warmup-steps": 30,
+    **{name.replace("_", "-"): value for name, value in OF_PUBLISHED.items()},
     "dropout": 0,
-    "batch-size": 64,
-    "batch-tokens": 2048,
-    "max-length": 256,
     "epochs": 100,
     "ema": 0.99,
 }

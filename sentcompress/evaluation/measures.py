@@ -43,6 +43,7 @@ class Metric:
         scale: the perfect score, for scores; 1 for everything else.
         decimals: decimals printed.
         gain: the word for an improvement: smaller or faster; empty for scores, which are compared in percent.
+        relative: measures the agreement with the compared model, so it means nothing without knowing that one.
     """
 
     label: str
@@ -51,6 +52,7 @@ class Metric:
     decimals: int = 2
     higher_is_better: bool = True
     gain: str = ""
+    relative: bool = False
 
     @property
     def title(self) -> str:
@@ -69,6 +71,10 @@ class Metric:
 
 def _score(label: str) -> Metric:
     return Metric(label, scale=100)
+
+
+def _agreement(label: str) -> Metric:
+    return Metric(label, scale=100, relative=True)
 
 
 def _bytes(label: str) -> Metric:
@@ -98,12 +104,12 @@ METRICS: Mapping[str, Metric] = {
     SEARCH_P95: _time("search, p95", "ms", 3),
     ACCURACY: _score("accuracy"),
     F1: _score("F1"),
-    NEIGHBOURS: _score("nearest neighbours shared"),
-    NEAREST: _score("nearest neighbour found"),
-    SIMILARITIES: _score("Spearman of similarities"),
-    SEARCH_FIDELITY: _score("search fidelity"),
-    RESULTS_SHARED: _score("results shared"),
-    FIRST_FOUND: _score("first result found"),
+    NEIGHBOURS: _agreement("nearest neighbours shared"),
+    NEAREST: _agreement("nearest neighbour found"),
+    SIMILARITIES: _agreement("Spearman of similarities"),
+    SEARCH_FIDELITY: _agreement("search fidelity"),
+    RESULTS_SHARED: _agreement("results shared"),
+    FIRST_FOUND: _agreement("first result found"),
     CORRELATION: Metric("mean |correlation| of dimensions", decimals=3, higher_is_better=False),
     PARAMETERS: Metric("parameters", decimals=0, higher_is_better=False, gain="smaller"),
     WEIGHT_BYTES: _bytes("weights"),

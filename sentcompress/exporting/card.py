@@ -20,7 +20,7 @@ from sentcompress.models.encoder import Encoder
 from sentcompress.models.names import KINDS
 from sentcompress.plain_text import Code, markdown, markdown_command, markdown_table, printable, shell_line
 from sentcompress.quantities import counted
-from sentcompress.store import Artifact, name_part
+from sentcompress.store import Artifact, made_of, name_part
 
 HUB_NAME = re.compile(r"[A-Za-z0-9][\w.-]*/[\w.-]+")
 # For metadata that only the author knows.
@@ -209,10 +209,8 @@ def _chain(lineage: Sequence[Artifact]) -> Iterator[Artifact]:
     made = {artifact.reference: artifact for artifact in lineage}
     current = lineage[0] if lineage else None
     while current is not None:
-        of = [reference for reference in current.inputs if reference.partition("/")[0] in KINDS]
-        if current.manifest["command"] == "select":
-            of = [current.parameters["chosen"]]
-        else:
+        of = [reference for reference in made_of(current) if reference.partition("/")[0] in KINDS]
+        if current.manifest["command"] != "select":
             yield current
         made.pop(current.reference, None)
         current = next((made[reference] for reference in of if reference in made), None)

@@ -9,7 +9,7 @@ from sentcompress.evaluation.results import Evaluation, read_evaluation, with_co
 from sentcompress.evaluation.score import COMPARE, MODEL
 from sentcompress.models.catalog import NamedModel, artifact_at
 from sentcompress.progress import LOGGED, Reporter
-from sentcompress.store import Artifact, WorkDirectory, measurements
+from sentcompress.store import Artifact, WorkDirectory, made_of, measurements
 
 
 def teacher_of(model: NamedModel, lineage: Sequence[Artifact]) -> str | None:
@@ -29,8 +29,7 @@ def measurements_of(work: WorkDirectory, model: NamedModel, lineage: Sequence[Ar
     own = next((artifact for artifact in lineage if artifact.reference == model.reference), None)
     if own is None or own.manifest["command"] != "select":
         return found
-    chosen = own.parameters["chosen"]
-    return found + measurements(work, chosen, own.inputs[chosen])
+    return found + [one for reference, digest in made_of(own).items() for one in measurements(work, reference, digest)]
 
 
 def evaluations_of(

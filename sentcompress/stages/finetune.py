@@ -25,6 +25,7 @@ from sentcompress.progress import LOGGED, Reporter
 from sentcompress.ranks.alone import Ranks
 from sentcompress.store import Artifact, Build, Request, WorkDirectory
 from sentcompress.training.data import pad_id, tokenised
+from sentcompress.training.further import METHOD_OF
 from sentcompress.training.inputs import embedding
 from sentcompress.training.job import TrainingJob, fitted, make_method, train, training_request
 from sentcompress.training.residence import Residence
@@ -184,6 +185,7 @@ class _Finetuning:
             "objective": self.params.objective,
             "student": inherited.get("student", self.model.label),
             "started_from": self.model.reference,
+            METHOD_OF: self.model.reference,
             "teacher": self.vectors.facts.get("teacher") if self.vectors else inherited.get("teacher"),
             "teacher_dimension": inherited.get("teacher_dimension"),
             "options": options,

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from typing import NamedTuple
 
 from sentcompress.commands.select import Params
 from sentcompress.errors import DamagedError, InputError
 from sentcompress.evaluation.measures import METRICS
 from sentcompress.evaluation.results import Evaluation, read_evaluation
-from sentcompress.evaluation.score import MODEL, Score
+from sentcompress.evaluation.score import COMPARE, MODEL, Score
 from sentcompress.models.catalog import MODEL_FOLDER, NamedModel, find_model
 from sentcompress.models.layout import read_back, save_encoder
 from sentcompress.progress import LOGGED, Reporter
@@ -16,8 +17,26 @@ from sentcompress.store import Artifact, Request, WorkDirectory, measurements, t
 from sentcompress.training.further import METHOD_OF
 
 COMMAND = Params.command
-# Evaluations can be compared if they have these in common.
-Key = tuple[str, frozenset[str], str, str]
+
+
+class Key(NamedTuple):
+    """What scores of the same metric must have in common to be compared.
+
+    Attributes:
+        statement: the protocol.
+        files: digests of the data.
+        data, part: the data set, and the part of it.
+        compared: digest of the compared model if the metric is relative to it, otherwise empty.
+    """
+
+    statement: str
+    files: frozenset[str]
+    data: str
+    part: str
+    compared: str
+
+
+Found = Mapping[Key, tuple[Score, Evaluation]]
 
 
 def run(params: Params, work: WorkDirectory, reporter: Reporter = LOGGED) -> Artifact:
@@ -52,6 +71,7 @@ def run(params: Params, work: WorkDirectory, reporter: Reporter = LOGGED) -> Art
                 "models": [chosen.label],
                 "by": params.metric,
                 "data": scores[0].data,
+                "compared_with": used[0].labels[COMPARE] if METRICS[params.metric].relative else None,
                 "ranking": ranking,
                 "teacher": taught_by(work, chosen.reference, chosen.digest) or chosen.label,
                 "parameters": saved.count_parameters(),
@@ -64,7 +84,7 @@ def _comparable(
     params: Params, work: WorkDirectory, models: Sequence[NamedModel]
 ) -> tuple[list[Score], list[Evaluation]]:
     """A score of each model with the same metric, data and protocol, and the evaluations that they are from."""
-    found = [dict(_scores(params, work, model)) for model in models]
+    found: list[Found] = [dict(_scores(params, work, model)) for model in models]
     missing = [model.label for model, of in zip(models, found, strict=True) if not of]
     label = METRICS[params.metric].label
     where = f" on {params.data}" if params.data else ""
@@ -73,22 +93,34 @@ def _comparable(
             f"{label}{where} was not measured of {', '.join(missing)}",
             "evaluate each model first, for example with eval-search",
         )
-    shared = [key for key in found[0] if all(key in of for of in found)]
+    shared = set.intersection(*map(set, found))
     if not shared:
-        raise InputError(
-            f"{label}{where} of these models cannot be compared: it was measured on other data or by another protocol",
-            "evaluate them with the same options",
-        )
-    if len({key[2] for key in shared}) > 1:
-        names = ", ".join(sorted({key[2] for key in shared}))
+        raise _incomparable(f"{label}{where} of these models cannot be compared", found)
+    if len({key.data for key in shared}) > 1:
+        names = ", ".join(sorted({key.data for key in shared}))
         raise InputError(f"{label} was measured on several data sets: {names}", "name one of them with `data`")
-    pairs = [of[shared[0]] for of in found]
+    # Measured by several protocols or against several models: the comparison that was completed last.
+    last = max(shared, key=lambda key: max(of[key][1].artifact.age for of in found))
+    pairs = [of[last] for of in found]
     return [score for score, _ in pairs], [evaluation for _, evaluation in pairs]
 
 
+def _incomparable(what: str, found: Sequence[Found]) -> InputError:
+    """The error for scores without a common key."""
+    alike = set.intersection(*({key._replace(compared="") for key in of} for of in found))
+    if not alike:
+        return InputError(
+            f"{what}: it was measured on other data or by another protocol", "evaluate them with the same options"
+        )
+    pairs = [(key, one) for of in found for key, (_, one) in of.items() if key._replace(compared="") in alike]
+    labels = sorted({evaluation.labels[COMPARE] for _, evaluation in pairs})
+    others = f"models ({', '.join(labels)})" if len(labels) > 1 else f"versions of {labels[0]}"
+    return InputError(f"{what}: it was measured against different {others}", "evaluate them with the same `compare`")
+
+
 def _scores(params: Params, work: WorkDirectory, model: NamedModel) -> Iterator[tuple[Key, tuple[Score, Evaluation]]]:
-    """What was measured of a model: the metric of a whole data set, or of its first part."""
-    for artifact in measurements(work, model.reference, model.digest):
+    """What was measured of a model, the newest last: the metric of a whole data set, or of its first part."""
+    for artifact in sorted(measurements(work, model.reference, model.digest), key=lambda artifact: artifact.age):
         try:
             evaluation = read_evaluation(artifact)
         except DamagedError:
@@ -97,7 +129,10 @@ def _scores(params: Params, work: WorkDirectory, model: NamedModel) -> Iterator[
         for score in evaluation.scores:
             if score.role != MODEL or score.metric != params.metric or score.data in seen:
                 continue
+            if score.of.relative and COMPARE not in evaluation.models:
+                continue
             seen.add(score.data)
             if params.data in (None, score.data):
-                key = (evaluation.statement, evaluation.data, score.data, score.part)
+                compared = str(evaluation.facts[COMPARE].get("digest")) if score.of.relative else ""
+                key = Key(evaluation.statement, evaluation.data, score.data, score.part, compared)
                 yield key, (score, evaluation)

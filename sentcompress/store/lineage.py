@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Container, Iterator
+from collections.abc import Callable, Container, Iterator, Mapping
 
 from sentcompress.store.artifacts import WorkDirectory
 from sentcompress.store.manifests import Artifact
@@ -21,6 +21,8 @@ def line_of(
 ) -> Iterator[Artifact]:
     """The artifact itself if the work directory has it as it was, then what it was made of, nearest first.
 
+    Of a selection, only the chosen model is followed.
+
     Args:
         reference, digest: of the artifact.
         kinds: kinds of artifacts to look at; inputs of other kinds, and what they were made of, are left out.
@@ -36,7 +38,15 @@ def line_of(
             seen.add(reference)
             yield artifact
             if through(artifact):
-                waiting += artifact.inputs.items()
+                waiting += made_of(artifact).items()
+
+
+def made_of(artifact: Artifact) -> Mapping[str, str]:
+    """Digests of the inputs that an artifact was made of: all, but of a selection only the chosen model."""
+    if artifact.manifest["command"] != "select":
+        return artifact.inputs
+    chosen = artifact.parameters.get("chosen")
+    return {reference: digest for reference, digest in artifact.inputs.items() if reference == chosen}
 
 
 def ancestors(work: WorkDirectory, reference: str, digest: str) -> list[Artifact]:

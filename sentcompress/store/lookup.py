@@ -103,8 +103,7 @@ class Lookup:
                 damaged[name] = f"no permission to read {error.filename}"
             else:
                 found += [artifact] if artifact else []
-        # A date in the future is wrong: count it as the oldest, or it would remain the newest.
-        return sorted(found, key=lambda a: (not a.from_the_future, a.finished)), damaged
+        return sorted(found, key=lambda artifact: artifact.age), damaged
 
     def names(self, kind: str) -> list[str]:
         """Names of the undamaged finished artifacts of a kind, the newest last."""

@@ -105,6 +105,11 @@ class Artifact:
         """Whether its date is in the future, because a clock was wrong."""
         return self.finished > datetime.now(UTC) + CLOCK_TOLERANCE
 
+    @property
+    def age(self) -> tuple[bool, datetime]:
+        """Sort key: the newest is last. A date in the future is wrong, and counts as the oldest."""
+        return not self.from_the_future, self.finished
+
     def damage(self, *, contents: bool = False) -> str | None:
         """What is wrong with its files; None if they are unchanged.
 

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
-from sentcompress.commands.distill import Params
+from sentcompress.commands.distill import OF_PUBLISHED, Params
 from sentcompress.methods import METHODS, method_class
+from sentcompress.models.catalog import artifact_at
 from sentcompress.models.names import meaning_of
 from sentcompress.models.shape import layer_count
 from sentcompress.progress import Reporter
@@ -17,16 +19,10 @@ from sentcompress.store import Artifact, WorkDirectory
 # Of the learning rate that the method starts with: a finished student is near a minimum, which the full rate leaves.
 # A student that was itself trained at a lower rate keeps that one.
 GENTLE = 0.6
-# The fact of a student that was not trained itself: the reference of the model whose method it is trained further with.
+# The fact of a student that was not distilled itself: the input whose method it is trained further with.
 METHOD_OF = "method_of"
-# As `compress` trains students further.
-OF_PUBLISHED: Mapping[str, Any] = {
-    "schedule": "cosine",
-    "warmup_steps": 30,
-    "batch_size": 64,
-    "batch_tokens": 2048,
-    "max_length": 256,
-}
+# What the reference of a published student begins with.
+OUTSIDE = "model:"
 
 
 @dataclass(frozen=True)
@@ -65,34 +61,55 @@ def _making_of(name: str, work: WorkDirectory) -> _Making | None:
     if meaning is None:
         return None
     if meaning.kind == "source":
-        found = PUBLISHED.get(meaning.name)
-        if not found:
-            return None
-        options = dict(one.split("=", 1) for one in found.options)
-        return _Making(found.method, options, _gentle(found.method), OF_PUBLISHED)
+        student = artifact_at(work, meaning.name)
+        return _of_artifact(student, work) if student else _of_published(meaning.name)
+    if meaning.kind == "student":
+        return _of_artifact(work.get("students"), work)
     kind, _, own = meaning.name.partition("/")
-    if kind != "students" and meaning.kind != "student":
+    return _of_artifact(work.get(kind, own), work) if kind == "students" else None
+
+
+def _of_published(name: str) -> _Making | None:
+    found = PUBLISHED.get(name)
+    if not found:
         return None
-    return _of_artifact(work.get("students", own if kind == "students" else None), work)
+    options = dict(one.split("=", 1) for one in found.options)
+    return _Making(found.method, options, _gentle(found.method), OF_PUBLISHED)
 
 
 def _of_artifact(student: Artifact, work: WorkDirectory) -> _Making | None:
-    """The making of a student; of an average or a selection, that of the model which it names."""
-    while reference := student.facts.get(METHOD_OF):
-        kind, _, own = str(reference).partition("/")
-        before = work.find(kind, own) if kind == "students" else None
-        if before is None:
-            published = str(reference).removeprefix("model:")
-            return _making_of(published, work) if published in PUBLISHED else None
+    """The making of a distilled student; of one that was made of others, that of the distillation it came from.
+
+    None if a student on the way there has changed since. The lowest rate of all trainings on the way is kept.
+    """
+    rates = [_rate_of(student)]
+    seen = {student.reference}
+    while student.manifest["command"] != "distill":
+        reference = str(student.facts.get(METHOD_OF))
+        digest = student.inputs.get(reference)
+        if reference.startswith(OUTSIDE):
+            made = _of_published(reference.removeprefix(OUTSIDE))
+            return replace(made, rate=min(made.rate, *rates)) if made else None
+        kind, _, own = reference.partition("/")
+        before = work.find(kind, own) if kind == "students" and reference not in seen else None
+        if before is None or before.digest != digest:
+            return None
+        seen.add(reference)
+        rates.append(_rate_of(before))
         student = before
-    method = student.facts.get("method")
-    options = student.facts.get("options")
-    if method not in METHODS or not isinstance(options, dict) or "pca" in method_class(str(method)).needs:
+    method, options = str(student.facts.get("method")), student.facts.get("options")
+    if method not in METHODS or not isinstance(options, dict) or "pca" in method_class(method).needs:
         return None
-    plain = {option: one.default for option, one in method_class(str(method)).options.items()}
+    plain = {option: one.default for option, one in method_class(method).options.items()}
     changed = {key: value for key, value in options.items() if key in plain and value != plain[key]}
-    rate = min(_gentle(str(method)), float(student.facts["recipe"]["lr"]["value"]))
-    return _Making(str(method), {key: str(value).lower() for key, value in changed.items()}, rate, {})
+    shown = {key: str(value).lower() for key, value in changed.items()}
+    return _Making(method, shown, min(_gentle(method), *rates), {})
+
+
+def _rate_of(student: Artifact) -> float:
+    """The learning rate that a student was trained at; infinity if it was not trained itself."""
+    recipe = student.facts.get("recipe")
+    return float(recipe["lr"]["value"]) if isinstance(recipe, Mapping) else math.inf
 
 
 def _gentle(method: str) -> float:

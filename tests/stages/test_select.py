@@ -10,7 +10,7 @@ from search_documents import make_documents
 from tiny_models import make_sentences, make_tiny_model
 
 from sentcompress.errors import InputError, UsageError
-from sentcompress.stages import eval_search, eval_sts
+from sentcompress.stages import eval_fidelity, eval_search, eval_sts
 from sentcompress.stages.select import Params, run
 from sentcompress.store import WorkDirectory
 
@@ -87,6 +87,77 @@ def test_models_are_ranked_by_the_part_that_is_named(tmp_path: Path, work: WorkD
     measured = [work.get("evaluations", f"search-main-dev-{Path(name).name}").facts["scores"][0] for name in names]
     assert kept.facts["data"] == "main dev"
     assert [row["value"] for row in kept.facts["ranking"]] == sorted((one["value"] for one in measured), reverse=True)
+
+
+def searched(work: WorkDirectory, model: str, compare: str, name: str, queries: int = 1000) -> float:
+    """The search fidelity of a model to another one."""
+    params = eval_search.Params(
+        model=model, compare=compare, query_part="dev", bootstrap=0, queries=queries, name=name, force=True
+    )
+    return float(eval_search.run(params, work).facts["scores"][0]["value"])
+
+
+@pytest.fixture
+def candidates(tmp_path: Path, work: WorkDirectory) -> tuple[str, ...]:
+    """Two models and two others to compare them with; there are documents to search."""
+    texts = make_sentences(120)
+    make_documents(work, texts[:80], [" ".join(text.split()[:4]) for text in texts[80:]])
+    return tuple(str(make_tiny_model(tmp_path / name, seed=seed)) for seed, name in enumerate(("a", "b", "big", "wee")))
+
+
+def test_agreement_with_different_compared_models_is_not_compared(
+    tmp_path: Path, work: WorkDirectory, candidates: tuple[str, ...]
+) -> None:
+    first, second, big, wee = candidates
+    (tmp_path / "own.txt").write_text("\n".join(make_sentences(40)), encoding="utf-8")
+    for model, compare in ((first, big), (second, wee)):
+        searched(work, model, compare, f"search-{Path(model).name}")
+        text = (tmp_path / "own.txt",)
+        fidelity = eval_fidelity.Params(model=model, compare=compare, text=text, neighbours=3, pairwise=20, bootstrap=0)
+        eval_fidelity.run(fidelity, work)
+    for metric in (
+        *("search_fidelity", "results_shared", "first_result_found"),
+        *("neighbours_shared", "nearest_found", "spearman_of_similarities"),
+    ):
+        with pytest.raises(InputError, match=r"measured against different models \(big, wee\)"):
+            run(Params(inputs=(first, second), by=metric), work)
+    # The correlation of a model's own dimensions has nothing to do with the compared one.
+    assert run(Params(inputs=(first, second), by="mean_absolute_correlation"), work).facts["compared_with"] is None
+    made_again = str(make_tiny_model(tmp_path / "big", seed=7))
+    searched(work, second, made_again, "search-b")
+    with pytest.raises(InputError, match="measured against different versions of big"):
+        run(Params(inputs=(first, second)), work)
+    searched(work, first, wee, "search-also")
+    searched(work, second, wee, "search-b")
+    kept = run(Params(inputs=(first, second)), work)
+    assert kept.facts["compared_with"] == "wee"
+
+
+def test_of_several_comparisons_the_one_completed_last_counts(work: WorkDirectory, candidates: tuple[str, ...]) -> None:
+    """Whatever the evaluations are called."""
+    first, second, big, wee = candidates
+    for place, compare in enumerate((big, wee, big)):
+        # Names that sort against the order, in the order, and against it again.
+        values = [searched(work, model, compare, f"{'nam'[place]}-{Path(model).name}") for model in (first, second)]
+        kept = run(Params(inputs=(first, second), name=f"kept-{place}"), work)
+        assert kept.facts["compared_with"] == Path(compare).name
+        assert [row["value"] for row in kept.facts["ranking"]] == sorted(values, reverse=True)
+        assert {name for name in kept.inputs if name.startswith("evaluations/")} == {
+            f"evaluations/{'nam'[place]}-{Path(model).name}" for model in (first, second)
+        }
+    fewer = [searched(work, model, big, f"fewer-{Path(model).name}", queries=5) for model in (second, first)]
+    kept = run(Params(inputs=(first, second), name="kept-fewer"), work)
+    assert [row["value"] for row in kept.facts["ranking"]] == sorted(fewer, reverse=True)
+
+
+def test_of_equal_models_the_one_named_first_is_kept(tmp_path: Path, work: WorkDirectory) -> None:
+    names = [str(make_tiny_model(tmp_path / name, seed=1)) for name in ("z", "a")]
+    for name in names:
+        eval_sts.run(eval_sts.Params(sts=(str(tmp_path / "one.tsv"),), model=name, bootstrap=0), work)
+    for inputs in (names, names[::-1]):
+        kept = run(Params(inputs=tuple(inputs), by="spearman_cosine", name=f"of-{Path(inputs[0]).name}"), work)
+        assert [row["model"] for row in kept.facts["ranking"]] == [Path(name).name for name in inputs]
+        assert kept.facts["models"] == [Path(inputs[0]).name]
 
 
 def test_options_are_checked(work: WorkDirectory) -> None:

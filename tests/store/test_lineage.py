@@ -101,3 +101,27 @@ def test_the_line_of_an_exported_student(tmp_path: Path) -> None:
     assert learnt_projection(work, plain.reference, plain.digest, TEACHER["digest"]) is None
     assert students_of(work, student.reference, student.digest, other) == []
     assert (chose_by_graded_pairs(student), chose_by_graded_pairs(plain)) == (False, True)
+
+
+def test_of_a_selection_only_the_chosen_model_is_in_the_line(tmp_path: Path) -> None:
+    work = WorkDirectory(tmp_path / "work")
+    tables = [made(work, f"sentences/{name}", "augment") for name in ("main", "other")]
+    vectors = made(work, "teacher-vectors/main", "teacher-embed", tables[0], model=TEACHER["digest"])
+    projection = made(work, "projections/pca-8", "fit-pca", vectors)
+    plain = made(work, "students/plain", "distill", tables[0], vectors)
+    projected = made(work, "students/projected", "distill", tables[1], vectors, projection, file="1" * 64)
+    measured = [made(work, f"evaluations/{one.name}", "eval-search", one, tables[1]) for one in (plain, projected)]
+    both = {one.reference: one.digest for one in (projected, plain, *measured)}
+    for chosen in (plain, projected):
+        best = make(work, f"students/best-{chosen.name}", "select", both, chosen=chosen.reference)
+        later = made(work, f"students/later-{chosen.name}", "finetune", best)
+        for model in (best, later):
+            line = ancestors(work, model.reference, model.digest)
+            assert [one.reference for one in line if one.manifest["kind"] == "evaluations"] == []
+            assert {plain.reference, projected.reference} & {one.reference for one in line} == {chosen.reference}
+            own = chosen is projected
+            found = learnt_projection(work, model.reference, model.digest, TEACHER["digest"])
+            assert (found and found.reference) == (projection.reference if own else None)
+            for table in tables:
+                trained = students_of(work, model.reference, model.digest, table)
+                assert [one.name for one in trained] == ([chosen.name] if (table is tables[1]) == own else [])

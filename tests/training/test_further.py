@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
+import shutil
+from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 import pytest
-from distilling import make_work
+from distilling import add_triplets, make_work
 from listening import Listener
 from tiny_models import make_tiny_model
 
-from sentcompress.commands.distill import Params
+from sentcompress.commands.distill import OF_PUBLISHED, Params
 from sentcompress.progress import SILENT
-from sentcompress.stages import average, distill, eval_fidelity, select
+from sentcompress.stages import average, distill, eval_fidelity, finetune, select
 from sentcompress.store import WorkDirectory
 from sentcompress.training.further import GENTLE, further
 
@@ -32,7 +35,24 @@ def work(tmp_path_factory: pytest.TempPathFactory) -> WorkDirectory:
         chosen = select.Params(inputs=("quick", "slow"), by="neighbours_shared", rank=rank, name=f"rank-{rank}")
         select.run(chosen, made, SILENT)
     average.run(average.Params(inputs=("slow", "quick"), name="mean"), made, SILENT)
+    add_triplets(made, TEXTS[:60])
+    for objective, lr in (("simcse", 1e-3), ("ibkd", 1e-5)):
+        tuned = finetune.Params(
+            model="quick", objective=objective, sentences="triplets", lr=lr, epochs=1, batch_size=4, name=objective
+        )
+        finetune.run(tuned, made, SILENT)
+    tuned = finetune.Params(
+        model="general-2m", sentences="triplets", lr=1e-5, epochs=1, max_steps=1, batch_size=4, name="of-published"
+    )
+    finetune.run(tuned, made, SILENT)
     return made
+
+
+@pytest.fixture
+def copied(work: WorkDirectory, tmp_path: Path) -> WorkDirectory:
+    """The same work directory, to change."""
+    shutil.copytree(work.path, tmp_path / "work")
+    return WorkDirectory(tmp_path / "work")
 
 
 def taken(work: WorkDirectory, student: str, **changes: Any) -> tuple[str | None, float | None, tuple[str, ...]]:
@@ -73,3 +93,69 @@ def test_it_is_told(work: WorkDirectory) -> None:
     assert listener.notes == [
         "slow is a finished student: training continues with its own method, simtde, learning rate 1e-06"
     ]
+
+
+def test_a_fine_tuned_student_has_the_method_and_options_of_its_distillation(work: WorkDirectory) -> None:
+    method, _, options = taken(work, "quick")
+    assert taken(work, "simcse") == (method, pytest.approx(GENTLE * 5e-4), options)
+    assert taken(work, "ibkd") == (method, 1e-5, options)  # the rate that it was fine-tuned at is lower
+    average.run(average.Params(inputs=("simcse", "quick"), name="mean-of-tuned", force=True), work, SILENT)
+    assert taken(work, "mean-of-tuned") == taken(work, "simcse")
+    published = further(Params(student="general-2m"), work, SILENT)
+    assert further(Params(student="of-published"), work, SILENT) == replace(published, student="of-published", lr=1e-5)
+
+
+def test_a_student_can_be_named_by_its_path(work: WorkDirectory, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(work.path.parent)
+    for name in ("slow", "rank-1", "simcse"):
+        for path in (f"work/students/{name}", f"./work/students/{name}/model", str(work.path / "students" / name)):
+            assert taken(work, path) == taken(work, name)
+
+
+def test_what_has_changed_since_is_not_followed(copied: WorkDirectory) -> None:
+    for name in ("mean", "simcse"):
+        assert taken(copied, name)[0] == "simtde"
+    for name in ("quick", "slow"):
+        distill.run(Params(**SHORT, method="mse", options=("head=none",), name=name, force=True), copied, SILENT)
+    for name in ("mean", "simcse", "rank-1", "rank-2"):
+        assert taken(copied, name) == (None, None, ())
+
+
+def test_students_that_were_made_of_one_another_end(copied: WorkDirectory) -> None:
+    """A copy of a copy has the same digest, so digests alone would lead round for ever."""
+
+    def chosen(name: str, other: str) -> None:
+        measured = eval_fidelity.Params(
+            model=name, name=f"again-{name}", sentences="main", neighbours=3, pairwise=5, force=True
+        )
+        eval_fidelity.run(measured, copied, SILENT)
+        params = select.Params(inputs=(name,), by="neighbours_shared", name=other, force=True)
+        select.run(params, copied, SILENT)
+
+    chosen("quick", "m")
+    assert taken(copied, "m") == taken(copied, "quick")
+    chosen("m", "n")
+    assert taken(copied, "n") == taken(copied, "quick")
+    digest = copied.get("students", "m").digest
+    chosen("n", "m")
+    assert copied.get("students", "m").digest == digest
+    assert taken(copied, "m") == taken(copied, "n") == (None, None, ())
+
+
+def test_an_average_that_is_called_like_the_published_student_it_is_of(copied: WorkDirectory) -> None:
+    average.run(average.Params(inputs=("general-2m", "of-published"), name="general-2m"), copied, SILENT)
+    method, rate, options = taken(copied, "general-2m")
+    assert (method, rate) == ("simtde", pytest.approx(GENTLE * 5e-4))
+    assert "relation=20" in options
+
+
+def test_a_published_student_is_trained_with_the_schedule_and_batches_of_compress(work: WorkDirectory) -> None:
+    from sentcompress.compression.recipe import TRAINING
+
+    found = further(Params(student="general-5m"), work, SILENT)
+    shared = ("schedule", "warmup_steps", "batch_size", "batch_tokens", "max_length")
+    for name in shared:
+        assert getattr(found, name) == TRAINING[name.replace("_", "-")] is not None, name
+    assert set(OF_PUBLISHED) == set(shared)
+    assert further(Params(student="general-5m", batch_size=8), work, SILENT).batch_size == 8
+    assert further(Params(student="quick"), work, SILENT).batch_size is None
