@@ -7,7 +7,6 @@ from typing import Annotated, ClassVar
 from sentcompress.commands import Command
 from sentcompress.commands.options import MODEL, Opt, Options
 from sentcompress.commands.shared import Seed, SkipBad, TextAs, no_file
-from sentcompress.store.names import fault_of_name
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -75,8 +74,6 @@ class Params(Options):
             for one in self.inputs
             if one == "-" or Path(one).is_fifo()
         ]
-        if self.name is not None and (fault := fault_of_name(self.name)):
-            faults.append(f"`name` {self.name!r} cannot be the name of an artifact: {fault}")
         if self.dry_run and self.force:
             faults.append("`dry_run` replaces nothing, so it cannot be given with `force`; choose another `name`")
         faults += [fault for path in self.queries for fault in no_file("queries", path)]

@@ -37,6 +37,7 @@ from sentcompress.progress import LOGGED, Overview, Reporter
 from sentcompress.quantities import read_bytes, read_seconds, told_bytes, told_time
 from sentcompress.store import WorkDirectory, name_part
 from sentcompress.store.atomic import written
+from sentcompress.store.names import check_name
 
 COMMAND = Params.command
 FRESH = "all stages are up to date: nothing was run (`force` to rerun)"
@@ -72,12 +73,14 @@ def run(params: Params, work: WorkDirectory, reporter: Reporter = LOGGED) -> Res
     Raises:
         UsageError: if no model fits the budget, or the time is too short; it names what would do. Also if a plan of
             that name was made for another request.
-        InputError: if the documents or the teacher cannot be used.
+        InputError: if the documents or the teacher cannot be used, or nothing can have that name.
     """
     params.check()
     started = time.monotonic()
-    params = replace(params, name=params.name or _name(params), teacher=_place(params.teacher, work))
-    path, request = work.path / PLANS / f"{params.name}.toml", _request(params)
+    name = _name(params) if params.name is None else params.name
+    check_name(name)
+    params = replace(params, name=name, teacher=_place(params.teacher, work))
+    path, request = work.path / PLANS / f"{name}.toml", _request(params)
     before = _plan_there(path)
     if before and before.is_for(request) and (not params.force or before.to_replace(work)):
         plan = before
@@ -100,16 +103,16 @@ def run(params: Params, work: WorkDirectory, reporter: Reporter = LOGGED) -> Res
         raise error.reworded(error.message, hint) from None
     seconds = time.monotonic() - started
     if params.dry_run:
-        return Result(path.stem, path, plan.told, seconds)
+        return Result(name, path, plan.told, seconds)
     if all(one.fresh for one in outcome.done):
         reporter.note(FRESH)
     verdict = verdict_of({one.step.command: one.artifact for one in outcome.done})
     if verdict is None:
         reporter.warn(f"{path} does not end with a search of its export: there is no verdict")
-        return Result(path.stem, path, plan.told, seconds)
+        return Result(name, path, plan.told, seconds)
     if larger := verdict.larger_than(read_bytes(params.max_bytes)):
         reporter.warn(larger)
-    return Result(path.stem, path, plan.told, seconds, verdict, _report(path.stem, work, reporter))
+    return Result(name, path, plan.told, seconds, verdict, _report(name, work, reporter))
 
 
 def _plan_there(path: Path) -> PlanFile | None:

@@ -300,7 +300,7 @@ def test_forced_and_stopped_it_goes_on_and_keeps_what_it_had_made(
 def test_a_name_that_no_result_can_have_writes_nothing(tmp_path: Path, documents: Path, name: str) -> None:
     work = WorkDirectory(tmp_path / "deep" / "work")
     before = sorted(tmp_path.rglob("*"))
-    with pytest.raises(UsageError, match=r"`name` '.*' cannot be the name of an artifact"):
+    with pytest.raises(InputError, match=r"'.*' cannot be the name of an artifact"):
         run(asked(documents, tmp_path, name=name, force=True), work, SilentReporter())
     assert sorted(tmp_path.rglob("*")) == before
 
