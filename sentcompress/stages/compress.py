@@ -99,7 +99,7 @@ def run(params: Params, work: WorkDirectory, reporter: Reporter = LOGGED) -> Res
         outcome = _run("run", work, overview, recipe=path, dry_run=params.dry_run, settings=again)
     except UsageError as error:
         # An edited stage would replace a result: `run` can, and `compress` has no such option.
-        hint = error.hint and error.hint.replace("use --set", f"use sentcompress run {shell_word(path)} --set")
+        hint = error.hint and error.hint.replace("--set", f"sentcompress run {shell_word(path)} --set")
         raise error.reworded(error.message, hint) from None
     seconds = time.monotonic() - started
     if params.dry_run:
