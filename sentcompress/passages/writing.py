@@ -5,7 +5,7 @@ from __future__ import annotations
 import heapq
 from collections.abc import Callable, Iterable, Iterator, Mapping, Set
 from contextlib import AbstractContextManager, ExitStack
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TextIO
 
@@ -139,9 +139,9 @@ def _write_held_out(
     pools, seen = {part: QueryPool(plan.seed) for part in PARTS}, set[int]()
     expected = _EXPECTED * max(1, counts.held_out_documents // len(PARTS))
     passages_each = max(1, -(-HELD_OUT_QUERIES // expected))
-    for name, part, unit in _units(plan, True, task):
+    for part, unit in _units(plan, True, task):
         for number, passage in enumerate(unit.passages):
-            _write_passage(corpus, name, number, unit, passage)
+            _write_passage(corpus, number, unit, passage)
             counts.corpus += 1
         ranked = sorted(unit.passages, key=lambda text: mark(text, plan.seed))
         for passage in ranked[:passages_each]:
@@ -176,7 +176,7 @@ def _write_training(
 ) -> None:
     """Write the training texts; none has the words of a held-out passage, title or query."""
     unwritten = set(plan.choice.sampled)
-    for name, _, unit in _units(plan, False, task):
+    for _, unit in _units(plan, False, task):
         for title in _titles(unit):
             if mark(title, plan.seed) not in seen:
                 _write(train, text=title, kind=TITLE, document=unit.id)
@@ -188,7 +188,7 @@ def _write_training(
                 continue
             if own in unwritten:
                 unwritten.discard(own)
-                _write_passage(corpus, name, number, unit, passage)
+                _write_passage(corpus, number, unit, passage)
                 counts.corpus += 1
             title = _title_before(unit, number, passage)
             _write(train, text=f"{title} {passage}".strip(), kind=PASSAGE, document=unit.id)
@@ -199,14 +199,14 @@ def _write_training(
         counts.queries += 0 if held else _write_query(train, text, "", seen, plan.seed)
 
 
-def _units(plan: WritePlan, held: bool, task: Task) -> Iterator[tuple[str, str, Unit]]:
-    """The held-out units, or the others, each once, with a name that no other has and the part of its queries."""
+def _units(plan: WritePlan, held: bool, task: Task) -> Iterator[tuple[str, Unit]]:
+    """The held-out units, or the others, each once, with the part of its queries; a repeated id gets a number."""
     choice = plan.choice
     for number, unit in enumerate(plan.units()):
         task.advance()
         if choice.first[number] and bool(choice.held[number]) == held:
-            name = f"{unit.id}~{number}" if choice.repeated_ids[number] else unit.id
-            yield name, DEV if choice.dev[number] else TEST, unit
+            own = replace(unit, id=f"{unit.id}~{number}") if choice.repeated_ids[number] else unit
+            yield DEV if choice.dev[number] else TEST, own
 
 
 def _titles(unit: Unit) -> Iterator[str]:
@@ -220,8 +220,8 @@ def _title_before(unit: Unit, number: int, passage: str) -> str:
     return "" if number or passage.startswith(unit.title) else unit.title
 
 
-def _write_passage(file: TextIO, name: str, number: int, unit: Unit, passage: str) -> None:
-    _write(file, _id=f"{name}#{number}", title=_title_before(unit, number, passage), text=passage)
+def _write_passage(file: TextIO, number: int, unit: Unit, passage: str) -> None:
+    _write(file, _id=f"{unit.id}#{number}", title=_title_before(unit, number, passage), text=passage)
 
 
 def _write_query(file: TextIO, text: str, document: str, seen: frozenset[int], seed: int) -> int:

@@ -11,6 +11,7 @@ import pytest
 from listening import Listener
 
 from sentcompress.corpora.documents_artifact import CORPUS, PARTS, QUERIES, TRAIN
+from sentcompress.corpora.search_texts import documents_source
 from sentcompress.errors import InputError, MissingArtifactError, SentcompressError, UsageError
 from sentcompress.passages import writing
 from sentcompress.passages.words import words_of
@@ -350,6 +351,24 @@ def test_repeated_ids_and_other_languages_are_told(tmp_path: Path) -> None:
     assert any("English function words" in warning for warning in listener.warnings)
     ids = [row["_id"] for row in rows(artifact, CORPUS)]
     assert len(ids) == len(set(ids)) == 120
+
+
+def test_queries_of_documents_that_share_an_id_name_them_as_the_collection_does(tmp_path: Path) -> None:
+    documents = [{**row, "_id": f"page {number // 6}"} for number, row in enumerate(made(240))]
+    path = write_jsonl(tmp_path / "a.jsonl", documents)
+    with pytest.warns(UserWarning, match="240 documents with the id of another one"):
+        artifact = run(tmp_path, path, passage_words=60, corpus=1000)
+    passages = {row["_id"]: f"{row['title']} {row['text']}".strip() for row in rows(artifact, CORPUS)}
+    queries = rows(artifact, QUERIES)
+    owners = {row["document"] for row in queries}
+    assert len(owners) == artifact.facts["held_out_documents"] == 50
+    assert owners <= {one.rpartition("#")[0] for one in passages}
+    assert not owners & {row["document"] for row in rows(artifact, TRAIN)}
+    # So the passages that the queries were made from are half of a sample.
+    read = documents_source(WorkDirectory(tmp_path / "work"), None, "dev").read(queries=5, passages=20, seed=1)
+    of_queries = {row["document"] for row in queries if row["text"] in read.queries}
+    near = {text for one, text in passages.items() if one.rpartition("#")[0] in of_queries}
+    assert len(near & set(read.passages)) >= 10
 
 
 def test_of_a_collection_folder_only_the_corpus_is_read(tmp_path: Path) -> None:
