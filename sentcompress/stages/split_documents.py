@@ -167,7 +167,7 @@ class _Splitting:
             **scanned.skipped,
             "empty_documents": scanned.empty,
             "repeated_documents": counts.repeated_documents,
-            "passages_of_held_out_documents": counts.leaks_dropped,
+            "passages_equal_to_held_out_texts": counts.leaks_dropped,
         }
         return {
             "documents": scanned.documents,

@@ -140,8 +140,38 @@ def test_a_passage_that_a_training_document_shares_with_a_held_out_one_is_droppe
     shared = {"text": "This notice is printed below each of our articles and nobody has read it."}
     parts = [{"title": row["title"], "text": f"{row['text']}\n\n{shared['text']}"} for row in made(150, sentences=4)]
     artifact = run(tmp_path, write_jsonl(tmp_path / "a.jsonl", parts), passage_words=20)
-    assert artifact.facts["skipped"]["passages_of_held_out_documents"] > 50
+    assert artifact.facts["skipped"]["passages_equal_to_held_out_texts"] > 50
     assert not any(row["text"] == shared["text"] for row in rows(artifact, TRAIN))
+
+
+def test_a_training_document_with_the_words_of_a_held_out_title_or_query_is_dropped(tmp_path: Path) -> None:
+    articles = [{**row, "title": row["title"] if n % 2 else f"Report{n}"} for n, row in enumerate(made(240))]
+    bare = [{"_id": f"bare {row['_id']}", "text": row["title"].upper()} for row in articles]
+    path = write_jsonl(tmp_path / "a.jsonl", [*articles, *bare])
+    spans = [row["text"] for row in rows(run(tmp_path, path, name="first"), QUERIES) if row["kind"] == "span"]
+    more = [{"_id": f"span {number}", "text": span} for number, span in enumerate(spans[:20]) if "eport" not in span]
+    artifact = run(tmp_path, write_jsonl(tmp_path / "b.jsonl", [*articles, *bare, *more]), corpus=1)
+    queries, train = (rows(artifact, name) for name in (QUERIES, TRAIN))
+    held = {row["_id"].split("#")[0] for row in rows(artifact, CORPUS)}
+    titles = {normal(row["title"]) for row in articles if row["_id"] in held}
+    seen = {normal(row["text"]) for row in train}
+    assert not seen & {normal(row["text"]) for row in queries}
+    assert not seen & titles
+    asked = {normal(row["text"]) for row in queries}
+    dropped = [row for row in [*bare, *more] if row["_id"] not in held and normal(row["text"]) in titles | asked]
+    assert artifact.facts["skipped"]["passages_equal_to_held_out_texts"] == len(dropped)
+    assert {row["_id"].split()[0] for row in dropped} == {"bare", "span"}
+
+
+def test_a_training_title_with_the_words_of_a_held_out_passage_is_dropped(tmp_path: Path) -> None:
+    notices = [f"Notice number {number} of the old harbour" for number in range(240)]
+    whole = [{"_id": f"whole {number}", "text": notice} for number, notice in enumerate(notices)]
+    articles = [{**row, "title": notice} for row, notice in zip(made(240), notices, strict=True)]
+    artifact = run(tmp_path, write_jsonl(tmp_path / "a.jsonl", [*whole, *articles]))
+    held = {row["document"] for row in rows(artifact, QUERIES)} & {row["_id"] for row in whole}
+    texts = {normal(row["text"]) for row in whole if row["_id"] in held}
+    assert len(held) > 10
+    assert not texts & {normal(row["text"]) for row in rows(artifact, TRAIN)}
 
 
 def test_the_same_seed_gives_the_same_bytes_and_another_holds_out_others(tmp_path: Path, articles: Path) -> None:
@@ -236,6 +266,17 @@ def test_a_query_log_is_split_too(tmp_path: Path, articles: Path) -> None:
     assert run(tmp_path, articles, queries=(table,), name="table").digest == artifact.digest
     with pytest.raises(InputError, match="no column of queries"):
         run(tmp_path, articles, queries=(write_jsonl(tmp_path / "b.jsonl", [{"qury": "x"}]),), name="bad")
+
+
+def test_a_logged_query_that_is_also_made_from_the_text_is_written_once(tmp_path: Path, articles: Path) -> None:
+    made_ones = [row["text"] for row in rows(run(tmp_path, articles, name="first"), QUERIES)]
+    path = tmp_path / "log.txt"
+    path.write_text("".join(f"{query.upper()}\n" for query in made_ones))
+    artifact = run(tmp_path, articles, queries=(path,))
+    queries = rows(artifact, QUERIES)
+    assert len({normal(row["text"]) for row in queries}) == len(queries) == artifact.facts["held_out_queries"]
+    logged = [row for row in queries if row["kind"] == "log"]
+    assert len(logged) == artifact.facts["held_out_logged_queries"] >= 50
 
 
 def test_columns_make_one_document_in_their_order(tmp_path: Path) -> None:
