@@ -279,6 +279,22 @@ def test_a_logged_query_that_is_also_made_from_the_text_is_written_once(tmp_path
     assert len(logged) == artifact.facts["held_out_logged_queries"] >= 50
 
 
+def test_a_query_log_is_the_same_from_any_folder(
+    tmp_path: Path, articles: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    log = tmp_path / "log.txt"
+    log.write_text("".join(f"where is the {noun}\n" for noun in NOUNS))
+    first = run(tmp_path, articles, queries=(log,))
+    monkeypatch.chdir(tmp_path)
+    assert run(tmp_path, articles, queries=(Path("log.txt"),)).manifest["finished"] == first.manifest["finished"]
+    (tmp_path / "other").mkdir()
+    monkeypatch.chdir(tmp_path / "other")
+    assert run(tmp_path, articles, queries=(Path("../log.txt"),)).manifest["finished"] == first.manifest["finished"]
+    (tmp_path / "more.txt").write_text("where is the ferry\n")
+    with pytest.raises(UsageError, match="already exists with different options"):
+        run(tmp_path, articles, queries=(tmp_path / "more.txt",))
+
+
 def test_columns_make_one_document_in_their_order(tmp_path: Path) -> None:
     lines = ["headline,summary,body"]
     lines += [f'Title {row["_id"]},Summary {row["_id"]}.,"{row["text"]}"' for row in made(120, sentences=3)]
