@@ -20,7 +20,7 @@ from sentcompress.passages.cutting import cut
 
 
 def passages_of(documents: Iterable[Document]) -> Iterator[IdentifiedText]:
-    """The passages of documents, cut and numbered as by `split-documents`; the first of each begins with the title.
+    """The passages of documents, cut as by `split-documents` by default; the first of each begins with the title.
 
     Returns:
         An iterator of (DOCUMENT#NUMBER, text).

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from itertools import groupby
@@ -101,13 +102,13 @@ def _sections(row: dict[str, Any]) -> Iterator[Unit]:
     if not row["headings"]:
         placed = [(number // PASSAGES_PER_SECTION, text) for number, (_, text) in enumerate(placed)]
     headings: list[tuple[int, str]] = [(section, text) for section, text in row["headings"]]
-    before = -1
-    for number, (section, members) in enumerate(groupby(placed, key=lambda member: member[0])):
-        # The headings since the section before: several short sections can be in one passage.
-        own = tuple(text for place, text in headings if before < place <= section)
-        before = section
+    grouped = {section: [text for _, text in group] for section, group in groupby(placed, key=lambda one: one[0])}
+    starts = [*grouped, math.inf]
+    for number, (section, passages) in enumerate(grouped.items()):
+        # A passage can hold several short sections, so the headings up to the next unit are of this one.
+        own = tuple(text for place, text in headings if section <= place < starts[number + 1])
         title = row["title"] if number == 0 else ""
-        yield Unit(f"{row['id']}#{number + 1}", title, own, tuple(text for _, text in members))
+        yield Unit(f"{row['id']}#{number + 1}", title, own, tuple(passages))
 
 
 def _count(

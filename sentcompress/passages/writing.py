@@ -5,7 +5,8 @@ from __future__ import annotations
 import heapq
 from collections.abc import Callable, Iterable, Iterator, Mapping, Set
 from contextlib import AbstractContextManager, ExitStack
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
+from itertools import islice
 from pathlib import Path
 from typing import TextIO
 
@@ -135,21 +136,21 @@ def write_documents(plan: WritePlan, write: Callable[[str], AbstractContextManag
 def _write_held_out(
     plan: WritePlan, corpus: TextIO, queries: TextIO, counts: WrittenCounts, task: Task
 ) -> frozenset[int]:
-    """Write the held-out passages and queries; returns the marks of the queries and of all held-out titles."""
-    pools, seen = {part: QueryPool(plan.seed) for part in PARTS}, set[int]()
+    """Write the held-out passages and queries; returns the marks of all held-out passages, titles and queries."""
+    pools, seen = {part: QueryPool(plan.seed) for part in PARTS}, set(plan.choice.held_passages)
     expected = _EXPECTED * max(1, counts.held_out_documents // len(PARTS))
     passages_each = max(1, -(-HELD_OUT_QUERIES // expected))
-    for name, part, unit in _units(plan, True, task):
+    for part, unit in _units(plan, True, task):
         for number, passage in enumerate(unit.passages):
-            _write_passage(corpus, name, number, unit, passage)
+            _write_passage(corpus, number, unit, passage)
+            seen.add(mark(_with_title(unit, number, passage), plan.seed))
             counts.corpus += 1
         ranked = sorted(unit.passages, key=lambda text: mark(text, plan.seed))
         for passage in ranked[:passages_each]:
             for kind, text in make_queries(passage, _PER_PASSAGE, plan.frequencies, mark(passage, plan.seed)):
                 pools[part].add(kind, text, unit.id)
-        titles = list(_titles(unit))
-        seen.update(mark(title, plan.seed) for title in titles)
-        for title in titles[:passages_each]:
+        seen.update(mark(title, plan.seed) for title in (unit.title, *unit.headings))
+        for title in islice(_titles(unit), passages_each):
             pools[part].add(TITLE, title, unit.id)
     _write_queries(plan, pools, queries, seen, counts)
     return frozenset(seen)
@@ -158,11 +159,11 @@ def _write_held_out(
 def _write_queries(
     plan: WritePlan, pools: Mapping[str, QueryPool], queries: TextIO, seen: set[int], counts: WrittenCounts
 ) -> None:
-    """Write the queries of both parts, without those of one in the other, and add their marks to `seen`."""
+    """Write the queries of both parts, each once and as logged if it is, and add their marks to `seen`."""
     logged = [(text, part) for text, part in plan.log.queries() if part] if plan.log else []
-    written: set[int] = set()
+    written = {mark(text, plan.seed) for text, _ in logged}
     for part in PARTS:
-        own = [(LOG, text, "") for text, of in logged if of == part and mark(text, plan.seed) not in written]
+        own = [(LOG, text, "") for text, of in logged if of == part]
         for kind, text, document in [*pools[part].chosen(written), *own]:
             number = sum(counts.held_out_queries.values())
             _write(queries, _id=f"q{number}", text=text, kind=kind, document=document, part=part)
@@ -176,22 +177,21 @@ def _write_training(
 ) -> None:
     """Write the training texts; none has the words of a held-out passage, title or query."""
     unwritten = set(plan.choice.sampled)
-    for name, _, unit in _units(plan, False, task):
+    for _, unit in _units(plan, False, task):
         for title in _titles(unit):
             if mark(title, plan.seed) not in seen:
                 _write(train, text=title, kind=TITLE, document=unit.id)
                 counts.titles += 1
         for number, passage in enumerate(unit.passages):
-            own = mark(passage, plan.seed)
-            if own in plan.choice.held_passages:
-                counts.leaks_dropped += 1
-                continue
+            own, text = mark(passage, plan.seed), _with_title(unit, number, passage)
             if own in unwritten:
                 unwritten.discard(own)
-                _write_passage(corpus, name, number, unit, passage)
+                _write_passage(corpus, number, unit, passage)
                 counts.corpus += 1
-            title = _title_before(unit, number, passage)
-            _write(train, text=f"{title} {passage}".strip(), kind=PASSAGE, document=unit.id)
+            if own in seen or mark(text, plan.seed) in seen:
+                counts.leaks_dropped += 1
+                continue
+            _write(train, text=text, kind=PASSAGE, document=unit.id)
             counts.passages += 1
             for _, text in make_queries(passage, plan.per_passage, plan.frequencies, own):
                 counts.queries += _write_query(train, text, unit.id, seen, plan.seed)
@@ -199,14 +199,14 @@ def _write_training(
         counts.queries += 0 if held else _write_query(train, text, "", seen, plan.seed)
 
 
-def _units(plan: WritePlan, held: bool, task: Task) -> Iterator[tuple[str, str, Unit]]:
-    """The held-out units, or the others, each once, with a name that no other has and the part of its queries."""
+def _units(plan: WritePlan, held: bool, task: Task) -> Iterator[tuple[str, Unit]]:
+    """The held-out units, or the others, each once, with the part of its queries; a repeated id gets a number."""
     choice = plan.choice
     for number, unit in enumerate(plan.units()):
         task.advance()
         if choice.first[number] and bool(choice.held[number]) == held:
-            name = f"{unit.id}~{number}" if choice.repeated_ids[number] else unit.id
-            yield name, DEV if choice.dev[number] else TEST, unit
+            own = replace(unit, id=f"{unit.id}~{number}") if choice.repeated_ids[number] else unit
+            yield DEV if choice.dev[number] else TEST, own
 
 
 def _titles(unit: Unit) -> Iterator[str]:
@@ -220,8 +220,13 @@ def _title_before(unit: Unit, number: int, passage: str) -> str:
     return "" if number or passage.startswith(unit.title) else unit.title
 
 
-def _write_passage(file: TextIO, name: str, number: int, unit: Unit, passage: str) -> None:
-    _write(file, _id=f"{name}#{number}", title=_title_before(unit, number, passage), text=passage)
+def _with_title(unit: Unit, number: int, passage: str) -> str:
+    """The passage as models read it."""
+    return f"{_title_before(unit, number, passage)} {passage}".strip()
+
+
+def _write_passage(file: TextIO, number: int, unit: Unit, passage: str) -> None:
+    _write(file, _id=f"{unit.id}#{number}", title=_title_before(unit, number, passage), text=passage)
 
 
 def _write_query(file: TextIO, text: str, document: str, seen: frozenset[int], seed: int) -> int:

@@ -63,7 +63,8 @@ def plans(
         dimension: the number of dimensions; by default as many as fit.
 
     Raises:
-        InputError: if nothing fits.
+        InputError: if nothing fits, or product codes of `dimension` would use less than half of the bytes that they
+            could.
     """
     found: list[StoragePlan] = []
     for name, per_byte in PER_BYTE.items():
@@ -79,6 +80,8 @@ def plans(
             f"{what}{much} do not fit into {counted(vector_bytes, 'byte')}",
             "use a larger `vector_bytes`, or a smaller `dim`",
         )
+    if number_format == PQ:
+        _refuse_few_segments(found[0], vector_bytes)
     return found
 
 
@@ -90,6 +93,16 @@ def _product_plans(vector_bytes: int, available: int, dimension: int | None) -> 
     segments = min(vector_bytes, available // 2)
     wanted = [int(available * share) // segments * segments for share in SHARES] if segments else []
     return [StoragePlan(PQ, found, segments) for found in dict.fromkeys(wanted) if found > segments]
+
+
+def _refuse_few_segments(plan: StoragePlan, vector_bytes: int) -> None:
+    most = min(vector_bytes, plan.dimension // 2)
+    if 2 * plan.segments < most:
+        raise InputError(
+            f"pq divides {plan.dimension} dimensions into at most {counted(plan.segments, 'segment')} of equal length, "
+            f"which would use {plan.segments} of {vector_bytes} bytes",
+            f"use a multiple of {most} for `dim`, such as {plan.dimension // most * most}",
+        )
 
 
 def turn_of(vectors: Values) -> Quantizer:

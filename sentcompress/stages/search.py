@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import os
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass, field, replace
@@ -11,11 +12,12 @@ from typing import Any
 from sentcompress.commands.options import asked
 from sentcompress.commands.search import Params
 from sentcompress.commands.spelling import words
-from sentcompress.corpora.byte_streams import as_source
+from sentcompress.corpora.byte_streams import as_source, without_compression
 from sentcompress.corpora.document_files import find_document_files
 from sentcompress.corpora.documents_artifact import KIND as DOCUMENTS
 from sentcompress.corpora.identified_texts import IdentifiedTexts, identified_texts, refuse_passages
 from sentcompress.corpora.markup import MARKUP
+from sentcompress.corpora.readers import FILE_EXTENSIONS
 from sentcompress.corpora.search_texts import documents_source
 from sentcompress.corpora.text_files import BadRecords, batches
 from sentcompress.corpora.text_store import TextStore, write_texts
@@ -42,6 +44,8 @@ KIND = "indexes"
 TEXTS, INDEX, VECTORS = "texts", "index.faiss", f"{SCAFFOLD}/vectors.npy"
 # Texts encoded at a time.
 CHUNK = 1000
+# Hexadecimal digits that tell collections of the same name apart.
+DIGITS = 8
 
 
 @dataclass(frozen=True)
@@ -242,16 +246,24 @@ class _Search:
     def _opened(self, source: EmbedderSource) -> Embedder:
         return source.open(device=self._params.device, dtype=self._params.dtype, reporter=self._reporter)
 
-    def _indexed(self, work: WorkDirectory, collection: _Collection, model: str | None) -> Artifact:
-        params = self._params
-        stem = name_part(Path(collection.name).name.partition(".")[0], 60) or "collection"
-        reading = collection.reading
-        parts = [stem, *(["passages"] if reading.passages else [])]
+    def _name(self, work: WorkDirectory, collection: _Collection) -> str:
+        """COLLECTION-MODEL with the options; the collection with a digest if another one has an index of that name."""
+        reading, kind = collection.reading, self._params.index
+        parts = ["passages"] if reading.passages else []
         parts += ["column", name_part(reading.column)] if reading.column else []
-        parts += [self._source.slug, *([params.index] if params.index != "flat" else [])]
+        parts += [self._source.slug, *([kind] if kind != "flat" else [])]
+        stem = name_part(_without_extension(collection.name), 60) or "collection"
+        name = "-".join([stem, *parts])
+        there = work.find(KIND, name) if work.has(KIND, name) else None  # a damaged one is built again
+        if there is None or there.facts["collection"] == collection.name:
+            return name
+        return "-".join([stem, hashlib.sha256(collection.name.encode()).hexdigest()[:DIGITS], *parts])
+
+    def _indexed(self, work: WorkDirectory, collection: _Collection, model: str | None) -> Artifact:
+        params, reading = self._params, collection.reading
         request = Request(
             KIND,
-            "-".join(parts),
+            self._name(work, collection),
             COMMAND,
             asked(params, model=self._source.reference, **asdict(reading)),
             {collection.reference: collection.digest, **self._source.inputs},
@@ -297,6 +309,12 @@ class _Search:
         ):
             for vectors in embedder.stream(batches(texts.texts(), CHUNK, len), task):
                 append(searchable(vectors, "cosine", label, LONGEST_VECTOR)[0])
+
+
+def _without_extension(collection: str) -> str:
+    """The last part of a path or reference, without the extension of a format that is read."""
+    path = without_compression(Path(collection))
+    return path.stem if path.suffix.lower().removeprefix(".") in (*FILE_EXTENSIONS, *MARKUP) else path.name
 
 
 def _add_ranks(results: list[dict[str, Any]], others: list[dict[str, Any]]) -> None:

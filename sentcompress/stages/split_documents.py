@@ -49,10 +49,10 @@ def run(params: Params, work: WorkDirectory, reporter: Reporter = LOGGED) -> Art
 
 
 def _request(params: Params, inputs: list[Input]) -> Request:
-    digests = {given.reference: given.digest for given in inputs}
-    digests |= {f"file:{path.resolve()}": file_digest(path) for path in params.queries}
+    queries = {f"file:{path.resolve()}": file_digest(path) for path in params.queries}
+    digests = {given.reference: given.digest for given in inputs} | queries
     # Listed again because their order determines the order of the texts.
-    resolved = {"inputs": [given.reference for given in inputs], "queries": [str(one) for one in params.queries]}
+    resolved = {"inputs": [given.reference for given in inputs], "queries": [*queries]}
     return Request.of(params, params.name or DEFAULT_NAME, digests, resolved)
 
 
@@ -167,7 +167,7 @@ class _Splitting:
             **scanned.skipped,
             "empty_documents": scanned.empty,
             "repeated_documents": counts.repeated_documents,
-            "passages_of_held_out_documents": counts.leaks_dropped,
+            "passages_equal_to_held_out_texts": counts.leaks_dropped,
         }
         return {
             "documents": scanned.documents,

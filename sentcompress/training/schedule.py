@@ -61,7 +61,7 @@ class Schedule:
         return 60 * limit * max(0.0, 1 - self.time_used()) if limit else None
 
     def rate(self) -> float:
-        """The learning rate of the next step; with a time limit, it has fallen to zero when the time is up."""
+        """The learning rate of the next step; with a time limit, a rate that decays is zero when the time is up."""
         step, kind = self.progress.step, self.settings.schedule
         by_step = factor(step, total=self.total, warmup=self.warmup, kind=kind)
         by_time = factor(min(self.time_used(), 1.0), total=1, warmup=0, kind=kind)

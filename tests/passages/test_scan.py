@@ -37,6 +37,22 @@ def test_sections_by_headings_and_without_them(tmp_path: Path) -> None:
     assert " ".join(passage for unit in plain for passage in unit.passages) == " ".join((text * 3).split())
 
 
+def test_headings_belong_to_the_section_whose_passages_hold_their_text(tmp_path: Path) -> None:
+    sentences = [f"Sentence {number} has these six words." for number in range(10)]
+    sections = tuple(
+        Section(f"Heading number {number}", " ".join(sentences[:length])) for number, length in enumerate([1, 1, 10, 1])
+    )
+    path = tmp_path / "passages.jsonl"
+    scanned(iter([Document("a", "T", sections)]), path, words=30)
+    units = list(read_units(path, True))
+    assert [unit.headings for unit in units] == [
+        ("Heading number 0", "Heading number 1"),
+        ("Heading number 2", "Heading number 3"),
+    ]
+    for unit in units:
+        assert all(heading in " ".join(unit.passages) for heading in unit.headings)
+
+
 def test_memory_does_not_grow_with_the_collection(tmp_path: Path) -> None:
     def documents(count: int) -> Iterator[Document]:
         for number in range(count):

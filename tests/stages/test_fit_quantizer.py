@@ -181,6 +181,17 @@ def test_the_plans_of_a_number_of_bytes() -> None:
     assert plans(2000, 16, "auto", 16)[0] == StoragePlan("float32", 16)
 
 
+def test_product_codes_that_would_leave_most_bytes_unused_are_refused() -> None:
+    for dimension, segments, better in ((127, "1 segment", 126), (254, "2 segments", 192)):
+        with pytest.raises(InputError, match=f"{dimension} dimensions into at most {segments} of equal") as caught:
+            plans(64, 384, "pq", dimension)
+        assert f"such as {better}" in str(caught.value.hint)
+        assert plans(64, 384, "pq", better)[0].segments >= 63
+        assert StoragePlan("pq", dimension, int(segments[0])) in plans(64, 384, "auto", dimension)
+    assert plans(64, 384, "pq", 100) == [StoragePlan("pq", 100, 50)]
+    assert plans(64, 7, "pq")[0].segments == 3
+
+
 def test_a_quantizer_is_for_turned_vectors_of_this_model(work: WorkDirectory, tiny_model: Path) -> None:
     quantizer = Quantizer.load(run(params(tiny_model, vector_bytes=32, format="int8"), work).path / FOLDER)
     vectors = EncodeEngine(load_encoder(resolve(str(tiny_model))), dtype="float32").encode(TEXTS[:50])

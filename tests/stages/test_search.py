@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import gzip
 import json
+import re
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any
@@ -60,6 +62,37 @@ def test_a_column_called_passages_is_not_an_index_of_passages(
         for passages in (False, True):
             search(work, collection=str(table), model=str(tiny_model), column=column, passages=passages)
     assert len(work.names("indexes")) == 4
+
+
+def test_collections_of_similar_names_have_indexes_of_their_own(
+    work: WorkDirectory, tiny_model: Path, tmp_path: Path
+) -> None:
+    paths = [
+        *(tmp_path / name for name in ("docs.2023.txt", "docs.2024.txt", "docs.2024.md", "docs.jsonl.gz")),
+        *(tmp_path / "other" / name for name in ("docs.2023.txt", "v1.0", "v1.1")),
+    ]
+    (tmp_path / "other").mkdir()
+    for place, path in enumerate(paths):
+        text = TEXTS[place]
+        if path.suffix == ".gz":
+            path.write_bytes(gzip.compress(f"{json.dumps({'text': text})}\n".encode()))
+        elif path.suffix in (".txt", ".md"):
+            path.write_text(f"{text}\n", encoding="utf-8")
+        else:
+            path.mkdir()
+            (path / "a.txt").write_text(text, encoding="utf-8")
+    made = [search(work, collection=str(path), model=str(tiny_model)).index for path in paths]
+    names = [reference.removeprefix("indexes/") for reference in made]
+    assert [name for name in names if not re.search("-[0-9a-f]{8}-", name)] == [
+        f"{stem}-tiny-model" for stem in ("docs.2023", "docs.2024", "docs", "v1.0", "v1.1")
+    ]
+    assert [name[:10] for name in names if re.search("-[0-9a-f]{8}-", name)] == ["docs.2024-", "docs.2023-"]
+    finished = {name: work.get("indexes", name).manifest["finished"] for name in names}
+    assert len(finished) == len(paths)
+    for path, name, text in zip(paths, names, TEXTS, strict=False):
+        again = search(work, "a dog", collection=str(path), model=str(tiny_model))
+        assert (again.index, again.answers[0].results[0]["text"]) == (f"indexes/{name}", text)
+    assert finished == {name: work.get("indexes", name).manifest["finished"] for name in names}
 
 
 def test_an_index_of_other_options_is_not_replaced_and_no_name_is_advised(

@@ -11,6 +11,7 @@ import pytest
 from listening import Listener
 
 from sentcompress.corpora.documents_artifact import CORPUS, PARTS, QUERIES, TRAIN
+from sentcompress.corpora.search_texts import documents_source
 from sentcompress.errors import InputError, MissingArtifactError, SentcompressError, UsageError
 from sentcompress.passages import writing
 from sentcompress.passages.words import words_of
@@ -139,8 +140,38 @@ def test_a_passage_that_a_training_document_shares_with_a_held_out_one_is_droppe
     shared = {"text": "This notice is printed below each of our articles and nobody has read it."}
     parts = [{"title": row["title"], "text": f"{row['text']}\n\n{shared['text']}"} for row in made(150, sentences=4)]
     artifact = run(tmp_path, write_jsonl(tmp_path / "a.jsonl", parts), passage_words=20)
-    assert artifact.facts["skipped"]["passages_of_held_out_documents"] > 50
+    assert artifact.facts["skipped"]["passages_equal_to_held_out_texts"] > 50
     assert not any(row["text"] == shared["text"] for row in rows(artifact, TRAIN))
+
+
+def test_a_training_document_with_the_words_of_a_held_out_title_or_query_is_dropped(tmp_path: Path) -> None:
+    articles = [{**row, "title": row["title"] if n % 2 else f"Report{n}"} for n, row in enumerate(made(240))]
+    bare = [{"_id": f"bare {row['_id']}", "text": row["title"].upper()} for row in articles]
+    path = write_jsonl(tmp_path / "a.jsonl", [*articles, *bare])
+    spans = [row["text"] for row in rows(run(tmp_path, path, name="first"), QUERIES) if row["kind"] == "span"]
+    more = [{"_id": f"span {number}", "text": span} for number, span in enumerate(spans[:20]) if "eport" not in span]
+    artifact = run(tmp_path, write_jsonl(tmp_path / "b.jsonl", [*articles, *bare, *more]), corpus=1)
+    queries, train = (rows(artifact, name) for name in (QUERIES, TRAIN))
+    held = {row["_id"].split("#")[0] for row in rows(artifact, CORPUS)}
+    titles = {normal(row["title"]) for row in articles if row["_id"] in held}
+    seen = {normal(row["text"]) for row in train}
+    assert not seen & {normal(row["text"]) for row in queries}
+    assert not seen & titles
+    asked = {normal(row["text"]) for row in queries}
+    dropped = [row for row in [*bare, *more] if row["_id"] not in held and normal(row["text"]) in titles | asked]
+    assert artifact.facts["skipped"]["passages_equal_to_held_out_texts"] == len(dropped)
+    assert {row["_id"].split()[0] for row in dropped} == {"bare", "span"}
+
+
+def test_a_training_title_with_the_words_of_a_held_out_passage_is_dropped(tmp_path: Path) -> None:
+    notices = [f"Notice number {number} of the old harbour" for number in range(240)]
+    whole = [{"_id": f"whole {number}", "text": notice} for number, notice in enumerate(notices)]
+    articles = [{**row, "title": notice} for row, notice in zip(made(240), notices, strict=True)]
+    artifact = run(tmp_path, write_jsonl(tmp_path / "a.jsonl", [*whole, *articles]))
+    held = {row["document"] for row in rows(artifact, QUERIES)} & {row["_id"] for row in whole}
+    texts = {normal(row["text"]) for row in whole if row["_id"] in held}
+    assert len(held) > 10
+    assert not texts & {normal(row["text"]) for row in rows(artifact, TRAIN)}
 
 
 def test_the_same_seed_gives_the_same_bytes_and_another_holds_out_others(tmp_path: Path, articles: Path) -> None:
@@ -235,6 +266,33 @@ def test_a_query_log_is_split_too(tmp_path: Path, articles: Path) -> None:
     assert run(tmp_path, articles, queries=(table,), name="table").digest == artifact.digest
     with pytest.raises(InputError, match="no column of queries"):
         run(tmp_path, articles, queries=(write_jsonl(tmp_path / "b.jsonl", [{"qury": "x"}]),), name="bad")
+
+
+def test_a_logged_query_that_is_also_made_from_the_text_is_written_once(tmp_path: Path, articles: Path) -> None:
+    made_ones = [row["text"] for row in rows(run(tmp_path, articles, name="first"), QUERIES)]
+    path = tmp_path / "log.txt"
+    path.write_text("".join(f"{query.upper()}\n" for query in made_ones))
+    artifact = run(tmp_path, articles, queries=(path,))
+    queries = rows(artifact, QUERIES)
+    assert len({normal(row["text"]) for row in queries}) == len(queries) == artifact.facts["held_out_queries"]
+    logged = [row for row in queries if row["kind"] == "log"]
+    assert len(logged) == artifact.facts["held_out_logged_queries"] >= 50
+
+
+def test_a_query_log_is_the_same_from_any_folder(
+    tmp_path: Path, articles: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    log = tmp_path / "log.txt"
+    log.write_text("".join(f"where is the {noun}\n" for noun in NOUNS))
+    first = run(tmp_path, articles, queries=(log,))
+    monkeypatch.chdir(tmp_path)
+    assert run(tmp_path, articles, queries=(Path("log.txt"),)).manifest["finished"] == first.manifest["finished"]
+    (tmp_path / "other").mkdir()
+    monkeypatch.chdir(tmp_path / "other")
+    assert run(tmp_path, articles, queries=(Path("../log.txt"),)).manifest["finished"] == first.manifest["finished"]
+    (tmp_path / "more.txt").write_text("where is the ferry\n")
+    with pytest.raises(UsageError, match="already exists with different options"):
+        run(tmp_path, articles, queries=(tmp_path / "more.txt",))
 
 
 def test_columns_make_one_document_in_their_order(tmp_path: Path) -> None:
@@ -350,6 +408,24 @@ def test_repeated_ids_and_other_languages_are_told(tmp_path: Path) -> None:
     assert any("English function words" in warning for warning in listener.warnings)
     ids = [row["_id"] for row in rows(artifact, CORPUS)]
     assert len(ids) == len(set(ids)) == 120
+
+
+def test_queries_of_documents_that_share_an_id_name_them_as_the_collection_does(tmp_path: Path) -> None:
+    documents = [{**row, "_id": f"page {number // 6}"} for number, row in enumerate(made(240))]
+    path = write_jsonl(tmp_path / "a.jsonl", documents)
+    with pytest.warns(UserWarning, match="240 documents with the id of another one"):
+        artifact = run(tmp_path, path, passage_words=60, corpus=1000)
+    passages = {row["_id"]: f"{row['title']} {row['text']}".strip() for row in rows(artifact, CORPUS)}
+    queries = rows(artifact, QUERIES)
+    owners = {row["document"] for row in queries}
+    assert len(owners) == artifact.facts["held_out_documents"] == 50
+    assert owners <= {one.rpartition("#")[0] for one in passages}
+    assert not owners & {row["document"] for row in rows(artifact, TRAIN)}
+    # So the passages that the queries were made from are half of a sample.
+    read = documents_source(WorkDirectory(tmp_path / "work"), None, "dev").read(queries=5, passages=20, seed=1)
+    of_queries = {row["document"] for row in queries if row["text"] in read.queries}
+    near = {text for one, text in passages.items() if one.rpartition("#")[0] in of_queries}
+    assert len(near & set(read.passages)) >= 10
 
 
 def test_of_a_collection_folder_only_the_corpus_is_read(tmp_path: Path) -> None:
