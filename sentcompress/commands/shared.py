@@ -50,7 +50,7 @@ TextAs = Annotated[
     Opt(
         "Unit of a text file that is one text: line, paragraph (between blank lines) or file.",
         choices="sentcompress.corpora.document_files:TEXT_UNITS",
-        default="file in a folder, otherwise line",
+        default="file in a folder, otherwise chosen from the content",
     ),
 ]
 Sentences = Annotated[
