@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from sentcompress.commands.select import Params
 from sentcompress.errors import DamagedError, InputError
@@ -27,6 +27,8 @@ class Key(NamedTuple):
         files: digests of the data.
         data, part: the data set, and the part of it.
         compared: digest of the compared model if the metric is relative to it, otherwise empty.
+        documents: digest of the model of the documents, and how their vectors were stored; empty if the ranked model
+            encoded them and nothing was stored.
     """
 
     statement: str
@@ -34,6 +36,7 @@ class Key(NamedTuple):
     data: str
     part: str
     compared: str
+    documents: tuple[str, str]
 
 
 Found = Mapping[Key, tuple[Score, Evaluation]]
@@ -134,5 +137,12 @@ def _scores(params: Params, work: WorkDirectory, model: NamedModel) -> Iterator[
             seen.add(score.data)
             if params.data in (None, score.data):
                 compared = str(evaluation.facts[COMPARE].get("digest")) if score.of.relative else ""
-                key = Key(evaluation.statement, evaluation.data, score.data, score.part, compared)
+                documents = _documents(evaluation.models[MODEL])
+                key = Key(evaluation.statement, evaluation.data, score.data, score.part, compared, documents)
                 yield key, (score, evaluation)
+
+
+def _documents(model: Mapping[str, Any]) -> tuple[str, str]:
+    by = model.get("documents_by", {})
+    other = str(by.get("digest", ""))
+    return "" if other == model.get("digest") else other, str(by.get("store", ""))

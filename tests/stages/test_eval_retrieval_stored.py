@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -18,7 +19,7 @@ from sentcompress.evaluation.score import read_scores, value_of
 from sentcompress.reporting.evidence import gather
 from sentcompress.reporting.sections.retrieval import model_name, section
 from sentcompress.reporting.summary import lines_of
-from sentcompress.stages import encode, fit_quantizer
+from sentcompress.stages import encode, fit_quantizer, select
 from sentcompress.stages.eval_retrieval import Params, run
 from sentcompress.store import Artifact, WorkDirectory
 
@@ -115,6 +116,30 @@ def test_report_and_status_name_the_model_and_the_format_of_stored_documents(
     }
     assert _run(["status", "--work", str(work.path)]) == 0
     assert "model tiny-model, documents by other-model, nDCG" in capsys.readouterr().out
+
+
+def test_select_compares_models_whose_documents_were_encoded_and_stored_alike(
+    work: WorkDirectory, collection: Path, tiny_model: Path, tmp_path: Path
+) -> None:
+    second, teacher = (
+        make_tiny_model(tmp_path / name, seed=seed) for seed, name in enumerate(("second", "teacher"), 2)
+    )
+    chosen = select.Params(inputs=(str(tiny_model), str(second)), by="ndcg_at_10")
+    evaluated(work, collection, tiny_model)
+    evaluated(work, collection, second, documents=str(teacher))
+    half = [
+        stored(work, str(collection), model, tmp_path / f"half-{model.name}", "float16")
+        for model in (tiny_model, second)
+    ]
+    first_stored = evaluated(work, collection, tiny_model, vectors=half[0])
+    with pytest.raises(InputError, match="measured on other data or by another protocol"):
+        select.run(chosen, work)
+    made = [first_stored, evaluated(work, collection, second, vectors=half[1])]
+    assert select.run(chosen, work).facts["ranking"][0]["value"] == max(map(ndcg, made))
+    # On the teacher's documents: the comparison that was completed last.
+    of_teacher = [evaluated(work, collection, model, documents=str(teacher)) for model in (tiny_model, second)]
+    ranking = select.run(replace(chosen, force=True), work).facts["ranking"]
+    assert [row["value"] for row in ranking] == sorted(map(ndcg, of_teacher), reverse=True)
 
 
 def test_vectors_that_do_not_belong_here(
