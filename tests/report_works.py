@@ -278,15 +278,26 @@ def full_work(path: Path) -> WorkDirectory:
 
 
 def search(
-    work: WorkDirectory, of: Artifact, name: str, score: float, *, keep_index: bool = False, stored: int | None = None
+    work: WorkDirectory,
+    of: Artifact,
+    name: str,
+    score: float,
+    *,
+    keep_index: bool = False,
+    stored: int | None = None,
+    queries: int = 600,
 ) -> Artifact:
     """Search fidelity, beside a teacher with a size; `stored`: bytes of a stored vector."""
     models = {"model": described(of), "compare": {**TEACHER, "weight_bytes": 9_000_000}}
+    if keep_index:
+        models["model"]["label"] = f"{of.name}, documents by {TEACHER['label']}"
     recorder = recorder_of(models)
     values, near = {"model": score, "compare": 100.0}, {"model": Interval(score - 1, score + 1)}
-    recorder.add("docs", SEARCH_FIDELITY, values, count=600, intervals=near)
-    recorder.add("docs", RESULTS_SHARED, {"model": score - 9, "compare": 100.0}, count=600)
-    facts = document("search", models, recorder, queries=600, passages=2000, keep_index=keep_index)
+    recorder.add("docs", SEARCH_FIDELITY, values, count=queries, intervals=near)
+    recorder.add("docs", RESULTS_SHARED, {"model": score - 9, "compare": 100.0}, count=queries)
+    facts = document("search", models, recorder, queries=queries, passages=2000, keep_index=keep_index)
+    ways = "; passages by the compared one" * keep_index + f"; passages stored in {stored} bytes" * bool(stored)
+    facts["protocol"] = {**facts["protocol"], "statement": facts["protocol"]["statement"] + ways}
     if stored:
         facts["protocol"]["stored"] = {"format": "int4", "dimension": 4, "bytes": stored}
     return make(work, "evaluations", name, "eval-search", facts, {of.reference: of.digest}, model=of.reference)

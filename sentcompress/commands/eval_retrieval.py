@@ -107,5 +107,5 @@ COMMAND = Command(
     "Score a model on retrieval with judgements. Also measures search time, size and loss of each index.",
     makes="evaluations",
     shared="encoding",
-    version=2,  # the corpus of question pairs, dev of MS MARCO
+    version=3,  # the protocol tells how the documents were encoded and stored
 )

@@ -54,14 +54,17 @@ def judge(result: Mapping[str, Any], scores: Sequence[Score]) -> Verdict:
 
 
 def retrieval_of_the_same(fidelity: Artifact, others: Iterable[Artifact]) -> list[str]:
-    """A sentence for each `eval-retrieval` of the same two models (by digest); damaged artifacts are skipped."""
+    """A sentence for each `eval-retrieval` of the same two models (by digest), each by itself.
+
+    Damaged artifacts are skipped.
+    """
     found = {}
     for artifact in others:
         try:
             one = read_evaluation(artifact)
         except DamagedError:
             continue
-        if one.name == "retrieval" and _digests(one.artifact) == _digests(fidelity):
+        if one.name == "retrieval" and not one.use and _digests(one.artifact) == _digests(fidelity):
             found[one.scores[0].data] = measured_retrieval(one.headlines())
     return list(found.values())
 

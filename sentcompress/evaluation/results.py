@@ -13,7 +13,7 @@ from typing import Any
 from sentcompress.errors import DamagedError
 from sentcompress.evaluation.registry import EVALUATIONS, EvaluationKind
 from sentcompress.evaluation.score import COMPARE, MEAN, MODEL, Score, read_scores, share_kept
-from sentcompress.evaluation.tables import Table, table
+from sentcompress.evaluation.tables import BESIDE, Table, short, table
 from sentcompress.json_documents import finite, to_json
 from sentcompress.store import Artifact, Build, damaged, is_data
 
@@ -61,6 +61,22 @@ class Evaluation:
     def labels(self) -> dict[str, str]:
         """Role -> display name."""
         return {role: str(model["label"]) for role, model in self.models.items()}
+
+    @property
+    def documents(self) -> str:
+        """How the documents' vectors were made, unless by the model itself and in float32; otherwise empty.
+
+        For example "documents by teacher, stored as int8".
+        """
+        by = short(self.labels[MODEL]).partition(BESIDE)[2]
+        store = self.models[MODEL].get("documents_by", {}).get("store")
+        store = store or self.facts["protocol"].get("stored", {}).get("format")
+        return ", ".join([f"documents by {by}"] * bool(by) + [f"stored as {store}"] * bool(store))
+
+    @property
+    def use(self) -> str:
+        """How the model was used, unless by itself, in torch and with float32 vectors; otherwise empty."""
+        return ", ".join(filter(None, (self.documents, self.facts["protocol"].get("runtime"))))
 
     @property
     def data(self) -> frozenset[str]:

@@ -63,6 +63,21 @@ def protocol(
     return {"statement": f"{named}; {_how(facts)}", **facts}
 
 
+def with_documents(protocol: Mapping[str, Any], model: Mapping[str, Any]) -> dict[str, Any]:
+    """A protocol with what made the documents' vectors, unless the model did and they were not stored.
+
+    Args:
+        model: the description of the model, with `documents_by` if there is something to tell.
+    """
+    by = model.get("documents_by")
+    if not by:
+        return dict(protocol)
+    other, store = by["digest"] != model["digest"], by.get("store")
+    told = [f"; documents by {by['label']}{', projected' if by.get('projection') else ''}"] * other
+    told += [f"; documents' vectors stored as {store}"] * bool(store)
+    return {**protocol, "statement": protocol["statement"] + "".join(told)}
+
+
 def _how(facts: Mapping[str, Any]) -> str:
     depth, threads = facts["depth"], facts["threads"]
     recalls = ", ".join(f"Recall@{cutoff}" for cutoff in recall_cutoffs(depth))

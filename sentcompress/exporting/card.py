@@ -187,8 +187,8 @@ def read_notes(path: Path) -> str:
 
 
 def _results(evaluation: Evaluation) -> Iterator[Score]:
-    """The scores for the hub's metadata: the main metric of each data set."""
-    for score in evaluation.headlines() if evaluation.kind.task else ():
+    """The scores for the hub's metadata: the main metric of each data set, of the model by itself."""
+    for score in evaluation.headlines() if evaluation.kind.task and not evaluation.documents else ():
         main = score.metric == evaluation.scores[0].metric and score.role == MODEL and score.data != MEAN
         if main and math.isfinite(score.value):
             yield score

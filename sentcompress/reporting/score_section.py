@@ -68,14 +68,8 @@ def _tables(evidence: Evidence, group: Sequence[Evaluation], title: str | None) 
             [score for score in scores if score.metric == metric], evidence.names, group[0].kind.what
         )
         shown = title or METRICS[metric].title + (f", {split} split" if split else "")
-        tables.append(Table(title_with_runtime(shown, group[0]), columns, rows, sources, heads=2))
+        tables.append(Table(", ".join(filter(None, (shown, group[0].use))), columns, rows, sources, heads=2))
     return tables
-
-
-def title_with_runtime(title: str, evaluation: Evaluation) -> str:
-    """The title, with the runtime of the model unless it is torch."""
-    runtime = evaluation.facts["protocol"].get("runtime")
-    return f"{title}, {runtime}" if runtime else title
 
 
 def sources(found: Sequence[Evaluation]) -> list[Source]:

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any
 
 from sentcompress.evaluation.measures import SPEED, WEIGHT_BYTES
 from sentcompress.evaluation.registry import EVALUATIONS
 from sentcompress.evaluation.results import Evaluation
 from sentcompress.evaluation.score import COMPARE, MEAN, MODEL, Score, share_kept, size_scores, sizes_of
-from sentcompress.evaluation.tables import BESIDE, kept_or_gained, ratio, short
+from sentcompress.evaluation.tables import kept_or_gained, ratio
+from sentcompress.json_documents import to_json
 from sentcompress.numeric import share
 from sentcompress.reporting.evidence import Evidence, Student
 
@@ -18,6 +18,11 @@ TEST = "test"
 KEPT = "kept"
 # Evaluation, data set, metric.
 Measured = tuple[str, str, str]
+# What an evaluation measured: the digests of its data, the sizes of samples, and the settings that change a score.
+Terms = tuple[frozenset[str], str]
+# Settings of a protocol that change no score, or that `Evaluation.use` tells.
+UNRELATED = {"statement", "bootstrap", "rounds", "threads", "timed_queries", "single_queries", "runtime", "stored"}
+SAMPLED = ("queries", "passages", "documents", "sentences")
 
 
 @dataclass
@@ -27,7 +32,8 @@ class Summary:
     Attributes:
         compared: whether the report is about this model; see `Evidence.compared`.
         sizes: values of PARAMETERS, WEIGHT_BYTES and VECTOR_BYTES.
-        scores: headline scores of its evaluations, without means; the newest of each kind.
+        scores: headline scores of its evaluations, without means. Of a measure, those of all models have the same data
+            and protocol; the newest counts, of torch if there is one.
     """
 
     reference: str
@@ -79,11 +85,18 @@ def order(evidence: Evidence) -> list[str]:
 def summaries(evidence: Evidence) -> dict[str, Summary]:
     """A summary for each model."""
     found = {reference: Summary(reference, evidence.compared(reference)) for reference in evidence.names}
+    shared, plain = _shared_terms(evidence), set()
     for evaluation in evidence.evaluations:
         for model in evaluation.models.values():
             found[str(model["reference"])].sizes |= sizes_of(model)
         for score in _counting(evaluation):
             scores, key = found[score.model].scores, (evaluation.name, score.data, score.metric)
+            if shared.get(key, _terms(evaluation)) != _terms(evaluation):
+                continue
+            if score.role == MODEL and evaluation.use and (score.model, key) in plain:
+                continue
+            if score.role == COMPARE or not evaluation.use:
+                plain.add((score.model, key))
             before = scores.get(key)
             if before and evaluation.facts["protocol"].get("preset"):
                 continue  # the speed on the user's sentences takes precedence over a published protocol
@@ -94,6 +107,24 @@ def summaries(evidence: Evidence) -> dict[str, Summary]:
         summary = found[student.artifact.reference]
         summary.sizes = _sizes_of_student(student) | summary.sizes
     return found
+
+
+def _shared_terms(evidence: Evidence) -> dict[Measured, Terms]:
+    """The terms that most models were measured by, the newest of equal ones; not of speeds, which are ratios."""
+    models: dict[Measured, dict[Terms, set[str]]] = {}
+    for evaluation in evidence.evaluations:
+        for score in _counting(evaluation):
+            if not score.of.gain:
+                of = models.setdefault((evaluation.name, score.data, score.metric), {})
+                measured = of.pop(_terms(evaluation), set())
+                of[_terms(evaluation)] = measured | {score.model}
+    return {key: max(reversed(of), key=lambda terms: len(of[terms])) for key, of in models.items()}
+
+
+def _terms(evaluation: Evaluation) -> Terms:
+    settings = {key: value for key, value in evaluation.facts["protocol"].items() if key not in UNRELATED}
+    sizes = {key: evaluation.facts[key] for key in SAMPLED if isinstance(evaluation.facts.get(key), int)}
+    return evaluation.data, to_json({**settings, "sizes": sizes})
 
 
 def common(scores: Sequence[Mapping[str, float]]) -> list[str]:
@@ -127,15 +158,7 @@ def _lines(evaluation: Evaluation) -> Iterator[VerdictLine]:
     theirs = {score.place: score for score in scores if score.role == COMPARE}
     for score in scores:
         if score.role == MODEL:
-            documents = _documents(evaluation.models[MODEL])
-            yield _line(score, theirs.get(score.place), evaluation.artifact.reference, documents)
-
-
-def _documents(model: Mapping[str, Any]) -> str:
-    """The model of the documents, if it is another one, and how their vectors were stored."""
-    _, beside, by = short(str(model["label"])).partition(BESIDE)
-    store = model.get("documents_by", {}).get("store")
-    return f"{beside}{by}{f', stored as {store}' if store else ''}"
+            yield _line(score, theirs.get(score.place), evaluation.artifact.reference, evaluation.documents)
 
 
 def _line(score: Score, other: Score | None, source: str, documents: str = "") -> VerdictLine:
@@ -143,7 +166,7 @@ def _line(score: Score, other: Score | None, source: str, documents: str = "") -
     shown = (metric.show(score.value), metric.show(other.value) if other else "", _in_words(score))
     found = ratio(score) if metric.gain else score.kept
     return VerdictLine(
-        measure=score.title + documents,
+        measure=", ".join(filter(None, (score.title, documents))),
         student=score.value,
         teacher=other.value if other else None,
         ratio=found,
@@ -171,11 +194,11 @@ def _size_lines(evidence: Evidence, about: Sequence[Evaluation]) -> Iterator[Ver
 
 
 def _counting(evaluation: Evaluation) -> Iterator[Score]:
-    """Headline scores that represent a model: test split only, and both sides encoded by the model itself."""
+    """Headline scores that represent a model: test split only, and float32 vectors of both sides by itself."""
     if evaluation.facts["protocol"].get("split", TEST) != TEST:
         return
     for score in evaluation.headlines():
-        if score.data != MEAN and not evaluation.models[score.role].get("documents_by"):
+        if score.data != MEAN and not (score.role == MODEL and evaluation.documents):
             yield score
 
 

@@ -24,7 +24,7 @@ from sentcompress.evaluation.index_plan import IndexSettings, longest_vector, pl
 from sentcompress.evaluation.ranking import recall_cutoffs
 from sentcompress.evaluation.results import write_result
 from sentcompress.evaluation.retrieval import DEPTHS, MAIN, Comparison, RetrievalTask, Searched
-from sentcompress.evaluation.retrieval_protocol import protocol
+from sentcompress.evaluation.retrieval_protocol import protocol, with_documents
 from sentcompress.evaluation.score import COMPARE, MODEL, Recorder
 from sentcompress.evaluation.searchable import searchable
 from sentcompress.evaluation.tables import BESIDE
@@ -157,14 +157,14 @@ class RetrievalEvaluation:
         described: dict[str, Any] = {}
         searched: dict[str, Searched] = {}
         for name, role in roles.items():
-            # Both roles can be the same model: `teacher` defaults to the embedded one.
-            same = next((other for other in searched if roles[other] == role), None)
+            # Both roles can be the same model: `teacher` defaults to the embedded one. Stored vectors are of one role.
+            same = next((other for other in searched if roles[other] == role and self.params.vectors is None), None)
             if same:
                 searched[name], described[name] = searched[same], described[same]
             else:
                 searched[name], described[name] = self._encode(name, role)
         recorder = Recorder({name: str(of["reference"]) for name, of in described.items()})
-        measured = self._measure(searched, recorder)
+        measured = self._measure(searched, recorder, described[MODEL])
         return {
             "evaluation": "retrieval",
             "dataset": {"protocol": self.data.protocol, "name": self.data.name, "split": self.data.split},
@@ -177,7 +177,9 @@ class RetrievalEvaluation:
             "scores": recorder.as_dicts(),
         }
 
-    def _measure(self, searched: Mapping[str, Searched], recorder: Recorder) -> dict[str, Any]:
+    def _measure(
+        self, searched: Mapping[str, Searched], recorder: Recorder, model: Mapping[str, Any]
+    ) -> dict[str, Any]:
         params, kind = self.params, self.data.protocol
         name_of = self.collection.corpus.ids.__getitem__
         grades, seed = self.collection.grades, params.seed
@@ -199,7 +201,7 @@ class RetrievalEvaluation:
         spoken = self.collection.languages
         stated = protocol(kind, self.data.split, task, threads, params.similarity, languages=len(set(spoken)), **corpus)
         return {
-            "protocol": with_runtime(stated, params.runtime),
+            "protocol": with_runtime(with_documents(stated, model), params.runtime),
             "indexes": indexes,
             **({"languages": comparison.by_language(spoken)} if spoken else {}),
         }

@@ -8,8 +8,8 @@ from sentcompress.store.artifacts import WorkDirectory
 from sentcompress.store.manifests import Artifact
 from sentcompress.store.request import KINDS
 
-# Endings of files that belong to a model. A quantizer's is that of `quantization.quantizer.DOCUMENT`; a manifest is that
-# of vectors that `encode` wrote.
+# Endings of files that belong to a model. A quantizer's is that of `quantization.quantizer.DOCUMENT`; a manifest is of
+# vectors that `encode` wrote.
 OF_MODELS = (".npy", ".onnx", "/quantizer.json", "/manifest.json")
 
 

@@ -12,12 +12,13 @@ from sentcompress.evaluation.measures import (
     NDCG,
     NEIGHBOURS,
     PARAMETERS,
+    SEARCH_FIDELITY,
     SPEARMAN,
     VECTOR_BYTES,
     WEIGHT_BYTES,
 )
 from sentcompress.reporting.evidence import gather
-from sentcompress.reporting.score_section import missing
+from sentcompress.reporting.score_section import missing, score_tables
 from sentcompress.reporting.sections import overview, retrieval, sts
 from sentcompress.reporting.sections.training import loss_of
 from sentcompress.reporting.summary import common, mean_over, summaries
@@ -54,6 +55,32 @@ def test_tables_of_another_runtime_say_so(tmp_path: Path) -> None:
         "scifact dev",
         "scifact dev, onnx-int8",
     ]
+
+
+def test_what_another_model_encoded_or_a_quantizer_stored_is_apart_and_no_figure_of_the_model(tmp_path: Path) -> None:
+    work = WorkDirectory(tmp_path / "work")
+    small = works.student(work, "small")
+    works.search(work, small, "plain", 80.0)
+    works.search(work, small, "kept", 92.0, keep_index=True)
+    works.search(work, small, "coded", 70.0, stored=24)
+    evidence = gather(work)
+    assert summaries(evidence)[small.reference].scores["search", "docs", SEARCH_FIDELITY].value == 80.0
+    assert [one.use for one in evidence.evaluations] == ["", "documents by big", "stored as int4"]
+    titles = {table.title for table in score_tables(evidence, evidence.evaluations)}
+    ways = ("", ", documents by big", ", stored as int4")
+    assert {f"search fidelity x 100{way}" for way in ways} <= titles
+    assert any("92.0% (docs, documents by big)" in line for line in overview.verdict(evidence, small.reference))
+
+
+def test_figures_of_one_column_have_one_protocol(tmp_path: Path) -> None:
+    """The one that most models were measured by; a figure by another one does not stand beside them."""
+    work = WorkDirectory(tmp_path / "work")
+    first, second = works.student(work, "first"), works.student(work, "second")
+    for one in (first, second):
+        works.search(work, one, f"search-{one.name}", 80.0)
+    works.search(work, first, "fewer", 95.0, queries=5)
+    found = summaries(gather(work))
+    assert [found[one.reference].scores["search", "docs", SEARCH_FIDELITY].value for one in (first, second)] == [80, 80]
 
 
 def test_sizes_are_known_without_a_bench(tmp_path: Path) -> None:

@@ -118,6 +118,16 @@ def test_report_and_status_name_the_model_and_the_format_of_stored_documents(
     assert "model tiny-model, documents by other-model, nDCG" in capsys.readouterr().out
 
 
+def test_a_model_beside_itself_shows_what_storing_costs(
+    work: WorkDirectory, collection: Path, tiny_model: Path, tmp_path: Path
+) -> None:
+    plain = ndcg(evaluated(work, collection, tiny_model))
+    wrong = stored(work, str(collection), make_tiny_model(tmp_path / "other", seed=9), tmp_path / "other-vectors")
+    scores = read_scores(evaluated(work, collection, tiny_model, vectors=wrong, compare=str(tiny_model)).facts)
+    assert value_of(scores, NDCG, part=EXACT, role="compare") == pytest.approx(plain)
+    assert value_of(scores, NDCG, part=EXACT) < plain - 20
+
+
 def test_select_compares_models_whose_documents_were_encoded_and_stored_alike(
     work: WorkDirectory, collection: Path, tiny_model: Path, tmp_path: Path
 ) -> None:

@@ -17,7 +17,7 @@ from sentcompress.reporting.charts import HorizontalLine, Point, scatter
 from sentcompress.reporting.drawing import MARKERS
 from sentcompress.reporting.evidence import Evidence, Source
 from sentcompress.reporting.parts import Chart, Section, Table
-from sentcompress.reporting.score_section import score_section, score_tables, sources, title_with_runtime
+from sentcompress.reporting.score_section import score_section, score_tables, sources
 
 COLUMNS = ("index", "model", "{metric}", "95% interval", "kept", "lost by the index", "size", "ms per 1,000 queries")
 
@@ -77,7 +77,8 @@ def _table(evidence: Evidence, evaluation: Evaluation) -> Table:
     columns = [column.format(metric=METRICS[metric].title) for column in COLUMNS]
     name, documents = model_name(evidence, facts[MODEL]), f"{facts['documents']:,} documents"
     queries = f"{facts['judged_queries']:,} queries with an answer"
-    title = title_with_runtime(f"Indexes: {name} on {evaluation.scores[0].data} ({documents}, {queries})", evaluation)
+    title = f"Indexes: {name} on {evaluation.scores[0].data} ({documents}, {queries})"
+    title += f", {runtime}" if (runtime := facts["protocol"].get("runtime")) else ""
     return Table(title, columns, rows, [Source.of(evaluation.artifact)], heads=2, folded=True)
 
 
