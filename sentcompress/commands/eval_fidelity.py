@@ -42,5 +42,5 @@ COMMAND = Command(
     "Compare a model's vectors with its teacher's. Estimates, without labels, how much of its behaviour is kept.",
     makes="evaluations",
     shared="encoding",
-    version=2,  # the correlation of dimensions is a score
+    version=3,  # intervals of 0 and 100%
 )

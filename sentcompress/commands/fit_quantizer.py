@@ -51,5 +51,5 @@ COMMAND = Command(
     Params,
     "Choose how vectors are stored within --vector-bytes. The choice is a number format and a number of dimensions.",
     makes="quantizers",
-    version=2,  # chosen by the part dev
+    version=3,  # intervals of 0 and 100%
 )

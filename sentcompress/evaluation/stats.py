@@ -27,6 +27,8 @@ COVERAGE = 95
 # Percent of bootstrap samples below an interval. That of means is 2.5 except for its last bit, which determines the
 # last digits of all published intervals.
 BELOW, BELOW_MEANS = (100 - COVERAGE) / 2, 100 * (1 - COVERAGE / 100) / 2
+# The quantile of the normal distribution for COVERAGE.
+Z = 1.959963984540054
 # Constant bootstrap samples have no correlation. If more than this fraction are, an interval would mislead.
 UNDEFINED_SHARE = 0.05
 # Array elements per block when resampling means.
@@ -144,11 +146,22 @@ def interval(draws: Values, below: float = BELOW) -> Interval | None:
 
 
 def mean_interval(values: npt.NDArray[np.floating], resampling: Resampling, scale: float = 1) -> Interval | None:
-    """The interval of `scale` times the mean of [N] values; None if `rounds` is 0.
+    """The interval of `scale` times the mean of [N] values from 0 to 1; None if `rounds` is 0.
+
+    If all values are 0, or all are 1, every bootstrap sample is the same; Wilson's interval (1927) replaces it.
 
     Raises:
         ValueError: if there are no values, or one is NaN or infinite.
     """
+    found = _mean_interval(values, resampling, scale)
+    value, count = values[0], len(values)
+    if found is None or value not in (0, 1) or (values != value).any():
+        return found
+    missed = scale * Z * Z / (count + Z * Z)
+    return Interval(scale - missed, scale) if value else Interval(0.0, missed)
+
+
+def _mean_interval(values: npt.NDArray[np.floating], resampling: Resampling, scale: float) -> Interval | None:
     if len(values) == 0 or not np.isfinite(values).all():
         raise ValueError("an interval needs at least one value, and only finite ones")
     # Scores take few distinct values (reciprocal ranks: eleven).
@@ -173,7 +186,7 @@ def paired_mean_interval(
     """
     if len(ours) != len(theirs):
         raise ValueError(f"{len(ours)} and {len(theirs)} scores are not of the same items")
-    return mean_interval(np.asarray(ours, dtype=np.float64) - theirs, resampling, scale)
+    return _mean_interval(np.asarray(ours, dtype=np.float64) - theirs, resampling, scale)
 
 
 @dataclass(frozen=True)

@@ -155,6 +155,17 @@ def test_the_same_seed_gives_the_same_interval_of_a_mean() -> None:
     assert mean_interval(values, Resampling(seed=5)) != mean_interval(values, Resampling(seed=6))
 
 
+def test_all_or_none_of_a_sample_is_not_certain() -> None:
+    """Wilson's interval for n of n begins at n / (n + z²)."""
+    every, none = (mean_interval(np.full(100, value), Resampling(), 100) for value in (1.0, 0.0))
+    assert every is not None
+    assert none is not None
+    assert (every.low, every.high) == (pytest.approx(96.3007, abs=1e-4), 100)
+    assert (none.low, none.high) == (0, pytest.approx(3.6993, abs=1e-4))
+    same = np.ones(100)
+    assert paired_mean_interval(same, same, Resampling()) == (0, 0)
+
+
 def test_what_has_no_interval() -> None:
     with pytest.raises(ValueError, match="at least one value"):
         mean_interval(np.array([]), Resampling())
