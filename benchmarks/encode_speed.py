@@ -29,6 +29,7 @@ from running import machine
 from sentence_transformers import SentenceTransformer
 
 from sentcompress.encoding.engine import EncodeEngine
+from sentcompress.evaluation.timing import in_turn
 from sentcompress.models.layout import load_encoder
 from sentcompress.models.sources import resolve
 
@@ -106,8 +107,8 @@ def main() -> None:
     vectors: dict[str, npt.NDArray[np.float32]] = {}
     load = [os.getloadavg()[0]]
     for turn in range(arguments.rounds):
-        for name, encode in found.items():
-            wall, processor, vectors[name] = seconds_of(encode, texts)
+        for name in in_turn(found, turn):
+            wall, processor, vectors[name] = seconds_of(found[name], texts)
             seconds[name].append(wall)
             processors[name].append(processor)
             print(f"round {turn + 1}  {name:42} {wall:7.2f} s, processor {processor:7.2f} s", flush=True)

@@ -24,6 +24,7 @@ from running import machine
 from transformers import ElectraConfig, ElectraModel
 
 from sentcompress.cli.main import keep_freed_memory
+from sentcompress.evaluation.timing import in_turn
 
 RESULTS = Path(__file__).resolve().parent / "results"
 SHAPES = ((256, 16), (128, 32), (64, 64), (18, 224))
@@ -76,7 +77,7 @@ def main() -> None:
     rounds: list[dict[str, Any]] = []
     for number in range(given.rounds):
         for kind in TURNS:
-            for side in ("default", "kept"):
+            for side in in_turn(("default", "kept"), number):
                 words = [sys.executable, __file__, "--threads", str(given.threads), "--side", kind, side]
                 found = json.loads(subprocess.run(words, stdout=subprocess.PIPE, text=True, check=True).stdout)
                 rounds.append({"round": number, "work": kind, "side": side, **found})

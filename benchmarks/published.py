@@ -227,6 +227,8 @@ def main() -> None:
     if unknown := set(asked.model or ()) - set(known):
         parser.error(f"not published: {', '.join(sorted(unknown))}; there are {', '.join(known)}")
     steps = asked.only.split(",")
+    if asked.model and "speed" in steps:
+        parser.error("speed is measured of all models in one process: leave out --model, or add --only scores")
     texts, called = [asked.data / "corpus" / WIKIPEDIA], WIKIPEDIA
     if asked.text:
         texts, called = sorted(one for one in asked.text.glob(f"*{ENDING}") if one.name != UNSEEN), "the training text"

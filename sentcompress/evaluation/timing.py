@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 
 import numpy as np
 
@@ -17,12 +17,16 @@ def alternate(runs: Mapping[str, Callable[[], object]], rounds: int) -> dict[str
     for run in runs.values():
         run()
     for turn in range(rounds):
-        # The order alternates, because a call that always came second would always find a warmer machine.
-        for name in list(runs)[:: 1 if turn % 2 == 0 else -1]:
+        for name in in_turn(runs, turn):
             start = time.perf_counter()
             runs[name]()
             seconds[name].append(time.perf_counter() - start)
     return seconds
+
+
+def in_turn(names: Iterable[str], turn: int) -> list[str]:
+    """The names, every second turn backwards: what always came second would always find a warmer machine."""
+    return list(names)[:: 1 if turn % 2 == 0 else -1]
 
 
 def percentiles(seconds: Sequence[float]) -> dict[str, float]:

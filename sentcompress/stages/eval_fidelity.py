@@ -33,6 +33,7 @@ from sentcompress.store import (
     Artifact,
     Request,
     WorkDirectory,
+    ancestors,
     chose_by_graded_pairs,
     file_digest,
     learnt_projection,
@@ -54,7 +55,7 @@ def run(params: Params, work: WorkDirectory, reporter: Reporter = LOGGED) -> Art
     params.check()
     find = partial(find_embedder, work, trust_remote_code=params.trust_remote_code)
     model, compare = find(params.model, revision=params.revision), find(params.compare)
-    source = _of_files(params) if params.text else _of_table(params, work, model)
+    source = _of_files(params, work, model) if params.text else _of_table(params, work, model)
     projection = learnt_projection(work, model.reference, model.digest, compare.digest)
     inputs = {**source.inputs, **model.inputs, **compare.inputs}
     if projection is not None:
@@ -107,10 +108,13 @@ def _name(params: Params, model: str) -> str:
     return "-".join(part for part in parts if part)
 
 
-def _of_files(params: Params) -> _Source:
+def _of_files(params: Params, work: WorkDirectory, model: EmbedderSource) -> _Source:
     files = find_text_files(params.text)
     name = ", ".join(path.resolve().name for path in params.text)
-    return _Source(name, "the user's sentences", {f"file:{f.resolve()}": file_digest(f) for f in files}, files)
+    inputs = {f"file:{path.resolve()}": file_digest(path) for path in files}
+    trained_on = {digest for one in ancestors(work, model.reference, model.digest) for digest in one.inputs.values()}
+    seen = not trained_on.isdisjoint(inputs.values())
+    return _Source(name, "the user's sentences", inputs, files, seen=seen)
 
 
 def _of_table(params: Params, work: WorkDirectory, model: EmbedderSource) -> _Source:

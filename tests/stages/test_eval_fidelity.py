@@ -184,6 +184,20 @@ def test_sentences_that_the_training_held_out_and_the_projected_teacher(tmp_path
     assert any("trained on these sentences" in caution for caution in seen["verdict"]["cautions"])
 
 
+def test_a_file_that_the_student_was_trained_on_is_not_unseen(tmp_path: Path, tiny_model: Path) -> None:
+    from sentcompress.stages import augment, teacher_embed
+
+    texts, work = make_sentences(300), WorkDirectory(tmp_path / "work")
+    for name, part in (("own", texts[:250]), ("fresh", texts[250:])):
+        (tmp_path / f"{name}.txt").write_text("\n".join(part) + "\n", encoding="utf-8")
+    augment.run(augment.Params(inputs=(str(tmp_path / "own.txt"),), wordnet=0, back_translate=0), work)
+    teacher_embed.run(teacher_embed.Params(teacher=str(tiny_model), device="cpu"), work)
+    distil(work)
+    for name, seen in (("own", True), ("fresh", False)):
+        params = Params(text=[tmp_path / f"{name}.txt"], model="student", neighbours=3, device="cpu")
+        assert run(params, work).facts["seen_in_training"] == seen
+
+
 def test_what_cannot_be_compared(tmp_path: Path, tiny_model: Path) -> None:
     work = WorkDirectory(tmp_path / "work")
     path = tmp_path / "few.txt"
