@@ -34,7 +34,7 @@ SAME = (
 METHODS = {
     "hpd": "--dim 128",
     "mse": "",
-    "ckd": "",
+    "ckd": "--set head=linear",
     "ibkd": "--set normalise=true",
     "simtde": "--set normalise=true --set token_weight=0.002",
     "crd": "",

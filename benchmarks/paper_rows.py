@@ -4,9 +4,11 @@
     python benchmarks/paper_rows.py --full --input nli=nli.csv --input dev=sts-dev.tsv ...
 
 In miniature, the embedded teacher and students cut from it stand in for all models, a sample for each data set, and
-some hundred steps for the epochs; apertium translates in place of nlpaug's models. Everything else (the stages, their
-order, the methods and their options, learning rates, temperatures, widths) is the recipe's. It shows that every row
-runs, and how the rows of a table compare; the published figures cannot be reached at this scale.
+some hundred steps for the epochs; apertium translates in place of nlpaug's models. The stages, their order, the methods
+and their options, and the numbers that a recipe names are the recipe's, except for a token width of 384, which is
+halved, and the teacher's pooling, which is its own. A learning rate that a recipe leaves to the method is that of the
+stand-in's size. It shows that every row runs, and how the rows of a table compare; the published figures cannot be
+reached at this scale.
 
 `--full` runs the recipes as published: a machine with a GPU, a model hub and the papers' data is needed.
 
@@ -280,12 +282,15 @@ def as_markdown(found: Mapping[str, Mapping[str, Any]], size: str) -> str:
     """The tables of the papers with both figures and the rank of each row."""
     known, seconds = machine(), sum(result.get("seconds", 0) for result in found.values())
     failed = {key: result["error"] for key, result in found.items() if "error" in result}
+    smaller = " What differs from the recipes: [docs/papers.md](../../docs/papers.md#the-miniature)."
     parts = [
         f"# The rows of the papers, {size}",
         "",
         f"`benchmarks/paper_rows.py`: {len(found)} variants of recipes, {seconds / 60:.0f} minutes of one-threaded "
         f"processes on {known['cores']} cores ({known['processor']}); {len(failed)} failed. A figure with *(the "
-        "start)* is that of a student whose best checkpoint is the one that it started from.",
+        "start)* is that of a student whose best checkpoint is the one that it started from."
+        + smaller
+        * ("miniature" in size),
         "",
     ]
     parts += [f"- `{key}` failed: {reason}" for key, reason in failed.items()]

@@ -125,7 +125,7 @@ def make_training(
     views: Views
     if work == "ckd":
         tokens = make_tokens(size, rows)
-        method = CKD(shapes, {"queue": queue})
+        method = CKD(shapes, {"queue": queue, "head": "linear"})
         settings = Settings.of(method.recipe, options)
         table = torch.randn(rows, teacher, device=device)
         fields, views = {"teacher": rows_of(table)}, DistillationViews(encoder, method.needs)

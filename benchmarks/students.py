@@ -1,4 +1,4 @@
-"""Students of the papers' methods, trained from all-MiniLM-L6-v2 on real text and scored beside it.
+"""Students by methods after those of the papers, trained from all-MiniLM-L6-v2 on real text and scored beside it.
 
     python benchmarks/students.py ../shared/data --work work-real [--only hpd-128,ckd] [--measure-only]
 
@@ -44,7 +44,10 @@ MIXED = f"--token-dim 128 --sentences mixed --teacher-vectors mixed {LONG}"
 VECTORS = "--name {} --store float16 --dtype bfloat16"
 STUDENTS = {
     "hpd-128": f"distill --method hpd --student teacher:3 {SHORT} --epochs 2 --warmup-steps 300",
-    "ckd": f"distill --method ckd --student teacher:3 {SHORT} --epochs 1 --warmup-steps 100 --eval-every 200",
+    "ckd": (
+        f"distill --method ckd --student teacher:3 --set head=linear {SHORT} --epochs 1 --warmup-steps 100 "
+        "--eval-every 200"
+    ),
     "ckd-128": (
         "finetune --model ckd --sentences nli --teacher-vectors short --dim 128 --keep 20 --lr 1e-4 --epochs 2 "
         "--batch-size 128 --dropout 0 --dtype bfloat16 --eval-every 40 --dev {dev}"

@@ -98,8 +98,8 @@ def _annotation(key: Key) -> Any:
         metavar = (opt.metavar or key.name.upper()).strip("[]").removesuffix("...").strip("[]")
         return Annotated[hint, typer.Argument(help=shown["help"], metavar=metavar, show_default=False)]
     if kind is bool:
-        flag = f"--{key.name}/--no-{key.name}" if key.default else f"--{key.name}"
-        return Annotated[hint, typer.Option(flag, help=opt.help)]
+        flag = f"--{key.name}/--no-{key.name}" if key.default or key.optional else f"--{key.name}"
+        return Annotated[hint, typer.Option(flag, help=opt.help, show_default=_shown_default(key))]
     names = [f"--{key.name}", *([f"-{opt.short}"] if opt.short else [])]
     return Annotated[hint, typer.Option(*names, **shown, show_default=_shown_default(key))]
 

@@ -33,7 +33,14 @@ class Params(Sharded, Hub, Named):
     max_length: Annotated[
         int | None, Opt("Truncate sentences to this many tokens.", minimum=1, default="the teacher's own")
     ] = None
-    normalize: Annotated[bool, Opt("Scale vectors to unit length, as HPD's code does for SimCSE teachers.")] = False
+    normalize: Annotated[
+        bool | None,
+        Opt(
+            "Scale vectors to unit length, as HPD's code does for SimCSE teachers, or leave out the teacher's own "
+            "normalisation.",
+            default="as the teacher does",
+        ),
+    ] = None
     store: Store = "float32"
     dtype: EncodingDtype = "auto"
     device: Device = "auto"
@@ -56,6 +63,8 @@ class Params(Sharded, Hub, Named):
         if list(self.layers) != sorted(set(self.layers)):
             given = ",".join(map(str, self.layers))
             faults.append(f"`layers` must be increasing numbers from 1, such as 2,4,6, not {given}")
+        if self.content_words and self.normalize is False:
+            faults.append("`content_words` adds vectors of unit length; `normalize` cannot be off")
         return faults
 
 

@@ -8,7 +8,8 @@ from typing import Any, ClassVar
 import torch
 from torch import Tensor, nn
 
-from sentcompress.methods.base import Method, Shapes, linear_head, unit
+from sentcompress.methods.base import Method, Shapes, unit
+from sentcompress.methods.heads import discarded_head
 from sentcompress.methods.hyperparameters import CODE, OURS, PAPER, Hyperparameters, Number, Option
 from sentcompress.methods.queue_logsumexp import queue_logsumexp
 from sentcompress.methods.regression import distilcse_lr
@@ -29,18 +30,20 @@ class CKD(Method):
     normalised teacher vectors, first in first out. It starts empty, and a batch is added after its loss is computed.
     M: Linear(D_s -> D_t, bias) is discarded: the student's own pooled vector is the embedding.
 
-    Differences between paper and code: the paper gives no temperature; the code learns scale = exp(p) from p = 1, an
-    initial temperature of 0.37. `temperature=0.05` fixes it instead. In the code each GPU has its own queue, and the
-    teacher's dropout stays on during training, which is a bug; cached vectors are computed without dropout. Paper and
-    code pool the student like the teacher: [CLS], then a Linear and Tanh (`--pooling cls-mlp`). In the code this layer
-    is the checkpoint's own, here it is new.
+    Differences between paper and code: the paper has M only if the widths differ (equation 6; else equation 5), as we
+    by default; the code always has it, but its widths always differ. `head=linear` keeps M for equal widths too. The
+    paper's M is a matrix, the code's and ours has a bias. The paper gives no temperature; the code learns scale =
+    exp(p) from p = 1, an initial temperature of 0.37. `temperature=0.05` fixes it instead. In the code each GPU has its
+    own queue, and the teacher's dropout stays on during training, which is a bug; cached vectors are computed without
+    dropout. Paper and code pool the student like the teacher: [CLS], then a Linear and Tanh (`--pooling cls-mlp`). In
+    the code this layer is the checkpoint's own, here it is new.
     """
 
     title = "Contrastive knowledge distillation, stage 1"
     paper = "Gao et al. 2021, DistilCSE: Effective Knowledge Distillation For Contrastive Sentence Embeddings"
     link = "https://arxiv.org/abs/2112.05638"
     equation = "-log exp(scale q k+) / sum_j exp(scale q k_j), q = unit(M s), keys = [batch ; queue] of unit(t)"
-    deployed = "the student's own pooled vector; the head M is discarded"
+    deployed = "the student's own pooled vector; the head M, if there is one, is discarded"
     stage = "distill"
     needs = frozenset({"teacher"})
     contrastive = True
@@ -71,6 +74,13 @@ class CKD(Method):
             minimum=1e-6,
             or_zero=True,
         ),
+        "head": Option(
+            "auto",
+            "linear: compare M s; none: compare s itself, which must be as wide as the teacher's vector; auto: none if"
+            " the widths are equal, else linear",
+            f"{PAPER}, section 3.1: auto; {SCRIPT}: linear",
+            choices=("auto", "linear", "none"),
+        ),
         "head_start": Option(
             "random",
             "initial M: torch's random values, or the identity matrix",
@@ -83,7 +93,7 @@ class CKD(Method):
 
     def __init__(self, shapes: Shapes, options: Mapping[str, Any]) -> None:
         super().__init__(shapes, options)
-        self.head = linear_head(shapes.student, shapes.teacher, self.settings["head_start"])
+        self.head = discarded_head(shapes.student, shapes.teacher, self.settings["head"], self.settings["head_start"])
         self.log_scale = nn.Parameter(torch.tensor(1.0)) if not self.settings["temperature"] else None
         self.register_buffer("queue", torch.zeros(self.settings["queue"], shapes.teacher))
         # Number of vectors added so far; the next goes to this index modulo the queue length.
@@ -129,7 +139,7 @@ class CKD(Method):
         return self.head(student)  # type: ignore[no-any-return]
 
     def has_target(self) -> bool:
-        return False
+        return isinstance(self.head, nn.Identity)
 
     def target(self, teacher: Tensor) -> Tensor:
         """[B, D_t] -> [B, D_t], rows of length one."""

@@ -37,9 +37,11 @@ class CRD(Method):
     is still random then, so z is estimated here as the mean over random directions, once.
 
     Differences from the released code: its memory has one entry per sentence, samples K of them, and updates entries
-    as the mean of old and new value. Here it holds the last K vectors of each side, first in first out, random at the
-    start; a batch is added after its step. So a sentence is not its own negative until K others have passed, and the
-    memory does not grow with the data. The code adds 1e-7 to the denominators; sums of logarithms do not need it.
+    as the mean of old and new value. The positive is the sentence's own entry of the other side: random before its
+    first visit, then a running mean. Here it is the current vector of the other side, detached. The memory holds the
+    last K vectors of each side, first in first out, random at the start; a batch is added after its step. So a sentence
+    is not its own negative until K others have passed, and the memory does not grow with the data. The code adds 1e-7
+    to the denominators; sums of logarithms do not need it.
     """
 
     title = "Contrastive representation distillation"

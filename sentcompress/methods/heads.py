@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from torch import Tensor, nn
 
+from sentcompress.errors import UsageError
 from sentcompress.methods.base import DeployedHead, Method, linear_head
 from sentcompress.methods.hyperparameters import OURS, Option
 
@@ -35,6 +36,25 @@ def choose_head(student: int, teacher: int, choice: str, *, bias: bool = True) -
         return ProjectionHead(None, kept=False)
     linear = linear_head(student, teacher, "random") if bias else nn.Linear(student, teacher, bias=False)
     return ProjectionHead(linear, kept=choice != "thrown")
+
+
+def discarded_head(student: int, teacher: int, choice: str, start: str) -> nn.Module:
+    """A head that is discarded after training.
+
+    Args:
+        student: D_s.
+        teacher: D_t.
+        choice: linear; none: the identity; auto: the identity if the widths are equal, else linear.
+        start: initial weights, see `linear_head`.
+
+    Raises:
+        UsageError: if there is no head between different widths.
+    """
+    if choice == "none" and student != teacher:
+        raise UsageError(f"head=none needs a student as wide as the teacher, not {student} and {teacher}")
+    if choice == "linear" or student != teacher:
+        return linear_head(student, teacher, start)
+    return nn.Identity()
 
 
 class HeadedMethod(Method):

@@ -18,7 +18,7 @@ class MSE(Regression):
     """
 
     title = "Mean squared error to the teacher (KD)"
-    paper = "baseline of Gao et al. 2021, DistilCSE, and of Zhao et al. 2022"
+    paper = "baseline of Gao et al. 2021, DistilCSE, and of Zhang et al. 2023, IBKD"
     link = "https://arxiv.org/abs/2112.05638"
     equation = "mean_B |M s - t|^2"
     deployed = "the student's own pooled vector; the head M is discarded"

@@ -7,8 +7,8 @@ from typing import Any
 
 from torch import Tensor, nn
 
-from sentcompress.errors import UsageError
-from sentcompress.methods.base import Method, Shapes, linear_head, row_errors, unit
+from sentcompress.methods.base import Method, Shapes, row_errors, unit
+from sentcompress.methods.heads import discarded_head
 from sentcompress.methods.hyperparameters import CODE, OURS, PAPER, Hyperparameters, Number, Option, Sized
 
 # The scripts for the KD row of DistilCSE's tables; `distinllation` is the file's own spelling.
@@ -75,14 +75,7 @@ class Regression(Method):
 
     def __init__(self, shapes: Shapes, options: Mapping[str, Any]) -> None:
         super().__init__(shapes, options)
-        linear = self.settings["head"] == "linear"
-        if not linear and shapes.student != shapes.teacher:
-            raise UsageError(
-                f"head=none needs a student as wide as the teacher, not {shapes.student} and {shapes.teacher}"
-            )
-        self.head: nn.Module = (
-            linear_head(shapes.student, shapes.teacher, self.settings["head_start"]) if linear else nn.Identity()
-        )
+        self.head = discarded_head(shapes.student, shapes.teacher, self.settings["head"], self.settings["head_start"])
 
     def errors(self, student: Tensor, teacher: Tensor) -> Tensor:
         """|M s - t|^2 of each row: [B, D_s], [B, D_t] -> [B]."""

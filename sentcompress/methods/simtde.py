@@ -42,9 +42,11 @@ class SimTDE(HeadedMethod):
 
     loss = alpha MSE(E_s, E_t) + (1 - alpha) MSE(s, t). E_s [M, H_s]: the student's token embeddings after the
     projection to its hidden width, E_t [M, H_t] the teacher's, for the M real tokens of the batch, without padding.
-    Both include positions and LayerNorm, which the paper's "token embedding layer" leaves open. If H_s and H_t differ,
-    a linear layer maps between them and is discarded. If the widths of s and t differ, another one
-    does (option `head`); it is deployed by default, so that vectors keep the teacher's width.
+    The paper contradicts itself about E: it is Emb(I) of the tokenised input I, but has the shape [H, v] of a whole
+    table, with each of the v entries of the vocabulary once. Ours is of the input, with positions and LayerNorm, so a
+    token weighs as often as it occurs. If H_s and H_t differ, a linear layer maps between them and is discarded. If the
+    widths of s and t differ, another one does (option `head`); it is deployed by default, so that vectors keep the
+    teacher's width.
 
     The paper's ablations are options. `layers` adds MSE(H_s, H_t) [M, K, H] of the student's K layers and the teacher's
     last K, layer by layer: the paper has it in place of the teacher's weights (`start` random). `sentence_loss`

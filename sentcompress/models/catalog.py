@@ -32,7 +32,7 @@ class NamedModel:
         pooling: how a checkpoint without modules is pooled.
         trust_remote_code: whether the user allows the model to run its own code.
         max_length: tokens that are read of a text; None leaves the model's own limit.
-        normalize: scale its vectors to length one, whatever the model itself does.
+        normalize: whether its vectors are scaled to length one; None: as the model itself does.
     """
 
     source: ModelSource
@@ -44,7 +44,7 @@ class NamedModel:
     pooling: str = "auto"
     trust_remote_code: bool = False
     max_length: int | None = None
-    normalize: bool = False
+    normalize: bool | None = None
 
     @property
     def name(self) -> str:
@@ -68,7 +68,8 @@ class NamedModel:
             encoder = load_pooled(self.source, new_pooling, trust_remote_code=self.trust_remote_code)
         if self.max_length is not None:
             encoder.text = replace(encoder.text, max_length=self.max_length)
-        encoder.normalize = encoder.normalize or self.normalize
+        if self.normalize is not None:
+            encoder.normalize = self.normalize
         return encoder
 
 
@@ -150,8 +151,8 @@ def _of_vectors(work: WorkDirectory, vectors: Artifact, trust_remote_code: bool)
     model = _of_source(work, asked["teacher"], asked.get("revision"), trust_remote_code)
     max_length, pooling = asked.get("max_length"), asked.get("pooling", "auto")
     # A second reading is of the vectors alone; what it leaves here is that they have length one.
-    normalize = bool(asked.get("normalize") or asked.get("content_words"))
-    if max_length is None and pooling == "auto" and not normalize:
+    normalize = True if asked.get("content_words") else asked.get("normalize")
+    if max_length is None and pooling == "auto" and normalize is None:
         return model
     # Read at another length, pooled or scaled in another way, it is another model than its files alone: the vectors
     # stand for it.

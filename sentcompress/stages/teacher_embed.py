@@ -83,7 +83,7 @@ def _as_it_taught(params: Params, model: NamedModel) -> Params:
         revision=model.revision,
         pooling=model.pooling if params.pooling == "auto" else params.pooling,
         max_length=model.max_length if params.max_length is None else params.max_length,
-        normalize=model.normalize or params.normalize,
+        normalize=model.normalize if params.normalize is None else params.normalize,
     )
 
 
@@ -110,7 +110,10 @@ def _teacher(params: Params, model: NamedModel) -> Encoder:
             f"{label} puts a prompt before every text: content words cannot be encoded alone",
             "omit `content_words`",
         )
-    encoder.normalize = encoder.normalize or params.normalize or params.content_words > 0
+    if params.normalize is not None:
+        encoder.normalize = params.normalize
+    if params.content_words:
+        encoder.normalize = True
     depth = encoder.depth
     if params.layers and params.layers[-1] > depth:
         raise InputError(

@@ -32,7 +32,7 @@ MADE = {
     "sentences/main": "augment {nli} --wordnet 0 --back-translate 0 --limit 120 --min-length 2",
     "students/small-simcse": f"train-teacher --model {{small}} --triplets {{nli}} {SHORT} --lr 0.00123 --set dim=16 "
     "--name small-simcse",
-    "teacher-vectors/main": "teacher-embed --teacher {teacher} --max-length 20 --normalize --layers 1,2",
+    "teacher-vectors/main": "teacher-embed --teacher {teacher} --max-length 20 --no-normalize --layers 1,2",
     "projections/pca-8": "fit-pca --dim 8 --sample 50 --seed 2",
     f"students/{STUDENT}": "distill --method hpd --student teacher:1 --token-dim 8 --feed-forward 16 "
     f"{SHORT} --warmup-ratio 0.1 --clip 0 --set centre=false --set reduction=mean --name {STUDENT}",

@@ -61,16 +61,26 @@ def test_distilcse_equation_3() -> None:
     assert found == {"mse": pytest.approx((1 + 4) / 2)}
 
 
-def test_distilcse_equation_6() -> None:
+@pytest.mark.parametrize(
+    ("student", "head"),
+    [
+        (rows((1, 0), (0, 2)), None),  # equation 5: of equal widths, s itself is the query
+        (column(1, 0), [[1.0], [-2.0]]),  # equation 6: M s is (1, 0) and (0, 2)
+    ],
+)
+def test_distilcse_equations_5_and_6(student: Tensor, head: list[list[float]] | None) -> None:
     """A queue of two holds the last two of three teacher vectors, which are not of length one.
 
     Query (1, 0): 2 for its own key, 1 for the other, 1 and 1/2 for the queue. Query (0, 1): 2 for its own, 1 for the
     other, 2 and 1 for the queue.
     """
-    method = CKD(Shapes(2, 2), {"queue": 2, "temperature": BASE_2, "head_start": "identity"})
-    method.update(rows((9, 9)), rows((7, 0)))
-    method.update(rows((9, 9), (9, 9)), rows((0, 5), (-2, 0)))
-    found = terms(method, student=rows((1, 0), (0, 2)), teacher=rows((3, 0), (0, 4)))
+    method = CKD(Shapes(student.shape[1], 2), {"queue": 2, "temperature": BASE_2})
+    if head:
+        set_weights(method.head, head, [0.0, 2.0])
+    other = torch.ones_like(student)
+    method.update(other[:1], rows((7, 0)))
+    method.update(other, rows((0, 5), (-2, 0)))
+    found = terms(method, student=student, teacher=rows((3, 0), (0, 4)))
     assert found == {"contrastive": pytest.approx((math.log(4.5 / 2) + math.log(6 / 2)) / 2)}
 
 

@@ -8,6 +8,7 @@ import math
 import numpy as np
 import pytest
 import torch
+from gradients import rows
 
 from sentcompress.methods import queue_logsumexp as queue_module
 from sentcompress.methods.base import Shapes
@@ -15,10 +16,6 @@ from sentcompress.methods.ckd import CKD
 from sentcompress.methods.queue_logsumexp import chunk_rows, queue_logsumexp, queue_products, tf32
 
 STUDENT, TEACHER = 5, 8
-
-
-def rows(vectors: np.ndarray) -> np.ndarray:
-    return vectors / np.sqrt((vectors**2).sum(1, keepdims=True))
 
 
 def batch(size: int, seed: int) -> tuple[torch.Tensor, torch.Tensor]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 import torch
+from gradients import differences
 
 from sentcompress.methods.base import Shapes
 from sentcompress.methods.hpd import HPD
@@ -70,20 +71,8 @@ def test_the_loss_and_its_gradients_are_the_equation(centre: bool, tanh: bool, r
     assert float(terms["mse"]) == pytest.approx(equation(numbers, **switches), rel=1e-6)
     for name, gradient in (("s", student.grad), ("A", method.head.weight.grad), ("a", method.head.bias.grad)):
         assert gradient is not None
-        np.testing.assert_allclose(gradient.numpy(), differences(numbers, name, switches), rtol=1e-5, atol=1e-6)
-
-
-def differences(numbers: dict[str, np.ndarray], name: str, switches: dict[str, bool]) -> np.ndarray:
-    """The gradient of the equation by central differences."""
-    out = np.zeros_like(numbers[name])
-    for place in np.ndindex(out.shape):
-        values = []
-        for step in (1e-6, -1e-6):
-            moved = numbers[name].copy()
-            moved[place] += step
-            values.append(equation({**numbers, name: moved}, **switches))
-        out[place] = (values[0] - values[1]) / 2e-6
-    return out
+        wanted = differences(lambda moved, name=name: equation({**numbers, name: moved}, **switches), numbers[name])
+        np.testing.assert_allclose(gradient.numpy(), wanted, rtol=1e-5, atol=1e-6)
 
 
 def test_the_defaults_are_the_papers() -> None:

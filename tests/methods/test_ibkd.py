@@ -22,22 +22,15 @@ def numbers(seed: int = 0) -> dict[str, np.ndarray]:
     return {name: random.normal(size=(B, size)) for name, size in sizes.items()}
 
 
-def hsic_of(x: np.ndarray, s: np.ndarray, kernel: str, gamma: float) -> float:
-    """With n - 1 as the divisor."""
+def hsic_of(x: np.ndarray, s: np.ndarray, gamma: float, kernel: str = "rbf", less: int = 1) -> float:
+    """Divided by (n - less)^2."""
     n = len(x)
     centring = np.eye(n) - 1 / n
     grams = []
     for v in (x, s):
         squares = ((v[:, None] - v[None]) ** 2).sum(-1)
         grams.append({"rbf": np.exp(-gamma * squares), "imq": (gamma + squares) ** -0.5, "linear": v @ v.T}[kernel])
-    return float(np.trace(grams[0] @ centring @ grams[1] @ centring)) / (n - 1) ** 2
-
-
-def rbf_hsic(x: np.ndarray, s: np.ndarray, gamma: float, below: int) -> float:
-    n = len(x)
-    centring = np.eye(n) - 1 / n
-    grams = [np.exp(-gamma * ((v[:, None] - v[None]) ** 2).sum(-1)) for v in (x, s)]
-    return float(np.trace(grams[0] @ centring @ grams[1] @ centring)) / below**2
+    return float(np.trace(grams[0] @ centring @ grams[1] @ centring)) / (n - less) ** 2
 
 
 def info_nce(queries: np.ndarray, keys: np.ndarray, tau: float) -> float:
@@ -61,7 +54,7 @@ def test_the_loss_and_its_gradients_are_the_equation(detach: bool) -> None:
     torch.stack(list(terms.values())).sum().backward()
 
     def loss(student: np.ndarray, inputs: np.ndarray) -> float:
-        bottleneck = 0.7 * rbf_hsic(inputs, student, 0.2, B - 1)
+        bottleneck = 0.7 * hsic_of(inputs, student, 0.2)
         return info_nce(student @ weight.T + bias, n["teacher"], 0.3) + bottleneck
 
     assert float(sum(terms.values())) == pytest.approx(loss(n["student"], n["inputs"]), rel=1e-9)
@@ -81,21 +74,21 @@ def test_the_kernel_that_is_asked_for(kernel: str) -> None:
     n = numbers()
     method, _, _ = make({"kernel": kernel, "gamma": 0.2, "beta": 0.7})
     terms = method.objective(**{name: torch.tensor(value) for name, value in n.items()})
-    assert float(terms["hsic"]) == pytest.approx(0.7 * hsic_of(n["inputs"], n["student"], kernel, 0.2), rel=1e-9)
+    assert float(terms["hsic"]) == pytest.approx(0.7 * hsic_of(n["inputs"], n["student"], 0.2, kernel), rel=1e-9)
 
 
 def test_the_papers_divisor() -> None:
     n = numbers()
     method, _, _ = make({"divisor": "n", "gamma": 0.2})
     terms = method.objective(**{name: torch.tensor(value) for name, value in n.items()})
-    assert float(terms["hsic"]) == pytest.approx(rbf_hsic(n["inputs"], n["student"], 0.2, B), rel=1e-9)
+    assert float(terms["hsic"]) == pytest.approx(hsic_of(n["inputs"], n["student"], 0.2, less=0), rel=1e-9)
 
 
 def test_a_kernel_of_directions() -> None:
     n = numbers()
     method, _, _ = make({"normalise": True, "gamma": 0.2})
     terms = method.objective(**{name: torch.tensor(value) for name, value in n.items()})
-    wanted = rbf_hsic(rows(n["inputs"]), rows(n["student"]), 0.2, B - 1)
+    wanted = hsic_of(rows(n["inputs"]), rows(n["student"]), 0.2)
     assert float(terms["hsic"]) == pytest.approx(wanted, rel=1e-9)
 
 
@@ -105,7 +98,7 @@ def test_the_defaults_are_the_papers_numbers() -> None:
     terms = method.objective(**{name: torch.tensor(value) for name, value in n.items()})
     nce = info_nce(n["student"] @ weight.T + bias, n["teacher"], 0.1)
     assert float(terms["contrastive"]) == pytest.approx(nce, rel=1e-9)
-    assert float(terms["hsic"]) == pytest.approx(rbf_hsic(n["inputs"], n["student"], 0.5, B - 1), rel=1e-9)
+    assert float(terms["hsic"]) == pytest.approx(hsic_of(n["inputs"], n["student"], 0.5), rel=1e-9)
 
 
 def test_equation_5_compares_by_a_matrix_and_no_lengths() -> None:
@@ -231,7 +224,7 @@ def test_stage_two_is_simcse_and_the_bottleneck(hard: int, dim: int) -> None:
         keys = project(np.concatenate([n["positive"], n["negatives"]]))
         x = np.concatenate([n["inputs"], n["positive_inputs"], n["negative_inputs"]])
         s = np.concatenate([n["anchor"], n["positive"], n["negatives"]])
-        return info_nce(project(n["anchor"]), keys, 0.05) + 0.4 * rbf_hsic(x, s, 0.2, len(x) - 1)
+        return info_nce(project(n["anchor"]), keys, 0.05) + 0.4 * hsic_of(x, s, 0.2)
 
     assert list(terms) == ["contrastive", "hsic"]
     assert float(sum(terms.values())) == pytest.approx(loss(n), rel=1e-9)
@@ -246,7 +239,7 @@ def test_stage_two_takes_the_anchors_alone_where_only_their_inputs_are_given() -
     method = IBKDFinetune(Shapes(STUDENT, 0, hidden=HIDDEN, hard_negatives=1), {"gamma": 0.2})
     names = ("anchor", "positive", "negatives", "inputs")
     views = {name: torch.tensor(n[name]) for name in names}
-    wanted = 0.5 * rbf_hsic(n["inputs"], n["anchor"], 0.2, B - 1)
+    wanted = 0.5 * hsic_of(n["inputs"], n["anchor"], 0.2)
     assert float(method.objective(**views)["hsic"]) == pytest.approx(wanted, rel=1e-9)
     method.update(**views)
     assert set(method.watched()) == {"kernel_x", "kernel_s"}

@@ -19,7 +19,7 @@ TRAINING = ("distill", "finetune", "train-teacher")
 
 # What DistilCSE's code adds to the paper's numbers, which are in `recipes/published/settings.tsv`.
 DISTILCSE = {"max_length": 64, "schedule": "cosine", "warmup_steps": 0, "warmup_epochs": 0.1, "clip": 1.0}
-DISTILCSE |= {"betas": (0.9, 0.98)}
+DISTILCSE |= {"betas": (0.9, 0.98), "head": "linear"}
 # Its stage 2: a temperature that is learnt from 1 / 20, and a tenth of the first of 5 epochs.
 STAGE_2 = {"max_length": 64, "schedule": "cosine", "warmup_ratio": 0.02, "betas": (0.9, 0.98)}
 STAGE_2 |= {"temperature": 0, "scale_start": 20}
@@ -94,7 +94,9 @@ NUMBERS: list[tuple[str, str, dict[str, Any]]] = [
     ("ibkd-msmarco-baselines/*", "finetune", {**DR_2, "temperature": 0.05, "dim": 0}),
     ("ibkd-msmarco-baselines/*-hpd*", "fit-pca", {"sample": 100_000, "dim": 128}),
     ("simtde/[bl]*", "train-teacher", {**SIMCSE, "pooling": "mean"}),
-    ("simtde/*", "distill", {"head": "auto", "reduction": "mean"}),
+    ("simtde/*", "teacher-embed", {"normalize": False}),
+    ("simtde/*", "distill", {"head": "auto", "reduction": "mean", "normalise": False}),
+    ("simtde/small", "distill", {"alpha": 0.5, "token_weight": 0, "token_dim": 128}),
     ("simtde/base-layer-to-layer", "distill", {"layers": 1, "start": "random"}),
     ("simtde/base-kl", "distill", {"sentence_loss": "kl"}),
     ("simtde/base-cosine-mse", "distill", {"sentence_loss": "cosine-mse"}),

@@ -76,6 +76,14 @@ def test_the_bytes_are_those_of_one_run(work: WorkDirectory, tiny_model: Path, c
     assert merged(work) == found
 
 
+def test_shards_without_normalisation(work: WorkDirectory, tiny_model: Path) -> None:
+    whole = embed(work, tiny_model, name="whole", normalize=False)
+    for number in (1, 2):
+        embed(work, tiny_model, f"{number}/2", normalize=False)
+    assert merged(work).digest == whole.digest
+    assert whole.digest != embed(work, tiny_model, name="scaled").digest
+
+
 @pytest.mark.parametrize("count", [1, 3, 8, 50])
 @pytest.mark.parametrize("sizes", [[7] * 20, [1, 0, 90, 3, 3, 40, 0], [5], []])
 def test_every_piece_is_in_one_shard_of_about_the_same_size(sizes: list[int], count: int) -> None:

@@ -138,6 +138,27 @@ def test_vectors_of_length_one_where_the_teacher_has_others(work: WorkDirectory,
         np.testing.assert_array_equal(VectorShards(again.path).rows(rows), short)
 
 
+def test_vectors_without_the_teachers_own_normalisation(
+    work: WorkDirectory, tiny_model: Path, sentences: list[str]
+) -> None:
+    whole = stage.run(Params(teacher=str(tiny_model), name="whole", dtype="float32", normalize=False), work)
+    encoder = load_encoder(resolve(str(tiny_model)))
+    assert encoder.normalize
+    encoder.normalize = False
+    expected = EncodeEngine(encoder, dtype="float32").encode(sentences)
+    assert np.abs(np.linalg.norm(expected, axis=1) - 1).min() > 0.1
+    np.testing.assert_allclose(VectorShards(whole.path).rows(np.arange(300)), expected, rtol=0, atol=1e-6)
+    assert whole.parameters["normalize"] is False
+    assert not find_model(work, "teacher").load().normalize
+    again = stage.run(Params(teacher="teacher", name="again", dtype="float32"), work)
+    assert (again.parameters, again.digest) == (whole.parameters, whole.digest)
+    scaled = stage.run(Params(teacher="teacher", name="scaled", dtype="float32", normalize=True), work)
+    np.testing.assert_allclose(np.linalg.norm(VectorShards(scaled.path).rows(np.arange(300)), axis=1), 1, atol=1e-6)
+    assert find_model(work, "teacher").load().normalize
+    with pytest.raises(UsageError, match="`normalize` cannot be off"):
+        stage.run(Params(teacher=str(tiny_model), normalize=False, content_words=0.5), work)
+
+
 def test_a_simcse_checkpoint_keeps_its_pooler(work: WorkDirectory, tmp_path: Path) -> None:
     from transformers import BertConfig, BertModel
 
