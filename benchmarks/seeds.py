@@ -51,7 +51,8 @@ def decided(model: Path, held: Path, work: Path) -> Figures:
     for family in families(held):
         documents = split(held / f"{family}{ENDING}", family, work)
         name = f"search fidelity, {family}"
-        found[name] = float(searched(documents, str(model), EMBEDDED, work)["fidelity"])
+        called = f"{documents}-{label(model)}"
+        found[name] = float(searched(documents, str(model), EMBEDDED, work, called)["fidelity"])
     return found
 
 

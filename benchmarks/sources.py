@@ -46,11 +46,12 @@ def split(file: Path, family: str, work: Path) -> str:
     return name
 
 
-def searched(documents: str, model: str, compare: str, work: Path) -> dict[str, Any]:
-    """Search fidelity of a model, with its interval."""
+def searched(documents: str, model: str, compare: str, work: Path, name: str = "") -> dict[str, Any]:
+    """Search fidelity of a model, with its interval; `name`: of the result, where models share the folder's name."""
     models = f"--model {shlex.quote(model)} --compare {shlex.quote(compare)}"
     size = f"--part all --queries {QUERIES} --passages {PASSAGES}"
-    result = sentcompress(f"eval-search --documents {documents} {models} {size}", work)
+    named = f" --name {shlex.quote(name)}" if name else ""
+    result = sentcompress(f"eval-search --documents {documents} {models} {size}{named}", work)
     score = select(read_scores(result["facts"]), SEARCH_FIDELITY, part="", role=MODEL)[0]
     return {"fidelity": score.value, "interval": score.interval, "queries": score.count}
 
