@@ -90,7 +90,9 @@ def run(params: Params, work: WorkDirectory, reporter: Reporter = LOGGED) -> Art
             if calibration is not None:
                 facts["int8"] = _calibrate(build, encoder, formats, calibration, texts, reporter)
             readers = {
-                name: one.open(encoder, build.path, trust_remote_code=params.trust_remote_code)
+                name: verification.BoundedReader(
+                    one.open(encoder, build.path, trust_remote_code=params.trust_remote_code), encoder.tokenize
+                )
                 for name, one in formats.items()
             }
             facts["checked"] = verification.verify_formats(encoder, texts, formats, readers, reporter)

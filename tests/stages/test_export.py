@@ -390,7 +390,7 @@ def test_the_int8_graph_is_calibrated_where_that_is_more_exact(
         ) -> Any:
             found = check(reader, texts, expected, title)
             assert found["mean_cosine"] > 0.9
-            value = cosines["static" if str(reader._path).endswith("static") else "dynamic"]
+            value = cosines["static" if str(reader.reader._path).endswith("static") else "dynamic"]
             return {**found, "mean_cosine": value, "single_mean_cosine": value}
 
         with monkeypatch.context() as patched:
