@@ -42,6 +42,7 @@ from sentcompress.store import SCAFFOLD, Artifact, Request, WorkDirectory, name_
 COMMAND = Params.command
 KIND = "indexes"
 TEXTS, INDEX, VECTORS = "texts", "index.faiss", f"{SCAFFOLD}/vectors.npy"
+UNREAD_HINT = "leave out `column` and `passages`, or name another `collection`"
 # Texts encoded at a time.
 CHUNK = 1000
 # Hexadecimal digits that tell collections, or models, of the same name apart.
@@ -160,6 +161,8 @@ def _collection(params: Params, work: WorkDirectory) -> _Collection:
     if name is None or (kind == DOCUMENTS and work.find(DOCUMENTS, own)):
         source = documents_source(work, own or None, None)
         (reference, digest), *_ = source.inputs.items()
+        if reading != _TableReading():
+            raise InputError(f"{reference} is made of passages, which are searched whole", UNREAD_HINT)
         return _Collection(reference, reference, digest, identified_texts(as_source(source.corpus)))
     path = Path(name)
     texts = _texts_at(path, work.path, reading)

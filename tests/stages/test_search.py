@@ -297,6 +297,13 @@ def test_a_query_that_names_a_file_is_warned_of(work: WorkDirectory, tiny_model:
     assert told.warnings == [f"{path} is searched as a text; name documents with `collection`"]
 
 
+@pytest.mark.parametrize("asked", [{"column": "title"}, {"passages": True}])
+def test_held_out_passages_are_not_cut_again(work: WorkDirectory, tiny_model: Path, asked: dict[str, Any]) -> None:
+    make_documents(work, TEXTS[:20], QUERIES)
+    with pytest.raises(InputError, match="documents/main is made of passages"):
+        search(work, model=str(tiny_model), **asked)
+
+
 def test_documents_that_share_an_id_are_told_apart(work: WorkDirectory, tiny_model: Path, tmp_path: Path) -> None:
     rows = [{"_id": "a", "text": TEXTS[0]}, {"_id": "b", "text": TEXTS[1]}, {"_id": "a", "text": TEXTS[2]}]
     (tmp_path / "same.jsonl").write_text("".join(f"{json.dumps(row)}\n" for row in rows))
