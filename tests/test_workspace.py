@@ -54,6 +54,22 @@ def test_every_command_is_a_method_with_its_options(command: sentcompress.comman
     assert not re.search(r" --[a-z]", re.sub(r"`[^`]*`", "", method.__doc__))
 
 
+def test_the_page_lists_every_option_whose_name_differs_from_the_flags() -> None:
+    page = (Path(__file__).parents[1] / "docs" / "library.md").read_text(encoding="utf-8")
+    table = page.split("| command line | Python |")[1].split("\n\n")[0].splitlines()
+    differ = {
+        (name, key.name, key.field)
+        for name, command in all_commands().items()
+        for key in keys_of(command.params).values()
+        if key.name != key.field.replace("_", "-")
+    }
+    assert ("export", "format", "formats") in differ
+    for name, flag, field in differ:
+        rows = [row for row in table if f"`--{flag} " in row and f"{field}=" in row]
+        # A row without a command is for all; `--set` names its other field beside it.
+        assert any(f"of `{name}`" in row or "of `" not in row for row in rows), (name, flag, field)
+
+
 def test_wrong_options_are_told_together_by_the_names_of_the_fields(tmp_path: Path) -> None:
     with pytest.raises(UsageError) as raised:
         Workspace(tmp_path).distill(metod="ckd", lr=-1, token_dim="many")

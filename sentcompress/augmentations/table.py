@@ -15,13 +15,12 @@ import pyarrow.parquet as pq
 from sentcompress.augmentations.base import AugmenterSpec
 from sentcompress.augmentations.workers import Piece, augment_pieces
 from sentcompress.corpora.originals import Limits, ReadCounts, clean
+from sentcompress.corpora.sentence_index import SentenceIndex, sentence_hashes
 from sentcompress.corpora.sentence_table import (
     ORIGINAL,
-    SentenceIndex,
     SentenceTable,
     SentenceWriter,
     read_columns,
-    sentence_hashes,
 )
 from sentcompress.progress import Reporter, Task
 from sentcompress.store import SCAFFOLD, Build

@@ -67,4 +67,5 @@ COMMAND = Command(
     Params,
     "Average the weights of checkpoints of the same run. An example is a student before and after stage 2.",
     makes="students",
+    version=2,  # named prompts are kept
 )

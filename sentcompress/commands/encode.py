@@ -83,5 +83,7 @@ class Params(Sharded, Hub):
 
 
 COMMAND = Command(
-    Params, "Encode texts with any model. Writes a .npy or .parquet file, or a folder of shards with ids."
+    Params,
+    "Encode texts with any model. Writes a .npy or .parquet file, or a folder of shards with ids.",
+    version=2,  # repeated ids, empty texts of static models
 )

@@ -112,5 +112,5 @@ COMMAND = Command(
     Params,
     "Export a model: sentence-transformers, ONNX, model card. All files are verified.",
     makes="exports",
-    version=2,  # reused layers are quantised
+    version=3,  # named prompts are kept
 )

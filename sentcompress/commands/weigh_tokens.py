@@ -36,4 +36,5 @@ COMMAND = Command(
     "Down-weight frequent tokens and punctuation (SIF). Needs no training; best for teachers.",
     makes="students",
     needs=("sentences",),
+    version=2,  # named prompts are kept
 )

@@ -34,4 +34,5 @@ COMMAND = Command(
     Params,
     "Whiten and shorten a model's vectors, without training.",
     makes="students",
+    version=2,  # named prompts are kept
 )

@@ -305,7 +305,7 @@ def _json_row(place: str, line: str) -> tuple[str, str]:
         raise InputError(f"{place}: {kind_of(row)}, not a JSON object", JSON_FORM)
     one, title, text = row.get("_id", row.get("id")), row.get("title") or "", row.get("text") or ""
     has_id = isinstance(one, str | int) and not isinstance(one, bool)
-    if not has_id or not isinstance(title, str) or not isinstance(text, str):
+    if not has_id or "text" not in row or not isinstance(title, str) or not isinstance(text, str):
         raise InputError(f"{place}: no _id and text", JSON_FORM)
     if not is_encodable(f"{title}{text}"):
         raise InputError(f"{place}: {HALF_A_CHARACTER}", "fix the line; no model can read it")

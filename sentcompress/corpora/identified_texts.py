@@ -14,11 +14,14 @@ from sentcompress.corpora.document import Document
 from sentcompress.corpora.document_files import IDS, FolderFiles, digest_of_folder, read_documents, read_folder
 from sentcompress.corpora.readers import ReadOptions, find_format, read_table
 from sentcompress.corpora.records import BODIES, TITLES, BadRecordError, as_text, fault_of
-from sentcompress.corpora.text_files import HALF_A_CHARACTER, BadRecords, is_encodable, open_lines
+from sentcompress.corpora.sentence_index import SentenceIndex, sentence_hashes
+from sentcompress.corpora.text_files import HALF_A_CHARACTER, BadRecords, batches, is_encodable, open_lines
 from sentcompress.errors import InputError
 from sentcompress.progress import Reporter
 from sentcompress.quantities import counted
 
+# Ids compared at a time.
+CHUNK = 1000
 # Columns that hold the text of a row, in order of preference.
 TEXTS = (BODIES[0], "sentence", *BODIES[1:])
 IdentifiedText = tuple[str, str]
@@ -27,24 +30,33 @@ IdentifiedText = tuple[str, str]
 class DistinctIds:
     """Reads texts from the beginning, and adds the row number to an id that an earlier text has.
 
+    Args:
+        read: starts reading.
+        repeated: whether ids can repeat; row numbers cannot, and take no memory.
+
     Attributes:
         renamed: ids that were changed, once all texts were read.
     """
 
-    def __init__(self, read: Callable[[], Iterator[IdentifiedText]]) -> None:
-        self._read = read
+    def __init__(self, read: Callable[[], Iterator[IdentifiedText]], *, repeated: bool = True) -> None:
+        self._read, self._repeated = read, repeated
         self.renamed = 0
 
     def __call__(self) -> Iterator[IdentifiedText]:
-        seen: set[int] = set()  # hashes take less memory than ids
-        renamed = 0
-        for row, (one, text) in enumerate(self._read()):
-            own = one
-            if hash(one) in seen:
-                renamed += 1
-                own = f"{one}~{row}"
-            seen.add(hash(own))
-            yield own, text
+        return self._distinct() if self._repeated else self._read()
+
+    def _distinct(self) -> Iterator[IdentifiedText]:
+        index, row, renamed = SentenceIndex(), 0, 0
+        for texts in batches(self._read(), CHUNK, lambda one: len(one[1])):
+            new = set(index.assign(sentence_hashes([one for one, _ in texts]))[1].tolist())
+            for place, (one, text) in enumerate(texts):
+                own, unused = one, place in new
+                renamed += not unused
+                while not unused:
+                    own = f"{own}~{row}"
+                    unused = len(index.assign(sentence_hashes([own]))[1]) > 0
+                yield own, text
+                row += 1
         self.renamed = renamed
 
 
@@ -130,10 +142,12 @@ def texts_of_folder(
 
     Args:
         found: from `find_document_files`.
-        column: of tables, the one with the text.
+        column: of tables, the one with the text; not of a collection.
         cut: makes texts of documents. A collection's documents are not cut: judgements name them.
     """
     if found.collection:
+        if column is not None:
+            raise InputError(f"{folder} is a collection, which has a column for the text", "leave out `column`")
         (corpus,) = found.files
         return _of_file(as_source(corpus), lambda: rows_of(corpus), named=True)
     options = ReadOptions(columns=(column,) if column else ())
@@ -158,7 +172,7 @@ def _of_file(source: ByteSource, read: Callable[[], Iterator[IdentifiedText]], *
         with source.open() as stream:
             return hashlib.file_digest(stream, "sha256").hexdigest()  # type: ignore[arg-type]
 
-    return IdentifiedTexts(source.name, DistinctIds(read), named, digest)
+    return IdentifiedTexts(source.name, DistinctIds(read, repeated=named), named, digest)
 
 
 def _not_empty(texts: Iterator[IdentifiedText], name: str) -> Iterator[IdentifiedText]:
@@ -185,13 +199,19 @@ def _text_reader(name: str, there: list[str], column: str | None) -> Callable[[M
     return lambda row: f"{_title(row)} {_value(row, chosen)}".strip()
 
 
+def _value(row: Mapping[str, object], column: str) -> str:
+    """The text of a column that every row must have; null is an empty text."""
+    if column not in row:
+        raise BadRecordError(f"no {column!r} (there: {listed(row)})")
+    return _text(row[column], column)
+
+
 def _title(row: Mapping[str, object]) -> str:
     """The first title that the row has; empty if it has none."""
-    return next((title for one in TITLES if (title := _value(row, one).strip())), "")
+    return next((title for one in TITLES if (title := _text(row.get(one), one).strip())), "")
 
 
-def _value(row: Mapping[str, object], column: str) -> str:
-    value = row.get(column)
+def _text(value: object, column: str) -> str:
     if value is not None and not isinstance(value, str):
         raise BadRecordError(f"{column!r} {fault_of(value)}")
     return value or ""

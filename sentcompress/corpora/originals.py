@@ -16,13 +16,12 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from sentcompress.corpora.records import Record, Relation
+from sentcompress.corpora.sentence_index import SentenceIndex, sentence_hashes
 from sentcompress.corpora.sentence_table import (
     ORIGINAL,
     TRIPLET_SCHEMA,
     TRIPLETS,
-    SentenceIndex,
     SentenceWriter,
-    sentence_hashes,
 )
 from sentcompress.corpora.text_files import HALF_A_CHARACTER, BadRecords, batches, is_encodable
 from sentcompress.progress import Reporter

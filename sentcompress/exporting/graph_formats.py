@@ -10,7 +10,7 @@ from sentcompress.exporting.calibration import fix_ranges
 from sentcompress.exporting.formats import Format
 from sentcompress.exporting.graph_reader import GraphReader
 from sentcompress.exporting.onnx import FLOAT32_FILE, INT8_FILE, quantise, require_packages, write_graph
-from sentcompress.exporting.verification import Vectors, check_inexact
+from sentcompress.exporting.verification import BoundedReader, Vectors, check_inexact
 
 if TYPE_CHECKING:
     from sentcompress.models.encoder import Encoder
@@ -71,7 +71,7 @@ class Int8Graph(OnnxGraph):
                 prepare=encoder.text.prepare,
                 max_length=encoder.text.max_length,
             )
-            found[name] = check_inexact(reader, held_out, expected, self.title)
+            found[name] = check_inexact(BoundedReader(reader, encoder.tokenize), held_out, expected, self.title)
         exact = {name: (one["mean_cosine"] + one["single_mean_cosine"]) / 2 for name, one in found.items()}
         kept = STATIC if exact[STATIC] > exact[DYNAMIC] else DYNAMIC
         if kept == STATIC:

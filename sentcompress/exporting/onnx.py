@@ -26,7 +26,8 @@ from sentcompress.models.encoder import Encoder
 FLOAT32_FILE = "onnx/sentence_embedding.onnx"
 INT8_FILE = "onnx/sentence_embedding_int8.onnx"
 OUTPUT = "sentence_embedding"
-# The first opset with a Gelu operator, which onnxruntime (1.17 and later) runs as one kernel.
+# The first opset with a Gelu operator, which onnxruntime runs as one kernel. torch writes IR version 10, which
+# onnxruntime reads from 1.18 on.
 OPSET = 20
 PACKAGES = ("onnx", "onnxruntime", "onnxscript")
 # A protobuf message, and so a graph with embedded weights, is limited to 2 GiB.
@@ -117,9 +118,10 @@ def _trace(encoder: Encoder) -> Any:
 def quantise(source: Path, target: Path) -> None:
     """Quantise the matrix products and embedding tables of an ONNX graph to int8.
 
-    Scales are per output channel: the mean cosine of all-MiniLM-L6-v2's vectors to float32 is 0.991, against 0.958
-    with one scale per matrix. Only seven bits are used, because CPUs without VNNI add pairs of products in 16 bits,
-    which eight-bit weights overflow; vectors would then depend on the machine.
+    The weights of matrix products have a scale for each output channel: the mean cosine of all-MiniLM-L6-v2's vectors
+    to float32 is 0.991, against 0.958 with one scale per matrix. Only seven of their bits are used, because CPUs
+    without VNNI add pairs of products in 16 bits, which eight-bit weights overflow; vectors would then depend on the
+    machine. Embedding tables have one scale and eight bits: their rows are looked up, not multiplied.
     """
     import onnx
     from onnxruntime.quantization import QuantType, quantize_dynamic

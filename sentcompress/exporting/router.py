@@ -6,24 +6,23 @@ The folder holds a `Router` module of sentence-transformers. Each route is a com
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-import numpy as np
-
 from sentcompress.errors import InputError
 from sentcompress.exporting import verification
-from sentcompress.exporting.formats import BATCH
-from sentcompress.exporting.verification import Vectors
+from sentcompress.exporting.verification import BoundedReader, EncodeReader, open_folder
 from sentcompress.json_documents import read_json, to_json
 from sentcompress.models.encoder import Encoder
-from sentcompress.models.layout import save_encoder
+from sentcompress.models.layout import save_encoder, similarity_of
 from sentcompress.models.model_files import MODULES, ROUTER
-from sentcompress.models.pretrained import hush_transformers
+from sentcompress.models.text_settings import PROMPTS_FILE, TextSettings
 
 FOLDER = "router"
 QUERY, DOCUMENT = "query", "document"
-SETTINGS = "config_sentence_transformers.json"
+# Names of prompts, as sentence-transformers looks for them.
+PROMPT_NAMES = {QUERY: ("query",), DOCUMENT: ("document", "passage", "corpus")}
 
 
 def check_widths(query: Encoder, document: Encoder, label: str, other: str) -> None:
@@ -58,15 +57,21 @@ def write_router(routes: Mapping[str, Encoder], folder: Path) -> None:
     parameters = {"default_route": DOCUMENT, "allow_empty_key": True, "route_mappings": {}}
     _write(folder / ROUTER, {"types": types, "structure": structure, "parameters": parameters})
     _write(folder / MODULES, [{"idx": 0, "name": "0", "path": "", "type": "sentence_transformers.models.Router"}])
-    prompts = {route: encoder.text.prompt for route, encoder in routes.items()}
-    default = DOCUMENT if prompts[DOCUMENT] else None
-    _write(folder / SETTINGS, {"prompts": prompts, "default_prompt_name": default, "similarity_fn_name": "cosine"})
+    prompts = {route: route_prompt(route, encoder.text) for route, encoder in routes.items()}
+    documents = routes[DOCUMENT]
+    text = replace(documents.text, prompts=prompts)
+    _write(folder / PROMPTS_FILE, text.prompts_document(similarity=similarity_of(documents)))
+
+
+def route_prompt(route: str, text: TextSettings) -> str:
+    """The prompt of `encode_query` or `encode_document` with the route's model; its default prompt if it has none."""
+    return next((text.prompts[name] for name in PROMPT_NAMES[route] if text.prompts.get(name)), text.prompt)
 
 
 def verify_router(
     routes: Mapping[str, Encoder], texts: Mapping[str, Sequence[str]], folder: Path, *, trust_remote_code: bool
 ) -> dict[str, dict[str, Any]]:
-    """Route -> agreement of `encode_query` or `encode_document` with the vectors of its encoder.
+    """Route -> agreement of `encode_query` or `encode_document` with the vectors of its encoder and prompt.
 
     Args:
         texts: those to compare, for each route.
@@ -75,22 +80,16 @@ def verify_router(
         SentcompressError: if a route fails verification.
     """
     checked = {}
+    model = open_folder(folder, trust_remote_code=trust_remote_code)
     for route, encoder in routes.items():
-        expected = verification.encoder_vectors(encoder, texts[route])
-        found = router_vectors(folder, route, texts[route], trust_remote_code=trust_remote_code)
+        text = replace(encoder.text, prompt=route_prompt(route, encoder.text))
+        prompted = type(encoder)(**encoder.parts() | {"text": text})
+        expected = verification.encoder_vectors(prompted, texts[route])
+        encode = model.encode_query if route == QUERY else model.encode_document
+        found = BoundedReader(EncodeReader(encode), prompted.tokenize).vectors(texts[route])
         what = f"the router's route {route}"
         checked[route] = verification.require_agreement(found, expected, what).as_dict()
     return checked
-
-
-def router_vectors(folder: Path, route: str, texts: Sequence[str], *, trust_remote_code: bool) -> Vectors:
-    """The vectors of `encode_query` or `encode_document` of sentence-transformers on the CPU, [N, D]."""
-    from sentence_transformers import SentenceTransformer
-
-    hush_transformers()
-    model = SentenceTransformer(str(folder), device="cpu", local_files_only=True, trust_remote_code=trust_remote_code)
-    encode = model.encode_query if route == QUERY else model.encode_document
-    return np.asarray(encode(list(texts), batch_size=BATCH, show_progress_bar=False), dtype=np.float32)
 
 
 def _write(path: Path, value: Any) -> None:

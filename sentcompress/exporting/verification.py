@@ -7,10 +7,10 @@ whichever file is at fault.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import numpy.typing as npt
@@ -20,9 +20,13 @@ from sentcompress.errors import SentcompressError
 from sentcompress.exporting.formats import BATCH, Format, Reader
 from sentcompress.models.encoder import Encoder
 from sentcompress.models.pretrained import hush_transformers
+from sentcompress.models.token_batches import by_length
 from sentcompress.numeric import at_least, at_most
 from sentcompress.progress import Reporter
 from sentcompress.quantities import counted
+
+if TYPE_CHECKING:
+    from sentence_transformers import SentenceTransformer
 
 Vectors = npt.NDArray[np.float32]
 LEAST_COSINE = 0.9999
@@ -31,6 +35,14 @@ LENGTH_TOLERANCE = 1e-3
 ZERO = 1e-12
 # Below this, a quantised format lost more than rounding of its weights can explain.
 LEAST_MEAN_COSINE = 0.95
+# Up to this maximum length, in tokens, a text beyond it is verified; attention over longer ones takes too much memory.
+LONGEST = 8192
+# Tokens of the longest text that is verified otherwise.
+LONG = 1024
+# Tokens of a batch, padding included; a batch of short texts has fewer.
+BATCH_TOKENS = 512 * BATCH
+# No token has more characters than this.
+TOKEN_CHARACTERS = 40
 # Used when the work directory has no sentences.
 BUILT_IN_SAMPLE = (
     "A man is playing the guitar on the corner of the street.",
@@ -58,13 +70,20 @@ class VectorAgreement:
 
 
 def with_extremes(texts: Sequence[str], encoder: Encoder) -> list[str]:
-    """The texts in order of length, with one far beyond the maximum length and one of a single word added."""
-    joined = " ".join(texts)
-    while len(encoder.tokenize([joined])[0]) < encoder.text.max_length:
-        joined = f"{joined} {joined}"
+    """The texts in order of length, with a long one and one of a single word added.
+
+    The long one is far beyond the maximum length, or of about LONG tokens if that exceeds LONGEST.
+    """
+    limit = encoder.text.max_length
+    wanted = limit if limit <= LONGEST else LONG
+    most = TOKEN_CHARACTERS * wanted
+    long = " ".join(texts)
+    single = long.split()[0][:12]
+    while (tokens := len(encoder.tokenize([long])[0])) < wanted and len(long) < most:
+        long = f"{long} {long}"
     # Doubled, so that text with one token per character is truncated too.
-    extremes = [f"{joined} {joined}"[: 40 * encoder.text.max_length], joined.split()[0][:12]]
-    return sorted({*texts, *extremes}, key=lambda text: (len(text), text))
+    long = f"{long} {long}"[:most] if limit <= LONGEST else long[: len(long) * wanted // max(tokens, wanted)]
+    return sorted({*texts, long, single}, key=lambda text: (len(text), text))
 
 
 def encoder_vectors(encoder: Encoder, texts: Sequence[str]) -> Vectors:
@@ -78,8 +97,8 @@ def encoder_vectors(encoder: Encoder, texts: Sequence[str]) -> Vectors:
     return np.stack(rows)
 
 
-def folder_vectors(folder: Path, texts: Sequence[str], *, trust_remote_code: bool) -> Vectors:
-    """The vectors of `SentenceTransformer(folder).encode(texts)` on the CPU, [N, D].
+def open_folder(folder: Path, *, trust_remote_code: bool) -> SentenceTransformer:
+    """`SentenceTransformer(folder)` on the CPU.
 
     Args:
         trust_remote_code: whether the user allows the model to run its own code.
@@ -87,8 +106,32 @@ def folder_vectors(folder: Path, texts: Sequence[str], *, trust_remote_code: boo
     from sentence_transformers import SentenceTransformer
 
     hush_transformers()
-    model = SentenceTransformer(str(folder), device="cpu", local_files_only=True, trust_remote_code=trust_remote_code)
-    return np.asarray(model.encode(list(texts), batch_size=BATCH, show_progress_bar=False), dtype=np.float32)
+    return SentenceTransformer(str(folder), device="cpu", local_files_only=True, trust_remote_code=trust_remote_code)
+
+
+@dataclass(frozen=True)
+class EncodeReader:
+    """Computes vectors with a method of a SentenceTransformer, such as `encode`."""
+
+    encode: Callable[..., Any]
+
+    def vectors(self, texts: Sequence[str], batch: int = BATCH) -> Vectors:
+        return np.asarray(self.encode(list(texts), batch_size=batch, show_progress_bar=False), dtype=np.float32)
+
+
+@dataclass(frozen=True)
+class BoundedReader:
+    """Reads texts in batches of at most BATCH_TOKENS tokens; a longer text is a batch by itself."""
+
+    reader: Reader
+    tokenize: Callable[[Sequence[str]], list[list[int]]]
+
+    def vectors(self, texts: Sequence[str], batch: int = BATCH) -> Vectors:
+        lengths = np.array([len(ids) for ids in self.tokenize(texts)])
+        whole = (np.arange(start, min(start + batch, len(texts))) for start in range(0, len(texts), batch))
+        parts = [rows[part] for rows in whole for part in by_length(lengths[rows], BATCH_TOKENS)]
+        vectors = np.concatenate([self.reader.vectors([texts[row] for row in part], batch) for part in parts])
+        return np.asarray(vectors[np.argsort(np.concatenate(parts))], dtype=np.float32)
 
 
 def agreement(found: Vectors, expected: Vectors) -> VectorAgreement:

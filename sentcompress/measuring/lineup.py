@@ -24,8 +24,8 @@ FILES = {"onnx": FLOAT32_FILE, "onnx-int8": INT8_FILE}
 
 
 @dataclass(frozen=True)
-class Graphs:
-    """A folder with ONNX graphs, and the inputs to record in a request."""
+class Graph:
+    """A folder with the ONNX graph of a runtime, and the inputs to record in a request."""
 
     folder: Path
     inputs: Mapping[str, str]
@@ -36,23 +36,28 @@ def graphs_can_run() -> bool:
     return is_installed("onnxruntime")
 
 
-def find_graphs(work: WorkDirectory, model: NamedModel) -> Graphs | None:
-    """The ONNX graphs of exactly this model, or None; the newest export counts."""
-    own = {file: model.source.path / file for file in FILES.values()}
-    if all(path.is_file() for path in own.values()):
+def find_graphs(work: WorkDirectory, model: NamedModel) -> dict[str, Graph]:
+    """The ONNX graphs of exactly this model, by runtime: those in its folder, otherwise the newest export's."""
+    return {runtime: graph for runtime, file in FILES.items() if (graph := _find_graph(work, model, file))}
+
+
+def _find_graph(work: WorkDirectory, model: NamedModel, file: str) -> Graph | None:
+    path = model.source.path / file
+    if path.is_file():
         # The digest of a model folder does not include its graphs.
-        return Graphs(model.source.path, {f"file:{path.resolve()}": file_digest(path) for path in own.values()})
+        return Graph(model.source.path, {f"file:{path.resolve()}": file_digest(path)})
     for export in work.newest("exports"):
-        is_of = export.inputs.get(model.reference) == model.digest
-        if is_of and all((export.path / file).is_file() for file in FILES.values()):
-            return Graphs(export.path, {export.reference: export.digest})
+        # The inputs alone do not tell: the model of a router's documents is one of them.
+        is_of = export.parameters.get("model") == model.reference
+        if is_of and export.inputs.get(model.reference) == model.digest and (export.path / file).is_file():
+            return Graph(export.path, {export.reference: export.digest})
     return None
 
 
 def line_up(
     models: Mapping[str, NamedModel],
     encoders: Mapping[str, Encoder],
-    graphs: Mapping[str, Graphs],
+    graphs: Mapping[str, Mapping[str, Graph]],
     runtimes: Sequence[str],
     device: str,
 ) -> tuple[list[Contender], dict[str, str]]:
@@ -61,7 +66,7 @@ def line_up(
     Args:
         models: models by role.
         encoders: the same models, loaded.
-        graphs: graphs by role, if there are any.
+        graphs: the graphs of each role, by runtime.
         runtimes: names of RUNTIMES.
         device: for torch; graphs run on the CPU.
 
@@ -74,11 +79,11 @@ def line_up(
         for role, model in models.items():
             if runtime not in FILES:
                 found.append(_in_torch(role, runtime, model, encoders[role], device))
-            elif role in graphs:
-                found.append(_as_graph(role, runtime, graphs[role], encoders[role]))
+            elif graph := graphs[role].get(runtime):
+                found.append(_as_graph(role, runtime, graph, encoders[role]))
             else:
                 missing[runtime] = (
-                    f"{runtime}: {model.label} is skipped because it has no ONNX graphs "
+                    f"{runtime}: {model.label} is skipped because it has no such graph "
                     f"(run: sentcompress export --model {shell_word(model.name)})"
                 )
     return found, missing
@@ -89,10 +94,10 @@ def _in_torch(role: str, runtime: str, model: NamedModel, encoder: Encoder, devi
     return Contender(role, runtime, job, job.load(encoder), weight_bytes(model.source.path))
 
 
-def _as_graph(role: str, runtime: str, graphs: Graphs, encoder: Encoder) -> Contender:
+def _as_graph(role: str, runtime: str, graph: Graph, encoder: Encoder) -> Contender:
     # The same number of threads as torch uses, for a fair comparison.
-    job = GraphJob(graphs.folder, FILES[runtime], encoder.text, torch.get_num_threads())
-    return Contender(role, runtime, job, job.load(), (graphs.folder / FILES[runtime]).stat().st_size)
+    job = GraphJob(graph.folder, FILES[runtime], encoder.text, torch.get_num_threads())
+    return Contender(role, runtime, job, job.load(), (graph.folder / FILES[runtime]).stat().st_size)
 
 
 def described(model: NamedModel, encoder: Encoder) -> dict[str, Any]:

@@ -6,11 +6,10 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-import numpy as np
-
 from sentcompress.corpora.sentence_table import SentenceTable
 from sentcompress.corpora.sts import read_sts
 from sentcompress.corpora.text_files import open_lines
+from sentcompress.corpora.text_sample import sample_texts
 from sentcompress.errors import InputError
 from sentcompress.store import Artifact, file_digest
 
@@ -44,17 +43,16 @@ def of_lines(path: Path, count: int, single: int, seed: int) -> Workload:
         InputError: if the file has no text.
     """
     lines = (line.strip() for _, line in open_lines(path))
-    found = list(dict.fromkeys(line for line in lines if line))
-    if not found:
+    drawn = sample_texts((line for line in lines if line), count, seed).texts
+    if not drawn:
         raise InputError(f"{path} has no line with text", "write one sentence per line")
-    drawn = _draw(found, count, seed)
     return Workload(drawn, drawn[:single], {f"file:{path.resolve()}": file_digest(path)})
 
 
 def of_table(sentences: Artifact, count: int, single: int, seed: int) -> Workload:
     """Rows of a sentence table, sampled with the seed."""
-    found = [text for texts in SentenceTable(sentences.path).stream() for text in texts]
-    drawn = _draw(found, count, seed)
+    table = SentenceTable(sentences.path)
+    drawn = sample_texts((text for texts in table.stream() for text in texts), count, seed).texts
     return Workload(drawn, drawn[:single], {sentences.reference: sentences.digest})
 
 
@@ -73,9 +71,4 @@ def of_simtde(paths: Sequence[Path], count: int, seed: int) -> Workload:
     both = [text for subset in subsets for pair in zip(subset.first, subset.second, strict=True) for text in pair]
     files = {path.resolve() for subset in subsets for path in subset.files}
     inputs = {f"file:{path}": file_digest(path) for path in sorted(files)}
-    return Workload(_draw(list(dict.fromkeys(both)), count, seed), both, inputs, len(sets[0]))
-
-
-def _draw(texts: Sequence[str], count: int, seed: int) -> list[str]:
-    rows = np.random.default_rng(seed).permutation(len(texts))[:count]
-    return [texts[row] for row in rows]
+    return Workload(sample_texts(both, count, seed).texts, both, inputs, len(sets[0]))

@@ -18,12 +18,11 @@ from sentcompress.corpora.originals import clean
 from sentcompress.corpora.pairs import ENTITY_COLUMNS, MARKS, PAIR_COLUMNS, Pair, read_pairs
 from sentcompress.corpora.readers import find_format, read_records, read_table
 from sentcompress.corpora.records import BadRecordError, as_text
+from sentcompress.corpora.sentence_index import SentenceIndex, sentence_hashes
 from sentcompress.corpora.sentence_table import (
     ORIGINAL,
-    SentenceIndex,
     SentenceTable,
     SentenceWriter,
-    sentence_hashes,
 )
 from sentcompress.corpora.text_files import BadRecords, batches, is_encodable
 from sentcompress.errors import InputError

@@ -26,7 +26,7 @@ from sentcompress.models.shape import Shape, Size, size_of
 from sentcompress.models.sources import ModelSource, locate
 from sentcompress.models.static_encoder import StaticEncoder, token_vectors
 from sentcompress.models.static_folder import load_static, save_static, static_shape
-from sentcompress.models.text_settings import read_text_settings
+from sentcompress.models.text_settings import COSINE, PROMPTS_FILE, read_text_settings
 from sentcompress.models.token_weights import save_token_weights
 from sentcompress.models.transformer_encoder import TransformerEncoder
 
@@ -148,9 +148,12 @@ def save_encoder(encoder: Encoder, folder: Path) -> None:
         for i, (path, kind) in enumerate(parts)
     ]
     _write_json(folder / MODULES, modules)
-    prompts = {"default": encoder.text.prompt} if encoder.text.prompt else {}
-    extra = {"prompts": prompts, "default_prompt_name": "default" if prompts else None, "similarity_fn_name": "cosine"}
-    _write_json(folder / "config_sentence_transformers.json", extra)
+    _write_json(folder / PROMPTS_FILE, encoder.text.prompts_document(similarity=similarity_of(encoder)))
+
+
+def similarity_of(encoder: Encoder) -> str:
+    """How sentence-transformers compares the vectors of the written model; for unit vectors, all ways rank alike."""
+    return COSINE if encoder.normalize else encoder.text.similarity
 
 
 def _save_transformer(encoder: TransformerEncoder, folder: Path) -> list[tuple[str, str]]:
@@ -188,6 +191,8 @@ def _save_tokenizer(encoder: Encoder, folder: Path) -> None:
 def _pooling_config(encoder: Encoder) -> dict[str, Any]:
     config: dict[str, Any] = {"word_embedding_dimension": encoder.hidden_size}
     config |= {key: mode in encoder.pooling for mode, key in POOLING_KEYS.items()}
+    if not encoder.text.pools_prompt:
+        config["include_prompt"] = False
     if list(encoder.pooling) != [mode for mode in POOLING_KEYS if mode in encoder.pooling]:
         # The boolean keys have no order. Releases without this key refuse it, which is better than swapped columns.
         config["pooling_mode"] = list(encoder.pooling)

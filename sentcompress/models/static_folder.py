@@ -31,6 +31,8 @@ TOKENIZER_SETTINGS = "tokenizer_config.json"
 # The names of the table in model2vec and in sentence-transformers.
 TABLE, OTHER_TABLE = "embeddings", "embedding.weight"
 MAPPING, WEIGHTS = "mapping", "weights"
+# A hieroglyph: the unknown token of most vocabularies, which some tokenizers pad with.
+ODD_TEXT = "\U00013000"
 PAD_TOKENS = ("[PAD]", "<pad>")
 
 
@@ -44,7 +46,12 @@ def load_static(folder: Path, label: str) -> tuple[Tensor, TransformersTokenizer
         raise InputError(f"the model folder of {label} has no tokenizer", f"it needs {TOKENIZER}")
     with reading(f"{label} cannot be loaded"):
         tokenizer = _read_tokenizer(folder)
-    return _read_table(folder, label), tokenizer
+    table, pad = _read_table(folder, label), tokenizer.pad_token_id
+    if pad is not None and pad < len(table) and pad not in tokenizer.backend_tokenizer.encode(ODD_TEXT).ids:
+        # It stands for an empty text, whose vector sentence-transformers makes zero. Other texts do not have it, unless
+        # they spell it out.
+        table[pad] = 0.0
+    return table, tokenizer
 
 
 def static_shape(folder: Path) -> tuple[int, int]:

@@ -6,13 +6,13 @@ Does not import torch, for processes that run ONNX graphs.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol
 
 from sentcompress.errors import InputError
 from sentcompress.json_documents import read_json
-from sentcompress.models.model_files import DAMAGED, transformer_folder
+from sentcompress.models.model_files import DAMAGED, listed_modules, transformer_folder
 
 if TYPE_CHECKING:
     from tokenizers import Tokenizer
@@ -21,6 +21,9 @@ SETTINGS_FILES = tuple(
     f"sentence_{kind}_config.json"
     for kind in ("bert", "roberta", "distilbert", "camembert", "albert", "xlm-roberta", "xlnet")
 )
+PROMPTS_FILE = "config_sentence_transformers.json"
+COSINE = "cosine"
+SIMILARITIES = (COSINE, "dot", "euclidean", "manhattan")
 # Tokenizers use 32-bit lengths; transformers writes 1e30 for no limit.
 MOST_TOKENS = 2**31 - 1
 
@@ -60,11 +63,34 @@ class TransformersTokenizer(Protocol):
 
 @dataclass(frozen=True)
 class TextSettings:
-    """What `SentenceTransformer.encode` does to a text before tokenization, and the maximum length in tokens."""
+    """What `SentenceTransformer.encode` does to a text before tokenization, and the maximum length in tokens.
+
+    Attributes:
+        prompt: precedes every text.
+        prompts: by name, those that sentence-transformers puts before a text if they are asked for, as `encode_query`
+            does. They are only kept for the folders that are written.
+        similarity: of sentence-transformers, for vectors that are not normalised; only kept, too.
+        pools_prompt: whether the tokens of a prompt are pooled.
+    """
 
     max_length: int
     lower_case: bool = False
     prompt: str = ""
+    prompts: Mapping[str, str] = field(default_factory=dict)
+    similarity: str = COSINE
+    pools_prompt: bool = True
+
+    def trained(self) -> TextSettings:
+        """Those of a model that was trained with them: no named prompt was before its texts."""
+        return replace(self, prompts={}, similarity=COSINE, pools_prompt=True)
+
+    def prompts_document(self, *, similarity: str) -> dict[str, Any]:
+        """The content of PROMPTS_FILE."""
+        prompts, name = dict(self.prompts), None
+        if self.prompt:
+            name = next((name for name, prompt in prompts.items() if prompt == self.prompt), "default")
+            prompts[name] = self.prompt
+        return {"prompts": prompts, "default_prompt_name": name, "similarity_fn_name": similarity}
 
     def prepare(self, text: str) -> str:
         text = self.prompt + text
@@ -107,7 +133,15 @@ def read_text_settings(folder: Path, tokenizer: TransformersTokenizer, positions
     limit = settings.get("max_seq_length")
     if limit is not None and (type(limit) is not int or limit < 1):
         raise InputError(f"{path}: max_seq_length must be a positive integer, not {limit!r}", DAMAGED)
-    return TextSettings(_limit(limit, tokenizer, positions, root), bool(lower_case), default_prompt(folder))
+    name, prompts, similarity = _read_prompts(folder)
+    return TextSettings(
+        _limit(limit, tokenizer, positions, root),
+        bool(lower_case),
+        prompts.get(name or "", ""),
+        prompts,
+        similarity,
+        _pools_prompt(folder),
+    )
 
 
 def _limit(setting: int | None, tokenizer: TransformersTokenizer, positions: int | None, root: Path) -> int:
@@ -130,15 +164,30 @@ def default_prompt(folder: Path) -> str:
     Raises:
         InputError: if the prompts are not in the form of sentence-transformers.
     """
-    path = folder / "config_sentence_transformers.json"
+    name, prompts, _ = _read_prompts(folder)
+    return prompts.get(name or "", "")
+
+
+def _read_prompts(folder: Path) -> tuple[str | None, dict[str, str], str]:
+    """The name of the default prompt, all prompts by name, and the similarity."""
+    path = folder / PROMPTS_FILE
     config = _read_object(path) if path.exists() else {}
-    name, prompts = config.get("default_prompt_name"), config.get("prompts") or {}
-    if not isinstance(name, str | None) or not isinstance(prompts, dict):
+    name, found = config.get("default_prompt_name"), config.get("prompts") or {}
+    if not isinstance(name, str | None) or not isinstance(found, dict):
         raise InputError(f"{path}: prompts must be an object, default_prompt_name a string", DAMAGED)
-    prompt = prompts.get(name) if name else None
-    if not isinstance(prompt, str | None):
-        raise InputError(f"{path}: the prompt {name!r} is not a string", DAMAGED)
-    return prompt or ""
+    prompts = {key: "" if prompt is None else prompt for key, prompt in found.items()}
+    for key, prompt in prompts.items():
+        if not isinstance(prompt, str):
+            raise InputError(f"{path}: the prompt {key!r} is not a string", DAMAGED)
+    similarity = config.get("similarity_fn_name") or COSINE
+    if similarity not in SIMILARITIES:
+        raise InputError(f"{path}: unknown similarity_fn_name {similarity!r}", f"known: {', '.join(SIMILARITIES)}")
+    return name, prompts, similarity
+
+
+def _pools_prompt(folder: Path) -> bool:
+    poolings = (module.path / "config.json" for module in listed_modules(folder) if module.kind == "Pooling")
+    return all(_read_object(path).get("include_prompt") is not False for path in poolings)
 
 
 def _read_object(path: Path) -> dict[str, Any]:

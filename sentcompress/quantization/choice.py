@@ -71,8 +71,11 @@ def plans(
         most = min(available, int(vector_bytes * per_byte))
         if number_format in (AUTO, name) and 0 < (dimension or most) <= most:
             found.append(StoragePlan(name, dimension or most))
-    if number_format in (AUTO, PQ):
+    # Where int8 holds all dimensions, product codes have nothing to add.
+    if number_format == PQ or (number_format == AUTO and (dimension is None or dimension > vector_bytes)):
         found += _product_plans(vector_bytes, available, dimension)
+    if not found and number_format == PQ:
+        raise InputError("pq needs vectors of at least two dimensions", "use a larger `dim`, or another `format`")
     if not found:
         what = "vectors" if number_format == AUTO else f"{number_format} vectors"
         much = f" of {dimension} dimensions" if dimension else ""
@@ -88,8 +91,9 @@ def plans(
 def _product_plans(vector_bytes: int, available: int, dimension: int | None) -> list[StoragePlan]:
     """Product codes with at least two dimensions a segment: with one, they are int8 with uneven steps."""
     if dimension is not None:
-        segments = next(count for count in range(min(vector_bytes, dimension), 0, -1) if dimension % count == 0)
-        return [StoragePlan(PQ, dimension, segments)] if dimension > segments else []
+        counts = range(min(vector_bytes, dimension // 2), 0, -1)
+        segments = next((count for count in counts if dimension % count == 0), 0)
+        return [StoragePlan(PQ, dimension, segments)] if segments else []
     segments = min(vector_bytes, available // 2)
     wanted = [int(available * share) // segments * segments for share in SHARES] if segments else []
     return [StoragePlan(PQ, found, segments) for found in dict.fromkeys(wanted) if found > segments]

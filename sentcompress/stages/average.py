@@ -38,6 +38,8 @@ def run(params: Params, work: WorkDirectory, reporter: Reporter = LOGGED) -> Art
             return build.fresh
         encoders = [model.load() for model in models]
         cosine = average(encoders, [model.label for model in models], params.shares())
+        if any(encoder.text.prompts != encoders[0].text.prompts for encoder in encoders):
+            encoders[0].text = encoders[0].text.trained()
         with build.write(MODEL_FOLDER) as folder:
             save_encoder(encoders[0], folder)
             saved = read_back(folder, trust_remote_code=params.trust_remote_code)

@@ -12,7 +12,7 @@ from sentcompress.evaluation.results import write_result
 from sentcompress.evaluation.score import COMPARE, MODEL, Recorder
 from sentcompress.extras import check_installed
 from sentcompress.measuring.contender import BATCH_TOKENS, Contender, take_turns, work_of
-from sentcompress.measuring.lineup import FILES, Graphs, described, find_graphs, graphs_can_run, line_up
+from sentcompress.measuring.lineup import FILES, Graph, described, find_graphs, graphs_can_run, line_up
 from sentcompress.measuring.memory import measure_memory
 from sentcompress.measuring.runtimes import RUNTIMES
 from sentcompress.measuring.workload import SIMTDE_PAIRS, SIMTDE_ROUNDS, Workload, of_lines, of_simtde, of_table
@@ -42,8 +42,8 @@ def run(params: Params, work: WorkDirectory, reporter: Reporter = LOGGED) -> Art
     }
     if params.compare:
         models[COMPARE] = find_model(work, params.compare, trust_remote_code=params.trust_remote_code)
-    graphs = {role: found for role, model in models.items() if (found := find_graphs(work, model))}
-    runtimes = _runtimes(params, models[MODEL], MODEL in graphs)
+    graphs = {role: find_graphs(work, model) for role, model in models.items()}
+    runtimes = _runtimes(params, models[MODEL], graphs[MODEL])
     request = _request(params, workload, models, graphs, runtimes)
     with work.build(request, force=params.force, reporter=reporter) as build:
         if build.fresh:
@@ -98,30 +98,30 @@ def _workload(params: Params, work: WorkDirectory, reporter: Reporter) -> Worklo
     return of_table(artifact, params.count, params.single, params.seed)
 
 
-def _runtimes(params: Params, model: NamedModel, has_graphs: bool) -> list[str]:
+def _runtimes(params: Params, model: NamedModel, graphs: Mapping[str, Graph]) -> list[str]:
     """The requested runtimes, or by default all that are available for the model."""
     wanted = [name for name in params.runtimes if name in FILES]
     if wanted:
         check_installed("onnxruntime", otherwise=f"remove the runtime {wanted[0]}")
-    if wanted and not has_graphs:
+    if missing := [name for name in wanted if name not in graphs]:
         raise InputError(
-            f"{model.label} has no ONNX graphs",
-            f"run: sentcompress export --model {shell_word(model.reference.removeprefix('model:'))}, "
-            f"or remove {wanted[0]}",
+            f"{model.label} has no ONNX graph for {missing[0]}",
+            f"run: sentcompress export --model {shell_word(model.name)}, or remove {missing[0]}",
         )
-    return list(params.runtimes or [*TORCH_RUNTIMES, *(FILES if has_graphs and graphs_can_run() else ())])
+    return list(params.runtimes or [*TORCH_RUNTIMES, *(graphs if graphs_can_run() else ())])
 
 
 def _request(
     params: Params,
     workload: Workload,
     models: Mapping[str, NamedModel],
-    graphs: Mapping[str, Graphs],
+    graphs: Mapping[str, Mapping[str, Graph]],
     runtimes: Sequence[str],
 ) -> Request:
     inputs = dict(workload.inputs) | {model.reference: model.digest for model in models.values()}
-    if set(runtimes) & set(FILES):
-        inputs |= {reference: digest for found in graphs.values() for reference, digest in found.inputs.items()}
+    for found in graphs.values():
+        for runtime in set(runtimes) & set(found):
+            inputs |= found[runtime].inputs
     resolved = {"runtimes": list(runtimes), **{role: model.reference for role, model in models.items()}}
     typed = {role: typed_name(getattr(params, role), model) for role, model in models.items()}
     suffix = f"-{params.preset}" if params.preset else ""

@@ -140,6 +140,8 @@ def _of_source(source: ByteSource, params: Params) -> IdentifiedTexts:
 
 def _of_folder(params: Params, work: WorkDirectory, reporter: Reporter) -> IdentifiedTexts:
     folder = Path(params.lines)
+    if params.format is not None:
+        raise InputError(f"{folder} is a folder, and `format` is that of a file", "leave out `format`")
     found = find_document_files(folder, work.path)
     if params.passages:
         refuse_passages(folder, found)

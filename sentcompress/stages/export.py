@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -89,8 +89,11 @@ def run(params: Params, work: WorkDirectory, reporter: Reporter = LOGGED) -> Art
                 facts["router"] = _with_router(params, build, encoder, model, documents, texts)
             if calibration is not None:
                 facts["int8"] = _calibrate(build, encoder, formats, calibration, texts, reporter)
+                facts["bytes"] = _sizes(build, facts["bytes"])
             readers = {
-                name: one.open(encoder, build.path, trust_remote_code=params.trust_remote_code)
+                name: verification.BoundedReader(
+                    one.open(encoder, build.path, trust_remote_code=params.trust_remote_code), encoder.tokenize
+                )
                 for name, one in formats.items()
             }
             facts["checked"] = verification.verify_formats(encoder, texts, formats, readers, reporter)
@@ -247,8 +250,12 @@ def _write(
         "parameters": encoder.count_parameters(),
         "weights": "float16" if float16 else "float32",
         "formats": {name: {"title": one.title, "files": written[name]} for name, one in formats.items()},
-        "bytes": {file: (build.path / file).stat().st_size for file in sorted(shown)},
+        "bytes": _sizes(build, sorted(shown)),
     }
+
+
+def _sizes(build: Build, files: Iterable[str]) -> dict[str, int]:
+    return {file: (build.path / file).stat().st_size for file in files}
 
 
 def _calibrate(

@@ -42,9 +42,10 @@ from sentcompress.store import SCAFFOLD, Artifact, Request, WorkDirectory, name_
 COMMAND = Params.command
 KIND = "indexes"
 TEXTS, INDEX, VECTORS = "texts", "index.faiss", f"{SCAFFOLD}/vectors.npy"
+UNREAD_HINT = "leave out `column` and `passages`, or name another `collection`"
 # Texts encoded at a time.
 CHUNK = 1000
-# Hexadecimal digits that tell collections of the same name apart.
+# Hexadecimal digits that tell collections, or models, of the same name apart.
 DIGITS = 8
 
 
@@ -160,6 +161,8 @@ def _collection(params: Params, work: WorkDirectory) -> _Collection:
     if name is None or (kind == DOCUMENTS and work.find(DOCUMENTS, own)):
         source = documents_source(work, own or None, None)
         (reference, digest), *_ = source.inputs.items()
+        if reading != _TableReading():
+            raise InputError(f"{reference} is made of passages, which are searched whole", UNREAD_HINT)
         return _Collection(reference, reference, digest, identified_texts(as_source(source.corpus)))
     path = Path(name)
     texts = _texts_at(path, work.path, reading)
@@ -247,17 +250,24 @@ class _Search:
         return source.open(device=self._params.device, dtype=self._params.dtype, reporter=self._reporter)
 
     def _name(self, work: WorkDirectory, collection: _Collection) -> str:
-        """COLLECTION-MODEL with the options; the collection with a digest if another one has an index of that name."""
+        """COLLECTION-MODEL with the options, and digests of what another index of that name has of the same name."""
+        own = {"collection": collection.name, "model": self._source.reference}
         reading, kind = collection.reading, self._params.index
         parts = ["passages"] if reading.passages else []
         parts += ["column", name_part(reading.column)] if reading.column else []
-        parts += [self._source.slug, *([kind] if kind != "flat" else [])]
         stem = name_part(_without_extension(collection.name), 60) or "collection"
-        name = "-".join([stem, *parts])
-        there = work.find(KIND, name) if work.has(KIND, name) else None  # a damaged one is built again
-        if there is None or there.facts["collection"] == collection.name:
-            return name
-        return "-".join([stem, hashlib.sha256(collection.name.encode()).hexdigest()[:DIGITS], *parts])
+        marks: dict[str, list[str]] = {what: [] for what in own}
+        while True:
+            named = [*parts, self._source.slug, *marks["model"], *([kind] if kind != "flat" else [])]
+            name = "-".join([stem, *marks["collection"], *named])
+            there = work.find(KIND, name) if work.has(KIND, name) else None  # a damaged one is built again
+            if there is None:
+                return name
+            theirs = {"collection": there.facts["collection"], "model": there.parameters["model"]}
+            others = [what for what in own if theirs[what] != own[what] and not marks[what]]
+            if not others:
+                return name
+            marks |= {what: [hashlib.sha256(own[what].encode()).hexdigest()[:DIGITS]] for what in others}
 
     def _indexed(self, work: WorkDirectory, collection: _Collection, model: str | None) -> Artifact:
         params, reading = self._params, collection.reading

@@ -58,6 +58,7 @@ def deploy(
     slack = float(getattr(dev, "slack", 0.0))
     if chosen_by is not None and not at_most(abs(expected - chosen_by), max(ELSEWHERE, slack)):
         raise TrainingError(f"the weights selected with a dev score of {chosen_by:.6f} now score {expected:.6f}")
+    whole.text = whole.text.trained()
     save_encoder(whole, folder)
     saved = read_back(folder, trust_remote_code=trust_remote_code).to(device)
     watch = Watch(saved.embed)

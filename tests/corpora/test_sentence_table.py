@@ -12,7 +12,8 @@ import numpy as np
 import pytest
 
 from sentcompress.corpora import sentence_table
-from sentcompress.corpora.sentence_table import SentenceIndex, SentenceTable, SentenceWriter, sentence_hashes
+from sentcompress.corpora.sentence_index import SentenceIndex, sentence_hashes
+from sentcompress.corpora.sentence_table import SentenceTable, SentenceWriter
 
 
 @pytest.fixture

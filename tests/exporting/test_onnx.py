@@ -108,6 +108,20 @@ def test_inputs_and_output_are_what_the_documentation_says(written: tuple[Encode
     assert (output.name, output.type, output.shape) == (OUTPUT, "tensor(float)", ["batch", 6])
 
 
+def test_the_oldest_onnxruntime_that_reads_the_graphs_is_the_documented_one(
+    written: tuple[Encoder, Path], tmp_path: Path
+) -> None:
+    import onnx
+
+    quantise(written[1], tmp_path / "int8.onnx")
+    # onnxruntime's table of versions: 1.17 reads IR version 9 and opset 20, 1.18 reads 10 and 21.
+    for path in (written[1], tmp_path / "int8.onnx"):
+        graph = onnx.load(path)
+        assert (graph.ir_version, [opset.version for opset in graph.opset_import if not opset.domain]) == (10, [20])
+    page = Path(__file__).parents[2] / "docs" / "export.md"
+    assert "onnxruntime 1.18 or later" in page.read_text(encoding="utf-8")
+
+
 def test_nothing_of_this_machine_is_in_the_file(written: tuple[Encoder, Path]) -> None:
     import sentcompress
 

@@ -12,10 +12,10 @@ import torch
 
 from sentcompress.errors import SentcompressError
 from sentcompress.exporting import verification
+from sentcompress.exporting.folder import Folder
 from sentcompress.exporting.verification import (
     agreement,
     encoder_vectors,
-    folder_vectors,
     require_agreement,
     unit,
     with_extremes,
@@ -23,6 +23,7 @@ from sentcompress.exporting.verification import (
 from sentcompress.models.encoder import Dense, Encoder
 from sentcompress.models.layout import load_encoder, save_encoder
 from sentcompress.models.sources import resolve
+from sentcompress.models.text_settings import MOST_TOKENS, TextSettings
 from sentcompress.models.transformer_encoder import TransformerEncoder
 
 
@@ -44,9 +45,8 @@ def copy(student: tuple[Encoder, Path], tmp_path: Path) -> Path:
 
 def verify(encoder: Encoder, folder: Path, sentences: list[str]) -> verification.VectorAgreement:
     texts = with_extremes(sentences[:20], encoder)
-    return require_agreement(
-        folder_vectors(folder, texts, trust_remote_code=False), encoder_vectors(encoder, texts), "the exported folder"
-    )
+    found = Folder().open(encoder, folder, trust_remote_code=False).vectors(texts)
+    return require_agreement(found, encoder_vectors(encoder, texts), "the exported folder")
 
 
 def test_a_whole_folder_agrees(student: tuple[Encoder, Path], sentences: list[str]) -> None:
@@ -100,6 +100,36 @@ def test_extremes_are_added(student: tuple[Encoder, Path]) -> None:
     assert min(lengths) == 3
     assert max(lengths) == encoder.text.max_length
     assert {"the dog", "a cat runs"} < set(texts)
+
+
+@pytest.mark.parametrize("limit", [10_000, MOST_TOKENS])
+def test_without_a_limit_the_long_text_has_a_bounded_length(student: tuple[Encoder, Path], limit: int) -> None:
+    base = student[0]
+    assert isinstance(base, TransformerEncoder)
+    encoder = TransformerEncoder(base.transformer, base.tokenizer, text=TextSettings(limit))
+    for texts in (["the dog", "a cat runs"], ["the dog " * 2000, "a cat runs"]):
+        added = sorted(set(with_extremes(texts, encoder)) - set(texts), key=len)
+        assert 900 < len(encoder.tokenize(added[-1:])[0]) < 1100
+
+
+class CountingReader:
+    """Gives the length of each text, and counts the tokens of its batches with their padding."""
+
+    def __init__(self) -> None:
+        self.tokens: list[int] = []
+
+    def vectors(self, texts: list[str], batch: int = 32) -> np.ndarray:
+        assert len(texts) <= batch
+        self.tokens.append(len(texts) * max(map(len, texts)))
+        return np.array([[len(text)] for text in texts], dtype=np.float32)
+
+
+def test_a_long_text_is_a_batch_by_itself() -> None:
+    texts = ["x" * size for size in (*range(1, 42), 8192)]
+    reader = CountingReader()
+    found = verification.BoundedReader(reader, lambda texts: [[0] * len(text) for text in texts]).vectors(texts)
+    assert found[:, 0].tolist() == [len(text) for text in texts]
+    assert reader.tokens == [32 * 32, 9 * 41, 8192]
 
 
 def test_a_zero_or_broken_vector_has_no_cosine() -> None:

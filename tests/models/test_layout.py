@@ -101,6 +101,36 @@ def test_lower_case_and_prompt_survive(bert: Encoder, tmp_path: Path) -> None:
     check_round_trip(with_head(bert, text=text), tmp_path, ["The DOG runs", "A cat " * 20])
 
 
+@pytest.mark.parametrize(("prompt", "name", "pooled"), [("a ", "document", True), ("", None, False)])
+def test_named_prompts_and_similarity_survive(
+    bert: Encoder, tmp_path: Path, prompt: str, name: str | None, pooled: bool
+) -> None:
+    from sentence_transformers import SentenceTransformer
+
+    prompts = {"query": "the ", "document": "a ", "other": "dog "}
+    text = TextSettings(64, prompt=prompt, prompts=prompts, similarity="dot", pools_prompt=pooled)
+    save_encoder(with_head(bert, text=text, normalize=False), tmp_path / "first")
+    encoder = load_encoder(resolve(str(tmp_path / "first")))
+    assert encoder.text == text
+    save_encoder(encoder, tmp_path / "second")
+    written = json.loads((tmp_path / "second" / "config_sentence_transformers.json").read_text())
+    assert written == {"prompts": prompts, "default_prompt_name": name, "similarity_fn_name": "dot"}
+    model = SentenceTransformer(str(tmp_path / "second"), device="cpu", local_files_only=True)
+    assert model.similarity_fn_name == "dot"
+    alone = [model.encode([text], prompt="the ")[0] for text in TEXTS]
+    np.testing.assert_allclose(model.encode_query(TEXTS), alone, atol=1e-5)
+    pooling = json.loads((tmp_path / "second" / "1_Pooling" / "config.json").read_text())
+    assert pooling.get("include_prompt", True) is pooled
+
+
+@pytest.mark.parametrize("config", [{"prompts": {"query": 3}}, {"similarity_fn_name": ["dot"]}])
+def test_odd_prompts_and_similarities_are_refused(config: Any, bert: Encoder, tmp_path: Path) -> None:
+    save_encoder(bert, tmp_path)
+    (tmp_path / "config_sentence_transformers.json").write_text(json.dumps(config))
+    with pytest.raises(InputError, match=r"prompt 'query' is not|unknown similarity"):
+        load_encoder(resolve(str(tmp_path)))
+
+
 def test_the_folder_has_the_long_lived_schema(bert: Encoder, tmp_path: Path) -> None:
     save_encoder(with_head(bert, dense=[Dense(32, 8), Dense(8, 8, activation="Tanh")]), tmp_path)
     modules = json.loads((tmp_path / "modules.json").read_text())

@@ -122,6 +122,30 @@ def test_folders_of_others_are_read(
     np.testing.assert_allclose(found, theirs, atol=1e-6)
 
 
+@pytest.mark.parametrize("change", [of_sentence_transformers, shared_rows])
+def test_an_empty_text_is_zero_whatever_pads(
+    student: StaticEncoder, change: Callable[[Path, torch.Tensor], None], tmp_path: Path
+) -> None:
+    folder = saved(student, tmp_path / "model")
+    table = student.embedding.weight.detach().clone()
+    table[student.padding] = 1.0
+    change(folder, table)
+    texts = ["", " ", "the dog"]
+    theirs = SentenceTransformer(str(folder), device="cpu").encode(texts)
+    assert not theirs[0].any()
+    np.testing.assert_allclose(ours(folder, texts), theirs, atol=1e-6)
+
+
+def test_an_unknown_token_that_pads_keeps_its_vector(student: StaticEncoder, tmp_path: Path) -> None:
+    folder = saved(student, tmp_path / "model")
+    path = folder / "tokenizer_config.json"
+    path.write_text(json.dumps(json.loads(path.read_text()) | {"pad_token": "[UNK]"}))
+    table = student.embedding.weight.detach().clone()
+    table[student.tokenizer.get_vocab()["[UNK]"]] = 1.0
+    save_file({"embeddings": table}, folder / "model.safetensors")
+    assert ours(folder, ["\U00013000"]).any()
+
+
 @pytest.mark.parametrize(
     ("name", "tensors", "message"),
     [

@@ -27,6 +27,7 @@ from sentcompress.evaluation.score import read_scores, select, value_of
 from sentcompress.evaluation.tables import ratio
 from sentcompress.exporting.onnx import FLOAT32_FILE, INT8_FILE, quantise, write_graph
 from sentcompress.measuring.contender import Contender, take_turns, work_of
+from sentcompress.measuring.lineup import find_graphs
 from sentcompress.models.catalog import NamedModel, find_model
 from sentcompress.models.layout import save_encoder
 from sentcompress.progress import SilentReporter
@@ -76,14 +77,15 @@ def test_both_models_are_measured(tmp_path: Path, text: Path, tiny_model: Path) 
     assert ratio(speed) == pytest.approx(speed.value / value_of(scores, SPEED, part="float32", role="compare"))
 
 
-def export(work: WorkDirectory, model: NamedModel) -> Artifact:
+def export(work: WorkDirectory, model: NamedModel, *, int8: bool = True) -> Artifact:
     """An export with nothing but the graphs and what is read beside them."""
-    request = Request("exports", "small", "export", {}, {model.reference: model.digest})
+    request = Request("exports", "small", "export", {"model": model.reference}, {model.reference: model.digest})
     with work.build(request) as build:
         encoder = model.load()
         save_encoder(encoder, build.path)
         write_graph(encoder, build.path / FLOAT32_FILE)
-        quantise(build.path / FLOAT32_FILE, build.path / INT8_FILE)
+        if int8:
+            quantise(build.path / FLOAT32_FILE, build.path / INT8_FILE)
         return build.finish({})
 
 
@@ -135,17 +137,39 @@ def test_graphs_are_found_in_the_export_of_a_model(tmp_path: Path, text: Path, t
     params = Params(model=exported.name, compare=str(other), text=text, runtimes=("onnx", "float32"), **QUICK)
     facts = run(params, work).facts
     assert "compare" not in facts["runtimes"][0]
-    assert "other is skipped because it has no ONNX graphs" in facts["missing"]["onnx"]
+    assert "other is skipped because it has no such graph" in facts["missing"]["onnx"]
     assert [entry["runtime"] for entry in facts["runtimes"]] == ["onnx", "float32"]
     # What both ran in comes first: it is what is told where there is room for one runtime.
     assert [score.part for score in select(read_scores(facts), SPEED, role="model")] == ["float32", "onnx"]
+
+
+def test_an_export_with_one_graph_is_measured_with_it(tmp_path: Path, text: Path, tiny_model: Path) -> None:
+    pytest.importorskip("onnxruntime", reason="the onnx extra is not installed")
+    work = WorkDirectory(tmp_path / "work")
+    export(work, find_model(work, str(tiny_model)), int8=False)
+    asked = Params(model=str(tiny_model), compare=None, text=text, **QUICK)
+    assert [entry["runtime"] for entry in run(asked, work).facts["runtimes"]] == ["float32", "bfloat16", "onnx"]
+    with pytest.raises(InputError, match="no ONNX graph for onnx-int8"):
+        run(dataclasses.replace(asked, runtimes=("onnx", "onnx-int8")), work)
+
+
+def test_the_graphs_of_an_export_are_not_those_of_its_routers_documents(tmp_path: Path, tiny_model: Path) -> None:
+    work = WorkDirectory(tmp_path / "work")
+    queries, documents = (find_model(work, str(path)) for path in (make_tiny_model(tmp_path / "other"), tiny_model))
+    inputs = {model.reference: model.digest for model in (queries, documents)}
+    with work.build(Request("exports", "both", "export", {"model": queries.reference}, inputs)) as build:
+        with build.write(FLOAT32_FILE) as path:
+            path.write_bytes(b"the graph of the queries")
+        build.finish({})
+    assert set(find_graphs(work, queries)) == {"onnx"}
+    assert find_graphs(work, documents) == {}
 
 
 def test_a_runtime_that_cannot_be_had_is_told_with_the_command_that_makes_it(
     tmp_path: Path, text: Path, tiny_model: Path
 ) -> None:
     pytest.importorskip("onnxruntime", reason="the onnx extra is not installed")
-    with pytest.raises(InputError, match="no ONNX graphs") as caught:
+    with pytest.raises(InputError, match="no ONNX graph for onnx") as caught:
         run(
             Params(model=str(tiny_model), compare=None, text=text, runtimes=("onnx",)), WorkDirectory(tmp_path / "work")
         )

@@ -139,6 +139,15 @@ def test_all_faults_are_told_at_once(work: WorkDirectory, tmp_path: Path) -> Non
         stage.run(Params(lines="a.txt", output=tmp_path / "a.npy", store="int3", dtype="half", batch_tokens=0), work)
 
 
+def test_the_format_of_a_folder_cannot_be_named(work: WorkDirectory, tmp_path: Path, tiny_model: Path) -> None:
+    (tmp_path / "docs").mkdir()
+    write(tmp_path / "docs" / "a.txt", ["the dog"])
+    place = str(tmp_path / "docs")
+    asked = Params(lines=place, output=tmp_path / "out.npy", model=str(tiny_model), format="text")
+    with pytest.raises(InputError, match="`format` is that of a file"):
+        stage.run(asked, work)
+
+
 def test_the_command_reports_json(tmp_path: Path, tiny_model: Path, capfd: pytest.CaptureFixture[str]) -> None:
     from sentcompress.cli.main import _run
 

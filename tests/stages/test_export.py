@@ -390,7 +390,7 @@ def test_the_int8_graph_is_calibrated_where_that_is_more_exact(
         ) -> Any:
             found = check(reader, texts, expected, title)
             assert found["mean_cosine"] > 0.9
-            value = cosines["static" if str(reader._path).endswith("static") else "dynamic"]
+            value = cosines["static" if str(reader.reader._path).endswith("static") else "dynamic"]
             return {**found, "mean_cosine": value, "single_mean_cosine": value}
 
         with monkeypatch.context() as patched:
@@ -399,6 +399,7 @@ def test_the_int8_graph_is_calibrated_where_that_is_more_exact(
         assert made.inputs[f"file:{text}"]
         assert made.facts["int8"]["mean_cosine"] == pytest.approx(cosines)
         graph = onnx.load(made.path / "onnx" / "sentence_embedding_int8.onnx").graph
+        assert made.facts["bytes"][graph_formats.INT8_FILE] == (made.path / graph_formats.INT8_FILE).stat().st_size
         kept[made.facts["int8"]["quantisation"]] = {node.op_type for node in graph.node}
         assert [path.name for path in (made.path / "onnx").iterdir() if "static" in path.name] == []
     assert "MatMulInteger" in kept["dynamic"]

@@ -63,6 +63,18 @@ def test_prompts_of_documents_are_used_without_a_task_too(work: WorkDirectory, s
         np.testing.assert_allclose(encode(TEXTS), engine_vectors(student), atol=1e-5)
 
 
+def test_each_route_has_the_prompt_of_its_models_task(work: WorkDirectory, student: Path, tmp_path: Path) -> None:
+    teacher = make_tiny_model(tmp_path / "teacher", seed=2)
+    encoder = load_encoder(resolve(str(teacher)))
+    encoder.text = replace(encoder.text, prompts={"query": "the man ", "document": "a dog "})
+    save_encoder(encoder, teacher)
+    folder = exported(work, student, teacher).path / "router"
+    model, own = (SentenceTransformer(str(path), device="cpu", local_files_only=True) for path in (folder, teacher))
+    np.testing.assert_allclose(model.encode_document(TEXTS), own.encode_document(TEXTS), atol=1e-5)
+    np.testing.assert_allclose(model.encode(TEXTS), own.encode(TEXTS), atol=1e-5)
+    np.testing.assert_allclose(model.encode_query(TEXTS), engine_vectors(student), atol=1e-5)
+
+
 def test_the_card_tells_how_to_use_it(work: WorkDirectory, student: Path, tiny_model: Path) -> None:
     made = exported(work, student, tiny_model)
     section = (made.path / "README.md").read_text(encoding="utf-8").split("## Search vectors of the teacher")[1]

@@ -192,6 +192,13 @@ def test_product_codes_that_would_leave_most_bytes_unused_are_refused() -> None:
     assert plans(64, 7, "pq")[0].segments == 3
 
 
+def test_product_codes_have_at_most_half_a_byte_per_dimension() -> None:
+    assert plans(64, 384, "pq", 30) == [StoragePlan("pq", 30, 15)]
+    assert "pq" not in {plan.format for plan in plans(64, 384, "auto", 30)}
+    with pytest.raises(InputError, match="at least two dimensions"):
+        plans(64, 384, "pq", 1)
+
+
 def test_a_quantizer_is_for_turned_vectors_of_this_model(work: WorkDirectory, tiny_model: Path) -> None:
     quantizer = Quantizer.load(run(params(tiny_model, vector_bytes=32, format="int8"), work).path / FOLDER)
     vectors = EncodeEngine(load_encoder(resolve(str(tiny_model))), dtype="float32").encode(TEXTS[:50])

@@ -95,6 +95,24 @@ def test_collections_of_similar_names_have_indexes_of_their_own(
     assert finished == {name: work.get("indexes", name).manifest["finished"] for name in names}
 
 
+def test_models_of_the_same_name_have_indexes_of_their_own(work: WorkDirectory, tmp_path: Path) -> None:
+    models = [make_tiny_model(tmp_path / version / "model", layers=1, seed=seed) for seed, version in enumerate("abc")]
+    for folder in ("first", "second"):
+        (tmp_path / folder).mkdir()
+        (tmp_path / folder / "docs.txt").write_text("\n".join(TEXTS[:9]), encoding="utf-8")
+    made = {
+        (folder, model): search(work, collection=str(tmp_path / folder / "docs.txt"), model=str(model)).index
+        for folder in ("first", "second", "first")
+        for model in models
+    }
+    forms = [re.sub("[0-9a-f]{8}", "X", reference) for reference in made.values()]
+    assert forms == [
+        *("indexes/docs-model", "indexes/docs-model-X", "indexes/docs-model-X"),
+        *("indexes/docs-X-model", "indexes/docs-X-model-X", "indexes/docs-X-model-X"),
+    ]
+    assert len(set(made.values())) == len(work.names("indexes")) == 6
+
+
 def test_an_index_of_other_options_is_not_replaced_and_no_name_is_advised(
     work: WorkDirectory, collection: Path, tiny_model: Path
 ) -> None:
@@ -277,6 +295,13 @@ def test_a_query_that_names_a_file_is_warned_of(work: WorkDirectory, tiny_model:
     path.write_text("".join(f"{json.dumps({'text': text})}\n" for text in TEXTS))
     run(Params(query=(str(path), TEXTS[0]), collection=str(path), model=str(tiny_model)), work, told)
     assert told.warnings == [f"{path} is searched as a text; name documents with `collection`"]
+
+
+@pytest.mark.parametrize("asked", [{"column": "title"}, {"passages": True}])
+def test_held_out_passages_are_not_cut_again(work: WorkDirectory, tiny_model: Path, asked: dict[str, Any]) -> None:
+    make_documents(work, TEXTS[:20], QUERIES)
+    with pytest.raises(InputError, match="documents/main is made of passages"):
+        search(work, model=str(tiny_model), **asked)
 
 
 def test_documents_that_share_an_id_are_told_apart(work: WorkDirectory, tiny_model: Path, tmp_path: Path) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import shutil
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -13,6 +14,8 @@ from tiny_models import break_weights, make_sentences
 
 from sentcompress.errors import SentcompressError, TrainingError
 from sentcompress.models.encoder import Encoder
+from sentcompress.models.layout import load_encoder, save_encoder
+from sentcompress.models.sources import locate
 from sentcompress.stages import distill
 from sentcompress.training import deploy
 from sentcompress.training.dev import Embed, StsDev, encode_tokens
@@ -42,6 +45,18 @@ def test_weights_that_are_not_those_chosen_are_not_saved(
     with pytest.raises(TrainingError, match="the weights selected with a dev score of"):
         distill.run(distill.Params(method="mse", student="teacher:2", dev=dev, **numbers, name="ruin"), work)
     assert "ruin" not in work.names("students")
+
+
+def test_a_student_keeps_only_the_prompt_that_it_was_trained_with(tmp_path: Path, tiny_model: Path) -> None:
+    texts, start = make_sentences(200), shutil.copytree(tiny_model, tmp_path / "start")
+    encoder = load_encoder(locate(str(start)))
+    encoder.text = replace(encoder.text, prompt="the ", prompts={"query": "a dog "})
+    save_encoder(encoder, start)
+    work = make_work(tmp_path / "work", start, texts)
+    numbers: dict[str, Any] = {"epochs": 1, "batch_size": 16, "max_steps": 1, "dtype": "float32", "device": "cpu"}
+    made = distill.run(distill.Params(method="mse", student="teacher:1", **numbers), work)
+    text = load_encoder(locate(str(made.path / "model"))).text
+    assert (text.prompt, text.prompts) == ("the ", {"default": "the "})
 
 
 def test_a_saved_student_that_scores_otherwise_is_not_kept(

@@ -1,0 +1,63 @@
+"""Texts with ids: which rows have a text, and ids that tell all texts apart."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+from sentcompress.corpora.byte_streams import as_source
+from sentcompress.corpora.document_files import find_document_files
+from sentcompress.corpora.identified_texts import CHUNK, DistinctIds, identified_texts, texts_of_folder
+from sentcompress.errors import InputError
+
+
+def written(path: Path, *rows: object) -> Path:
+    path.write_text("".join(json.dumps(row) + "\n" for row in rows), encoding="utf-8")
+    return path
+
+
+def read(path: Path, column: str | None = None) -> list[tuple[str, str]]:
+    return list(identified_texts(as_source(path), column).read())
+
+
+@pytest.mark.parametrize(
+    ("ids", "expected"),
+    [
+        (["a~2", "a", "a"], ["a~2", "a", "a~2~2"]),
+        (["a", "a", "a~1"], ["a", "a~1~1", "a~1"]),
+        (["a", *map(str, range(CHUNK)), "a"], ["a", *map(str, range(CHUNK)), f"a~{CHUNK + 1}"]),
+    ],
+)
+def test_no_two_ids_are_equal(ids: list[str], expected: list[str]) -> None:
+    texts = DistinctIds(lambda: ((one, "x") for one in ids))
+    for _ in range(2):
+        assert [one for one, _ in texts()] == expected
+        assert texts.renamed == 1
+
+
+def test_a_row_without_the_text_is_refused_and_null_is_an_empty_text(tmp_path: Path) -> None:
+    rows = {"id": "a", "text": "x"}, {"id": "b", "text": None}, {"id": "c", "title": "t", "text": ""}
+    assert read(written(tmp_path / "a.jsonl", *rows)) == [("a", "x"), ("b", ""), ("c", "t")]
+    pq.write_table(pa.table({"id": [1, 2], "text": ["x", None]}), tmp_path / "a.parquet")
+    assert read(tmp_path / "a.parquet") == [("1", "x"), ("2", "")]
+    lacking = written(tmp_path / "b.jsonl", *rows, {"id": "d", "title": "t"})
+    for column in (None, "text"):
+        with pytest.raises(InputError, match="line 4: no 'text'"):
+            read(lacking, column)
+
+
+def test_the_corpus_of_a_collection_has_a_text_in_every_row_and_no_other_column(tmp_path: Path) -> None:
+    written(tmp_path / "corpus.jsonl", {"_id": "1", "text": None}, {"_id": "2", "title": "t"})
+    written(tmp_path / "queries.jsonl", {"_id": "1", "text": "x"})
+    (tmp_path / "qrels").mkdir()
+    (tmp_path / "qrels" / "test.tsv").write_text("query-id\tcorpus-id\tscore\n1\t1\t1\n")
+    found = find_document_files(tmp_path, tmp_path / "work")
+    assert found.collection
+    with pytest.raises(InputError, match="line 2: no _id and text"):
+        list(texts_of_folder(tmp_path, found).read())
+    with pytest.raises(InputError, match="is a collection"):
+        texts_of_folder(tmp_path, found, "title")
