@@ -55,4 +55,4 @@ class Params(Named):
         return faults
 
 
-COMMAND = Command(Params, "Keep the best of several evaluated models under one name.", makes="students")
+COMMAND = Command(Params, "Keep the best of several evaluated models under one name.", makes="students", version=2)
