@@ -23,7 +23,7 @@ from sentcompress.compression.verdict import Achieved, verdict_of
 from sentcompress.compression.workload import judged_seconds, measured_workload
 from sentcompress.corpora.collection_folders import collection_data_set
 from sentcompress.corpora.documents_artifact import KIND as DOCUMENTS
-from sentcompress.errors import InputError, UsageError
+from sentcompress.errors import InputError, SentcompressError, UsageError
 from sentcompress.extras import installing, is_installed
 from sentcompress.models.catalog import NamedModel, find_model
 from sentcompress.models.factorised import is_factorisable
@@ -97,8 +97,8 @@ def run(params: Params, work: WorkDirectory, reporter: Reporter = LOGGED) -> Res
     overview = Overview(reporter, time.monotonic() + left)
     try:
         outcome = _run("run", work, overview, recipe=path, dry_run=params.dry_run, settings=again)
-    except UsageError as error:
-        # An edited stage would replace a result: `run` can, and `compress` has no such option.
+    except SentcompressError as error:
+        # The options of a stage, such as `force` if an edited one would replace a result: only `run` can set them.
         hint = error.hint and error.hint.replace("--set", f"sentcompress run {shell_word(path)} --set")
         raise error.reworded(error.message, hint) from None
     seconds = time.monotonic() - started

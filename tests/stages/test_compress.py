@@ -338,6 +338,7 @@ def test_a_plan_may_be_edited(tmp_path: Path, documents: Path) -> None:
     with pytest.raises(UsageError, match="already exists with different options") as raised:
         run(params, work, SilentReporter())
     assert f"use sentcompress run {path} --set 5.force=true to replace it" in str(raised.value.hint)
+    assert str(raised.value.hint).endswith("; then run the same command again: finished stages are skipped")
     head, *stages = text.split("[[stage]]")
     shorter = [stage for stage in stages if 'command = "split-documents"' in stage or 'command = "augment"' in stage]
     path.write_text("[[stage]]".join([head, *shorter]), encoding="utf-8")
