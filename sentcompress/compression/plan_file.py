@@ -89,8 +89,10 @@ class PlanFile:
 
     def _made(self, one: Planned, work: WorkDirectory) -> Artifact | None:
         """The result of a stage, if it is there, undamaged and not to be replaced."""
-        found = work.get(one.kind, one.name) if work.has(one.kind, one.name) else None
-        return found if found and str(found.manifest["finished"]) >= self.since else None
+        found = work.find(one.kind, one.name) if work.has(one.kind, one.name) else None
+        if found is None or found.damage():
+            return None
+        return found if str(found.manifest["finished"]) >= self.since else None
 
     def _used(self, one: Planned, work: WorkDirectory) -> float:
         if found := self._made(one, work):
