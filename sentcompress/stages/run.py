@@ -32,7 +32,6 @@ from sentcompress.store.artifacts import NOTHING_KEPT
 
 COMMAND = Params.command
 EXACT_HINT = "`exact` stops at such inputs"
-OF_STAGE = "as --set {}.OPTION=VALUE"
 EARLIER_KEPT = "the stages before it are finished; run the same command again to resume"
 
 
@@ -199,14 +198,15 @@ def _hint(error: SentcompressError, step: Step) -> str | None:
     """The hint of the error of a stage, for whoever runs the recipe: an option of the stage is set with `--set`."""
     alternatives = [one.replace("`force`", f"--set {step.number}.force=true") for one in error.alternatives]
     hint = spelled_hint(alternatives, type(step.params))
-    own = {field for one in alternatives for field in OPTION.findall(one)} & {
-        key.field for key in keys_of(type(step.params)).values()
-    }
-    return f"{hint} ({OF_STAGE.format(step.number)})" if hint and own else hint
+    fields = {key.field for key in keys_of(type(step.params)).values()}
+    if hint and any(fields.intersection(OPTION.findall(one)) for one in alternatives):
+        return f"{hint} ({spelled(f'as `settings` {step.number}.OPTION=VALUE', Params)})"
+    return hint
 
 
 def _skipping(step: Step, asked: Params) -> str:
     """What the same command does with the stages that are finished."""
     if not asked.force:
         return "finished stages are skipped"
-    return "--force runs finished stages again" + ("" if asked.only else f"; --from {step.number} omits them")
+    omitted = "" if asked.only else f"; `first` {step.number} omits them"
+    return spelled(f"`force` runs finished stages again{omitted}", Params)
