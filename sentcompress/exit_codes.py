@@ -19,7 +19,7 @@ TERMINATED = 143
 MEANINGS = {
     DONE: "done, or already up to date",
     FAILED: "failed: an input, the disk, memory, a training that diverged",
-    USAGE: "usage: an option, a name or a recipe is wrong; nothing was run",
+    USAGE: "usage: an option, a name or a recipe is wrong; nothing was run, except earlier stages of a recipe",
     BUSY: "busy: another process is making the same artifact; try again later, or use --wait",
     REQUEUE: "stopped by SIGUSR1, at the request of a scheduler: run the same command again",
     INTERRUPTED: "interrupted by Ctrl-C (SIGINT)",

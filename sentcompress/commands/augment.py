@@ -85,5 +85,5 @@ COMMAND = Command(
     Params,
     "Read the texts to train on, and add augmented copies. Copies have WordNet synonyms, or are back-translations.",
     makes="sentences",
-    version=3,  # titles and several columns are joined; no copies of documents by default
+    version=4,  # words with combining marks are whole, and compared in NFC
 )

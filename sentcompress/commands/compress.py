@@ -74,6 +74,7 @@ class Params(Options):
             for one in self.inputs
             if one == "-" or Path(one).is_fifo()
         ]
+        faults += [f"{one}: no such file or folder" for one in self.inputs if _is_missing(one)]
         if self.dry_run and self.force:
             faults.append("`dry_run` replaces nothing, so it cannot be given with `force`; choose another `name`")
         faults += [fault for path in self.queries for fault in no_file("queries", path)]
@@ -84,6 +85,14 @@ class Params(Options):
                 "`vector_bytes` and `keep_index` cannot both be given: the index keeps the vectors of `teacher`"
             )
         return faults
+
+
+def _is_missing(name: str) -> bool:
+    """Whether this is the path of a file or folder that does not exist, and names nothing else."""
+    from sentcompress.corpora.documents_artifact import names_documents
+    from sentcompress.corpora.inputs import is_hub_data
+
+    return name != "-" and not (Path(name).exists() or names_documents(name) or is_hub_data(name))
 
 
 COMMAND = Command(

@@ -55,6 +55,4 @@ class Params(Named):
         return faults
 
 
-COMMAND = Command(
-    Params, "Keep the best of several evaluated models under one name.", makes="students", version=2
-)  # named prompts are kept
+COMMAND = Command(Params, "Keep the best of several evaluated models under one name.", makes="students", version=2)

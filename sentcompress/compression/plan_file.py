@@ -45,6 +45,7 @@ class PlanFile:
         since: with `force`, when planning began, in UTC: older results are to be replaced. Else empty.
         told: the plan in words, one line each.
         stages: the tables of the recipe; None if they are not those of a recipe, after somebody's changes.
+        documents: digest of the documents that it was made for; empty if planning did not end.
     """
 
     request: Mapping[str, Any]
@@ -52,11 +53,12 @@ class PlanFile:
     since: str
     told: Sequence[str]
     stages: Sequence[Mapping[str, Any]] | None
+    documents: str = ""
 
     @property
     def head(self) -> str:
         """The first line of the file."""
-        said = {"request": self.request, "seconds": self.seconds, "since": self.since}
+        said = {"request": self.request, "seconds": self.seconds, "since": self.since, "documents": self.documents}
         # JSON escapes all control characters but this one, and TOML allows none in comments.
         return _MARK + json.dumps(said, sort_keys=True).replace("\x7f", "\\u007f")
 
@@ -89,8 +91,10 @@ class PlanFile:
 
     def _made(self, one: Planned, work: WorkDirectory) -> Artifact | None:
         """The result of a stage, if it is there, undamaged and not to be replaced."""
-        found = work.get(one.kind, one.name) if work.has(one.kind, one.name) else None
-        return found if found and str(found.manifest["finished"]) >= self.since else None
+        found = work.find(one.kind, one.name) if work.has(one.kind, one.name) else None
+        if found is None or found.damage():
+            return None
+        return found if str(found.manifest["finished"]) >= self.since else None
 
     def _used(self, one: Planned, work: WorkDirectory) -> float:
         if found := self._made(one, work):
@@ -117,13 +121,15 @@ def read_plan(path: Path) -> PlanFile | None:
     try:
         first, *rest = path.read_text(encoding="utf-8").split("\n")
         head = json.loads(first.removeprefix(_MARK)) if first.startswith(_MARK) else {}
-        request, seconds, since = head["request"], head["seconds"], head["since"]
+        request, seconds, since, documents = (head[key] for key in ("request", "seconds", "since", "documents"))
     except (ValueError, KeyError, TypeError):
         return None
     if not isinstance(request, dict) or not isinstance(seconds, int | float | None) or not isinstance(since, str):
         return None
+    if not isinstance(documents, str):
+        return None
     told = [line.removeprefix("# ") for line in rest if line.startswith("# ")]
-    return PlanFile(request, seconds, since, told, _stages("\n".join(rest)))
+    return PlanFile(request, seconds, since, told, _stages("\n".join(rest)), documents)
 
 
 def _stages(text: str) -> Sequence[Mapping[str, Any]] | None:

@@ -18,7 +18,9 @@ ABBREVIATIONS = frozenset(
     """.split()
 )
 # The end of a sentence and the blank after it; Chinese and Japanese have no blank.
-_END = re.compile(r"(?P<stop>[.!?…]+[\"'”’»)\]]*)\s+(?=[\"'“‘«(\[]*[^\W_])|(?<=[。！？])[」』”’）]*\s*(?=\S)")
+_END = re.compile(
+    r"(?P<stop>(?<![.!?…])[.!?…]+[\"'”’»)\]]*)\s+(?=[\"'“‘«(\[]*[^\W_])|(?<=[。！？])[」』”’）]*\s*(?=\S)"
+)
 _LAST_WORD = re.compile(r"[^\s(\[\"'“‘]+$")
 _BLANK_LINE = re.compile(r"\n\s*\n")
 

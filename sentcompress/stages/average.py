@@ -15,8 +15,7 @@ from sentcompress.models.catalog import MODEL_FOLDER, NamedModel, find_model, ty
 from sentcompress.models.layout import read_back, save_encoder
 from sentcompress.numeric import at_least
 from sentcompress.progress import LOGGED, Reporter
-from sentcompress.store import Artifact, Request, WorkDirectory, taught_by
-from sentcompress.training.further import METHOD_OF
+from sentcompress.store import METHOD_OF, Artifact, Request, WorkDirectory, taught_by
 
 COMMAND = Params.command
 # Below this cosine of the weights, models hardly share an initialisation: 0.9999 after a long second training, 0.98

@@ -23,7 +23,7 @@ from sentcompress.compression.verdict import Achieved, verdict_of
 from sentcompress.compression.workload import judged_seconds, measured_workload
 from sentcompress.corpora.collection_folders import collection_data_set
 from sentcompress.corpora.documents_artifact import KIND as DOCUMENTS
-from sentcompress.errors import InputError, UsageError
+from sentcompress.errors import InputError, MissingArtifactError, SentcompressError, UsageError
 from sentcompress.extras import installing, is_installed
 from sentcompress.models.catalog import NamedModel, find_model
 from sentcompress.models.factorised import is_factorisable
@@ -33,10 +33,11 @@ from sentcompress.models.names import meaning_of
 from sentcompress.models.sources import EMBEDDED_LABEL, comes_along
 from sentcompress.models.vocabulary import is_word_piece
 from sentcompress.plain_text import shell_word
-from sentcompress.progress import LOGGED, Overview, Reporter
+from sentcompress.progress import LOGGED, SILENT, Overview, Reporter
 from sentcompress.quantities import read_bytes, read_seconds, told_bytes, told_time
 from sentcompress.store import WorkDirectory, name_part
-from sentcompress.store.atomic import written
+from sentcompress.store.atomic import beside, make_folder, written
+from sentcompress.store.locking import PATIENCE_SECONDS, locked_when_free
 from sentcompress.store.names import check_name
 
 COMMAND = Params.command
@@ -76,31 +77,35 @@ def run(params: Params, work: WorkDirectory, reporter: Reporter = LOGGED) -> Res
         InputError: if the documents or the teacher cannot be used, or nothing can have that name.
     """
     params.check()
-    started = time.monotonic()
     name = _name(params) if params.name is None else params.name
     check_name(name)
     params = replace(params, name=name, teacher=_place(params.teacher, work))
     path, request = work.path / PLANS / f"{name}.toml", _request(params)
+    make_folder(path.parent)
+    # Held to the end: another run would replace the plan, and with it what this one makes.
+    with locked_when_free(beside(path, "lock"), str(path), max(work.wait, PATIENCE_SECONDS), reporter):
+        return _plan_and_run(params, path, request, work, reporter)
+
+
+def _plan_and_run(
+    params: Params, path: Path, request: Mapping[str, Any], work: WorkDirectory, reporter: Reporter
+) -> Result:
+    started, since, name = time.monotonic(), _now(), path.stem
     before = _plan_there(path)
-    if before and before.is_for(request) and (not params.force or before.to_replace(work)):
-        plan = before
+    plan = before if before and before.is_for(request) and (not params.force or before.to_replace(work)) else None
+    changed = plan is not None and _has_other_documents(plan, params, path, work, reporter)
+    if plan and not changed:
         reporter.note(f"using the plan {path}")
         left = plan.seconds_left(work)
     else:
-        plan = _make_plan(params, path, before, request, work, reporter)
+        plan = _make_plan(params, path, before, request, since if params.force or changed else "", work, reporter)
         left = (plan.seconds or 0.0) + started - time.monotonic()
         if not params.dry_run:
             reporter.note(f"the plan is {path}")
     for line in () if params.dry_run else plan.told:  # the result of a dry run has them
         reporter.note(line)
-    again = () if params.dry_run else tuple(f"{number}.force=true" for number in plan.to_replace(work))
     overview = Overview(reporter, time.monotonic() + left)
-    try:
-        outcome = _run("run", work, overview, recipe=path, dry_run=params.dry_run, settings=again)
-    except UsageError as error:
-        # An edited stage would replace a result: `run` can, and `compress` has no such option.
-        hint = error.hint and error.hint.replace("--set", f"sentcompress run {shell_word(path)} --set")
-        raise error.reworded(error.message, hint) from None
+    outcome = _run_stages(plan, path, work, overview, dry_run=params.dry_run)
     seconds = time.monotonic() - started
     if params.dry_run:
         return Result(name, path, plan.told, seconds)
@@ -124,11 +129,45 @@ def _plan_there(path: Path) -> PlanFile | None:
     raise UsageError(f"{path} is not a plan of {COMMAND}", "choose another `name`, or remove the file")
 
 
+def _run_stages(
+    plan: PlanFile, path: Path, work: WorkDirectory, reporter: Reporter, *, dry_run: bool = False, only: str = ""
+) -> Any:
+    """Run the stages of a plan, or only one, by its number; results that are to be replaced are made again."""
+    again = () if dry_run else tuple(f"{number}.force=true" for number in plan.to_replace(work))
+    chosen = (only,) if only else ()
+    try:
+        return _run("run", work, reporter, recipe=path, dry_run=dry_run, settings=again, only=chosen)
+    except SentcompressError as error:
+        # The options of a stage, such as `force` if an edited one would replace a result: only `run` can set them.
+        hint = error.hint and error.hint.replace("--set", f"sentcompress run {shell_word(path)} --set")
+        raise error.reworded(error.message, hint) from None
+
+
+def _has_other_documents(plan: PlanFile, params: Params, path: Path, work: WorkDirectory, reporter: Reporter) -> bool:
+    """Whether the documents have changed since the plan was made; they are read again if their files have changed."""
+    number = next((str(one.number) for one in plan.results() if one.kind == DOCUMENTS), None)
+    if number is None:  # the plan was edited
+        return False
+    try:
+        with reporter.phase("checking the documents"):
+            outcome = _run_stages(plan, path, work.looking(), SILENT, only=number)
+    except MissingArtifactError as error:
+        if params.dry_run and plan.is_begun(work):
+            reporter.warn(error.message)
+            return False
+        outcome = _run_stages(plan, path, work, reporter, only=number)
+    changed: bool = outcome.done[0].artifact.digest != plan.documents
+    if changed:
+        reporter.note(f"the documents have changed since {path} was made: planning again")
+    return changed
+
+
 def _make_plan(
     params: Params,
     path: Path,
     before: PlanFile | None,
     request: Mapping[str, Any],
+    since: str,
     work: WorkDirectory,
     reporter: Reporter,
 ) -> PlanFile:
@@ -136,29 +175,42 @@ def _make_plan(
 
     Args:
         before: the plan that is there.
+        since: results that are older than this time are to be replaced; empty if none is.
 
     Raises:
         UsageError: if that has results, and is not to be replaced.
     """
-    if before and not params.force and before.is_begun(work):
+    if before and not since and before.is_begun(work):
         changed = [key for key, value in request.items() if key not in before.request or before.request[key] != value]
         raise UsageError(
             f"{path} is a plan for another request: {', '.join(f'`{key}`' for key in changed)} changed",
             "choose another `name`, or use `force` to replace the plan and its results",
         )
     others = before is not None and any(before.request.get(key) != request[key] for key in READING)
-    since = before.since if before and before.seconds is None else ""
-    since = datetime.now(UTC).isoformat(timespec="microseconds") if params.force else since
+    since = since or (before.since if before and before.seconds is None else "")
 
     def begin() -> None:
         # If planning fails or is interrupted, another request can replace the documents that it read.
-        if path.is_file() or not (work.has(DOCUMENTS, path.stem) or path.stem in work.unfinished(DOCUMENTS)):
+        if path.is_file() or not _has_documents(path.stem, work):
             _write(path, begun_plan(path.stem, request, since))
 
-    plan = _plan(params, path.stem, work, reporter, begin, force=params.force or others)
-    made = PlanFile(request, plan.budget.seconds + plan.budget.judged, since, told(plan), list(plan.stages()))
+    try:
+        plan = _plan(params, path.stem, work, reporter, begin, force=params.force or others)
+    finally:
+        if before is None and not _has_documents(path.stem, work):
+            path.unlink(missing_ok=True)
+    seconds, documents = plan.budget.seconds + plan.budget.judged, work.get(DOCUMENTS, path.stem).digest
+    made = PlanFile(request, seconds, since, told(plan), list(plan.stages()), documents)
     _write(path, written_recipe(plan, made))
     return made
+
+
+def _has_documents(name: str, work: WorkDirectory) -> bool:
+    return work.has(DOCUMENTS, name) or name in work.unfinished(DOCUMENTS)
+
+
+def _now() -> str:
+    return datetime.now(UTC).isoformat(timespec="microseconds")
 
 
 def _report(name: str, work: WorkDirectory, reporter: Reporter) -> Path | None:
@@ -272,11 +324,14 @@ def _candidates(params: Params, found: NamedModel, teacher: TeacherSize, most: i
         shapes = shapes[:BESIDE_GOOD]
     if not shapes:
         least = smallest(teacher) or own
+        least_is = f"the smallest has {told_shapes([least])}"
+        if least.untrained:
+            least_is = f"the teacher itself is {told_bytes(least.bytes)} as an int8 graph"
         raise UsageError(
             f"no model cut from {found.label} has at most {told_bytes(most)}"
             if teacher.can_cut
             else f"{found.label} cannot be made smaller: the layers of its architecture cannot be cut",
-            f"the smallest has {told_shapes([least])}: allow `max_bytes` {ceil(least.bytes / 1e5) / 10:.1f}MB",
+            f"{least_is}: allow `max_bytes` {ceil(least.bytes / 1e5) / 10:.1f}MB",
         )
     return shapes
 

@@ -23,9 +23,8 @@ from sentcompress.models.names import TEACHER
 from sentcompress.models.principal_axes import check_dimension, principal_axes
 from sentcompress.progress import LOGGED, Reporter
 from sentcompress.ranks.alone import Ranks
-from sentcompress.store import Artifact, Build, Request, WorkDirectory
+from sentcompress.store import METHOD_OF, Artifact, Build, Request, WorkDirectory
 from sentcompress.training.data import pad_id, tokenised
-from sentcompress.training.further import METHOD_OF
 from sentcompress.training.inputs import embedding
 from sentcompress.training.job import TrainingJob, fitted, make_method, train, training_request
 from sentcompress.training.residence import Residence

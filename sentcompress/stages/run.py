@@ -13,8 +13,9 @@ from pathlib import Path
 from typing import Any
 
 from sentcompress.commands import find_command, makers
+from sentcompress.commands.options import keys_of
 from sentcompress.commands.run import Params
-from sentcompress.commands.spelling import spelled, spelled_hint
+from sentcompress.commands.spelling import OPTION, spelled, spelled_hint
 from sentcompress.errors import SentcompressError, UsageError, raise_faults
 from sentcompress.evaluation.results import headline_of
 from sentcompress.plain_text import shell_word
@@ -131,7 +132,7 @@ def run(params: Params, work: WorkDirectory, reporter: Reporter = LOGGED) -> Out
             number = "" if step.number == place else f" (number {step.number} of the recipe)"
             doing = find_command(step.command).doing
             reporter.step(f"stage {place} of {len(chosen)}{number}: sentcompress {step.command} ({doing})")
-            done.append(_run(step, params.recipe, within, reporter))
+            done.append(_run(step, params, within, reporter))
             artifact = done[-1].artifact
         else:
             continue
@@ -174,18 +175,38 @@ def headline(artifact: Artifact) -> dict[str, Any]:
     return next(({key: facts[key]} for key in ("dev", "explained_variance", "rows") if key in facts), {})
 
 
-def _run(step: Step, recipe: Path, work: WorkDirectory, reporter: Reporter) -> Done:
+def _run(step: Step, asked: Params, work: WorkDirectory, reporter: Reporter) -> Done:
     started = datetime.now(UTC).isoformat(timespec="microseconds")
     try:
         artifact = find_command(step.command).run(step.params, work, reporter)
     except SentcompressError as error:
-        again = f"then rerun {recipe} with the same options: finished stages are skipped"
         message = spelled(error.message.removeprefix(f"{step.command}: "), type(step.params))
-        alternatives = [one.replace("`force`", f"--set {step.number}.force=true") for one in error.alternatives]
-        hint = spelled_hint(alternatives, type(step.params))
-        raise error.reworded(f"{step.label}: {message}", f"{hint}; {again}" if hint else again) from error
+        hints = [
+            hint for hint in (_hint(error, step), f"then run the same command again: {_skipping(step, asked)}") if hint
+        ]
+        raise error.reworded(f"{step.label}: {message}", "; ".join(hints)) from error
     except StoppedError as stop:
         of_stage = stop.hint if stop.hint != NOTHING_KEPT or step.number == 1 else EARLIER_KEPT
         stop.hint = f"stopped in {step.label}: {of_stage or GO_ON}"
+        if asked.force:
+            stop.hint += f" ({_skipping(step, asked)})"
         raise
     return Done(step, artifact, fresh=str(artifact.manifest["finished"]) < started)
+
+
+def _hint(error: SentcompressError, step: Step) -> str | None:
+    """The hint of the error of a stage, for whoever runs the recipe: an option of the stage is set with `--set`."""
+    alternatives = [one.replace("`force`", f"--set {step.number}.force=true") for one in error.alternatives]
+    hint = spelled_hint(alternatives, type(step.params))
+    fields = {key.field for key in keys_of(type(step.params)).values()}
+    if hint and any(fields.intersection(OPTION.findall(one)) for one in alternatives):
+        return f"{hint} ({spelled(f'as `settings` {step.number}.OPTION=VALUE', Params)})"
+    return hint
+
+
+def _skipping(step: Step, asked: Params) -> str:
+    """What the same command does with the stages that are finished."""
+    if not asked.force:
+        return "finished stages are skipped"
+    omitted = "" if asked.only else f"; `first` {step.number} omits them"
+    return spelled(f"`force` runs finished stages again{omitted}", Params)

@@ -13,8 +13,7 @@ from sentcompress.evaluation.score import COMPARE, MODEL, Score
 from sentcompress.models.catalog import MODEL_FOLDER, NamedModel, find_model
 from sentcompress.models.layout import read_back, save_encoder
 from sentcompress.progress import LOGGED, Reporter
-from sentcompress.store import Artifact, Request, WorkDirectory, measurements, taught_by
-from sentcompress.training.further import METHOD_OF
+from sentcompress.store import METHOD_OF, Artifact, Request, WorkDirectory, measurements, taught_by
 
 COMMAND = Params.command
 
@@ -59,7 +58,7 @@ def run(params: Params, work: WorkDirectory, reporter: Reporter = LOGGED) -> Art
     inputs = {one.reference: one.digest for one in models}
     inputs |= {evaluation.artifact.reference: evaluation.artifact.digest for evaluation in used}
     name = params.name or f"{chosen.slug}-selected"
-    request = Request.of(params, name, inputs, {"chosen": chosen.reference})
+    request = Request.of(params, name, inputs)
     with work.build(request, force=params.force, reporter=reporter) as build:
         if build.fresh:
             return build.fresh

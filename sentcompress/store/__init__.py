@@ -19,6 +19,7 @@ from sentcompress.store.atomic import MANIFEST, SCAFFOLD
 from sentcompress.store.build import Build
 from sentcompress.store.freshness import CHANGED, Freshness, change_of
 from sentcompress.store.lineage import (
+    METHOD_OF,
     ancestors,
     chose_by_graded_pairs,
     is_data,
@@ -47,6 +48,7 @@ __all__ = [
     "KINDS",
     "LOG",
     "MANIFEST",
+    "METHOD_OF",
     "REQUEST",
     "SCAFFOLD",
     "Artifact",

@@ -8,8 +8,10 @@ from sentcompress.store.artifacts import WorkDirectory
 from sentcompress.store.manifests import Artifact
 from sentcompress.store.request import KINDS
 
-# Endings of files that belong to a model. A quantizer's is that of `quantization.quantizer.DOCUMENT`; a manifest is of
-# vectors that `encode` wrote.
+# The fact of a student that was not distilled itself: the input whose method it is trained further with.
+METHOD_OF = "method_of"
+# Endings of files that belong to a model. A quantizer's is that of `quantization.quantizer.DOCUMENT`; a manifest is
+# that of vectors that `encode` wrote.
 OF_MODELS = (".npy", ".onnx", "/quantizer.json", "/manifest.json")
 
 
@@ -46,7 +48,7 @@ def made_of(artifact: Artifact) -> Mapping[str, str]:
     """Digests of the inputs that an artifact was made of: all, but of a selection only the chosen model."""
     if artifact.manifest["command"] != "select":
         return artifact.inputs
-    chosen = artifact.parameters.get("chosen")
+    chosen = artifact.facts.get(METHOD_OF)
     return {reference: digest for reference, digest in artifact.inputs.items() if reference == chosen}
 
 

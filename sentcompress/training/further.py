@@ -14,13 +14,11 @@ from sentcompress.models.names import meaning_of
 from sentcompress.models.shape import layer_count
 from sentcompress.progress import Reporter
 from sentcompress.published import PUBLISHED
-from sentcompress.store import Artifact, WorkDirectory
+from sentcompress.store import METHOD_OF, Artifact, WorkDirectory
 
 # Of the learning rate that the method starts with: a finished student is near a minimum, which the full rate leaves.
 # A student that was itself trained at a lower rate keeps that one.
 GENTLE = 0.6
-# The fact of a student that was not distilled itself: the input whose method it is trained further with.
-METHOD_OF = "method_of"
 # What the reference of a published student begins with.
 OUTSIDE = "model:"
 

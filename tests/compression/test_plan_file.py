@@ -68,6 +68,20 @@ def test_a_plan_that_was_only_begun_is_for_no_request(tmp_path: Path) -> None:
     assert not plan.is_begun(WorkDirectory(tmp_path / "work"))
 
 
+def test_a_damaged_result_is_made_again(tmp_path: Path) -> None:
+    work = WorkDirectory(tmp_path / "work")
+    since = datetime.now(UTC).isoformat(timespec="microseconds")
+    with work.build(Request("students", "docs-1-1", "distill", {}, {})) as build:
+        (build.path / "weights").write_text("whole", encoding="utf-8")
+        student = build.finish({})
+    plan = read_plan(written(tmp_path, since=since))
+    assert plan is not None
+    assert plan.to_replace(work) == [1, 3]
+    (student.path / "weights").write_text("", encoding="utf-8")
+    assert plan.to_replace(work) == [1, 2, 3]
+    assert plan.seconds_left(work) == 600.0
+
+
 @pytest.mark.parametrize(
     "text",
     [

@@ -16,7 +16,7 @@ from sentcompress.evaluation.score import Interval, Recorder
 from sentcompress.exporting.card import Card
 from sentcompress.models.layout import load_encoder
 from sentcompress.models.sources import resolve
-from sentcompress.store import Artifact, Request, WorkDirectory, measurements
+from sentcompress.store import METHOD_OF, Artifact, Request, WorkDirectory, measurements
 
 COSINES = {"texts": 3, "min_cosine": 1.0, "mean_cosine": 1.0}
 EVIL = "<img src=x onerror=alert(1)>|`a`\n\n# [head](javascript:x)\n---\n\x1b[2J*b*"
@@ -144,7 +144,7 @@ def test_the_card_follows_the_chosen_model_back_and_names_no_local_folder(tmp_pa
         work, "students", "mixed", "average", {"method": "average"}, {first.reference: first.digest}
     )
     both = {one.reference: one.digest for one in (first, mixed)}
-    best = report_works.make(work, "students", "best", "select", {"method": "select"}, both, chosen=first.reference)
+    best = report_works.make(work, "students", "best", "select", {"method": "select", METHOD_OF: first.reference}, both)
     facts_of_export: dict[str, Any] = {"dimension": 32, "parameters": 10, "bytes": {}, "checked": {"folder": COSINES}}
     facts_of_export["formats"] = {"folder": {"title": "the folder", "files": []}}
     encoder = load_encoder(resolve(str(tiny_model)))

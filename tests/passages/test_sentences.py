@@ -24,3 +24,4 @@ def test_sentences(text: str, sentences: list[str]) -> None:
 
 def test_a_long_paragraph_takes_no_long_time() -> None:
     assert len(split_sentences("A dog ran. " * 50_000)) == 50_000
+    assert len(split_sentences("Wait" + "." * 100_000 + "go. " + "?!" * 50_000)) == 1

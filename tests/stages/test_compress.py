@@ -19,7 +19,7 @@ from sentcompress.compression import budget
 from sentcompress.compression.budget import EmbeddingLoad
 from sentcompress.compression.plan_file import read_plan
 from sentcompress.compression.shapes import TeacherSize
-from sentcompress.errors import InputError, UsageError
+from sentcompress.errors import BusyError, InputError, UsageError
 from sentcompress.evaluation.results import read_evaluation
 from sentcompress.evaluation.score import MODEL, select
 from sentcompress.measuring.contender import take_turns
@@ -28,6 +28,8 @@ from sentcompress.signals import StoppedError
 from sentcompress.stages import bench, compress, split_documents
 from sentcompress.stages.compress import Params, run
 from sentcompress.store import WorkDirectory
+from sentcompress.store.atomic import beside
+from sentcompress.store.locking import locked
 
 WORDS = "water river mountain cloud storm engine wheel garden flower music letter window bridge market winter".split()
 
@@ -296,6 +298,52 @@ def test_forced_and_stopped_it_goes_on_and_keeps_what_it_had_made(
     assert work.get("quantizers", "docs").manifest["finished"] > replaced, "what is finished is replaced again"
 
 
+def test_other_documents_are_planned_for_again(tmp_path: Path, documents: Path) -> None:
+    work = WorkDirectory(tmp_path / "work")
+    params = asked(documents, make_tiny_model(tmp_path / "teacher"))
+    run(params, work, SilentReporter())
+    export = work.get("exports", "docs")
+    lines = documents.read_text(encoding="utf-8")
+    documents.write_text(
+        lines + lines.replace('"_id": "', '"_id": "1').replace("water", "lava").replace(".", " more."), encoding="utf-8"
+    )
+    notes = Listener()
+    shown = run(replace(params, dry_run=True), work, notes)
+    assert shown.plan[0].startswith("Read 160 documents: "), "a dry run replaces nothing"
+    assert any("documents/docs is not up to date" in line for line in notes.warnings)
+    result = run(params, work, notes)
+    assert result.plan[0].startswith("Read 320 documents: ")
+    assert f"the documents have changed since {result.recipe} was made: planning again" in notes.notes
+    assert result.verdict is not None
+    assert work.get("exports", "docs").manifest["finished"] > export.manifest["finished"]
+    again = Listener()
+    assert run(params, work, again).verdict == result.verdict
+    assert compress.FRESH in again.notes
+
+
+def test_two_runs_of_one_name_do_not_overwrite_each_other(tmp_path: Path, documents: Path) -> None:
+    work = WorkDirectory(tmp_path / "work")
+    path = work.path / "plans" / "docs.toml"
+    path.parent.mkdir(parents=True)
+    with (
+        locked(beside(path, "lock"), "it"),
+        pytest.raises(BusyError, match=r"plans/docs\.toml is being written by process"),
+    ):
+        run(asked(documents, make_tiny_model(tmp_path / "teacher"), dry_run=True), work, SilentReporter())
+    assert not path.exists()
+
+
+def test_documents_that_cannot_be_read_leave_no_plan(tmp_path: Path) -> None:
+    work = WorkDirectory(tmp_path / "work")
+    with pytest.raises(UsageError, match=r"nosuch\.jsonl: no such file or folder"):
+        run(asked(tmp_path / "nosuch.jsonl", tmp_path), work, SilentReporter())
+    Params(inputs=("owner/data", "hub:data", "documents/main")).check()
+    (tmp_path / "empty").mkdir()
+    with pytest.raises(InputError, match="holds no file of text"):
+        run(asked(tmp_path / "empty", make_tiny_model(tmp_path / "teacher")), work, SilentReporter())
+    assert not list((work.path / "plans").glob("*.toml"))
+
+
 @pytest.mark.parametrize("name", ["../evil", "a/b", "/tmp/evil", ".hidden"])
 def test_a_name_that_no_result_can_have_writes_nothing(tmp_path: Path, documents: Path, name: str) -> None:
     work = WorkDirectory(tmp_path / "deep" / "work")
@@ -338,6 +386,7 @@ def test_a_plan_may_be_edited(tmp_path: Path, documents: Path) -> None:
     with pytest.raises(UsageError, match="already exists with different options") as raised:
         run(params, work, SilentReporter())
     assert f"use sentcompress run {path} --set 5.force=true to replace it" in str(raised.value.hint)
+    assert str(raised.value.hint).endswith("; then run the same command again: finished stages are skipped")
     head, *stages = text.split("[[stage]]")
     shorter = [stage for stage in stages if 'command = "split-documents"' in stage or 'command = "augment"' in stage]
     path.write_text("[[stage]]".join([head, *shorter]), encoding="utf-8")
@@ -360,4 +409,5 @@ def test_a_teacher_is_cut_only_where_it_can_be(tmp_path: Path, documents: Path) 
     size = TeacherSize(6, 768, 3072, 30_000, 512, 768, table=128, stored=1, can_cut=False)
     with pytest.raises(UsageError, match="albert cannot be made smaller") as found:
         compress._candidates(asked(documents, roberta), albert, size, 10_000_000)  # type: ignore[arg-type]
-    assert "allow `max_bytes` 11." in str(found.value.hint)
+    assert str(found.value.hint).startswith("the teacher itself is 11.")
+    assert "as an int8 graph: allow `max_bytes` 11." in str(found.value.hint)

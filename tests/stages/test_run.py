@@ -20,7 +20,7 @@ from listening import Listener
 from sentcompress import signals
 from sentcompress.cli.main import COMMANDS, _run
 from sentcompress.commands import makers
-from sentcompress.errors import MissingArtifactError, TrainingError, UsageError
+from sentcompress.errors import BusyError, MissingArtifactError, TrainingError, UsageError
 from sentcompress.exit_codes import REQUEUE
 from sentcompress.stages import run as stage
 from sentcompress.stages.run import Done, Params
@@ -179,10 +179,24 @@ def test_a_failing_stage_says_where_and_how_to_go_on(
         patched.setattr("sentcompress.stages.distill.run", fail)
         with pytest.raises(TrainingError, match=r"stage 3 \(distill\): the loss is no longer a number") as raised:
             run_all(params, work)
-    hint = f"lower --lr; then rerun {params.recipe} with the same options: finished stages are skipped"
-    assert raised.value.hint == hint
+    assert raised.value.hint == "lower --lr; then run the same command again: finished stages are skipped"
     assert not work.names("evaluations")
     assert [done.fresh for done in run_all(params, work)] == [True, True, False, False]
+
+
+def test_a_hint_names_an_option_of_the_stage_as_run_takes_it(
+    params: Params, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def fail(*_: object) -> None:
+        raise BusyError("busy", ("use `wait` 30m", "wait for it", "choose another `name` or `work`"))
+
+    monkeypatch.setattr("sentcompress.stages.teacher_embed.run", fail)
+    with pytest.raises(BusyError) as raised:
+        run_all(params, WorkDirectory(tmp_path / "work"))
+    assert raised.value.hint == (
+        "use --wait 30m, or wait for it, or choose another --name or --work (as --set 2.OPTION=VALUE); "
+        "then run the same command again: finished stages are skipped"
+    )
 
 
 def test_the_error_of_a_stage_keeps_its_kind(params: Params, tmp_path: Path) -> None:
@@ -244,6 +258,9 @@ def test_an_interruption_names_the_stage_and_what_is_kept(
     with pytest.raises(signals.StoppedError) as stopped:
         run_all(params, work)
     assert stopped.value.hint == f"stopped in stage 2 (teacher-embed): {stage.EARLIER_KEPT}"
+    with pytest.raises(signals.StoppedError) as stopped:
+        run_all(replace(params, force=True), work)
+    assert str(stopped.value.hint).endswith("(--force runs finished stages again; --from 2 omits them)")
 
 
 def run_as_a_command(words: list[str]) -> None:

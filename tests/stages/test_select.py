@@ -12,7 +12,7 @@ from tiny_models import make_sentences, make_tiny_model
 from sentcompress.errors import InputError, UsageError
 from sentcompress.stages import eval_fidelity, eval_search, eval_sts
 from sentcompress.stages.select import Params, run
-from sentcompress.store import WorkDirectory
+from sentcompress.store import WorkDirectory, made_of
 
 PAIRS = [
     ("a cat sleeps", "a cat is asleep", 4.5),
@@ -158,6 +158,24 @@ def test_of_equal_models_the_one_named_first_is_kept(tmp_path: Path, work: WorkD
         kept = run(Params(inputs=tuple(inputs), by="spearman_cosine", name=f"of-{Path(inputs[0]).name}"), work)
         assert [row["model"] for row in kept.facts["ranking"]] == [Path(name).name for name in inputs]
         assert kept.facts["models"] == [Path(inputs[0]).name]
+
+
+def test_it_is_made_again_if_another_model_has_become_the_best(tmp_path: Path, work: WorkDirectory) -> None:
+    names, scores = models(tmp_path, work)
+    first, last = names[int(np.argmax(scores))], names[int(np.argmin(scores))]
+    params = Params(inputs=tuple(names), by="spearman_cosine", name="best")
+    assert run(params, work).facts["models"] == [Path(first).name]
+    Path(first).rename(tmp_path / "aside")
+    Path(last).rename(first)
+    (tmp_path / "aside").rename(last)
+    for name in (first, last):
+        again = eval_sts.Params(
+            sts=(str(tmp_path / "one.tsv"),), model=name, bootstrap=0, name=f"one-{Path(name).name}"
+        )
+        eval_sts.run(again, work)
+    kept = run(params, work)
+    assert kept.facts["models"] == [Path(last).name]
+    assert [one.rpartition("/")[2] for one in made_of(kept)] == [Path(last).name]
 
 
 def test_options_are_checked(work: WorkDirectory) -> None:

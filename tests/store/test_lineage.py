@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import Any
 
 from sentcompress.store import (
+    METHOD_OF,
     Artifact,
     Request,
     WorkDirectory,
@@ -113,7 +114,7 @@ def test_of_a_selection_only_the_chosen_model_is_in_the_line(tmp_path: Path) -> 
     measured = [made(work, f"evaluations/{one.name}", "eval-search", one, tables[1]) for one in (plain, projected)]
     both = {one.reference: one.digest for one in (projected, plain, *measured)}
     for chosen in (plain, projected):
-        best = make(work, f"students/best-{chosen.name}", "select", both, chosen=chosen.reference)
+        best = make(work, f"students/best-{chosen.name}", "select", both, {METHOD_OF: chosen.reference})
         later = made(work, f"students/later-{chosen.name}", "finetune", best)
         for model in (best, later):
             line = ancestors(work, model.reference, model.digest)
