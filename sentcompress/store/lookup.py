@@ -22,6 +22,9 @@ from sentcompress.store.request import KINDS
 SWAP_SECONDS = 5.0
 # The kind that is looked up by what an artifact was made of, and never chosen as the newest.
 SEARCHED = "evaluations"
+# A student is distilled from teacher vectors; without any, this is the command to begin with.
+STUDENTS, VECTORS = "students", "teacher-vectors"
+START = "sentcompress compress DOCUMENTS"
 # In the folder of an artifact's shards, the one that says how it is divided.
 PLAN = "plan"
 
@@ -148,6 +151,12 @@ class Lookup:
         folder = self.path / kind
         return sorted(p.name[1:-7] for p in folder.glob(".*.shards")) if folder.is_dir() else []
 
+    def _making(self, kind: str) -> str:
+        """The command that makes an artifact of that kind, as it is typed."""
+        if kind == STUDENTS and not self.names(VECTORS):
+            return START
+        return KINDS[kind].usage
+
     def get(self, kind: str, name: str | None = None) -> Artifact:
         """The artifact of that name; without a name, the newest.
 
@@ -155,7 +164,7 @@ class Lookup:
             MissingArtifactError: if there is none; the hint is the command that makes one.
             DamagedError: if one of its files is missing or has a different size.
         """
-        command = f"{KINDS[kind].usage} --work {shell_word(self.path)}"
+        command = f"{self._making(kind)} --work {shell_word(self.path)}"
         what = kind.replace("-", " ")
         if name is None:
             names = self.names(kind)
