@@ -33,10 +33,10 @@ def read_json(path: Path, make_object: MakeObject | None = None) -> Any:
         if not stat.S_ISREG(found.st_mode) and not stat.S_ISDIR(found.st_mode):
             raise InputError(f"{path} is a device or a pipe, not a JSON file", "name a file")
         if found.st_size > LARGEST_DOCUMENT:
-            raise InputError(f"{path} is larger than {LARGEST_DOCUMENT} bytes", "is it a JSON file?")
+            raise InputError(f"{path} is larger than {LARGEST_DOCUMENT} bytes", "name a JSON file of at most that size")
         return parse_json(path.read_bytes(), str(path), make_object)
     except (FileNotFoundError, NotADirectoryError):
-        raise InputError(f"{path} is missing", "is the folder complete?") from None
+        raise InputError(f"{path} is missing", "copy or download the folder again, with all its files") from None
     except IsADirectoryError:
         raise InputError(f"{path} is a folder, not a JSON file", "name a file") from None
 

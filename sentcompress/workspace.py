@@ -115,8 +115,8 @@ class Workspace:
         """Load a model.
 
         Args:
-            name: a student or export of this work directory, `teacher`, `embedded`, a folder, or a hub name; by default
-                the most recent student.
+            name: a student or export of this work directory, `teacher`, a published student such as `general-9m`,
+                `embedded`, a folder, or a hub name; by default the most recent student.
             device: auto, cpu, cuda or mps.
             dtype: auto, float32 or bfloat16; auto measures on a CPU and uses bfloat16 on CUDA.
             revision: revision of a hub model.
@@ -165,8 +165,7 @@ def load(
     (1, 384)
 
     Args:
-        model: an artifact returned by `distill`, `finetune`, `export`, ..., a folder, a hub name, `embedded`, or a name
-            in the work directory.
+        model: an artifact returned by `distill`, `finetune`, `export`, ..., or a name as for `Workspace.load`.
         work: the work directory; see `Workspace`.
         device, dtype, revision, trust_remote_code: see `Workspace.load`.
 

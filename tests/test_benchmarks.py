@@ -36,6 +36,7 @@ from sentcompress.encoding.engine import EncodeEngine
 from sentcompress.evaluation.measures import INDEX_BYTES, MRR, NDCG, SEARCH_FIDELITY, SEARCH_TIME
 from sentcompress.evaluation.retrieval import EXACT
 from sentcompress.evaluation.score import Recorder
+from sentcompress.evaluation.search_verdict import LEVELS
 from sentcompress.models.layout import load_encoder
 from sentcompress.models.model_files import weight_bytes
 from sentcompress.models.sources import resolve
@@ -588,6 +589,16 @@ class Score:
     """A score as `select` gives it."""
 
     value, interval, count = 91.5, (90.0, 93.0), 200
+
+
+def test_the_verdicts_of_search_fidelity_have_the_ranges_that_were_measured() -> None:
+    found = json.loads((RESULTS / "search_fidelity.json").read_text(encoding="utf-8"))
+    rows = [one for row in found["rows"] if row["name"] != "teacher" for one in row["sets"].values()]
+    limits = [level.least for level in LEVELS]
+    for level, below in zip(LEVELS[1:], limits[:-1], strict=True):
+        kept = [row["kept"] for row in rows if level.least <= row["fidelity, linear"] < below]
+        digits = 0 if level.name == "poor" else 1
+        assert f"kept {min(kept):.{digits}f} to {max(kept):.{digits}f}% of" in level.expectation
 
 
 def test_search_fidelity_makes_queries_of_documents_and_correlates_what_it_measures() -> None:

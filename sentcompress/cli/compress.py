@@ -37,7 +37,7 @@ def show(result: Result, call: Call) -> str | None:
     say_wrapped(result.verdict.results)
     say(f"Model: {result.verdict.export}")
     if result.verdict.graph:
-        say(f"Int8 graph: {result.verdict.graph} (README.md beside the model shows how to run it)")
+        say(f"Int8 graph: {result.verdict.graph} (to run it, see README.md in the model's folder)")
     if result.report:
         say(f"Report: {result.report}")
     say(f"Plan: {result.recipe}, run in {told_time(result.seconds)}")

@@ -43,7 +43,7 @@ def _show_both(found: Result, answer: Answer) -> None:
         [str(rank), *_cells(answer.results, rank), *_cells(answer.compared, rank)]
         for rank in range(1, max(len(answer.results), len(answer.compared)) + 1)
     ]
-    render.print_table(("rank", found.model, "there", str(found.compare), "there"), rows, answer.query)
+    render.print_table(("rank", found.model, "other rank", str(found.compare), "other rank"), rows, answer.query)
     same = sum(one["other_rank"] == one["rank"] for one in answer.results)
     both = sum(one["other_rank"] is not None for one in answer.results)
     of = f"{both} of {len(answer.results)} results are found by both models, {same} at the same rank"

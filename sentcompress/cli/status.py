@@ -10,6 +10,7 @@ from sentcompress.cli.line import Call
 from sentcompress.errors import DamagedError
 from sentcompress.evaluation.tables import short
 from sentcompress.quantities import told_time
+from sentcompress.store.lookup import WHOLE
 from sentcompress.store.running import SILENT_SECONDS
 
 # Facts that are model names.
@@ -28,7 +29,7 @@ def show(rows: list[dict[str, Any]], call: Call) -> None:
     if rows:
         _print_table(rows)
     else:
-        start = "none yet; start with sentcompress augment FILE"
+        start = f"none yet; start with {WHOLE.usage}"
         render.print_facts({"work directory": str(call.work), "artifacts": start})
 
 

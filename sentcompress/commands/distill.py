@@ -42,8 +42,8 @@ class Params(TrainingOptions):
         str,
         Opt(
             "Student to train: teacher:K (the teacher's last K layers), teacher:static (token vectors and their mean), "
-            "a preset (tinybert, tinybert-huawei, tinybert6, minilm, bert-base), a student's name, a folder, or a hub "
-            "name.",
+            "a student, a published student such as general-9m, a preset (tinybert, tinybert-huawei, tinybert6, "
+            "minilm, bert-base), a folder, or a hub name.",
             names=MODEL,
         ),
     ] = "teacher:3"

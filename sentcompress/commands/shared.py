@@ -10,7 +10,7 @@ from sentcompress.errors import UsageError
 
 DTYPES = ("auto", "float32", "bfloat16", "float16")
 STORES = ("float32", "float16")
-A_MODEL = "teacher, a student's or export's name, embedded, a folder, or a hub name"
+A_MODEL = "teacher, a student or export, a published student such as general-9m, embedded, a folder, or a hub name"
 
 NEWEST_STUDENT = "the newest student"
 

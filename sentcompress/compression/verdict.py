@@ -1,4 +1,4 @@
-"""What a compression achieved, in one sentence and in figures."""
+"""What a compression achieved, in two sentences and in figures."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ class Achieved:
 
     @property
     def sentence(self) -> str:
-        low_high = f" ({self.interval.low:.1f} to {self.interval.high:.1f})" if self.interval else ""
+        low_high = f" (95% interval {self.interval.low:.1f} to {self.interval.high:.1f})" if self.interval else ""
         vectors = f"a vector is {counted(self.vector_bytes, 'byte')} instead of {self.teacher_vector_bytes:,}"
         if self.keep_index:
             vectors = "it searches vectors of the teacher"
@@ -56,8 +56,8 @@ class Achieved:
         if judged and not self.keep_index:
             judged += " (float32 vectors)"
         return (
-            f"The model is {told_bytes(self.bytes)} instead of {told_bytes(self.teacher_bytes)}{faster}; {vectors}; as "
-            f"deployed, its search results match the teacher's to {self.fidelity:.1f}{low_high} of 100{judged}."
+            f"The model is {told_bytes(self.bytes)} instead of {told_bytes(self.teacher_bytes)}{faster}; {vectors}. As "
+            f"deployed, its search fidelity to the teacher is {self.fidelity:.1f} out of 100{low_high}{judged}."
         )
 
     @property

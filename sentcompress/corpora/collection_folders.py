@@ -25,6 +25,7 @@ from sentcompress.errors import InputError
 from sentcompress.json_documents import parse_json
 from sentcompress.quantities import counted
 
+TOGETHER = "name queries, documents and judgements of the same collection"
 LAYOUTS = (
     "BEIR: corpus.jsonl, queries.jsonl, qrels/*.tsv or qrels.tsv; "
     "MS MARCO: collection.tsv, queries.*.tsv, qrels.*.tsv; each may be .gz or .zst"
@@ -244,7 +245,7 @@ def _read_queries(path: Path, qrels: Path, found: _Found) -> None:
     unknown = len(found.grades) - len(found.queries) - empty
     if not found.queries:
         judged = counted(len(found.grades), "query", "queries")
-        raise InputError(f"{path} has none of the {judged} judged in {qrels}", "do the files belong together?")
+        raise InputError(f"{path} has none of the {judged} judged in {qrels}", TOGETHER)
     if unknown:
         dropped = counted(unknown, "judged query", "judged queries")
         found.warnings.append(f"{qrels}: dropped {dropped} missing from {path.name}")
@@ -269,7 +270,7 @@ def _read_ids(path: Path, qrels: Path, found: _Found) -> DocumentIds:
         documents = counted(len(judged), "document")
         raise InputError(
             f"{path} has none of the {documents} judged relevant in {qrels}, for example {missing[0]!r}",
-            "do the files belong together?",
+            TOGETHER,
         )
     found.rows |= {one: len(ids) + number for number, one in enumerate(missing)}
     if missing:

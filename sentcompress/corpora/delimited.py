@@ -59,7 +59,7 @@ def quoted_rows(
             # A single line can have the full length; a row of several lines cannot exceed it.
             if length > LONGEST_LINE + 1:
                 message = f"{source.name}, line {number}: a row longer than {LONGEST_LINE} characters"
-                raise InputError(message, "is a quote missing in the lines before it?")
+                raise InputError(message, "look for a missing quote in the lines before it")
             yield line + "\n"
 
     rows = csv.reader(lines(), delimiter=delimiter, strict=True)

@@ -78,7 +78,7 @@ def read_pairs(path: Path, columns: tuple[str, str, str] = PAIR_COLUMNS, languag
         if len(fields) != len(header):
             raise InputError(
                 f"{path}, line {number}: {len(fields)} fields, the header has {len(header)}",
-                "is a quote or a delimiter missing on this line or before it?",
+                "look for a missing quote or delimiter on this line or before it",
             )
         first, second, mark = (fields[place].strip() for place in places)
         if mark.lower() not in MARKS:

@@ -164,7 +164,7 @@ def open_lines(
                         yield number, line
         except _LineTooLongError:
             message = f"{source.name}, line {number + 1}: longer than {LONGEST_LINE} bytes"
-            raise InputError(message, "is this text?") from None
+            raise InputError(message, "name a file of text, with shorter lines") from None
     if number == 0:
         raise InputError(f"{source.name} is empty", "give a file with at least one line")
 

@@ -79,7 +79,7 @@ class VectorFile:
             raise InputError(
                 f"{self.path}: {int(bad.sum())} of {len(texts)} vectors hold NaN or infinity, "
                 f"the first for the text {texts[int(bad.argmax())][:SHOWN]!r}",
-                "is the file damaged?",
+                "make the file again",
             )
         return vectors
 

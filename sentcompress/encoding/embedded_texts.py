@@ -56,7 +56,7 @@ def embed_texts(
         raise InputError(
             f"{source.label}: {int(bad.sum())} of {len(rows)} vectors have NaN or infinite values, "
             f"first for {text[:60]!r}",
-            "is the model or the file damaged?",
+            "copy or download it again, or make it again",
         )
     zeros = int(np.count_nonzero(~vectors.any(axis=1)))
     if zeros:

@@ -10,13 +10,20 @@ from sentcompress.evaluation.score import MODEL, Score, select
 from sentcompress.evaluation.verdict import Level, Verdict, verdict
 from sentcompress.numeric import between
 
-# Smallest search fidelity, level, and what to expect: rules of thumb, see docs/eval-search.md.
+_KEPT = "models of this level kept {} of the teacher's nDCG@10 on three judged collections"
+# Smallest search fidelity, level, and what to expect: rules of thumb, with what was measured in
+# benchmarks/results/search_fidelity.md.
 LEVELS = (
     Level(99, "same", "practically the same results"),
-    Level(85, "close", "a close replacement; expect searches to be about as good as the teacher's"),
-    Level(70, "good", "good for most uses; expect a few percent of search quality to be lost"),
-    Level(50, "rough", "a rough approximation; use it to find candidates for reranking"),
-    Level(0, "poor", "not a replacement; train longer, on documents like these, or use a larger student"),
+    Level(85, "close", f"a close replacement; {_KEPT.format('98.6 to 100.5%')}"),
+    Level(70, "good", f"good for most uses; {_KEPT.format('92.5 to 99.7%')}"),
+    Level(50, "rough", f"a rough approximation; {_KEPT.format('85.7 to 99.9%')}, so look at the results of a search"),
+    Level(
+        0,
+        "poor",
+        f"not a replacement; {_KEPT.format('31 to 96%')}; train longer, on documents like these, or use a larger "
+        "student",
+    ),
 )
 # Thresholds of the cautions.
 WORSE_KIND = 5.0

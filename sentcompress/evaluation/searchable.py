@@ -29,11 +29,13 @@ def searchable(vectors: Floats, similarity: str, label: str, longest: float) -> 
         try:
             return normalized(vectors)
         except UndefinedError as error:
-            raise InputError(f"{label} cannot be searched: {error}", "is it damaged?") from None
+            raise InputError(
+                f"{label} cannot be searched: {error}", "copy or download it again, or choose another model"
+            ) from None
     lengths = np.linalg.norm(vectors.astype(np.float64), axis=1)
     if not at_most(float(lengths.max(initial=0)), longest):
         raise InputError(
             f"{label} cannot be searched: its vectors contain NaN or infinity, or are longer than {longest:g}",
-            "is the model damaged?",
+            "copy or download the model again, or choose another one",
         )
     return vectors.astype(np.float32, copy=False), int(np.count_nonzero(lengths == 0))

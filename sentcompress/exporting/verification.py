@@ -145,7 +145,7 @@ def agreement(found: Vectors, expected: Vectors) -> VectorAgreement:
     if found.shape != expected.shape:
         raise SentcompressError(
             f"the export failed verification: vectors of {found.shape[1]} dimensions instead of {expected.shape[1]}",
-            "nothing was written; was a Dense layer lost?",
+            "nothing was written; a module of the model, such as a Dense layer, cannot be exported",
         )
     lengths, wanted = (np.linalg.norm(vectors.astype(np.float64), axis=1) for vectors in (found, expected))
     usable = np.isfinite(lengths) & np.isfinite(wanted) & (lengths > 0) & (wanted > 0)
@@ -168,7 +168,7 @@ def require_agreement(found: Vectors, expected: Vectors, what: str) -> VectorAgr
             raise SentcompressError(
                 f"the export failed verification: {whose} gives NaN or infinity for {broken} of {len(vectors)} "
                 "sentences",
-                "nothing was written; is the model damaged?",
+                "nothing was written; copy or download the model again, or train it again with a lower learning rate",
             )
     result = agreement(found, expected)
     if not at_least(result.min_cosine, LEAST_COSINE):

@@ -50,7 +50,9 @@ def measure_memory(job: Job, texts: Sequence[str], batch_tokens: int) -> MemoryU
     done = subprocess.run(command, input=asked, capture_output=True, check=False)
     if done.returncode:
         said = done.stderr.decode(errors="replace").strip().splitlines() or [f"exit code {done.returncode}"]
-        raise SentcompressError(f"the process that measures memory failed: {said[-1]}", "is there enough memory?")
+        raise SentcompressError(
+            f"the process that measures memory failed: {said[-1]}", "free memory, or measure smaller models"
+        )
     found: MemoryUse = pickle.loads(done.stdout)
     return found
 

@@ -124,11 +124,11 @@ class Hyperparameters:
         return replace(self, **{name: _fitting(number, sizes) for name, number in numbers.items()})
 
     def overridden(self, values: Mapping[str, Any], by: str) -> Hyperparameters:
-        """A copy with some values replaced; None keeps a value. `by` becomes the source of the new ones."""
+        """A copy with some values replaced; None keeps a value. `by` becomes the source of those that differ."""
         given = {
             name: Number(value, f"{by}, in place of {getattr(self, name).value}")
             for name, value in values.items()
-            if value is not None
+            if value is not None and value != getattr(self, name).value
         }
         return replace(self, **given)
 

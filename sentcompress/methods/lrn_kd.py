@@ -38,7 +38,8 @@ class LRNKD(Method):
         if shapes.student != shapes.teacher:
             raise UsageError(
                 f"the student must be as wide as the teacher (teacher:3, for example), not {shapes.student} for"
-                f" {shapes.teacher} dimensions"
+                f" {shapes.teacher} dimensions",
+                "choose such a student, or `method` mse, which adds a layer",
             )
 
     def objective(self, student: Tensor, teacher: Tensor) -> dict[str, Tensor]:

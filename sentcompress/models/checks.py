@@ -16,7 +16,7 @@ from sentcompress.models.library_errors import reading
 Tensors = Mapping[str, Tensor] | Mapping[str, npt.NDArray[np.floating]]
 # The text that a loaded model is tested with.
 TRIAL = "a word"
-DAMAGED = "is the model damaged, or was its training unstable?"
+DAMAGED = "copy or download the model again, or train it again with a lower learning rate"
 
 
 def unsound(tensors: Tensors) -> str | None:
@@ -73,7 +73,7 @@ def _check_widths(encoder: Encoder, label: str) -> None:
             raise InputError(
                 f"{label} has a Dense layer for {layer.linear.in_features} dimensions after {before}, which gives "
                 f"{width}",
-                "do its modules belong to the same model?",
+                "copy or download the model again, with all modules of the same model",
             )
         width, before = layer.linear.out_features, "another one"
 
@@ -84,5 +84,5 @@ def _check_tokens(encoder: Encoder, label: str) -> None:
     if not 0 <= min(numbers) <= max(numbers) < rows:
         raise InputError(
             f"the tokenizer of {label} has the token id {max(numbers)}, but the model has only {rows} embeddings",
-            "do the tokenizer and the weights belong to the same model?",
+            "copy or download the model again, with the tokenizer that belongs to its weights",
         )

@@ -30,7 +30,7 @@ from sentcompress.models.text_settings import COSINE, PROMPTS_FILE, read_text_se
 from sentcompress.models.token_weights import save_token_weights
 from sentcompress.models.transformer_encoder import TransformerEncoder
 
-UNSOUND_HINT = "nothing was written; was one of its source models damaged, or the training unstable?"
+UNSOUND_HINT = "nothing was written; copy its source models again, or train with a lower learning rate"
 
 
 def load_encoder(source: ModelSource, *, pooling: str = "auto", trust_remote_code: bool = False) -> Encoder:

@@ -35,7 +35,7 @@ def reading(what: str, hint: str = DAMAGED) -> Iterator[None]:
         raise
     except SafetensorError as error:
         raise InputError(
-            f"{what}: its weights are damaged: {first_line(error)}", "was the download or the copy complete?"
+            f"{what}: its weights are damaged: {first_line(error)}", "copy or download the model again"
         ) from error
     except BaseException as error:
         # Any class: tokenizers raises bare Exception, and transformers validates little, so a wrong value can raise any

@@ -23,7 +23,9 @@ WHOLE_WEIGHTS = (SAFETENSORS, "pytorch_model.bin")
 # Weights saved by one of several processes; transformers prefers them to all others.
 DISTRIBUTED_WEIGHTS = "shard-*-model-*.safetensors"
 LFS_POINTER = b"version https://git-lfs"
-DAMAGED = "is the model folder complete and undamaged?"
+# Of a configuration and weights that do not belong together.
+OTHER_WEIGHTS = "copy or download the model again, with the configuration that belongs to its weights"
+DAMAGED = "copy or download the model folder again: it may be incomplete or damaged"
 # Limits of file systems, in bytes.
 LONGEST_NAME, LONGEST_PATH = 255, 1024
 
@@ -47,7 +49,9 @@ def listed_modules(folder: Path) -> list[Module]:
         return []
     listed = read_json(path)
     if not isinstance(listed, list) or not listed or not all(_is_entry(entry) for entry in listed):
-        raise InputError(f"{path} is not a list of modules with type and path", "is it a sentence-transformers folder?")
+        raise InputError(
+            f"{path} is not a list of modules with type and path", "name the folder of a sentence-transformers model"
+        )
     modules = [Module(_kind(folder, entry["type"]), _inside(folder, entry["path"])) for entry in listed]
     first = [place for place, module in enumerate(modules) if module.kind in (TRANSFORMER, STATIC)]
     if first != [0]:
@@ -159,10 +163,10 @@ def _parts(folder: Path, index: str) -> list[Path]:
     names = listed.get("weight_map") if isinstance(listed, dict) else None
     files = set(names.values()) if isinstance(names, dict) and all(map(_is_name, names.values())) else set()
     if not files:
-        raise InputError(f"{folder / index} does not list files in this folder", "was the download complete?")
+        raise InputError(f"{folder / index} does not list files in this folder", DAMAGED)
     for name in files:
         if not (folder / name).is_file():
-            raise InputError(f"{folder / name} is missing; {index} lists it", "was the download complete?")
+            raise InputError(f"{folder / name} is missing; {index} lists it", DAMAGED)
     return sorted(folder / name for name in files)
 
 

@@ -18,7 +18,7 @@ from sentcompress.models.encoder import Dense
 from sentcompress.models.families import ENCODERS
 from sentcompress.models.foreign_code import nothing_fetched
 from sentcompress.models.library_errors import reading
-from sentcompress.models.model_files import DAMAGED, check_inside, read_config, weight_files
+from sentcompress.models.model_files import DAMAGED, OTHER_WEIGHTS, check_inside, read_config, weight_files
 from sentcompress.models.tensors import plain_tensors
 from sentcompress.models.text_settings import TransformersTokenizer
 
@@ -63,7 +63,7 @@ def load_transformer(
     if missing:
         raise InputError(
             f"the weights of {label} lack {len(missing)} tensors of its architecture, including {sorted(missing)[0]}",
-            "is it a checkpoint of another model, or a damaged download?",
+            "download it again, or name a complete checkpoint of this architecture",
         )
     return model, tokenizer, _take_pooler(model, report)
 
@@ -150,9 +150,7 @@ def _check_config(folder: Path, label: str, *, trusted: bool) -> None:
         if key.endswith(("layer", "layers", "groups", "group_num", "blocks", "experts")):
             most = max(MOST_PARTS, tensors)
         if isinstance(value, int) and abs(value) > most:
-            raise InputError(
-                f"{folder / 'config.json'}: {key} cannot be {value}", "does the configuration belong to these weights?"
-            )
+            raise InputError(f"{folder / 'config.json'}: {key} cannot be {value}", OTHER_WEIGHTS)
     if not trusted:
         _check_architecture(folder, label, SPARE_FACTOR * numbers + SPARE_NUMBERS)
 
@@ -165,7 +163,7 @@ def _check_architecture(folder: Path, label: str, most: int) -> None:
     if asked > most:
         raise InputError(
             f"the configuration of {label} asks for {asked} parameters, far more than its weight files have",
-            "does the configuration belong to these weights?",
+            OTHER_WEIGHTS,
         )
 
 

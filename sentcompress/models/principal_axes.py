@@ -115,7 +115,7 @@ class PrincipalAxes:
         if self.rank < len(self.axes):
             raise InputError(
                 f"the vectors span {self.rank} dimensions, so they cannot be whitened to {len(self.axes)}",
-                f"use `dim` {self.rank} or less" if self.rank else "is it the right model?",
+                f"use `dim` {self.rank} or less" if self.rank else "choose another model, or more varied sentences",
             )
         return np.asarray(self.axes / np.sqrt(self.variances)[:, None])
 
@@ -143,14 +143,19 @@ def principal_axes(pieces: Iterable[Floats], shape: tuple[int, int], dim: int) -
     fitted = method(_looked_over(pieces), shape, dim)
     # Rounding to float32 changes a vector by about 1e-7 of its length, so less variance than this is none.
     if not fitted.total > 1e-14 * float(np.square(fitted.mean).sum()):
-        raise InputError(f"all {shape[0]} vectors of the sample are the same", "is it the right model?")
+        raise InputError(
+            f"all {shape[0]} vectors of the sample are the same", "choose another model, or more varied sentences"
+        )
     return fitted
 
 
 def _looked_over(pieces: Iterable[Floats]) -> Iterator[Floats]:
     for piece in pieces:
         if not np.isfinite(piece).all():
-            raise InputError("the model returns vectors with NaN or infinity", "is the model damaged?")
+            raise InputError(
+                "the model returns vectors with NaN or infinity",
+                "copy or download the model again, or choose another one",
+            )
         yield piece
 
 

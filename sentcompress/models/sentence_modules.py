@@ -12,7 +12,7 @@ from sentcompress.errors import InputError
 from sentcompress.json_documents import read_json
 from sentcompress.models.encoder import ACTIVATIONS, Dense
 from sentcompress.models.library_errors import reading
-from sentcompress.models.model_files import DAMAGED, STATIC, listed_modules
+from sentcompress.models.model_files import DAMAGED, OTHER_WEIGHTS, STATIC, listed_modules
 from sentcompress.models.pooling import MODES
 from sentcompress.models.tensors import module_weights
 from sentcompress.models.text_settings import default_prompt
@@ -146,7 +146,7 @@ def _load_dense(folder: Path) -> Dense:
     if found != given:
         raise InputError(
             f"{folder}: the weights of the Dense layer have the shape {found}, its configuration says {given}",
-            "does the configuration belong to these weights?",
+            OTHER_WEIGHTS,
         )
     with reading(f"the weights of {folder} cannot be read"):
         layer = Dense(*reversed(given), bias=config.get("bias", True), activation=activation)

@@ -141,7 +141,7 @@ def _folder(folder: Path, label: str, *, links: bool = False) -> ModelSource:
     if not weight_files(root):
         raise InputError(
             f"the model folder {folder} has no weights",
-            "it needs model.safetensors (or pytorch_model.bin); was the download complete?",
+            "it needs model.safetensors (or pytorch_model.bin): copy or download it again",
         )
     files = {path for path in _read_files(folder, root) if path.is_file()}
     for path in files:
@@ -175,7 +175,9 @@ def _download(name: str, revision: str | None) -> Path:
             folder = Path(snapshot_download(name, revision=revision, allow_patterns=[*files, *BIN_PATTERNS]))
         return folder
     except errors.RevisionNotFoundError:
-        raise InputError(f"the hub's {name} has no revision {revision!r}") from None
+        raise InputError(
+            f"the hub's {name} has no revision {revision!r}", "give a branch, tag or commit of it as `revision`"
+        ) from None
     except errors.GatedRepoError:
         raise InputError(f"{name} is gated on the hub", "accept its terms there and set HF_TOKEN") from None
     except (errors.RepositoryNotFoundError, errors.HFValidationError):

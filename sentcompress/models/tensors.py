@@ -24,7 +24,7 @@ def module_weights(folder: Path) -> dict[str, Tensor]:
     if not files:
         raise InputError(
             f"the weights of {folder} cannot be read: there are none",
-            "it needs model.safetensors (or pytorch_model.bin); was the download complete?",
+            "it needs model.safetensors (or pytorch_model.bin): copy or download it again",
         )
     tensors: dict[str, Tensor] = {}
     for path in files:

@@ -109,7 +109,9 @@ def token_ids(tokenizer: TransformersTokenizer, texts: Sequence[str], **how: Any
         # tokenizers has no error class of its own: a vocabulary without the unknown token raises a bare Exception.
         if type(error) is not Exception:
             raise
-        raise InputError(f"the tokenizer cannot read a text: {error}", "is its tokenizer.json damaged?") from error
+        raise InputError(
+            f"the tokenizer cannot read a text: {error}", "copy or download the model's tokenizer.json again"
+        ) from error
     return encoded["input_ids"]
 
 

@@ -107,7 +107,9 @@ def load_token_weights(folder: Path, tokens: int) -> Tensor:
     if len(weights) != tokens:
         raise InputError(f"{folder} has weights for {len(weights)} tokens, the tokenizer has {tokens}", DAMAGED)
     if not torch.isfinite(weights).all():
-        raise InputError(f"{folder} has weights that are NaN or infinite", "is the model damaged?")
+        raise InputError(
+            f"{folder} has weights that are NaN or infinite", "copy or download the model again, or choose another one"
+        )
     return weights
 
 

@@ -118,7 +118,8 @@ class Quantizer:
             )
         if isinstance(self.codec, ProductCodes) and codes.max(initial=0) >= self.codec.codebooks.shape[1]:
             raise InputError(
-                f"a stored vector names centroid {codes.max()}, which the codebooks lack", "is it damaged?"
+                f"a stored vector names centroid {codes.max()}, which the codebooks lack",
+                "encode the texts again with this quantizer",
             )
         return self._scaled(self.codec.decode(codes))
 
@@ -152,7 +153,7 @@ class Quantizer:
         """
         tensors = {AXES: self.axes, **self.codec.tensors}
         stored = {name: np.ascontiguousarray(value) for name, value in tensors.items()}
-        require_sound(stored, "the quantizer", "are the model's vectors finite?")
+        require_sound(stored, "the quantizer", "copy or download the model again: its vectors have to be finite")
         folder.mkdir(parents=True, exist_ok=True)
         save_file(stored, folder / TENSORS)
         document = {

@@ -161,7 +161,9 @@ def _vectors(
     try:
         zeros = normalized(vectors)[1]
     except UndefinedError as error:
-        raise InputError(f"{source.label} cannot be searched: {error}", "is it damaged?") from None
+        raise InputError(
+            f"{source.label} cannot be searched: {error}", "copy or download it again, or choose another model"
+        ) from None
     if zeros:
         reporter.warn(f"{source.label}: {counted(zeros, 'zero vector')} among the {what}; such vectors match nothing")
     return vectors

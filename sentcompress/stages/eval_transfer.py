@@ -127,7 +127,11 @@ def _predict(task: TransferTask, embedded: EmbeddedTexts, params: Params, report
             else:
                 found = classifiers.on_test(examples[TRAIN], examples[TEST].features)
         except UndefinedError as error:
-            hint = "is the model damaged?" if str(error) == TOO_LARGE else "lower `folds`, or add examples"
+            hint = (
+                "copy or download the model again, or choose another one"
+                if str(error) == TOO_LARGE
+                else "lower `folds`, or add examples"
+            )
             raise InputError(f"{task.name} cannot be scored: {error}", hint) from None
     if found.unfinished:
         reporter.warn(f"{task.name}: {found.unfinished} fits stopped after {MAX_ITERATIONS} iterations")

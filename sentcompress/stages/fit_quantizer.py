@@ -124,7 +124,9 @@ class _FittingVectors:
         try:
             return GoldRanking.of(queries, passages)
         except UndefinedError as error:
-            raise InputError(f"{compare.label} cannot be searched: {error}", "is it damaged?") from None
+            raise InputError(
+                f"{compare.label} cannot be searched: {error}", "copy or download it again, or choose another model"
+            ) from None
 
     def _vectors(self, source: EmbedderSource, *parts: tuple[str, ...]) -> list[Vectors]:
         embedder = source.open(device=self._params.device, dtype=self._params.dtype, reporter=self._reporter)
@@ -133,5 +135,8 @@ class _FittingVectors:
             for part in parts:
                 found.append(embedder.encode(part, task))
                 if not np.isfinite(found[-1]).all():
-                    raise InputError(f"{source.label} returned vectors with NaN or infinity", "is it damaged?")
+                    raise InputError(
+                        f"{source.label} returned vectors with NaN or infinity",
+                        "copy or download it again, or choose another model",
+                    )
         return found

@@ -26,7 +26,7 @@ from sentcompress.store import (
 )
 from sentcompress.store.atomic import beside
 from sentcompress.store.locking import State, holder_of, state_of
-from sentcompress.store.lookup import PLAN
+from sentcompress.store.lookup import PLAN, WHOLE
 from sentcompress.store.merging import MERGED_FROM
 from sentcompress.store.running import read_snapshot
 from sentcompress.store.shards import Shards
@@ -82,9 +82,7 @@ def run(params: Params, work: WorkDirectory, reporter: Reporter = LOGGED) -> lis
         InputError: if the work directory does not exist or is a file.
     """
     if not work.path.exists():
-        raise InputError(
-            f"there is no work directory {work.path}", "run: sentcompress augment FILE, or give another `work`"
-        )
+        raise InputError(f"there is no work directory {work.path}", f"run: {WHOLE.usage}, or give another `work`")
     freshness = Freshness(work, _model_digest, params.verify)
     rows: list[Row] = []
     for kind in KINDS:

@@ -16,12 +16,15 @@ from sentcompress.store.atomic import MANIFEST, beside
 from sentcompress.store.locking import PAUSE_SECONDS, is_locked, locked
 from sentcompress.store.manifests import Artifact, damaged, read_artifact
 from sentcompress.store.names import fault_of_name
-from sentcompress.store.request import KINDS
+from sentcompress.store.request import KINDS, Kind
 
 # How long a reader waits for a living writer that is between the two renames of a swap.
 SWAP_SECONDS = 5.0
 # The kind that is looked up by what an artifact was made of, and never chosen as the newest.
 SEARCHED = "evaluations"
+# A student is distilled from teacher vectors; without any, this is the command to begin with.
+STUDENTS, VECTORS = "students", "teacher-vectors"
+WHOLE = Kind("compress", arguments="DOCUMENTS")
 # In the folder of an artifact's shards, the one that says how it is divided.
 PLAN = "plan"
 
@@ -148,6 +151,10 @@ class Lookup:
         folder = self.path / kind
         return sorted(p.name[1:-7] for p in folder.glob(".*.shards")) if folder.is_dir() else []
 
+    def _maker(self, kind: str) -> Kind:
+        """The command to name where there is no artifact of that kind."""
+        return WHOLE if kind == STUDENTS and not self.names(VECTORS) else KINDS[kind]
+
     def get(self, kind: str, name: str | None = None) -> Artifact:
         """The artifact of that name; without a name, the newest.
 
@@ -155,7 +162,7 @@ class Lookup:
             MissingArtifactError: if there is none; the hint is the command that makes one.
             DamagedError: if one of its files is missing or has a different size.
         """
-        command = f"{KINDS[kind].usage} --work {shell_word(self.path)}"
+        command = f"{self._maker(kind).usage} --work {shell_word(self.path)}"
         what = kind.replace("-", " ")
         if name is None:
             names = self.names(kind)

@@ -57,7 +57,10 @@ def deploy(
     # A score of ranks jumps where a number only rounds differently.
     slack = float(getattr(dev, "slack", 0.0))
     if chosen_by is not None and not at_most(abs(expected - chosen_by), max(ELSEWHERE, slack)):
-        raise TrainingError(f"the weights selected with a dev score of {chosen_by:.6f} now score {expected:.6f}")
+        raise TrainingError(
+            f"the weights selected with a dev score of {chosen_by:.6f} now score {expected:.6f}",
+            "train again with `force`, on one kind of machine and with the same libraries throughout",
+        )
     whole.text = whole.text.trained()
     save_encoder(whole, folder)
     saved = read_back(folder, trust_remote_code=trust_remote_code).to(device)
@@ -68,7 +71,10 @@ def deploy(
             "the saved student returns vectors with NaN or infinity", "try a lower `lr` or another starting model"
         )
     if not at_most(abs(score - expected), max(TOLERANCE, slack)):
-        raise TrainingError(f"the saved student scores {score:.6f}, but the trained one scored {expected:.6f}")
+        raise TrainingError(
+            f"the saved student scores {score:.6f}, but the trained one scored {expected:.6f}",
+            "choose another student: this one cannot be saved exactly",
+        )
     return Deployed(score, watch.health(), saved.dimension, saved.count_parameters())
 
 

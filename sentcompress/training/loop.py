@@ -85,7 +85,11 @@ class Training:
             SentcompressError: if a weight is NaN or infinite before training.
         """
         settings = self.settings
-        require_sound(self.encoder.state_dict(), "the model to be trained", "is the model damaged?")
+        require_sound(
+            self.encoder.state_dict(),
+            "the model to be trained",
+            "copy or download the model again, or choose another one",
+        )
         model = nn.ModuleDict({"encoder": self.encoder, "method": self.method}).to(self.device)
         set_dropout(self.encoder, settings.dropout)
         optimizer = make_optimizer(model, settings)

@@ -97,7 +97,10 @@ class DocumentsDev:
         try:
             gold = GoldRanking.of(queries, passages)
         except UndefinedError as error:
-            raise InputError(f"{self.teacher.label} cannot be searched: {error}", "is it damaged?") from None
+            raise InputError(
+                f"{self.teacher.label} cannot be searched: {error}",
+                "copy or download it again, or choose another model",
+            ) from None
         kept = passages if self.keep_index else None
         return lambda tokenize, pad: search_dev(texts, gold, self.teacher.label, tokenize, pad, kept)
 

@@ -27,7 +27,7 @@ def test_the_end_names_the_model_and_a_search_of_its_own_documents(capsys: pytes
         verdict.sentence,
         verdict.results,
         "Model: w/exports/my docs",
-        "Int8 graph: w/exports/my docs/onnx/int8.onnx (README.md beside the model shows how to run it)",
+        "Int8 graph: w/exports/my docs/onnx/int8.onnx (to run it, see README.md in the model's folder)",
         "Report: w/report/report.html",
         "Plan: w/plans/my docs.toml, run in 5 min",
     ]

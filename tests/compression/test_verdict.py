@@ -14,8 +14,8 @@ ACHIEVED = Achieved(
 
 def test_the_sentence() -> None:
     assert ACHIEVED.sentence == (
-        "The model is 9.49 MB instead of 90.9 MB and 3.8 times as fast; a vector is 128 bytes instead of 1,536; as "
-        "deployed, its search results match the teacher's to 84.3 (83.5 to 85.0) of 100."
+        "The model is 9.49 MB instead of 90.9 MB and 3.8 times as fast; a vector is 128 bytes instead of 1,536. As "
+        "deployed, its search fidelity to the teacher is 84.3 out of 100 (95% interval 83.5 to 85.0)."
     )
 
 
@@ -28,12 +28,12 @@ def test_the_results_in_words() -> None:
 
 def test_the_judged_share_tells_that_its_vectors_are_not_stored() -> None:
     judged = dataclasses.replace(ACHIEVED, judged=97.06)
-    assert judged.sentence.endswith("of 100; on your judged queries, it keeps 97.1% of nDCG@10 (float32 vectors).")
+    assert judged.sentence.endswith("to 85.0); on your judged queries, it keeps 97.1% of nDCG@10 (float32 vectors).")
     float32 = dataclasses.replace(judged, vector_bytes=1536)
     assert "a vector is 1,536 bytes instead of 1,536" in float32.sentence
     kept = dataclasses.replace(float32, keep_index=True)
-    assert kept.sentence.endswith("of 100; on your judged queries, it keeps 97.1% of nDCG@10.")
-    assert "; it searches vectors of the teacher; as deployed" in kept.sentence
+    assert kept.sentence.endswith("to 85.0); on your judged queries, it keeps 97.1% of nDCG@10.")
+    assert "; it searches vectors of the teacher. As deployed" in kept.sentence
 
 
 def test_a_model_that_is_larger_than_allowed_is_told() -> None:

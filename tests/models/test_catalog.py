@@ -31,7 +31,7 @@ def teach(work: WorkDirectory, **parameters: Any) -> None:
 def test_without_a_name_it_is_the_student_finished_last(work: WorkDirectory, tiny_model: Path) -> None:
     with pytest.raises(MissingArtifactError) as raised:
         find_model(work, None)
-    assert "sentcompress distill" in str(raised.value.hint)
+    assert "sentcompress compress DOCUMENTS" in str(raised.value.hint)
     make(work, "students", "zulu", tiny_model, MODEL_FOLDER)
     newest = make(work, "students", "alpha", tiny_model, MODEL_FOLDER)
     found = find_model(work, None)

@@ -340,7 +340,7 @@ def test_the_default_is_the_student_finished_last(work: WorkDirectory, encoder: 
 def test_without_a_student_the_command_is_named(tmp_path: Path) -> None:
     with pytest.raises(MissingArtifactError) as caught:
         run(Params(formats=("folder",)), WorkDirectory(tmp_path))
-    assert "sentcompress distill" in str(caught.value.hint)
+    assert "sentcompress compress DOCUMENTS" in str(caught.value.hint)
 
 
 def test_scores_need_the_graphs() -> None:

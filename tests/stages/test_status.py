@@ -438,7 +438,7 @@ def test_looking_writes_nothing(work: WorkDirectory) -> None:
 def test_the_command_prints_a_table_or_one_document(work: WorkDirectory, capsys: pytest.CaptureFixture[str]) -> None:
     work.path.mkdir()
     assert _run(["status", "--work", str(work.path)]) == 0
-    assert "none yet" in capsys.readouterr().out
+    assert "none yet; start with sentcompress compress DOCUMENTS" in capsys.readouterr().out
     chain(work)
     make(work, "sentences", text="two")
     assert _run(["status", "--work", str(work.path)]) == 0

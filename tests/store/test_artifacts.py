@@ -617,7 +617,13 @@ def test_a_missing_artifact_names_the_command_and_a_near_miss_the_name(work: Wor
     with pytest.raises(MissingArtifactError) as raised:
         work.get("sentences", "main")
     assert raised.value.hint == f"run: sentcompress augment FILE --work {work.path}"
+    with pytest.raises(MissingArtifactError) as raised:
+        work.get("students")
+    assert raised.value.hint == f"run: sentcompress compress DOCUMENTS --work {work.path}"
     make(work, "captions")
+    with pytest.raises(MissingArtifactError) as raised:
+        work.get("students")
+    assert raised.value.hint == f"run: sentcompress distill --work {work.path}"
     with pytest.raises(MissingArtifactError, match="named 'caption'") as raised:
         work.get(KIND, "caption")
     assert raised.value.hint == "did you mean captions?"

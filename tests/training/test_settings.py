@@ -122,6 +122,8 @@ def test_betas_are_the_methods_or_those_asked_for(tmp_path: Path, tiny_model: Pa
     assert asked.betas == (0.8, 0.95)
     assert asked.settings().betas == (0.8, 0.95)
     assert asked.hyperparameters().betas == Number("0.8 0.95", "asked for, in place of 0.9 0.98")
+    same = checked(distill.Params, {"method": "ckd", "betas": "0.9, 0.98"})
+    assert same.hyperparameters().betas == distill.Params(method="ckd").hyperparameters().betas
     assert words(asked) == ["distill", "--method", "ckd", "--betas", "0.8,0.95"]
     assert build(distill.Params, {"betas": [0.8, 0.95]})[0].betas == (0.8, 0.95)
     work = make_work(tmp_path / "work", tiny_model, [f"a man plays {n}" for n in range(22)])
