@@ -139,7 +139,8 @@ class WorkDirectory(Lookup):
                 keep_failure(partial, error)
                 raise
             except StoppedError as stop:
-                stop.hint = stop.hint or (NOTHING_KEPT if is_empty(partial) else KEPT)
+                if partial.is_dir():  # otherwise the artifact is complete
+                    stop.hint = stop.hint or (NOTHING_KEPT if is_empty(partial) else KEPT)
                 raise
             finally:
                 if partial.is_dir() and is_empty(partial):

@@ -207,12 +207,14 @@ def _open(path: Path) -> int:
     found = os.fstat(descriptor)
     if not stat.S_ISREG(found.st_mode) or found.st_nlink > 1:
         os.close(descriptor)
-        raise _foreign(path)
+        raise _foreign(
+            path, "has hard links, as after `cp -al`, or" if stat.S_ISREG(found.st_mode) else "is a link, or"
+        )
     return descriptor
 
 
-def _foreign(path: Path) -> InputError:
-    return InputError(f"{path} is a link or not a lock file of sentcompress", "remove it; nothing was written to it")
+def _foreign(path: Path, what: str = "is a link, or") -> InputError:
+    return InputError(f"{path} {what} is not a lock file of sentcompress", "remove it; nothing was written to it")
 
 
 def _acquired(descriptor: int, path: Path, what: str, patience: float) -> Lock:

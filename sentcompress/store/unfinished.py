@@ -75,12 +75,6 @@ def open_partial(request: Request, target: Path, force: bool, reporter: Reporter
     return partial, False
 
 
-def _is_plain(path: Path) -> bool:
-    """Whether this is a folder, or a regular file without further hard links."""
-    found = path.lstat()
-    return stat.S_ISDIR(found.st_mode) or (stat.S_ISREG(found.st_mode) and found.st_nlink == 1)
-
-
 def remove_leftovers(partial: Path) -> None:
     """Remove the temporary files of a killed process: our `.name.tmp` and safetensors' `.tmpXXXXXX`."""
     for pattern in (".*.tmp", ".tmp*"):
@@ -89,14 +83,28 @@ def remove_leftovers(partial: Path) -> None:
 
 
 def _why_not_resumed(partial: Path, request: Request, force: bool) -> str | None:
-    """Why a partial build cannot be resumed, or None."""
-    if partial.is_symlink() or not all(_is_plain(path) for path in partial.rglob("*")):
+    """Why a partial build cannot be resumed, or None.
+
+    Raises:
+        InputError: if it could be, but has files with further hard links: to write to them would change other files.
+    """
+    found = [] if partial.is_symlink() else [path.lstat() for path in partial.rglob("*")]
+    files = [one for one in found if not stat.S_ISDIR(one.st_mode)]
+    if partial.is_symlink() or not all(stat.S_ISREG(one.st_mode) for one in files):
         return "it contains links or special files"
     said = read_request(partial)
     if said.get("fingerprint") != request.fingerprint:
         return "its parameters or inputs differ"
+    linked = any(one.st_nlink > 1 for one in files)
     # --force starts over once: after an interruption, the same command resumes that rebuild.
-    return "`force`" if force and not said.get("forced") else None
+    if force and (linked or not said.get("forced")):
+        return "`force`"
+    if linked:
+        raise InputError(
+            f"the unfinished {request.kind}/{request.name} has hard links, as after `cp -al`",
+            (f"replace {partial} by a copy of it (cp -a)", "use `force` to start over"),
+        )
+    return None
 
 
 def drop_superseded(request: Request, target: Path, reporter: Reporter) -> None:

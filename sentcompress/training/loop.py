@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import math
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -32,7 +33,7 @@ from sentcompress.training.log import NoLog, StepMeter, TrainingLog
 from sentcompress.training.optimizer import RunningMean, make_optimizer, set_dropout
 from sentcompress.training.precision import computing_in, training_dtype
 from sentcompress.training.run_state import Progress
-from sentcompress.training.schedule import Schedule
+from sentcompress.training.schedule import Schedule, steps_of
 from sentcompress.training.selection import Selection
 from sentcompress.training.settings import Settings
 from sentcompress.training.views import Views
@@ -221,8 +222,11 @@ class Training:
     def _batches(self, schedule: Schedule, first: int) -> Iterator[tuple[list[Batch], int]]:
         """This rank's share of the batches of all steps from `first` on, on the device, and the rows of all ranks."""
         done, total, together = 0, schedule.total, self.settings.grad_accum
-        for epoch, steps in enumerate(schedule.epoch_steps):
-            if done + steps > first and done < total:
+        for epoch in itertools.count():
+            if done >= total:
+                return
+            steps = steps_of(self.plan, epoch, together)
+            if done + steps > first:
                 rows = self.plan.epoch(epoch)
                 for step in range(max(0, first - done), min(steps, total - done)):
                     mine = rows[step * together : (step + 1) * together]

@@ -21,7 +21,7 @@ class Schedule:
     Attributes:
         settings: the limits, `eval_every`, and the numbers of the learning rate.
         progress: how far the run is.
-        epoch_steps: the steps of each epoch.
+        all_steps: the steps of all epochs; with a time limit, as if each had as many as the first.
         total: steps at most.
         warmup: steps in which the learning rate rises.
         eval_every: steps between two dev scores; None for DEV_SCORES or fewer in the time limit.
@@ -30,7 +30,7 @@ class Schedule:
 
     settings: Settings
     progress: Progress
-    epoch_steps: list[int]
+    all_steps: int
     total: int
     warmup: int
     eval_every: int | None
@@ -39,16 +39,19 @@ class Schedule:
     @classmethod
     def of(cls, settings: Settings, plan: BatchPlan, progress: Progress) -> Schedule:
         """The schedule of a run over the batches of a plan."""
-        epoch_steps = [-(-plan.steps(epoch) // settings.grad_accum) for epoch in range(settings.epochs)]
-        total = min(sum(epoch_steps), settings.max_steps or sum(epoch_steps))
-        warmup = warmup_steps(settings, total, sum(epoch_steps) / settings.epochs)
+        # To count the steps of an epoch, its batches are planned: before a time limit begins, only those of the first.
+        counted = range(1 if settings.max_minutes else settings.epochs)
+        epoch_steps = [steps_of(plan, epoch, settings.grad_accum) for epoch in counted]
+        all_steps = sum(epoch_steps) * settings.epochs // len(counted)
+        total = min(all_steps, settings.max_steps or all_steps)
+        warmup = warmup_steps(settings, total, all_steps / settings.epochs)
         eval_every = settings.eval_every or (None if settings.max_minutes else math.ceil(epoch_steps[0] / 4))
-        return cls(settings, progress, epoch_steps, total, warmup, eval_every)
+        return cls(settings, progress, all_steps, total, warmup, eval_every)
 
     @property
     def share_of_epochs(self) -> float:
         """The share of all epochs that `total` steps are."""
-        return self.total / sum(self.epoch_steps)
+        return self.total / self.all_steps
 
     def time_used(self) -> float:
         """The share of `max_minutes` that training and dev scores have taken, also before it was resumed."""
@@ -91,3 +94,8 @@ class Schedule:
     def begin_step(self) -> None:
         """Note the time before a step: that of the dev score before it does not count for when the next one is due."""
         self.used = self.time_used()
+
+
+def steps_of(plan: BatchPlan, epoch: int, together: int) -> int:
+    """The steps of an epoch, each of `together` batches."""
+    return -(-plan.steps(epoch) // together)

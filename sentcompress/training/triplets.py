@@ -31,6 +31,8 @@ HELD_OUT = 1000
 HELD_OUT_SHARE = 0.02
 # A larger share of few triplets is held out: with two anchors, the score could only be 0, 50 or 100.
 LEAST, LARGEST_SHARE = 50, 0.2
+# Anchors whose nearest text may differ between two scores of the same weights: rounding decides near ties.
+FLIPPED = 3
 
 
 class KeptSentences:
@@ -140,6 +142,11 @@ class TripletDev:
     tokens: Sequence[Sequence[int]]
     places: npt.NDArray[np.int64]
     pad: int
+
+    @property
+    def slack(self) -> float:
+        """Difference between two scores of the same weights, for `deploy`."""
+        return 100 * FLIPPED / len(self.places)
 
     @property
     def protocol(self) -> str:

@@ -21,6 +21,7 @@ import pytest
 
 from sentcompress.errors import BusyError, DamagedError, InputError, MissingArtifactError, UsageError
 from sentcompress.progress import Overview, SilentReporter
+from sentcompress.signals import StoppedError
 from sentcompress.store import (
     MANIFEST,
     REQUEST,
@@ -209,6 +210,18 @@ def test_leftovers_of_a_killed_write_do_not_end_up_in_the_artifact(work: WorkDir
         artifact = build.finish({})
     assert artifact.manifest["files"] == {}
     assert not list(artifact.path.rglob(".*"))
+
+
+def test_a_signal_after_the_artifact_is_in_place_is_told_as_one(work: WorkDirectory) -> None:
+    def stopped() -> None:
+        with work.build(asked()) as build:
+            (build.path / "a.txt").write_text("one")
+            build.finish({})
+            raise StoppedError(signal.SIGTERM)
+
+    with pytest.raises(StoppedError):
+        stopped()
+    assert work.get(KIND, "main").damage() is None
 
 
 def test_a_stage_that_fails_before_it_made_anything_leaves_nothing(work: WorkDirectory) -> None:
@@ -818,7 +831,6 @@ def test_a_partial_that_is_or_holds_a_link_is_dropped_and_nothing_else(work: Wor
     for prepare in (
         lambda: partial.symlink_to(outside),
         lambda: link_inside(outside, partial),
-        lambda: hard_link_inside(outside, partial),
         lambda: pipe_inside(outside, partial),
     ):
         prepare()
@@ -829,16 +841,25 @@ def test_a_partial_that_is_or_holds_a_link_is_dropped_and_nothing_else(work: Wor
         shutil.rmtree(work.path / KIND / "main")
 
 
+def test_a_partial_with_hard_links_is_neither_written_to_nor_dropped(work: WorkDirectory, tmp_path: Path) -> None:
+    """As after `cp -al work backup`."""
+    partial, backup = interrupt(work, files=("a.txt",)), tmp_path / "backup"
+    shutil.copytree(partial, backup, copy_function=os.link)
+    before = {path: path.read_bytes() for path in (*backup.rglob("*"), *partial.rglob("*")) if path.is_file()}
+    with pytest.raises(InputError, match=r"the unfinished .* has hard links") as raised:
+        make(work)
+    assert "cp -a" in str(raised.value.hint)
+    assert {path: path.read_bytes() for path in before} == before
+    assert content(make(work, force=True)) == {"one"}
+    assert {path: path.read_bytes() for path in backup.rglob("*") if path.is_file()} == {
+        path: text for path, text in before.items() if path.is_relative_to(backup)
+    }
+
+
 def link_inside(outside: Path, partial: Path) -> None:
     partial.mkdir()
     shutil.copy(outside / REQUEST, partial / REQUEST)
     (partial / SCAFFOLD).symlink_to(outside)
-
-
-def hard_link_inside(outside: Path, partial: Path) -> None:
-    partial.mkdir()
-    shutil.copy(outside / REQUEST, partial / REQUEST)
-    (partial / "log.jsonl").hardlink_to(outside / "a.txt")
 
 
 def pipe_inside(outside: Path, partial: Path) -> None:

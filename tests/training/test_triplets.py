@@ -47,4 +47,8 @@ def test_the_score_is_the_share_of_anchors_whose_positive_is_the_nearest_text() 
     assert 0 < right < len(places)
     table = torch.tensor(vectors)
     assert dev.score(lambda ids, mask: table[ids[:, 0]], torch.device("cpu")) == pytest.approx(100 * right / 40)
+    flipped = places.copy()
+    flipped[:2, 1], flipped[:2, 2] = places[:2, 2], places[:2, 1]
+    of_flipped = TripletDev(dev.tokens, flipped, pad=0).score(lambda ids, mask: table[ids[:, 0]], torch.device("cpu"))
+    assert abs(of_flipped - 100 * right / 40) <= dev.slack < 100 * right / 40, "rounding may decide so many"
     assert score_of(dev, lambda ids, mask: table[ids[:, 0]] * torch.nan, torch.device("cpu")) == LOWEST
