@@ -187,8 +187,8 @@ def test_the_code_of_the_card_runs(exported: Artifact, encoder: Encoder, monkeyp
         np.testing.assert_allclose(names["vectors"], expected, atol=1e-5)
 
 
-def test_again_is_fresh_and_forced_gives_the_same_bytes(exported: Artifact) -> None:
-    work = WorkDirectory(exported.path.parents[1])
+def test_again_is_fresh_and_forced_gives_the_same_bytes(exported: Artifact, tmp_path: Path) -> None:
+    work = WorkDirectory(shutil.copytree(exported.path.parents[1], tmp_path / "work"))
     sts = (exported.path.parents[2] / "pairs.tsv",)
     assert run(Params(sts=sts), work).manifest == exported.manifest
     again = run(Params(sts=sts, force=True), work)
