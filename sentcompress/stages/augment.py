@@ -1,4 +1,4 @@
-"""Read sentences and augment them: builds the sentence table that all other stages use."""
+"""Read sentences and augment them: builds a sentence table, the training text of other stages."""
 
 from __future__ import annotations
 
