@@ -506,6 +506,7 @@ def test_a_student_that_learns_has_no_diagnosis(work: WorkDirectory, dev: Path) 
 
 def run_to_the_end(folder: str, asked: Params) -> None:
     """What the killed processes run."""
+    os.fsync = os.fstat  # type: ignore[assignment]  # as in the tests themselves, see conftest.py
     torch.set_num_threads(1)
     stage.run(asked, WorkDirectory(folder))
 

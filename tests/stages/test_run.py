@@ -248,6 +248,7 @@ def test_an_interruption_names_the_stage_and_what_is_kept(
 
 def run_as_a_command(words: list[str]) -> None:
     """What the stopped process runs."""
+    os.fsync = os.fstat  # type: ignore[assignment]  # as in the tests themselves, see conftest.py
     signals.install()
     sys.exit(_run(words))
 
