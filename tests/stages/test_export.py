@@ -410,17 +410,18 @@ def test_the_int8_graph_is_calibrated_where_that_is_more_exact(
 
 
 def test_calibrated_vectors_do_not_depend_on_the_batch(
-    work: WorkDirectory, sentences: list[str], tmp_path: Path
+    exported: Artifact, sentences: list[str], tmp_path: Path
 ) -> None:
     from sentcompress.exporting.calibration import best_range, fix_ranges
     from sentcompress.exporting.graph_reader import GraphReader
 
-    made = run(Params(model=STUDENT), work)
-    encoder = load_encoder(resolve(str(made.path)))
+    encoder = load_encoder(resolve(str(exported.path)))
     folder = tmp_path / "copy"
-    shutil.copytree(made.path, folder)
+    shutil.copytree(exported.path, folder)
     file = "onnx/fixed.onnx"
-    fix_ranges(made.path / graph_formats.INT8_FILE, folder / file, encoder.tokenize(sentences[:50]), encoder.padding)
+    fix_ranges(
+        exported.path / graph_formats.INT8_FILE, folder / file, encoder.tokenize(sentences[:50]), encoder.padding
+    )
     reader = GraphReader(folder, file, prepare=encoder.text.prepare, max_length=encoder.text.max_length)
     texts = sentences[50:90]
     alone = reader.vectors(texts, 1)
