@@ -1,4 +1,4 @@
-"""Time and memory for reading a file, measured in a separate process; the memory of imports is subtracted."""
+"""Processor time and memory for reading a file, measured in a separate process without what its imports take."""
 
 from __future__ import annotations
 
@@ -8,8 +8,15 @@ import sys
 from dataclasses import dataclass
 from pathlib import Path
 
+# Code for a process that measures itself. Not ru_maxrss: on Linux it includes the peak of the parent process.
+MEMORY = """
+def mebibytes(key):
+    lines = open("/proc/self/status").read().splitlines()
+    return next(int(line.split()[1]) // 1024 for line in lines if line.startswith(key + ":"))
+"""
+
 _CODE = """
-import json, resource, sys, time
+import json, sys, time
 import numpy, pyarrow.parquet, pyarrow.compute
 from sentcompress.corpora import pairs, readers, sts, text_files
 from sentcompress.corpora.text_files import BadRecords
@@ -28,22 +35,21 @@ def pair_texts(path):
 
 how, path, skip = sys.argv[1:]
 bad = BadRecords(skip == "skip")
-before, started = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss, time.perf_counter()
+before, started = mebibytes("VmRSS"), time.process_time()
 count, message = 0, ""
 try:
     for _ in {"texts": texts, "lines": lines, "pairs": pair_texts}[how](path):
         count += 1
 except InputError as error:
     message = error.message
-seconds = time.perf_counter() - started
-above = (resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before) // 1024
-print(json.dumps([count, bad.count, message, above, seconds]))
+seconds = time.process_time() - started
+print(json.dumps([count, bad.count, message, mebibytes("VmHWM") - before, seconds]))
 """
 
 
 @dataclass(frozen=True)
 class Cost:
-    """Texts that were read, bad records that were skipped, the error's message, MiB above the imports, seconds."""
+    """Texts that were read, bad records that were skipped, the error's message, MiB above the imports, CPU seconds."""
 
     texts: int
     bad: int
@@ -54,6 +60,6 @@ class Cost:
 
 def cost_of_reading(path: Path, how: str = "texts", *, skip: bool = False) -> Cost:
     """Read a file to its end or its first error: its `texts`, as records; its `lines`; its `pairs`."""
-    command = [sys.executable, "-c", _CODE, how, str(path), "skip" if skip else "stop"]
+    command = [sys.executable, "-c", MEMORY + _CODE, how, str(path), "skip" if skip else "stop"]
     run = subprocess.run(command, capture_output=True, text=True, check=True, timeout=120)
     return Cost(*json.loads(run.stdout))

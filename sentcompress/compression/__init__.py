@@ -1,4 +1,4 @@
-"""How `compress` plans: budgets, the shapes that fit them, and the recipe that is run. It trains and measures nothing.
+"""How `compress` plans: budgets, the shapes that fit them, and the recipe that is run. It trains nothing.
 
-Without torch, except in `workload`, which measures how fast the teacher is.
+Only `workload` measures, namely how fast the teacher is, and needs torch for it.
 """

@@ -11,10 +11,12 @@ Files, from bytes to records:
 
 What they become:
 - `sentence_table`, `originals`: the sentence table, and its first part made from the inputs.
-- `text_sample`: a sample of sentences of any size of input.
+- `text_sample`: a sample of sentences of any size of input; `mixing`: inputs mixed by words.
+- `quantizer_texts`: the texts that a quantizer is fitted on, and the held-out ones that it is chosen by.
 - `sts`, `sts_sources`, `transfer`: test sets of graded pairs and of classification tasks.
 - `collections`, `collection_folders`, `pairs`, `entities`: retrieval tasks; `dev_collection`: a sample of one.
 - `search_texts`: passages and queries without judgements; `named_texts`: texts of files and artifacts by name.
+- `identified_texts`: texts with their ids; `text_store`: such texts in one file, read by row.
 - `vector_file`: vectors made by another program.
 
 A reader turns a file into plain Python and NumPy values, and every fault into an `InputError` with file and line.

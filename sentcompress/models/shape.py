@@ -59,11 +59,6 @@ class Shape:
         """Values by name, without `layers`, which the student's name contains."""
         return {field.name: getattr(self, field.name) for field in fields(self) if field.name != "layers"}
 
-    def changed(self) -> dict[str, Any]:
-        """Like `as_dict`, but only the values that differ from the default."""
-        plain = Shape().as_dict()
-        return {name: value for name, value in self.as_dict().items() if value != plain[name]}
-
 
 @dataclass(frozen=True)
 class Size:

@@ -1,4 +1,4 @@
-"""Read sentences and augment them: builds the sentence table that all other stages use."""
+"""Read sentences and augment them: builds a sentence table, the training text of other stages."""
 
 from __future__ import annotations
 
@@ -41,7 +41,6 @@ from sentcompress.store import SCAFFOLD, Artifact, Build, Request, WorkDirectory
 from sentcompress.store.shard import find_shard
 from sentcompress.store.shards import sharded
 
-COMMAND = Params.command
 DEFAULT_NAME = "main"
 # As in HPD, each sentence appears three times: original, with synonyms, back-translated.
 DEFAULT_COPIES = 1

@@ -36,7 +36,6 @@ from sentcompress.training.residence import Residence
 from sentcompress.training.retrieval_dev import GivenDev, find_dev
 from sentcompress.training.teacher_views import supply
 
-COMMAND = Params.command
 # Sentences that a smaller vocabulary is chosen by.
 COUNTED = 200_000
 # Sentences that a teacher is watched on, where a student starts from what it does with them.

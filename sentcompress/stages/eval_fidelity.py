@@ -42,8 +42,6 @@ from sentcompress.store import (
 )
 from sentcompress.training.dev import hold_out
 
-COMMAND = Params.command
-
 
 def run(params: Params, work: WorkDirectory, reporter: Reporter = LOGGED) -> Artifact:
     """Compare the two models; the artifact's facts are the result.

@@ -33,8 +33,6 @@ from sentcompress.quantization.lookup import FoundQuantizer, find_quantizer
 from sentcompress.quantization.quantizer import Quantizer
 from sentcompress.store import Artifact, Request, WorkDirectory, name_part
 
-COMMAND = Params.command
-
 
 def run(params: Params, work: WorkDirectory, reporter: Reporter = LOGGED) -> Artifact:
     """Search with both models; the artifact's facts are the result.

@@ -27,7 +27,6 @@ from sentcompress.progress import LOGGED, Reporter
 from sentcompress.quantities import counted
 from sentcompress.store import Artifact, Request, WorkDirectory, file_digest
 
-COMMAND = Params.command
 # The set on which alignment and uniformity are measured.
 BENCHMARK = "STS-B"
 

@@ -36,7 +36,6 @@ from sentcompress.progress import LOGGED, Reporter
 from sentcompress.quantities import counted
 from sentcompress.store import Artifact, Request, WorkDirectory, file_digest
 
-COMMAND = Params.command
 # The positive class for F1 in pair tasks.
 PARAPHRASE = "1"
 

@@ -42,7 +42,6 @@ from sentcompress.store import (
     file_digest,
 )
 
-COMMAND = Params.command
 CARD = "README.md"
 SAMPLE = 200
 CALIBRATION_TEXTS = 200

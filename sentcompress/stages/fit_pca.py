@@ -14,7 +14,6 @@ from sentcompress.models.principal_axes import FILE, Floats, Projection, check_d
 from sentcompress.progress import LOGGED, Reporter, Task
 from sentcompress.store import Artifact, Request, WorkDirectory
 
-COMMAND = Params.command
 # Vectors read at a time.
 PIECE = 10_000
 

@@ -22,8 +22,6 @@ from sentcompress.quantization.choice import HeldOut, Trial, plans, table_of_pre
 from sentcompress.quantization.quantizer import FOLDER
 from sentcompress.store import Artifact, Request, WorkDirectory
 
-COMMAND = Params.command
-
 
 def run(params: Params, work: WorkDirectory, reporter: Reporter = LOGGED) -> Artifact:
     """Write the quantizer as an artifact of kind `quantizers`; its facts hold everything that was tried.

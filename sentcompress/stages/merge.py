@@ -20,7 +20,6 @@ from sentcompress.store.merging import begin_merge, mark_of, plan_of, whole
 from sentcompress.store.shard_plan import count_of
 from sentcompress.store.shards import Shards
 
-COMMAND = Params.command
 # The command whose shards are not in a work directory.
 ENCODE = "encode"
 Joiner = Callable[[Artifact, Sequence[Artifact], Build, Reporter], Mapping[str, Any]]

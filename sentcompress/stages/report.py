@@ -26,7 +26,6 @@ from sentcompress.reporting.sections.compression import result_table
 from sentcompress.reporting.summary import KEPT, VerdictLine, evaluations_of, lines_of
 from sentcompress.store import WorkDirectory, atomic
 
-COMMAND = Params.command
 FOLDER = "report"
 PAGE = "report.html"
 

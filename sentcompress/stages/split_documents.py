@@ -24,7 +24,6 @@ from sentcompress.progress import LOGGED, Reporter
 from sentcompress.quantities import counted
 from sentcompress.store import SCAFFOLD, Artifact, Build, Request, WorkDirectory, file_digest
 
-COMMAND = Params.command
 DEFAULT_NAME = "main"
 # Fewer passages leave nothing to measure; fewer documents are held out by section.
 FEWEST_PASSAGES = FEWEST_DOCUMENTS = 100

@@ -36,7 +36,6 @@ from sentcompress.store import SCAFFOLD, Artifact, Build, Request, WorkDirectory
 from sentcompress.store.shard import find_shard
 from sentcompress.store.shards import Part, sharded
 
-COMMAND = Params.command
 PLAN = f"{SCAFFOLD}/plan.json"
 # Tokens that are more than this share of a corpus are no content words: some twenty of English.
 FREQUENT = 0.004

@@ -32,7 +32,6 @@ from sentcompress.training.teacher_views import check_layer
 from sentcompress.training.triplets import TripletData
 from sentcompress.training.views import TripletViews
 
-COMMAND = Params.command
 # The sentences while the teacher trains on them.
 TABLE = f"{STATE}/table"
 READ = f"{TABLE}/read"

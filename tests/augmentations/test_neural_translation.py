@@ -99,8 +99,9 @@ def test_texts_come_back_in_order_and_as_from_nlpaug_alone(tmp_path: Path, monke
     route = (make_translator(tmp_path / "there"), make_translator(tmp_path / "back", seed=1))
     monkeypatch.setattr(neural_translation, "BATCH_TOKENS", {"cpu": 24, "cuda": 24})
     spec = neural_spec([(str(route[0]), str(route[1]))])
-    new = spec.load().augment(TEXTS, 0, 1)
-    assert new == by_nlpaug(route, TEXTS)
+    texts = TEXTS[:14]  # of all lengths
+    new = spec.load().augment(texts, 0, 1)
+    assert new == by_nlpaug(route, texts)
     assert len(set(new)) > 3
     assert spec.load().augment([], 0, 1) == []
     assert set(spec.describe()["models"]) == {str(path) for path in route}

@@ -265,7 +265,8 @@ def test_a_second_run_is_told_of_the_first(capsys: Captured, work: Path, monkeyp
         with build.write("vectors-00000.npy") as path, path.open("wb") as stream:
             np.save(stream, np.random.default_rng(0).normal(size=(50, 8)).astype(np.float32))
         build.finish({})
-    monkeypatch.setattr("sentcompress.store.locking.PAUSE_SECONDS", 0.5)
+    for module in ("artifacts", "locking"):
+        monkeypatch.setattr(f"sentcompress.store.{module}.PATIENCE_SECONDS", 0.0)
     with directory.build(Request("projections", "pca-4", "fit-pca", {})):
         code, _, err = outcome(capsys, ["fit-pca", "--dim", "4", "--work", str(work)])
     assert code == BUSY

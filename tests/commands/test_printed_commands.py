@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import csv
+import os
 import shlex
+import stat
 from collections.abc import Mapping, Sequence
 from importlib.util import find_spec
 from itertools import pairwise
@@ -18,7 +20,7 @@ from tiny_models import make_sentences, make_tiny_model
 from sentcompress.cli.main import _run
 from sentcompress.commands import makers
 from sentcompress.plain_text import shell_word
-from sentcompress.store import WorkDirectory
+from sentcompress.store import WorkDirectory, atomic
 
 TEXTS = make_sentences(150)
 SHORT = "--epochs 1 --max-steps 2 --batch-size 8 --dtype float32 --eval-every 1"
@@ -71,6 +73,7 @@ NEWER = (
     f"distill --method hpd --projection pca-6 --student teacher:1 {SHORT} --name newer",
 )
 Manifests = dict[str, Mapping[str, Any]]
+UMASK = 0o027
 
 
 def write_files(folder: Path) -> dict[str, str]:
@@ -97,17 +100,37 @@ def write_rows(path: Path, rows: Sequence[Sequence[Any]], delimiter: str) -> Non
 
 
 @pytest.fixture(scope="module")
-def made(tmp_path_factory: pytest.TempPathFactory) -> tuple[WorkDirectory, Manifests]:
-    """The work directory, and the manifests of `MADE` before `NEWER`."""
+def under_umask(tmp_path_factory: pytest.TempPathFactory) -> tuple[WorkDirectory, Manifests, dict[Path, int]]:
+    """The work directory, the manifests of `MADE` before `NEWER`, and the modes of all files."""
     files = write_files(tmp_path_factory.mktemp("files"))
     work = WorkDirectory(tmp_path_factory.mktemp("printed") / "my work")
     manifests: Manifests = {}
-    for reference, line in [*MADE.items(), *(("", line) for line in NEWER)]:
-        words = [word.format(**files) for word in line.split()]
-        assert _run([*words, "--work", str(work.path), "-q", "--json"]) == 0, line
-        if reference:
-            manifests[reference] = work.get(*reference.split("/", 1)).manifest
-    return work, manifests
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(atomic, "UMASK", UMASK)
+        before = os.umask(UMASK)
+        try:
+            for reference, line in [*MADE.items(), *(("", line) for line in NEWER)]:
+                words = [word.format(**files) for word in line.split()]
+                assert _run([*words, "--work", str(work.path), "-q", "--json"]) == 0, line
+                if reference:
+                    manifests[reference] = work.get(*reference.split("/", 1)).manifest
+        finally:
+            os.umask(before)
+    return work, manifests, {path: stat.S_IMODE(path.stat().st_mode) for path in work.path.rglob("*")}
+
+
+@pytest.fixture(scope="module")
+def made(under_umask: tuple[WorkDirectory, Manifests, dict[Path, int]]) -> tuple[WorkDirectory, Manifests]:
+    return under_umask[:2]
+
+
+def test_every_file_is_as_open_as_the_umask_says(
+    under_umask: tuple[WorkDirectory, Manifests, dict[Path, int]],
+) -> None:
+    modes = under_umask[2]
+    assert sum(path.suffix == ".safetensors" for path in modes) > 6
+    wrong = {path: oct(mode) for path, mode in modes.items() if mode != (0o777 if path.is_dir() else 0o666) & ~UMASK}
+    assert wrong == {}
 
 
 @pytest.mark.parametrize("reference", MADE)

@@ -37,7 +37,7 @@ def test_a_zstd_bomb_takes_little_memory(tmp_path: Path) -> None:
     cost = cost_of_reading(path, "lines")
     assert path.stat().st_size < 250_000
     assert "longer than" in cost.message
-    assert cost.memory < 300
+    assert cost.memory < 100  # measured: 50
 
 
 @pytest.mark.parametrize("suffix", PACKERS)
@@ -48,8 +48,8 @@ def test_a_file_cannot_unpack_to_hundreds_of_times_its_size(tmp_path: Path, suff
     cost = cost_of_reading(path, "lines")
     assert cost.message == f"{path} decompresses to more than 64 MiB and 200 times its size"
     assert cost.texts * len(line) <= byte_streams.UNPACKED_ALWAYS + 2**21
-    assert cost.memory < 300
-    assert cost.seconds < 20
+    assert cost.memory < 80  # measured: 36
+    assert cost.seconds < 5
 
 
 @pytest.mark.parametrize("suffix", PACKERS)
@@ -58,7 +58,7 @@ def test_millions_of_empty_lines_end_in_an_error(tmp_path: Path, suffix: str) ->
     path.write_bytes(PACKERS[suffix](b"\n" * 16_000_000))
     cost = cost_of_reading(path)
     assert cost.message == f"{path} decompresses to more than 1000000 lines, and more lines than it has bytes"
-    assert cost.seconds < 20
+    assert cost.seconds < 5
 
 
 def test_repetitive_text_below_the_limits_is_read(tmp_path: Path) -> None:
@@ -87,7 +87,7 @@ def test_many_empty_frames_are_quick(tmp_path: Path) -> None:
     path.write_bytes(zstandard.compress(b"") * 100_000)
     cost = cost_of_reading(path, "lines")
     assert cost.message == f"{path} is empty"
-    assert cost.seconds < 10
+    assert cost.seconds < 5
 
 
 @pytest.mark.parametrize("cut", [1, 3, 20])

@@ -34,8 +34,8 @@ def test_a_dictionary_of_large_values_takes_little_memory(tmp_path: Path, store_
     cost = cost_of_reading(path)
     assert path.stat().st_size < 2000
     assert cost.message == f"{path} decompresses to more than 64 MiB and 200 times its size"
-    assert cost.memory < 800
-    assert cost.seconds < 20
+    assert cost.memory < 400  # measured: 99 and 212
+    assert cost.seconds < 5
 
 
 def test_a_large_page_is_refused(tmp_path: Path) -> None:
@@ -44,7 +44,7 @@ def test_a_large_page_is_refused(tmp_path: Path) -> None:
     )
     cost = cost_of_reading(path)
     assert f"above the limit of {parquet_pages.LARGEST_PAGE}" in cost.message
-    assert cost.memory < 100
+    assert cost.memory < 10  # measured: 2
 
 
 def test_large_pages_of_many_columns_are_refused(tmp_path: Path) -> None:
@@ -52,7 +52,7 @@ def test_large_pages_of_many_columns_are_refused(tmp_path: Path) -> None:
     path = write(tmp_path, {"text": ["a"], **columns}, compression="zstd", use_dictionary=False, write_statistics=False)
     cost = cost_of_reading(path)
     assert f"above the limit of {parquet_rows.LARGEST_ROW}" in cost.message
-    assert cost.memory < 100
+    assert cost.memory < 10  # measured: 2
 
 
 def test_a_value_beyond_the_longest_line_can_be_skipped(tmp_path: Path) -> None:
@@ -61,7 +61,7 @@ def test_a_value_beyond_the_longest_line_can_be_skipped(tmp_path: Path) -> None:
     assert cost.message == f"{path}, line 2: 'text' is longer than 16777216 bytes"
     cost = cost_of_reading(path, skip=True)
     assert (cost.texts, cost.bad) == (2, 1)
-    assert cost.memory < 800
+    assert cost.memory < 180  # measured: 87
 
 
 def test_millions_of_rows_in_a_tiny_file_are_refused(tmp_path: Path) -> None:
@@ -69,7 +69,7 @@ def test_millions_of_rows_in_a_tiny_file_are_refused(tmp_path: Path) -> None:
     assert path.stat().st_size < 100_000
     cost = cost_of_reading(path)
     assert cost.message == f"{path} decompresses to more than 1000000 rows, and more rows than it has bytes"
-    assert cost.memory < 300
+    assert cost.memory < 20  # measured: 9
 
 
 def test_a_text_that_is_not_utf8_is_a_bad_row(tmp_path: Path) -> None:

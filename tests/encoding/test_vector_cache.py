@@ -9,22 +9,14 @@ from pathlib import Path
 import numpy as np
 import numpy.typing as npt
 import pytest
+from listening import Listener
 from tiny_models import make_sentences
 
 from sentcompress.encoding import vector_cache
 from sentcompress.encoding.embedders import ModelEmbedder, find_embedder
 from sentcompress.encoding.vector_cache import VectorCache
-from sentcompress.progress import SilentReporter
 from sentcompress.store import WorkDirectory
 from sentcompress.store.locking import locked
-
-
-class Listener(SilentReporter):
-    def __init__(self) -> None:
-        self.warned: list[str] = []
-
-    def warn(self, message: str) -> None:
-        self.warned.append(message)
 
 
 class Model:
@@ -156,7 +148,7 @@ def test_damage_is_told_where_the_model_is_opened(tmp_path: Path, tiny_model: Pa
     path.write_bytes(bytes(content))
     listener = Listener()
     np.testing.assert_array_equal(source.open(device="cpu", reporter=listener).encode(texts), wanted)
-    assert listener.warned == [f"1 damaged batches of tiny-model were removed from {work.path / 'cache'}"]
+    assert listener.warnings == [f"1 damaged batches of tiny-model were removed from {work.path / 'cache'}"]
 
 
 def test_a_full_memory_still_answers(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -12,7 +12,7 @@ from faults.trials import Trial
 AIMED: dict[str, tuple[str, Sequence[Fault]]] = {
     "no fsync": ("fit-pca", [Fault(outcome="kill-after", torn="names")]),
     "no folder fsync": ("fit-pca", [Fault(outcome="kill-after", torn="least")]),
-    "rename first": ("teacher-embed", [Fault(outcome=kill, torn="names") for kill in ("kill-before", "kill-after")]),
+    "rename first": ("teacher-embed", [Fault(outcome="kill-after", torn="names")]),
     "digest unread": ("eval-sts", [Fault(outcome="kill-after", torn="names")]),
     "marker early": ("teacher-embed", [Fault(outcome="kill-after")]),
 }

@@ -220,7 +220,7 @@ def write_inputs(folder: Path) -> None:
 
 
 def lay_out(stage: Stage, made: Path, box: Path, run: Callable[[Sequence[str]], None]) -> None:
-    """Fill the empty box with what `stage` starts from; `made` is the work directory that BASE filled."""
+    """Fill the empty box with what `stage` starts from; `made` is a work directory with all that BASE makes."""
     work = box / "work"
     (box / "out").mkdir(parents=True)
     work.mkdir()

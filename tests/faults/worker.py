@@ -53,17 +53,19 @@ class Worker:
     def prepare(self) -> None:
         """Make the inputs, warm this process up, lay out every stage's start, and run it unbroken."""
         stages.write_inputs(self.folder)
-        warm_up(self.folder, self.stages)
-        self.box.mkdir()
-        for words in stages.BASE:
-            self._must(words)
-        made = self.folder / "made"
-        shutil.move(self.box / "work", made)
+        made = warm_up(self.folder, self.stages)
+        left: dict[tuple[str, ...], Path] = {}  # by a command without --force: what its unbroken run leaves
         for stage in self.stages.values():
-            self._clear()
-            stages.lay_out(stage, made, self.box, self._must)
-            shutil.copytree(self.box, self._start_of(stage))
+            start = self._start_of(stage)
+            if found := left.get(tuple(stage.before)):
+                shutil.copytree(found, start)
+            else:
+                self._clear()
+                stages.lay_out(stage, made, self.box, self._must)
+                shutil.copytree(self.box, start)
             self.unbroken[stage.name] = self._unbroken(stage)
+            if not stage.before:
+                left[tuple(stage.words)] = shutil.copytree(self.box, self.folder / "left" / stage.name)
         gc.collect()
         gc.freeze()
 
@@ -167,8 +169,12 @@ class Worker:
             shutil.rmtree(self.box)
 
 
-def warm_up(folder: Path, names: Collection[str]) -> None:
-    """Run the stages once in this very process, so that a forked child finds everything loaded."""
+def warm_up(folder: Path, names: Collection[str]) -> Path:
+    """Run the stages once in this very process, so that a forked child finds everything loaded.
+
+    Returns:
+        The work directory, which has what BASE makes.
+    """
     import typer.main
 
     from sentcompress.cli.main import main
@@ -183,7 +189,9 @@ def warm_up(folder: Path, names: Collection[str]) -> None:
         with suppress(SystemExit):
             main([*words, "--work", "box/work"])
     signal.signal(signal.SIGTERM, signal.SIG_DFL)
+    made = Path(shutil.move(folder / "box" / "work", folder / "made"))
     shutil.rmtree(folder / "box")
+    return made
 
 
 def main() -> None:

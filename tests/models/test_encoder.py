@@ -35,10 +35,10 @@ def test_a_long_text_has_the_tokens_of_its_beginning(
 
 def test_megabytes_of_text_are_tokenized_soon(tiny_model: Path) -> None:
     encoder = load_encoder(resolve(str(tiny_model)))
-    started = time.perf_counter()
+    started = time.process_time()
     [found] = encoder.tokenize(["word salad " * 1_400_000])
     assert len(found) == encoder.text.max_length
-    assert time.perf_counter() - started < 5
+    assert time.process_time() - started < 5
 
 
 def test_an_encoder_without_layers_has_states_all_the_same() -> None:

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cache
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -51,6 +53,16 @@ def cases() -> list[Case]:
     return [Case(path, variant) for path in paths for variant in _read(path).variants or (None,)]
 
 
+def covering(some: Sequence[Case]) -> list[Case]:
+    """Cases whose chains have all stages of these, and all pairs of command and method that follow one another."""
+    parts = {case: {*case.chain, *pairwise(stage[:2] for stage in case.chain)} for case in some}
+    missing, chosen = set().union(*parts.values()), set()
+    while missing:
+        best = max(some, key=lambda case: len(parts[case] & missing))
+        chosen.add(best)
+        missing -= parts[best]
+    return [case for case in some if case in chosen]
+
+
 CASES = cases()
-# The first case of each chain.
-CHAINS = list({case.chain: case for case in reversed(CASES)}.values())[::-1]
+CHAINS = covering(CASES)

@@ -371,8 +371,12 @@ def test_three_times_by_default(tmp_path: Path) -> None:
     assert not (artifact.path / "pieces").exists()
 
 
+# Without fsync, as in the tests themselves, see conftest.py.
+COMMAND = "import os; os.fsync = os.fstat; from sentcompress.__main__ import main; main()"
+
+
 def start(folder: Path, work: str, *options: str) -> subprocess.Popen[bytes]:
-    command = [sys.executable, "-m", "sentcompress", "augment", str(folder / "a.txt"), "--quiet", *options]
+    command = [sys.executable, "-c", COMMAND, "augment", str(folder / "a.txt"), "--quiet", *options]
     return subprocess.Popen(
         [*command, "--work", str(folder / work)],
         env={**os.environ, "PYTHONPATH": str(ROOT)},

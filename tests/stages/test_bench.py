@@ -192,7 +192,6 @@ def test_simtde_is_a_pass_over_all_pairs_repeats_included(tmp_path: Path, pairs:
     assert len(passes) == 3
     seconds = value_of(scores, PASS_SECONDS, part="float32")
     assert seconds == pytest.approx(sum(passes) / 3, abs=0.001)
-    assert seconds >= 24 * value_of(scores, LATENCY_P50, part="float32") / 1000 / 4
 
 
 def test_simtde_is_measured_on_the_cpu_beside_a_gpu(

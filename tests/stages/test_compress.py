@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import random
+import shutil
 import signal
 from dataclasses import replace
 from itertools import pairwise
@@ -25,7 +26,7 @@ from sentcompress.evaluation.score import MODEL, select
 from sentcompress.measuring.contender import take_turns
 from sentcompress.progress import SilentReporter
 from sentcompress.signals import StoppedError
-from sentcompress.stages import bench, compress, split_documents
+from sentcompress.stages import bench, compress, report, split_documents
 from sentcompress.stages.compress import Params, run
 from sentcompress.store import WorkDirectory
 from sentcompress.store.atomic import beside
@@ -48,6 +49,9 @@ def documents(tmp_path: Path) -> Path:
     return path
 
 
+DRAW = report._draw
+
+
 @pytest.fixture(autouse=True)
 def short(monkeypatch: pytest.MonkeyPatch) -> None:
     """Seconds in place of minutes."""
@@ -59,6 +63,7 @@ def short(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(
         bench, "take_turns", lambda some, texts, single, rounds, task: take_turns(some, texts[:40], single[:4], 1, task)
     )
+    monkeypatch.setattr(report, "_draw", lambda chart: (f"<svg>{chart.name}</svg>", chart.name.encode()))
 
 
 def asked(documents: Path, teacher: Path, **changes: object) -> Params:
@@ -66,7 +71,10 @@ def asked(documents: Path, teacher: Path, **changes: object) -> Params:
     return Params(**{**given, **changes})  # type: ignore[arg-type]
 
 
-def test_documents_become_an_export_that_is_measured_and_a_second_run_is_fresh(tmp_path: Path, documents: Path) -> None:
+def test_documents_become_an_export_that_is_measured_and_a_second_run_is_fresh(
+    tmp_path: Path, documents: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(report, "_draw", DRAW)
     work = WorkDirectory(tmp_path / "work")
     teacher = make_tiny_model(tmp_path / "teacher", layers=3)
     result = run(asked(documents, teacher, max_bytes="170kB"), work, SilentReporter())
@@ -166,7 +174,7 @@ def test_stopped_and_run_again_the_plan_goes_on_to_a_student_for_an_index_that_i
 
     work = WorkDirectory(tmp_path / "work")
     teacher = make_tiny_model(tmp_path / "teacher", layers=3)
-    params = asked(documents, teacher, max_bytes="170kB", vector_bytes=None, keep_index=True)
+    params = asked(documents, teacher, max_bytes="170kB", vector_bytes=None, keep_index=True, time="2s")
     with monkeypatch.context() as patched:
         patched.setattr("sentcompress.stages.teacher_embed._Embedding.whole", stop)
         with pytest.raises(StoppedError) as stopped:
@@ -267,9 +275,8 @@ def judged_collection(folder: Path) -> Path:
     return folder
 
 
-@pytest.mark.parametrize("again", [{"force": True}, {}])
 def test_forced_and_stopped_it_goes_on_and_keeps_what_it_had_made(
-    tmp_path: Path, documents: Path, monkeypatch: pytest.MonkeyPatch, again: dict[str, bool]
+    tmp_path: Path, documents: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def stop(*_: object, **__: object) -> None:
         raise StoppedError(signal.SIGINT)
@@ -289,11 +296,15 @@ def test_forced_and_stopped_it_goes_on_and_keeps_what_it_had_made(
             run(other, work, SilentReporter())
     replaced = work.get("quantizers", "docs").manifest["finished"]
     assert replaced > finished
-    result = run(replace(other, **{"force": False, **again}), work, SilentReporter())
-    assert work.get("quantizers", "docs").manifest["finished"] == replaced, "it is not made again"
-    assert result.verdict is not None
-    assert result.verdict.vector_bytes <= 8
-    assert run(replace(other, force=False), work, SilentReporter()).verdict == result.verdict
+    stopped = shutil.copytree(work.path, tmp_path / "stopped")
+    for force in (True, False):
+        shutil.rmtree(work.path)
+        shutil.copytree(stopped, work.path)
+        result = run(replace(other, force=force), work, SilentReporter())
+        assert work.get("quantizers", "docs").manifest["finished"] == replaced, "it is not made again"
+        assert result.verdict is not None
+        assert result.verdict.vector_bytes <= 8
+        assert run(replace(other, force=False), work, SilentReporter()).verdict == result.verdict
     run(other, work, SilentReporter())
     assert work.get("quantizers", "docs").manifest["finished"] > replaced, "what is finished is replaced again"
 

@@ -19,6 +19,7 @@ import pytest
 import sentence_transformers
 import torch
 from distilling import TIMINGS, add_sentences, add_vectors, made_once, make_work, write_dev
+from listening import Listener
 from tiny_models import make_plain, make_sentences, make_tiny_model
 
 from sentcompress.encoding.vector_shards import VectorShards
@@ -27,7 +28,6 @@ from sentcompress.methods.ckd import CKD
 from sentcompress.models.layout import load_encoder
 from sentcompress.models.principal_axes import Projection
 from sentcompress.models.sources import resolve
-from sentcompress.progress import SilentReporter
 from sentcompress.stages import average, fit_pca, status
 from sentcompress.stages import distill as stage
 from sentcompress.stages.distill import Params
@@ -38,20 +38,6 @@ from sentcompress.training.loop import Training
 
 TEXTS = make_sentences(500)
 SHORT: dict[str, Any] = {"epochs": 2, "batch_size": 32, "lr": 2e-3, "dtype": "float32"}
-
-
-class Listener(SilentReporter):
-    """Remembers what it is told."""
-
-    def __init__(self) -> None:
-        self.told: list[dict[str, Any]] = []
-        self.warned: list[str] = []
-
-    def metrics(self, values: Any) -> None:
-        self.told.append(dict(values))
-
-    def warn(self, message: str) -> None:
-        self.warned.append(message)
 
 
 @pytest.fixture
@@ -146,7 +132,7 @@ def test_a_kernel_that_vanishes_is_told_early_and_once(
 ) -> None:
     listener = Listener()
     student = stage.run(params("ibkd", options=options, eval_every=1000, lr=1e-5), work, listener)
-    found = [text for text in listener.warned if "mean kernel value" in text]
+    found = [text for text in listener.warnings if "mean kernel value" in text]
     assert len(found) == told
     if told:
         assert found[0].startswith("step 10: ")
@@ -320,10 +306,10 @@ def test_a_finished_student_that_loses_its_dimensions_is_warned_of(work: WorkDir
     stage.run(params("mse", name="first"), work, listener)
     stage.run(params("mse", student="first", name="same", options=("head=none",)), work, listener)
     stage.run(params("hpd", student="teacher:1"), work, listener)
-    assert not [line for line in listener.warned if "dimensions" in line]
+    assert not [line for line in listener.warnings if "dimensions" in line]
     stage.run(params("hpd", student="first", name="short"), work, listener)
     told = "the vectors of first change from 32 to 8 dimensions: hpd adds a layer with random weights"
-    assert any(line.startswith(told) for line in listener.warned)
+    assert any(line.startswith(told) for line in listener.warnings)
 
 
 def test_the_default_method_needs_no_projection(tmp_path: Path, tiny_model: Path) -> None:
@@ -498,7 +484,7 @@ def test_a_student_that_collapses_is_said_to_have(work: WorkDirectory, dev: Path
     listener = Listener()
     numbers = dict(SHORT, lr=3e-2, eval_every=4)
     artifact = stage.run(params("mse", dev=dev, **numbers), work, listener)
-    told = [warning for warning in listener.warned if "collapsed" in warning]
+    told = [warning for warning in listener.warnings if "collapsed" in warning]
     assert len(told) == 1  # and not again at every look while it lasts
     where = int(re.match(r"step (\d+): the student has collapsed: unrelated", told[0])[1])  # type: ignore[index]
     facts = artifact.facts
@@ -515,11 +501,12 @@ def test_a_student_that_learns_has_no_diagnosis(work: WorkDirectory, dev: Path) 
     listener = Listener()
     artifact = stage.run(params(dev=dev, max_steps=4), work, listener)
     assert artifact.facts["diagnosis"] == "none"
-    assert not [warning for warning in listener.warned if "step" in warning]
+    assert not [warning for warning in listener.warnings if "step" in warning]
 
 
 def run_to_the_end(folder: str, asked: Params) -> None:
     """What the killed processes run."""
+    os.fsync = os.fstat  # type: ignore[assignment]  # as in the tests themselves, see conftest.py
     torch.set_num_threads(1)
     stage.run(asked, WorkDirectory(folder))
 
@@ -615,8 +602,8 @@ def test_a_finished_training_with_damage_is_told_and_trained_again(
     checkpoint.write_bytes(b"x")
     listener = Listener()
     finished = stage.run(asked, work, listener)
-    assert "was changed after training" in listener.warned[0]
-    assert checkpoint.name in listener.warned[1]
+    assert "was changed after training" in listener.warnings[0]
+    assert checkpoint.name in listener.warnings[1]
     assert stage.run(replace(asked, force=True), work).digest == finished.digest
 
 

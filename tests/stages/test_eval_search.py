@@ -8,6 +8,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from listening import Listener
 from search_documents import KINDS, make_documents, write_held_out
 from tiny_models import make_sentences, make_tiny_model
 
@@ -17,7 +18,6 @@ from sentcompress.evaluation.measures import FIRST_FOUND, RESULTS_SHARED, SEARCH
 from sentcompress.evaluation.score import read_scores, select, value_of
 from sentcompress.evaluation.search_fidelity import search_fidelity
 from sentcompress.evaluation.search_verdict import LEVELS
-from sentcompress.progress import SilentReporter
 from sentcompress.stages.eval_search import Params, run
 from sentcompress.store import WorkDirectory
 
@@ -192,13 +192,6 @@ def test_what_cannot_be_measured(tmp_path: Path, work: WorkDirectory, tiny_model
 def test_a_damaged_model_and_zero_vectors(
     tmp_path: Path, work: WorkDirectory, tiny_model: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    class Listener(SilentReporter):
-        def __init__(self) -> None:
-            self.warnings: list[str] = []
-
-        def warn(self, message: str) -> None:
-            self.warnings.append(message)
-
     make_documents(work, PASSAGES, QUERIES)
     texts = list(dict.fromkeys([*PASSAGES, *QUERIES]))
     vectors = np.random.default_rng(0).normal(size=(len(texts), 4)).astype(np.float32)

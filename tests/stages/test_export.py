@@ -187,8 +187,8 @@ def test_the_code_of_the_card_runs(exported: Artifact, encoder: Encoder, monkeyp
         np.testing.assert_allclose(names["vectors"], expected, atol=1e-5)
 
 
-def test_again_is_fresh_and_forced_gives_the_same_bytes(exported: Artifact) -> None:
-    work = WorkDirectory(exported.path.parents[1])
+def test_again_is_fresh_and_forced_gives_the_same_bytes(exported: Artifact, tmp_path: Path) -> None:
+    work = WorkDirectory(shutil.copytree(exported.path.parents[1], tmp_path / "work"))
     sts = (exported.path.parents[2] / "pairs.tsv",)
     assert run(Params(sts=sts), work).manifest == exported.manifest
     again = run(Params(sts=sts, force=True), work)
@@ -411,17 +411,18 @@ def test_the_int8_graph_is_calibrated_where_that_is_more_exact(
 
 
 def test_calibrated_vectors_do_not_depend_on_the_batch(
-    work: WorkDirectory, sentences: list[str], tmp_path: Path
+    exported: Artifact, sentences: list[str], tmp_path: Path
 ) -> None:
     from sentcompress.exporting.calibration import best_range, fix_ranges
     from sentcompress.exporting.graph_reader import GraphReader
 
-    made = run(Params(model=STUDENT), work)
-    encoder = load_encoder(resolve(str(made.path)))
+    encoder = load_encoder(resolve(str(exported.path)))
     folder = tmp_path / "copy"
-    shutil.copytree(made.path, folder)
+    shutil.copytree(exported.path, folder)
     file = "onnx/fixed.onnx"
-    fix_ranges(made.path / graph_formats.INT8_FILE, folder / file, encoder.tokenize(sentences[:50]), encoder.padding)
+    fix_ranges(
+        exported.path / graph_formats.INT8_FILE, folder / file, encoder.tokenize(sentences[:50]), encoder.padding
+    )
     reader = GraphReader(folder, file, prepare=encoder.text.prepare, max_length=encoder.text.max_length)
     texts = sentences[50:90]
     alone = reader.vectors(texts, 1)

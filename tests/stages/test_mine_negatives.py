@@ -15,6 +15,7 @@ import pyarrow.parquet as pq
 import pytest
 import torch
 from distilling import add_sentences
+from listening import Listener
 from tiny_models import make_sentences
 
 from sentcompress.cli.main import _run
@@ -25,7 +26,6 @@ from sentcompress.mining import miner
 from sentcompress.models.encoder import Encoder
 from sentcompress.models.layout import load_encoder, save_encoder
 from sentcompress.models.sources import resolve
-from sentcompress.progress import SILENT
 from sentcompress.stages import mine_negatives, status, teacher_embed
 from sentcompress.stages.mine_negatives import Params, run
 from sentcompress.store import Artifact, Request, WorkDirectory
@@ -34,19 +34,6 @@ Floats = npt.NDArray[np.float64]
 TEXTS = make_sentences(90, seed=5)
 QUERIES, POSITIVES, OTHERS = TEXTS[:30], TEXTS[30:60], TEXTS[60:]
 TOP: dict[str, Any] = {"negatives": 3, "max_score": None, "strategy": "top"}
-
-
-class Listener:
-    """A reporter that keeps its warnings."""
-
-    def __init__(self) -> None:
-        self.warnings: list[str] = []
-
-    def __getattr__(self, name: str) -> Any:
-        return getattr(SILENT, name)
-
-    def warn(self, message: str) -> None:
-        self.warnings.append(message)
 
 
 @pytest.fixture

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import random
 import threading
-import time
 from pathlib import Path
 from typing import Any
 
@@ -15,6 +14,7 @@ from tiny_models import make_sentences
 from sentcompress.encoding import embedders
 from sentcompress.errors import InputError, UsageError
 from sentcompress.mining import miner
+from sentcompress.progress import SilentReporter
 from sentcompress.stages import merge, mine_negatives
 from sentcompress.store import Artifact, Build, WorkDirectory
 from sentcompress.store.locking import locked
@@ -104,12 +104,20 @@ def test_a_shard_waits_for_parts_that_others_encode(
     for path in (shared / "vectors-2-of-3", shared / "vectors"):
         (path / "manifest.json").unlink()  # as if another shard had yet to make it
     done: list[Artifact] = []
-    shard = threading.Thread(target=lambda: done.append(mine(work, tiny_model, pairs, "3/3")))
+    waiting = threading.Event()
+
+    class Waiter(SilentReporter):
+        def note(self, message: str) -> None:
+            if "waiting for parts of the corpus" in message:
+                waiting.set()
+
+    params = mine_negatives.Params(model=str(tiny_model), pairs=pairs, shard="3/3", negatives=3, device="cpu")
+    shard = threading.Thread(target=lambda: done.append(mine_negatives.run(params, work, Waiter())))
     with locked(shared / ".vectors-2-of-3.lock", "it"):
         shard.start()
-        time.sleep(4)
+        assert waiting.wait(timeout=60)
         assert not done
-    shard.join(timeout=30)
+    shard.join(timeout=60)
     assert done
     assert (shared / "vectors" / "manifest.json").is_file()
 

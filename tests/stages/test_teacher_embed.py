@@ -224,6 +224,7 @@ def run_to_the_end(folder: str, teacher: str) -> None:
     """What the killed processes run."""
     import torch
 
+    os.fsync = os.fstat  # type: ignore[assignment]  # as in the tests themselves, see conftest.py
     torch.set_num_threads(1)
     stage.run(Params(teacher=teacher, dtype="float32"), WorkDirectory(folder))
 

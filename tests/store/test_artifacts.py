@@ -18,9 +18,10 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from listening import Listener
 
 from sentcompress.errors import BusyError, DamagedError, InputError, MissingArtifactError, UsageError
-from sentcompress.progress import Overview, SilentReporter
+from sentcompress.progress import Overview
 from sentcompress.signals import StoppedError
 from sentcompress.store import (
     MANIFEST,
@@ -40,19 +41,6 @@ from sentcompress.store.manifests import sealed
 KIND = "teacher-vectors"
 
 
-class Hearing(SilentReporter):
-    """Keeps what it is told."""
-
-    def __init__(self) -> None:
-        self.heard: list[str] = []
-
-    def note(self, message: str) -> None:
-        self.heard.append(message)
-
-    def warn(self, message: str) -> None:
-        self.heard.append(message)
-
-
 def asked(name: str = "main", data: int = 0, **parameters: Any) -> Request:
     """A request; `data` stands for the contents of its input."""
     return Request(KIND, name, "teacher-embed", parameters or {"seed": 0}, {"sentences/main": f"d{data + 1}"})
@@ -65,10 +53,10 @@ def make(
     *,
     files: tuple[str, ...] = ("a.txt", "model/b.txt"),
     force: bool = False,
-    reporter: Hearing | None = None,
+    reporter: Listener | None = None,
     **parameters: Any,
 ) -> Artifact:
-    with work.build(asked(name, **parameters), force=force, reporter=reporter or Hearing()) as build:
+    with work.build(asked(name, **parameters), force=force, reporter=reporter or Listener()) as build:
         if build.fresh:
             return build.fresh
         for file in files:
@@ -110,7 +98,7 @@ def test_a_build_leaves_data_request_and_manifest_and_nothing_hidden_but_the_loc
 
 def test_the_same_request_is_fresh_and_force_does_it_again(work: WorkDirectory) -> None:
     first = make(work)
-    hearing = Hearing()
+    hearing = Listener()
     again = make(work, text="two", reporter=hearing)
     assert again.digest == first.digest
     assert hearing.heard == [f"teacher-embed: {KIND}/main is up to date, skipped (`force` to rerun)"]
@@ -238,18 +226,18 @@ def test_an_unfinished_build_is_resumed_for_the_same_request_only(work: WorkDire
     stop()
     assert work.unfinished(KIND) == ["main"]
     assert work.names(KIND) == []
-    hearing = Hearing()
+    hearing = Listener()
     artifact = make(work, text="second", reporter=Overview(hearing), data=0)
     assert content(artifact) == {"from the first run", "second"}
     assert "resuming the unfinished" in hearing.heard[0]
 
     shutil.rmtree(artifact.path)
     stop()
-    hearing = Hearing()
+    hearing = Listener()
     assert content(make(work, text="second", reporter=Overview(hearing), data=1)) == {"second"}
     assert "main (its parameters or inputs differ)" in hearing.heard[0]
 
-    stop_forced = Hearing()
+    stop_forced = Listener()
     shutil.rmtree(artifact.path)
     stop()
     assert content(make(work, text="second", force=True, reporter=stop_forced, data=0)) == {"second"}
@@ -270,7 +258,7 @@ def interrupt_forced(work: WorkDirectory) -> None:
 def test_a_forced_build_that_was_interrupted_goes_on_when_it_is_forced_again(work: WorkDirectory) -> None:
     make(work)
     interrupt_forced(work)
-    hearing = Hearing()
+    hearing = Listener()
     assert content(make(work, text="two", force=True, reporter=hearing)) == {"forced", "two"}
     assert "resuming the unfinished" in hearing.heard[0]
 
@@ -278,7 +266,7 @@ def test_a_forced_build_that_was_interrupted_goes_on_when_it_is_forced_again(wor
 def test_what_an_interrupted_force_left_is_dropped_where_the_finished_one_is_taken(work: WorkDirectory) -> None:
     make(work)
     interrupt_forced(work)
-    hearing = Hearing()
+    hearing = Listener()
     assert content(make(work, reporter=hearing)) == {"one"}
     assert [line for line in hearing.heard if "removed the unfinished rebuild of an interrupted `force`" in line]
     assert sorted(p.name for p in (work.path / KIND).iterdir()) == [".main.lock", "main"]
@@ -654,7 +642,7 @@ def test_a_damaged_manifest_is_said_passed_over_and_made_anew(work: WorkDirector
     assert [name for name in ("good", "broken", "none", "../good") if work.has(KIND, name)] == ["good"]
     assert list(work.damaged(KIND)) == ["broken"]
     assert work.get(KIND).name == "good"
-    hearing = Hearing()
+    hearing = Listener()
     assert content(make(work, "broken", reporter=hearing)) == {"one"}
     assert "it will be rebuilt" in hearing.heard[0]
     assert work.damaged(KIND) == {}
@@ -669,7 +657,7 @@ def test_an_artifact_that_lost_a_file_is_refused_and_made_anew(work: WorkDirecto
     (artifact.path / "a.txt").write_text("longer than it was")
     with pytest.raises(DamagedError, match=r"a\.txt has 18 bytes, expected 3"):
         work.get(KIND)
-    hearing = Hearing()
+    hearing = Listener()
     assert content(make(work, reporter=hearing)) == {"one"}
     assert "damaged (a.txt has 18 bytes" in hearing.heard[0]
 
@@ -834,7 +822,7 @@ def test_a_partial_that_is_or_holds_a_link_is_dropped_and_nothing_else(work: Wor
         lambda: pipe_inside(outside, partial),
     ):
         prepare()
-        hearing = Hearing()
+        hearing = Listener()
         assert content(make(work, reporter=hearing)) == {"one"}
         assert "contains links" in hearing.heard[0]
         assert {path: path.read_bytes() for path in outside.rglob("*")} == before

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import subprocess
-import time
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack
 from pathlib import Path
@@ -18,22 +17,32 @@ from sentcompress.store.mounts import locks_everywhere
 
 pytestmark = pytest.mark.skipif(bool(why := why_no_hosts()), reason=f"several hosts: {why}")
 
+# A process is refused a lock after 0.2 seconds, not 2.
+IMPATIENT = """
+from sentcompress.store import artifacts, locking
+artifacts.PATIENCE_SECONDS = locking.PATIENCE_SECONDS = 0.2
+"""
 # Builds teacher-vectors/main: writes a file, says so, and finishes when it has read a line.
-BUILD = """
+BUILD = f"""{IMPATIENT}
 import os, socket, sys
 from sentcompress.errors import SentcompressError
+from sentcompress.progress import SilentReporter
 from sentcompress.store import Request, WorkDirectory
+class Teller(SilentReporter):
+    def note(self, message):
+        if "--tell" in sys.argv:
+            print(message, file=sys.stderr, flush=True)
 work = WorkDirectory(os.environ["SENTCOMPRESS_WORK"], wait=float(sys.argv[1]))
-request = Request("teacher-vectors", "main", "teacher-embed", {"seed": 0}, {})
+request = Request("teacher-vectors", "main", "teacher-embed", {{"seed": 0}}, {{}})
 try:
-    with work.build(request, force="--force" in sys.argv) as build:
+    with work.build(request, force="--force" in sys.argv, reporter=Teller()) as build:
         if not build.fresh:
             if not build.has("a.txt"):
                 with build.write("a.txt") as path:
                     path.write_text(socket.gethostname())
             print("building", flush=True)
             sys.stdin.readline()
-            build.finish({})
+            build.finish({{}})
     print("made on", (work.path / "teacher-vectors" / "main" / "a.txt").read_text())
 except SentcompressError as error:
     print(error.message, error.hint, sep="\\n")
@@ -81,12 +90,17 @@ for _ in range(int(sys.argv[1])):
 print("clashes:", clashes)
 """
 # A command that has loaded everything, and starts when it has read a line.
-COMMAND = """
+COMMAND = f"""{IMPATIENT}
 import sys
 from sentcompress.cli.main import main
 import sentcompress.stages.augment
 print("ready", flush=True)
 sys.stdin.readline()
+main()
+"""
+# A command that starts at once.
+AT_ONCE = f"""{IMPATIENT}
+from sentcompress.cli.main import main
 main()
 """
 # Removes the files of a lock.
@@ -267,7 +281,7 @@ def test_commands_that_start_at_the_same_moment_make_one_result(hosts_of: Hosts,
 def test_a_command_waits_for_the_other_host(hosts_of: Hosts, kind: str, tmp_path: Path) -> None:
     lines = tmp_path / "lines.txt"
     lines.write_text("One sentence.\n")
-    words = ("-m", "sentcompress", "augment", lines, "--wordnet", "0", "--back-translate", "0")
+    words = ("-c", AT_ONCE, "augment", lines, "--wordnet", "0", "--back-translate", "0")
     first, second = hosts_of(kind)
     with started(first, "-c", HOLD, until="holding") as holder:
         who = f"is being written by process {holder.pid} on node1"
@@ -284,10 +298,11 @@ def test_a_command_waits_for_the_other_host(hosts_of: Hosts, kind: str, tmp_path
 @certain
 def test_who_waits_follows_a_holder_that_is_killed_meanwhile(hosts_of: Hosts, kind: str) -> None:
     first, second = hosts_of(kind)
-    with started(first, "-c", BUILD, 0, until="building") as holder:
-        waiting = second.start("-c", BUILD, 300)
+    with (
+        started(first, "-c", BUILD, 0, until="building") as holder,
+        started(second, "-c", BUILD, 300, "--tell", until="waiting: ") as waiting,
+    ):
         waiting.go_on()
-        time.sleep(5)
         assert waiting.said() == ""
         holder.kill()
         assert waiting.wait() == 0
@@ -299,7 +314,7 @@ def test_who_waits_in_vain_breaks_no_lock(hosts_of: Hosts, kind: str) -> None:
     first, second = hosts_of(kind)
     with started(first, "-c", BUILD, 0, until="building") as holder:
         holder.kill()
-    code, said = built(second, wait=4)
+    code, said = built(second, wait=1)
     assert code == BUSY
     assert "cannot be told from here" in said
     assert built(first) == RESUMED

@@ -14,22 +14,14 @@ from typing import Any
 
 import pytest
 import torch
+from listening import Listener
 
-from sentcompress.progress import SilentReporter
 from sentcompress.store import Build, Request, WorkDirectory
 from sentcompress.training import checkpoint
 from sentcompress.training.background import on_cpu
 from sentcompress.training.checkpoint import INDEX, Checkpoints
 
 FOLDER = ".scaffold/checkpoints"
-
-
-class Listener(SilentReporter):
-    def __init__(self) -> None:
-        self.warned: list[str] = []
-
-    def warn(self, message: str) -> None:
-        self.warned.append(message)
 
 
 @pytest.fixture
@@ -109,7 +101,7 @@ def assert_starts_again(build: Build, name: str) -> None:
     checkpoints = Checkpoints(build, FOLDER, listener)
     assert not checkpoints.exist()
     assert checkpoints.load() is None
-    (warning,) = listener.warned
+    (warning,) = listener.warnings
     assert warning.startswith("the last checkpoint cannot be used, training starts over: ")
     assert name in warning
     # The rest of it does not get in the way of the new ones.
@@ -126,7 +118,7 @@ def test_files_not_listed_in_an_index_are_removed(build: Build) -> None:
     (folder / INDEX).unlink()
     listener = Listener()
     assert Checkpoints(build, FOLDER, listener).load() is None
-    assert listener.warned == []
+    assert listener.warnings == []
     assert not folder.exists()
 
 
