@@ -41,6 +41,7 @@ class Card:
         facts: facts of the export: sizes, parameters, verification.
         lineage: the artifacts that the model was made from, most recent first.
         teacher: label of the teacher, if known.
+        base: label of the model from outside that the teacher is, or was itself made from.
         measured: evaluations of the model in the work directory.
         license: the license's identifier on the hub, if the author states it.
         languages: codes of the languages, if the author states them.
@@ -52,6 +53,7 @@ class Card:
     facts: Mapping[str, Any]
     lineage: Sequence[Artifact]
     teacher: str | None
+    base: str | None
     measured: Sequence[Evaluation]
     license: str | None = None
     languages: Sequence[str] = ()
@@ -78,8 +80,8 @@ class Card:
         lines += ["language:", *(f"- {_quoted(one)}" for one in self.languages)] if self.languages else [NO_LANGUAGE]
         lines += ["library_name: sentence-transformers", "pipeline_tag: sentence-similarity", "tags:"]
         lines += [f"- {tag}" for tag in (*TAGS, *(["onnx"] if "onnx" in self.facts["formats"] else []))]
-        if self.teacher and HUB_NAME.fullmatch(self.teacher):
-            lines += ["base_model:", f"- {_quoted(self.teacher)}"]
+        if self.base and HUB_NAME.fullmatch(self.base):
+            lines += ["base_model:", f"- {_quoted(self.base)}"]
         results = [(found, score) for found in self.measured for score in _results(found)]
         if results:
             lines += ["model-index:", f"- name: {_quoted(self.name)}", "  results:"]
@@ -101,6 +103,8 @@ class Card:
         encoder, facts = self.encoder, self.facts
         made = _method(self.lineage)
         from_teacher = f" It was made from {markdown(self.teacher + made)}." if self.teacher else ""
+        if self.base != self.teacher and self.base and self.teacher:
+            from_teacher += f" {markdown(self.teacher)} was made from {markdown(self.base)}."
         weighted = "" if self.encoder.token_weights is None else ", with token weights"
         rows = [
             ("embedding dimensions", facts["dimension"]),

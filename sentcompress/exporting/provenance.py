@@ -8,8 +8,9 @@ from sentcompress.errors import DamagedError
 from sentcompress.evaluation.results import Evaluation, read_evaluation, with_compared
 from sentcompress.evaluation.score import COMPARE, MODEL
 from sentcompress.models.catalog import NamedModel, artifact_at
+from sentcompress.models.sources import resolve
 from sentcompress.progress import LOGGED, Reporter
-from sentcompress.store import Artifact, WorkDirectory, made_of, measurements
+from sentcompress.store import Artifact, WorkDirectory, ancestors, made_of, measurements
 
 
 def teacher_of(model: NamedModel, lineage: Sequence[Artifact]) -> str | None:
@@ -21,6 +22,29 @@ def teacher_of(model: NamedModel, lineage: Sequence[Artifact]) -> str | None:
     labels = [str(artifact.facts["teacher"]) for artifact in lineage if artifact.facts.get("teacher")]
     outside = model.label if model.reference.startswith("model:") else None
     return labels[0] if labels else outside
+
+
+def base_of(work: WorkDirectory, model: NamedModel, lineage: Sequence[Artifact]) -> str | None:
+    """The label of the model from outside that the teacher was made from in this work directory; or of the teacher."""
+    base, seen = teacher_of(model, lineage), set[str]()
+    while made_here := _trained_here(work, lineage):
+        if made_here.reference in seen:
+            break
+        seen.add(made_here.reference)
+        lineage = ancestors(work, made_here.reference, made_here.digest)
+        base = next((str(artifact.facts["teacher"]) for artifact in lineage if artifact.facts.get("teacher")), base)
+    return base
+
+
+def _trained_here(work: WorkDirectory, lineage: Sequence[Artifact]) -> Artifact | None:
+    """The teacher of the first vectors in a line, if it is a model of the work directory, as it was then."""
+    vectors = next((one for one in lineage if one.manifest["kind"] == "teacher-vectors"), None)
+    for reference, digest in vectors.inputs.items() if vectors else ():
+        path = reference.removeprefix("model:")
+        found = artifact_at(work, path) if path != reference else None
+        if found and resolve(path).digest == digest:
+            return found
+    return None
 
 
 def measurements_of(work: WorkDirectory, model: NamedModel, lineage: Sequence[Artifact]) -> list[Artifact]:

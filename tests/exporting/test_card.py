@@ -51,7 +51,7 @@ def card(tmp_path: Path, tiny_model: Path) -> str:
     }
     measured = [evaluation(work, student)]
     encoder = load_encoder(resolve(str(tiny_model)))
-    return Card(name, encoder, facts_of_export, [student], EVIL, measured).render()
+    return Card(name, encoder, facts_of_export, [student], EVIL, EVIL, measured).render()
 
 
 def body(card: str) -> str:
@@ -115,7 +115,7 @@ def test_results_of_every_kind_stand_on_the_card_under_their_own_task(tmp_path: 
     measured = [read_evaluation(artifact) for artifact in measurements(work, student.reference, student.digest)]
     facts: dict[str, Any] = {"dimension": 32, "parameters": 10, "bytes": {}, "checked": {"folder": COSINES}}
     facts["formats"] = {"folder": {"title": "the folder", "files": []}}
-    shown = Card("small", load_encoder(resolve(str(tiny_model))), facts, [student], None, measured).render()
+    shown = Card("small", load_encoder(resolve(str(tiny_model))), facts, [student], None, None, measured).render()
     front = yaml.safe_load(shown[4:].split("\n---\n")[0])
     found = {
         (r["task"]["type"], r["dataset"]["type"], r["metrics"][0]["type"]) for r in front["model-index"][0]["results"]
@@ -149,11 +149,11 @@ def test_the_card_follows_the_chosen_model_back_and_names_no_local_folder(tmp_pa
     facts_of_export["formats"] = {"folder": {"title": "the folder", "files": []}}
     encoder = load_encoder(resolve(str(tiny_model)))
     lineage = [best, mixed, first, documents]
-    shown = Card("best", encoder, facts_of_export, lineage, "t", [], "mit", ["en", "de"]).render()
+    shown = Card("best", encoder, facts_of_export, lineage, "t", "t", [], "mit", ["en", "de"]).render()
     assert "It was made from t by simtde, from the student teacher:2." in shown
     assert "split-documents c.txt" in shown
     assert "/a/b" not in shown
-    averaged = Card("mixed", encoder, facts_of_export, lineage[1:], "t", []).render()
+    averaged = Card("mixed", encoder, facts_of_export, lineage[1:], "t", "t", []).render()
     assert "by simtde, then average, from the student teacher:2." in averaged
     yaml = pytest.importorskip("yaml")
     front = yaml.safe_load(shown[4:].split("\n---\n")[0])
