@@ -36,9 +36,10 @@ def judge(result: Mapping[str, Any], scores: Sequence[Score]) -> Verdict:
     fidelity, shared, first = (select(of_model, metric)[0] for metric in (SEARCH_FIDELITY, RESULTS_SHARED, FIRST_FOUND))
     interval = f" (95% interval {between(fidelity.interval, 1)})" if fidelity.interval else ""
     text = (
-        f"{result['model']['label']} reproduces the search of {result['compare']['label']} to "
-        f"{fidelity.value:.1f} of 100{interval}: of its ten first results, {shared.value / 10:.1f} are the same, and "
-        f"its best result is among the ten for {first.value:.0f}% of the queries. As a rule of thumb:"
+        f"The search fidelity of {result['model']['label']} to {result['compare']['label']} is {fidelity.value:.1f} "
+        f"out of 100{interval}. Of the other model's ten results for a query, {shared.value / 10:.1f} are among this "
+        f"model's ten on average; the other's first result is among them for {first.value:.0f}% of the queries. As a "
+        "rule of thumb:"
     )
     return verdict(LEVELS, fidelity.value, text, _cautions(result, select(of_model, SEARCH_FIDELITY)))
 
