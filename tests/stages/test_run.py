@@ -61,7 +61,7 @@ command = "distill"
 method = "ckd"
 student = "teacher:1"
 teacher-vectors = "vectors"
-set = { queue = 50 }
+set = { queue = 50, head = "linear" }
 epochs = 2
 batch-size = 16
 eval-every = 5
