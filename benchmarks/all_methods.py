@@ -20,7 +20,7 @@ from typing import Any
 from method_corpus import gather_short
 from running import facts, machine, sentcompress
 
-from sentcompress.evaluation.measures import NDCG, SPEARMAN
+from sentcompress.evaluation.metrics import NDCG, SPEARMAN
 from sentcompress.evaluation.retrieval import EXACT
 from sentcompress.evaluation.score import MEAN, read_scores, select, value_of
 

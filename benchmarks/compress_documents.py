@@ -26,7 +26,7 @@ from typing import Any
 from running import facts, machine, sentcompress
 
 from sentcompress.corpora.pairs import pairs_data_set
-from sentcompress.evaluation.measures import NDCG
+from sentcompress.evaluation.metrics import NDCG
 from sentcompress.evaluation.score import COMPARE, MODEL, read_scores, select
 
 RESULTS = Path(__file__).parent / "results"

@@ -36,9 +36,9 @@ from sentcompress.corpora.collection_folders import collection_data_set
 from sentcompress.corpora.sts import read_dev
 from sentcompress.encoding.batches import plan_batches
 from sentcompress.evaluation.index import exact_search
-from sentcompress.evaluation.measures import NDCG
-from sentcompress.evaluation.metrics import cosine_of_pairs, normalized, spearman
+from sentcompress.evaluation.metrics import NDCG
 from sentcompress.evaluation.ranking import in_order, scores_of_queries
+from sentcompress.evaluation.similarity import cosine_of_pairs, normalized, spearman
 from sentcompress.evaluation.timing import in_turn
 from sentcompress.evaluation.vector_rows import in_memory
 from sentcompress.exporting.graph_reader import BATCH_TOKENS, INPUTS, GraphReader

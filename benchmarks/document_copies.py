@@ -19,7 +19,7 @@ from typing import Any
 
 from running import facts, machine
 
-from sentcompress.evaluation.measures import SEARCH_FIDELITY
+from sentcompress.evaluation.metrics import SEARCH_FIDELITY
 from sentcompress.evaluation.score import read_scores, select
 
 RESULTS = Path(__file__).parent / "results"

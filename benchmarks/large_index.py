@@ -33,7 +33,7 @@ from sentcompress.corpora.collections import Collection, Corpus, DataSet, Docume
 from sentcompress.encoding.embedder import Vectors
 from sentcompress.encoding.embedders import EmbedderSource
 from sentcompress.encoding.sides import Sides
-from sentcompress.evaluation.measures import (
+from sentcompress.evaluation.metrics import (
     BUILD_SECONDS,
     INDEX_BYTES,
     MRR,

@@ -42,7 +42,7 @@ from published_page import FLOAT32, PAGES, STS, page, with_table
 from running import facts, machine
 
 from sentcompress.corpora.sts import read_dev
-from sentcompress.evaluation.measures import NDCG, SPEARMAN
+from sentcompress.evaluation.metrics import NDCG, SPEARMAN
 from sentcompress.evaluation.retrieval import EXACT
 from sentcompress.evaluation.score import MEAN, MODEL, Score, read_scores, select
 from sentcompress.exporting.onnx import INT8_FILE

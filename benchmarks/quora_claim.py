@@ -18,7 +18,7 @@ from typing import Any
 
 from running import facts, machine
 
-from sentcompress.evaluation.measures import INDEX_BYTES, MRR, SEARCH_TIME
+from sentcompress.evaluation.metrics import INDEX_BYTES, MRR, SEARCH_TIME
 from sentcompress.evaluation.retrieval import EXACT
 from sentcompress.evaluation.score import read_scores, select, value_of
 

@@ -36,10 +36,10 @@ from sentcompress.corpora.sts import read_dev
 from sentcompress.encoding.engine import EncodeEngine
 from sentcompress.encoding.vector_cache import VectorCache
 from sentcompress.evaluation.index import Found, exact_search
-from sentcompress.evaluation.measures import NDCG
-from sentcompress.evaluation.metrics import cosine_of_pairs, normalized, spearman
+from sentcompress.evaluation.metrics import NDCG
 from sentcompress.evaluation.ranking import in_order, scores_of_queries
 from sentcompress.evaluation.search_fidelity import GRADINGS, GoldRanking
+from sentcompress.evaluation.similarity import cosine_of_pairs, normalized, spearman
 from sentcompress.evaluation.vector_rows import in_memory
 from sentcompress.models.encoder import Encoder
 from sentcompress.models.layout import load_encoder

@@ -22,7 +22,7 @@ from typing import Any
 
 from running import sentcompress
 
-from sentcompress.evaluation.measures import SEARCH_FIDELITY
+from sentcompress.evaluation.metrics import SEARCH_FIDELITY
 from sentcompress.evaluation.score import MODEL, read_scores, select
 
 PASSAGES, QUERIES = 600, 200

@@ -26,7 +26,7 @@ from method_corpus import gather_mixed, gather_short
 from proof import INDEXES, commands
 from running import facts, machine, sentcompress
 
-from sentcompress.evaluation.measures import MRR, NDCG, SPEARMAN
+from sentcompress.evaluation.metrics import MRR, NDCG, SPEARMAN
 from sentcompress.evaluation.retrieval import EXACT
 from sentcompress.evaluation.score import MEAN, read_scores, select, value_of
 from sentcompress.models.catalog import find_model

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from sentcompress.compression.plan_file import PlanFile
-from sentcompress.evaluation.measures import (
+from sentcompress.evaluation.metrics import (
     ACCURACY,
     ALIGNMENT,
     DISK_BYTES,

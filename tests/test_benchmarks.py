@@ -33,7 +33,7 @@ from sentcompress.cli.main import app
 from sentcompress.commands import find_command
 from sentcompress.corpora.collection_folders import collection_data_set
 from sentcompress.encoding.engine import EncodeEngine
-from sentcompress.evaluation.measures import INDEX_BYTES, MRR, NDCG, SEARCH_FIDELITY, SEARCH_TIME
+from sentcompress.evaluation.metrics import INDEX_BYTES, MRR, NDCG, SEARCH_FIDELITY, SEARCH_TIME
 from sentcompress.evaluation.retrieval import EXACT
 from sentcompress.evaluation.score import Recorder
 from sentcompress.evaluation.search_verdict import LEVELS

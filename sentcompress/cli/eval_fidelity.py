@@ -8,7 +8,7 @@ from typing import Any
 from sentcompress.cli import render
 from sentcompress.cli.evaluations import closing
 from sentcompress.cli.line import Call
-from sentcompress.evaluation.measures import CORRELATION
+from sentcompress.evaluation.metrics import CORRELATION
 from sentcompress.numeric import measured
 from sentcompress.store import Artifact, WorkDirectory
 

@@ -16,7 +16,7 @@ SETTINGS = ("nlist", "nprobe", "links", "ef_construction", "ef_search", "segment
 
 def show(artifact: Artifact, call: Call) -> None:
     """Show the main metric by index, then all metrics, then the size and time of every index."""
-    from sentcompress.evaluation.measures import INDEX_BYTES, INDEX_LOSS, OVERLAP, SEARCH_TIME
+    from sentcompress.evaluation.metrics import INDEX_BYTES, INDEX_LOSS, OVERLAP, SEARCH_TIME
     from sentcompress.evaluation.results import read_evaluation
     from sentcompress.evaluation.score import select
     from sentcompress.evaluation.tables import grid, languages_table

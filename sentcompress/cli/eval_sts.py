@@ -10,7 +10,7 @@ from sentcompress.store import Artifact
 
 def show(artifact: Artifact, call: Call) -> None:
     """Show the scores of every set and subset, and alignment and uniformity if measured."""
-    from sentcompress.evaluation.measures import ALIGNMENT, SPEARMAN, UNIFORMITY
+    from sentcompress.evaluation.metrics import ALIGNMENT, SPEARMAN, UNIFORMITY
     from sentcompress.evaluation.results import read_evaluation
     from sentcompress.evaluation.score import select
 

@@ -106,7 +106,7 @@ def _split_documents(artifact: Artifact, call: Call) -> str:
 
 def _select(artifact: Artifact, call: Call) -> str:
     """Show the ranking."""
-    from sentcompress.evaluation.measures import METRICS
+    from sentcompress.evaluation.metrics import METRICS
 
     facts = artifact.facts
     of = METRICS[facts["by"]]

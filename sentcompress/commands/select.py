@@ -36,12 +36,12 @@ class Params(Named):
     @property
     def metric(self) -> str:
         """The name of the metric."""
-        from sentcompress.evaluation.measures import SEARCH_FIDELITY
+        from sentcompress.evaluation.metrics import SEARCH_FIDELITY
 
         return self.by or SEARCH_FIDELITY
 
     def faults(self) -> list[str]:
-        from sentcompress.evaluation.measures import METRICS
+        from sentcompress.evaluation.metrics import METRICS
 
         faults = []
         if not self.inputs:

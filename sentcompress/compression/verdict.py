@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 from typing import Any
 
-from sentcompress.evaluation.measures import FIRST_FOUND, NDCG, RESULTS_SHARED, SEARCH_FIDELITY, SPEED
+from sentcompress.evaluation.metrics import FIRST_FOUND, NDCG, RESULTS_SHARED, SEARCH_FIDELITY, SPEED
 from sentcompress.evaluation.results import read_evaluation
 from sentcompress.evaluation.score import COMPARE, MODEL, Interval, Score
 from sentcompress.quantities import counted, told_bytes

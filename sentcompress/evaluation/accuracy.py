@@ -11,7 +11,7 @@ from collections.abc import Mapping
 import numpy as np
 import numpy.typing as npt
 
-from sentcompress.evaluation.measures import ACCURACY, F1
+from sentcompress.evaluation.metrics import ACCURACY, F1
 from sentcompress.evaluation.score import MODEL, Recorder
 from sentcompress.evaluation.stats import Estimate, Resampling, record
 

@@ -12,7 +12,7 @@ from collections.abc import Iterator
 import numpy as np
 import numpy.typing as npt
 
-from sentcompress.evaluation.metrics import Floats, UndefinedError
+from sentcompress.evaluation.similarity import Floats, UndefinedError
 from sentcompress.evaluation.stats import NO_RESAMPLING, Estimate, Resampling, draw_counts
 
 Values = npt.NDArray[np.float64]

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-from sentcompress.evaluation.metrics import Floats
+from sentcompress.evaluation.similarity import Floats
 
 Rows = npt.NDArray[np.int64]
 Values = npt.NDArray[np.float64]

@@ -21,9 +21,9 @@ from sentcompress.evaluation.fidelity import (
     shared_neighbours,
 )
 from sentcompress.evaluation.geometry import anisotropy, correlation, covariance, effective_rank, mean_off_diagonal
-from sentcompress.evaluation.measures import CORRELATION, NEAREST, NEIGHBOURS, SIMILARITIES
-from sentcompress.evaluation.metrics import Floats, UndefinedError, cosine_of_pairs, spearman
+from sentcompress.evaluation.metrics import CORRELATION, NEAREST, NEIGHBOURS, SIMILARITIES
 from sentcompress.evaluation.score import COMPARE, MODEL, Recorder
+from sentcompress.evaluation.similarity import Floats, UndefinedError, cosine_of_pairs, spearman
 from sentcompress.evaluation.stats import Resampling, mean_interval
 
 # The dimensions and sentences of the covariance in IBKD's figure 4.

@@ -13,7 +13,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from sentcompress.errors import DamagedError
-from sentcompress.evaluation.measures import NEAREST, NEIGHBOURS
+from sentcompress.evaluation.metrics import NEAREST, NEIGHBOURS
 from sentcompress.evaluation.results import read_evaluation
 from sentcompress.evaluation.score import COMPARE, MODEL, Score, select
 from sentcompress.evaluation.verdict import Level, Verdict, verdict

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import numpy.typing as npt
 
-from sentcompress.evaluation.metrics import Floats, UndefinedError
+from sentcompress.evaluation.similarity import Floats, UndefinedError
 
 Matrix = npt.NDArray[np.float64]
 # Eigenvalues below this fraction of the largest are rounding errors.

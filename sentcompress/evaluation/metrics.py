@@ -1,97 +1,127 @@
-"""Cosines, and correlations of similarities with gold scores."""
+"""The metrics: names, units and directions. Metric names are defined only here."""
 
 from __future__ import annotations
 
-import math
+from collections.abc import Mapping
+from dataclasses import dataclass
 
-import numpy as np
-import numpy.typing as npt
+from sentcompress.numeric import amount, figure, size
 
-Floats = npt.NDArray[np.floating]
-# Smaller differences between cosines are float32 rounding errors.
-SMALLEST_SPREAD = 1e-6
-NOT_NUMBERS = "the model's vectors contain NaN or infinity"
+SPEARMAN, PEARSON = "spearman_cosine", "pearson_cosine"
+ALIGNMENT, UNIFORMITY = "alignment", "uniformity"
+MRR, NDCG = "mrr_at_10", "ndcg_at_10"
+OVERLAP, INDEX_LOSS = "overlap_at_10", "index_loss"
+INDEX_BYTES, BYTES_PER_DOCUMENT, BUILD_SECONDS = "index_bytes", "bytes_per_document", "build_seconds"
+SEARCH_TIME = "milliseconds_per_1000_queries"
+SEARCH_P50, SEARCH_P95 = "milliseconds_p50", "milliseconds_p95"
+ACCURACY, F1 = "accuracy", "f1"
+NEIGHBOURS, NEAREST, SIMILARITIES = "neighbours_shared", "nearest_found", "spearman_of_similarities"
+SEARCH_FIDELITY, RESULTS_SHARED, FIRST_FOUND = "search_fidelity", "results_shared", "first_result_found"
+CORRELATION = "mean_absolute_correlation"
+PARAMETERS, WEIGHT_BYTES, VECTOR_BYTES = "parameters", "weight_bytes", "vector_bytes"
+SPEED, SPEED_SINGLE = "sentences_per_second", "sentences_per_second_batch_1"
+LATENCY_P50, LATENCY_P95, LATENCY_P99 = (f"latency_p{of}_milliseconds" for of in (50, 95, 99))
+PASS_SECONDS = "pass_seconds"
+DISK_BYTES = "disk_bytes"
+PEAK_MEMORY, MODEL_MEMORY, DEVICE_MEMORY = "peak_memory_bytes", "model_memory_bytes", "device_memory_bytes"
+
+BYTES = "bytes"
 
 
-class UndefinedError(ValueError):
-    """A score is undefined for the given values; the message says why."""
+def recall_at(cutoff: int) -> str:
+    """The name of the metric Recall@k for the cut-offs 1, 10, 100 and 1,000."""
+    return f"recall_at_{cutoff}"
 
 
-def cosine_of_pairs(first: Floats, second: Floats) -> npt.NDArray[np.float64]:
-    """Row-wise cosines: two [N, D] -> [N].
+@dataclass(frozen=True)
+class Metric:
+    """How to print and compare the values of a metric.
 
-    The cosine with a zero vector is 0, as in sentence-transformers; with a vector that contains NaN or infinity, it is
-    NaN.
+    Attributes:
+        label: the printed name.
+        unit: printed after the label.
+        scale: the perfect score, for scores; 1 for everything else.
+        decimals: decimals printed.
+        gain: the word for an improvement: smaller or faster; empty for scores, which are compared in percent.
+        relative: measures the agreement with the compared model, so it means nothing without knowing that one.
     """
-    a, b = first.astype(np.float64), second.astype(np.float64)
-    lengths = np.linalg.norm(a, axis=1) * np.linalg.norm(b, axis=1)
-    products = np.einsum("nd,nd->n", a, b)
-    with np.errstate(invalid="ignore"):
-        return np.asarray(np.divide(products, lengths, out=np.zeros_like(products), where=lengths != 0))
+
+    label: str
+    unit: str = ""
+    scale: int = 1
+    decimals: int = 2
+    higher_is_better: bool = True
+    gain: str = ""
+    relative: bool = False
+
+    @property
+    def title(self) -> str:
+        """Label and unit: `nDCG@10 x 100`, `latency p50 (ms)`."""
+        if self.scale > 1:
+            return f"{self.label} x {self.scale}"
+        # Sizes are printed with their unit: `69.7 MB`.
+        return f"{self.label} ({self.unit})" if self.unit not in ("", BYTES) else self.label
+
+    def show(self, value: float) -> str:
+        """A value as text; NaN is "not defined"."""
+        if self.unit == BYTES:
+            return size(value)
+        return amount(value) if self.decimals == 0 else figure(value, f",.{self.decimals}f")
 
 
-def spearman(gold: Floats, predicted: Floats) -> float:
-    """Spearman's rank correlation with average ranks for ties; -1 to 1.
-
-    Raises:
-        UndefinedError: fewer than two pairs, constant values, or NaN or infinity.
-    """
-    from scipy.stats import rankdata
-
-    _check_spread(gold, predicted)
-    return _correlation(rankdata(gold), rankdata(predicted))
+def _score(label: str) -> Metric:
+    return Metric(label, scale=100)
 
 
-def pearson(gold: Floats, predicted: Floats) -> float:
-    """Pearson's correlation, -1 to 1.
-
-    Raises:
-        UndefinedError: fewer than two pairs, constant values, or NaN or infinity.
-    """
-    _check_spread(gold, predicted)
-    return _correlation(gold.astype(np.float64), predicted.astype(np.float64))
+def _agreement(label: str) -> Metric:
+    return Metric(label, scale=100, relative=True)
 
 
-def normalized(vectors: Floats) -> tuple[npt.NDArray[np.float32], int]:
-    """Rows scaled to unit length, [N, D] float32, and the number of zero rows, which stay zero.
-
-    Raises:
-        UndefinedError: if a value is NaN or infinite.
-    """
-    if not np.isfinite(vectors).all():
-        raise UndefinedError(NOT_NUMBERS)
-    # Summed in float64: float32 squares overflow above 1e19 and underflow below 1e-23.
-    squares = np.einsum("nd,nd->n", vectors, vectors, dtype=np.float64)
-    lengths = np.sqrt(squares)[:, None]
-    zeros = int(np.count_nonzero(lengths == 0))
-    if float(lengths.max(initial=0)) <= float(np.finfo(np.float32).max):  # otherwise a length would be infinite
-        lengths = lengths.astype(np.float32)
-    return (vectors / np.where(lengths == 0, 1, lengths)).astype(np.float32, copy=False), zeros
+def _bytes(label: str) -> Metric:
+    return Metric(label, BYTES, decimals=0, higher_is_better=False, gain="smaller")
 
 
-def _check_spread(gold: Floats, predicted: Floats) -> None:
-    if len(gold) < 2:
-        raise UndefinedError(f"{len(gold)} pair(s): a correlation needs at least two")
-    if not np.isfinite(gold).all():
-        raise UndefinedError("a gold score is NaN or infinite")
-    if not np.isfinite(predicted).all():
-        raise UndefinedError(NOT_NUMBERS)
-    if np.ptp(gold) == 0:
-        raise UndefinedError(f"all gold scores are {gold[0]:g}")
-    if np.ptp(predicted) < SMALLEST_SPREAD:
-        raise UndefinedError("the model gives every pair the same similarity")
+def _time(label: str, unit: str, decimals: int = 2) -> Metric:
+    return Metric(label, unit, decimals=decimals, higher_is_better=False, gain="faster")
 
 
-def _correlation(x: npt.NDArray[np.float64], y: npt.NDArray[np.float64]) -> float:
-    x, y = (_centred(values) for values in (x, y))
-    found = float(x @ y / np.sqrt((x @ x) * (y @ y)))
-    if not math.isfinite(found):
-        raise UndefinedError("the scores are too large or too close together for a correlation")
-    return found
-
-
-def _centred(values: npt.NDArray[np.float64]) -> npt.NDArray[np.float64]:
-    """The values minus their mean, divided by the largest deviation, so that squares neither overflow nor underflow."""
-    with np.errstate(over="ignore", invalid="ignore", divide="ignore"):  # the result is checked
-        from_mean = values - values.mean()
-        return np.asarray(from_mean / np.abs(from_mean).max())
+METRICS: Mapping[str, Metric] = {
+    # Named as in sentence-transformers and mteb.
+    SPEARMAN: _score("Spearman"),
+    PEARSON: _score("Pearson"),
+    ALIGNMENT: Metric("alignment", decimals=3, higher_is_better=False),
+    UNIFORMITY: Metric("uniformity", decimals=3, higher_is_better=False),
+    MRR: _score("MRR@10"),
+    NDCG: _score("nDCG@10"),
+    **{recall_at(cutoff): _score(f"Recall@{cutoff}") for cutoff in (1, 10, 100, 1000)},
+    OVERLAP: _score("overlap with exact search@10"),
+    INDEX_LOSS: Metric("lost by the index", scale=100, higher_is_better=False),
+    INDEX_BYTES: _bytes("index size"),
+    BYTES_PER_DOCUMENT: _bytes("index size per document"),
+    BUILD_SECONDS: _time("building the index", "s"),
+    SEARCH_TIME: _time("search", "ms per 1,000 queries", 1),
+    SEARCH_P50: _time("search, p50", "ms", 3),
+    SEARCH_P95: _time("search, p95", "ms", 3),
+    ACCURACY: _score("accuracy"),
+    F1: _score("F1"),
+    NEIGHBOURS: _agreement("nearest neighbours shared"),
+    NEAREST: _agreement("nearest neighbour found"),
+    SIMILARITIES: _agreement("Spearman of similarities"),
+    SEARCH_FIDELITY: _agreement("search fidelity"),
+    RESULTS_SHARED: _agreement("results shared"),
+    FIRST_FOUND: _agreement("first result found"),
+    CORRELATION: Metric("mean |correlation| of dimensions", decimals=3, higher_is_better=False),
+    PARAMETERS: Metric("parameters", decimals=0, higher_is_better=False, gain="smaller"),
+    WEIGHT_BYTES: _bytes("weights"),
+    VECTOR_BYTES: _bytes("vector, float32"),
+    SPEED: Metric("encoding", "sentences/s", decimals=1, gain="faster"),
+    SPEED_SINGLE: Metric("encoding, batch 1", "sentences/s", decimals=1, gain="faster"),
+    LATENCY_P50: _time("latency p50", "ms"),
+    LATENCY_P95: _time("latency p95", "ms"),
+    LATENCY_P99: _time("latency p99", "ms"),
+    PASS_SECONDS: _time("one pass, batch 1", "s", 1),
+    DISK_BYTES: _bytes("on disk"),
+    PEAK_MEMORY: _bytes("peak memory"),
+    MODEL_MEMORY: _bytes("peak memory for the model"),
+    DEVICE_MEMORY: _bytes("peak memory of the GPU"),
+}

@@ -13,7 +13,7 @@ import numpy as np
 import numpy.typing as npt
 
 from sentcompress.evaluation.index import Found
-from sentcompress.evaluation.measures import MRR, NDCG, recall_at
+from sentcompress.evaluation.metrics import MRR, NDCG, recall_at
 
 CUTOFF = 10
 RECALLS = (1, 10, 100, 1000)

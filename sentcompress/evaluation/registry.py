@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from sentcompress.evaluation.measures import (
+from sentcompress.evaluation.metrics import (
     FIRST_FOUND,
     INDEX_BYTES,
     LATENCY_P50,

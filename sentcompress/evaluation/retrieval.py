@@ -13,7 +13,7 @@ import numpy as np
 
 from sentcompress.evaluation.index import BuiltIndex, build_index, exact_search
 from sentcompress.evaluation.index_plan import IndexPlan, IndexSettings, plan_index
-from sentcompress.evaluation.measures import (
+from sentcompress.evaluation.metrics import (
     BUILD_SECONDS,
     BYTES_PER_DOCUMENT,
     INDEX_BYTES,

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from typing import Any, NamedTuple
 
-from sentcompress.evaluation.measures import METRICS, PARAMETERS, VECTOR_BYTES, WEIGHT_BYTES, Metric
+from sentcompress.evaluation.metrics import METRICS, PARAMETERS, VECTOR_BYTES, WEIGHT_BYTES, Metric
 
 MODEL, COMPARE = "model", "compare"
 # The data set name of the mean over all data sets of an evaluation.

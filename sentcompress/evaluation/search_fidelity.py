@@ -13,7 +13,7 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-from sentcompress.evaluation.metrics import normalized
+from sentcompress.evaluation.similarity import normalized
 
 CUTOFF = 10
 GRADING = "linear"

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
-from sentcompress.evaluation.measures import FIRST_FOUND, RESULTS_SHARED, SEARCH_FIDELITY
+from sentcompress.evaluation.metrics import FIRST_FOUND, RESULTS_SHARED, SEARCH_FIDELITY
 from sentcompress.evaluation.score import MODEL, Score, select
 from sentcompress.evaluation.verdict import Level, Verdict, verdict
 from sentcompress.numeric import between

@@ -6,7 +6,7 @@ import numpy as np
 import numpy.typing as npt
 
 from sentcompress.errors import InputError
-from sentcompress.evaluation.metrics import Floats, UndefinedError, normalized
+from sentcompress.evaluation.similarity import Floats, UndefinedError, normalized
 from sentcompress.numeric import at_most
 
 

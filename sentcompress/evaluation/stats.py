@@ -19,8 +19,8 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-from sentcompress.evaluation.metrics import Floats, UndefinedError
 from sentcompress.evaluation.score import COMPARE, MEAN, MODEL, NO_INTERVAL, Difference, Interval, Recorder
+from sentcompress.evaluation.similarity import Floats, UndefinedError
 
 Values = npt.NDArray[np.float64]
 COVERAGE = 95

@@ -13,9 +13,9 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-from sentcompress.evaluation.measures import PEARSON, SPEARMAN
-from sentcompress.evaluation.metrics import Floats, UndefinedError, pearson, spearman
+from sentcompress.evaluation.metrics import PEARSON, SPEARMAN
 from sentcompress.evaluation.score import Recorder
+from sentcompress.evaluation.similarity import Floats, UndefinedError, pearson, spearman
 from sentcompress.evaluation.stats import Draws, Estimate, Resampling, SetDraws, draw_set, record, record_mean
 
 AGGREGATES = {
@@ -46,7 +46,7 @@ def score_pairs(pairs: Graded) -> StsScore:
     """Both correlations of one subset.
 
     Raises:
-        UndefinedError: see `metrics.spearman`.
+        UndefinedError: see `similarity.spearman`.
     """
     return StsScore(
         len(pairs.gold), 100 * spearman(pairs.gold, pairs.predicted), 100 * pearson(pairs.gold, pairs.predicted)

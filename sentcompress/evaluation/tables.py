@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
-from sentcompress.evaluation.measures import METRICS, Metric
+from sentcompress.evaluation.metrics import METRICS, Metric
 from sentcompress.evaluation.score import COMPARE, MEAN, MODEL, Score
 from sentcompress.numeric import between, gain, number, share, signed
 

@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from sentcompress.evaluation.metrics import Floats, UndefinedError
+from sentcompress.evaluation.similarity import Floats, UndefinedError
 from sentcompress.numeric import at_most
 
 Labels = npt.NDArray[np.int64]

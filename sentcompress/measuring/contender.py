@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from functools import partial
 from typing import Any
 
-from sentcompress.evaluation.measures import (
+from sentcompress.evaluation.metrics import (
     DISK_BYTES,
     LATENCY_P50,
     LATENCY_P95,

@@ -9,7 +9,7 @@ from typing import Any
 
 import torch
 
-from sentcompress.evaluation.measures import WEIGHT_BYTES
+from sentcompress.evaluation.metrics import WEIGHT_BYTES
 from sentcompress.exporting.onnx import FLOAT32_FILE, INT8_FILE
 from sentcompress.extras import is_installed
 from sentcompress.measuring.contender import Contender

@@ -11,7 +11,7 @@ from sentcompress.commands.options import keys_of
 from sentcompress.corpora.delimited import listed
 from sentcompress.corpora.sts import OFFICIAL_PAIRS
 from sentcompress.corpora.transfer import TASKS
-from sentcompress.evaluation.measures import SPEARMAN, recall_at
+from sentcompress.evaluation.metrics import SPEARMAN, recall_at
 from sentcompress.evaluation.results import Evaluation, read_evaluation
 from sentcompress.evaluation.score import COMPARE, MEAN, MODEL, Score, select
 from sentcompress.recipes.plan import Step

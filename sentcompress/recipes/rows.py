@@ -10,7 +10,7 @@ from typing import Any
 from sentcompress.corpora.sts import OFFICIAL_PAIRS
 from sentcompress.corpora.transfer import TASKS
 from sentcompress.errors import did_you_mean
-from sentcompress.evaluation.measures import (
+from sentcompress.evaluation.metrics import (
     ACCURACY,
     ALIGNMENT,
     CORRELATION,

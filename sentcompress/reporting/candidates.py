@@ -8,7 +8,7 @@ from typing import Any
 
 from sentcompress.compression.shapes import GRAPH
 from sentcompress.compression.verdict import faster
-from sentcompress.evaluation.measures import SEARCH_FIDELITY
+from sentcompress.evaluation.metrics import SEARCH_FIDELITY
 from sentcompress.evaluation.results import Evaluation, read_evaluation
 from sentcompress.evaluation.score import MODEL, Score
 from sentcompress.reporting.compressions import Compression

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from sentcompress.commands.spelling import DEFAULT_WORK
-from sentcompress.evaluation.measures import METRICS
+from sentcompress.evaluation.metrics import METRICS
 from sentcompress.evaluation.registry import EVALUATIONS
 from sentcompress.evaluation.results import Evaluation
 from sentcompress.evaluation.score import COMPARE

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
-from sentcompress.evaluation.measures import SPEED, WEIGHT_BYTES
+from sentcompress.evaluation.metrics import SPEED, WEIGHT_BYTES
 from sentcompress.evaluation.registry import EVALUATIONS
 from sentcompress.evaluation.results import Evaluation
 from sentcompress.evaluation.score import COMPARE, MEAN, MODEL, Score, share_kept, size_scores, sizes_of

@@ -7,7 +7,7 @@ from typing import Any
 
 from sentcompress.commands.bench import Params
 from sentcompress.errors import InputError, MissingArtifactError
-from sentcompress.evaluation.measures import METRICS
+from sentcompress.evaluation.metrics import METRICS
 from sentcompress.evaluation.results import write_result
 from sentcompress.evaluation.score import COMPARE, MODEL, Recorder
 from sentcompress.extras import check_installed

@@ -22,10 +22,10 @@ from sentcompress.encoding.token_counts import TokenCounts
 from sentcompress.errors import InputError, MissingArtifactError
 from sentcompress.evaluation.fidelity_result import Measuring, agreement, cosine_to, shape_of
 from sentcompress.evaluation.fidelity_verdict import judge
-from sentcompress.evaluation.measures import CORRELATION
-from sentcompress.evaluation.metrics import Floats, normalized
+from sentcompress.evaluation.metrics import CORRELATION
 from sentcompress.evaluation.results import write_result
 from sentcompress.evaluation.score import COMPARE, MODEL, Recorder
+from sentcompress.evaluation.similarity import Floats, normalized
 from sentcompress.models.catalog import typed_name
 from sentcompress.models.principal_axes import Projection
 from sentcompress.progress import LOGGED, Reporter

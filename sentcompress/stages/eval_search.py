@@ -18,12 +18,12 @@ from sentcompress.encoding.embedder import Embedder, Vectors
 from sentcompress.encoding.embedders import EmbedderSource, find_embedder
 from sentcompress.encoding.sides import Sides, sides_of
 from sentcompress.errors import InputError
-from sentcompress.evaluation.measures import FIRST_FOUND, RESULTS_SHARED, SEARCH_FIDELITY
-from sentcompress.evaluation.metrics import UndefinedError, normalized
+from sentcompress.evaluation.metrics import FIRST_FOUND, RESULTS_SHARED, SEARCH_FIDELITY
 from sentcompress.evaluation.results import write_result
 from sentcompress.evaluation.score import COMPARE, MODEL, Recorder
 from sentcompress.evaluation.search_fidelity import CUTOFF, GRADING, GoldRanking, Values
 from sentcompress.evaluation.search_verdict import judge
+from sentcompress.evaluation.similarity import UndefinedError, normalized
 from sentcompress.evaluation.stats import Resampling, mean_interval
 from sentcompress.exporting.graph_embedder import in_runtime, with_runtime
 from sentcompress.models.catalog import typed_name

@@ -15,10 +15,10 @@ from sentcompress.encoding.embedded_texts import EmbeddedTexts, embed_texts
 from sentcompress.encoding.embedders import EmbedderSource, find_embedder
 from sentcompress.errors import InputError
 from sentcompress.evaluation.alignment import alignment, uniformity
-from sentcompress.evaluation.measures import ALIGNMENT, SPEARMAN, UNIFORMITY
-from sentcompress.evaluation.metrics import Floats, UndefinedError, cosine_of_pairs, normalized
+from sentcompress.evaluation.metrics import ALIGNMENT, SPEARMAN, UNIFORMITY
 from sentcompress.evaluation.results import write_result
 from sentcompress.evaluation.score import COMPARE, MODEL, Recorder
+from sentcompress.evaluation.similarity import Floats, UndefinedError, cosine_of_pairs, normalized
 from sentcompress.evaluation.stats import Estimate, Resampling, record
 from sentcompress.evaluation.sts import AGGREGATES, GradedSet, NoScoreError, compare_sets
 from sentcompress.exporting.graph_embedder import in_runtime, with_runtime

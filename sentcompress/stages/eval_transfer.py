@@ -15,10 +15,10 @@ from sentcompress.encoding.embedded_texts import EmbeddedTexts, embed_texts
 from sentcompress.encoding.embedders import EmbedderSource, find_embedder
 from sentcompress.errors import InputError
 from sentcompress.evaluation.accuracy import Estimates, compare_predictions, majority
-from sentcompress.evaluation.measures import ACCURACY
-from sentcompress.evaluation.metrics import Floats, UndefinedError
+from sentcompress.evaluation.metrics import ACCURACY
 from sentcompress.evaluation.results import write_result
 from sentcompress.evaluation.score import COMPARE, MODEL, Recorder
+from sentcompress.evaluation.similarity import Floats, UndefinedError
 from sentcompress.evaluation.stats import Resampling, record_mean
 from sentcompress.evaluation.transfer import (
     MAX_ITERATIONS,

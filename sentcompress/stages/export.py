@@ -15,7 +15,7 @@ from sentcompress.corpora.sentence_table import SentenceTable
 from sentcompress.corpora.sts import StsSet, read_sts
 from sentcompress.corpora.text_sample import sample_texts
 from sentcompress.errors import InputError
-from sentcompress.evaluation.metrics import UndefinedError, cosine_of_pairs
+from sentcompress.evaluation.similarity import UndefinedError, cosine_of_pairs
 from sentcompress.evaluation.sts import Graded, score_set
 from sentcompress.exporting import router, verification
 from sentcompress.exporting.card import Card, read_notes

@@ -29,7 +29,7 @@ from sentcompress.encoding.vector_shards import writing_vectors
 from sentcompress.errors import InputError, MissingArtifactError
 from sentcompress.evaluation.index import BuiltIndex, build_index, read_index, write_index
 from sentcompress.evaluation.index_plan import LONGEST_VECTOR, IndexPlan, IndexSettings, plan_index
-from sentcompress.evaluation.measures import INDEX_BYTES
+from sentcompress.evaluation.metrics import INDEX_BYTES
 from sentcompress.evaluation.searchable import searchable
 from sentcompress.evaluation.vector_rows import in_file
 from sentcompress.extras import check_installed

@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 
 from sentcompress.commands.select import Params
 from sentcompress.errors import DamagedError, InputError
-from sentcompress.evaluation.measures import METRICS
+from sentcompress.evaluation.metrics import METRICS
 from sentcompress.evaluation.results import Evaluation, read_evaluation
 from sentcompress.evaluation.score import COMPARE, MODEL, Score
 from sentcompress.models.catalog import MODEL_FOLDER, NamedModel, find_model

@@ -16,7 +16,7 @@ import numpy.typing as npt
 import torch
 from torch import Tensor
 
-from sentcompress.evaluation.metrics import UndefinedError, cosine_of_pairs, spearman
+from sentcompress.evaluation.similarity import UndefinedError, cosine_of_pairs, spearman
 from sentcompress.models.token_batches import TokenRows, by_length
 from sentcompress.training.batches import Batch, Rows
 

@@ -10,7 +10,7 @@ import numpy.typing as npt
 from torch import Tensor
 
 from sentcompress.evaluation.geometry import anisotropy, effective_rank
-from sentcompress.evaluation.metrics import UndefinedError, normalized
+from sentcompress.evaluation.similarity import UndefinedError, normalized
 from sentcompress.signals import check
 from sentcompress.training.dev import Embed
 from sentcompress.training.settings import Settings

@@ -15,8 +15,8 @@ from sentcompress.commands.training import TrainingOptions
 from sentcompress.corpora.dev_collection import RetrievalSample, dev_collection, sample_of
 from sentcompress.corpora.sts import read_dev
 from sentcompress.errors import UsageError
-from sentcompress.evaluation.metrics import UndefinedError, normalized
 from sentcompress.evaluation.ranking import CUTOFF
+from sentcompress.evaluation.similarity import UndefinedError, normalized
 from sentcompress.progress import Reporter
 from sentcompress.store import WorkDirectory, file_digest
 from sentcompress.training.dev import Dev, Embed, encode_tokens, sts_dev

@@ -16,8 +16,8 @@ from sentcompress.corpora.documents_artifact import DEV, find_documents
 from sentcompress.corpora.search_texts import SearchSource, SearchTexts, documents_source
 from sentcompress.encoding.embedders import EmbedderSource, find_embedder
 from sentcompress.errors import InputError
-from sentcompress.evaluation.metrics import UndefinedError
 from sentcompress.evaluation.search_fidelity import GoldRanking
+from sentcompress.evaluation.similarity import UndefinedError
 from sentcompress.progress import Reporter
 from sentcompress.store import WorkDirectory
 from sentcompress.training.dev import Dev, Embed, encode_tokens

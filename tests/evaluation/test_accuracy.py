@@ -7,7 +7,7 @@ import pytest
 from sklearn.metrics import accuracy_score, f1_score
 
 from sentcompress.evaluation.accuracy import compare_predictions, majority
-from sentcompress.evaluation.measures import ACCURACY, F1
+from sentcompress.evaluation.metrics import ACCURACY, F1
 from sentcompress.evaluation.score import MEAN, Recorder, Score, select
 from sentcompress.evaluation.stats import Resampling, record_mean
 

@@ -7,7 +7,7 @@ import numpy.typing as npt
 import pytest
 
 from sentcompress.evaluation.alignment import alignment, uniformity
-from sentcompress.evaluation.metrics import UndefinedError
+from sentcompress.evaluation.similarity import UndefinedError
 from sentcompress.evaluation.stats import Resampling, draw_counts
 
 Vectors = npt.NDArray[np.float64]

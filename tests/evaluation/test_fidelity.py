@@ -22,7 +22,7 @@ from sentcompress.evaluation.fidelity import (
 )
 from sentcompress.evaluation.fidelity_result import Measuring, agreement, cosine_to, shape_of
 from sentcompress.evaluation.fidelity_verdict import judge
-from sentcompress.evaluation.measures import NEAREST, NEIGHBOURS, SIMILARITIES
+from sentcompress.evaluation.metrics import NEAREST, NEIGHBOURS, SIMILARITIES
 from sentcompress.evaluation.score import Recorder, Score, select, value_of
 
 Vectors = npt.NDArray[np.float32]

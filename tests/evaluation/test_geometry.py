@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from sentcompress.evaluation.geometry import anisotropy, correlation, covariance, effective_rank, mean_off_diagonal
-from sentcompress.evaluation.metrics import UndefinedError
+from sentcompress.evaluation.similarity import UndefinedError
 
 
 def test_anisotropy_is_the_mean_cosine_of_all_pairs() -> None:

@@ -11,7 +11,7 @@ import pytest
 
 from sentcompress.evaluation.index import BUILDERS, BuiltIndex, build_index, exact_search, search_threads, write_index
 from sentcompress.evaluation.index_plan import KINDS, IndexSettings, plan_index
-from sentcompress.evaluation.metrics import normalized
+from sentcompress.evaluation.similarity import normalized
 from sentcompress.evaluation.vector_rows import VectorRows, in_file, in_memory
 
 

@@ -15,7 +15,7 @@ from sentcompress.cli.line import Call
 from sentcompress.cli.render import document_of
 from sentcompress.errors import DamagedError
 from sentcompress.evaluation import registry
-from sentcompress.evaluation.measures import F1, INDEX_BYTES, NDCG, SPEARMAN
+from sentcompress.evaluation.metrics import F1, INDEX_BYTES, NDCG, SPEARMAN
 from sentcompress.evaluation.registry import EVALUATIONS, EvaluationKind
 from sentcompress.evaluation.results import (
     FILE,

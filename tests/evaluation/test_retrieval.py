@@ -9,7 +9,7 @@ import pytest
 
 from sentcompress.evaluation.index import Found
 from sentcompress.evaluation.index_plan import IndexSettings
-from sentcompress.evaluation.measures import (
+from sentcompress.evaluation.metrics import (
     BYTES_PER_DOCUMENT,
     INDEX_BYTES,
     INDEX_LOSS,
@@ -18,11 +18,11 @@ from sentcompress.evaluation.measures import (
     SEARCH_P50,
     SEARCH_P95,
 )
-from sentcompress.evaluation.metrics import normalized
 from sentcompress.evaluation.ranking import scores_of_queries
 from sentcompress.evaluation.retrieval import EXACT, Comparison, RetrievalTask, Searched
 from sentcompress.evaluation.retrieval_protocol import protocol
 from sentcompress.evaluation.score import Recorder, Score, select, value_of
+from sentcompress.evaluation.similarity import normalized
 from sentcompress.evaluation.tables import ratio
 from sentcompress.evaluation.vector_rows import in_memory
 

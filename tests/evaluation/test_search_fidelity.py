@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 
 from sentcompress.evaluation import search_fidelity as module
-from sentcompress.evaluation.metrics import UndefinedError
 from sentcompress.evaluation.search_fidelity import GRADINGS, GoldRanking, search_fidelity
+from sentcompress.evaluation.similarity import UndefinedError
 
 
 def unit(vectors):

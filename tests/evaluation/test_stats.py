@@ -8,7 +8,7 @@ import pytest
 from scipy import stats
 
 from sentcompress.evaluation import stats as bootstrap
-from sentcompress.evaluation.measures import SPEARMAN
+from sentcompress.evaluation.metrics import SPEARMAN
 from sentcompress.evaluation.score import NO_INTERVAL, Interval, Recorder
 from sentcompress.evaluation.stats import (
     Estimate,

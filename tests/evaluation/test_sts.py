@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from sentcompress.evaluation.metrics import UndefinedError
+from sentcompress.evaluation.similarity import UndefinedError
 from sentcompress.evaluation.stats import mean_of_sets
 from sentcompress.evaluation.sts import Graded, score_set
 

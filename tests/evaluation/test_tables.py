@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 
-from sentcompress.evaluation.measures import ACCURACY, F1, INDEX_BYTES, NDCG, SPEARMAN, SPEED
+from sentcompress.evaluation.metrics import ACCURACY, F1, INDEX_BYTES, NDCG, SPEARMAN, SPEED
 from sentcompress.evaluation.score import MEAN, Difference, Interval, Recorder
 from sentcompress.evaluation.tables import grid, kept_or_gained, short, table, table_of_models
 

@@ -7,7 +7,7 @@ import pytest
 from sklearn.linear_model import LogisticRegression
 from sklearn.model_selection import StratifiedKFold
 
-from sentcompress.evaluation.metrics import UndefinedError
+from sentcompress.evaluation.similarity import UndefinedError
 from sentcompress.evaluation.transfer import (
     NESTED_GRID,
     SPLIT_GRID,

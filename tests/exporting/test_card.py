@@ -10,7 +10,7 @@ import pytest
 import report_works
 from markdown_it import MarkdownIt
 
-from sentcompress.evaluation.measures import ACCURACY, NDCG, NEIGHBOURS, SPEARMAN
+from sentcompress.evaluation.metrics import ACCURACY, NDCG, NEIGHBOURS, SPEARMAN
 from sentcompress.evaluation.results import Evaluation, read_evaluation
 from sentcompress.evaluation.score import Interval, Recorder
 from sentcompress.exporting.card import Card

@@ -13,7 +13,7 @@ from tiny_models import make_sentences
 
 from sentcompress.encoding.embedders import find_embedder
 from sentcompress.errors import InputError, UsageError
-from sentcompress.evaluation.measures import SEARCH_FIDELITY
+from sentcompress.evaluation.metrics import SEARCH_FIDELITY
 from sentcompress.evaluation.score import read_scores, value_of
 from sentcompress.evaluation.search_fidelity import search_fidelity
 from sentcompress.exporting.graph_embedder import GRAPHS, find_graph, in_runtime

@@ -12,7 +12,7 @@ import numpy as np
 
 from sentcompress.encoding.vector_cache import KEYS, VECTORS, VectorCache
 from sentcompress.errors import SentcompressError
-from sentcompress.evaluation.measures import METRICS
+from sentcompress.evaluation.metrics import METRICS
 from sentcompress.store import LOG, MANIFEST, REQUEST, Artifact, WorkDirectory
 from sentcompress.store.manifests import combined_digest
 

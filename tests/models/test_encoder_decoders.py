@@ -14,7 +14,7 @@ from tiny_models import make_sentences, make_t5
 
 from sentcompress.encoding.engine import EncodeEngine
 from sentcompress.errors import InputError
-from sentcompress.evaluation.measures import SPEARMAN
+from sentcompress.evaluation.metrics import SPEARMAN
 from sentcompress.evaluation.score import read_scores, value_of
 from sentcompress.models.families import ENCODERS
 from sentcompress.models.layout import load_encoder, save_encoder

@@ -22,7 +22,7 @@ from sentcompress.corpora.sts import read_dev, read_sts, read_sts_file
 from sentcompress.corpora.text_files import BadRecords
 from sentcompress.corpora.transfer import read_transfer
 from sentcompress.errors import SentcompressError
-from sentcompress.evaluation.metrics import UndefinedError, pearson, spearman
+from sentcompress.evaluation.similarity import UndefinedError, pearson, spearman
 
 STS = b"5.0\tA dog runs.\tA dog is running.\n2.5\tA man sings.\tA woman talks.\n0\tOne.\tTwo.\n\tno score\there\n"
 STS_NAMED = b"sentence1\tsentence2\tscore\nA dog.\tDogs.\t4\nA cat.\tNo cat.\t1\n"

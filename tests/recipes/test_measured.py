@@ -11,7 +11,7 @@ from sentcompress.commands import find_command
 from sentcompress.commands.parsing import build
 from sentcompress.corpora.sts import OFFICIAL_PAIRS
 from sentcompress.corpora.transfer import TASKS
-from sentcompress.evaluation.measures import ACCURACY, MRR, PASS_SECONDS, SPEARMAN, recall_at
+from sentcompress.evaluation.metrics import ACCURACY, MRR, PASS_SECONDS, SPEARMAN, recall_at
 from sentcompress.evaluation.score import COMPARE, MEAN, MODEL, Score
 from sentcompress.recipes.measured import Measured, measured
 from sentcompress.recipes.plan import Step

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 import report_works as works
 
-from sentcompress.evaluation.measures import (
+from sentcompress.evaluation.metrics import (
     ACCURACY,
     NDCG,
     NEIGHBOURS,

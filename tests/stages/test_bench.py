@@ -13,7 +13,7 @@ import torch
 from tiny_models import make_tiny_model
 
 from sentcompress.errors import InputError, MissingArtifactError, UsageError
-from sentcompress.evaluation.measures import (
+from sentcompress.evaluation.metrics import (
     DISK_BYTES,
     LATENCY_P50,
     LATENCY_P95,

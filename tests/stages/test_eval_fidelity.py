@@ -14,7 +14,7 @@ from listening import Listener
 from tiny_models import make_sentences, make_tiny_model
 
 from sentcompress.errors import InputError, MissingArtifactError, UsageError
-from sentcompress.evaluation.measures import CORRELATION, NEIGHBOURS, SIMILARITIES
+from sentcompress.evaluation.metrics import CORRELATION, NEIGHBOURS, SIMILARITIES
 from sentcompress.evaluation.score import read_scores, value_of
 from sentcompress.stages.eval_fidelity import Params, run
 from sentcompress.store import WorkDirectory

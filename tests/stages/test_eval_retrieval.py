@@ -19,7 +19,7 @@ from tiny_models import make_plain, make_tiny_model
 from sentcompress.encoding.engine import EncodeEngine
 from sentcompress.errors import InputError, UsageError
 from sentcompress.evaluation.index_plan import KINDS, QUANTISED, WITHOUT_LENGTHS
-from sentcompress.evaluation.measures import (
+from sentcompress.evaluation.metrics import (
     BYTES_PER_DOCUMENT,
     INDEX_BYTES,
     INDEX_LOSS,
@@ -28,9 +28,9 @@ from sentcompress.evaluation.measures import (
     SEARCH_TIME,
     recall_at,
 )
-from sentcompress.evaluation.metrics import normalized
 from sentcompress.evaluation.retrieval import EXACT
 from sentcompress.evaluation.score import read_scores, select, value_of
+from sentcompress.evaluation.similarity import normalized
 from sentcompress.evaluation.tables import ratio
 from sentcompress.models import sources
 from sentcompress.models.layout import load_encoder

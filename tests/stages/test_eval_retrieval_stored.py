@@ -13,7 +13,7 @@ from tiny_models import make_sentences, make_tiny_model
 
 from sentcompress.cli.main import _run
 from sentcompress.errors import InputError, UsageError
-from sentcompress.evaluation.measures import NDCG
+from sentcompress.evaluation.metrics import NDCG
 from sentcompress.evaluation.retrieval import EXACT
 from sentcompress.evaluation.score import read_scores, value_of
 from sentcompress.reporting.evidence import gather

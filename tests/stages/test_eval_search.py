@@ -14,7 +14,7 @@ from tiny_models import make_sentences, make_tiny_model
 
 from sentcompress.encoding import embedders
 from sentcompress.errors import InputError, MissingArtifactError, UsageError
-from sentcompress.evaluation.measures import FIRST_FOUND, RESULTS_SHARED, SEARCH_FIDELITY
+from sentcompress.evaluation.metrics import FIRST_FOUND, RESULTS_SHARED, SEARCH_FIDELITY
 from sentcompress.evaluation.score import read_scores, select, value_of
 from sentcompress.evaluation.search_fidelity import search_fidelity
 from sentcompress.evaluation.search_verdict import LEVELS

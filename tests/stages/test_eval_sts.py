@@ -15,7 +15,7 @@ from tiny_models import make_tiny_model
 
 from sentcompress.cli.main import _run
 from sentcompress.errors import InputError, UsageError
-from sentcompress.evaluation.measures import ALIGNMENT, PEARSON, SPEARMAN, UNIFORMITY
+from sentcompress.evaluation.metrics import ALIGNMENT, PEARSON, SPEARMAN, UNIFORMITY
 from sentcompress.evaluation.score import MEAN, Score, read_scores, select, value_of
 from sentcompress.models import sources
 from sentcompress.stages.eval_sts import Params, run

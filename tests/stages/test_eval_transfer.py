@@ -13,7 +13,7 @@ from sklearn.linear_model import LogisticRegression
 from tiny_models import make_tiny_model
 
 from sentcompress.errors import InputError, UsageError
-from sentcompress.evaluation.measures import ACCURACY, F1
+from sentcompress.evaluation.metrics import ACCURACY, F1
 from sentcompress.evaluation.score import MEAN, read_scores, select, value_of
 from sentcompress.stages.eval_transfer import Params, run
 from sentcompress.store import WorkDirectory

@@ -18,7 +18,7 @@ from tiny_models import break_weights
 from sentcompress.cli.main import _run
 from sentcompress.corpora.sentence_table import SCHEMA, SHARD_PATTERN
 from sentcompress.errors import DamagedError, InputError, MissingArtifactError, SentcompressError, UsageError
-from sentcompress.evaluation.measures import SPEARMAN
+from sentcompress.evaluation.metrics import SPEARMAN
 from sentcompress.evaluation.score import Recorder
 from sentcompress.exporting import graph_formats, verification
 from sentcompress.exporting.card import LONGEST_NOTES

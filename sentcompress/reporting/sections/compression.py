@@ -8,7 +8,7 @@ from functools import partial
 from itertools import cycle
 from typing import Any
 
-from sentcompress.evaluation.measures import LATENCY_P50, METRICS, NDCG, SEARCH_FIDELITY, SPEED
+from sentcompress.evaluation.metrics import LATENCY_P50, METRICS, NDCG, SEARCH_FIDELITY, SPEED
 from sentcompress.evaluation.results import Evaluation, read_evaluation
 from sentcompress.evaluation.score import COMPARE, MODEL, Score
 from sentcompress.numeric import between, gain, number, share, size

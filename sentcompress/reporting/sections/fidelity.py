@@ -8,7 +8,7 @@ from functools import partial
 from typing import Any
 
 from sentcompress.evaluation.fidelity_verdict import retrieval_of_the_same
-from sentcompress.evaluation.measures import CORRELATION, NEIGHBOURS, SIMILARITIES
+from sentcompress.evaluation.metrics import CORRELATION, NEIGHBOURS, SIMILARITIES
 from sentcompress.evaluation.results import Evaluation
 from sentcompress.evaluation.score import COMPARE, MODEL, select
 from sentcompress.numeric import between, measured, number, share

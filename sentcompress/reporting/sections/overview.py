@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from functools import partial
 
-from sentcompress.evaluation.measures import METRICS, PARAMETERS, VECTOR_BYTES, WEIGHT_BYTES
+from sentcompress.evaluation.metrics import METRICS, PARAMETERS, VECTOR_BYTES, WEIGHT_BYTES
 from sentcompress.evaluation.registry import EVALUATIONS
 from sentcompress.evaluation.results import Evaluation
 from sentcompress.evaluation.score import COMPARE, MEAN, MODEL

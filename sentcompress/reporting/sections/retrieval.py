@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from functools import partial
 from typing import Any
 
-from sentcompress.evaluation.measures import INDEX_BYTES, INDEX_LOSS, METRICS, SEARCH_TIME
+from sentcompress.evaluation.metrics import INDEX_BYTES, INDEX_LOSS, METRICS, SEARCH_TIME
 from sentcompress.evaluation.results import Evaluation
 from sentcompress.evaluation.retrieval import EXACT
 from sentcompress.evaluation.score import MODEL, Score, select

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from sentcompress.evaluation.measures import (
+from sentcompress.evaluation.metrics import (
     DISK_BYTES,
     LATENCY_P50,
     LATENCY_P95,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from functools import partial
 
-from sentcompress.evaluation.measures import ALIGNMENT, UNIFORMITY
+from sentcompress.evaluation.metrics import ALIGNMENT, UNIFORMITY
 from sentcompress.evaluation.results import Evaluation
 from sentcompress.evaluation.score import Score, select
 from sentcompress.reporting.charts import Point, scatter

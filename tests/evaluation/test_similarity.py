@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from sentcompress.evaluation.metrics import (
+from sentcompress.evaluation.similarity import (
     UndefinedError,
     cosine_of_pairs,
     normalized,
